@@ -1,0 +1,28 @@
+// A file that appears whole or not at all: written beside its place, renamed when finished.
+#pragma once
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace spillway {
+
+class OutputFile {
+ public:
+  // "-" is standard output (no atomicity). Throws InputError when the place can't be written.
+  explicit OutputFile(std::string path);
+  OutputFile(const OutputFile&) = delete;
+  OutputFile& operator=(const OutputFile&) = delete;
+  // Removes the temporary file unless commit() succeeded.
+  ~OutputFile();
+
+  void write(std::string_view bytes);
+  // Flushes, syncs and renames. A full disk is an InputError and leaves what was there before untouched.
+  void commit();
+
+ private:
+  std::string path_, temporary_;
+  std::FILE* file_ = nullptr;
+};
+
+}  // namespace spillway

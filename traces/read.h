@@ -1,0 +1,45 @@
+// Opens any trace file: the format is found by content, never by name; plain, gzip or zstd.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "traces/trace.h"
+
+namespace spillway {
+
+enum class TraceFormat : std::uint8_t {
+  kineto,           // Kineto / Chrome trace JSON
+  torch_snapshot,   // torch.cuda.memory._dump_snapshot() pickle
+  memory_timeline,  // torch.profiler export_memory_timeline "raw" JSON
+  execution_trace,  // PyTorch ExecutionTraceObserver JSON
+  chakra,           // Chakra ET protobuf
+  nsys,             // Nsight Systems SQLite export
+  triosim,          // TrioSim op table (trace.csv with tensor.csv beside it)
+  spillway_binary,
+  spillway_json,
+};
+std::string_view to_string(TraceFormat format);
+
+struct ReadOptions {
+  // Called about every 8 MiB of (decompressed) input with bytes read so far and the total on disk. Return
+  // false to cancel: read_trace then throws Cancelled. Null: no reports.
+  std::function<bool(std::uint64_t bytes_read, std::uint64_t bytes_total)> progress;
+  // Input that decompresses to more than this is refused (zip bombs). Default 64 GiB.
+  std::uint64_t max_decompressed_bytes = std::uint64_t{64} << 30;
+  // Keep python_function events as spans. They are the bulk of traces with stacks; off by default.
+  bool keep_python = false;
+};
+
+struct Cancelled {};
+
+// Looks at the first bytes (after decompression). Throws InputError if nothing fits.
+TraceFormat detect_format(const std::string& path);
+
+// Reads, then derives what the format allows (traces/derive.h). A directory with trace.csv and
+// tensor.csv is a TrioSim table. Throws InputError; rows that can't be used are in Trace::findings.
+// Linear in the file size.
+Trace read_trace(const std::string& path, const ReadOptions& options = {});
+
+}  // namespace spillway
