@@ -1,0 +1,89 @@
+// One GPU model: what its memory, arithmetic, copy engines and launch path can do.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hwprofiles/curve.h"
+#include "hwprofiles/sourced.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+// Arithmetic of a kernel's inner products. fp32 is the vector unit, tf32 the tensor unit on fp32 data.
+enum class Precision { fp64, fp32, tf32, bf16, fp16, fp8, fp4, int8 };
+inline constexpr std::size_t precision_count = 8;
+std::string_view precision_name(Precision precision);
+
+// Fraction of the dense peak a matrix product reaches against its flops (2mnk), for one class of shapes.
+struct GemmEfficiency {
+  Precision precision = Precision::bf16;
+  // Class of the smallest of m, n, k: the curve holds from here up to the next class of the same precision.
+  std::int64_t smallest_side = 1;
+  Curve curve;
+  Origin origin;
+};
+
+// Three-constant roofline: time = latency + max(flops / (compute * peak), bytes / (memory * bandwidth)).
+// Source: specs/operator-data.md, fitted there to measured products with sides of at least 1024.
+struct RooflineFit {
+  Sourced<double> compute_efficiency;  // (0, 1]
+  Sourced<double> memory_efficiency;   // (0, 1]
+  Sourced<Picos> latency;
+};
+
+struct GpuProfile {
+  std::string name, title, vendor, architecture, form_factor, note;
+
+  Sourced<Bytes> memory;
+  Sourced<Rate> memory_bandwidth;
+  // Dense, in operations a second; absent where the source gives none.
+  std::array<Maybe<double>, precision_count> peak_flops_per_second;
+  // Best product measured on real hardware, when someone measured it (a tighter ceiling than the peak).
+  std::array<Maybe<double>, precision_count> achieved_flops_per_second;
+  Maybe<std::int64_t> sm_count;
+
+  Sourced<std::int64_t> pcie_generation, pcie_lanes;
+  // Per direction, to all peers together (datasheets print the sum of both directions).
+  Maybe<Rate> nvlink_bandwidth;
+  // Chip-to-chip link to the CPU in place of PCIe (GH200, GB200), per direction.
+  Maybe<Rate> cpu_link_bandwidth;
+
+  // Large pinned copies, one direction alone; absent: PCIe rate x the host's payload efficiency.
+  Maybe<Rate> host_to_device_bandwidth, device_to_host_bandwidth;
+  // Both directions together; less than their sum where duplex is not free.
+  Maybe<Rate> duplex_bandwidth;
+  Sourced<double> pageable_copy_fraction;  // (0, 1]: rate of a pageable copy over a pinned one
+  Sourced<Picos> copy_latency;             // fixed part of each copy
+  Sourced<std::int64_t> copy_engines_per_direction;
+  // HBM bytes charged per byte a copy moves while kernels run: >= 1.
+  Sourced<double> hbm_contention_factor;
+
+  Sourced<Picos> launch_call;      // the host is busy this long per launch
+  Sourced<Picos> launch_to_start;  // from the end of that call to the start on an idle GPU
+  Sourced<Picos> kernel_gap;       // between two queued kernels of one stream
+  Sourced<std::int64_t> launch_queue_depth;  // launches the host may run ahead, per stream
+  Sourced<Picos> malloc_cost, free_cost;     // cudaMalloc, cudaFree (which also waits for the device)
+  Sourced<Bytes> context_memory;             // taken by driver and libraries before the first tensor
+
+  RooflineFit roofline;
+  std::vector<GemmEfficiency> gemm_efficiency;  // by precision, then smallest_side, rising
+  Maybe<Curve> memory_bound_efficiency;         // bytes moved -> fraction of memory_bandwidth
+  Maybe<Curve> copy_efficiency;                 // bytes of one copy -> fraction of the large-copy rate
+
+  Maybe<double> tdp_watts, idle_watts;
+  Maybe<double> price_usd, price_usd_per_hour;
+};
+
+// Dense peak for a precision, falling back to the next wider one a kernel would run in (fp8 -> bf16 -> fp16
+// -> fp32, tf32 -> fp32); absent only when the profile has none of them.
+Maybe<double> peak_flops_or_wider(const GpuProfile& gpu, Precision precision);
+// Efficiency of a product of these sides from the table of its class. Falls back to the nearest
+// precision with a table, then to the roofline's constant; `extrapolated` is set in both cases.
+CurveValue gemm_efficiency(const GpuProfile& gpu, Precision precision, std::int64_t m, std::int64_t n, std::int64_t k);
+
+}  // namespace spillway

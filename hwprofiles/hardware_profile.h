@@ -1,0 +1,47 @@
+// HardwareProfile: the second input of every replay, what the step runs on.
+//
+// A system profile names components (a GPU model and count, a host, drive groups, networks) that live in
+// files of their own; this is the composed whole. Files are JSON (docs/schemas/hardware-profile.schema.json);
+// hwprofiles/profile_library.h loads them. A new machine is a new file, never code.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "hwprofiles/gpu_profile.h"
+#include "hwprofiles/host_profile.h"
+#include "hwprofiles/network_profile.h"
+#include "hwprofiles/nvme_profile.h"
+#include "hwprofiles/sourced.h"
+
+namespace spillway {
+
+// Equal drives; with `raid0` they form one stripe set, else each is addressed alone.
+struct DriveGroup {
+  std::string name;
+  NvmeProfile drive;
+  std::int64_t count = 1;
+  bool raid0 = true;
+  Bytes stripe{524288};
+  std::vector<std::size_t> slots;  // indices of drive slots in host.pcie, one per drive
+};
+
+struct HardwareProfile {
+  std::string name, title, path, note;
+  GpuProfile gpu;
+  std::int64_t gpu_count = 1;          // in one machine
+  std::vector<std::size_t> gpu_slots;  // indices of GPU slots in host.pcie, one per GPU
+  HostProfile host;
+  std::vector<DriveGroup> drives;
+  std::optional<NetworkProfile> scale_up;   // between the GPUs of one machine
+  std::optional<NetworkProfile> scale_out;  // between machines
+  std::int64_t machines = 1;
+  Maybe<double> price_usd, price_usd_per_hour, power_watts, electricity_usd_per_kwh;
+
+  [[nodiscard]] std::int64_t total_gpus() const { return gpu_count * machines; }
+};
+
+}  // namespace spillway

@@ -1,0 +1,59 @@
+// The machine around the GPUs: processors, DRAM and the PCIe tree.
+//
+//   root complex (cpu0) ── uplink ── switch (sw0) ── link ── slot gpu0   holds a GPU
+//                                                 ── link ── slot nvme0  holds a drive
+//                                                 ── link ── slot nic0   holds a NIC
+//
+// Nodes are listed parents first; `up` is the index of the parent. A link belongs to its lower node.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hwprofiles/sourced.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+enum class PcieNodeKind { root_complex, pcie_switch, gpu_slot, drive_slot, nic_slot };
+std::string_view pcie_node_kind_name(PcieNodeKind kind);
+
+struct PcieNode {
+  std::string name;
+  PcieNodeKind kind = PcieNodeKind::root_complex;
+  std::optional<std::size_t> up;  // index into HostProfile::pcie; none for a root complex
+  // Of the link to `up`; for a root complex absent.
+  Maybe<std::int64_t> generation, lanes;
+  // Per direction after protocol overhead; absent: raw rate x payload efficiency.
+  Maybe<Rate> bandwidth;
+  // Both directions together; absent: no limit beyond each direction.
+  Maybe<Rate> duplex_bandwidth;
+};
+
+struct HostProfile {
+  std::string name, title, cpu_model, note;
+  Sourced<std::int64_t> sockets, cores;  // cores over all sockets
+  Sourced<Bytes> dram;
+  Sourced<Rate> dram_bandwidth;             // all sockets together, reads plus writes
+  Maybe<Rate> socket_bandwidth;             // between sockets, per direction
+  Sourced<double> pcie_payload_efficiency;  // (0, 1]: large pinned copies over the raw link rate
+  // DRAM bytes moved per byte that passes through a host buffer on the way to or from a drive.
+  Sourced<double> bounce_copies;
+  Sourced<Rate> memcpy_bandwidth;  // one thread filling a pinned buffer
+  // Time of the host per operator a framework dispatches, for traces that carry no launch times.
+  Sourced<Picos> dispatch_cost;
+  // Fused optimizer on the CPU, parameters a second over all cores.
+  Maybe<double> cpu_adam_parameters_per_second;
+  std::vector<PcieNode> pcie;
+  Maybe<double> power_watts, price_usd;
+};
+
+// Raw rate per direction of a PCIe link after line coding, before packet overhead.
+// Generations 3 to 6, lanes 1 to 16. Source: specs/ssdtrain.md section 3 (15.75, 31.5, 63, 121 GB/s for x16).
+Rate pcie_raw_rate(std::int64_t generation, std::int64_t lanes);
+
+}  // namespace spillway

@@ -1,0 +1,39 @@
+// A network between GPUs, inside a machine (NVLink, xGMI, PCIe) or between machines (InfiniBand, Ethernet).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hwprofiles/curve.h"
+#include "hwprofiles/sourced.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+enum class NetworkTopology { fully_switched, ring, mesh };
+std::string_view network_topology_name(NetworkTopology topology);
+
+enum class CollectiveKind { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send_receive };
+std::string_view collective_kind_name(CollectiveKind kind);
+
+// Bus bandwidth (bytes a second, the NCCL-tests convention) against message bytes, one curve per group size.
+struct CollectiveCurve {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  CurveFamily bus_bandwidth;
+  Origin origin;
+};
+
+struct NetworkProfile {
+  std::string name, title, technology, note;
+  NetworkTopology topology = NetworkTopology::fully_switched;
+  Sourced<Rate> bandwidth;         // per GPU and direction
+  Sourced<double> efficiency;      // (0, 1]: payload a large collective reaches over that
+  Sourced<Picos> latency;          // of one step of a collective: the alpha of alpha-beta models
+  Sourced<std::int64_t> max_group;  // GPUs it can join
+  std::vector<CollectiveCurve> collectives;
+  Maybe<double> port_watts, port_price_usd;
+};
+
+}  // namespace spillway

@@ -1,0 +1,77 @@
+// Finding, loading, checking and comparing hardware profile files.
+//
+// Search order: every directory of $SPILLWAY_PROFILE_PATH (colon separated), the source tree's
+// hwprofiles/data when it is there (a build tree in use), then the installed share/spillway/hwprofiles.
+// A name found earlier hides a later one. A name with a '/' or ending in ".json" is a file path.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hwprofiles/hardware_profile.h"
+
+namespace spillway {
+
+enum class ProfileKind { gpu, nvme, host, network, system };
+std::string_view profile_kind_name(ProfileKind kind);
+
+struct ProfileEntry {
+  std::string name, title, path;
+  ProfileKind kind = ProfileKind::gpu;
+};
+
+// One leaf for `profile show`: the value printed in its natural unit.
+struct ProfileLeaf {
+  std::string path;   // "gpu.memory_bandwidth"
+  std::string value;  // "3.35"
+  std::string unit;   // "TB/s"; empty for plain numbers and text
+  Origin origin;      // empty source for structure and text
+};
+
+struct ProfileDifference {
+  std::string path, left, right;  // printed with unit; "-" where one side lacks it
+};
+
+class ProfileLibrary {
+ public:
+  // The search path described above.
+  static ProfileLibrary standard();
+  explicit ProfileLibrary(std::vector<std::string> directories);
+
+  // Sorted by kind, then name. Files that can't be read as a profile are left out (check() tells why).
+  [[nodiscard]] const std::vector<ProfileEntry>& list() const { return entries_; }
+  // Throws InputError with the nearest names when there is none.
+  [[nodiscard]] const ProfileEntry& find(std::string_view name) const;
+
+  // Throw InputError naming file, JSON pointer, cause and remedy: a unit that does not fit, NaN, a negative
+  // or out-of-range value, an unknown key, a missing one, a dangling or cyclic reference.
+  // load_system also takes the name of a GPU: one such GPU in the "workstation" host.
+  [[nodiscard]] HardwareProfile load_system(std::string_view name_or_path) const;
+  [[nodiscard]] GpuProfile load_gpu(std::string_view name_or_path) const;
+  [[nodiscard]] NvmeProfile load_nvme(std::string_view name_or_path) const;
+  [[nodiscard]] HostProfile load_host(std::string_view name_or_path) const;
+  [[nodiscard]] NetworkProfile load_network(std::string_view name_or_path) const;
+
+  // Every problem of one file (not just the first), empty when sound.
+  [[nodiscard]] std::vector<std::string> check(const std::string& path) const;
+  // Leaves of any kind of profile, in file order of the schema.
+  [[nodiscard]] std::vector<ProfileLeaf> show(std::string_view name_or_path) const;
+  // Leaves that differ in value. Throws when the two are of different kinds.
+  [[nodiscard]] std::vector<ProfileDifference> diff(std::string_view left, std::string_view right) const;
+
+ private:
+  std::vector<std::string> directories_;
+  std::vector<ProfileEntry> entries_;
+};
+
+std::vector<ProfileLeaf> leaves_of(const HardwareProfile& profile);
+
+// A what-if on one value: path as in leaves_of, e.g. "gpu.memory_bandwidth", "drives.0.drive.write_bandwidth",
+// "gpu_count"; a trailing "*" takes every leaf with that prefix ("gpu.peak_flops.*").
+// "gpu.speed" takes a factor only and scales peaks, achieved rates and memory bandwidth together.
+// text: "x0.5" a factor, else an absolute value with unit ("3.35TB/s", "24 GiB"). The leaf becomes `assumed`, and its
+// source tells the override. Throws InputError for an unknown path (nearest names offered) or a bad value.
+void apply_override(HardwareProfile& profile, std::string_view path, std::string_view text);
+
+}  // namespace spillway

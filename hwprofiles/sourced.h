@@ -1,0 +1,31 @@
+// A number and where it came from: every leaf of a hardware profile is one of these.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace spillway {
+
+enum class Provenance { measured, datasheet, fitted, assumed };
+
+// "measured", "datasheet", "fitted", "assumed".
+std::string_view provenance_name(Provenance provenance);
+
+struct Origin {
+  Provenance provenance = Provenance::assumed;
+  std::string source;  // who says so: a document, a table, a reason for an assumption
+  std::string date;    // ISO 8601 day, month or year; may be empty
+};
+
+template <class T>
+struct Sourced {
+  T value{};
+  Origin origin;
+};
+
+// Absent when no source gives it; nothing is invented in its place.
+template <class T>
+using Maybe = std::optional<Sourced<T>>;
+
+}  // namespace spillway
