@@ -99,6 +99,7 @@ enum class OpFlag : std::uint8_t {
   missing_launch = 2,       // device work whose launch record was not in the capture
   phase_inferred = 4,       // phase deduced from names or threads, not stamped
   blocking = 8,             // a launch that returns only when its work is done (cudaMemcpy without Async)
+  queue_blocked = 16,       // a launch whose recorded duration includes waiting for room in the launch queue
 };
 
 // Columns of equal length, one row per op. 64 bytes a row.
@@ -187,14 +188,35 @@ struct Use {
   Access access = Access::read;
 };
 
-enum class EdgeKind : std::uint8_t { data, control, cross_thread };
+enum class EdgeKind : std::uint8_t { data, control, cross_stream };
 
-// `to` starts after `from` has ended.
+// `to` starts no earlier than `lag` after `from` has ended.
 struct Edge {
   OpId from = OpId::none;
   OpId to = OpId::none;
   EdgeKind kind = EdgeKind::data;
   bool inferred = false;
+  Picos lag{};
+};
+
+// How long a stream of the recorded machine pauses between two queued ops, by who launched the second and
+// whether they are copies. Statistics over the whole capture, never one op's own start.
+struct StreamGap {
+  LaneId stream = LaneId::none;
+  LaneId launcher = LaneId::none;
+  bool after_copy = false;
+  bool is_copy = false;
+  Picos gap{};                  // mean of the unexplained ones; never negative
+  std::uint32_t samples = 0;
+};
+
+// What a capture tells of the machine it ran on (traces/capture_fit.h). unknown_time / 0: too few samples.
+struct CaptureFit {
+  Picos launch_to_start = unknown_time;   // from the start of the host call to the work's start on an idle stream
+  std::vector<StreamGap> gaps;
+  std::uint32_t launch_queue_depth = 0;   // works in flight when launches were seen to block
+  Picos unblocked_launch = unknown_time;  // median duration of launches that did not block
+  Picos unexplained_delay{};              // late starts no dependency explains, summed
 };
 
 enum class MemoryAction : std::uint8_t {
@@ -307,6 +329,7 @@ struct Trace {
   std::vector<Device> devices;
   std::vector<Provenance> provenance;        // several after a join
   std::vector<Finding> findings;
+  CaptureFit capture_fit;
   std::uint64_t source_events = 0;           // rows in the source file, used or not
   std::int64_t time_base_ns = 0;             // epoch nanoseconds of time 0; 0 unknown
   std::uint16_t rank_count = 1;

@@ -1,0 +1,252 @@
+#include "traces/capture_fit.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr Picos idle_margin = microseconds(5);
+constexpr Picos backlog_margin = microseconds(20);
+constexpr std::size_t fewest_samples = 8;
+
+struct GapKey {
+  LaneId stream, launcher;
+  bool after_copy, is_copy;
+  auto operator<=>(const GapKey&) const = default;
+};
+
+class Fitter {
+ public:
+  explicit Fitter(Trace& trace) : trace_(trace), ops_(trace.ops), by_lane_(trace.lanes.size()) {
+    for (std::size_t i = 0; i < ops_.size(); ++i)
+      if (is_device_work(ops_.kind[i]) && timed(i)) by_lane_[index_of(ops_.lane[i])].push_back(i);
+  }
+
+  void run() {
+    if (std::all_of(by_lane_.begin(), by_lane_.end(), [](const auto& lane) { return lane.empty(); })) return;
+    fit_queue();
+    fit_launch();
+    fit_gaps();
+    drop_contradicted_syncs();
+    infer_edges();
+  }
+
+ private:
+  [[nodiscard]] bool timed(std::size_t i) const {
+    return ops_.start[i] != unknown_time && ops_.duration[i] != unknown_time;
+  }
+  [[nodiscard]] Picos end(std::size_t i) const { return ops_.start[i] + ops_.duration[i]; }
+  [[nodiscard]] bool copies(std::size_t i) const { return is_copy(ops_.kind[i]) || ops_.kind[i] == OpKind::memset; }
+  [[nodiscard]] OpId launch(std::size_t i) const {
+    const OpId by = ops_.launched_by[i];
+    return by != OpId::none && timed(index_of(by)) ? by : OpId::none;
+  }
+  // A copy through pageable memory starts when the host has staged it, not when it is launched.
+  [[nodiscard]] bool staged(std::size_t i) const {
+    return (ops_.flags[i] & static_cast<std::uint8_t>(OpFlag::pageable)) != 0;
+  }
+  [[nodiscard]] GapKey key(std::size_t before, std::size_t i) const {
+    const OpId by = ops_.launched_by[i];
+    return {ops_.lane[i], by == OpId::none ? LaneId::none : ops_.lane[index_of(by)], copies(before), copies(i)};
+  }
+
+  void fit_launch() {
+    std::vector<Picos> samples;
+    for (const auto& lane : by_lane_) {
+      for (std::size_t k = 1; k < lane.size(); ++k) {
+        const OpId by = launch(lane[k]);
+        if (by == OpId::none || staged(lane[k])) continue;
+        const Picos called = ops_.start[index_of(by)];
+        if (end(lane[k - 1]) <= called - idle_margin && ops_.start[lane[k]] >= called)
+          samples.push_back(ops_.start[lane[k]] - called);
+      }
+    }
+    if (samples.size() < fewest_samples) return;
+    const auto quartile = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 4);
+    std::nth_element(samples.begin(), quartile, samples.end());
+    trace_.capture_fit.launch_to_start = *quartile;
+  }
+
+  void fit_gaps() {
+    struct Sum {
+      Picos total{};
+      std::uint32_t count = 0;
+    };
+    std::map<GapKey, Sum> sums;
+    for (const auto& lane : by_lane_) {
+      for (std::size_t k = 1; k < lane.size(); ++k) {
+        const OpId by = launch(lane[k]);
+        const Picos gap = ops_.start[lane[k]] - end(lane[k - 1]);
+        const bool queued = by == OpId::none || end(lane[k - 1]) > ops_.start[index_of(by)] + backlog_margin;
+        if (!queued || gap > late_threshold) continue;
+        Sum& sum = sums[key(lane[k - 1], lane[k])];
+        sum.total += gap;
+        ++sum.count;
+      }
+    }
+    for (const auto& [k, sum] : sums) {
+      const Picos mean = std::max(Picos(0), sum.total / std::int64_t{sum.count});
+      trace_.capture_fit.gaps.push_back({.stream = k.stream,
+                                         .launcher = k.launcher,
+                                         .after_copy = k.after_copy,
+                                         .is_copy = k.is_copy,
+                                         .gap = mean,
+                                         .samples = sum.count});
+    }
+  }
+
+  // Works in flight when launches took unusually long: the depth of the launch queue.
+  void fit_queue() {
+    std::vector<std::size_t> launches;
+    std::vector<Picos> starts, durations;
+    for (const auto& lane : by_lane_) {
+      for (const std::size_t i : lane) {
+        if (launch(i) == OpId::none) continue;
+        launches.push_back(i);
+        starts.push_back(ops_.start[i]);
+      }
+    }
+    if (launches.size() < fewest_samples) return;
+    const auto called = [&](std::size_t i) { return ops_.start[index_of(ops_.launched_by[i])]; };
+    std::sort(launches.begin(), launches.end(), [&](std::size_t a, std::size_t b) {
+      return std::tuple(called(a), ops_.start[a], a) < std::tuple(called(b), ops_.start[b], b);
+    });
+    std::sort(starts.begin(), starts.end());
+    for (const std::size_t i : launches) durations.push_back(ops_.duration[index_of(ops_.launched_by[i])]);
+    std::nth_element(durations.begin(), durations.begin() + static_cast<std::ptrdiff_t>(durations.size() / 2),
+                     durations.end());
+    const Picos median = durations[durations.size() / 2];
+    trace_.capture_fit.unblocked_launch = median;
+    mark_blocked(launches, starts, std::max(median * 10, microseconds(60)));
+  }
+
+  void mark_blocked(const std::vector<std::size_t>& launches, const std::vector<Picos>& starts, Picos slow) {
+    constexpr std::uint32_t shallowest_queue = 256;  // fewer in flight: some other reason to be slow
+    std::vector<std::pair<std::uint32_t, OpId>> blocked;
+    for (std::size_t k = 0; k < launches.size(); ++k) {
+      const OpId by = ops_.launched_by[launches[k]];
+      const std::size_t host = index_of(by);
+      const bool one_work = k + 1 == launches.size() || ops_.launched_by[launches[k + 1]] != by;
+      if (!one_work || (k > 0 && ops_.launched_by[launches[k - 1]] == by)) continue;  // CUDA graphs
+      if (ops_.kind[host] != OpKind::launch || ops_.duration[host] < slow || staged(launches[k])) continue;
+      const auto begun = std::upper_bound(starts.begin(), starts.end(), end(host)) - starts.begin();
+      const auto in_flight = static_cast<std::int64_t>(k) + 1 - begun;
+      if (in_flight >= shallowest_queue) blocked.emplace_back(static_cast<std::uint32_t>(in_flight), by);
+    }
+    if (blocked.size() < fewest_samples) return;
+    std::sort(blocked.begin(), blocked.end());
+    const std::uint32_t depth = blocked[blocked.size() / 2].first;
+    const std::uint32_t spread = blocked[blocked.size() * 3 / 4].first - blocked[blocked.size() / 4].first;
+    if (spread * 50 > depth) return;  // not one limit
+    trace_.capture_fit.launch_queue_depth = depth;
+    for (const auto& [in_flight, by] : blocked)
+      if (in_flight * 10 >= depth * 9)
+        trace_.ops.flags[index_of(by)] |= static_cast<std::uint8_t>(OpFlag::queue_blocked);
+  }
+
+  [[nodiscard]] Picos gap_for(std::size_t before, std::size_t i) const {
+    const GapKey wanted = key(before, i);
+    for (const StreamGap& g : trace_.capture_fit.gaps)
+      if (GapKey{g.stream, g.launcher, g.after_copy, g.is_copy} == wanted) return g.gap;
+    return Picos(0);
+  }
+
+  // An inferred wait says: the first work of `sync.lane` launched after the call waits for what the record
+  // marked. Dropped when the recording shows that work starting before the marked work ended.
+  void drop_contradicted_syncs() {
+    std::vector<Sync> kept;
+    std::uint64_t dropped = 0;
+    for (const Sync& sync : trace_.syncs) {
+      if (sync.inferred && ops_.kind[index_of(sync.op)] == OpKind::stream_wait && contradicted(sync)) {
+        ++dropped;
+        continue;
+      }
+      kept.push_back(sync);
+    }
+    trace_.syncs = std::move(kept);
+    for (std::uint64_t k = 0; k < dropped; ++k)
+      trace_.note("contradicted_wait", "", "an event wait guessed from call order that the recorded times rule out", false);
+  }
+
+  [[nodiscard]] bool contradicted(const Sync& wait) const {
+    if (wait.event == OpId::none || wait.lane == LaneId::none) return true;
+    const Sync* record = trace_.sync_of(wait.event);
+    if (record == nullptr || record->lane == LaneId::none) return true;
+    const auto marked = last_launched_before(record->lane, ops_.start[index_of(wait.event)]);
+    const auto waiter = first_launched_after(wait.lane, ops_.start[index_of(wait.op)]);
+    return marked == none || waiter == none || end(marked) > ops_.start[waiter];
+  }
+
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  [[nodiscard]] Picos call_time(std::size_t i) const {
+    const OpId by = launch(i);
+    return by == OpId::none ? ops_.start[i] : ops_.start[index_of(by)];
+  }
+  [[nodiscard]] std::size_t last_launched_before(LaneId lane, Picos time) const {
+    const auto& works = by_lane_[index_of(lane)];
+    const auto after =
+        std::partition_point(works.begin(), works.end(), [&](std::size_t i) { return call_time(i) < time; });
+    return after == works.begin() ? none : *(after - 1);
+  }
+  [[nodiscard]] std::size_t first_launched_after(LaneId lane, Picos time) const {
+    const auto& works = by_lane_[index_of(lane)];
+    const auto found =
+        std::partition_point(works.begin(), works.end(), [&](std::size_t i) { return call_time(i) < time; });
+    return found == works.end() ? none : *found;
+  }
+
+  void infer_edges() {
+    by_end_.clear();
+    for (const auto& lane : by_lane_) by_end_.insert(by_end_.end(), lane.begin(), lane.end());
+    std::sort(by_end_.begin(), by_end_.end(),
+              [&](std::size_t a, std::size_t b) { return std::tuple(end(a), a) < std::tuple(end(b), b); });
+    const Picos latency = std::max(trace_.capture_fit.launch_to_start, Picos(0));
+    for (const auto& lane : by_lane_) {
+      for (std::size_t k = 1; k < lane.size(); ++k) {
+        const OpId by = launch(lane[k]);
+        Picos allowed = end(lane[k - 1]) + gap_for(lane[k - 1], lane[k]);
+        if (by != OpId::none) allowed = std::max(allowed, ops_.start[index_of(by)] + latency);
+        if (ops_.start[lane[k]] <= allowed + late_threshold || staged(lane[k])) continue;
+        explain(lane[k], allowed);
+      }
+    }
+  }
+
+  void explain(std::size_t late, Picos allowed) {
+    const Picos began = ops_.start[late];
+    auto it = std::upper_bound(by_end_.begin(), by_end_.end(), began,
+                               [&](Picos time, std::size_t i) { return time < end(i); });
+    while (it != by_end_.begin()) {
+      const std::size_t other = *--it;
+      if (end(other) < began - late_window || end(other) < allowed - late_threshold) break;
+      if (ops_.lane[other] == ops_.lane[late] || ops_.start[other] >= began || call_time(other) > call_time(late))
+        continue;
+      trace_.edges.push_back({.from = OpId(static_cast<std::uint32_t>(other)),
+                              .to = OpId(static_cast<std::uint32_t>(late)),
+                              .kind = EdgeKind::cross_stream,
+                              .inferred = true});
+      return;
+    }
+    trace_.capture_fit.unexplained_delay += began - allowed;
+    trace_.note("unexplained_late_start", "", "device work that started later than anything recorded explains", false);
+  }
+
+  Trace& trace_;
+  const Ops& ops_;
+  std::vector<std::vector<std::size_t>> by_lane_;
+  std::vector<std::size_t> by_end_;
+};
+
+}  // namespace
+
+void fit_capture(Trace& trace) {
+  if (!trace.has(Capability::times)) return;
+  Fitter(trace).run();
+}
+
+}  // namespace spillway

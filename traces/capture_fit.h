@@ -1,0 +1,32 @@
+// What a capture with recorded times says about its machine and about dependencies it does not name.
+//
+// Kineto and Nsight files tell when work started, but often not what it waited for: event waits carry no
+// event, CUDA graphs and orphans no launch. Replay never uses recorded start times of device work as times, so
+// here they are turned once, at import, into things that still hold on another machine:
+//
+//   launch_to_start      lower quartile of (start - start of the host call) over work that met an idle stream
+//   gaps                 mean pause between two queued ops of a stream by (stream, launcher, copy or not)
+//   launch_queue_depth   works in flight when a launch took over 10 times the median and over 60 us
+//                        (CUDA lets about 1,022 launches queue up; the host then blocks)
+//   edges                work that started `late_threshold` after everything known allowed it gets an edge from
+//                        the work of another stream that ended last before it: the event wait the capture
+//                        does not name, or a busy device. Marked inferred; lag 0.
+//   syncs                event waits guessed from call order are kept only when the recording agrees with them
+//
+// What stays unexplained is summed in CaptureFit::unexplained_delay and noted as a finding.
+#pragma once
+
+#include "traces/trace.h"
+
+namespace spillway {
+
+inline constexpr Picos late_threshold = microseconds(15);
+// A late start is put down to another stream's work that ended at most this long before.
+inline constexpr Picos late_window = microseconds(1500);
+
+// Fills trace.capture_fit and appends inferred edges; O(n log n). Does nothing unless ops have times and
+// some device work has a start. Edges always point from an earlier recorded start to a later one,
+// so they cannot close a cycle with launches and lane order.
+void fit_capture(Trace& trace);
+
+}  // namespace spillway
