@@ -1,0 +1,97 @@
+#include "traces/base/output_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+[[noreturn]] void fail(const std::string& path, const std::string& doing, int error) {
+  std::string remedy = "check the folder and its permissions";
+  if (error == ENOSPC || error == EDQUOT) remedy = "free some space or choose another place";
+  if (error == EISDIR) remedy = "name a file, not a folder";
+  throw InputError(path, "", doing + ": " + std::strerror(error), remedy);
+}
+
+std::string folder_of(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// A rename survives a power cut only when the folder itself is synced; not every file system can.
+void sync_folder(const std::string& path) {
+  const int folder = ::open(folder_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0) return;
+  ::fsync(folder);
+  ::close(folder);
+}
+
+}  // namespace
+
+OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
+  if (path_ == "-") {
+    file_ = stdout;
+    return;
+  }
+  struct stat info {};
+  const bool exists = ::stat(path_.c_str(), &info) == 0;
+  if (exists && S_ISDIR(info.st_mode)) fail(path_, "can't write", EISDIR);
+  if (exists && !S_ISREG(info.st_mode)) {  // devices and pipes have no place beside them; write straight through
+    file_ = std::fopen(path_.c_str(), "we");
+    if (file_ == nullptr) fail(path_, "can't write", errno);
+    return;
+  }
+  const std::string pattern = path_ + ".XXXXXX";
+  std::vector<char> name(pattern.c_str(), pattern.c_str() + pattern.size() + 1);
+  const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
+  if (descriptor < 0) fail(path_, "can't write", errno);
+  temporary_ = name.data();
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  // mkostemp gives 0600; a result should be as readable as any file the user makes, or as the one it replaces.
+  ::fchmod(descriptor, exists ? (info.st_mode & 07777U) : (0666U & ~mask));
+  file_ = ::fdopen(descriptor, "w");
+  if (file_ == nullptr) {
+    const int error = errno;
+    ::close(descriptor);
+    ::unlink(temporary_.c_str());
+    fail(path_, "can't write", error);
+  }
+}
+
+OutputFile::~OutputFile() {
+  if (file_ != nullptr && file_ != stdout) std::fclose(file_);
+  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+}
+
+void OutputFile::write(std::string_view bytes) {
+  SPILLWAY_ASSERT(file_ != nullptr);
+  if (std::fwrite(bytes.data(), 1, bytes.size(), file_) != bytes.size()) fail(path_, "can't write", errno);
+}
+
+void OutputFile::commit() {
+  SPILLWAY_ASSERT(file_ != nullptr);
+  if (std::fflush(file_) != 0) fail(path_, "can't write", errno);
+  if (file_ == stdout) {
+    file_ = nullptr;
+    return;
+  }
+  if (!temporary_.empty() && ::fsync(::fileno(file_)) != 0) fail(path_, "can't write", errno);
+  if (std::fclose(std::exchange(file_, nullptr)) != 0) fail(path_, "can't write", errno);
+  if (temporary_.empty()) return;
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail(path_, "can't put the finished file in place", errno);
+  temporary_.clear();
+  sync_folder(path_);
+}
+
+}  // namespace spillway
