@@ -1,0 +1,98 @@
+// One interface over all memory policies: a closed variant, so a call costs a jump and no policy object is ever
+// shared between forks.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "sim/devices/memory/ideal_pool.h"
+#include "sim/devices/memory/torch_pool.h"
+
+namespace spillway {
+
+class MemoryPool {
+ public:
+  using Policy = std::variant<IdealPool, TorchPool>;
+
+  explicit MemoryPool(Policy policy) : policy_(std::move(policy)) {}
+
+  // Never throws for lack of memory: see Allocation::out_of_memory.
+  Allocation allocate(const AllocationRequest& request) {
+    return std::visit([&](auto& policy) { return policy.allocate(request); }, policy_);
+  }
+  // Precondition: the block is live (not none). Returns how many cross-stream events must complete before the
+  // block is reusable: one per stream recorded; they are the last entries of pending_events().
+  std::uint32_t free(BlockId block, Picos time) {
+    return std::visit([&](auto& policy) { return policy.free(block, time); }, policy_);
+  }
+  // Work of another stream uses the block: it stays active after free() until that stream gets there.
+  void record_stream(BlockId block, std::int64_t stream) {
+    std::visit([&](auto& policy) { policy.record_stream(block, stream); }, policy_);
+  }
+  // The stream has passed the end of its use of a freed block. Noticed at the next allocation.
+  void complete_event(BlockId block, std::int64_t stream) {
+    std::visit([&](auto& policy) { policy.complete_event(block, stream); }, policy_);
+  }
+  // Notices completed events now.
+  void process_events(Picos time) {
+    std::visit([&](auto& policy) { policy.process_events(time); }, policy_);
+  }
+  // The program's empty_cache().
+  DriverCost empty_cache(Picos time) {
+    return std::visit([&](auto& policy) { return policy.empty_cache(time); }, policy_);
+  }
+  // Starts from a recorded state; one id per block of the state, none for free blocks.
+  std::vector<BlockId> restore(const PoolState& state) {
+    return std::visit([&](auto& policy) { return policy.restore(state); }, policy_);
+  }
+  [[nodiscard]] PoolState state() const {
+    return std::visit([](const auto& policy) { return policy.state(); }, policy_);
+  }
+  [[nodiscard]] const MemoryStatistics& statistics() const {
+    return std::visit([](const auto& policy) -> const MemoryStatistics& { return policy.statistics(); }, policy_);
+  }
+  // Meaningful after an allocation said out_of_memory.
+  [[nodiscard]] const OutOfMemory& last_out_of_memory() const {
+    return std::visit([](const auto& policy) -> const OutOfMemory& { return policy.last_out_of_memory(); }, policy_);
+  }
+  [[nodiscard]] std::span<const PendingEvent> pending_events() const {
+    return std::visit([](const auto& policy) { return policy.pending_events(); }, policy_);
+  }
+  // From now on, remember the life of every block (rows()). Off by default.
+  void keep_rows(bool keep) {
+    std::visit([&](auto& policy) { policy.keep_rows(keep); }, policy_);
+  }
+  [[nodiscard]] std::vector<AllocationRow> rows() const {
+    return std::visit([](const auto& policy) { return policy.rows(); }, policy_);
+  }
+  [[nodiscard]] std::string_view name() const;
+
+  // The policy itself, null if it is another one.
+  template <class P>
+  [[nodiscard]] P* as() {
+    return std::get_if<P>(&policy_);
+  }
+  template <class P>
+  [[nodiscard]] const P* as() const {
+    return std::get_if<P>(&policy_);
+  }
+
+ private:
+  Policy policy_;
+};
+
+// What a scenario or a command line says about an allocator.
+struct MemoryPoolOptions {
+  std::string policy = "torch";  // "ideal" or "torch"
+  std::string settings;          // in PYTORCH_CUDA_ALLOC_CONF's spelling; torch only
+  Bytes device_memory = Bytes::max();
+  Bytes outside_memory{0};     // taken by others: context, communication buffers
+  double memory_fraction = 1;  // in [0, 1]; a value in `settings` wins
+};
+// Throws InputError for unknown policies, with the known ones, and for bad settings.
+MemoryPool make_memory_pool(const MemoryPoolOptions& options);
+
+}  // namespace spillway

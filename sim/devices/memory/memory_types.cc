@@ -1,0 +1,44 @@
+#include "sim/devices/memory/memory_types.h"
+
+#include <fmt/format.h>
+
+namespace spillway {
+namespace {
+
+std::string mebibytes(Bytes bytes) { return fmt::format("{:.2f} MiB", static_cast<double>(bytes.count()) / 1048576.0); }
+
+double unused_share(std::int64_t used, std::int64_t reserved) {
+  return reserved == 0 ? 0.0 : 1.0 - static_cast<double>(used) / static_cast<double>(reserved);
+}
+
+}  // namespace
+
+std::string describe(const OutOfMemory& why) {
+  std::string text =
+      fmt::format("out of memory: {} asked for ({} needed), {} reserved of a limit of {}", mebibytes(why.requested),
+                  mebibytes(why.needed), mebibytes(why.reserved), mebibytes(why.limit));
+  text += fmt::format("; {} allocated for {} of requests", mebibytes(why.allocated), mebibytes(why.live_requested));
+  if (why.active > why.allocated)
+    text += fmt::format("; {} given back but still in use by other streams", mebibytes(why.active - why.allocated));
+  const Bytes cached = why.cached_small + why.cached_large;
+  if (cached > Bytes::zero()) {
+    text += fmt::format(
+        "; {} cached in pieces of segments in use ({} small, {} large), the largest that could serve {}",
+        mebibytes(cached), mebibytes(why.cached_small), mebibytes(why.cached_large), mebibytes(why.largest_free_block));
+  }
+  const Bytes missing = why.needed - (why.limit - why.reserved);
+  if (missing > Bytes::zero()) text += fmt::format("; {} more would have had to be free", mebibytes(missing));
+  return text;
+}
+
+Fragmentation fragmentation(const MemoryStatistics& statistics) {
+  const PoolStatistics& all = statistics.all();
+  Fragmentation result;
+  result.by_allocated = unused_share(all.allocated_bytes.peak, all.reserved_bytes.peak);
+  result.by_active = unused_share(all.active_bytes.peak, all.reserved_bytes.peak);
+  result.internal = Bytes(all.active_bytes.current - all.requested_bytes.current);
+  result.irreducible = Bytes(all.inactive_split_bytes.current);
+  return result;
+}
+
+}  // namespace spillway

@@ -1,0 +1,154 @@
+// The torch policy: PyTorch's CUDA caching allocator, rule by rule (specs/pytorch-allocator.md, section 2, from
+// c10/cuda/CUDACachingAllocator.cpp of 2025). Numbers in comments are its rules. Expandable segments (17-21) are
+// a policy of their own and not modelled here.
+//
+//   allocate  9 notice finished cross-stream events -> 3 round -> 5 choose pool -> 10, 11 best fit on the stream
+//             -> 12 split; on a miss 13: collect garbage, take a segment, else give back cached segments and
+//             try again, else out of memory
+//   free      15 pending while other streams use it; then coalesce with free neighbours; the driver gets nothing
+//
+// Deviations: overflow MemPools (13c) are searched last, just before failing, as the revisions we read do.
+// Segment addresses are synthetic unless suggested: they count up from 2^48 (above what a
+// process can address) on 2 MiB boundaries and are never reused. Real ones only break ties between blocks of equal size
+// (24).
+//
+// Value semantics: a copy is a fork. Allocate and free are O(log n) plus short moves (free_set.h).
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "sim/devices/memory/free_set.h"
+#include "sim/devices/memory/memory_types.h"
+#include "sim/devices/memory/stream_uses.h"
+#include "sim/devices/memory/torch_settings.h"
+
+namespace spillway {
+
+class TorchPool {
+ public:
+  explicit TorchPool(const TorchSettings& settings = {});
+
+  Allocation allocate(const AllocationRequest& request);
+  // Precondition: the block is live. Returns the number of events to complete before it is reusable; 0: it is.
+  std::uint32_t free(BlockId block, Picos time);
+  // Work on `stream` uses the block. The block's own stream is ignored.
+  void record_stream(BlockId block, std::int64_t stream);
+  void complete_event(BlockId block, std::int64_t stream);
+  // Rule 9, which every allocation begins with.
+  void process_events(Picos time);
+  // torch.cuda.empty_cache(): waits for all events, gives every unsplit cached segment back.
+  DriverCost empty_cache(Picos time);
+  // Gives back the one cached segment at this address, if it is there and unsplit.
+  bool release_segment(Addr address);
+
+  // The next segment of this size gets this address (recorded ones, for verification). Kept until used or cleared.
+  void suggest_segment(Addr address, Bytes size) { suggestions_.push_back({address, size}); }
+  void clear_suggestions() { suggestions_.clear(); }
+  [[nodiscard]] std::size_t suggestions() const { return suggestions_.size(); }
+
+  // The private pool may serve requests of the default pools when all else failed (13c).
+  void use_on_out_of_memory(std::uint32_t private_pool);
+  // No graph uses the private pool any more: its cached segments may be given back (13e).
+  void make_freeable(std::uint32_t private_pool);
+
+  // Starts from a recorded state. Precondition: nothing allocated yet; blocks tile their segments. Neighbouring
+  // inactive blocks are merged. Returns one id per block of the state, none for free ones. Peaks start from here.
+  std::vector<BlockId> restore(const PoolState& state);
+
+  [[nodiscard]] PoolState state() const;  // O(blocks log segments)
+  [[nodiscard]] const MemoryStatistics& statistics() const { return statistics_; }
+  [[nodiscard]] const OutOfMemory& last_out_of_memory() const { return out_of_memory_; }
+  [[nodiscard]] std::span<const PendingEvent> pending_events() const { return uses_.events(); }
+  [[nodiscard]] const TorchSettings& settings() const { return settings_; }
+  void keep_rows(bool keep) { keep_rows_ = keep; }
+  // Finished lives in the order they ended, then live ones by block id.
+  [[nodiscard]] std::vector<AllocationRow> rows() const;
+
+  // Every structural invariant and every statistic, recomputed from the blocks alone. Returns the first
+  // violation in words, or nothing. O(blocks log blocks); for tests and debug builds.
+  [[nodiscard]] std::optional<std::string> check() const;
+
+ private:
+  struct Block {
+    Addr address{};
+    Bytes size{};
+    Bytes requested{};
+    std::int64_t stream = 0;
+    Picos since{};
+    BlockId prev = BlockId::none;
+    BlockId next = BlockId::none;
+    std::uint32_t pool = 0;  // index into pools_
+    std::uint32_t tag = no_tag;
+    std::uint32_t events = 0;                 // pending
+    std::uint64_t searches_at_insertion = 0;  // for its age (16)
+    bool exists = false;
+    bool allocated = false;
+    bool used_elsewhere = false;  // has recorded stream uses
+  };
+  struct Pool {
+    FreeSet free;
+    std::uint64_t searches = 0;  // counted only when garbage collection is on
+    std::uint32_t private_pool = 0;
+    bool small = false;
+    bool freeable = true;  // 13e may give its segments back
+    bool on_out_of_memory = false;
+  };
+  struct Suggestion {
+    Addr address{};
+    Bytes size{};
+  };
+
+  // Paths of one allocation (torch_pool.cc).
+  BlockId find_free(std::uint32_t pool, std::int64_t stream, Bytes size);
+  BlockId take_segment(std::uint32_t pool, std::int64_t stream, Bytes size, DriverCost& cost);
+  BlockId find_on_miss(const AllocationRequest& request, std::uint32_t pool, Bytes size, DriverCost& cost);
+  BlockId find_in_overflow(std::int64_t stream, Bytes size);
+  Allocation hand_out(BlockId id, const AllocationRequest& request, Bytes size, const DriverCost& cost);
+  void split(BlockId id, Bytes size, bool was_split);
+  void make_reusable(BlockId id, Picos time);
+  BlockId merge(BlockId first, BlockId second);
+  void fail(const AllocationRequest& request, std::uint32_t pool, Bytes size);
+  // Giving memory back (torch_release.cc).
+  void collect_garbage(DriverCost& cost);
+  bool release_oversize(std::uint32_t pool, std::int64_t stream, Bytes size, DriverCost& cost);
+  void release_cached(Picos time, DriverCost& cost);
+  void release(BlockId id, DriverCost& cost);
+
+  [[nodiscard]] bool collects_garbage() const;
+  [[nodiscard]] bool should_split(const Block& block, Bytes size) const;
+  [[nodiscard]] bool is_split(const Block& block) const {
+    return block.prev != BlockId::none || block.next != BlockId::none;
+  }
+  std::uint32_t pool_index(std::uint32_t private_pool, bool small);
+  Block& at(BlockId id) { return blocks_[static_cast<std::size_t>(id)]; }
+  [[nodiscard]] const Block& at(BlockId id) const { return blocks_[static_cast<std::size_t>(id)]; }
+  BlockId make_block(const Block& block);
+  void drop_block(BlockId id);
+  void insert_free(BlockId id);
+  void erase_free(BlockId id);
+  [[nodiscard]] FreeBlock key(BlockId id) const;
+  Addr segment_address(Bytes size);
+  template <class Change>
+  void count(std::uint32_t pool, Change change) {
+    change(statistics_.pools[static_cast<std::size_t>(PoolKind::all)]);
+    change(statistics_.pools[static_cast<std::size_t>(pools_[pool].small ? PoolKind::small : PoolKind::large)]);
+  }
+  void count_live(BlockId id);
+  void restore_segment(const SegmentState& segment, const PoolState& state, std::vector<BlockId>& ids);
+
+  TorchSettings settings_;
+  Bytes limit_;  // reserved bytes may not pass this
+  std::vector<Block> blocks_;
+  std::vector<BlockId> unused_;
+  std::vector<Pool> pools_;  // small and large pairs; the default pair first
+  StreamUses uses_;
+  std::vector<Suggestion> suggestions_;
+  Addr next_segment_;
+  std::vector<AllocationRow> rows_;
+  MemoryStatistics statistics_;
+  OutOfMemory out_of_memory_;
+  bool keep_rows_ = false;
+};
+
+}  // namespace spillway
