@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""Checks the floors' include rule and the few source rules that a pattern can see.
+
+A floor includes only floors below it (docs/engine.md draws them):
+
+    traces/base < {traces, hwprofiles} < models < sim/engine < sim/devices < sim/replay
+                < planners < validation < {cli, gui}
+
+traces and hwprofiles do not see each other, nor do cli and gui; sim/engine sees traces/base alone.
+Usage: include_check.py ROOT      checks a tree, prints one line per breach, exit 1 if there is any
+       include_check.py --self-test   builds small trees with one breach each and wants each found
+"""
+import os
+import re
+import sys
+import tempfile
+
+# Folder -> floors it may include besides itself. Longest folder wins, so traces/base is a floor of its own.
+BASE = ["traces/base"]
+INPUTS = BASE + ["traces", "hwprofiles"]
+SIM = ["sim/engine", "sim/devices", "sim/replay", "sim"]
+ALLOWED = {
+    "traces/base": [],
+    "traces": BASE,
+    "hwprofiles": BASE,
+    "models": INPUTS,
+    "sim/engine": BASE,
+    "sim/devices": INPUTS + ["models", "sim/engine"],
+    "sim/replay": INPUTS + ["models", "sim/engine", "sim/devices"],
+    "sim": INPUTS + ["models"] + SIM,
+    "planners": INPUTS + ["models"] + SIM,
+    "validation": INPUTS + ["models"] + SIM + ["planners"],
+    "cli": INPUTS + ["models"] + SIM + ["planners", "validation"],
+    "gui": INPUTS + ["models"] + SIM + ["planners", "validation"],
+}
+FLOORS = sorted(ALLOWED, key=len, reverse=True)
+UNFLOORED = ("tests/", "bench/")  # may include every floor
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+HEAVY = re.compile(r"^(nlohmann/json\.hpp|simdjson\.h|sqlite3\.h|google/protobuf/.*|.*\.pb\.h)$")
+# What would make a result depend on when or where it was computed.
+UNREPEATABLE = re.compile(r"\b(random_device|system_clock|steady_clock|high_resolution_clock|gettimeofday)\b|\brand\(\)")
+REPEATABLE_FLOORS = ("traces", "traces/base", "hwprofiles", "models", "sim", "sim/engine", "sim/devices", "sim/replay")
+# The engine moves bytes and time; what they stand for is decided above it.
+MEANING = re.compile(r"tensor|gradient|pytorch|cuda|nvme|\bgpus?\b", re.IGNORECASE)
+
+
+def floor_of(path):
+    for floor in FLOORS:
+        if path.startswith(floor + "/"):
+            return floor
+    return None
+
+
+def check_include(root, path, floor, quote, target):
+    """Yields what is wrong with one include line."""
+    is_header = path.endswith(".h")
+    if is_header and floor and HEAVY.match(target):
+        yield f"heavy header <{target}> in a header; include it in the .cc"
+    if floor == "sim/engine" and target in ("iostream", "spdlog/spdlog.h"):
+        yield f"<{target}> in the engine, which logs nothing"
+    target_floor = floor_of(target)
+    if quote == "<":
+        if target_floor:
+            yield f'<{target}> is ours; write it with quotes'
+        return
+    if target.startswith(".") or "/" not in target:
+        yield f'"{target}" is not written from the root'
+        return
+    if not target.endswith(".pb.h") and not os.path.exists(os.path.join(root, target)):
+        yield f'"{target}" does not exist'
+    if not floor:
+        return
+    if target.startswith(UNFLOORED):
+        yield f'{floor} includes "{target}", which is not part of the product'
+    elif target_floor and target_floor != floor and target_floor not in ALLOWED[floor]:
+        yield f'{floor} may not include {target_floor}: "{target}"'
+
+
+def check_file(root, path):
+    floor = floor_of(path)
+    with open(os.path.join(root, path), encoding="utf-8") as source:
+        lines = source.read().splitlines()
+    if path.endswith(".h") and not any(line.strip() == "#pragma once" for line in lines):
+        yield f"{path}:1: no #pragma once"
+    for number, line in enumerate(lines, 1):
+        include = INCLUDE.match(line)
+        if include:
+            for breach in check_include(root, path, floor, *include.groups()):
+                yield f"{path}:{number}: {breach}"
+            continue
+        if floor in REPEATABLE_FLOORS and UNREPEATABLE.search(line):
+            yield f"{path}:{number}: a clock or an unseeded random number where results are made"
+        if floor == "sim/engine" and MEANING.search(line):
+            yield f"{path}:{number}: the engine names what its bytes stand for: {line.strip()}"
+
+
+def sources(root):
+    tops = sorted({floor.split("/")[0] for floor in FLOORS} | {top.rstrip("/") for top in UNFLOORED})
+    for top in tops:
+        for folder, folders, names in os.walk(os.path.join(root, top)):
+            folders.sort()
+            for name in sorted(names):
+                if name.endswith((".h", ".cc")):
+                    yield os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
+
+
+def check_tree(root):
+    files = list(sources(root))
+    return len(files), [breach for path in files for breach in check_file(root, path)]
+
+
+# One tree each: files, and the word its only breach must contain (None: the tree is clean).
+SELF_TESTS = [
+    ({"traces/a.h": "#pragma once\n", "models/b.cc": '#include "traces/a.h"\n#include <vector>\n'}, None),
+    ({"models/a.h": "#pragma once\n", "traces/b.cc": '#include "models/a.h"\n'}, "traces may not include models"),
+    ({"hwprofiles/a.h": "#pragma once\n", "traces/b.cc": '#include "hwprofiles/a.h"\n'}, "may not include hwprofiles"),
+    ({"traces/a.h": "#pragma once\n", "traces/base/b.cc": '#include "traces/a.h"\n'}, "traces/base may not include"),
+    ({"traces/a.h": "#pragma once\n", "sim/engine/b.cc": '#include "traces/a.h"\n'}, "sim/engine may not include traces"),
+    ({"sim/replay/a.h": "#pragma once\n", "sim/devices/b.cc": '#include "sim/replay/a.h"\n'}, "sim/devices may not"),
+    ({"cli/a.h": "#pragma once\n", "gui/b.cc": '#include "cli/a.h"\n'}, "gui may not include cli"),
+    ({"tests/a.h": "#pragma once\n", "cli/b.cc": '#include "tests/a.h"\n'}, "not part of the product"),
+    ({"traces/a.cc": '#include "traces/none.h"\n'}, "does not exist"),
+    ({"traces/a.cc": '#include "../traces/b.h"\n'}, "not written from the root"),
+    ({"traces/a.h": "#pragma once\n", "models/b.cc": "#include <traces/a.h>\n"}, "with quotes"),
+    ({"traces/a.h": "// nothing\n"}, "no #pragma once"),
+    ({"traces/a.h": "#pragma once\n#include <nlohmann/json.hpp>\n"}, "heavy header"),
+    ({"sim/engine/a.cc": "#include <iostream>\n"}, "logs nothing"),
+    ({"sim/devices/a.cc": "auto t = std::chrono::steady_clock::now();\n"}, "a clock"),
+    ({"sim/engine/a.cc": "int tensors = 0;\n"}, "stand for"),
+    ({"tests/sim/a.cc": "auto t = std::chrono::steady_clock::now();\n"}, None),
+]
+
+
+def self_test():
+    failed = 0
+    for files, wanted in SELF_TESTS:
+        with tempfile.TemporaryDirectory() as root:
+            for path, text in files.items():
+                os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+                with open(os.path.join(root, path), "w", encoding="utf-8") as out:
+                    out.write(text)
+            breaches = check_tree(root)[1]
+        right = not breaches if wanted is None else len(breaches) == 1 and wanted in breaches[0]
+        if not right:
+            failed += 1
+            print(f"wanted {wanted!r}, got {breaches} for {files}")
+    print(f"{len(SELF_TESTS) - failed} of {len(SELF_TESTS)} self-tests passed")
+    return 1 if failed else 0
+
+
+def main(arguments):
+    if len(arguments) != 1:
+        print(__doc__, file=sys.stderr)
+        return 2
+    if arguments[0] == "--self-test":
+        return self_test()
+    count, breaches = check_tree(arguments[0])
+    for breach in breaches:
+        print(breach)
+    print(f"{count} files, {len(breaches)} breaches")
+    return 1 if breaches or count == 0 else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
