@@ -44,4 +44,8 @@ struct HardwareProfile {
   [[nodiscard]] std::int64_t total_gpus() const { return gpu_count * machines; }
 };
 
+// Gives GPUs and drives their slots in the host's tree, in order. Slots that the host lacks: with `extend` they
+// are added beside the existing ones (same parents in turn, same links, provenance assumed), else InputError.
+void assign_slots(HardwareProfile& profile, bool extend);
+
 }  // namespace spillway

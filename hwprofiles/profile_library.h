@@ -46,7 +46,7 @@ class ProfileLibrary {
 
   // Throw InputError naming file, JSON pointer, cause and remedy: a unit that does not fit, NaN, a negative
   // or out-of-range value, an unknown key, a missing one, a dangling or cyclic reference.
-  // load_system also takes the name of a GPU: one such GPU in the "workstation" host.
+  // load_system also takes the name of a GPU: one such GPU in the "generic-pcie5" host.
   [[nodiscard]] HardwareProfile load_system(std::string_view name_or_path) const;
   [[nodiscard]] GpuProfile load_gpu(std::string_view name_or_path) const;
   [[nodiscard]] NvmeProfile load_nvme(std::string_view name_or_path) const;
@@ -70,8 +70,9 @@ std::vector<ProfileLeaf> leaves_of(const HardwareProfile& profile);
 // A what-if on one value: path as in leaves_of, e.g. "gpu.memory_bandwidth", "drives.0.drive.write_bandwidth",
 // "gpu_count"; a trailing "*" takes every leaf with that prefix ("gpu.peak_flops.*").
 // "gpu.speed" takes a factor only and scales peaks, achieved rates and memory bandwidth together.
-// text: "x0.5" a factor, else an absolute value with unit ("3.35TB/s", "24 GiB"). The leaf becomes `assumed`, and its
-// source tells the override. Throws InputError for an unknown path (nearest names offered) or a bad value.
+// More GPUs or drives than the host has slots for get slots like the existing ones (assign_slots).
+// text: "x0.5" a factor, else an absolute value with unit ("3.35TB/s", "24 GiB"); curves take factors only. The
+// leaf becomes `assumed`, and its source tells the override. Throws InputError for an unknown path (nearest names offered) or a bad value.
 void apply_override(HardwareProfile& profile, std::string_view path, std::string_view text);
 
 }  // namespace spillway

@@ -1,0 +1,274 @@
+#include "hwprofiles/profile_document.h"
+
+#include <sys/stat.h>
+
+#include <fstream>
+#include <optional>
+#include <set>
+#include <sstream>
+#include <utility>
+
+#include "hwprofiles/json_fields.h"
+#include "traces/base/input_error.h"
+#include "traces/base/nearest_name.h"
+
+namespace spillway {
+
+using nlohmann::json;
+
+struct ProfileDocument::Json {
+  json root;
+};
+
+namespace {
+
+constexpr std::string_view schema_name = "spillway-hardware-profile/1";
+constexpr std::size_t size_limit = std::size_t{16} << 20;
+
+std::string read_text(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) throw InputError(path, "", "no such file", "check the path");
+  if (!S_ISREG(status.st_mode)) throw InputError(path, "", "not a regular file", "name a profile file");
+  if (static_cast<std::size_t>(status.st_size) > size_limit) {
+    throw InputError(path, "", "larger than 16 MiB", "name a hardware profile, a small JSON file");
+  }
+  std::ifstream stream(path, std::ios::binary);
+  std::ostringstream text;
+  text << stream.rdbuf();
+  if (!stream) throw InputError(path, "", "can't be read", "check its permissions");
+  return text.str();
+}
+
+// nlohmann keeps the last of two equal keys; a profile must not say two things.
+json parse(const std::string& path, const std::string& text) {
+  std::vector<std::set<std::string>> open;
+  std::string twice;
+  const auto watch = [&](int, json::parse_event_t event, json& parsed) {
+    if (event == json::parse_event_t::object_start) open.emplace_back();
+    if (event == json::parse_event_t::object_end) open.pop_back();
+    if (event == json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second && twice.empty()) {
+      twice = parsed.get<std::string>();
+    }
+    return open.size() < 64;  // deeper is no profile
+  };
+  try {
+    json root = json::parse(text, watch);
+    if (!twice.empty()) throw InputError(path, "", "key '" + twice + "' appears twice in one object", "keep one of them");
+    return root;
+  } catch (const json::exception& error) {
+    throw InputError(path, "", std::string("not sound JSON: ") + error.what(), "correct the syntax");
+  }
+}
+
+std::optional<ProfileKind> kind_from(const std::string& name) {
+  for (const ProfileKind kind :
+       {ProfileKind::gpu, ProfileKind::nvme, ProfileKind::host, ProfileKind::network, ProfileKind::system}) {
+    if (name == profile_kind_name(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+std::string text_at(const json& root, const char* key, const std::string& path) {
+  const auto found = root.find(key);
+  if (found == root.end() || !found->is_string() || found->get<std::string>().empty()) {
+    throw InputError(path, std::string("/") + key, "missing or not text", "add it");
+  }
+  return found->get<std::string>();
+}
+
+constexpr std::size_t unresolved = static_cast<std::size_t>(-1);
+
+// Parent indices from names: dangling names, links of the wrong kind and cycles are problems.
+std::vector<std::size_t> resolve_parents(const HostProfile& host, const std::vector<std::string>& parents,
+                                         JsonFieldReader& reader) {
+  std::vector<std::string> names;
+  std::set<std::string> seen;
+  for (std::size_t i = 0; i < host.pcie.size(); ++i) {
+    names.push_back(host.pcie[i].name);
+    if (!seen.insert(names[i]).second) {
+      reader.problem("/pcie/" + std::to_string(i) + "/name", "name '" + names[i] + "' used twice", "give each node its own");
+    }
+  }
+  std::vector<std::size_t> up(host.pcie.size(), unresolved);
+  for (std::size_t i = 0; i < host.pcie.size(); ++i) {
+    const std::string place = "/pcie/" + std::to_string(i) + "/up";
+    const bool root = host.pcie[i].kind == PcieNodeKind::root_complex;
+    if (root != parents[i].empty()) {
+      reader.problem(place, root ? "a root complex has nothing above it" : "missing", root ? "remove it" : "name the parent");
+      continue;
+    }
+    if (root) continue;
+    for (std::size_t j = 0; j < names.size(); ++j) up[i] = names[j] == parents[i] ? j : up[i];
+    if (up[i] == unresolved) {
+      reader.problem(place, "no node '" + parents[i] + "'", did_you_mean(parents[i], names, "name a node of this list"));
+    } else if (host.pcie[up[i]].kind != PcieNodeKind::root_complex && host.pcie[up[i]].kind != PcieNodeKind::pcie_switch) {
+      reader.problem(place, "'" + parents[i] + "' is a slot", "attach to a root complex or a switch");
+      up[i] = unresolved;
+    }
+  }
+  return up;
+}
+
+// Orders nodes parents first and stores the indices. A node on a cycle is a problem.
+void arrange_tree(HostProfile& host, const std::vector<std::string>& parents, JsonFieldReader& reader) {
+  const std::vector<std::size_t> up = resolve_parents(host, parents, reader);
+  const std::size_t count = host.pcie.size();
+  std::vector<std::size_t> place(count, unresolved);
+  std::vector<PcieNode> ordered;
+  for (std::size_t round = 0, before = unresolved; before != ordered.size() && round <= count; ++round) {
+    before = ordered.size();
+    for (std::size_t i = 0; i < count; ++i) {
+      const bool ready = up[i] == unresolved || place[up[i]] != unresolved;
+      if (place[i] != unresolved || !ready) continue;
+      place[i] = ordered.size();
+      ordered.push_back(host.pcie[i]);
+      if (up[i] != unresolved) ordered.back().up = place[up[i]];
+    }
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    if (place[i] == unresolved) {
+      reader.problem("/pcie/" + std::to_string(i) + "/up", "'" + host.pcie[i].name + "' lies on a cycle",
+                     "let every chain of 'up' end at a root complex");
+    }
+    const PcieNode& node = host.pcie[i];
+    if (node.kind != PcieNodeKind::root_complex && !node.bandwidth && !(node.generation && node.lanes)) {
+      reader.problem("/pcie/" + std::to_string(i), "its link has no rate", "add generation and lanes, or bandwidth");
+    }
+  }
+  host.pcie = std::move(ordered);
+}
+
+void check_gemm_order(const GpuProfile& gpu, JsonFieldReader& reader) {
+  for (std::size_t i = 0; i < gpu.gemm_efficiency.size(); ++i) {
+    const GemmEfficiency& item = gpu.gemm_efficiency[i];
+    const std::string place = "/gemm_efficiency/" + std::to_string(i);
+    if (item.curve.empty()) reader.problem(place + "/curve", "missing", "add its points");
+    for (std::size_t j = 0; j < i; ++j) {
+      if (gpu.gemm_efficiency[j].precision == item.precision && gpu.gemm_efficiency[j].smallest_side >= item.smallest_side) {
+        reader.problem(place + "/smallest_side", "classes of one precision must rise", "sort them");
+      }
+    }
+  }
+}
+
+void check_peaks(const GpuProfile& gpu, JsonFieldReader& reader) {
+  bool any = false;
+  for (const Maybe<double>& peak : gpu.peak_flops_per_second) any = any || peak.has_value();
+  if (!any) reader.problem("/peak_flops", "no precision has a peak", "give at least one");
+}
+
+}  // namespace
+
+std::string_view profile_kind_name(ProfileKind kind) {
+  static constexpr std::string_view names[] = {"gpu", "nvme", "host", "network", "system"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+ProfileDocument ProfileDocument::read(const std::string& path) {
+  ProfileDocument document;
+  document.path_ = path;
+  json root = parse(path, read_text(path));
+  if (!root.is_object()) throw InputError(path, "", "not a JSON object", "start from a file of `spillway profile list`");
+  const std::string schema = text_at(root, "schema", path);
+  if (schema != schema_name) {
+    throw InputError(path, "/schema", "'" + schema + "' is not understood here", "use \"" + std::string(schema_name) + "\"");
+  }
+  const std::string kind = text_at(root, "kind", path);
+  const auto known = kind_from(kind);
+  if (!known) {
+    throw InputError(path, "/kind", "unknown kind '" + kind + "'", "use gpu, nvme, host, network or system");
+  }
+  document.kind_ = *known;
+  document.name_ = text_at(root, "name", path);
+  document.title_ = text_at(root, "title", path);
+  document.json_ = std::make_shared<const Json>(Json{std::move(root)});
+  return document;
+}
+
+GpuProfile ProfileDocument::gpu(std::vector<ProfileProblem>& problems) const {
+  SPILLWAY_ASSERT(kind_ == ProfileKind::gpu);
+  GpuProfile gpu;
+  gpu.name = name_;
+  gpu.title = title_;
+  JsonFieldReader reader(json_->root, problems);
+  describe(gpu, reader);
+  reader.finish();
+  check_gemm_order(gpu, reader);
+  check_peaks(gpu, reader);
+  return gpu;
+}
+
+NvmeProfile ProfileDocument::nvme(std::vector<ProfileProblem>& problems) const {
+  SPILLWAY_ASSERT(kind_ == ProfileKind::nvme);
+  NvmeProfile drive;
+  drive.name = name_;
+  drive.title = title_;
+  JsonFieldReader reader(json_->root, problems);
+  describe(drive, reader);
+  reader.finish();
+  if (drive.write_cache && !drive.steady_write_bandwidth) {
+    reader.problem("/steady_write_bandwidth", "missing beside write_cache", "give the rate once the cache is full");
+  }
+  if (drive.folding_write_bandwidth.has_value() != drive.folding_bytes.has_value()) {
+    reader.problem("/folding_bytes", "folding needs its rate and its bytes", "give both or none");
+  }
+  return drive;
+}
+
+HostProfile ProfileDocument::host(std::vector<ProfileProblem>& problems) const {
+  SPILLWAY_ASSERT(kind_ == ProfileKind::host);
+  HostProfile host;
+  host.name = name_;
+  host.title = title_;
+  std::vector<std::string> parents;
+  JsonFieldReader reader(json_->root, problems);
+  describe(host, parents, reader);
+  reader.finish();
+  arrange_tree(host, parents, reader);
+  return host;
+}
+
+NetworkProfile ProfileDocument::network(std::vector<ProfileProblem>& problems) const {
+  SPILLWAY_ASSERT(kind_ == ProfileKind::network);
+  NetworkProfile network;
+  network.name = name_;
+  network.title = title_;
+  JsonFieldReader reader(json_->root, problems);
+  describe(network, reader);
+  reader.finish();
+  return network;
+}
+
+HardwareProfile ProfileDocument::system(SystemReferences& references, std::vector<ProfileProblem>& problems) const {
+  SPILLWAY_ASSERT(kind_ == ProfileKind::system);
+  HardwareProfile system;
+  system.name = name_;
+  system.title = title_;
+  system.path = path_;
+  JsonFieldReader reader(json_->root, problems);
+  describe_system_leaves(system, reader);
+  if (reader.begin_group("gpu", true)) {
+    reader.text("profile", references.gpu, true);
+    reader.integer({"count", Dimension::count, 1, 1024}, system.gpu_count);
+    reader.end_group();
+  }
+  reader.text("host", references.host, true);
+  references.drives.resize(reader.begin_list("drives", 0));
+  for (std::size_t i = 0; i < references.drives.size(); ++i) {
+    auto& [profile, group] = references.drives[i];
+    reader.begin_element(i);
+    group.name = "drives" + std::to_string(i);
+    reader.text("profile", profile, true);
+    reader.text("name", group.name, false);
+    reader.integer({"count", Dimension::count, 1, 256}, group.count);
+    reader.flag("raid0", group.raid0);
+    reader.end_element();
+  }
+  reader.end_list();
+  reader.text("scale_up", references.scale_up, false);
+  reader.text("scale_out", references.scale_out, false);
+  reader.finish();
+  return system;
+}
+
+}  // namespace spillway

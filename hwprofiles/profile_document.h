@@ -1,0 +1,51 @@
+// One profile file, parsed: JSON in, nouns and a list of problems out. Internal to this floor.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "hwprofiles/fields.h"
+#include "hwprofiles/profile_library.h"
+
+namespace spillway {
+
+struct ProfileProblem {
+  std::string place, cause, remedy;  // place: JSON pointer
+};
+
+// What a system file names; profile_library.cc puts the components in.
+struct SystemReferences {
+  struct Drives {
+    std::string profile;
+    DriveGroup group;  // all but the drive itself
+  };
+  std::string gpu, host, scale_up, scale_out;  // the networks may be empty
+  std::vector<Drives> drives;
+};
+
+class ProfileDocument {
+ public:
+  // Throws InputError: unreadable, over 16 MiB, not JSON (line and column), a key twice, not a profile of version 1.
+  static ProfileDocument read(const std::string& path);
+
+  [[nodiscard]] ProfileKind kind() const { return kind_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] const std::string& title() const { return title_; }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+  // Each fills what it can and appends what is wrong. Precondition: the kind fits.
+  GpuProfile gpu(std::vector<ProfileProblem>& problems) const;
+  NvmeProfile nvme(std::vector<ProfileProblem>& problems) const;
+  HostProfile host(std::vector<ProfileProblem>& problems) const;
+  NetworkProfile network(std::vector<ProfileProblem>& problems) const;
+  HardwareProfile system(SystemReferences& references, std::vector<ProfileProblem>& problems) const;
+
+ private:
+  struct Json;
+  std::shared_ptr<const Json> json_;
+  ProfileKind kind_ = ProfileKind::gpu;
+  std::string name_, title_, path_;
+};
+
+}  // namespace spillway

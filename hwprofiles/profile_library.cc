@@ -1,0 +1,266 @@
+#include "hwprofiles/profile_library.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "hwprofiles/profile_document.h"
+#include "hwprofiles/profile_leaves.h"
+#include "traces/base/input_error.h"
+#include "traces/base/nearest_name.h"
+
+namespace spillway {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* default_host = "generic-pcie5";
+
+bool is_path(std::string_view name) {
+  return name.find('/') != std::string_view::npos || name.ends_with(".json");
+}
+
+// Sorted, so that what hides what never depends on the file system's order.
+std::vector<std::string> json_files(const std::string& directory) {
+  std::vector<std::string> files;
+  std::error_code error;
+  fs::recursive_directory_iterator it(directory, fs::directory_options::skip_permission_denied, error), end;
+  while (!error && it != end) {
+    if (it->path().extension() == ".json") files.push_back(it->path().string());
+    it.increment(error);
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+void raise_first(const std::string& path, const std::vector<ProfileProblem>& problems) {
+  if (problems.empty()) return;
+  throw InputError(path, problems[0].place, problems[0].cause, problems[0].remedy);
+}
+
+class Loader {
+ public:
+  explicit Loader(const ProfileLibrary& library) : library_(library) {}
+
+  // `beside`: the file that makes the reference; paths are taken from its folder.
+  [[nodiscard]] ProfileDocument open(std::string_view name, const std::string& beside = "") const {
+    if (!is_path(name)) return ProfileDocument::read(library_.find(name).path);
+    const fs::path given{std::string(name)};
+    if (beside.empty() || given.is_absolute()) return ProfileDocument::read(given.string());
+    return ProfileDocument::read((fs::path(beside).parent_path() / given).string());
+  }
+
+  [[nodiscard]] ProfileDocument open_kind(std::string_view name, ProfileKind kind, const std::string& beside = "") const {
+    ProfileDocument document = open(name, beside);
+    if (document.kind() == kind) return document;
+    throw InputError(document.path(), "/kind",
+                     "'" + document.name() + "' is a " + std::string(profile_kind_name(document.kind())) + " profile, not a " +
+                         std::string(profile_kind_name(kind)),
+                     "name a " + std::string(profile_kind_name(kind)) + " profile");
+  }
+
+  template <class Noun>
+  [[nodiscard]] Noun load(std::string_view name, ProfileKind kind,
+                          Noun (ProfileDocument::*read)(std::vector<ProfileProblem>&) const,
+                          const std::string& beside = "") const {
+    const ProfileDocument document = open_kind(name, kind, beside);
+    std::vector<ProfileProblem> problems;
+    Noun noun = (document.*read)(problems);
+    raise_first(document.path(), problems);
+    return noun;
+  }
+
+  [[nodiscard]] HardwareProfile compose(const ProfileDocument& document, std::vector<ProfileProblem>& problems) const {
+    SystemReferences references;
+    HardwareProfile system = document.system(references, problems);
+    raise_first(document.path(), problems);
+    const std::string& beside = document.path();
+    system.gpu = load(references.gpu, ProfileKind::gpu, &ProfileDocument::gpu, beside);
+    system.host = load(references.host, ProfileKind::host, &ProfileDocument::host, beside);
+    std::set<std::string> names;
+    for (SystemReferences::Drives& drives : references.drives) {
+      drives.group.drive = load(drives.profile, ProfileKind::nvme, &ProfileDocument::nvme, beside);
+      if (!names.insert(drives.group.name).second) {
+        throw InputError(document.path(), "/drives", "two groups are named '" + drives.group.name + "'", "name them apart");
+      }
+      system.drives.push_back(std::move(drives.group));
+    }
+    const auto network = [&](const std::string& name, std::optional<NetworkProfile>& into) {
+      if (!name.empty()) into = load(name, ProfileKind::network, &ProfileDocument::network, beside);
+    };
+    network(references.scale_up, system.scale_up);
+    network(references.scale_out, system.scale_out);
+    assign_slots(system, false);
+    return system;
+  }
+
+  // One GPU of this model in the default host.
+  [[nodiscard]] HardwareProfile lone_gpu(const ProfileDocument& document) const {
+    HardwareProfile system;
+    std::vector<ProfileProblem> problems;
+    system.gpu = document.gpu(problems);
+    raise_first(document.path(), problems);
+    system.name = document.name();
+    system.title = "1x " + document.title();
+    system.path = document.path();
+    system.host = load(default_host, ProfileKind::host, &ProfileDocument::host);
+    assign_slots(system, false);
+    return system;
+  }
+
+ private:
+  const ProfileLibrary& library_;
+};
+
+template <class Noun>
+std::vector<ProfileLeaf> list_leaves(Noun noun, bool every_point) {
+  LeafLister lister(every_point);
+  if constexpr (std::is_same_v<Noun, HostProfile>) {
+    std::vector<std::string> parents;
+    for (const PcieNode& node : noun.pcie) parents.push_back(node.up ? noun.pcie[*node.up].name : "");
+    describe(noun, parents, lister);
+  } else {
+    describe(noun, lister);
+  }
+  return lister.take();
+}
+
+std::vector<ProfileLeaf> document_leaves(const Loader& loader, const ProfileDocument& document, bool every_point) {
+  std::vector<ProfileProblem> problems;
+  std::vector<ProfileLeaf> leaves;
+  switch (document.kind()) {
+    case ProfileKind::gpu: leaves = list_leaves(document.gpu(problems), every_point); break;
+    case ProfileKind::nvme: leaves = list_leaves(document.nvme(problems), every_point); break;
+    case ProfileKind::host: leaves = list_leaves(document.host(problems), every_point); break;
+    case ProfileKind::network: leaves = list_leaves(document.network(problems), every_point); break;
+    case ProfileKind::system: leaves = list_leaves(loader.compose(document, problems), every_point); break;
+  }
+  raise_first(document.path(), problems);
+  return leaves;
+}
+
+std::string printed(const ProfileLeaf& leaf) { return leaf.unit.empty() ? leaf.value : leaf.value + " " + leaf.unit; }
+
+}  // namespace
+
+ProfileLibrary ProfileLibrary::standard() {
+  std::vector<std::string> directories;
+  if (const char* given = std::getenv("SPILLWAY_PROFILE_PATH"); given != nullptr) {
+    std::string_view rest = given;
+    while (!rest.empty()) {
+      const std::size_t colon = std::min(rest.find(':'), rest.size());
+      if (colon > 0) directories.emplace_back(rest.substr(0, colon));
+      rest.remove_prefix(std::min(colon + 1, rest.size()));
+    }
+  }
+  directories.emplace_back(SPILLWAY_SOURCE_PROFILES);
+  directories.emplace_back(SPILLWAY_INSTALLED_PROFILES);
+  return ProfileLibrary(std::move(directories));
+}
+
+ProfileLibrary::ProfileLibrary(std::vector<std::string> directories) : directories_(std::move(directories)) {
+  std::set<std::string> seen;
+  for (const std::string& directory : directories_) {
+    for (const std::string& path : json_files(directory)) {
+      try {
+        const ProfileDocument document = ProfileDocument::read(path);
+        if (!seen.insert(document.name()).second) continue;
+        entries_.push_back({document.name(), document.title(), path, document.kind()});
+      } catch (const InputError&) {
+        // Not a profile: check() on the file says why.
+      }
+    }
+  }
+  std::sort(entries_.begin(), entries_.end(), [](const ProfileEntry& a, const ProfileEntry& b) {
+    return std::tie(a.kind, a.name) < std::tie(b.kind, b.name);
+  });
+}
+
+const ProfileEntry& ProfileLibrary::find(std::string_view name) const {
+  std::vector<std::string> names;
+  for (const ProfileEntry& entry : entries_) {
+    if (entry.name == name) return entry;
+    names.push_back(entry.name);
+  }
+  throw InputError("", "", "no hardware profile '" + std::string(name) + "'",
+                   did_you_mean(name, names, "list them with `spillway profile list`, or give the path of a file"));
+}
+
+HardwareProfile ProfileLibrary::load_system(std::string_view name_or_path) const {
+  const Loader loader(*this);
+  const ProfileDocument document = loader.open(name_or_path);
+  if (document.kind() == ProfileKind::gpu) return loader.lone_gpu(document);
+  std::vector<ProfileProblem> problems;
+  return loader.compose(loader.open_kind(name_or_path, ProfileKind::system), problems);
+}
+
+GpuProfile ProfileLibrary::load_gpu(std::string_view name_or_path) const {
+  return Loader(*this).load(name_or_path, ProfileKind::gpu, &ProfileDocument::gpu);
+}
+
+NvmeProfile ProfileLibrary::load_nvme(std::string_view name_or_path) const {
+  return Loader(*this).load(name_or_path, ProfileKind::nvme, &ProfileDocument::nvme);
+}
+
+HostProfile ProfileLibrary::load_host(std::string_view name_or_path) const {
+  return Loader(*this).load(name_or_path, ProfileKind::host, &ProfileDocument::host);
+}
+
+NetworkProfile ProfileLibrary::load_network(std::string_view name_or_path) const {
+  return Loader(*this).load(name_or_path, ProfileKind::network, &ProfileDocument::network);
+}
+
+std::vector<std::string> ProfileLibrary::check(const std::string& path) const {
+  std::vector<std::string> found;
+  std::vector<ProfileProblem> problems;
+  try {
+    const Loader loader(*this);
+    const ProfileDocument document = ProfileDocument::read(path);
+    switch (document.kind()) {
+      case ProfileKind::gpu: document.gpu(problems); break;
+      case ProfileKind::nvme: document.nvme(problems); break;
+      case ProfileKind::host: document.host(problems); break;
+      case ProfileKind::network: document.network(problems); break;
+      case ProfileKind::system: static_cast<void>(loader.compose(document, problems)); break;
+    }
+  } catch (const InputError& error) {
+    if (problems.empty()) found.emplace_back(error.what());
+  }
+  for (const ProfileProblem& problem : problems) {
+    found.emplace_back(InputError(path, problem.place, problem.cause, problem.remedy).what());
+  }
+  return found;
+}
+
+std::vector<ProfileLeaf> ProfileLibrary::show(std::string_view name_or_path) const {
+  const Loader loader(*this);
+  return document_leaves(loader, loader.open(name_or_path), false);
+}
+
+std::vector<ProfileDifference> ProfileLibrary::diff(std::string_view left, std::string_view right) const {
+  const Loader loader(*this);
+  const ProfileDocument a = loader.open(left);
+  const ProfileDocument b = loader.open_kind(right, a.kind());
+  const std::vector<ProfileLeaf> shown_a = document_leaves(loader, a, false), full_a = document_leaves(loader, a, true);
+  const std::vector<ProfileLeaf> shown_b = document_leaves(loader, b, false), full_b = document_leaves(loader, b, true);
+  const auto find_in = [](const std::vector<ProfileLeaf>& leaves, const std::string& path) {
+    const auto same = [&path](const ProfileLeaf& leaf) { return leaf.path == path; };
+    return static_cast<std::size_t>(std::find_if(leaves.begin(), leaves.end(), same) - leaves.begin());
+  };
+  std::vector<ProfileDifference> rows;
+  for (std::size_t i = 0; i < shown_a.size(); ++i) {
+    const std::size_t j = find_in(full_b, shown_a[i].path);
+    const bool missing = j == full_b.size();
+    if (!missing && printed(full_a[i]) == printed(full_b[j])) continue;
+    rows.push_back({shown_a[i].path, printed(shown_a[i]), missing ? "-" : printed(shown_b[j])});
+  }
+  for (const ProfileLeaf& leaf : shown_b) {
+    if (find_in(full_a, leaf.path) == full_a.size()) rows.push_back({leaf.path, "-", printed(leaf)});
+  }
+  return rows;
+}
+
+}  // namespace spillway

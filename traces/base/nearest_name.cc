@@ -1,0 +1,64 @@
+#include "traces/base/nearest_name.h"
+
+#include <algorithm>
+#include <cctype>
+#include <numeric>
+#include <utility>
+
+namespace spillway {
+namespace {
+
+char lower(char c) { return static_cast<char>(std::tolower(static_cast<unsigned char>(c))); }
+
+// Levenshtein distance, letter case ignored.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t substituted = diagonal + (lower(a[i - 1]) == lower(b[j - 1]) ? 0 : 1);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substituted});
+    }
+  }
+  return row.back();
+}
+
+constexpr std::size_t longest_compared = 128;
+
+}  // namespace
+
+std::vector<std::string> nearest_names(std::string_view word, const std::vector<std::string>& candidates,
+                                       std::size_t limit) {
+  word = word.substr(0, longest_compared);
+  const std::size_t allowed = std::max<std::size_t>(2, word.size() / 3);
+  std::vector<std::pair<std::size_t, std::size_t>> ranked;  // distance, index
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const std::string_view candidate = std::string_view(candidates[i]).substr(0, longest_compared);
+    std::size_t distance = edit_distance(word, candidate);
+    const bool part = word.size() >= 3 && (candidate.find(word) != std::string_view::npos ||
+                                           (candidate.size() >= 3 && word.find(candidate) != std::string_view::npos));
+    if (part) distance = std::min(distance, allowed);
+    if (distance <= allowed) ranked.emplace_back(distance, i);
+  }
+  std::sort(ranked.begin(), ranked.end());
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::min(limit, ranked.size()); ++i) names.push_back(candidates[ranked[i].second]);
+  return names;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates,
+                         std::string_view otherwise) {
+  const std::vector<std::string> names = nearest_names(word, candidates);
+  if (names.empty()) return std::string(otherwise);
+  std::string text = "did you mean ";
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
+    text += "'" + names[i] + "'";
+  }
+  return text + "?";
+}
+
+}  // namespace spillway
