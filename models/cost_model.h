@@ -1,0 +1,81 @@
+// CostModel: how long a kernel takes on a GPU, from its shape, flops and bytes; and where that number comes from.
+//
+//   gemm        max(flops / (peak * efficiency(m, n, k)), bytes / memory bandwidth) + fixed
+//   memory      bytes / (bandwidth * efficiency(bytes)) + fixed
+//   attention   flops / (peak * efficiency(sequence, head size, pass)) + fixed
+//
+// Tables of the hardware profile are used where it has them; otherwise the default curves of cost_curves.h.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "hwprofiles/hardware_profile.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+enum class KernelClass : std::uint8_t { gemm, attention_forward, attention_backward, memory_bound, copy_to_device };
+enum class DataType : std::uint8_t { bf16, fp32, int64, byte };
+constexpr std::int64_t size_of(DataType type) {
+  return type == DataType::bf16 ? 2 : type == DataType::fp32 ? 4 : type == DataType::int64 ? 8 : 1;
+}
+std::string_view to_string(DataType type);
+
+// C[m,n] = A[m,k] B[k,n], `batch` times. Precondition of every use: all >= 1.
+struct GemmShape {
+  std::int64_t m = 1, n = 1, k = 1, batch = 1;
+};
+struct AttentionShape {
+  std::int64_t batch = 1, heads = 1, kv_heads = 1, sequence = 1, head_dim = 1;
+  bool causal = true;
+};
+
+struct KernelCost {
+  KernelClass kind = KernelClass::memory_bound;
+  DataType type = DataType::bf16;
+  GemmShape gemm{};            // kind gemm
+  AttentionShape attention{};  // kind attention_*
+  Flops flops{};
+  Bytes bytes{};               // traffic to and from device memory: every operand read once, every result written once
+};
+
+enum class CostSource : std::uint8_t {
+  table,     // interpolated in a table of the hardware profile
+  fitted,    // a default curve fitted to published measurements
+  assumed,   // a default curve nobody measured for this kind of GPU
+};
+std::string_view to_string(CostSource source);
+
+struct Duration {
+  Picos time{};
+  CostSource source = CostSource::assumed;
+};
+
+class CostModel {
+ public:
+  // Throws InputError when the profile has no arithmetic peak at all.
+  explicit CostModel(const HardwareProfile& profile);
+
+  // O(log table). A kernel takes at least a nanosecond.
+  [[nodiscard]] Duration duration(const KernelCost& kernel) const;
+
+  [[nodiscard]] const GpuProfile& gpu() const { return gpu_; }
+  [[nodiscard]] Picos host_time_per_kernel() const { return host_time_; }  // framework dispatch, launch call included
+  [[nodiscard]] Picos launch_call() const { return gpu_.launch_call.value; }
+
+ private:
+  [[nodiscard]] Duration gemm(const KernelCost& kernel) const;
+  [[nodiscard]] Duration attention(const KernelCost& kernel) const;
+  [[nodiscard]] Duration memory_bound(const KernelCost& kernel) const;
+  [[nodiscard]] Duration copy_to_device(const KernelCost& kernel) const;
+  [[nodiscard]] double peak(DataType type) const;
+
+  GpuProfile gpu_;
+  Picos host_time_{};
+  double bytes_per_second_ = 0, copy_bytes_per_second_ = 0;
+  double peak_bf16_ = 0, peak_fp32_ = 0;
+};
+
+}  // namespace spillway

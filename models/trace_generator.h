@@ -1,0 +1,24 @@
+// A model spec and a training set-up to the trace of one training step on one GPU.
+//
+// The trace is what PyTorch eager would record of a plain implementation: a host lane of launch calls and a stream of
+// kernels in program order, activations alive until the backward pass has used them, gradients allocated by the
+// backward, and the optimizer's passes over the parameters. It has every capability. Its memory events are in host
+// order and carry requested sizes; persistent tensors (weights, master weights, optimizer state) are allocated before
+// the step starts. Addresses are labels: each allocation has one of its own, never reused.
+//
+// Deviations from eager PyTorch, all towards the common fused kernels: RMSNorm, rotary embedding and scaled masked
+// softmax are one kernel each; the backward runs on the one host lane (not on autograd's thread); a GEMM has no
+// workspace.
+#pragma once
+
+#include "models/cost_model.h"
+#include "models/model_spec.h"
+#include "models/training_setup.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+// Throws InputError as resolve() does. O(layers * micro-batches + parameters).
+Trace generate_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost);
+
+}  // namespace spillway
