@@ -129,6 +129,9 @@ void read_kinds(Object& object, ModelSpec& spec) {
   spec.tied_embeddings = object.flag("tied_embeddings");
   spec.pretraining_heads = object.flag("pretraining_heads");
   spec.dropout = object.fraction("dropout");
+  if (spec.fused_qkv && spec.kv_heads != spec.heads)
+    object.fail("fused_qkv", "a packed projection with shared key heads is not modelled",
+                "set it to false: the count of parameters is the same");
   if (spec.pretraining_heads && !spec.tied_embeddings)
     object.fail("pretraining_heads", "the masked-LM decoder shares the embedding matrix", "set tied_embeddings to true");
 }

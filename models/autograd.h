@@ -1,0 +1,63 @@
+// Autograd: records what an eager program's backward pass will do, then does it, newest node first.
+//
+// A node keeps the tensors its backward needs inside its function; they are freed when the node has run. Gradients
+// that meet at one node are added in place when nobody else holds the older one, as in PyTorch.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/eager_session.h"
+#include "models/model_spec.h"
+
+namespace spillway {
+
+// A parameter and what training keeps beside it.
+struct TrainedParameter {
+  Parameter shape;
+  Tensor value;
+  Tensor gradient;  // empty until a backward made it, unless gradients live all the time
+  Tensor master;    // fp32 copy, mixed precision only
+  Tensor first_moment, second_moment;
+};
+
+class Autograd {
+ public:
+  // Gradients of the node's inputs, in their order; an empty one means none.
+  using Backward = std::function<std::vector<Tensor>(Tensor gradient)>;
+  using Function = std::function<Tensor(const std::vector<Tensor>& inputs)>;
+
+  explicit Autograd(EagerSession& session) : session_(session) {}
+
+  // `output` as the result of a new node. While recording is off, `output` itself: `backward` and what it holds go.
+  // So does an output none of whose inputs needs a gradient, unless it `has_parameters`.
+  Tensor record(Tensor output, const std::vector<Tensor>& inputs, bool has_parameters, Backward backward);
+
+  // function(inputs) without keeping anything but the inputs; the backward runs it again in phase recompute.
+  Tensor checkpoint(const std::vector<Tensor>& inputs, const Function& function);
+
+  // Runs all recorded nodes from `root` and forgets them.
+  void backward(const Tensor& root, Tensor gradient);
+
+  // Takes over the first gradient of a parameter, adds later ones in place.
+  void accumulate(TrainedParameter& parameter, Tensor gradient);
+
+ private:
+  struct Node {
+    std::vector<std::uint32_t> inputs;  // nodes; 0: no gradient wanted
+    Backward backward;
+    std::int64_t layer = -1;
+    Tensor gradient;
+  };
+  void run_down_to(std::size_t floor);
+  void pass(std::uint32_t node, Tensor gradient);
+  Tensor leaf(const Tensor& tensor);
+
+  EagerSession& session_;
+  std::vector<Node> nodes_ = std::vector<Node>(1);  // node 0 stands for "none"
+  bool recording_ = true;
+};
+
+}  // namespace spillway

@@ -1,0 +1,154 @@
+// Attention of EagerOps: one fused kernel, or scores, softmax, dropout and context one by one.
+#include <memory>
+#include <utility>
+
+#include "models/eager_ops.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+// Two products of 2*b*a*s*s*d forwards, five backwards (the scores again, then four gradients); a causal mask skips
+// half of each. Source: Dao 2022, FlashAttention, section 3 and appendix B.
+Flops flash_flops(const AttentionShape& s, std::int64_t products) {
+  const std::int64_t one = 2 * s.batch * s.heads * s.sequence * s.sequence * s.head_dim;
+  return Flops(products * one / (s.causal ? 2 : 1));
+}
+
+std::int64_t query_elements(const AttentionShape& s) { return s.batch * s.sequence * s.heads * s.head_dim; }
+std::int64_t key_elements(const AttentionShape& s) { return s.batch * s.sequence * s.kv_heads * s.head_dim; }
+
+}  // namespace
+
+// Gradients of a packed tensor are computed apart and then joined by a copy.
+std::vector<Tensor> EagerOps::join_gradients(const std::string& name, const std::vector<Tensor>& inputs,
+                                             std::vector<Tensor> gradients) {
+  if (inputs.size() == gradients.size()) return gradients;
+  Tensor packed = like(name + ".qkv.grad", inputs[0], TensorRole::temporary);
+  session_.kernel({.name = "concatenate", .reads = std::move(gradients), .writes = {packed}});
+  return {packed};
+}
+
+Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape) {
+  Tensor out = make(name + ".context", query_elements(shape));
+  const Tensor statistics = session_.empty(name + ".log_sum_exp", DataType::fp32,
+                                           shape.batch * shape.heads * shape.sequence, TensorRole::activation);
+  session_.kernel({.name = "flash_attention",
+                   .reads = qkv,
+                   .writes = {out, statistics},
+                   .cost = {.kind = KernelClass::attention_forward,
+                            .type = type_,
+                            .attention = shape,
+                            .flops = flash_flops(shape, 2)}});
+  const Tensor saved = out;
+  return autograd_.record(
+      std::move(out), qkv, false, [this, name, qkv, saved, statistics, shape](const Tensor& gradient) {
+        std::vector<Tensor> gradients = {make(name + ".q.grad", query_elements(shape), TensorRole::temporary),
+                                         make(name + ".k.grad", key_elements(shape), TensorRole::temporary),
+                                         make(name + ".v.grad", key_elements(shape), TensorRole::temporary)};
+        // Workspace: the query gradient in fp32 and the row sums of gradient times result.
+        const Tensor sums =
+            session_.empty(name + ".q.grad_fp32", DataType::fp32, query_elements(shape), TensorRole::temporary);
+        const Tensor rows =
+            session_.empty(name + ".row_sums", DataType::fp32, statistics.elements(), TensorRole::temporary);
+        std::vector<Tensor> reads = {gradient, saved, statistics};
+        reads.insert(reads.end(), qkv.begin(), qkv.end());
+        std::vector<Tensor> writes = gradients;
+        writes.push_back(sums);
+        writes.push_back(rows);
+        session_.kernel({.name = "flash_attention_backward",
+                         .reads = std::move(reads),
+                         .writes = std::move(writes),
+                         .cost = {.kind = KernelClass::attention_backward,
+                                  .type = type_,
+                                  .attention = shape,
+                                  .flops = flash_flops(shape, 5)}});
+        return join_gradients(name, qkv, std::move(gradients));
+      });
+}
+
+// Keys or values as many as queries: grouped heads copied out, because a batched product wants equal batches.
+Tensor EagerOps::repeat_heads(const std::string& name, const Tensor& x, const AttentionShape& shape) {
+  if (shape.heads == shape.kv_heads) return x;
+  Tensor out = make(name + ".repeated", query_elements(shape));
+  session_.kernel({.name = "repeat_heads", .reads = {x}, .writes = {out}});
+  const std::int64_t grouped = x.elements();
+  return autograd_.record(std::move(out), {x}, false, [this, name, grouped](const Tensor& gradient) {
+    Tensor sum = make(name + ".grouped.grad", grouped, TensorRole::temporary);
+    session_.kernel({.name = "sum_heads", .reads = {gradient}, .writes = {sum}});
+    return std::vector<Tensor>{std::move(sum)};
+  });
+}
+
+struct EagerOps::Core {
+  AttentionShape shape;
+  std::vector<Tensor> qkv;     // one packed or three
+  Tensor softmax, mask, kept;  // kept: the softmax after dropout; mask empty without dropout
+
+  // The operand of a product that holds queries (0), keys (1), values (2).
+  [[nodiscard]] const Tensor& part(std::size_t i) const { return qkv.size() == 1 ? qkv[0] : qkv[i]; }
+  [[nodiscard]] GemmShape rows_by_rows() const {
+    return {shape.sequence, shape.sequence, shape.head_dim, shape.batch * shape.heads};
+  }
+  [[nodiscard]] GemmShape rows_by_width() const {
+    return {shape.sequence, shape.head_dim, shape.sequence, shape.batch * shape.heads};
+  }
+};
+
+Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
+                                 double dropout) {
+  SPILLWAY_ASSERT(qkv.size() == 3 || shape.heads == shape.kv_heads);
+  auto core = std::make_shared<Core>(Core{.shape = shape, .qkv = qkv});
+  if (qkv.size() == 3) {
+    core->qkv[1] = repeat_heads(name + ".k", qkv[1], shape);
+    core->qkv[2] = repeat_heads(name + ".v", qkv[2], shape);
+  }
+  const std::int64_t square = shape.batch * shape.heads * shape.sequence * shape.sequence;
+  Tensor scores = make(name + ".scores", square);
+  std::vector<Tensor> operands = {core->part(0)};
+  if (qkv.size() == 3) operands.push_back(core->part(1));
+  gemm("gemm_scores", core->rows_by_rows(), std::move(operands), scores);
+  core->softmax = make(name + ".softmax", square);
+  session_.kernel({.name = "masked_softmax", .reads = {scores}, .writes = {core->softmax}});
+  scores = {};
+  core->kept = core->softmax;
+  if (dropout > 0) {
+    core->kept = make(name + ".dropout.out", square);
+    core->mask = session_.empty(name + ".dropout.mask", DataType::byte, square, TensorRole::activation);
+    session_.kernel({.name = "dropout", .reads = {core->softmax}, .writes = {core->kept, core->mask}});
+  }
+  Tensor out = make(name + ".context", query_elements(shape));
+  gemm("gemm_context", core->rows_by_width(), {core->kept, core->part(2)}, out);
+  const std::vector<Tensor> inputs = core->qkv;
+  return autograd_.record(std::move(out), inputs, false, [this, name, core](Tensor gradient) {
+    return core_backward(name, *core, std::move(gradient));
+  });
+}
+
+std::vector<Tensor> EagerOps::core_backward(const std::string& name, Core& core, Tensor gradient) {
+  const std::int64_t size = query_elements(core.shape);
+  Tensor square = like(name + ".kept.grad", core.kept, TensorRole::temporary);
+  gemm("gemm_context_dgrad", core.rows_by_rows(), {gradient, core.part(2)}, square);
+  Tensor v_gradient = make(name + ".v.grad", size, TensorRole::temporary);
+  gemm("gemm_context_dgrad", core.rows_by_width(), {core.kept, gradient}, v_gradient);
+  core.kept = {};
+  gradient = {};
+  if (core.mask) {
+    Tensor undropped = like(name + ".softmax.grad", square, TensorRole::temporary);
+    session_.kernel({.name = "dropout_backward", .reads = {square, core.mask}, .writes = {undropped}});
+    square = std::move(undropped);
+    core.mask = {};
+  }
+  Tensor scores = like(name + ".scores.grad", square, TensorRole::temporary);
+  session_.kernel({.name = "masked_softmax_backward", .reads = {square, core.softmax}, .writes = {scores}});
+  core.softmax = {};
+  square = {};
+  Tensor q_gradient = make(name + ".q.grad", size, TensorRole::temporary);
+  gemm("gemm_scores_dgrad", core.rows_by_width(), {scores, core.part(1)}, q_gradient);
+  Tensor k_gradient = make(name + ".k.grad", size, TensorRole::temporary);
+  gemm("gemm_scores_dgrad", core.rows_by_width(), {scores, core.part(0)}, k_gradient);
+  scores = {};
+  return join_gradients(name, core.qkv, {std::move(q_gradient), std::move(k_gradient), std::move(v_gradient)});
+}
+
+}  // namespace spillway

@@ -1,0 +1,154 @@
+#include "models/eager_session.h"
+
+#include <algorithm>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::uint64_t first_address = 0x7000'0000'0000;
+constexpr std::uint64_t address_step = 512;
+
+}  // namespace
+
+Tensor::Body::~Body() { session->free(*this); }
+
+EagerSession::EagerSession(const CostModel& cost, std::string_view device_name) : cost_(cost) {
+  host_ = trace_.lane({.kind = LaneKind::host_thread, .number = 1, .name = trace_.strings.intern("host")});
+  stream_ = trace_.lane({.kind = LaneKind::stream, .device = 0, .number = 7, .name = trace_.strings.intern("stream 7")});
+  trace_.devices.push_back({.name = trace_.strings.intern(device_name),
+                            .memory = cost.gpu().memory.value,
+                            .multiprocessors = cost.gpu().sm_count
+                                                   ? static_cast<std::int32_t>(cost.gpu().sm_count->value)
+                                                   : 0});
+  trace_.memory_size_is_requested = true;
+  launch_name_ = trace_.strings.intern("cudaLaunchKernel");
+  next_address_ = first_address;
+}
+
+Tensor EagerSession::empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role) {
+  SPILLWAY_ASSERT(elements >= 1 && !finished_);
+  const TensorId id{static_cast<std::uint32_t>(trace_.tensors.size())};
+  trace_.tensors.name.push_back(trace_.strings.intern(name));
+  trace_.tensors.bytes.emplace_back(elements * size_of(type));
+  trace_.tensors.storage.push_back(static_cast<std::uint32_t>(index_of(id)));
+  trace_.tensors.role.push_back(role);
+  trace_.tensors.dtype.push_back(trace_.strings.intern(to_string(type)));
+  history_.emplace_back();
+  addresses_.emplace_back(next_address_);
+  const auto bytes = static_cast<std::uint64_t>(elements * size_of(type));
+  next_address_ += (bytes + address_step - 1) / address_step * address_step;
+  Tensor tensor;
+  tensor.body_ = std::make_shared<Tensor::Body>(this, id, type, elements);
+  memory_event(*tensor.body_, MemoryAction::allocate);
+  return tensor;
+}
+
+void EagerSession::free(const Tensor::Body& body) {
+  if (finished_) return;
+  memory_event(body, MemoryAction::free_requested);
+  memory_event(body, MemoryAction::free_completed);
+}
+
+void EagerSession::memory_event(const Tensor::Body& body, MemoryAction action) {
+  trace_.memory_events.push_back({.time = host_clock_,
+                                  .address = addresses_[index_of(body.id)],
+                                  .bytes = trace_.tensors.bytes[index_of(body.id)],
+                                  .anchor = last_launch_,
+                                  .tensor = body.id,
+                                  .action = action,
+                                  .device = 0,
+                                  .stream = stream_});
+}
+
+void EagerSession::set_layer(std::int64_t layer) {
+  layer_ = layer < 0 ? no_index16 : static_cast<std::uint16_t>(layer);
+}
+
+void EagerSession::set_micro_batch(std::int64_t micro_batch) {
+  micro_batch_ = micro_batch < 0 ? no_index16 : static_cast<std::uint16_t>(micro_batch);
+}
+
+void EagerSession::begin_step(std::string_view name) {
+  step_ = static_cast<std::uint16_t>(trace_.steps.size());
+  trace_.steps.push_back({.name = trace_.strings.intern(name), .start = host_clock_});
+}
+
+OpId EagerSession::kernel(const Kernel& kernel) {
+  KernelCost cost = kernel.cost;
+  if (kernel.bytes) {
+    cost.bytes = *kernel.bytes;
+  } else {
+    for (const Tensor& tensor : kernel.reads) cost.bytes += tensor.bytes();
+    for (const Tensor& tensor : kernel.writes) cost.bytes += tensor.bytes();
+  }
+  const Duration duration = cost_.duration(cost);
+  if (duration.source != CostSource::table) ++modelled_kernels_;
+  OpRow row{.phase = phase_, .layer = layer_, .micro_batch = micro_batch_, .step = step_};
+
+  host_clock_ += cost_.host_time_per_kernel();
+  row.name = launch_name_;
+  row.kind = OpKind::launch;
+  row.lane = host_;
+  row.duration = cost_.launch_call();
+  row.start = host_clock_ - row.duration;
+  last_launch_ = trace_.append_op(row);
+
+  row.name = trace_.strings.intern(kernel.name);
+  row.kind = kernel.kind;
+  row.lane = stream_;
+  row.launched_by = last_launch_;
+  row.start = std::max(host_clock_ + cost_.gpu().launch_to_start.value, stream_clock_ + cost_.gpu().kernel_gap.value);
+  row.duration = duration.time;
+  row.bytes = cost.bytes;
+  row.flops = cost.flops;
+  const OpId op = trace_.append_op(row);
+  stream_clock_ = row.start + row.duration;
+  depend(op, kernel);
+  return op;
+}
+
+void EagerSession::depend(OpId op, const Kernel& kernel) {
+  edges_into_.clear();
+  for (const Tensor& tensor : kernel.reads) {
+    trace_.uses.push_back({.op = op, .tensor = tensor.id(), .access = Access::read});
+    add_edge(history_[index_of(tensor.id())].writer, op, EdgeKind::data);
+  }
+  for (const Tensor& tensor : kernel.writes) {
+    trace_.uses.push_back({.op = op, .tensor = tensor.id(), .access = Access::write});
+    const History& history = history_[index_of(tensor.id())];
+    add_edge(history.writer, op, EdgeKind::data);
+    for (const OpId reader : history.readers) add_edge(reader, op, EdgeKind::control);
+  }
+  for (const Tensor& tensor : kernel.reads) history_[index_of(tensor.id())].readers.push_back(op);
+  for (const Tensor& tensor : kernel.writes) {
+    History& history = history_[index_of(tensor.id())];
+    history.writer = op;
+    history.readers.clear();
+  }
+}
+
+void EagerSession::add_edge(OpId from, OpId to, EdgeKind kind) {
+  if (from == OpId::none || from == to) return;
+  if (std::find(edges_into_.begin(), edges_into_.end(), from) != edges_into_.end()) return;
+  edges_into_.push_back(from);
+  trace_.edges.push_back({.from = from, .to = to, .kind = kind});
+}
+
+Trace EagerSession::finish() {
+  finished_ = true;
+  if (!trace_.steps.empty()) {
+    Step& step = trace_.steps.back();
+    step.duration = std::max(host_clock_, stream_clock_) - step.start;
+  }
+  trace_.source_events = trace_.ops.size();
+  if (modelled_kernels_ > 0)
+    trace_.note("modelled_durations", "", 
+                "kernel times come from fitted or assumed curves, not from a table of this GPU; calibrate to replace them",
+                false);
+  for (int i = 0; i < capability_count; ++i) trace_.set(static_cast<Capability>(i));
+  return std::move(trace_);
+}
+
+}  // namespace spillway

@@ -1,0 +1,120 @@
+// EagerSession: writes a trace the way an eager framework runs a program: tensors appear when an operator allocates its
+// result and go when the last handle to them goes; every kernel is launched from one host lane onto one stream.
+//
+//   Tensor y = session.empty("y", DataType::bf16, n, TensorRole::activation);   // allocation event
+//   session.kernel({.name = "gelu", .reads = {x}, .writes = {y}, .cost = ...}); // launch op, kernel op, uses, edges
+//   y = {};                                                                     // free event
+//
+// Bytes of a kernel are the sum over its operands unless the caller says otherwise (a gather reads less).
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/cost_model.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+class EagerSession;
+
+// A counted handle to a tensor of the trace, as a framework's tensor object is. Empty when default-made.
+class Tensor {
+ public:
+  Tensor() = default;
+  [[nodiscard]] explicit operator bool() const { return body_ != nullptr; }
+  [[nodiscard]] TensorId id() const { return body_->id; }
+  [[nodiscard]] std::int64_t elements() const { return body_->elements; }
+  [[nodiscard]] DataType type() const { return body_->type; }
+  [[nodiscard]] Bytes bytes() const { return Bytes(body_->elements * size_of(body_->type)); }
+  // Autograd node that made it, a property of the handle; 0: a leaf or made outside the graph.
+  [[nodiscard]] std::uint32_t node() const { return node_; }
+  [[nodiscard]] Tensor with_node(std::uint32_t node) const {
+    Tensor result = *this;
+    result.node_ = node;
+    return result;
+  }
+  [[nodiscard]] bool is_only_handle() const { return body_.use_count() == 1; }
+
+ private:
+  friend class EagerSession;
+  struct Body {
+    EagerSession* session;
+    TensorId id;
+    DataType type;
+    std::int64_t elements;
+    Body(EagerSession* owner, TensorId tensor, DataType data_type, std::int64_t count)
+        : session(owner), id(tensor), type(data_type), elements(count) {}
+    Body(const Body&) = delete;
+    Body& operator=(const Body&) = delete;
+    ~Body();
+  };
+  std::shared_ptr<Body> body_;
+  std::uint32_t node_ = 0;
+};
+
+struct Kernel {
+  std::string_view name;
+  std::vector<Tensor> reads;
+  std::vector<Tensor> writes;
+  KernelCost cost{};
+  std::optional<Bytes> bytes{};  // traffic, when not the sum over the operands
+  OpKind kind = OpKind::kernel;
+};
+
+class EagerSession {
+ public:
+  // `cost` must outlive the session.
+  EagerSession(const CostModel& cost, std::string_view device_name);
+  EagerSession(const EagerSession&) = delete;
+  EagerSession& operator=(const EagerSession&) = delete;
+
+  // Uninitialised memory, allocated now. Precondition: elements >= 1.
+  Tensor empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role);
+  OpId kernel(const Kernel& kernel);
+
+  // Stamped onto the following ops.
+  void set_phase(Phase phase) { phase_ = phase; }
+  [[nodiscard]] Phase phase() const { return phase_; }
+  void set_layer(std::int64_t layer);      // -1: outside the layers
+  [[nodiscard]] std::int64_t layer() const { return layer_ == no_index16 ? -1 : layer_; }
+  void set_micro_batch(std::int64_t micro_batch);  // -1: none
+  // Memory events before this call are before the step.
+  void begin_step(std::string_view name);
+
+  // Ends the step. Tensors still held stay allocated at the end of the trace.
+  Trace finish();
+
+ private:
+  friend struct Tensor::Body;
+  void free(const Tensor::Body& body);
+  void memory_event(const Tensor::Body& body, MemoryAction action);
+  void depend(OpId op, const Kernel& kernel);
+  void add_edge(OpId from, OpId to, EdgeKind kind);
+
+  struct History {  // of one tensor, to find dependencies
+    OpId writer = OpId::none;
+    std::vector<OpId> readers;  // since the last write
+  };
+
+  const CostModel& cost_;
+  Trace trace_;
+  std::vector<History> history_;
+  std::vector<OpId> edges_into_;  // of the op at hand
+  LaneId host_ = LaneId::none, stream_ = LaneId::none;
+  Phase phase_ = Phase::unknown;
+  std::uint16_t layer_ = no_index16, micro_batch_ = no_index16, step_ = no_index16;
+  Picos host_clock_{}, stream_clock_{};
+  OpId last_launch_ = OpId::none;  // the host call; anchors the memory events that follow it
+  std::vector<Addr> addresses_;    // by tensor
+  std::uint64_t next_address_ = 0;
+  std::uint64_t modelled_kernels_ = 0;  // timed by a fitted or assumed curve
+  StringId launch_name_{};
+  bool finished_ = false;
+};
+
+}  // namespace spillway

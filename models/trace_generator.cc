@@ -1,0 +1,55 @@
+#include "models/trace_generator.h"
+
+#include "models/autograd.h"
+#include "models/eager_session.h"
+#include "models/optimizer_step.h"
+#include "models/transformer.h"
+
+namespace spillway {
+namespace {
+
+void copy_to_device(EagerSession& session, const Tensor& tensor) {
+  session.kernel({.name = "Memcpy HtoD",
+                  .writes = {tensor},
+                  .cost = {.kind = KernelClass::copy_to_device, .type = tensor.type()},
+                  .kind = OpKind::copy_host_to_device});
+}
+
+void run_micro_batch(const TrainingSetup& setup, EagerSession& session, Autograd& autograd, Transformer& transformer) {
+  session.set_phase(Phase::forward);
+  const Tensor ids = session.empty("input.ids", DataType::int64, setup.tokens(), TensorRole::input);
+  copy_to_device(session, ids);
+  const Tensor labels = session.empty("input.labels", DataType::int64, setup.tokens(), TensorRole::input);
+  copy_to_device(session, labels);
+  const Tensor loss = transformer.forward(ids, labels);
+  session.set_phase(Phase::backward);
+  Tensor seed = session.empty("loss.grad", DataType::fp32, 1, TensorRole::temporary);
+  session.kernel({.name = "fill_one", .writes = {seed}});
+  autograd.backward(loss, std::move(seed));
+  session.set_layer(-1);
+}
+
+}  // namespace
+
+Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost) {
+  const TrainingSetup setup = resolve(wanted, model);
+  EagerSession session(cost, cost.gpu().title);
+  Autograd autograd(session);
+  Transformer transformer(model, setup, session, autograd);
+  OptimizerStep optimizer(setup, session, transformer.parameters());
+  session.begin_step("step 0");
+  for (std::int64_t index = 0; index < setup.gradient_accumulation; ++index) {
+    session.set_micro_batch(index);
+    run_micro_batch(setup, session, autograd, transformer);
+  }
+  session.set_micro_batch(-1);
+  session.set_phase(Phase::optimizer);
+  optimizer.run();
+  Trace trace = session.finish();
+  trace.provenance.push_back({.file = model.name,
+                              .format = "generated",
+                              .producer = "spillway: " + model.title + " on " + cost.gpu().title});
+  return trace;
+}
+
+}  // namespace spillway
