@@ -309,12 +309,12 @@ void describe(HardwareProfile& system, FieldVisitor& visitor) {
   describe_network("scale_out", system.scale_out, visitor);
 }
 
-std::string_view provenance_name(Provenance provenance) {
+std::string_view provenance_name(OriginKind provenance) {
   switch (provenance) {
-    case Provenance::measured: return "measured";
-    case Provenance::datasheet: return "datasheet";
-    case Provenance::fitted: return "fitted";
-    case Provenance::assumed: return "assumed";
+    case OriginKind::measured: return "measured";
+    case OriginKind::datasheet: return "datasheet";
+    case OriginKind::fitted: return "fitted";
+    case OriginKind::assumed: return "assumed";
   }
   return "assumed";
 }

@@ -28,7 +28,7 @@ std::vector<std::size_t> provide_slots(HardwareProfile& profile, PcieNodeKind ki
   while (slots.size() < wanted) {
     PcieNode extra = host.pcie[slots[slots.size() % original]];
     extra.name = std::string(pcie_node_kind_name(kind)) + std::to_string(slots.size());
-    const Origin origin{Provenance::assumed, "slot added for a what-if beyond those of the host", ""};
+    const Origin origin{OriginKind::assumed, "slot added for a what-if beyond those of the host", ""};
     if (extra.generation) extra.generation->origin = origin;
     if (extra.lanes) extra.lanes->origin = origin;
     slots.push_back(host.pcie.size());

@@ -31,7 +31,7 @@ std::string_view network_topology_name(NetworkTopology topology) {
   return names[static_cast<std::size_t>(topology)];
 }
 
-std::string_view collective_kind_name(CollectiveKind kind) {
+std::string_view collective_kind_name(NetworkCollective kind) {
   static constexpr std::string_view names[] = {"all_reduce", "all_gather", "reduce_scatter",
                                                "all_to_all", "broadcast",  "send_receive"};
   return names[static_cast<std::size_t>(kind)];

@@ -14,9 +14,9 @@ namespace {
 
 using nlohmann::json;
 
-std::optional<Provenance> provenance_from(const std::string& name) {
-  for (const Provenance candidate :
-       {Provenance::measured, Provenance::datasheet, Provenance::fitted, Provenance::assumed}) {
+std::optional<OriginKind> provenance_from(const std::string& name) {
+  for (const OriginKind candidate :
+       {OriginKind::measured, OriginKind::datasheet, OriginKind::fitted, OriginKind::assumed}) {
     if (name == provenance_name(candidate)) return candidate;
   }
   return std::nullopt;

@@ -15,12 +15,12 @@ namespace spillway {
 enum class NetworkTopology { fully_switched, ring, mesh };
 std::string_view network_topology_name(NetworkTopology topology);
 
-enum class CollectiveKind { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send_receive };
-std::string_view collective_kind_name(CollectiveKind kind);
+enum class NetworkCollective { all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, send_receive };
+std::string_view collective_kind_name(NetworkCollective kind);
 
 // Bus bandwidth (bytes a second, the NCCL-tests convention) against message bytes, one curve per group size.
 struct CollectiveCurve {
-  CollectiveKind kind = CollectiveKind::all_reduce;
+  NetworkCollective kind = NetworkCollective::all_reduce;
   CurveFamily bus_bandwidth;
   Origin origin;
 };

@@ -84,7 +84,7 @@ class Overrider final : public PathVisitor {
   }
 
   [[nodiscard]] Origin origin(const std::string& before) const {
-    return {Provenance::assumed, "what-if " + text_ + " on: " + before, ""};
+    return {OriginKind::assumed, "what-if " + text_ + " on: " + before, ""};
   }
 
   std::string pattern_, text_;

@@ -7,13 +7,13 @@
 
 namespace spillway {
 
-enum class Provenance { measured, datasheet, fitted, assumed };
+enum class OriginKind { measured, datasheet, fitted, assumed };
 
 // "measured", "datasheet", "fitted", "assumed".
-std::string_view provenance_name(Provenance provenance);
+std::string_view provenance_name(OriginKind provenance);
 
 struct Origin {
-  Provenance provenance = Provenance::assumed;
+  OriginKind provenance = OriginKind::assumed;
   std::string source;  // who says so: a document, a table, a reason for an assumption
   std::string date;    // ISO 8601 day, month or year; may be empty
 };

@@ -13,10 +13,10 @@ Duration made(double seconds, CostSource source) { return {from_seconds(std::max
 
 CostSource source_of(const Origin& origin) {
   switch (origin.provenance) {
-    case Provenance::measured:
-    case Provenance::datasheet: return CostSource::table;
-    case Provenance::fitted: return CostSource::fitted;
-    case Provenance::assumed: return CostSource::assumed;
+    case OriginKind::measured:
+    case OriginKind::datasheet: return CostSource::table;
+    case OriginKind::fitted: return CostSource::fitted;
+    case OriginKind::assumed: return CostSource::assumed;
   }
   return CostSource::assumed;
 }
