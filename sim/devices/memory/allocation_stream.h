@@ -1,0 +1,73 @@
+// Replays a captured stream of allocations through a memory policy alone: no time, no kernels, only who asks for
+// how much and when it comes back. Says what the policy would have reserved, and how well that matches the record.
+//
+// The stream comes from Trace::memory_events (PyTorch memory snapshots, Kineto [memory] instants). The state
+// before the first event is rebuilt from the capture (recorded_state.h). Recorded segment addresses are
+// given to the policy where it takes a segment of the same size for the same request, so that every later block
+// address is the policy's own doing and can be compared with the record.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/devices/memory/memory_pool.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+struct AllocationStreamOptions {
+  MemoryPoolOptions pool;
+  std::int16_t device = 0;
+  bool keep_rows = false;             // the life of every block, tagged with its index in Trace::memory_events
+  bool use_recorded_segments = true;  // give segments their recorded addresses
+};
+
+struct MatchCount {
+  std::uint64_t matched = 0, total = 0;
+};
+
+// As recorded; -1 where the capture does not say.
+struct RecordedMemory {
+  Bytes peak_reserved{-1};
+  Bytes final_reserved{-1};
+  Bytes peak_allocated{-1};  // block bytes (Kineto totals)
+  Bytes peak_requested{-1};  // bytes before rounding (snapshots)
+  std::uint64_t out_of_memory = 0;
+};
+
+struct AllocationStreamResult {
+  std::string policy;
+  std::int16_t device = 0;
+  MemoryStatistics statistics;  // peaks include the initial state
+  Fragmentation fragmentation;
+  std::uint64_t allocations = 0;  // replayed
+  std::uint64_t frees = 0;
+  std::uint64_t initial_segments = 0;
+  std::uint64_t segments_allocated = 0;  // by the policy during the stream
+  std::uint64_t out_of_memory = 0;
+  std::optional<OutOfMemory> first_out_of_memory;
+  DriverCost cost;  // of the whole stream
+  RecordedMemory recorded;
+  MatchCount addresses;     // allocations placed where the record placed them
+  MatchCount segments;      // recorded segment allocations the policy made too, for the same request
+  MatchCount final_blocks;  // live blocks at the end: same address and size as in the snapshot
+  // What the stream leaves open.
+  std::uint64_t ignored_frees = 0;       // of blocks never seen
+  std::uint64_t repeated_addresses = 0;  // allocated again without a free; the older block is freed
+  std::uint64_t unusable_events = 0;     // sizes out of range
+  std::uint64_t ambiguous_blocks = 0;    // see recorded_state.h
+  Bytes unexplained{};                   // resident from before the capture, place unknown; held throughout
+  PoolState final_state;
+  std::vector<AllocationRow> rows;
+};
+
+// Devices with memory events or segments, ascending; host memory (-1) left out.
+std::vector<std::int16_t> memory_devices(const Trace& trace);
+
+// Throws InputError if the device has no memory events, or for bad pool options. Running out of memory is a
+// result, not an error: the failed allocation is skipped. O(events log live blocks).
+AllocationStreamResult replay_allocation_stream(const Trace& trace, const AllocationStreamOptions& options);
+
+}  // namespace spillway

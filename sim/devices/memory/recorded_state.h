@@ -1,0 +1,39 @@
+// What a capture says about device memory before its first event.
+//
+// A snapshot shows the segments and blocks at its end; its history is a ring buffer that may begin late. Undoing
+// the history from the end gives the state at its beginning:
+//
+//   end state  <-- undo alloc: the block was free    <-- undo free: it was live    <-- ...  beginning
+//
+// This is not unique: a block that lives before the history and is freed within it may own up to 1 MiB of unsplit
+// slack that no record shows. Slack is assumed where the gap behind the block is too small to be a block of the
+// large pool, or where the next allocation placed behind the live block leaves such a gap; such blocks are counted.
+//
+// Kineto captures show no segments: blocks freed without an allocation, and the rest of the recorded total.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "sim/devices/memory/memory_types.h"
+#include "sim/devices/memory/torch_settings.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+struct RecordedState {
+  PoolState state;                        // segments and blocks at the beginning; tiles exactly
+  std::vector<MemoryBlock> loose_blocks;  // live at the beginning, in no known segment; by address
+  std::vector<std::int64_t> loose_streams;
+  Bytes unexplained{};                 // allocated at the beginning by the recorded total, in no block above
+  std::uint64_t ambiguous_blocks = 0;  // blocks whose size had to be assumed, with a gap behind them
+  bool has_segments = false;           // the capture shows segments this state was built from
+};
+
+// Events of other devices are skipped. O(events + blocks log blocks).
+RecordedState recorded_state(const Trace& trace, std::int16_t device, const TorchSettings& settings);
+
+// Number of the lane a memory event or segment belongs to; 0 if unknown.
+std::int64_t stream_number(const Trace& trace, LaneId lane);
+
+}  // namespace spillway
