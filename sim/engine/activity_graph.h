@@ -142,7 +142,7 @@ class ActivityGraph {
     Edge edge;
     std::uint32_t source = 0;
   };
-  ActivityId add(ActivityKind kind, TrackId lane, std::int64_t work);
+  ActivityId add(std::uint8_t traits, TrackId lane, std::int64_t work);
 
   std::vector<std::int64_t> work_;
   std::vector<std::uint32_t> lane_, lane_next_, flow_index_;

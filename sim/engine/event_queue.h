@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/engine/wide.h"
 #include "traces/base/input_error.h"
 #include "traces/base/units.h"
 
@@ -99,7 +100,7 @@ class EventQueue {
   };
   static bool before(const Event& a, const Event& b) {
     const auto wide = [](const Event& e) {
-      return (static_cast<unsigned __int128>(static_cast<std::uint64_t>(e.time.count())) << 64) | e.key;
+      return (static_cast<UnsignedWide>(static_cast<std::uint64_t>(e.time.count())) << 64) | e.key;
     };
     return wide(a) < wide(b);  // one branch-free comparison; times are >= 0
   }

@@ -1,7 +1,7 @@
 // Runs an ActivityGraph in simulated time.
 //
 //   ActivityGraph g;
-//   const LaneId lane = g.add_lane();
+//   const TrackId lane = g.add_lane();
 //   const LinkId link = g.add_link(rate_from_bytes_per_second(64e9));
 //   const PathId path = g.add_path({{link}});
 //   const ActivityId kernel = g.add_delay(lane, microseconds(10));

@@ -83,7 +83,7 @@ class ExecutorState {
   static constexpr std::uint32_t running = 0xFFFFFFFEu, done = 0xFFFFFFFFu, none = 0xFFFFFFFFu;
   struct LaneState {  // used for lanes wider than one
     std::uint32_t head = none, active = 0;
-    bool granted = false;
+    bool granted = false, slot_used = false;
     Picos slot_free{};  // when the latest slot came free
   };
 
@@ -105,6 +105,7 @@ class ExecutorState {
   void after_solve();  // timers of flows and reservoirs
   void change_capacity(std::uint32_t row);
   void advance_reservoir(std::uint32_t reservoir);
+  void rearm_reservoir(std::uint32_t reservoir);
   void wide_lane_started(std::uint32_t a);
   void wide_lane_ended(std::uint32_t a);
   [[nodiscard]] std::uint32_t reservoir_timers() const { return static_cast<std::uint32_t>(reservoirs_.size()); }
@@ -145,6 +146,9 @@ class ExecutorState {
  private:
   void grant(std::uint32_t lane);
   void diagnose(Outcome& outcome) const;
+  [[nodiscard]] std::vector<std::vector<std::uint32_t>> unmet() const;
+  [[nodiscard]] std::string check_activity(std::uint32_t a) const;
+  [[nodiscard]] std::string check_lane(TrackId lane) const;
 };
 
 inline void ExecutorState::satisfy(std::uint32_t a, Picos at) {

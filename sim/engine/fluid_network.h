@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "sim/engine/ids.h"
+#include "sim/engine/wide.h"
 #include "traces/base/units.h"
 
 namespace spillway {
@@ -51,7 +52,7 @@ struct PathEntry {
 class FluidNetwork {
  public:
   struct Flow {
-    __int128 remaining = 0;  // 1/(1000 * 2^20) unit
+    Wide remaining = 0;  // 1/(1000 * 2^20) unit
     Rate rate{}, cap{};
     Picos settled{};           // when `remaining` held: the flow's last rate change
     Picos end = Picos::max();  // completion at this rate
@@ -115,9 +116,9 @@ class FluidNetwork {
     std::int64_t weight_sum = 0;                        // sum of weight * usage of its flows
     std::int64_t free = 0, open_weight = 0, level = 0;  // during a solve
     Picos changed{}, busy{};                            // last change of `used`; busy time until then
-    __int128 integral = 0;                              // of `used` until `changed`
-    __int128 carried = 0;                               // amount * usage of completed flows
-    __int128 overshoot = 0;                             // see above, times usage
+    Wide integral = 0;                                  // of `used` until `changed`
+    Wide carried = 0;                                   // amount * usage of completed flows
+    Wide overshoot = 0;                                 // see above, times usage
     std::uint32_t visited = 0;
     bool dirty = false;
     std::vector<Member> members;

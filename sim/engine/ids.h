@@ -1,5 +1,5 @@
 // Typed indices of the engine's nouns: an activity id can't be passed where a link id is meant.
-// TrackId names a lane of the engine: `LaneId` is the trace's (traces/trace.h), both are used together in sim/replay.
+// TrackId names a lane of the engine; `LaneId` is the trace's own (traces/trace.h), and sim/replay uses both.
 #pragma once
 
 #include <cstdint>

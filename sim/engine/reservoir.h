@@ -24,6 +24,7 @@
 #include <cstdint>
 
 #include "sim/engine/ids.h"
+#include "sim/engine/wide.h"
 #include "traces/base/units.h"
 
 namespace spillway {
@@ -66,7 +67,7 @@ class Reservoir {
   [[nodiscard]] std::int64_t net_rate() const;  // change of level, scaled; 0 where a bound holds it
 
   ReservoirSpec spec_;
-  __int128 level_ = 0, brim_ = 0, resume_ = 0, initial_ = 0, inflow_total_ = 0, drained_ = 0, bypassed_ = 0;
+  Wide level_ = 0, brim_ = 0, resume_ = 0, initial_ = 0, inflow_total_ = 0, drained_ = 0, bypassed_ = 0;
   std::int64_t inflow_ = 0, drain_ = 0;
   Picos settled_{};
   bool full_ = false;

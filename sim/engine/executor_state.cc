@@ -1,0 +1,201 @@
+#include "sim/engine/executor_state.h"
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+
+ExecutorState::ExecutorState(ActivityGraph graph, const ExecutorOptions& options)
+    : graph_(std::make_shared<ActivityGraph>(std::move(graph))),
+      queue_(options.tie_order),
+      network_(graph_->network()) {
+  const ActivityGraph& g = *graph_;
+  SPILLWAY_ASSERT(g.finished());
+  link_reservoir_.assign(g.link_count(), none);
+  for (const ReservoirSpec& spec : g.reservoirs()) {
+    SPILLWAY_ASSERT(link_reservoir_[index(spec.link)] == none);
+    link_reservoir_[index(spec.link)] = reservoir_timers();
+    reservoirs_.emplace_back(spec);
+    network_.set_capacity(spec.link, reservoirs_.back().capacity());
+  }
+  queue_.set_timer_count(reservoir_timers());
+
+  const std::uint32_t count = g.size();
+  pending_.assign(count, 1);  // 1: begin() itself
+  start_.assign(count, Picos{});
+  end_.assign(count, Picos{});
+  for (std::uint32_t a = 0; a < count; ++a) {
+    start_[a] = g.release(a);
+    for (const ActivityGraph::Edge& edge : g.edges(a)) ++pending_[edge.target];
+    g.for_each_extra_edge(a, [&](const ActivityGraph::Edge& edge) { ++pending_[edge.target]; });
+    const std::uint32_t next = index(g.lane_next(a));
+    if ((g.traits(a) & ActivityGraph::on_wide_lane) != 0) {
+      ++pending_[a];
+    } else if (next != none) {
+      ++pending_[next];
+    }
+  }
+  lanes_.resize(g.lane_count());
+  for (std::uint32_t lane = 0; lane < g.lane_count(); ++lane) lanes_[lane].head = index(g.lane_first(TrackId{lane}));
+}
+
+void ExecutorState::begin() {
+  if (begun_) return;
+  begun_ = true;
+  const auto& changes = graph_->capacity_changes();
+  for (std::uint32_t row = 0; row < changes.size(); ++row) {
+    SPILLWAY_ASSERT(link_reservoir_[index(changes[row].link)] == none);
+    queue_.schedule(changes[row].at, Phase::completion, static_cast<std::uint32_t>(EventKind::capacity), row);
+  }
+  for (std::uint32_t r = 0; r < reservoir_timers(); ++r) rearm_reservoir(r);
+  for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
+    if (graph_->lane_width(TrackId{lane}) > 1) grant(lane);
+  for (std::uint32_t a = 0; a < pending_.size(); ++a) satisfy(a, start_[a]);
+}
+
+Outcome ExecutorState::conclude(RunStatus status) {
+  Outcome outcome;
+  outcome.status = status;
+  if (status == RunStatus::stalled) diagnose(outcome);
+  outcome.end_time = last_end_;
+  outcome.events = events_;
+  outcome.ended = ended_;
+  outcome.event_digest = events_digest_.value();
+  outcome.result_digest = result_digest();
+  return outcome;
+}
+
+void ExecutorState::start_flow(std::uint32_t a) {
+  const ActivityGraph::FlowSpec& flow = graph_->flow(a);
+  const std::uint32_t before = network_.slot_count();
+  network_.start(now_, graph_->work(a), flow.path, flow.cap, flow.weight, a);
+  if (network_.slot_count() != before) queue_.set_timer_count(reservoir_timers() + network_.slot_count());
+}
+
+void ExecutorState::after_solve() {
+  const std::uint32_t base = reservoir_timers();
+  for (const std::uint32_t slot : network_.changed_flows())
+    if (queue_.armed_at(base + slot) != network_.flow(slot).end) queue_.disarm(base + slot);
+  for (const std::uint32_t slot : network_.earliest()) {
+    const Picos end = network_.flow(slot).end;
+    if (queue_.armed_at(base + slot) == end) continue;
+    queue_.arm(base + slot, end, Phase::completion, static_cast<std::uint32_t>(EventKind::flow_end));
+  }
+  if (base == 0) return;
+  for (const std::uint32_t link : network_.solved_links()) {
+    const std::uint32_t r = link_reservoir_[link];
+    if (r == none) continue;
+    reservoirs_[r].set_inflow(now_, network_.scaled_consumption(LinkId{link}));
+    rearm_reservoir(r);
+  }
+}
+
+void ExecutorState::rearm_reservoir(std::uint32_t r) {
+  const Picos due = reservoirs_[r].next_event();
+  if (due == queue_.armed_at(r)) return;
+  queue_.disarm(r);
+  if (due != Picos::max()) queue_.arm(r, due, Phase::completion, static_cast<std::uint32_t>(EventKind::reservoir));
+}
+
+void ExecutorState::advance_reservoir(std::uint32_t r) {
+  note(EventKind::reservoir, r);
+  if (reservoirs_[r].advance(now_)) network_.set_capacity(reservoirs_[r].spec().link, reservoirs_[r].capacity());
+  rearm_reservoir(r);
+}
+
+void ExecutorState::change_capacity(std::uint32_t row) {
+  note(EventKind::capacity, row);
+  const CapacityChange& change = graph_->capacity_changes()[row];
+  network_.set_capacity(change.link, change.capacity);
+}
+
+// A wide lane lets its head go while a slot is free; the head keeps the lane's order.
+void ExecutorState::grant(std::uint32_t lane) {
+  LaneState& state = lanes_[lane];
+  if (state.head == none || state.granted || state.active >= graph_->lane_width(TrackId{lane})) return;
+  state.granted = true;
+  const std::uint32_t a = state.head;
+  satisfy(a, state.slot_used ? later(state.slot_free, graph_->gap(a), a) : Picos{});
+}
+
+void ExecutorState::wide_lane_started(std::uint32_t a) {
+  const std::uint32_t lane = index(graph_->lane(a));
+  lanes_[lane].granted = false;
+  ++lanes_[lane].active;
+  lanes_[lane].head = index(graph_->lane_next(a));
+  grant(lane);
+}
+
+void ExecutorState::wide_lane_ended(std::uint32_t a) {
+  const std::uint32_t lane = index(graph_->lane(a));
+  --lanes_[lane].active;
+  lanes_[lane].slot_free = now_;
+  lanes_[lane].slot_used = true;
+  grant(lane);
+}
+
+void ExecutorState::end_of_time(std::uint32_t a) {
+  throw InputError("", "activity " + std::to_string(a),
+                   "it would begin or end after the end of simulated time (106 days)",
+                   "check durations, lags and release times");
+}
+
+ExecutorState::Appended ExecutorState::begin_append() const { return {graph_->size(), graph_->extra_edges().size()}; }
+
+ActivityGraph& ExecutorState::own_graph() {
+  if (graph_.use_count() != 1) graph_ = std::make_shared<ActivityGraph>(*graph_);
+  return const_cast<ActivityGraph&>(*graph_);  // sole owner, and it was made non-const
+}
+
+void ExecutorState::end_append(const Appended& before) {
+  const ActivityGraph& g = *graph_;
+  SPILLWAY_ASSERT(g.lane_count() == lanes_.size() && g.link_count() == network_.link_count());
+  SPILLWAY_ASSERT(g.network().path_count() == network_.path_count());
+  pending_.resize(g.size(), 1);
+  start_.resize(g.size());
+  end_.resize(g.size());
+  for (std::size_t e = before.edges; e < g.extra_edges().size(); ++e) {
+    const auto& [edge, source, next] = g.extra_edges()[e];
+    SPILLWAY_ASSERT(pending_[edge.target] < running);
+    const bool from_end = edge.type == EdgeType::end_to_start;
+    if (from_end ? pending_[source] != done : pending_[source] < running) {
+      ++pending_[edge.target];
+    } else {
+      const Picos since = from_end ? end_[source] : start_[source];
+      start_[edge.target] = std::max(start_[edge.target], later(since, edge.lag, edge.target));
+    }
+  }
+  for (std::uint32_t a = before.activities; a < g.size(); ++a) {
+    start_[a] = std::max(start_[a], std::max(g.release(a), now_));
+    const std::uint32_t previous = index(g.late_lane_previous(a));
+    const std::uint32_t lane = index(g.lane(a));
+    if ((g.traits(a) & ActivityGraph::on_wide_lane) != 0) {
+      ++pending_[a];
+      if (lanes_[lane].head == none) lanes_[lane].head = a;
+      if (begun_) grant(lane);
+    } else if (previous != none) {
+      if (pending_[previous] != done) {
+        ++pending_[a];
+      } else {
+        start_[a] = std::max(start_[a], later(end_[previous], g.gap(a), a));
+      }
+    }
+  }
+  if (!begun_) return;
+  for (std::uint32_t a = before.activities; a < g.size(); ++a) satisfy(a, start_[a]);
+}
+
+void ExecutorState::add_block(ActivityId activity) {
+  const std::uint32_t a = index(activity);
+  SPILLWAY_ASSERT(pending_[a] < running);
+  if (blocks_.size() < pending_.size()) blocks_.resize(pending_.size());
+  ++blocks_[a];
+  ++pending_[a];
+}
+
+void ExecutorState::remove_block(ActivityId activity) {
+  const std::uint32_t a = index(activity);
+  SPILLWAY_ASSERT(a < blocks_.size() && blocks_[a] > 0);
+  --blocks_[a];
+}
+
+}  // namespace spillway
