@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "traces/base/byte_source.h"
 #include "traces/trace.h"
 
 namespace spillway {
@@ -31,8 +32,6 @@ struct ReadOptions {
   // Keep python_function events as spans. They are the bulk of traces with stacks; off by default.
   bool keep_python = false;
 };
-
-struct Cancelled {};
 
 // Looks at the first bytes (after decompression). Throws InputError if nothing fits.
 TraceFormat detect_format(const std::string& path);

@@ -1,8 +1,10 @@
 // A file as a stream of bytes, decompressed on the fly: plain, gzip (also several members) or zstd.
 //
 // The compression is found by the first bytes, never by the name. Memory: one input and one output
-// buffer. Errors (missing, unreadable, truncated or corrupt compressed data, more than the allowed
-// decompressed bytes) are InputErrors that name the file and the byte offset.
+// buffer. `max_decompressed_bytes` bounds what compressed input may unfold to (zip bombs); plain files may be
+// of any size. Errors (missing, unreadable, truncated or corrupt compressed data, more than the
+// allowed bytes) are InputErrors that name the file and the byte offset. Zero padding after the last gzip member
+// is skipped; anything else there is an error.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +16,12 @@
 
 namespace spillway {
 
+// Thrown when a progress callback says stop. Not an error of the input, so not an InputError.
+struct Cancelled {};
+
 class ByteSource {
  public:
+  // Called about every 8 MiB of what is delivered, and once at the end.
   // bytes_read / bytes_total are of the file on disk; return false to cancel (throws Cancelled).
   using Progress = std::function<bool(std::uint64_t bytes_read, std::uint64_t bytes_total)>;
 
