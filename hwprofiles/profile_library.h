@@ -46,7 +46,7 @@ class ProfileLibrary {
 
   // Throw InputError naming file, JSON pointer, cause and remedy: a unit that does not fit, NaN, a negative
   // or out-of-range value, an unknown key, a missing one, a dangling or cyclic reference.
-  // load_system also takes the name of a GPU: one such GPU in the "generic-pcie5" host.
+  // load_system also takes the name of a GPU: one such GPU in the "generic-pcie5-host" host.
   [[nodiscard]] HardwareProfile load_system(std::string_view name_or_path) const;
   [[nodiscard]] GpuProfile load_gpu(std::string_view name_or_path) const;
   [[nodiscard]] NvmeProfile load_nvme(std::string_view name_or_path) const;

@@ -1,0 +1,281 @@
+#include "hwprofiles/profile_library.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using testing::HasSubstr;
+
+std::string source_root() {
+  const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
+  return root != nullptr ? root : ".";
+}
+
+ProfileLibrary bundled() { return ProfileLibrary({source_root() + "/hwprofiles/data"}); }
+
+class ProfileFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    directory_ = std::filesystem::path(testing::TempDir()) /
+                 (std::string("profiles_") + testing::UnitTest::GetInstance()->current_test_info()->name());
+    std::filesystem::create_directories(directory_);
+  }
+  void TearDown() override { std::filesystem::remove_all(directory_); }
+
+  std::string write(const std::string& name, const std::string& text) const {
+    const std::string path = (directory_ / name).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+  // A drive profile with one line of its own.
+  std::string drive(const std::string& line) const {
+    return write("drive.json", R"({"schema": "spillway-hardware-profile/1", "kind": "nvme", "name": "d", "title": "D",
+      "provenance": "datasheet", "source": "a sheet", "vendor": "V", "pcie_generation": 4, "pcie_lanes": 4, )" +
+                                   line + "}");
+  }
+  std::string host(const std::string& nodes) const {
+    return write("host.json", R"({"schema": "spillway-hardware-profile/1", "kind": "host", "name": "h", "title": "H",
+      "sockets": 1, "cores": 8, "dram": "64 GiB", "dram_bandwidth": "80 GB/s", "pcie_payload_efficiency": 0.8,
+      "bounce_copies": 2, "memcpy_bandwidth": "10 GB/s", "dispatch_cost": "5 us", "pcie": [)" +
+                                  nodes + "]}");
+  }
+  static std::string cause_of(const std::string& path) {
+    const std::vector<std::string> problems = bundled().check(path);
+    return problems.empty() ? "sound" : problems[0];
+  }
+
+  std::filesystem::path directory_;
+};
+
+// Every bundled file is sound, and there are as many as the project promises.
+TEST(BundledProfiles, AreAllSound) {
+  const ProfileLibrary library = bundled();
+  std::map<ProfileKind, int> counts;
+  for (const ProfileEntry& entry : library.list()) {
+    ++counts[entry.kind];
+    EXPECT_THAT(library.check(entry.path), testing::IsEmpty()) << entry.path;
+  }
+  std::size_t files = 0;
+  for (const auto& item : std::filesystem::recursive_directory_iterator(source_root() + "/hwprofiles/data")) {
+    files += item.path().extension() == ".json" ? 1 : 0;
+  }
+  EXPECT_EQ(library.list().size(), files) << "a name is used twice, or a file is no profile";
+  EXPECT_GE(counts[ProfileKind::gpu], 20);
+  EXPECT_GE(counts[ProfileKind::nvme], 25);
+  EXPECT_GE(counts[ProfileKind::host], 10);
+  EXPECT_GE(counts[ProfileKind::system], 10);
+}
+
+// Every number tells its source.
+TEST(BundledProfiles, EveryNumberHasASource) {
+  const ProfileLibrary library = bundled();
+  for (const ProfileEntry& entry : library.list()) {
+    for (const ProfileLeaf& leaf : library.show(entry.path)) {
+      if (!leaf.unit.empty()) {
+        EXPECT_THAT(leaf.origin.source, testing::Not(testing::AnyOf("", "not stated in the file")))
+            << entry.name << " " << leaf.path;
+      }
+    }
+  }
+}
+
+// 3350 GB/s and 80 GiB in the file arrive as such; eight GPUs take eight slots, two to a switch.
+TEST(ProfileLibrary, ComposesASystem) {
+  const HardwareProfile dgx = bundled().load_system("dgx-h100");
+  EXPECT_EQ(dgx.gpu.memory.value, Bytes(std::int64_t{80} << 30));
+  EXPECT_NEAR(to_bytes_per_second(dgx.gpu.memory_bandwidth.value), 3.35e12, 1e4);
+  EXPECT_EQ(dgx.gpu.memory.origin.provenance, Provenance::datasheet);
+  ASSERT_EQ(dgx.gpu_slots.size(), 8U);
+  EXPECT_EQ(dgx.host.pcie[dgx.gpu_slots[0]].up, dgx.host.pcie[dgx.gpu_slots[1]].up);
+  EXPECT_NE(dgx.host.pcie[dgx.gpu_slots[1]].up, dgx.host.pcie[dgx.gpu_slots[2]].up);
+  ASSERT_EQ(dgx.drives.size(), 1U);
+  EXPECT_EQ(dgx.drives[0].slots.size(), 8U);
+  ASSERT_TRUE(dgx.scale_up && dgx.scale_out);
+  for (std::size_t i = 0; i < dgx.host.pcie.size(); ++i) {
+    EXPECT_LT(dgx.host.pcie[i].up.value_or(0), std::max<std::size_t>(i, 1)) << "parents come first";
+  }
+}
+
+TEST(ProfileLibrary, TakesALoneGpuForASystem) {
+  const HardwareProfile one = bundled().load_system("l40s");
+  EXPECT_EQ(one.gpu_count, 1);
+  EXPECT_EQ(one.host.name, "generic-pcie5-host");
+}
+
+TEST(ProfileLibrary, OffersNearNames) {
+  try {
+    static_cast<void>(bundled().load_system("dgx-h10"));
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.remedy(), HasSubstr("dgx-h100"));
+  }
+  EXPECT_THROW(static_cast<void>(bundled().load_nvme("dgx-h100")), InputError);
+}
+
+TEST_F(ProfileFiles, UnitsAreChecked) {
+  EXPECT_EQ(cause_of(drive(R"("read_bandwidth": "7 GB/s")")), "sound");
+  EXPECT_THAT(cause_of(drive(R"("read_bandwidth": "7 GB")")), HasSubstr("/read_bandwidth: unit 'GB' does not fit"));
+  EXPECT_THAT(cause_of(drive(R"("read_bandwidth": {"value": 7})")), HasSubstr("the unit is missing"));
+  EXPECT_THAT(cause_of(drive(R"("read_bandwidth": {"value": 7, "unit": "furlong"})")), HasSubstr("furlong"));
+  EXPECT_THAT(cause_of(drive(R"("read_bandwidth": {"value": -7, "unit": "GB/s"})")), HasSubstr("out of range"));
+  EXPECT_THAT(cause_of(drive(R"("read_bandwidth": {"value": 7e30, "unit": "GB/s"})")), HasSubstr("out of range"));
+  EXPECT_THAT(cause_of(drive(R"("read_bandwidth": {"value": NaN, "unit": "GB/s"})")), HasSubstr("not sound JSON"));
+  EXPECT_THAT(cause_of(drive(R"("read_bandwidth": {"value": 1e999, "unit": "GB/s"})")), HasSubstr("not sound JSON"));
+  EXPECT_THAT(cause_of(drive(R"("queue_depth": 1.5)")), HasSubstr("not a whole number"));
+}
+
+TEST_F(ProfileFiles, KeysAreChecked) {
+  EXPECT_THAT(cause_of(drive(R"("read_bandwith": "7 GB/s")")),
+              testing::AllOf(HasSubstr("unknown key"), HasSubstr("did you mean 'read_bandwidth'")));
+  EXPECT_THAT(cause_of(drive(R"("vendor": "W")")), HasSubstr("appears twice"));
+  EXPECT_THAT(cause_of(drive(R"("capacity": {"value": 1, "unit": "TB", "provenance": "heard"})")),
+              HasSubstr("unknown provenance"));
+  EXPECT_THAT(cause_of(drive(R"("write_cache": "1 GB")")), HasSubstr("steady_write_bandwidth"));
+  EXPECT_THAT(cause_of(write("empty.json", "{}")), HasSubstr("/schema: missing"));
+  EXPECT_THAT(cause_of(write("newer.json", R"({"schema": "spillway-hardware-profile/9"})")), HasSubstr("not understood"));
+  EXPECT_THAT(cause_of(write("cut.json", R"({"schema": "spill)")), HasSubstr("not sound JSON"));
+  EXPECT_THAT(cause_of(write("nest.json", std::string(100000, '['))), HasSubstr("not"));
+  EXPECT_THAT(cause_of(directory_.string()), HasSubstr("not a regular file"));
+  EXPECT_THAT(cause_of((directory_ / "absent.json").string()), HasSubstr("no such file"));
+}
+
+// All problems are told, not just the first.
+TEST_F(ProfileFiles, CheckTellsEveryProblem) {
+  EXPECT_EQ(bundled().check(drive(R"("colour": 1, "capacity": "1 GB/s", "price": "-1 USD")")).size(), 3U);
+}
+
+TEST_F(ProfileFiles, TreeReferencesAreChecked) {
+  const std::string root = R"({"name": "cpu0", "kind": "root_complex"})";
+  EXPECT_EQ(cause_of(host(R"({"name": "gpu0", "kind": "gpu_slot", "up": "cpu0", "generation": 4, "lanes": 16}, )" + root)),
+            "sound");
+  EXPECT_THAT(cause_of(host(root + R"(, {"name": "g", "kind": "gpu_slot", "up": "cpu1", "generation": 4, "lanes": 16})")),
+              testing::AllOf(HasSubstr("no node 'cpu1'"), HasSubstr("did you mean 'cpu0'")));
+  EXPECT_THAT(cause_of(host(root + R"(, {"name": "g", "kind": "gpu_slot", "generation": 4, "lanes": 16})")),
+              HasSubstr("/pcie/1/up: missing"));
+  EXPECT_THAT(cause_of(host(root + R"(, {"name": "g", "kind": "gpu_slot", "up": "cpu0"})")), HasSubstr("has no rate"));
+  EXPECT_THAT(cause_of(host(R"({"name": "a", "kind": "switch", "up": "b", "generation": 4, "lanes": 16},
+                               {"name": "b", "kind": "switch", "up": "a", "generation": 4, "lanes": 16})")),
+              HasSubstr("cycle"));
+}
+
+TEST_F(ProfileFiles, SystemReferencesAreChecked) {
+  const auto system = [this](const std::string& gpu, const std::string& host_name) {
+    return write("system.json", R"({"schema": "spillway-hardware-profile/1", "kind": "system", "name": "s", "title": "S",
+      "gpu": {"profile": ")" + gpu + R"(", "count": 2}, "host": ")" + host_name + "\"}");
+  };
+  EXPECT_EQ(cause_of(system("l40s", "dgx-a100-host")), "sound");
+  EXPECT_THAT(cause_of(system("l40", "dgx-a100-host")), HasSubstr("no hardware profile 'l40'"));
+  EXPECT_THAT(cause_of(system("dgx-a100", "dgx-a100-host")), HasSubstr("is a system profile, not a gpu"));
+  EXPECT_THAT(cause_of(system("l40s", "generic-pcie5-host")), HasSubstr("has 1 gpu_slot nodes for 2"));
+}
+
+// An earlier directory hides a later one; a path beside the system file is a reference too.
+TEST_F(ProfileFiles, SearchPathOrder) {
+  write("l40s.json", R"({"schema": "spillway-hardware-profile/1", "kind": "gpu", "name": "l40s", "title": "Mine"})");
+  const ProfileLibrary library({directory_.string(), source_root() + "/hwprofiles/data"});
+  EXPECT_EQ(library.find("l40s").title, "Mine");
+  EXPECT_EQ(library.find("l4").title, "NVIDIA L4");
+}
+
+// Only the values that differ are rows.
+TEST(ProfileLibrary, DiffTellsWhatDiffers) {
+  const ProfileLibrary library = bundled();
+  EXPECT_THAT(library.diff("h100-sxm5-80gb", "h100-sxm5-80gb"), testing::IsEmpty());
+  std::map<std::string, ProfileDifference> rows;
+  for (const ProfileDifference& row : library.diff("h100-sxm5-80gb", "h200-sxm-141gb")) rows[row.path] = row;
+  EXPECT_EQ(rows["memory"].left, "80 GiB");
+  EXPECT_EQ(rows["memory"].right, "141 GiB");
+  EXPECT_EQ(rows.count("pcie_lanes"), 0U);
+  EXPECT_THROW(static_cast<void>(library.diff("l40s", "dgx-a100")), InputError);
+}
+
+double bandwidth(const HardwareProfile& profile) { return to_bytes_per_second(profile.gpu.memory_bandwidth.value); }
+
+TEST(Override, FactorsAndAbsoluteValues) {
+  HardwareProfile dgx = bundled().load_system("dgx-h100");
+  const double before = bandwidth(dgx);
+  apply_override(dgx, "gpu.memory_bandwidth", "x0.5");
+  EXPECT_NEAR(bandwidth(dgx), before / 2, 1e4);
+  EXPECT_EQ(dgx.gpu.memory_bandwidth.origin.provenance, Provenance::assumed);
+  EXPECT_THAT(dgx.gpu.memory_bandwidth.origin.source, HasSubstr("x0.5"));
+  apply_override(dgx, "gpu.memory", "24GiB");
+  EXPECT_EQ(dgx.gpu.memory.value, Bytes(std::int64_t{24} << 30));
+  apply_override(dgx, "drives.0.drive.write_bandwidth", "1 GB/s");
+  EXPECT_NEAR(to_bytes_per_second(dgx.drives[0].drive.write_bandwidth->value), 1e9, 1e3);
+}
+
+// Twice the speed: every peak and the memory bandwidth doubles, the launch path stays.
+TEST(Override, SpeedScalesPeaksAndBandwidthTogether) {
+  HardwareProfile dgx = bundled().load_system("dgx-h100");
+  const HardwareProfile before = dgx;
+  apply_override(dgx, "gpu.speed", "x2");
+  for (std::size_t i = 0; i < precision_count; ++i) {
+    ASSERT_EQ(dgx.gpu.peak_flops_per_second[i].has_value(), before.gpu.peak_flops_per_second[i].has_value());
+    if (before.gpu.peak_flops_per_second[i]) {
+      EXPECT_DOUBLE_EQ(dgx.gpu.peak_flops_per_second[i]->value, 2 * before.gpu.peak_flops_per_second[i]->value);
+    }
+  }
+  EXPECT_NEAR(bandwidth(dgx), 2 * bandwidth(before), 2e3);
+  EXPECT_EQ(dgx.gpu.launch_call.value, before.gpu.launch_call.value);
+}
+
+// More drives than the host has slots: slots like the existing ones are added, in turn over their parents.
+TEST(Override, DrivesBeyondTheSlotsGetSlots) {
+  HardwareProfile dgx = bundled().load_system("dgx-h100");
+  apply_override(dgx, "drives.0.count", "16");
+  ASSERT_EQ(dgx.drives[0].slots.size(), 16U);
+  const PcieNode& extra = dgx.host.pcie[dgx.drives[0].slots[8]];
+  EXPECT_EQ(extra.up, dgx.host.pcie[dgx.drives[0].slots[0]].up);
+  EXPECT_EQ(extra.generation->origin.provenance, Provenance::assumed);
+}
+
+TEST(Override, BadPathsAndValuesLeaveTheProfileAlone) {
+  HardwareProfile dgx = bundled().load_system("dgx-h100");
+  const double before = bandwidth(dgx);
+  EXPECT_THROW(apply_override(dgx, "gpu.memory_bandwith", "x2"), InputError);
+  EXPECT_THROW(apply_override(dgx, "gpu.memory_bandwidth", "2 GiB"), InputError);
+  EXPECT_THROW(apply_override(dgx, "gpu.memory_bandwidth", "x0"), InputError);
+  EXPECT_THROW(apply_override(dgx, "gpu.memory_bandwidth", "x-1"), InputError);
+  EXPECT_THROW(apply_override(dgx, "gpu.speed", "3 TB/s"), InputError);
+  EXPECT_THROW(apply_override(dgx, "gpu_count", "0"), InputError);
+  EXPECT_THROW(apply_override(dgx, "gpu_count", "x0.3"), InputError);
+  EXPECT_DOUBLE_EQ(bandwidth(dgx), before);
+  try {
+    apply_override(dgx, "gpu.memory_bandwith", "x2");
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.remedy(), HasSubstr("gpu.memory_bandwidth"));
+  }
+}
+
+// The class of the smallest side chooses the curve: a 4096^3 product on H100 is near its plateau, a skinny one far
+// from it, and a precision without a table says that it was extrapolated.
+TEST(GemmEfficiency, FollowsTheShape) {
+  const GpuProfile gpu = bundled().load_gpu("h100-sxm5-80gb");
+  const CurveValue square = gemm_efficiency(gpu, Precision::bf16, 4096, 4096, 4096);
+  EXPECT_GT(square.value, 0.7);
+  EXPECT_LT(square.value, 0.85);
+  EXPECT_FALSE(square.extrapolated);
+  EXPECT_LT(gemm_efficiency(gpu, Precision::bf16, 1, 4096, 4096).value, 0.02);
+  EXPECT_TRUE(gemm_efficiency(gpu, Precision::fp16, 4096, 4096, 4096).extrapolated);
+}
+
+// x16 of generations 3, 4, 5: 15.75, 31.5, 63 GB/s.
+TEST(PcieRawRate, MatchesTheStandards) {
+  EXPECT_NEAR(to_bytes_per_second(pcie_raw_rate(3, 16)), 15.754e9, 1e6);
+  EXPECT_NEAR(to_bytes_per_second(pcie_raw_rate(4, 16)), 31.508e9, 1e6);
+  EXPECT_NEAR(to_bytes_per_second(pcie_raw_rate(5, 16)), 63.015e9, 1e6);
+  EXPECT_NEAR(to_bytes_per_second(pcie_raw_rate(6, 16)), 121e9, 1e6);
+}
+
+}  // namespace
+}  // namespace spillway
