@@ -96,10 +96,14 @@ void IdealPool::process_events(Picos time) {
   });
 }
 
-// Nothing is ever cached.
+// Nothing is ever cached, but the call waits for pending uses as it does elsewhere.
 DriverCost IdealPool::empty_cache(Picos time) {
+  uses_.complete_all();
   process_events(time);
-  return {};
+  ++statistics_.sync_all_streams;
+  DriverCost cost;
+  cost.synchronizations = 1;
+  return cost;
 }
 
 // Blocks keep the addresses and sizes they were recorded with.
