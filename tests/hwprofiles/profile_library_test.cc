@@ -94,7 +94,7 @@ TEST(ProfileLibrary, ComposesASystem) {
   const HardwareProfile dgx = bundled().load_system("dgx-h100");
   EXPECT_EQ(dgx.gpu.memory.value, Bytes(std::int64_t{80} << 30));
   EXPECT_NEAR(to_bytes_per_second(dgx.gpu.memory_bandwidth.value), 3.35e12, 1e4);
-  EXPECT_EQ(dgx.gpu.memory.origin.provenance, Provenance::datasheet);
+  EXPECT_EQ(dgx.gpu.memory.origin.provenance, OriginKind::datasheet);
   ASSERT_EQ(dgx.gpu_slots.size(), 8U);
   EXPECT_EQ(dgx.host.pcie[dgx.gpu_slots[0]].up, dgx.host.pcie[dgx.gpu_slots[1]].up);
   EXPECT_NE(dgx.host.pcie[dgx.gpu_slots[1]].up, dgx.host.pcie[dgx.gpu_slots[2]].up);
@@ -206,7 +206,7 @@ TEST(Override, FactorsAndAbsoluteValues) {
   const double before = bandwidth(dgx);
   apply_override(dgx, "gpu.memory_bandwidth", "x0.5");
   EXPECT_NEAR(bandwidth(dgx), before / 2, 1e4);
-  EXPECT_EQ(dgx.gpu.memory_bandwidth.origin.provenance, Provenance::assumed);
+  EXPECT_EQ(dgx.gpu.memory_bandwidth.origin.provenance, OriginKind::assumed);
   EXPECT_THAT(dgx.gpu.memory_bandwidth.origin.source, HasSubstr("x0.5"));
   apply_override(dgx, "gpu.memory", "24GiB");
   EXPECT_EQ(dgx.gpu.memory.value, Bytes(std::int64_t{24} << 30));
@@ -236,7 +236,7 @@ TEST(Override, DrivesBeyondTheSlotsGetSlots) {
   ASSERT_EQ(dgx.drives[0].slots.size(), 16U);
   const PcieNode& extra = dgx.host.pcie[dgx.drives[0].slots[8]];
   EXPECT_EQ(extra.up, dgx.host.pcie[dgx.drives[0].slots[0]].up);
-  EXPECT_EQ(extra.generation->origin.provenance, Provenance::assumed);
+  EXPECT_EQ(extra.generation->origin.provenance, OriginKind::assumed);
 }
 
 TEST(Override, BadPathsAndValuesLeaveTheProfileAlone) {
