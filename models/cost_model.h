@@ -1,10 +1,11 @@
 // CostModel: how long a kernel takes on a GPU, from its shape, flops and bytes; and where that number comes from.
 //
-//   gemm        max(flops / (peak * efficiency(m, n, k)), bytes / memory bandwidth) + fixed
-//   memory      bytes / (bandwidth * efficiency(bytes)) + fixed
+//   gemm        a table of efficiencies, or tiles in waves against memory traffic (cost_curves.h), or a roofline
+//   memory      bytes / (bandwidth * efficiency(bytes)), or bytes / (0.8 bandwidth) + 3 us
 //   attention   flops / (peak * efficiency(sequence, head size, pass)) + fixed
 //
-// Tables of the hardware profile are used where it has them; otherwise the default curves of cost_curves.h.
+// A measured (or overridden) table of the hardware profile goes before the default curves; a fitted one after them,
+// because one curve over flops knows less than the tile model fitted to the same data. Each duration says which it was.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include "hwprofiles/hardware_profile.h"
+#include "models/cost_curves.h"
 #include "traces/base/units.h"
 
 namespace spillway {
@@ -71,8 +73,10 @@ class CostModel {
   [[nodiscard]] Duration memory_bound(const KernelCost& kernel) const;
   [[nodiscard]] Duration copy_to_device(const KernelCost& kernel) const;
   [[nodiscard]] double peak(DataType type) const;
+  [[nodiscard]] const GemmEfficiency* table_of(Precision precision) const;
 
   GpuProfile gpu_;
+  const CostCurves* curves_ = nullptr;  // of the architecture; null when there are none
   Picos host_time_{};
   double bytes_per_second_ = 0, copy_bytes_per_second_ = 0;
   double peak_bf16_ = 0, peak_fp32_ = 0;
