@@ -1,16 +1,23 @@
 // The free blocks of one pool, ordered by (stream, size, address): rule 7.
 //
-// A sorted flat array: copies with the simulation, allocates nothing once grown. Find O(log n), insert and
-// erase O(n) moves of 32 bytes (n is the number of free blocks, rarely above a few thousand).
+//   order_   [ 3 | 0 | 5 ]            chunk numbers, ascending by content
+//              |   |   +-- {m n o}
+//              |   +------ {e g k l}  a chunk: at most 64 blocks, sorted
+//              +---------- {a b}
+//
+// A sorted list in chunks: it copies with the simulation, allocates nothing once grown, and moves at most one chunk
+// per change. Find, insert and erase: O(log n) comparisons, O(64 + n/64) moves.
 #pragma once
 
-#include <algorithm>
+#include <array>
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <utility>
 #include <vector>
 
 #include "sim/devices/memory/memory_types.h"
-#include "traces/base/input_error.h"
 
 namespace spillway {
 
@@ -24,28 +31,73 @@ struct FreeBlock {
 
 class FreeSet {
  public:
-  using const_iterator = std::vector<FreeBlock>::const_iterator;
+  class const_iterator {
+   public:
+    using iterator_category = std::bidirectional_iterator_tag;
+    using value_type = FreeBlock;
+    using difference_type = std::ptrdiff_t;
+    using pointer = const FreeBlock*;
+    using reference = const FreeBlock&;
 
-  [[nodiscard]] const_iterator begin() const { return blocks_.begin(); }
-  [[nodiscard]] const_iterator end() const { return blocks_.end(); }
-  [[nodiscard]] std::size_t size() const { return blocks_.size(); }
+    const_iterator() = default;
+    reference operator*() const { return set_->chunk(chunk_).blocks[at_]; }
+    pointer operator->() const { return &**this; }
+    const_iterator& operator++() {
+      if (++at_ == set_->chunk(chunk_).count) {
+        ++chunk_;
+        at_ = 0;
+      }
+      return *this;
+    }
+    const_iterator operator++(int) { return std::exchange(*this, std::next(*this)); }
+    const_iterator& operator--() {
+      if (at_ == 0) at_ = set_->chunk(--chunk_).count;
+      --at_;
+      return *this;
+    }
+    const_iterator operator--(int) { return std::exchange(*this, std::prev(*this)); }
+    friend bool operator==(const const_iterator&, const const_iterator&) = default;
+
+   private:
+    friend class FreeSet;
+    const_iterator(const FreeSet* set, std::size_t chunk, std::size_t at) : set_(set), chunk_(chunk), at_(at) {}
+    const FreeSet* set_ = nullptr;
+    std::size_t chunk_ = 0;  // position in order_
+    std::size_t at_ = 0;     // below the chunk's count, except at the end
+  };
+
+  [[nodiscard]] const_iterator begin() const { return {this, 0, 0}; }
+  [[nodiscard]] const_iterator end() const { return {this, order_.size(), 0}; }
+  [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] bool contains(const FreeBlock& block) const;
   // First block of the stream with at least `size` bytes, the lowest address among equals (rule 10); may be a
   // block of another stream or the end.
   [[nodiscard]] const_iterator lower_bound(std::int64_t stream, Bytes size) const {
-    return std::lower_bound(blocks_.begin(), blocks_.end(), FreeBlock{stream, size, Addr{0}, BlockId{0}});
+    return find({stream, size, Addr{0}, BlockId{0}});
   }
-  void insert(const FreeBlock& block) {
-    blocks_.insert(std::lower_bound(blocks_.begin(), blocks_.end(), block), block);
-  }
-  void erase(const_iterator at) { blocks_.erase(at); }
-  void erase(const FreeBlock& block) {
-    const auto at = std::lower_bound(blocks_.begin(), blocks_.end(), block);
-    SPILLWAY_ASSERT(at != blocks_.end() && *at == block);
-    blocks_.erase(at);
-  }
+  void insert(const FreeBlock& block);
+  // Precondition: it is there.
+  void erase(const FreeBlock& block);
+  void erase(const_iterator at);
 
  private:
-  std::vector<FreeBlock> blocks_;
+  static constexpr std::size_t capacity = 64;
+  struct Chunk {
+    std::array<FreeBlock, capacity> blocks;
+    std::size_t count = 0;
+  };
+
+  [[nodiscard]] const Chunk& chunk(std::size_t position) const { return chunks_[order_[position]]; }
+  [[nodiscard]] Chunk& chunk(std::size_t position) { return chunks_[order_[position]]; }
+  [[nodiscard]] const_iterator find(const FreeBlock& block) const;  // first not less
+  void add_chunk(std::size_t position);
+  void drop_chunk(std::size_t position);
+  void split_chunk(std::size_t position);
+
+  std::vector<Chunk> chunks_;
+  std::vector<std::uint32_t> unused_;
+  std::vector<std::uint32_t> order_;
+  std::size_t size_ = 0;
 };
 
 }  // namespace spillway

@@ -62,7 +62,7 @@ std::optional<std::string> TorchPool::check() const {
       end += Addr(static_cast<std::uint64_t>(block.size.count()));
       const bool active = block.allocated || block.events > 0;
       if (active && block.size < block.requested) return place + " is smaller than its request";
-      const bool listed = std::binary_search(pools_[block.pool].free.begin(), pools_[block.pool].free.end(), key(id));
+      const bool listed = pools_[block.pool].free.contains(key(id));
       if (listed == active) return place + (active ? " is active and in the free set" : " is free but not in the set");
       if (!active && after_free) return place + " was not merged with its free predecessor";
       after_free = !active;

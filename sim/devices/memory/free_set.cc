@@ -1,0 +1,96 @@
+#include "sim/devices/memory/free_set.h"
+
+#include <algorithm>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+
+FreeSet::const_iterator FreeSet::find(const FreeBlock& block) const {
+  const auto holder = std::partition_point(order_.begin(), order_.end(), [&](std::uint32_t number) {
+    return chunks_[number].blocks[chunks_[number].count - 1] < block;
+  });
+  const auto position = static_cast<std::size_t>(holder - order_.begin());
+  if (position == order_.size()) return end();
+  const Chunk& held = chunk(position);
+  const auto first = held.blocks.begin();
+  const auto at = std::lower_bound(first, first + static_cast<std::ptrdiff_t>(held.count), block);
+  return {this, position, static_cast<std::size_t>(at - first)};
+}
+
+bool FreeSet::contains(const FreeBlock& block) const {
+  const const_iterator at = find(block);
+  return at != end() && *at == block;
+}
+
+void FreeSet::insert(const FreeBlock& block) {
+  if (order_.empty()) add_chunk(0);
+  const_iterator at = find(block);
+  if (at == end()) at = {this, order_.size() - 1, chunk(order_.size() - 1).count};
+  if (chunk(at.chunk_).count == capacity) {
+    split_chunk(at.chunk_);
+    if (at.at_ > capacity / 2) at = {this, at.chunk_ + 1, at.at_ - capacity / 2};
+  }
+  Chunk& holder = chunk(at.chunk_);
+  const auto first = holder.blocks.begin();
+  const auto place = first + static_cast<std::ptrdiff_t>(at.at_);
+  const auto last = first + static_cast<std::ptrdiff_t>(holder.count);
+  std::move_backward(place, last, last + 1);
+  *place = block;
+  ++holder.count;
+  ++size_;
+}
+
+void FreeSet::erase(const FreeBlock& block) {
+  const const_iterator at = find(block);
+  SPILLWAY_ASSERT(at != end() && *at == block);
+  erase(at);
+}
+
+void FreeSet::erase(const_iterator at) {
+  Chunk& holder = chunk(at.chunk_);
+  const auto first = holder.blocks.begin();
+  const auto place = first + static_cast<std::ptrdiff_t>(at.at_);
+  std::move(place + 1, first + static_cast<std::ptrdiff_t>(holder.count), place);
+  --holder.count;
+  --size_;
+  if (holder.count == 0) {
+    drop_chunk(at.chunk_);
+    return;
+  }
+  // Thin neighbours join, so that chunks stay at least a quarter full on average.
+  if (holder.count > capacity / 4 || at.chunk_ + 1 == order_.size()) return;
+  const Chunk& next = chunk(at.chunk_ + 1);
+  if (holder.count + next.count > capacity / 2) return;
+  std::copy_n(next.blocks.begin(), next.count, first + static_cast<std::ptrdiff_t>(holder.count));
+  holder.count += next.count;
+  drop_chunk(at.chunk_ + 1);
+}
+
+void FreeSet::add_chunk(std::size_t position) {
+  std::uint32_t number = static_cast<std::uint32_t>(chunks_.size());
+  if (unused_.empty()) {
+    chunks_.emplace_back();
+  } else {
+    number = unused_.back();
+    unused_.pop_back();
+  }
+  order_.insert(order_.begin() + static_cast<std::ptrdiff_t>(position), number);
+}
+
+void FreeSet::drop_chunk(std::size_t position) {
+  chunk(position).count = 0;
+  unused_.push_back(order_[position]);
+  order_.erase(order_.begin() + static_cast<std::ptrdiff_t>(position));
+}
+
+void FreeSet::split_chunk(std::size_t position) {
+  add_chunk(position + 1);
+  Chunk& low = chunk(position);
+  Chunk& high = chunk(position + 1);
+  std::copy(low.blocks.begin() + capacity / 2, low.blocks.end(), high.blocks.begin());
+  low.count = capacity / 2;
+  high.count = capacity - capacity / 2;
+}
+
+}  // namespace spillway
