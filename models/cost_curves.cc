@@ -48,8 +48,8 @@ double tile_efficiency(const GemmCurve& curve, const Tile& tile) {
 }  // namespace
 
 const CostCurves* find_cost_curves(std::string_view architecture) {
-  const auto found = std::find_if(curves.begin(), curves.end(),
-                                  [&](const CostCurves& c) { return c.architecture == architecture; });
+  const auto found =
+      std::find_if(curves.begin(), curves.end(), [&](const CostCurves& c) { return c.architecture == architecture; });
   return found == curves.end() ? nullptr : &*found;
 }
 

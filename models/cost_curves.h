@@ -25,15 +25,15 @@
 namespace spillway {
 
 struct GemmCurve {
-  double large_tile = 0;        // efficiency of tiles of 32,768 results, fraction of the dense peak
-  double medium_tile = 0;       // of 16,384 results, relative to large_tile
-  double small_tile = 0;        // below
-  double prologue = 0;          // in units of k
-  double memory_efficiency = 0; // (0, 1]
+  double large_tile = 0;         // efficiency of tiles of 32,768 results, fraction of the dense peak
+  double medium_tile = 0;        // of 16,384 results, relative to large_tile
+  double small_tile = 0;         // below
+  double prologue = 0;           // in units of k
+  double memory_efficiency = 0;  // (0, 1]
   double fixed_us = 0;
-  double split_us = 0;          // of the extra reduction when k is split
-  double overlap = 0;           // q >= 1: how sharply the slower of compute and memory decides
-  double partial_wave = 0;      // r in [0, 1]: 1 charges a partial last wave by its fill only
+  double split_us = 0;      // of the extra reduction when k is split
+  double overlap = 0;       // q >= 1: how sharply the slower of compute and memory decides
+  double partial_wave = 0;  // r in [0, 1]: 1 charges a partial last wave by its fill only
 };
 
 struct AttentionCurve {
@@ -51,7 +51,8 @@ struct CostCurves {
 
 // Efficiency of heads of at most 64 elements relative to 128, fitted to H100's context attention table (as above).
 inline constexpr double small_head_factor = 0.757;
-// Kernels bound by memory: NVIDIA's own model constants in aiconfigurator's <system>.yaml, 0.8 of the bandwidth and 3 us.
+// Kernels bound by memory: NVIDIA's own model constants in aiconfigurator's <system>.yaml, 0.8 of the bandwidth and 3
+// us.
 inline constexpr double memory_bound_efficiency = 0.8;
 inline constexpr double memory_bound_fixed_us = 3;
 

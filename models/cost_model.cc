@@ -16,9 +16,12 @@ Duration made(double seconds, CostSource source) { return {from_seconds(std::max
 CostSource source_of(const Origin& origin) {
   switch (origin.provenance) {
     case OriginKind::measured:
-    case OriginKind::datasheet: return CostSource::table;
-    case OriginKind::fitted: return CostSource::fitted;
-    case OriginKind::assumed: return CostSource::assumed;
+    case OriginKind::datasheet:
+      return CostSource::table;
+    case OriginKind::fitted:
+      return CostSource::fitted;
+    case OriginKind::assumed:
+      return CostSource::assumed;
   }
   return CostSource::assumed;
 }
@@ -27,19 +30,26 @@ CostSource source_of(const Origin& origin) {
 
 std::string_view to_string(DataType type) {
   switch (type) {
-    case DataType::bf16: return "bfloat16";
-    case DataType::fp32: return "float32";
-    case DataType::int64: return "int64";
-    case DataType::byte: return "uint8";
+    case DataType::bf16:
+      return "bfloat16";
+    case DataType::fp32:
+      return "float32";
+    case DataType::int64:
+      return "int64";
+    case DataType::byte:
+      return "uint8";
   }
   return "";
 }
 
 std::string_view to_string(CostSource source) {
   switch (source) {
-    case CostSource::table: return "table";
-    case CostSource::fitted: return "fitted";
-    case CostSource::assumed: return "assumed";
+    case CostSource::table:
+      return "table";
+    case CostSource::fitted:
+      return "fitted";
+    case CostSource::assumed:
+      return "assumed";
   }
   return "";
 }
@@ -49,27 +59,31 @@ CostModel::CostModel(const HardwareProfile& profile)
   const auto bf16 = peak_flops_or_wider(gpu_, Precision::bf16);
   const auto fp32 = peak_flops_or_wider(gpu_, Precision::fp32);
   if (!bf16 || !fp32)
-    throw InputError(profile.path, "/gpu/peak_flops", gpu_.name + " has no bf16 or fp32 peak", "add it with its source");
+    throw InputError(profile.path, "/gpu/peak_flops", gpu_.name + " has no bf16 or fp32 peak",
+                     "add it with its source");
   peak_bf16_ = bf16->value;
   peak_fp32_ = fp32->value;
   bytes_per_second_ = to_bytes_per_second(gpu_.memory_bandwidth.value);
   host_time_ = std::max(profile.host.dispatch_cost.value, gpu_.launch_call.value);
-  copy_bytes_per_second_ =
-      gpu_.host_to_device_bandwidth
-          ? to_bytes_per_second(gpu_.host_to_device_bandwidth->value)
-          : to_bytes_per_second(pcie_raw_rate(gpu_.pcie_generation.value, gpu_.pcie_lanes.value)) *
-                profile.host.pcie_payload_efficiency.value;
+  copy_bytes_per_second_ = gpu_.host_to_device_bandwidth
+                               ? to_bytes_per_second(gpu_.host_to_device_bandwidth->value)
+                               : to_bytes_per_second(pcie_raw_rate(gpu_.pcie_generation.value, gpu_.pcie_lanes.value)) *
+                                     profile.host.pcie_payload_efficiency.value;
 }
 
 double CostModel::peak(DataType type) const { return type == DataType::bf16 ? peak_bf16_ : peak_fp32_; }
 
 Duration CostModel::duration(const KernelCost& kernel) const {
   switch (kernel.kind) {
-    case KernelClass::gemm: return gemm(kernel);
+    case KernelClass::gemm:
+      return gemm(kernel);
     case KernelClass::attention_forward:
-    case KernelClass::attention_backward: return attention(kernel);
-    case KernelClass::memory_bound: return memory_bound(kernel);
-    case KernelClass::copy_to_device: return copy_to_device(kernel);
+    case KernelClass::attention_backward:
+      return attention(kernel);
+    case KernelClass::memory_bound:
+      return memory_bound(kernel);
+    case KernelClass::copy_to_device:
+      return copy_to_device(kernel);
   }
   return {};
 }
@@ -117,10 +131,8 @@ Duration CostModel::attention(const KernelCost& kernel) const {
   const double blocks = static_cast<double>(shape.batch * shape.heads) * std::ceil(sequence / query_block);
   const double idle = gpu_.sm_count ? std::max(1.0, static_cast<double>(gpu_.sm_count->value) / blocks) : 1.0;
   const double efficiency = curve.efficiency * (shape.head_dim <= 64 ? small_head_factor : 1.0);
-  const double compute =
-      static_cast<double>(kernel.flops.count()) * overhead * idle / (peak(kernel.type) * efficiency);
-  const double memory =
-      static_cast<double>(kernel.bytes.count()) / (bytes_per_second_ * memory_bound_efficiency);
+  const double compute = static_cast<double>(kernel.flops.count()) * overhead * idle / (peak(kernel.type) * efficiency);
+  const double memory = static_cast<double>(kernel.bytes.count()) / (bytes_per_second_ * memory_bound_efficiency);
   const bool fitted = curves_ != nullptr && curves.attention_fitted && kernel.type == DataType::bf16;
   return made(std::max(compute, memory) + curve.fixed_us * 1e-6, fitted ? CostSource::fitted : CostSource::assumed);
 }
@@ -136,8 +148,7 @@ Duration CostModel::memory_bound(const KernelCost& kernel) const {
 }
 
 Duration CostModel::copy_to_device(const KernelCost& kernel) const {
-  return made(static_cast<double>(kernel.bytes.count()) / copy_bytes_per_second_ +
-                  to_seconds(gpu_.copy_latency.value),
+  return made(static_cast<double>(kernel.bytes.count()) / copy_bytes_per_second_ + to_seconds(gpu_.copy_latency.value),
               CostSource::table);
 }
 

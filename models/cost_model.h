@@ -40,13 +40,13 @@ struct KernelCost {
   GemmShape gemm{};            // kind gemm
   AttentionShape attention{};  // kind attention_*
   Flops flops{};
-  Bytes bytes{};               // traffic to and from device memory: every operand read once, every result written once
+  Bytes bytes{};  // traffic to and from device memory: every operand read once, every result written once
 };
 
 enum class CostSource : std::uint8_t {
-  table,     // interpolated in a table of the hardware profile
-  fitted,    // a default curve fitted to published measurements
-  assumed,   // a default curve nobody measured for this kind of GPU
+  table,    // interpolated in a table of the hardware profile
+  fitted,   // a default curve fitted to published measurements
+  assumed,  // a default curve nobody measured for this kind of GPU
 };
 std::string_view to_string(CostSource source);
 

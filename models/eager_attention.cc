@@ -33,13 +33,12 @@ Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tens
   Tensor out = make(name + ".context", query_elements(shape));
   const Tensor statistics = session_.empty(name + ".log_sum_exp", DataType::fp32,
                                            shape.batch * shape.heads * shape.sequence, TensorRole::activation);
-  session_.kernel({.name = "flash_attention",
-                   .reads = qkv,
-                   .writes = {out, statistics},
-                   .cost = {.kind = KernelClass::attention_forward,
-                            .type = type_,
-                            .attention = shape,
-                            .flops = flash_flops(shape, 2)}});
+  session_.kernel(
+      {.name = "flash_attention",
+       .reads = qkv,
+       .writes = {out, statistics},
+       .cost = {
+           .kind = KernelClass::attention_forward, .type = type_, .attention = shape, .flops = flash_flops(shape, 2)}});
   const Tensor saved = out;
   return autograd_.record(
       std::move(out), qkv, false, [this, name, qkv, saved, statistics, shape](const Tensor& gradient) {

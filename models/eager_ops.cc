@@ -85,9 +85,9 @@ Tensor EagerOps::norm(const std::string& name, const Tensor& x, TrainedParameter
   const bool layer_norm = bias != nullptr;
   Tensor out = like(name + ".out", x);
   // Mean and reciprocal deviation of each row (RMSNorm: the latter alone).
-  const Tensor statistics = session_.empty(name + ".statistics", DataType::fp32,
-                                           x.elements() / weight.shape.rows * (layer_norm ? 2 : 1),
-                                           TensorRole::activation);
+  const Tensor statistics =
+      session_.empty(name + ".statistics", DataType::fp32, x.elements() / weight.shape.rows * (layer_norm ? 2 : 1),
+                     TensorRole::activation);
   std::vector<Tensor> reads = {x, weight.value};
   if (layer_norm) reads.push_back(bias->value);
   session_.kernel(
@@ -187,7 +187,8 @@ Tensor EagerOps::first_tokens(const std::string& name, const Tensor& x, std::int
   return autograd_.record(std::move(out), {x}, false, [this, name, elements](const Tensor& gradient) {
     Tensor whole = make(name + ".in.grad", elements, TensorRole::temporary);
     session_.kernel({.name = "fill_zero", .writes = {whole}});
-    session_.kernel({.name = "copy", .reads = {gradient}, .writes = {whole}, .bytes = gradient.bytes() + gradient.bytes()});
+    session_.kernel(
+        {.name = "copy", .reads = {gradient}, .writes = {whole}, .bytes = gradient.bytes() + gradient.bytes()});
     return std::vector<Tensor>{std::move(whole)};
   });
 }
@@ -206,21 +207,22 @@ Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, co
                    .reads = {probabilities, labels},
                    .writes = {loss},
                    .bytes = labels.bytes() + Bytes(labels.elements() * 4)});
-  return autograd_.record(std::move(loss), {logits}, false, [this, name, probabilities, labels](const Tensor& gradient) {
-    Tensor sparse = like(name + ".nll.grad", probabilities, TensorRole::temporary);
-    session_.kernel({.name = "fill_zero", .writes = {sparse}});
-    session_.kernel({.name = "nll_loss_backward",
-                     .reads = {gradient, labels},
-                     .writes = {sparse},
-                     .bytes = labels.bytes() + Bytes(labels.elements() * 4)});
-    Tensor wide_gradient = like(name + ".logits_fp32.grad", probabilities, TensorRole::temporary);
-    session_.kernel({.name = "log_softmax_backward", .reads = {sparse, probabilities}, .writes = {wide_gradient}});
-    if (type_ == DataType::fp32) return std::vector<Tensor>{std::move(wide_gradient)};
-    Tensor narrow = make(name + ".logits.grad", probabilities.elements(), TensorRole::temporary);
-    sparse = {};
-    session_.kernel({.name = "cast", .reads = {wide_gradient}, .writes = {narrow}});
-    return std::vector<Tensor>{std::move(narrow)};
-  });
+  return autograd_.record(
+      std::move(loss), {logits}, false, [this, name, probabilities, labels](const Tensor& gradient) {
+        Tensor sparse = like(name + ".nll.grad", probabilities, TensorRole::temporary);
+        session_.kernel({.name = "fill_zero", .writes = {sparse}});
+        session_.kernel({.name = "nll_loss_backward",
+                         .reads = {gradient, labels},
+                         .writes = {sparse},
+                         .bytes = labels.bytes() + Bytes(labels.elements() * 4)});
+        Tensor wide_gradient = like(name + ".logits_fp32.grad", probabilities, TensorRole::temporary);
+        session_.kernel({.name = "log_softmax_backward", .reads = {sparse, probabilities}, .writes = {wide_gradient}});
+        if (type_ == DataType::fp32) return std::vector<Tensor>{std::move(wide_gradient)};
+        Tensor narrow = make(name + ".logits.grad", probabilities.elements(), TensorRole::temporary);
+        sparse = {};
+        session_.kernel({.name = "cast", .reads = {wide_gradient}, .writes = {narrow}});
+        return std::vector<Tensor>{std::move(narrow)};
+      });
 }
 
 }  // namespace spillway

@@ -47,8 +47,8 @@ class EagerOps {
   Tensor plain_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
                          double dropout);
 
-  // Mean cross-entropy of logits [rows, classes] against labels, in fp32: a copy of the logits, the log-softmax (saved),
-  // the loss; backwards their gradients.
+  // Mean cross-entropy of logits [rows, classes] against labels, in fp32: a copy of the logits, the log-softmax
+  // (saved), the loss; backwards their gradients.
   Tensor cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
 
  private:

@@ -16,12 +16,12 @@ Tensor::Body::~Body() { session->free(*this); }
 
 EagerSession::EagerSession(const CostModel& cost, std::string_view device_name) : cost_(cost) {
   host_ = trace_.lane({.kind = LaneKind::host_thread, .number = 1, .name = trace_.strings.intern("host")});
-  stream_ = trace_.lane({.kind = LaneKind::stream, .device = 0, .number = 7, .name = trace_.strings.intern("stream 7")});
-  trace_.devices.push_back({.name = trace_.strings.intern(device_name),
-                            .memory = cost.gpu().memory.value,
-                            .multiprocessors = cost.gpu().sm_count
-                                                   ? static_cast<std::int32_t>(cost.gpu().sm_count->value)
-                                                   : 0});
+  stream_ =
+      trace_.lane({.kind = LaneKind::stream, .device = 0, .number = 7, .name = trace_.strings.intern("stream 7")});
+  trace_.devices.push_back(
+      {.name = trace_.strings.intern(device_name),
+       .memory = cost.gpu().memory.value,
+       .multiprocessors = cost.gpu().sm_count ? static_cast<std::int32_t>(cost.gpu().sm_count->value) : 0});
   trace_.memory_size_is_requested = true;
   launch_name_ = trace_.strings.intern("cudaLaunchKernel");
   next_address_ = first_address;
@@ -144,9 +144,10 @@ Trace EagerSession::finish() {
   }
   trace_.source_events = trace_.ops.size();
   if (modelled_kernels_ > 0)
-    trace_.note("modelled_durations", "", 
-                "kernel times come from fitted or assumed curves, not from a table of this GPU; calibrate to replace them",
-                false);
+    trace_.note(
+        "modelled_durations", "",
+        "kernel times come from fitted or assumed curves, not from a table of this GPU; calibrate to replace them",
+        false);
   for (int i = 0; i < capability_count; ++i) trace_.set(static_cast<Capability>(i));
   return std::move(trace_);
 }

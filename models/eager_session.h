@@ -80,7 +80,7 @@ class EagerSession {
   // Stamped onto the following ops.
   void set_phase(Phase phase) { phase_ = phase; }
   [[nodiscard]] Phase phase() const { return phase_; }
-  void set_layer(std::int64_t layer);      // -1: outside the layers
+  void set_layer(std::int64_t layer);  // -1: outside the layers
   [[nodiscard]] std::int64_t layer() const { return layer_ == no_index16 ? -1 : layer_; }
   void set_micro_batch(std::int64_t micro_batch);  // -1: none
   // Memory events before this call are before the step.

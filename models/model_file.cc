@@ -39,7 +39,9 @@ class Object {
     if (value == nullptr) fail(key, "missing", "add it; docs/schemas/model.schema.json describes it");
     return *value;
   }
-  std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) { return integer_in(key, need(key), low, high); }
+  std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) {
+    return integer_in(key, need(key), low, high);
+  }
   std::int64_t integer_or(const char* key, std::int64_t low, std::int64_t high, std::int64_t fallback) {
     const Json* value = take(key);
     return value == nullptr ? fallback : integer_in(key, *value, low, high);
@@ -133,7 +135,8 @@ void read_kinds(Object& object, ModelSpec& spec) {
     object.fail("fused_qkv", "a packed projection with shared key heads is not modelled",
                 "set it to false: the count of parameters is the same");
   if (spec.pretraining_heads && !spec.tied_embeddings)
-    object.fail("pretraining_heads", "the masked-LM decoder shares the embedding matrix", "set tied_embeddings to true");
+    object.fail("pretraining_heads", "the masked-LM decoder shares the embedding matrix",
+                "set tied_embeddings to true");
 }
 
 void read_published_count(Object& object, ModelSpec& spec, const std::string& file) {

@@ -17,7 +17,10 @@ namespace spillway {
 
 enum class AttentionMask : std::uint8_t { causal, bidirectional };
 enum class NormKind : std::uint8_t { layer_norm, rms_norm };
-enum class NormPlacement : std::uint8_t { pre, post };  // before each sub-layer (GPT-2, Llama) or after the residual (BERT)
+enum class NormPlacement : std::uint8_t {
+  pre,
+  post
+};  // before each sub-layer (GPT-2, Llama) or after the residual (BERT)
 enum class Activation : std::uint8_t { gelu, relu, silu_gated };  // silu_gated = SwiGLU: silu(gate) * up
 enum class Positions : std::uint8_t { learned, rotary };
 
@@ -27,13 +30,13 @@ struct ModelSpec {
   std::string source;  // where the shape comes from
 
   std::int64_t layers = 0;
-  std::int64_t hidden = 0;         // width of the residual stream, h
-  std::int64_t heads = 0;          // query heads, a
-  std::int64_t kv_heads = 0;       // = heads without grouped-query attention; divides heads
-  std::int64_t head_dim = 0;       // hidden / heads unless the file says otherwise
-  std::int64_t feed_forward = 0;   // width inside the feed-forward block
-  std::int64_t vocabulary = 0;     // rows of the embedding, padding included where the checkpoint has it
-  std::int64_t max_positions = 0;  // longest sequence; rows of the table when positions are learned
+  std::int64_t hidden = 0;           // width of the residual stream, h
+  std::int64_t heads = 0;            // query heads, a
+  std::int64_t kv_heads = 0;         // = heads without grouped-query attention; divides heads
+  std::int64_t head_dim = 0;         // hidden / heads unless the file says otherwise
+  std::int64_t feed_forward = 0;     // width inside the feed-forward block
+  std::int64_t vocabulary = 0;       // rows of the embedding, padding included where the checkpoint has it
+  std::int64_t max_positions = 0;    // longest sequence; rows of the table when positions are learned
   std::int64_t position_offset = 0;  // unused leading rows of the learned table (OPT: 2)
   std::int64_t token_types = 0;      // BERT: 2
 
@@ -43,17 +46,17 @@ struct ModelSpec {
   Activation activation = Activation::gelu;
   Positions positions = Positions::learned;
 
-  bool fused_qkv = false;           // one projection for queries, keys and values (GPT-2) or three
+  bool fused_qkv = false;  // one projection for queries, keys and values (GPT-2) or three
   bool qkv_bias = false;
-  bool output_bias = false;         // of the attention output projection
+  bool output_bias = false;  // of the attention output projection
   bool feed_forward_bias = false;
-  bool query_key_norm = false;      // RMSNorm over each head of queries and keys (Qwen3)
-  bool tied_embeddings = false;     // the LM head shares the embedding matrix
-  bool pretraining_heads = false;   // BERT: pooler, masked-LM transform, next-sentence classifier
-  double dropout = 0;               // one probability for embeddings, residuals and attention, [0, 1)
+  bool query_key_norm = false;     // RMSNorm over each head of queries and keys (Qwen3)
+  bool tied_embeddings = false;    // the LM head shares the embedding matrix
+  bool pretraining_heads = false;  // BERT: pooler, masked-LM transform, next-sentence classifier
+  double dropout = 0;              // one probability for embeddings, residuals and attention, [0, 1)
 
   std::int64_t published_parameters = 0;
-  std::string published_source;     // of the count
+  std::string published_source;  // of the count
 
   [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
   [[nodiscard]] std::int64_t kv_width() const { return kv_heads * head_dim; }

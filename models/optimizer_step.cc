@@ -13,7 +13,7 @@ constexpr std::int64_t chunk_elements = 65'536;
 constexpr std::int64_t chunks_per_launch = 320;
 constexpr std::array<std::size_t, 5> tensors_per_launch = {110, 64, 48, 36, 30};  // by number of lists
 
-std::vector<Tensor> list_of(const std::vector<TrainedParameter*>& group, Tensor TrainedParameter::* member) {
+std::vector<Tensor> list_of(const std::vector<TrainedParameter*>& group, Tensor TrainedParameter::*member) {
   std::vector<Tensor> list;
   list.reserve(group.size());
   for (const TrainedParameter* parameter : group) list.push_back(parameter->*member);
@@ -103,20 +103,21 @@ void OptimizerStep::update(const Group& group) {
 
 // In the order of PyTorch's _multi_tensor_adamw without amsgrad; the step counters live on the host.
 void OptimizerStep::adamw_foreach(const List& weights, const List& gradients, const List& first, const List& second) {
-  foreach_kernel("foreach_mul_", {weights}, {weights});                       // weight decay
+  foreach_kernel("foreach_mul_", {weights}, {weights});  // weight decay
   foreach_kernel("foreach_lerp_", {first, gradients}, {first});
   foreach_kernel("foreach_mul_", {second}, {second});
   foreach_kernel("foreach_addcmul_", {second, gradients}, {second});
   const List root = temporaries_like(session_, "optimizer.exp_avg_sq_sqrt", second, second.front().type());
   foreach_kernel("foreach_sqrt", {second}, {root});
-  foreach_kernel("foreach_div_", {root}, {root});                             // bias correction
-  foreach_kernel("foreach_add_", {root}, {root});                             // epsilon
+  foreach_kernel("foreach_div_", {root}, {root});  // bias correction
+  foreach_kernel("foreach_add_", {root}, {root});  // epsilon
   foreach_kernel("foreach_addcdiv_", {weights, first, root}, {weights});
 }
 
 void OptimizerStep::foreach_kernel(std::string_view name, const Lists& reads, const Lists& writes) {
   const std::size_t count = writes.front().size();
-  const std::size_t lists = std::clamp<std::size_t>(std::max(reads.size(), writes.size()), 1, tensors_per_launch.size());
+  const std::size_t lists =
+      std::clamp<std::size_t>(std::max(reads.size(), writes.size()), 1, tensors_per_launch.size());
   const std::size_t most_tensors = tensors_per_launch[lists - 1];
   Kernel kernel{.name = name, .bytes = Bytes(0)};
   std::int64_t chunks = 0;

@@ -24,8 +24,8 @@ class OptimizerStep {
 
  private:
   using Group = std::vector<TrainedParameter*>;
-  using List = std::vector<Tensor>;   // one tensor per parameter of a group
-  using Lists = std::vector<List>;    // of equal length
+  using List = std::vector<Tensor>;  // one tensor per parameter of a group
+  using Lists = std::vector<List>;   // of equal length
 
   void update(const Group& group);
   void adamw_foreach(const List& weights, const List& gradients, const List& first, const List& second);

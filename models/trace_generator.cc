@@ -46,9 +46,8 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   session.set_phase(Phase::optimizer);
   optimizer.run();
   Trace trace = session.finish();
-  trace.provenance.push_back({.file = model.name,
-                              .format = "generated",
-                              .producer = "spillway: " + model.title + " on " + cost.gpu().title});
+  trace.provenance.push_back(
+      {.file = model.name, .format = "generated", .producer = "spillway: " + model.title + " on " + cost.gpu().title});
   return trace;
 }
 

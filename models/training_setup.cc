@@ -31,10 +31,10 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   check_range("gradient_accumulation", result.gradient_accumulation, most_micro_batches);
   check_range("micro_batch x sequence", result.tokens(), std::int64_t{1} << 28);
   if (model.positions == Positions::learned && result.sequence > model.max_positions)
-    throw InputError("", "sequence",
-                     fmt::format("{} tokens, but {} has {} learned positions", result.sequence, model.title,
-                                 model.max_positions),
-                     "shorten the sequence or choose a model with rotary positions");
+    throw InputError(
+        "", "sequence",
+        fmt::format("{} tokens, but {} has {} learned positions", result.sequence, model.title, model.max_positions),
+        "shorten the sequence or choose a model with rotary positions");
   if (result.dropout == -1) result.dropout = model.dropout;
   if (!(result.dropout >= 0 && result.dropout < 1))
     throw InputError("", "dropout", fmt::format("{} is not a probability", result.dropout), "give a number in [0, 1)");
@@ -46,34 +46,44 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
 
 std::string_view to_string(TrainingPrecision precision) {
   switch (precision) {
-    case TrainingPrecision::fp32: return "fp32";
-    case TrainingPrecision::bf16_mixed: return "bf16_mixed";
-    case TrainingPrecision::bf16: return "bf16";
+    case TrainingPrecision::fp32:
+      return "fp32";
+    case TrainingPrecision::bf16_mixed:
+      return "bf16_mixed";
+    case TrainingPrecision::bf16:
+      return "bf16";
   }
   return "";
 }
 
 std::string_view to_string(OptimizerKind optimizer) {
   switch (optimizer) {
-    case OptimizerKind::adamw: return "adamw";
-    case OptimizerKind::sgd: return "sgd";
+    case OptimizerKind::adamw:
+      return "adamw";
+    case OptimizerKind::sgd:
+      return "sgd";
   }
   return "";
 }
 
 std::string_view to_string(OptimizerForm form) {
   switch (form) {
-    case OptimizerForm::foreach: return "foreach";
-    case OptimizerForm::fused: return "fused";
+    case OptimizerForm::foreach:
+      return "foreach";
+    case OptimizerForm::fused:
+      return "fused";
   }
   return "";
 }
 
 std::string_view to_string(Recompute recompute) {
   switch (recompute) {
-    case Recompute::none: return "none";
-    case Recompute::selective: return "selective";
-    case Recompute::full: return "full";
+    case Recompute::none:
+      return "none";
+    case Recompute::selective:
+      return "selective";
+    case Recompute::full:
+      return "full";
   }
   return "";
 }

@@ -37,17 +37,19 @@ struct TrainingSetup {
   std::int64_t sequence = 0;               // tokens per sequence; 0: the model's longest
   std::int64_t gradient_accumulation = 1;  // micro-batches per optimizer step, 1 .. most_micro_batches
   TrainingPrecision precision = TrainingPrecision::bf16_mixed;
-  bool fp32_gradients = false;             // bf16_mixed: accumulate gradients in fp32 buffers that live all the time
+  bool fp32_gradients = false;  // bf16_mixed: accumulate gradients in fp32 buffers that live all the time
   OptimizerKind optimizer = OptimizerKind::adamw;
   OptimizerForm optimizer_form = OptimizerForm::foreach;
   Recompute recompute = Recompute::none;
   bool flash_attention = true;
-  double dropout = -1;                     // [0, 1) replaces the model's; -1: the model's own
+  double dropout = -1;  // [0, 1) replaces the model's; -1: the model's own
 
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch
   [[nodiscard]] std::int64_t weight_bytes() const { return precision == TrainingPrecision::fp32 ? 4 : 2; }
   [[nodiscard]] std::int64_t gradient_bytes() const { return fp32_gradients ? 4 : weight_bytes(); }
-  [[nodiscard]] std::int64_t state_bytes() const { return precision == TrainingPrecision::bf16 ? 2 : 4; }  // of one moment
+  [[nodiscard]] std::int64_t state_bytes() const {
+    return precision == TrainingPrecision::bf16 ? 2 : 4;
+  }  // of one moment
   // Weights, gradients, master weights and optimizer state per parameter: 16 for bf16_mixed AdamW.
   [[nodiscard]] std::int64_t model_state_bytes_per_parameter() const;
 };

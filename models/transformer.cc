@@ -28,8 +28,8 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, Eag
   }
   session.set_layer(-1);
   if (model.positions == Positions::rotary) {
-    angles_ = session.empty("rotary.angles", activation_type(setup), 2 * setup.sequence * model.head_dim,
-                            TensorRole::buffer);
+    angles_ =
+        session.empty("rotary.angles", activation_type(setup), 2 * setup.sequence * model.head_dim, TensorRole::buffer);
   } else {
     position_ids_ = session.empty("positions.ids", DataType::int64, setup.sequence, TensorRole::buffer);
   }
@@ -53,7 +53,8 @@ Tensor Transformer::forward(const Tensor& ids, const Tensor& labels) {
   for (std::int64_t index = 0; index < model_.layers; ++index) {
     session_.set_layer(index);
     if (setup_.recompute == Recompute::full) {
-      x = autograd_.checkpoint({x}, [this, index](const std::vector<Tensor>& inputs) { return layer(index, inputs[0]); });
+      x = autograd_.checkpoint({x},
+                               [this, index](const std::vector<Tensor>& inputs) { return layer(index, inputs[0]); });
     } else {
       x = layer(index, x);
     }
@@ -115,8 +116,7 @@ Tensor Transformer::attention(const std::string& prefix, const Tensor& x) {
   const std::string name = prefix + "attention.core";
   Tensor context;
   if (setup_.recompute == Recompute::selective && !setup_.flash_attention) {
-    context = autograd_.checkpoint(
-        qkv, [this, name](const std::vector<Tensor>& inputs) { return core(name, inputs); });
+    context = autograd_.checkpoint(qkv, [this, name](const std::vector<Tensor>& inputs) { return core(name, inputs); });
   } else {
     context = core(name, qkv);
   }

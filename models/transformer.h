@@ -47,7 +47,7 @@ class Transformer {
   EagerOps ops_;
   std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
   std::map<std::string, TrainedParameter*, std::less<>> by_name_;
-  Tensor angles_;                            // cosines and sines of rotary positions
+  Tensor angles_;  // cosines and sines of rotary positions
   Tensor position_ids_, next_sentence_labels_;
 };
 

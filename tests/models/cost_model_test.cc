@@ -27,9 +27,10 @@ KernelCost gemm(std::int64_t m, std::int64_t n, std::int64_t k, DataType type = 
 
 KernelCost attention(KernelClass kind, std::int64_t sequence, bool causal) {
   const std::int64_t products = kind == KernelClass::attention_forward ? 2 : 5;
-  return {.kind = kind,
-          .attention = {.batch = 1, .heads = 64, .kv_heads = 8, .sequence = sequence, .head_dim = 128, .causal = causal},
-          .flops = Flops(products * 2 * 64 * sequence * sequence * 128 / (causal ? 2 : 1))};
+  return {
+      .kind = kind,
+      .attention = {.batch = 1, .heads = 64, .kv_heads = 8, .sequence = sequence, .head_dim = 128, .causal = causal},
+      .flops = Flops(products * 2 * 64 * sequence * sequence * 128 / (causal ? 2 : 1))};
 }
 
 double ms(const Duration& duration) { return to_seconds(duration.time) * 1e3; }
@@ -38,8 +39,8 @@ double ms(const Duration& duration) { return to_seconds(duration.time) * 1e3; }
 TEST(CostModel, RooflineOfAnUnknownArchitecture) {
   const CostModel cost(example_profile());
   EXPECT_NEAR(to_seconds(cost.duration(gemm(4096, 4096, 4096)).time), 2 * std::pow(4096.0, 3) / 0.8e15 + 2e-6, 1e-11);
-  EXPECT_NEAR(to_seconds(cost.duration(gemm(1, 4096, 4096)).time),
-              2 * (4096.0 * 4096 + 2 * 4096) / 2.25e12 + 2e-6, 1e-11);
+  EXPECT_NEAR(to_seconds(cost.duration(gemm(1, 4096, 4096)).time), 2 * (4096.0 * 4096 + 2 * 4096) / 2.25e12 + 2e-6,
+              1e-11);
   EXPECT_NEAR(to_seconds(cost.duration(gemm(4096, 4096, 4096, DataType::fp32)).time),
               2 * std::pow(4096.0, 3) / 4e13 + 2e-6, 1e-11);
 }
@@ -114,9 +115,9 @@ TEST(CostModel, AttentionStaysWithinTheFit) {
     bool causal;
     double forward, backward;
   };
-  for (const Row& row : {Row{32'768, true, 25.566, 75.688}, Row{32'768, false, 50.769, 153.841},
-                         Row{8192, true, 1.708, 5.083}, Row{8192, false, 3.182, 9.262},
-                         Row{2048, true, 0.142, 0.464}, Row{2048, false, 0.217, 0.681}}) {
+  for (const Row& row :
+       {Row{32'768, true, 25.566, 75.688}, Row{32'768, false, 50.769, 153.841}, Row{8192, true, 1.708, 5.083},
+        Row{8192, false, 3.182, 9.262}, Row{2048, true, 0.142, 0.464}, Row{2048, false, 0.217, 0.681}}) {
     EXPECT_NEAR(ms(cost.duration(attention(KernelClass::attention_forward, row.sequence, row.causal))) / row.forward, 1,
                 0.11);
     EXPECT_NEAR(ms(cost.duration(attention(KernelClass::attention_backward, row.sequence, row.causal))) / row.backward,
@@ -185,9 +186,10 @@ TEST(CostModel, GemmErrorOnHeldOutShapes) {
         Measured{"b200_sxm__gemm_perf__trtllm_1.3.0rc20.csv.gz", "Blackwell", 2250e12, 8e12, 148}}) {
     const std::vector<double> large = gemm_errors(gpu, 1024), all = gemm_errors(gpu, 1);
     ASSERT_GT(large.size(), 100U);
-    std::printf("%.8s: %zu shapes with sides >= 1024: median %.1f %%, mean %.1f %%; %zu of all sizes: %.1f %%, %.1f %%\n",
-                gpu.file, large.size(), 100 * large[large.size() / 2], 100 * mean_of(large), all.size(),
-                100 * all[all.size() / 2], 100 * mean_of(all));
+    std::printf(
+        "%.8s: %zu shapes with sides >= 1024: median %.1f %%, mean %.1f %%; %zu of all sizes: %.1f %%, %.1f %%\n",
+        gpu.file, large.size(), 100 * large[large.size() / 2], 100 * mean_of(large), all.size(),
+        100 * all[all.size() / 2], 100 * mean_of(all));
     EXPECT_LT(large[large.size() / 2], 0.055) << gpu.file;
     EXPECT_LT(mean_of(large), 0.07) << gpu.file;
     EXPECT_LT(mean_of(all), 0.10) << gpu.file;

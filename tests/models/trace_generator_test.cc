@@ -98,13 +98,12 @@ TEST(ActivationBytes, GptLayerWithFullRecompute) {
 
 // Flash attention keeps no square: 34 s b h and the log-sum-exp of each row, 4 a s b.
 TEST(ActivationBytes, GptLayerWithFlashAttention) {
-  EXPECT_EQ(activation_bytes_per_layer(gpt_block(1), gpt_block(2), {}),
-            s * b * 768 * 34 + 4 * 12 * s * b + 16 * s * b);
+  EXPECT_EQ(activation_bytes_per_layer(gpt_block(1), gpt_block(2), {}), s * b * 768 * 34 + 4 * 12 * s * b + 16 * s * b);
 }
 
-// Llama, in 2 bytes: six tensors of width h (input, norm, rotated queries, context, second input, second norm), keys and
-// values, four of the feed-forward width (gate, its silu, up, product); statistics of two norms and of attention's rows
-// in 4 bytes.
+// Llama, in 2 bytes: six tensors of width h (input, norm, rotated queries, context, second input, second norm), keys
+// and values, four of the feed-forward width (gate, its silu, up, product); statistics of two norms and of attention's
+// rows in 4 bytes.
 TEST(ActivationBytes, LlamaLayer) {
   const std::int64_t h = 2048, kv = 512, f = 8192, a = 32, t = s * b;
   EXPECT_EQ(activation_bytes_per_layer(llama_block(1), llama_block(2), {}),
@@ -160,20 +159,19 @@ TEST(Memory, WideGradientsLiveAllTheTime) {
 
 TEST(Memory, ModelStateOfTheOtherPrecisions) {
   const ModelSpec model = gpt_block(1);
-  for (const TrainingSetup setup : {TrainingSetup{.precision = TrainingPrecision::fp32},
-                                    TrainingSetup{.precision = TrainingPrecision::bf16},
-                                    TrainingSetup{.optimizer = OptimizerKind::sgd},
-                                    TrainingSetup{.optimizer_form = OptimizerForm::fused}}) {
+  for (const TrainingSetup setup :
+       {TrainingSetup{.precision = TrainingPrecision::fp32}, TrainingSetup{.precision = TrainingPrecision::bf16},
+        TrainingSetup{.optimizer = OptimizerKind::sgd}, TrainingSetup{.optimizer_form = OptimizerForm::fused}}) {
     const Memory memory = memory_of(generate(model, setup));
-    EXPECT_EQ(memory.before_optimizer,
-              setup.model_state_bytes_per_parameter() * parameter_count(model) + 8 * s);
+    EXPECT_EQ(memory.before_optimizer, setup.model_state_bytes_per_parameter() * parameter_count(model) + 8 * s);
   }
 }
 
 // Every tensor is allocated once before its first use and freed at most once after its last launch.
 TEST(Memory, EveryUseFindsItsTensorAllocated) {
   for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full}) {
-    const Trace trace = generate(gpt_block(2), {.gradient_accumulation = 2, .recompute = recompute, .flash_attention = false});
+    const Trace trace =
+        generate(gpt_block(2), {.gradient_accumulation = 2, .recompute = recompute, .flash_attention = false});
     std::vector<int> state(trace.tensors.size(), 0);
     std::size_t event = 0;
     for (const Use& use : trace.uses) {
@@ -294,7 +292,8 @@ TEST(GeneratedTrace, WhatFitsEightyGigabytes) {
 // Logits in bf16, their fp32 copy and its log-softmax meet at the loss: 10 bytes per token and class.
 TEST(GeneratedTrace, LogitsSetThePeakOfAWideHead) {
   const ModelSpec model = llama_block(1);
-  const Memory memory = memory_of(generate(model, {.micro_batch = 8, .sequence = 1024, .optimizer = OptimizerKind::sgd}));
+  const Memory memory =
+      memory_of(generate(model, {.micro_batch = 8, .sequence = 1024, .optimizer = OptimizerKind::sgd}));
   EXPECT_GT(memory.peak - memory.before_step, 10LL * 8192 * 128'256);
 }
 
