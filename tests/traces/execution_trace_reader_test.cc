@@ -1,0 +1,183 @@
+#include "traces/execution_trace_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "tests/traces/test_files.h"
+#include "traces/acyclic.h"
+#include "traces/base/input_error.h"
+#include "traces/memory_timeline_reader.h"
+
+namespace spillway {
+namespace {
+
+Trace read_text(std::string_view text) {
+  ByteSource source = test::source_of(text);
+  return read_execution_trace(source, {});
+}
+
+Trace read_file(const std::string& path) {
+  ByteSource source = ByteSource::open(path, test::no_limit);
+  return read_execution_trace(source, {});
+}
+
+std::string refusal(std::string_view text) {
+  try {
+    read_text(text);
+  } catch (const InputError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string flat_node(int id, int parent, const std::string& name, const std::string& schema, const std::string& in,
+                      const std::string& out, int tid = 1) {
+  return R"({"id":)" + std::to_string(id) + R"(,"parent":)" + std::to_string(parent) + R"(,"name":")" + name +
+         R"(","op_schema":")" + schema + R"(","tid":)" + std::to_string(tid) + R"(,"rf_id":)" + std::to_string(id + 100) +
+         R"(,"fw_parent":0,"fw_tid":0,"seq_id":-1,"inputs":[)" + in + R"(],"outputs":[)" + out +
+         R"(],"input_types":[],"output_types":[]})";
+}
+
+std::string file_of(std::initializer_list<std::string> nodes) {
+  std::string text = R"({"schema":"1.0.1","nodes":[)";
+  for (const std::string& node : nodes) text += (text.back() == '[' ? "" : ",") + node;
+  return text + "]}";
+}
+
+// A reused address repeats both ids. Node 3 allocates what node 1 made anew: two lives, so two tensors, and
+// node 4 depends on node 3 alone. Storage bytes = (offset + elements) * element bytes = (8 + 24) * 4.
+TEST(ExecutionTraceTest, ReusedAddressIsANewTensor) {
+  const std::string value = R"([7,70,8,24,4,"cuda:0"])";
+  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::mul", "", "", value), flat_node(2, 0, "aten::sum", "", value, ""),
+                                         flat_node(3, 0, "aten::mm", "", "", value), flat_node(4, 0, "aten::sum", "", value, "")}));
+  ASSERT_EQ(trace.ops.size(), 4U);
+  ASSERT_EQ(trace.tensors.size(), 2U);
+  EXPECT_NE(trace.tensors.storage[0], trace.tensors.storage[1]);
+  EXPECT_EQ(trace.tensors.bytes[0], Bytes(128));
+  ASSERT_EQ(trace.edges.size(), 2U);
+  EXPECT_EQ(trace.edges[1].from, OpId(2));
+  EXPECT_EQ(trace.edges[1].to, OpId(3));
+  EXPECT_EQ(trace.ops.kind[2], OpKind::kernel);
+}
+
+// In-place by schema: "Tensor(a!)[] self" is written though there is no output; the reader before it must be first.
+TEST(ExecutionTraceTest, InPlaceBySchema) {
+  const std::string value = R"([7,70,0,24,4,"cuda:0"])";
+  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::mm", "", "", value), flat_node(2, 0, "aten::sum", "", value, ""),
+                                         flat_node(3, 0, "aten::_foreach_add_", "aten::_foreach_add_(Tensor(a!)[] self, Scalar s) -> ()",
+                                                   "[" + value + "],1", "")}));
+  EXPECT_EQ(trace.uses.back().access, Access::write);
+  bool reader_before_writer = false;
+  for (const Edge& edge : trace.edges)
+    reader_before_writer |= edge.from == OpId(1) && edge.to == OpId(2) && edge.kind == EdgeKind::control && edge.inferred;
+  EXPECT_TRUE(reader_before_writer);
+}
+
+// Callers are spans, leaves are ops whose span is their own call.
+TEST(ExecutionTraceTest, LeavesAreOps) {
+  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::linear", "", "", ""), flat_node(2, 1, "aten::addmm", "", R"([1,2,0,4,4,"cuda:1"])", "")}));
+  ASSERT_EQ(trace.ops.size(), 1U);
+  ASSERT_EQ(trace.spans.size(), 2U);
+  EXPECT_EQ(trace.spans.record_id[index_of(trace.ops.span[0])], 102);
+  EXPECT_EQ(trace.lanes[index_of(trace.ops.lane[0])].device, 1);
+}
+
+// The thread of autograd::engine::evaluate_function is the backward thread.
+TEST(ExecutionTraceTest, PhaseByThread) {
+  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::mm", "", "", ""),
+                                         flat_node(2, 0, "autograd::engine::evaluate_function: MmBackward0", "", "", "", 2),
+                                         flat_node(3, 0, "aten::mm", "", "", "", 2),
+                                         flat_node(4, 0, "Optimizer.step#Adam.step", "", "", ""),
+                                         flat_node(5, 4, "aten::mul", "", "", "")}));
+  ASSERT_TRUE(trace.has(Capability::phases));
+  EXPECT_TRUE(trace.is_inferred(Capability::phases));
+  EXPECT_EQ(trace.ops.phase, (std::vector{Phase::forward, Phase::backward, Phase::backward, Phase::optimizer}));
+}
+
+TEST(ExecutionTraceTest, Hostile) {
+  EXPECT_NE(refusal(file_of({flat_node(1, 2, "a", "", "", ""), flat_node(2, 1, "b", "", "", "")})).find("circle"), std::string::npos);
+  EXPECT_NE(refusal("{}"), "");
+  EXPECT_NE(refusal("[]"), "");
+  EXPECT_NE(refusal(""), "");
+  EXPECT_NE(refusal(R"({"nodes":[{"id":1)"), "");
+  EXPECT_NE(refusal(R"({"nodes":[)" + std::string(100'000, '[')), "");
+  // Numbers beyond int64 and sizes that overflow are findings.
+  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::mm", "", R"([1,2,9223372036854775807,9223372036854775807,4,"cuda:0"])",
+                                                   R"([99999999999999999999,2,0,1,4,"cuda:0"])")}));
+  EXPECT_NE(trace.finding("bad_tensor_size"), nullptr);
+}
+
+// Edges in a circle are refused with the ops named.
+TEST(AcyclicTest, NamesTheCycle) {
+  Trace trace;
+  const LaneId lane = trace.lane({});
+  for (const char* name : {"a", "b", "c"}) trace.append_op({.name = trace.strings.intern(name), .lane = lane});
+  trace.edges = {{OpId(0), OpId(1)}, {OpId(1), OpId(2)}};
+  EXPECT_NO_THROW(check_acyclic(trace));
+  trace.edges.push_back({OpId(2), OpId(1)});
+  try {
+    check_acyclic(trace);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("\"b\""), std::string::npos) << error.what();
+    EXPECT_EQ(std::string(error.what()).find("\"a\""), std::string::npos) << error.what();
+  }
+}
+
+struct Sample {
+  const char* file;
+  std::size_t nodes;
+};
+class RealExecutionTraceTest : public ::testing::TestWithParam<Sample> {};
+
+// Node counts taken with Python's json. Every op's uses exist, tensors have sizes, edges run forward.
+TEST_P(RealExecutionTraceTest, Imports) {
+  const auto path = test::shared_file(std::string("traces/") + GetParam().file);
+  if (!path) GTEST_SKIP() << "no shared data beside the checkout";
+  const Trace trace = read_file(*path);
+  EXPECT_EQ(trace.source_events, GetParam().nodes);
+  EXPECT_GT(trace.ops.size(), GetParam().nodes / 4);
+  EXPECT_GT(trace.tensors.size(), 0U);
+  EXPECT_EQ(trace.finding("dangling_parent"), nullptr);
+  for (const Edge& edge : trace.edges) ASSERT_LT(index_of(edge.from), index_of(edge.to));
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, RealExecutionTraceTest,
+                         ::testing::Values(Sample{"hta/benchmark_simple_add_et.json.gz", 38},
+                                           Sample{"param-et_replay/linear_et.json.gz", 931},
+                                           Sample{"param-et_replay/resnet_et.json.gz", 14392},
+                                           Sample{"triosim/graph_vgg13-iter41.json.gz", 903}));
+
+// 16,845 rows by Python's json; version increments (action 3) change no memory.
+TEST(MemoryTimelineTest, Sample) {
+  const auto path = test::shared_file("traces/hta/memory_timeline.raw.gz");
+  if (!path) GTEST_SKIP() << "no shared data beside the checkout";
+  ByteSource source = ByteSource::open(*path, test::no_limit);
+  const Trace trace = read_memory_timeline(source, {});
+  EXPECT_EQ(trace.source_events, 16845U);
+  std::map<MemoryAction, int> counts;
+  std::size_t before = 0;
+  for (const MemoryEvent& event : trace.memory_events) {
+    ++counts[event.action];
+    before += event.time == unknown_time;
+  }
+  EXPECT_EQ(before, 267U + 215U + 161U + 2U);                                       // action 1
+  EXPECT_EQ(counts[MemoryAction::free_completed], 1662 + 725 + 644 + 299 + 15);     // action 4
+  EXPECT_EQ(counts[MemoryAction::allocate], 645 + 1095 + 805 + 805 + 625 + 15);     // actions 1 and 2
+}
+
+TEST(MemoryTimelineTest, BadRowsAreFindings) {
+  ByteSource source = test::source_of(R"([[5,2,100,0],[6,4,-100,0],[7,9,1,0],[8,2],"x",[[1]],[9,2,1e300,0]])");
+  const Trace trace = read_memory_timeline(source, {});
+  EXPECT_EQ(trace.memory_events.size(), 2U);
+  EXPECT_EQ(trace.memory_events[1].bytes, Bytes(100));
+  ASSERT_NE(trace.finding("bad_row"), nullptr);
+  for (const char* broken : {"", "{}", "[[1,2", "3"}) {
+    ByteSource bad = test::source_of(broken);
+    EXPECT_THROW(read_memory_timeline(bad, {}), InputError) << broken;
+  }
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,33 @@
+// Streams a JSON object whose bulk is arrays of rows, one row in memory at a time.
+//
+//   {"schema": "1.1.0", "nodes": [ {...}, {...}, ... ]}
+//     on_row("schema", "1.1.0")   on_row("nodes", {...})   on_row("nodes", {...}) ...
+//
+// An element of a top-level array is a row; any other top-level value is one row too. Includes
+// nlohmann/json: for .cc files only.
+#pragma once
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace spillway {
+
+// Gets each row once; may move from it.
+using JsonRowHandler = std::function<void(std::string_view key, nlohmann::json& row)>;
+
+// Throws InputError (place: byte offset) for broken or truncated JSON, nesting deeper than 64, or a root
+// that is not an object. O(bytes).
+void read_json_rows(std::string_view text, const std::string& file, const JsonRowHandler& on_row);
+
+// Integer of a JSON number, also one written as 3.0 or as a decimal string; nothing if there is none or it
+// does not fit.
+std::optional<std::int64_t> json_integer(const nlohmann::json& value);
+// Member of an object, or a null.
+const nlohmann::json& json_member(const nlohmann::json& object, std::string_view key);
+// Text of a string; empty for anything else.
+std::string_view json_text(const nlohmann::json& value);
+
+}  // namespace spillway
