@@ -36,6 +36,9 @@ class EagerOps {
   Tensor dropout(const std::string& name, const Tensor& x, double probability);
   // Rotary positions; `angles` is the table of cosines and sines. Saves nothing.
   Tensor rotary(const std::string& name, const Tensor& x, const Tensor& angles);
+  // The same two as sequences of elementwise kernels. The norm saves x in fp32, a factor per row and the normalised x.
+  Tensor unfused_rms_norm(const std::string& name, const Tensor& x, TrainedParameter& weight);
+  Tensor unfused_rotary(const std::string& name, const Tensor& x, const Tensor& angles);
   // The first token of each sequence of `tokens`.
   Tensor first_tokens(const std::string& name, const Tensor& x, std::int64_t tokens);
 
@@ -53,10 +56,17 @@ class EagerOps {
 
  private:
   struct Core;  // what plain attention's backward needs
+  struct NormSaved {
+    Tensor wide, factor, narrow;
+  };
 
   Tensor like(const std::string& name, const Tensor& x, TensorRole role = TensorRole::activation);
   Tensor make(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::activation);
   Tensor gradient_of(const TrainedParameter& parameter);
+  Tensor temporary(const std::string& name, DataType type, std::int64_t elements);
+  Tensor cast(const std::string& name, const Tensor& x, DataType type);  // x itself when it has the type
+  std::vector<Tensor> unfused_rms_norm_backward(const std::string& name, const NormSaved& saved, const Tensor& gradient,
+                                                TrainedParameter& weight);
   // Bytes follow from the shape: an operand may be a part of a packed tensor. `bias`: added to them.
   void gemm(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write, Bytes bias = {});
   void linear_backward(const std::string& name, const Tensor& x, const Tensor& gradient, TrainedParameter& weight,

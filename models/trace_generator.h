@@ -6,9 +6,9 @@
 // order and carry requested sizes; persistent tensors (weights, master weights, optimizer state) are allocated before
 // the step starts. Addresses are labels: each allocation has one of its own, never reused.
 //
-// Deviations from eager PyTorch, all towards the common fused kernels: RMSNorm, rotary embedding and scaled masked
-// softmax are one kernel each; the backward runs on the one host lane (not on autograd's thread); a GEMM has no
-// workspace.
+// Deviations from eager PyTorch: RMSNorm and rotary embedding are one kernel each unless the set-up's fused_kernels is
+// off; scaling, masking and softmax always are; the backward runs on the one host lane (not on autograd's thread); a
+// GEMM has no workspace.
 #pragma once
 
 #include "models/cost_model.h"

@@ -42,6 +42,9 @@ struct TrainingSetup {
   OptimizerForm optimizer_form = OptimizerForm::foreach;
   Recompute recompute = Recompute::none;
   bool flash_attention = true;
+  // RMSNorm and rotary embedding as one kernel each (Apex, Transformer Engine, a compiler). false: the sequence of
+  // elementwise kernels of Hugging Face's code run eagerly, with its fp32 copies; slower and larger.
+  bool fused_kernels = true;
   double dropout = -1;  // [0, 1) replaces the model's; -1: the model's own
 
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch

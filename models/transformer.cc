@@ -48,6 +48,15 @@ TrainedParameter* Transformer::bias(const std::string& name) {
   return found == by_name_.end() ? nullptr : found->second;
 }
 
+Tensor Transformer::norm(const std::string& name, const Tensor& x) {
+  if (model_.norm == NormKind::rms_norm && !setup_.fused_kernels) return ops_.unfused_rms_norm(name, x, weight(name));
+  return ops_.norm(name, x, weight(name), bias(name));
+}
+
+Tensor Transformer::rotary(const std::string& name, const Tensor& x) {
+  return setup_.fused_kernels ? ops_.rotary(name, x, angles_) : ops_.unfused_rotary(name, x, angles_);
+}
+
 Tensor Transformer::forward(const Tensor& ids, const Tensor& labels) {
   Tensor x = embed(ids);
   for (std::int64_t index = 0; index < model_.layers; ++index) {
@@ -105,8 +114,8 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
     qkv[1] = norm(prefix + "attention.k_norm", qkv[1]);
   }
   if (model_.positions == Positions::rotary) {
-    qkv[0] = ops_.rotary(prefix + "attention.q_rotary", qkv[0], angles_);
-    qkv[1] = ops_.rotary(prefix + "attention.k_rotary", qkv[1], angles_);
+    qkv[0] = rotary(prefix + "attention.q_rotary", qkv[0]);
+    qkv[1] = rotary(prefix + "attention.k_rotary", qkv[1]);
   }
   return qkv;
 }

@@ -29,7 +29,8 @@ class Transformer {
   [[nodiscard]] TrainedParameter& weight(const std::string& name);
   [[nodiscard]] TrainedParameter* bias(const std::string& name);
   Tensor linear(const std::string& name, const Tensor& x) { return ops_.linear(name, x, weight(name), bias(name)); }
-  Tensor norm(const std::string& name, const Tensor& x) { return ops_.norm(name, x, weight(name), bias(name)); }
+  Tensor norm(const std::string& name, const Tensor& x);
+  Tensor rotary(const std::string& name, const Tensor& x);
 
   Tensor embed(const Tensor& ids);
   Tensor layer(std::int64_t index, const Tensor& x);

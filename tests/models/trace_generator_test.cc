@@ -110,6 +110,23 @@ TEST(ActivationBytes, LlamaLayer) {
             2 * t * (6 * h + 2 * kv + 4 * f) + 2 * 4 * t + 4 * a * t);
 }
 
+// Unfused, each of the two norms keeps its input in fp32 and its normalised input instead of the input: 4 h more.
+TEST(ActivationBytes, UnfusedNormsKeepWideCopies) {
+  const std::int64_t t = s * b, h = 2048;
+  EXPECT_EQ(activation_bytes_per_layer(llama_block(1), llama_block(2), {.fused_kernels = false}) -
+                activation_bytes_per_layer(llama_block(1), llama_block(2), {}),
+            2 * 4 * h * t);
+}
+
+// Fusing changes no product; the same tensors are gone at the end.
+TEST(Flops, UnfusedKernelsAddNone) {
+  const ModelSpec model = llama_block(2);
+  const Trace fused = generate(model, {}), unfused = generate(model, {.fused_kernels = false});
+  EXPECT_EQ(flops_of(fused, {Phase::forward, Phase::backward}), flops_of(unfused, {Phase::forward, Phase::backward}));
+  EXPECT_GT(bytes_of(unfused, Phase::forward), bytes_of(fused, Phase::forward));
+  EXPECT_EQ(memory_of(unfused).at_end, memory_of(unfused).before_step);
+}
+
 // Forward: 2 flops per token and matrix element, 4 b s^2 h of attention per layer; the backward twice that.
 TEST(Flops, PlainAttentionIsSixNTPlusTwelveLHS) {
   const ModelSpec model = gpt_block(3);
