@@ -48,7 +48,7 @@ TensorId TensorLives::touch(Storage& storage, const TensorValue& value) {
 }
 
 void TensorLives::edge(OpId from, OpId to, EdgeKind kind, bool inferred) {
-  if (from == OpId::none || from == to) return;
+  if (link_ == Link::leave_edges || from == OpId::none || from == to) return;
   // An op that touches one storage through several tensors asks for the same edge again and again.
   for (auto e = trace_.edges.rbegin(); e != trace_.edges.rend() && e->to == to; ++e)
     if (e->from == from && e->kind == kind) return;

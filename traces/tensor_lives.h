@@ -28,7 +28,8 @@ struct TensorValue {
 
 class TensorLives {
  public:
-  explicit TensorLives(Trace& trace) : trace_(trace) {}
+  enum class Link : std::uint8_t { add_edges, leave_edges };
+  explicit TensorLives(Trace& trace, Link link = Link::add_edges) : trace_(trace), link_(link) {}
 
   // Call in op order. `inputs` are read; `outputs` and `mutated` are written. Amortised O(values).
   void add(OpId op, std::span<const TensorValue> inputs, std::span<const TensorValue> mutated,
@@ -50,6 +51,7 @@ class TensorLives {
   void edge(OpId from, OpId to, EdgeKind kind, bool inferred);
 
   Trace& trace_;
+  Link link_;
   std::unordered_map<std::int64_t, Storage> storages_;
   std::uint32_t lives_ = 0;
 };

@@ -31,6 +31,19 @@ inline std::optional<std::string> shared_file(const std::string& name) {
   return path.string();
 }
 
+// A file inside an archive of the shared data, unpacked with tar on first use.
+inline std::optional<std::string> unpacked_file(const std::string& member, const std::string& archive) {
+  const auto packed = shared_file(archive);
+  if (!packed) return {};
+  const auto folder = std::filesystem::temp_directory_path() / ("spillway_test_" + std::to_string(::getuid()) + "_unpacked");
+  std::filesystem::create_directories(folder);
+  const auto path = folder / member;
+  const std::string command = "tar -xzf '" + *packed + "' -C '" + folder.string() + "'";
+  if (!std::filesystem::exists(path) && std::system(command.c_str()) != 0) return {};
+  if (!std::filesystem::exists(path)) return {};
+  return path.string();
+}
+
 inline std::string temporary_path(const std::string& name) {
   return (std::filesystem::temp_directory_path() / ("spillway_test_" + std::to_string(::getpid()) + "_" + name)).string();
 }
