@@ -10,6 +10,7 @@
 
 #include "models/model_spec.h"
 #include "traces/base/input_error.h"
+#include "traces/base/nearest_name.h"
 
 namespace spillway {
 namespace {
@@ -215,9 +216,10 @@ ModelSpec find_model(const std::string& name_or_path) {
     std::error_code error;
     if (std::filesystem::exists(path, error)) return load_model(path);
   }
-  std::string known;
-  for (const std::string& name : bundled_models()) known += (known.empty() ? "" : ", ") + name;
-  throw InputError(name_or_path, "", "no model of this name", "name a .json file or one of " + known);
+  const std::vector<std::string> known = bundled_models();
+  throw InputError(
+      name_or_path, "", "no model of this name",
+      did_you_mean(name_or_path, known, fmt::format("name a .json file or one of {}", fmt::join(known, ", "))));
 }
 
 }  // namespace spillway

@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
+#include <vector>
 
 namespace spillway {
 
@@ -60,6 +62,14 @@ struct TrainingSetup {
 // Fills the defaults in from the model (sequence, dropout). Throws InputError, naming the value, when the set-up is
 // out of range or the model can't run it (sequence longer than a learned position table).
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model);
+
+// A field by its name and a text, for scenario files and --set: "micro_batch" "4", "precision" "fp32", "recompute"
+// "full", "flash_attention" "true". Throws InputError (place = key) for an unknown key, with the nearest one offered,
+// or a text that is no value of it. Ranges are resolve()'s.
+void set_field(TrainingSetup& setup, std::string_view key, std::string_view text);
+[[nodiscard]] std::string field_text(const TrainingSetup& setup, std::string_view key);
+// In the order of the struct.
+const std::vector<std::string>& training_setup_keys();
 
 std::string_view to_string(TrainingPrecision precision);
 std::string_view to_string(OptimizerKind optimizer);

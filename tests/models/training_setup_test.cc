@@ -36,5 +36,29 @@ TEST(TrainingSetup, OutOfRangeIsRefused) {
   EXPECT_NO_THROW(resolve({.sequence = 16'384}, find_model("llama-3-8b")));
 }
 
+TEST(TrainingSetup, FieldsByName) {
+  TrainingSetup setup;
+  set_field(setup, "micro_batch", "4");
+  set_field(setup, "precision", "fp32");
+  set_field(setup, "recompute", "full");
+  set_field(setup, "optimizer_form", "fused");
+  set_field(setup, "flash_attention", "false");
+  set_field(setup, "dropout", "0.25");
+  EXPECT_EQ(setup.micro_batch, 4);
+  EXPECT_EQ(setup.precision, TrainingPrecision::fp32);
+  EXPECT_EQ(setup.recompute, Recompute::full);
+  EXPECT_EQ(setup.optimizer_form, OptimizerForm::fused);
+  EXPECT_FALSE(setup.flash_attention);
+  EXPECT_EQ(setup.dropout, 0.25);
+  TrainingSetup again;
+  for (const std::string& key : training_setup_keys()) set_field(again, key, field_text(setup, key));
+  for (const std::string& key : training_setup_keys()) EXPECT_EQ(field_text(again, key), field_text(setup, key));
+  EXPECT_THROW(set_field(setup, "microbatch", "4"), InputError);
+  EXPECT_THROW(set_field(setup, "micro_batch", "4.5"), InputError);
+  EXPECT_THROW(set_field(setup, "micro_batch", "99999999999999999999"), InputError);
+  EXPECT_THROW(set_field(setup, "precision", "fp7"), InputError);
+  EXPECT_THROW(set_field(setup, "flash_attention", "yes"), InputError);
+}
+
 }  // namespace
 }  // namespace spillway

@@ -1,0 +1,116 @@
+// The fields of a TrainingSetup by name.
+#include <array>
+#include <charconv>
+#include <variant>
+
+#include <fmt/format.h>
+
+#include "models/training_setup.h"
+#include "traces/base/input_error.h"
+#include "traces/base/nearest_name.h"
+
+namespace spillway {
+namespace {
+
+using Member = std::variant<std::int64_t TrainingSetup::*, double TrainingSetup::*, bool TrainingSetup::*,
+                            TrainingPrecision TrainingSetup::*, OptimizerKind TrainingSetup::*,
+                            OptimizerForm TrainingSetup::*, Recompute TrainingSetup::*>;
+struct Field {
+  std::string_view key;
+  Member member;
+};
+
+constexpr std::array<Field, 11> fields = {{
+    {"micro_batch", &TrainingSetup::micro_batch},
+    {"sequence", &TrainingSetup::sequence},
+    {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
+    {"precision", &TrainingSetup::precision},
+    {"fp32_gradients", &TrainingSetup::fp32_gradients},
+    {"optimizer", &TrainingSetup::optimizer},
+    {"optimizer_form", &TrainingSetup::optimizer_form},
+    {"recompute", &TrainingSetup::recompute},
+    {"flash_attention", &TrainingSetup::flash_attention},
+    {"fused_kernels", &TrainingSetup::fused_kernels},
+    {"dropout", &TrainingSetup::dropout},
+}};
+
+constexpr int choices(TrainingPrecision) { return static_cast<int>(TrainingPrecision::bf16) + 1; }
+constexpr int choices(OptimizerKind) { return static_cast<int>(OptimizerKind::sgd) + 1; }
+constexpr int choices(OptimizerForm) { return static_cast<int>(OptimizerForm::fused) + 1; }
+constexpr int choices(Recompute) { return static_cast<int>(Recompute::full) + 1; }
+
+const Field& find_field(std::string_view key) {
+  for (const Field& field : fields)
+    if (field.key == key) return field;
+  throw InputError(
+      "", std::string(key), "no such setting of a training set-up",
+      did_you_mean(key, training_setup_keys(), fmt::format("use one of {}", fmt::join(training_setup_keys(), ", "))));
+}
+
+[[noreturn]] void refuse(std::string_view key, std::string_view text, const std::string& wanted) {
+  throw InputError("", std::string(key), fmt::format("\"{}\" is not a value of it", text), "give " + wanted);
+}
+
+struct Setter {
+  TrainingSetup& setup;
+  std::string_view key, text;
+
+  template <class Number>
+  void number(Number& into, const char* wanted) const {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size()) refuse(key, text, wanted);
+    into = value;
+  }
+  void operator()(std::int64_t TrainingSetup::*member) const { number(setup.*member, "a whole number"); }
+  void operator()(double TrainingSetup::*member) const { number(setup.*member, "a number"); }
+  void operator()(bool TrainingSetup::*member) const {
+    if (text != "true" && text != "false") refuse(key, text, "true or false");
+    setup.*member = text == "true";
+  }
+  template <class Enum>
+  void operator()(Enum TrainingSetup::*member) const {
+    std::string all;
+    for (int i = 0; i < choices(Enum{}); ++i) {
+      if (to_string(static_cast<Enum>(i)) == text) {
+        setup.*member = static_cast<Enum>(i);
+        return;
+      }
+      all += (i == 0 ? "" : ", ") + std::string(to_string(static_cast<Enum>(i)));
+    }
+    refuse(key, text, "one of " + all);
+  }
+};
+
+struct Getter {
+  const TrainingSetup& setup;
+
+  std::string operator()(std::int64_t TrainingSetup::*member) const { return fmt::format("{}", setup.*member); }
+  std::string operator()(double TrainingSetup::*member) const { return fmt::format("{}", setup.*member); }
+  std::string operator()(bool TrainingSetup::*member) const { return setup.*member ? "true" : "false"; }
+  template <class Enum>
+  std::string operator()(Enum TrainingSetup::*member) const {
+    return std::string(to_string(setup.*member));
+  }
+};
+
+}  // namespace
+
+const std::vector<std::string>& training_setup_keys() {
+  static const std::vector<std::string> keys = [] {
+    std::vector<std::string> result;
+    for (const Field& field : fields) result.emplace_back(field.key);
+    return result;
+  }();
+  return keys;
+}
+
+void set_field(TrainingSetup& setup, std::string_view key, std::string_view text) {
+  std::visit(Setter{setup, key, text}, find_field(key).member);
+}
+
+std::string field_text(const TrainingSetup& setup, std::string_view key) {
+  return std::visit(Getter{setup}, find_field(key).member);
+}
+
+}  // namespace spillway
