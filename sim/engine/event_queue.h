@@ -96,7 +96,7 @@ class EventQueue {
  private:
   struct Timer {
     Picos time = Picos::max();
-    std::uint64_t key = 0;
+    std::uint64_t key = ~std::uint64_t{0};  // of no event
   };
   static bool before(const Event& a, const Event& b) {
     const auto wide = [](const Event& e) {
