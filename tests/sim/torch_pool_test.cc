@@ -178,6 +178,16 @@ TEST_F(TorchPoolTest, OversizeBlocksAreKeptForOversizeRequests) {
   EXPECT_EQ(smaller.size, Bytes(40 * mib));
 }
 
+// Rule 11: a block of exactly max_split is oversize, and so is a request.
+TEST_F(TorchPoolTest, ExactlyMaxSplitIsOversize) {
+  limited("max_split_size_mb:30", 1000 * mib);
+  const Allocation exact = take(30 * mib);
+  EXPECT_EQ(pool.statistics().oversize_allocations.current, 1);
+  give(exact);
+  EXPECT_NE(take(29 * mib).address, exact.address);
+  EXPECT_EQ(take(30 * mib).address, exact.address);
+}
+
 // Rule 11: n >= max_split and candidate >= n + 20 MiB -> miss.
 TEST_F(TorchPoolTest, OversizeSlackIsBounded) {
   limited("max_split_size_mb:30", 1000 * mib);

@@ -30,12 +30,14 @@ void TorchPool::collect_garbage(DriverCost& cost) {
       total_age += age(free.block);
     }
     if (candidates.empty()) return;
+    const Bytes before = reclaimed;
     const double mean = static_cast<double>(total_age) / static_cast<double>(candidates.size());
     for (const BlockId id : candidates) {
       if (static_cast<double>(age(id)) < mean) continue;
       reclaimed += at(id).size;
       release(id, cost);
     }
+    if (reclaimed == before) return;
   }
 }
 
