@@ -11,7 +11,6 @@
 namespace spillway {
 namespace {
 
-constexpr Bytes largest_bytes{std::int64_t{1} << 46};  // 64 TiB: beyond any device
 // Stands for the streams whose use of a block the record shows only by a late free_completed.
 constexpr std::int64_t unnamed_stream = std::numeric_limits<std::int64_t>::max();
 
@@ -56,12 +55,13 @@ class StreamReplay {
     for (const SegmentState& segment : initial.state.segments) reserved_ += segment.total;
     for (std::size_t i = 0; i < initial.loose_blocks.size(); ++i) {
       const MemoryBlock& block = initial.loose_blocks[i];
-      if (block.size > largest_bytes) continue;
+      if (!is_plausible(block.size)) continue;
       const Allocation made = pool_.allocate({block.size, initial.loose_streams[i]});
       note_cost(made);
       live_[block.address.count()] = made.block;
     }
     result_.ambiguous_blocks = initial.ambiguous_blocks;
+    result_.unusable_segments = initial.unusable_segments;
     result_.unexplained = initial.unexplained;
     has_segments_ = initial.has_segments;
     requested_ = Bytes(pool_.statistics().all().requested_bytes.current);
@@ -85,7 +85,7 @@ class StreamReplay {
 
   void step(std::size_t i) {
     const MemoryEvent& event = at(i);
-    if (event.bytes < Bytes::zero() || event.bytes > largest_bytes) {
+    if (!is_plausible(event.bytes)) {
       ++result_.unusable_events;
       return;
     }

@@ -57,6 +57,7 @@ struct AllocationStreamResult {
   std::uint64_t ignored_frees = 0;       // of blocks never seen
   std::uint64_t repeated_addresses = 0;  // allocated again without a free; the older block is freed
   std::uint64_t unusable_events = 0;     // sizes out of range
+  std::uint64_t unusable_segments = 0;   // of the snapshot: empty, overlapping, of implausible size
   std::uint64_t ambiguous_blocks = 0;    // see recorded_state.h
   Bytes unexplained{};                   // resident from before the capture, place unknown; held throughout
   PoolState final_state;

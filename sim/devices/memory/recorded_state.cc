@@ -36,7 +36,7 @@ class Rewinder {
   RecordedState rewind() {
     load_end();
     for (auto event = trace_.memory_events.rbegin(); event != trace_.memory_events.rend(); ++event) {
-      if (event->device == device_) undo(*event);
+      if (event->device == device_ && is_plausible(event->bytes)) undo(*event);
     }
     place_blocks();
     resolve_slack();
@@ -47,7 +47,11 @@ class Rewinder {
  private:
   void load_end() {
     for (const MemorySegment& segment : trace_.memory_segments) {
-      if (segment.device != device_ || segment.expandable || segment.total <= Bytes::zero()) continue;
+      if (segment.device != device_ || segment.expandable) continue;
+      if (segment.total == Bytes::zero() || !is_plausible(segment.total)) {
+        ++result_.unusable_segments;
+        continue;
+      }
       result_.has_segments = true;
       SegmentState state;
       state.address = segment.address;
@@ -111,7 +115,10 @@ class Rewinder {
     Addr covered{};
     for (auto& [address, segment] : segments_) {
       const Addr end = end_of(address, segment.total);
-      if (address < covered || end < address || segment.total <= Bytes::zero()) continue;
+      if (address < covered || end <= address) {
+        ++result_.unusable_segments;
+        continue;
+      }
       covered = end;
       for (; block != live_.end() && block->first < address; ++block) add_loose(block->first, block->second);
       segment.first_block = static_cast<std::uint32_t>(result_.state.blocks.size());
@@ -190,12 +197,13 @@ class Rewinder {
   void unexplained_total() {
     for (const MemoryEvent& event : trace_.memory_events) {
       if (event.device != device_ || event.total_allocated < Bytes::zero()) continue;
+      if (!is_plausible(event.total_allocated) || !is_plausible(event.bytes)) continue;
       if (event.action != MemoryAction::allocate && event.action != MemoryAction::free_requested) continue;
       Bytes before = event.total_allocated + (event.action == MemoryAction::allocate ? -event.bytes : event.bytes);
       for (const MemoryBlock& block : result_.loose_blocks) before -= block.size;
       for (const MemoryBlock& block : result_.state.blocks)
         before -= block.state == BlockState::inactive ? Bytes{} : block.size;
-      result_.unexplained = std::max(before, Bytes::zero());
+      result_.unexplained = std::clamp(before, Bytes::zero(), largest_plausible);
       return;
     }
   }

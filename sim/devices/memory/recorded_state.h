@@ -21,13 +21,18 @@
 
 namespace spillway {
 
+// No device is larger: rows that claim more can't be used.
+inline constexpr Bytes largest_plausible{std::int64_t{1} << 46};
+constexpr bool is_plausible(Bytes bytes) { return bytes >= Bytes::zero() && bytes <= largest_plausible; }
+
 struct RecordedState {
   PoolState state;                        // segments and blocks at the beginning; tiles exactly
   std::vector<MemoryBlock> loose_blocks;  // live at the beginning, in no known segment; by address
   std::vector<std::int64_t> loose_streams;
-  Bytes unexplained{};                 // allocated at the beginning by the recorded total, in no block above
-  std::uint64_t ambiguous_blocks = 0;  // blocks whose size had to be assumed, with a gap behind them
-  bool has_segments = false;           // the capture shows segments this state was built from
+  Bytes unexplained{};                  // allocated at the beginning by the recorded total, in no block above
+  std::uint64_t ambiguous_blocks = 0;   // blocks whose size had to be assumed, with a gap behind them
+  std::uint64_t unusable_segments = 0;  // empty, overlapping, of implausible size
+  bool has_segments = false;            // the capture shows segments this state was built from
 };
 
 // Events of other devices are skipped. O(events + blocks log blocks).
