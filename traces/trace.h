@@ -152,6 +152,7 @@ struct Spans {
   std::vector<Picos> duration;
   std::vector<std::int64_t> sequence;   // autograd "Sequence number"; -1 if none
   std::vector<std::int64_t> record_id;  // record-function id (joins an ExecutionTrace); -1 if none
+  std::vector<std::int64_t> external_id;  // Kineto's "External id"; -1 if none. Empty when the format has none at all
 
   [[nodiscard]] std::size_t size() const { return kind.size(); }
 };
@@ -309,6 +310,8 @@ struct Provenance {
   std::string format;             // "kineto", "torch-snapshot", "execution-trace", "chakra", ...
   std::string producer;           // program and version where the file says so
   std::string schema_version;
+  std::int64_t rank = -1;         // as the file says, among `world_size`; -1 unknown
+  std::int64_t world_size = -1;
 };
 
 struct Trace {

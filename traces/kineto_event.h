@@ -1,0 +1,54 @@
+// One event of a Chrome trace, as views into the tokenizer's window.
+//
+// Only the fields a replay needs are kept; everything else is skipped without a look.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string_view>
+
+namespace spillway {
+
+enum class KinetoField : std::uint8_t {
+  phase, category, name, process, thread, timestamp, duration,
+  // of "args"
+  stream, device, correlation, bytes, external_id, sequence, record_id, event_index,
+  address, block_bytes, total_allocated, total_reserved, device_type, device_id,
+  sync_kind, wait_on_stream, wait_on_record,
+  collective_name, in_elements, out_elements, dtype, group_size, group_name,
+  label, copy_kind,
+  count_,
+};
+
+enum class KinetoCategory : std::uint8_t {
+  none, other, cpu_operator, annotation, gpu_annotation, runtime, driver, kernel, copy, memset, sync, python,
+};
+
+struct KinetoEvent {
+  std::array<std::string_view, static_cast<std::size_t>(KinetoField::count_)> values;  // valid where `present`
+  std::uint32_t present = 0;
+  std::uint32_t escaped = 0;  // strings that hold backslashes
+  KinetoCategory category = KinetoCategory::none;
+  char phase = 0;             // 'X', 'i', 'M', ...; 0 if there is none
+  bool quotes_mended = false; // a string had unescaped quotes inside
+
+  [[nodiscard]] bool has(KinetoField field) const { return (present >> static_cast<unsigned>(field) & 1U) != 0; }
+  // Empty if absent.
+  [[nodiscard]] std::string_view text(KinetoField field) const {
+    return has(field) ? values[static_cast<std::size_t>(field)] : std::string_view();
+  }
+  [[nodiscard]] bool is_escaped(KinetoField field) const {
+    return (escaped >> static_cast<unsigned>(field) & 1U) != 0;
+  }
+  // `fallback` if absent or not an integer.
+  [[nodiscard]] std::int64_t integer(KinetoField field, std::int64_t fallback) const;
+};
+static_assert(static_cast<unsigned>(KinetoField::count_) <= 32);
+
+enum class EventParse : std::uint8_t { ok, window_ended, malformed };
+
+// Reads the object that starts at `at` ('{') and moves `at` behind it. Flow events and, unless wanted,
+// python functions are left as soon as they are known to be such. On malformed, `at` stays.
+EventParse parse_kineto_event(const char*& at, const char* end, bool want_python, KinetoEvent& event);
+
+}  // namespace spillway
