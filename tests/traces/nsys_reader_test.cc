@@ -1,0 +1,150 @@
+#include "traces/nsys_reader.h"
+
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "tests/traces/test_files.h"
+#include "traces/base/input_error.h"
+#include "traces/triosim_reader.h"
+
+namespace spillway {
+namespace {
+
+class NsysTest : public ::testing::Test {
+ protected:
+  void SetUp() override { path_ = test::temporary_path("nsys #1?.sqlite"); }
+  void TearDown() override { std::filesystem::remove(path_); }
+  void make(const std::string& sql) {
+    sqlite3* database = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &database), SQLITE_OK);
+    char* message = nullptr;
+    ASSERT_EQ(sqlite3_exec(database, sql.c_str(), nullptr, nullptr, &message), SQLITE_OK) << message;
+    sqlite3_close(database);
+  }
+  std::string path_;
+};
+
+// Process 5 is globalTid >> 24. Two processes use correlation 1: the join needs both.
+constexpr const char* two_processes = R"(
+  CREATE TABLE StringIds(id INTEGER, value TEXT);
+  INSERT INTO StringIds VALUES (1,'cudaLaunchKernel_v7000'),(2,'gemm'),(3,'cudaStreamSynchronize_v3020'),(4,'step'),(5,'cudaMemcpy_v3020');
+  CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INT, end INT, globalTid INT, correlationId INT, nameId INT);
+  INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES
+    (300, 900, (5<<24)+7, 2, 3), (100, 110, (5<<24)+7, 1, 1), (150, 160, (6<<24)+8, 1, 1), (950, 990, (5<<24)+7, 3, 5);
+  CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, deviceId INT, streamId INT, correlationId INT, globalPid INT, demangledName INT);
+  INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (200, 850, 0, 7, 1, 5<<24, 2), (210, NULL, 1, 7, 1, 6<<24, 2), (50, 40, 0, 7, 9, 5<<24, 2), (990, 995, 0, 7, 77, 5<<24, 2);
+  CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY(start INT, end INT, deviceId INT, streamId INT, correlationId INT, globalPid INT, bytes INT, copyKind INT, srcKind INT, dstKind INT);
+  INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (960, 980, 0, 7, 3, 5<<24, 4096, 1, 0, 2);
+  CREATE TABLE CUPTI_ACTIVITY_KIND_SYNCHRONIZATION(start INT, end INT, deviceId INT, streamId INT, correlationId INT, globalPid INT);
+  INSERT INTO CUPTI_ACTIVITY_KIND_SYNCHRONIZATION VALUES (300, 900, 0, 7, 2, 5<<24);
+  CREATE TABLE NVTX_EVENTS(start INT, end INT, eventType INT, text TEXT, textId INT, globalTid INT);
+  INSERT INTO NVTX_EVENTS VALUES (90, 1000, 59, NULL, 4, (5<<24)+7), (95, 96, 34, 'mark', NULL, (5<<24)+7), (90, NULL, 59, 'open', NULL, (5<<24)+7);
+  CREATE TABLE CUDA_GPU_MEMORY_USAGE_EVENTS(start INT, deviceId INT, address INT, bytes INT, memoryOperationType INT);
+  INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (20, 0, 4096, 512, 1), (10, 0, 4096, 512, 0), (30, 0, 4096, -5, 0);
+)";
+
+TEST_F(NsysTest, JoinsOnCorrelationAndProcess) {
+  make(two_processes);
+  const Trace t = read_nsys(path_, {});
+  ASSERT_EQ(t.ops.size(), 8U);  // 4 calls, 3 kernels (one has a negative duration), 1 copy
+  EXPECT_EQ(t.rank_count, 2);
+  // Calls by start: launch of process 5, launch of 6, sync, memcpy.
+  EXPECT_EQ(t.ops.kind[0], OpKind::launch);
+  EXPECT_EQ(t.ops.kind[2], OpKind::stream_sync);
+  EXPECT_NE(t.ops.flags[3] & static_cast<std::uint8_t>(OpFlag::blocking), 0);
+  // Device work in launch order.
+  EXPECT_EQ(t.ops.launched_by[4], OpId(0));
+  EXPECT_EQ(t.ops.duration[4], nanoseconds(650));
+  EXPECT_EQ(t.ops.launched_by[5], OpId(1));
+  EXPECT_EQ(t.ops.duration[5], unknown_time);
+  EXPECT_EQ(t.ops.kind[6], OpKind::copy_host_to_device);
+  EXPECT_NE(t.ops.flags[6] & static_cast<std::uint8_t>(OpFlag::pageable), 0);
+  EXPECT_EQ(t.ops.launched_by[7], OpId::none);
+  EXPECT_EQ(t.finding("missing_launch")->count, 1U);
+  EXPECT_EQ(t.finding("negative_duration")->count, 1U);
+  ASSERT_EQ(t.syncs.size(), 1U);
+  EXPECT_EQ(t.syncs[0].lane, t.ops.lane[4]);
+  ASSERT_EQ(t.spans.size(), 2U);
+  EXPECT_EQ(t.strings.text(t.spans.name[0]), "step");
+  EXPECT_EQ(t.spans.duration[1], unknown_time);
+  ASSERT_EQ(t.memory_events.size(), 2U);
+  EXPECT_EQ(t.memory_events[0].action, MemoryAction::allocate);
+  EXPECT_FALSE(std::filesystem::exists(path_ + "-journal"));
+}
+
+// Tables are created lazily and columns come and go.
+TEST_F(NsysTest, MissingTablesAndColumns) {
+  make("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2), ('x', 3), (-1, 4), (9223372036854775807, 1);");
+  const Trace t = read_nsys(path_, {});
+  EXPECT_EQ(t.ops.size(), 1U);
+  EXPECT_EQ(t.finding("time_out_of_range")->count, 3U);
+}
+
+TEST_F(NsysTest, NotNsys) {
+  EXPECT_THROW(read_nsys(path_, {}), InputError);  // no such file
+  make("CREATE TABLE x(y INT)");
+  EXPECT_THROW(read_nsys(path_, {}), InputError);
+  std::filesystem::resize_file(path_, 100);
+  EXPECT_THROW(read_nsys(path_, {}), InputError);
+}
+
+Trace read_tables(const std::string& operators, const std::string& tensors) {
+  ByteSource first = test::source_of(operators);
+  ByteSource second = test::source_of(tensors);
+  return read_triosim(first, second, {});
+}
+
+const std::string operator_header = "OperatorID,OperatorName,Operator_input,Operator_output,Operator_cudatime,gpuid,stage\n";
+const std::string tensor_header = "Index,TensorID,TensorShape,TensorNumElement,TensorEachByte,TensorType,TensorStorgeid,gpuid\n";
+
+// Op 2 reads what op 1 wrote; 3 elements of 4 bytes; the phase is the stage; quoted commas are no separators.
+TEST(TrioSimTest, SmallTable) {
+  const Trace t = read_tables(operator_header + "1,a,[1],[2],10,0,forward\n2,b,[2; 9],[3],5,0,backward\n3,c,[2],[],x,0,forward\n",
+                              tensor_header + "0,1,\"[3, 1]\",3,4,weight,11,0\r\n1,2,[3],3,4,output,12,0\n2,3,[3],3,4,output,13,0\n");
+  ASSERT_EQ(t.ops.size(), 2U);
+  EXPECT_EQ(t.ops.duration[0], microseconds(10));
+  EXPECT_EQ(t.ops.phase[1], Phase::backward);
+  ASSERT_EQ(t.edges.size(), 1U);
+  EXPECT_EQ(t.tensors.bytes[0], Bytes(12));
+  EXPECT_EQ(t.tensors.role[0], TensorRole::weight);
+  EXPECT_EQ(t.finding("unknown_tensor")->count, 1U);
+  EXPECT_EQ(t.finding("bad_operator_row")->count, 1U);
+}
+
+TEST(TrioSimTest, Hostile) {
+  EXPECT_THROW(read_tables("", tensor_header), InputError);
+  EXPECT_THROW(read_tables(operator_header, tensor_header), InputError);
+  EXPECT_THROW(read_tables(operator_header + "1,a,[],[],1e300,0,f\n2,a,[],[],nan,0,f\n3,a,[],[],-1,0,f\n", tensor_header), InputError);
+  EXPECT_THROW(read_tables(operator_header + "1,\"a,[],[],1", tensor_header), InputError);  // a quote without end
+  // Sizes that overflow are findings.
+  const Trace t = read_tables(operator_header + "1,a,[1],[],1,0,f\n", tensor_header + "0,1,x,8e15,8e15,w,1,0\n");
+  EXPECT_NE(t.finding("bad_tensor_size"), nullptr);
+}
+
+struct TrioSimSample {
+  const char* folder;
+  std::size_t operators;
+  std::int64_t total_us;
+};
+class RealTrioSimTest : public ::testing::TestWithParam<TrioSimSample> {};
+
+// Counts and sums taken with Python's csv.
+TEST_P(RealTrioSimTest, Imports) {
+  const auto path = test::shared_file(std::string("traces/triosim/sample_trace/trace2-h100-bs128/") + GetParam().folder);
+  if (!path) GTEST_SKIP() << "no shared data beside the checkout";
+  const Trace t = read_triosim(*path, {});
+  EXPECT_EQ(t.ops.size(), GetParam().operators);
+  Picos total{};
+  for (const Picos duration : t.ops.duration) total += duration;
+  EXPECT_EQ(total, microseconds(GetParam().total_us));
+  EXPECT_TRUE(t.has(Capability::phases));
+  EXPECT_EQ(t.finding("unknown_tensor"), nullptr);
+}
+INSTANTIATE_TEST_SUITE_P(Files, RealTrioSimTest,
+                         ::testing::Values(TrioSimSample{"resnet50", 396, 83309}, TrioSimSample{"vgg13", 77, 94462}));
+
+}  // namespace
+}  // namespace spillway
