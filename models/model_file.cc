@@ -18,6 +18,7 @@ namespace {
 using Json = nlohmann::json;
 constexpr const char* schema_name = "spillway.model";
 constexpr std::int64_t schema_version = 1;
+constexpr std::int64_t most_parameters = 10'000'000'000'000'000;  // their bytes still fit 64 bits
 
 // One JSON object whose keys must all be taken.
 class Object {
@@ -100,7 +101,7 @@ class Object {
 
 void read_shape(Object& object, ModelSpec& spec) {
   constexpr std::int64_t widest = 1 << 20;  // keeps every product below 2^63
-  spec.layers = object.integer("layers", 1, 10'000);
+  spec.layers = object.integer("layers", 1, 4096);
   spec.hidden = object.integer("hidden", 1, widest);
   spec.heads = object.integer("heads", 1, 4096);
   spec.kv_heads = object.integer_or("kv_heads", 1, 4096, spec.heads);
@@ -172,6 +173,8 @@ ModelSpec parse_model(std::string_view json_text, const std::string& file) {
   spec.source = object.text("source");
   read_shape(object, spec);
   read_kinds(object, spec);
+  if (parameter_count(spec) > most_parameters)
+    object.fail("layers", "the shape has more than 10^16 parameters", "correct the shape");
   read_published_count(object, spec, file);
   object.finish();
   return spec;

@@ -1,5 +1,6 @@
 #include "models/training_setup.h"
 
+#include <algorithm>
 #include <string>
 
 #include <fmt/format.h>
@@ -13,6 +14,30 @@ namespace {
 void check_range(const char* name, std::int64_t value, std::int64_t high) {
   if (value < 1 || value > high)
     throw InputError("", name, fmt::format("{} is out of range", value), fmt::format("give 1 .. {}", high));
+}
+
+// Keeps every count of one kernel within 64 bits, a step within the clock's 106 days on the slowest GPU worth the name,
+// and a trace within a few gigabytes.
+void check_size(const TrainingSetup& setup, const ModelSpec& model) {
+  constexpr double most_per_kernel = 4e18, most_per_step = 5e19;
+  constexpr std::int64_t most_layer_runs = 200'000;
+  const auto tokens = static_cast<double>(setup.tokens());
+  const auto widest = static_cast<double>(
+      std::max({model.vocabulary, model.feed_forward, model.query_width() + 2 * model.kv_width(), model.hidden}));
+  const double product = 2 * tokens * widest * static_cast<double>(std::max(model.hidden, model.query_width()));
+  const double square = tokens * static_cast<double>(setup.sequence) * static_cast<double>(model.heads);
+  const double attention = 10 * square * static_cast<double>(std::max<std::int64_t>(model.head_dim, 2));
+  const double step = (6 * tokens * static_cast<double>(matmul_parameter_count(model)) +
+                       attention * static_cast<double>(model.layers)) *
+                      static_cast<double>(setup.gradient_accumulation);
+  if (product > most_per_kernel || attention > most_per_kernel || step > most_per_step)
+    throw InputError("", "micro_batch x sequence", fmt::format("one step would be {:.1e} operations", step),
+                     fmt::format("stay below {:.0e} in all and {:.0e} in one kernel", most_per_step, most_per_kernel));
+  if (model.layers * setup.gradient_accumulation > most_layer_runs)
+    throw InputError(
+        "", "gradient_accumulation",
+        fmt::format("{} layers x {} micro-batches make too long a trace", model.layers, setup.gradient_accumulation),
+        fmt::format("stay below {} layer runs", most_layer_runs));
 }
 
 }  // namespace
@@ -41,6 +66,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.fp32_gradients && result.precision != TrainingPrecision::bf16_mixed)
     throw InputError("", "fp32_gradients", "only mixed precision has gradients wider than its weights",
                      "set precision to bf16_mixed or fp32_gradients to false");
+  check_size(result, model);
   return result;
 }
 

@@ -60,7 +60,8 @@ struct TrainingSetup {
 };
 
 // Fills the defaults in from the model (sequence, dropout). Throws InputError, naming the value, when the set-up is
-// out of range or the model can't run it (sequence longer than a learned position table).
+// out of range, the model can't run it (sequence longer than a learned position table), or the step is too large to
+// count in 64 bits.
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model);
 
 // A field by its name and a text, for scenario files and --set: "micro_batch" "4", "precision" "fp32", "recompute"

@@ -86,11 +86,21 @@ TEST(ModelSpec, BadFilesSayWhere) {
             "/fused_qkv: a packed projection with shared key heads is not modelled");
   EXPECT_EQ(error_of(R"(, "parameters": {"count": 1, "source": "x"})"),
             "/parameters/count: the shape gives 1480 parameters, not 1");
+  EXPECT_EQ(error_of(R"(, "head_dim": 65536, "kv_heads": 2)"), "accepted");
   EXPECT_THROW(parse_model("{", "x.json"), InputError);
   EXPECT_THROW(parse_model("[]", "x.json"), InputError);
   EXPECT_THROW(parse_model(R"({"schema": "spillway.model", "version": 2})", "x.json"), InputError);
   EXPECT_THROW(find_model("no-such-model"), InputError);
   EXPECT_THROW(load_model("/no/such/file.json"), InputError);
+}
+
+// The largest value of every key at once is refused by count, without overflow on the way.
+TEST(ModelSpec, AbsurdShapesAreRefused) {
+  const std::string text = R"({"schema": "spillway.model", "version": 1, "title": "t", "source": "s", "layers": 4096,
+    "hidden": 1048576, "heads": 4096, "head_dim": 65536, "feed_forward": 1048576, "vocabulary": 16777216,
+    "max_positions": 16777216, "mask": "causal", "norm": "rms_norm", "norm_placement": "pre",
+    "activation": "silu_gated", "positions": "learned"})";
+  EXPECT_THROW(parse_model(text, "absurd.json"), InputError);
 }
 
 }  // namespace

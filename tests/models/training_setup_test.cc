@@ -36,6 +36,18 @@ TEST(TrainingSetup, OutOfRangeIsRefused) {
   EXPECT_NO_THROW(resolve({.sequence = 16'384}, find_model("llama-3-8b")));
 }
 
+// Counts of one kernel and the length of the trace stay bounded, whatever the input; what is real still passes.
+TEST(TrainingSetup, StepsBeyondCountingAreRefused) {
+  const ModelSpec llama = find_model("llama-3.1-405b");
+  EXPECT_NO_THROW(resolve({.sequence = 131'072}, llama));
+  EXPECT_THROW(resolve({.sequence = 1 << 24}, llama), InputError);
+  EXPECT_THROW(resolve({.micro_batch = 1 << 15, .sequence = 8192}, llama), InputError);
+  EXPECT_THROW(resolve({.sequence = 1, .gradient_accumulation = 60'000}, llama), InputError);
+  ModelSpec wide = llama;
+  wide.hidden = 1 << 20, wide.feed_forward = 1 << 20;
+  EXPECT_THROW(resolve({.micro_batch = 1024, .sequence = 65'536}, wide), InputError);
+}
+
 TEST(TrainingSetup, FieldsByName) {
   TrainingSetup setup;
   set_field(setup, "micro_batch", "4");
