@@ -161,6 +161,8 @@ ModelSpec parse_model(std::string_view json_text, const std::string& file) {
     json = Json::parse(json_text);
   } catch (const Json::parse_error& error) {
     throw InputError(file, fmt::format("byte {}", error.byte), "not valid JSON", "correct the syntax there");
+  } catch (const Json::out_of_range&) {
+    throw InputError(file, "", "a number beyond what JSON readers take", "correct the number");
   }
   Object object(json, file, "");
   if (object.text("schema") != schema_name)

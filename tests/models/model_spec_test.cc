@@ -89,6 +89,8 @@ TEST(ModelSpec, BadFilesSayWhere) {
   EXPECT_EQ(error_of(R"(, "head_dim": 65536, "kv_heads": 2)"), "accepted");
   EXPECT_THROW(parse_model("{", "x.json"), InputError);
   EXPECT_THROW(parse_model("[]", "x.json"), InputError);
+  EXPECT_THROW(parse_model(R"({"layers": 1e999})", "x.json"), InputError);
+  EXPECT_THROW(parse_model("{\"title\": \"\xff\"}", "x.json"), InputError);
   EXPECT_THROW(parse_model(R"({"schema": "spillway.model", "version": 2})", "x.json"), InputError);
   EXPECT_THROW(find_model("no-such-model"), InputError);
   EXPECT_THROW(load_model("/no/such/file.json"), InputError);
