@@ -96,6 +96,8 @@ class RandomPrograms : public testing::TestWithParam<Setting> {};
 // its recount; requested <= allocated-or-pending <= reserved. At the end nothing is active and empty_cache() leaves
 // nothing of the default pools reserved.
 TEST_P(RandomPrograms, KeepEveryInvariant) {
+  std::int64_t retries = 0;
+  std::int64_t failures = 0;
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     MemoryPool pool = make("torch", GetParam().text, GetParam().memory, GetParam().fraction);
     const TorchPool* torch = pool.as<TorchPool>();
@@ -110,11 +112,16 @@ TEST_P(RandomPrograms, KeepEveryInvariant) {
     const PoolStatistics& all = pool.statistics().all();
     EXPECT_EQ(all.active.current, 0);
     EXPECT_EQ(all.inactive_split.current, 0);
+    retries += pool.statistics().alloc_retries;
+    failures += pool.statistics().ooms;
     EXPECT_GE(all.reserved_bytes.peak, all.allocated_bytes.peak);
     pool.as<TorchPool>()->make_freeable(1);
     pool.empty_cache(Picos{});
     EXPECT_EQ(all.reserved_bytes.current, 0);
   }
+  const bool limited = Bytes(GetParam().memory) < Bytes::max();
+  EXPECT_EQ(retries > 0, limited) << "the programs reach the limit, where there is one";
+  EXPECT_EQ(failures > 0, limited);
 }
 
 INSTANTIATE_TEST_SUITE_P(Settings, RandomPrograms,

@@ -5,6 +5,9 @@
 // before the first event is rebuilt from the capture (recorded_state.h). Recorded segment addresses are
 // given to the policy where it takes a segment of the same size for the same request, so that every later block
 // address is the policy's own doing and can be compared with the record.
+//
+// Kineto records block sizes, rounding and slack included, and no segments: the torch policy may add slack of its own
+// (up to 1 MiB a block), addresses can't match, and what the cache held before the capture is unknown.
 #pragma once
 
 #include <cstdint>

@@ -24,9 +24,13 @@ bool FreeSet::contains(const FreeBlock& block) const {
 }
 
 void FreeSet::insert(const FreeBlock& block) {
-  if (order_.empty()) add_chunk(0);
   const_iterator at = find(block);
-  if (at == end()) at = {this, order_.size() - 1, chunk(order_.size() - 1).count};
+  if (order_.empty()) {
+    add_chunk(0);
+    at = begin();
+  } else if (at == end()) {
+    at = {this, order_.size() - 1, chunk(order_.size() - 1).count};
+  }
   if (chunk(at.chunk_).count == capacity) {
     split_chunk(at.chunk_);
     if (at.at_ > capacity / 2) at = {this, at.chunk_ + 1, at.at_ - capacity / 2};
