@@ -8,7 +8,7 @@
 //     requested  what the program asked for          allocated  its blocks, after rounding
 //     active     allocated plus pending blocks       reserved   the segments
 //
-// Source of the terms: PyTorch's torch.cuda.memory_stats; see ../shared specs "pytorch-allocator", rules 6 and 22.
+// Source of the terms: PyTorch's torch.cuda.memory_stats (rules 6 and 22 of the list that torch_pool.h names).
 #pragma once
 
 #include <array>
