@@ -4,8 +4,8 @@
 //   block    a half-open piece of a segment: live (allocated), pending (given back, but work of another
 //            stream may still use it), or free (cached). The blocks of a segment tile it.
 //
-//   requested <= allocated <= active <= reserved, all in bytes:
-//     requested  what the program asked for          allocated  its blocks, after rounding
+//   requested <= active, allocated <= active <= reserved, all in bytes:
+//     requested  what active blocks were asked for   allocated  live blocks, after rounding
 //     active     allocated plus pending blocks       reserved   the segments
 //
 // Source of the terms: PyTorch's torch.cuda.memory_stats (rules 6 and 22 of the list that torch_pool.h names).
