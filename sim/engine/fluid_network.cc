@@ -157,6 +157,7 @@ void FluidNetwork::solve(Picos now) {
 
 // Breadth-first over links and the flows that join them.
 void FluidNetwork::collect(std::uint32_t seed) {
+  any_capped_ = false;
   links_[seed].visited = solves_;
   component_links_.push_back(seed);
   for (std::size_t at = component_links_.size() - 1; at < component_links_.size(); ++at) {
@@ -169,6 +170,7 @@ void FluidNetwork::collect(std::uint32_t seed) {
       if (flow.visited == solves_) continue;
       flow.visited = solves_;
       flow.next_rate = -1;
+      any_capped_ = any_capped_ || flow.cap != unlimited_rate;
       component_.push_back(member.slot);
       for (std::uint32_t hop = 0; hop < flow.hops; ++hop) {
         const std::uint32_t other = index(path_entries_[flow.first_hop + hop].link);
@@ -204,9 +206,6 @@ bool FluidNetwork::fix_capped(std::size_t first_flow, std::int64_t level) {
 
 // Progressive filling of one component. Ties between links go to the lower index.
 void FluidNetwork::fill(std::size_t first_flow, std::size_t first_link) {
-  bool capped = false;
-  for (std::size_t at = first_flow; at < component_.size(); ++at)
-    capped = capped || flows_[component_[at]].cap != unlimited_rate;
   for (;;) {
     std::int64_t level = never;
     std::uint32_t least = 0;
@@ -219,7 +218,7 @@ void FluidNetwork::fill(std::size_t first_flow, std::size_t first_link) {
       }
     }
     if (level == never) return;
-    if (capped && fix_capped(first_flow, level)) continue;
+    if (any_capped_ && fix_capped(first_flow, level)) continue;
     for (const Member& member : links_[least].members) {
       Flow& flow = flows_[member.slot];
       if (flow.next_rate < 0) fix(flow, level * flow.weight);

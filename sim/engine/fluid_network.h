@@ -141,6 +141,7 @@ class FluidNetwork {
   std::vector<std::uint32_t> dirty_links_, pathless_;
   std::vector<std::uint32_t> component_, component_links_, changed_, earliest_;  // of the last solve
   std::uint32_t solves_ = 0, active_ = 0;
+  bool any_capped_ = false;  // in the component being solved
 };
 
 }  // namespace spillway

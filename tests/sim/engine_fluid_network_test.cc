@@ -178,8 +178,9 @@ TEST(FluidNetwork, RandomNetworksAreMaxMinFair) {
       const std::int64_t starts = random.between(0, 4);
       for (std::int64_t i = 0; i < starts; ++i) {
         const Rate cap = random.one_in(3) ? rate() / 4 : unlimited_rate;
-        start(network, random.between(1, 1'000'000), PathId{static_cast<std::uint32_t>(random.below(12))}, cap,
-              static_cast<std::uint32_t>(random.between(1, 9)), now);
+        const std::int64_t amount = random.between(1, 1'000'000);
+        const PathId path{static_cast<std::uint32_t>(random.below(12))};
+        start(network, amount, path, cap, static_cast<std::uint32_t>(random.between(1, 9)), now);
       }
       if (random.one_in(4)) network.set_capacity(LinkId{static_cast<std::uint32_t>(random.below(links))}, rate());
       network.solve(now);

@@ -206,9 +206,9 @@ TEST(EngineProperty, PinnedDigests) {
     Executor<> executor(random_graph(1, shape));
     const Outcome outcome = executor.run();
     EXPECT_TRUE(outcome.ok()) << outcome.text();
-    EXPECT_EQ(outcome.event_digest, 12741666554464964717u);
-    EXPECT_EQ(outcome.result_digest, 8737336339107086116u);
-    EXPECT_EQ(outcome.end_time, Picos(59972456259));
+    EXPECT_EQ(outcome.event_digest, 12898671709902095434u);
+    EXPECT_EQ(outcome.result_digest, 11180390309982448205u);
+    EXPECT_EQ(outcome.end_time, Picos(52170870094));
   }
 }
 

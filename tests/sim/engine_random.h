@@ -75,21 +75,26 @@ inline ActivityGraph random_graph(std::uint64_t seed, const GraphShape& shape) {
     } else {
       const Rate cap = random.one_in(3) ? rate() / 3 : unlimited_rate;
       const PathId path{static_cast<std::uint32_t>(random.below(shape.paths))};
-      a = g.add_flow(lane, random.between(0, 300) * 1000, path, cap, static_cast<std::uint32_t>(random.between(1, 4)));
+      // Draws are statements of their own: the order of evaluation of arguments is the compiler's choice.
+      const std::int64_t amount = random.between(0, 300) * 1000;
+      const auto weight = static_cast<std::uint32_t>(random.between(1, 4));
+      a = g.add_flow(lane, amount, path, cap, weight);
     }
     if (random.one_in(6)) g.set_release(a, Picos(random.between(0, 20'000'000)));
     if (random.one_in(6)) g.set_gap(a, Picos(random.between(0, 1'000'000)));
     for (int e = 0; e < 3 && i > 0; ++e) {
       if (!random.one_in(2)) continue;
       const ActivityId from{static_cast<std::uint32_t>(random.below(i))};
-      g.add_edge(from, a, random.one_in(3) ? EdgeType::start_to_start : EdgeType::end_to_start,
-                 Picos(random.one_in(2) ? 0 : random.between(0, 2'000'000)));
+      const EdgeType type = random.one_in(3) ? EdgeType::start_to_start : EdgeType::end_to_start;
+      const Picos lag(random.one_in(2) ? 0 : random.between(0, 2'000'000));
+      g.add_edge(from, a, type, lag);
     }
   }
   for (int i = 0; shape.capacity_changes && i < 3; ++i) {
     const LinkId link{static_cast<std::uint32_t>(random.below(shape.links))};
-    if (!shape.reservoirs || index(link) != 0)
-      g.add_capacity_change(Picos(random.between(0, 30'000'000)), link, rate());
+    const Picos at(random.between(0, 30'000'000));
+    const Rate capacity = rate();
+    if (!shape.reservoirs || index(link) != 0) g.add_capacity_change(at, link, capacity);
   }
   g.finish();
   return g;
