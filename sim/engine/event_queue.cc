@@ -1,8 +1,24 @@
 #include "sim/engine/event_queue.h"
 
 #include <algorithm>
+#include <charconv>
+#include <string>
 
 namespace spillway {
+
+TieOrder TieOrder::parse(std::string_view text) {
+  if (text == "fifo") return {};
+  if (text == "reverse") return {Kind::reverse, 0};
+  constexpr std::string_view shuffle = "shuffle:";
+  if (text.starts_with(shuffle)) {
+    TieOrder order{Kind::shuffle, 0};
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(text.data() + shuffle.size(), end, order.seed);
+    if (error == std::errc{} && rest == end) return order;
+  }
+  throw InputError("", "tie order", "\"" + std::string(text) + "\" is not a tie order",
+                   "use fifo, reverse or shuffle:SEED with a whole number for SEED");
+}
 
 // Cold: drops every superseded event at once, so that a component that is re-armed for ever while its
 // events lie far in the future can't grow the heap without bound.

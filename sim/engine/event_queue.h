@@ -21,6 +21,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "sim/engine/wide.h"
@@ -36,6 +37,8 @@ struct TieOrder {
   Kind kind = Kind::fifo;
   std::uint64_t seed = 0;  // shuffle only
 
+  // "fifo", "reverse" or "shuffle:SEED" (a decimal number below 2^64); anything else is an InputError.
+  static TieOrder parse(std::string_view text);
   // A bijection of the sequence numbers below 2^60 on themselves, so that no two events ever tie.
   [[nodiscard]] constexpr std::uint64_t key(std::uint64_t sequence) const {
     constexpr std::uint64_t mask = (std::uint64_t{1} << 60) - 1;

@@ -101,6 +101,15 @@ TEST(EventQueue, TieOrders) {
   EXPECT_EQ(shuffle, order({TieOrder::Kind::shuffle, 1}));
 }
 
+TEST(EventQueue, ParsesTieOrder) {
+  EXPECT_EQ(TieOrder::parse("fifo").kind, TieOrder::Kind::fifo);
+  EXPECT_EQ(TieOrder::parse("reverse").kind, TieOrder::Kind::reverse);
+  EXPECT_EQ(TieOrder::parse("shuffle:18446744073709551615").seed, ~std::uint64_t{0});
+  for (const char* bad :
+       {"", "lifo", "shuffle", "shuffle:", "shuffle:-1", "shuffle:1x", "shuffle:18446744073709551616"})
+    EXPECT_THROW(TieOrder::parse(bad), InputError) << bad;
+}
+
 // A bijection: no two of the first 100,000 sequence numbers share a key, and keys leave the phase bits alone.
 TEST(EventQueue, TieKeysAreDistinct) {
   for (const TieOrder tie : {TieOrder{TieOrder::Kind::reverse}, TieOrder{TieOrder::Kind::shuffle, 42}}) {
