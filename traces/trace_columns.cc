@@ -15,7 +15,7 @@ std::array<std::string_view, count> names_from_to_string() {
 
 constexpr std::array<std::string_view, 4> span_kind_names = {"cpu_operator", "annotation", "python", "runtime_other"};
 constexpr std::array<std::string_view, 2> access_names = {"read", "write"};
-constexpr std::array<std::string_view, 3> edge_kind_names = {"data", "control", "cross_thread"};
+constexpr std::array<std::string_view, 3> edge_kind_names = {"data", "control", "cross_stream"};
 constexpr std::array<std::string_view, 3> block_state_names = {"allocated", "pending_free", "inactive"};
 
 // Checks each column's numbers against what they point at.
@@ -61,6 +61,7 @@ std::string op_problem(const Trace& t) {
                        (ops.duration[i] == unknown_time || ops.duration[i] >= Picos(0));
     if (!sound) return "op " + std::to_string(i);
   }
+  if (!t.spans.external_id.empty() && t.spans.external_id.size() != t.spans.size()) return "span_externals";
   for (std::size_t i = 0; i < t.spans.size(); ++i)
     if (!in_range(t.spans.lane[i], t.lanes.size(), true)) return "span " + std::to_string(i);
   return "";
@@ -83,6 +84,9 @@ std::string reference_problem(const Trace& t) {
       row_problem("use", t.uses, [&](const Use& r) { return in_range(r.op, ops, false) && in_range(r.tensor, tensors, false); }),
       row_problem("edge", t.edges, [&](const Edge& r) { return in_range(r.from, ops, false) && in_range(r.to, ops, false); }),
       row_problem("collective", t.collectives, [&](const Collective& r) { return in_range(r.op, ops, false); }),
+      row_problem("stream gap", t.capture_fit.gaps, [&](const StreamGap& r) {
+        return in_range(r.stream, lanes, true) && in_range(r.launcher, lanes, true);
+      }),
       row_problem("memory event", t.memory_events, [&](const MemoryEvent& r) {
         return in_range(r.anchor, ops, true) && in_range(r.tensor, tensors, true) && in_range(r.stream, lanes, true);
       }),
@@ -133,8 +137,13 @@ TraceRemainder remainder_of(const Trace& trace) {
   }
   TraceRemainder r;
   r.numbers = {trace.memory_size_is_requested ? 1 : 0, static_cast<std::int64_t>(trace.source_events), trace.time_base_ns,
-               trace.rank_count, capabilities, inferred, static_cast<std::int64_t>(trace.provenance.size())};
-  for (const Provenance& p : trace.provenance) r.texts.insert(r.texts.end(), {p.file, p.format, p.producer, p.schema_version});
+               trace.rank_count, capabilities, inferred, trace.capture_fit.launch_to_start.count(),
+               trace.capture_fit.launch_queue_depth, trace.capture_fit.unblocked_launch.count(),
+               trace.capture_fit.unexplained_delay.count(), static_cast<std::int64_t>(trace.provenance.size())};
+  for (const Provenance& p : trace.provenance) {
+    r.texts.insert(r.texts.end(), {p.file, p.format, p.producer, p.schema_version});
+    r.numbers.insert(r.numbers.end(), {p.rank, p.world_size});
+  }
   for (const Finding& f : trace.findings) {
     r.numbers.insert(r.numbers.end(), {static_cast<std::int64_t>(f.count), f.is_error ? 1 : 0,
                                        static_cast<std::int64_t>(f.examples.size())});
@@ -145,9 +154,15 @@ TraceRemainder remainder_of(const Trace& trace) {
 }
 
 bool restore_remainder(const TraceRemainder& r, Trace& trace) {
-  constexpr std::size_t fixed = 7;
+  constexpr std::size_t fixed = 11;
   const auto& n = r.numbers;
-  if (n.size() < fixed || (n.size() - fixed) % 3 != 0 || n[3] < 0 || n[3] > UINT16_MAX || n[6] < 0) return false;
+  if (n.size() < fixed || n[3] < 0 || n[3] > UINT16_MAX || n[7] < 0 || n[7] > UINT32_MAX || n[10] < 0) return false;
+  const auto files = static_cast<std::size_t>(n[10]);
+  if (files > r.texts.size() / 4 || n.size() - fixed < 2 * files || (n.size() - fixed - 2 * files) % 3 != 0) return false;
+  trace.capture_fit.launch_to_start = Picos(n[6]);
+  trace.capture_fit.launch_queue_depth = static_cast<std::uint32_t>(n[7]);
+  trace.capture_fit.unblocked_launch = Picos(n[8]);
+  trace.capture_fit.unexplained_delay = Picos(n[9]);
   trace.memory_size_is_requested = n[0] != 0;
   trace.source_events = static_cast<std::uint64_t>(n[1]);
   trace.time_base_ns = n[2];
@@ -156,11 +171,12 @@ bool restore_remainder(const TraceRemainder& r, Trace& trace) {
     if ((n[4] >> i & 1) != 0) trace.set(static_cast<Capability>(i), (n[5] >> i & 1) != 0);
   std::size_t at = 0;
   const auto left = [&] { return r.texts.size() - at; };
-  for (std::int64_t i = 0; i < n[6]; ++i, at += 4) {
-    if (left() < 4) return false;
+  for (std::size_t i = 0; i < files; ++i, at += 4) {
     trace.provenance.push_back({r.texts[at], r.texts[at + 1], r.texts[at + 2], r.texts[at + 3]});
+    trace.provenance.back().rank = n[fixed + 2 * i];
+    trace.provenance.back().world_size = n[fixed + 2 * i + 1];
   }
-  for (std::size_t i = fixed; i < n.size(); i += 3) {
+  for (std::size_t i = fixed + 2 * files; i < n.size(); i += 3) {
     if (left() < 2 || n[i + 2] < 0 || static_cast<std::uint64_t>(n[i + 2]) > left() - 2) return false;
     Finding finding{.kind = r.texts[at], .remedy = r.texts[at + 1], .count = static_cast<std::uint64_t>(n[i]), .is_error = n[i + 1] != 0};
     at += 2;

@@ -120,6 +120,8 @@ void visit_spans(Spans& t, Visitor& v) {
   v.table("spans", t.size());
   parallel(v, "name", t.name), parallel(v, "kind", t.kind), parallel(v, "lane", t.lane), parallel(v, "start_ps", t.start);
   parallel(v, "duration_ps", t.duration), parallel(v, "sequence", t.sequence), parallel(v, "record_id", t.record_id);
+  v.table("span_externals", t.external_id.size());  // none, or one per span
+  parallel(v, "id", t.external_id);
 }
 
 template <class Visitor>
@@ -138,7 +140,7 @@ void visit_dependencies(Trace& t, Visitor& v) {
   member(v, "op", t.uses, &Use::op), member(v, "tensor", t.uses, &Use::tensor), member(v, "access", t.uses, &Use::access);
   v.table("edges", t.edges.size());
   member(v, "from", t.edges, &Edge::from), member(v, "to", t.edges, &Edge::to), member(v, "kind", t.edges, &Edge::kind);
-  member(v, "inferred", t.edges, &Edge::inferred);
+  member(v, "inferred", t.edges, &Edge::inferred), member(v, "lag_ps", t.edges, &Edge::lag);
   v.table("collectives", t.collectives.size());
   member(v, "op", t.collectives, &Collective::op), member(v, "kind", t.collectives, &Collective::kind);
   member(v, "bytes", t.collectives, &Collective::bytes), member(v, "group_size", t.collectives, &Collective::group_size);
@@ -180,6 +182,14 @@ void visit_places(Trace& t, Visitor& v) {
   member(v, "multiprocessors", t.devices, &Device::multiprocessors);
 }
 
+template <class Visitor>
+void visit_fit(CaptureFit& t, Visitor& v) {
+  v.table("stream_gaps", t.gaps.size());
+  member(v, "stream", t.gaps, &StreamGap::stream), member(v, "launcher", t.gaps, &StreamGap::launcher);
+  member(v, "after_copy", t.gaps, &StreamGap::after_copy), member(v, "is_copy", t.gaps, &StreamGap::is_copy);
+  member(v, "gap_ps", t.gaps, &StreamGap::gap), member(v, "samples", t.gaps, &StreamGap::samples);
+}
+
 }  // namespace detail
 
 template <class Visitor>
@@ -190,6 +200,7 @@ void visit_trace(Trace& trace, Visitor& visitor) {
   detail::visit_tensors(trace.tensors, visitor);
   detail::visit_dependencies(trace, visitor);
   detail::visit_memory(trace, visitor);
+  detail::visit_fit(trace.capture_fit, visitor);
 }
 
 // The rest of a Trace: a few numbers, and texts in groups of fixed length.

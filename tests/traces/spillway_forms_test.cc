@@ -69,6 +69,7 @@ class RandomTrace {
       t.memory_events[i].tensor = TensorId::none;
       t.memory_events[i].stream = static_cast<LaneId>(below(rows_));
       t.memory_segments[i].stream = LaneId::none;
+      t.capture_fit.gaps[i].stream = t.capture_fit.gaps[i].launcher = static_cast<LaneId>(below(rows_));
       t.memory_segments[i].first_block = 0;
       t.memory_segments[i].block_count = static_cast<std::uint32_t>(below(rows_));
     }
@@ -79,6 +80,11 @@ class RandomTrace {
     t.set(Capability::memory, true);
     t.set(Capability::edges);
     t.provenance = {{"a", "b", "c", ""}, {"", "x", "", "y"}};
+    t.provenance[1].rank = 3;
+    t.provenance[0].world_size = 8;
+    t.capture_fit.launch_to_start = Picos(7);
+    t.capture_fit.unblocked_launch = unknown_time;
+    t.capture_fit.launch_queue_depth = 1022;
     t.note("kind", "example", "remedy", true);
     t.note("kind", "example 2", "remedy", true);
     return trace_;

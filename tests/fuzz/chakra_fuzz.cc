@@ -1,0 +1,17 @@
+// Chakra protobuf: any bytes either become a consistent trace or are refused with an InputError.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "traces/base/byte_source.h"
+#include "traces/base/input_error.h"
+#include "traces/chakra_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  try {
+    auto source = spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), 1 << 22);
+    spillway::read_chakra(source, {}).check_invariants();
+  } catch (const spillway::InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,22 @@
+// TrioSim tables: the bytes before the first 0 are the operators, those after it the tensors.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "traces/base/byte_source.h"
+#include "traces/base/input_error.h"
+#include "traces/triosim_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::span all(data, size);
+  const auto cut = static_cast<std::size_t>(std::find(all.begin(), all.end(), std::uint8_t{0}) - all.begin());
+  const auto rest = all.subspan(std::min(cut + 1, size));
+  try {
+    auto operators = spillway::ByteSource::from_memory("operators", std::as_bytes(all.first(cut)), 1 << 22);
+    auto tensors = spillway::ByteSource::from_memory("tensors", std::as_bytes(rest), 1 << 22);
+    spillway::read_triosim(operators, tensors, {}).check_invariants();
+  } catch (const spillway::InputError&) {
+  }
+  return 0;
+}
