@@ -4,6 +4,7 @@
 A GoogleTest program counts each of its cases; any other program counts as one. A program that ended badly
 without naming a failed case (a crash, a time-out) counts as one failure more.
 Usage: count_results.py BUILD/meson-logs/testlog.json
+       count_results.py --self-test
 """
 import json
 import re
@@ -26,7 +27,33 @@ def count_program(record):
     return counts
 
 
+# Result and stdout of a program, and the (passed, failed, skipped) it must count as.
+SELF_TESTS = [
+    ("OK", "[       OK ] A.b (0 ms)\n[       OK ] A.c (12 ms)\n[  PASSED  ] 2 tests.\n", (2, 0, 0)),
+    ("FAIL", "[       OK ] A.b (0 ms)\n[  FAILED  ] A.c, where GetParam() = 3 (1 ms)\n"
+             "[  FAILED  ] 1 test, listed below:\n[  FAILED  ] A.c, where GetParam() = 3\n", (1, 1, 0)),
+    ("OK", "[  SKIPPED ] A.b (0 ms)\n[  SKIPPED ] 1 test, listed below:\n[  SKIPPED ] A.b\n", (0, 0, 1)),
+    ("FAIL", "[       OK ] A.b (0 ms)\n[ RUN      ] A.c\n", (1, 1, 0)),  # died in A.c
+    ("TIMEOUT", "", (0, 1, 0)),
+    ("FAIL", "", (0, 1, 0)),
+    ("OK", "202 files, 0 breaches\n", (1, 0, 0)),
+    ("SKIP", "", (0, 0, 1)),
+]
+
+
+def self_test():
+    failed = 0
+    for result, stdout, wanted in SELF_TESTS:
+        counted = tuple(count_program({"result": result, "stdout": stdout}).values())
+        if counted != wanted:
+            failed += 1
+            print(f"wanted {wanted}, got {counted} for {result} {stdout!r}")
+    return 1 if failed else 0
+
+
 def main(path):
+    if path == "--self-test":
+        return self_test()
     total = {"passed": 0, "failed": 0, "skipped": 0}
     with open(path, encoding="utf-8") as log:
         for line in log:
