@@ -109,9 +109,9 @@ std::string ExecutorState::check_lane(TrackId lane) const {
     if (start_[a] < last_start) return fmt::format("activity {} overtook another on lane {}", a, index(lane));
     last_start = start_[a];
     const Picos gap = width == 1 ? graph_->gap(a) : Picos{};
-    while (!ends.empty() && ends.top() + gap <= start_[a]) ends.pop();
+    while (!ends.empty() && ends.top() <= start_[a] - gap) ends.pop();
     if (ends.size() >= width) return fmt::format("lane {} ran too many at once when {} started", index(lane), a);
-    ends.push(pending_[a] == done ? end_[a] : Picos::max() - gap);
+    ends.push(pending_[a] == done ? end_[a] : Picos::max());
   }
   return {};
 }

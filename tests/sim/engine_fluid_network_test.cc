@@ -201,11 +201,11 @@ TEST(FluidNetwork, RandomNetworksAreMaxMinFair) {
 
 // The solved rates don't depend on the order in which the flows arrived.
 TEST(FluidNetwork, OrderOfArrivalDoesNotMatter) {
-  for (std::uint64_t seed = 0; seed < 300; ++seed) {
+  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
     Random random(seed);
     FluidNetwork forward, backward;
     for (int l = 0; l < 6; ++l) {
-      const Rate capacity(random.between(1000, 2000));  // coarse, so that rounding and ties are frequent
+      const Rate capacity(random.between(7, 9));  // coarse, so that rounding and ties are frequent
       forward.add_link(capacity);
       backward.add_link(capacity);
     }

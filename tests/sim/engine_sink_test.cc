@@ -96,6 +96,24 @@ TEST(Controller, LateEdgeHoldsAScheduledActivity) {
   EXPECT_EQ(executor.run().end_time, Picos(45));  // a run that had finished goes on from its end at 40
 }
 
+// The lag of an appended edge counts from when its source ended (started), though that has passed.
+TEST(Controller, LateEdgeFromThePastKeepsItsLag) {
+  ActivityGraph g;
+  const ActivityId first = g.add_delay(no_lane, Picos(10));
+  g.add_delay(no_lane, Picos(100));
+  g.finish();
+  Executor<> executor(std::move(g));
+  executor.run_until(Picos(20));
+  ActivityId after_end{}, after_start{};
+  executor.append([&](ActivityGraph& graph) {
+    graph.add_edge(first, after_end = graph.add_delay(no_lane, Picos(1)), EdgeType::end_to_start, Picos(30));
+    graph.add_edge(first, after_start = graph.add_delay(no_lane, Picos(1)), EdgeType::start_to_start, Picos(25));
+  });
+  EXPECT_TRUE(executor.run().ok());
+  EXPECT_EQ(executor.start(after_end), Picos(40));
+  EXPECT_EQ(executor.start(after_start), Picos(25));
+}
+
 // Activities appended to lanes queue behind what is there, also on a wide lane and one that ran empty.
 TEST(Controller, AppendsToLanes) {
   ActivityGraph g;
