@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <map>
 
 #include "tests/traces/test_files.h"
@@ -148,6 +149,29 @@ INSTANTIATE_TEST_SUITE_P(Files, RealExecutionTraceTest,
                                            Sample{"param-et_replay/linear_et.json.gz", 931},
                                            Sample{"param-et_replay/resnet_et.json.gz", 14392},
                                            Sample{"triosim/graph_vgg13-iter41.json.gz", 903}));
+
+// GPT-2 Large, forward, backward and Adam: 27,156 nodes, 14,331 of them leaves, by Python's json; one of the leaves is a
+// thread, which is no op.
+TEST(ExecutionTraceTest, Gpt2Large) {
+  const auto path = test::unpacked_file("hf_GPT2_et.json", "traces/param-et_replay/hf_GPT2_et.json.tar.gz");
+  if (!path) GTEST_SKIP() << "no shared data beside the checkout";
+  const Trace trace = read_file(*path);
+  EXPECT_EQ(trace.source_events, 27156U);
+  EXPECT_GE(trace.ops.size(), 14329U);
+  EXPECT_LE(trace.ops.size(), 14331U);
+  std::array<std::size_t, phase_count> phases{};
+  for (const Phase phase : trace.ops.phase) ++phases[static_cast<std::size_t>(phase)];
+  EXPECT_GT(phases[static_cast<std::size_t>(Phase::forward)], 2000U);
+  EXPECT_GT(phases[static_cast<std::size_t>(Phase::backward)], 2000U);
+  // 774,030,080 parameters in fp32; what is deduced to be a weight sums up to that within 1 %.
+  std::map<std::uint32_t, std::int64_t> weights;
+  for (std::size_t i = 0; i < trace.tensors.size(); ++i)
+    if (trace.tensors.role[i] == TensorRole::weight)
+      weights[trace.tensors.storage[i]] = std::max(weights[trace.tensors.storage[i]], trace.tensors.bytes[i].count());
+  std::int64_t total = 0;
+  for (const auto& entry : weights) total += entry.second;
+  EXPECT_NEAR(static_cast<double>(total), 774'030'080.0 * 4, 774'030'080.0 * 4 * 0.01);
+}
 
 // 16,845 rows by Python's json; version increments (action 3) change no memory.
 TEST(MemoryTimelineTest, Sample) {
