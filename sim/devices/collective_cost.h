@@ -1,0 +1,42 @@
+// Time of a collective operation by kind, bytes and group.
+//
+// Bytes follow nccl-tests: the buffer each rank ends up with (all-gather, broadcast, all-reduce) or starts
+// from (reduce-scatter, all-to-all), the one message for send-receive.
+// Measured tables come first: time = bytes * factor / bus bandwidth(group, bytes), with factor 2(n-1)/n for
+// all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all, 1 else (nccl-tests, PERFORMANCE.md). Below a
+// table's smallest message the time of that message holds: latency does not shrink with bytes.
+// Without a table, alpha-beta: every step costs `latency` plus its bytes over bandwidth * efficiency.
+//   ring  all-reduce                   2(n-1) steps, 2(n-1)/n of the bytes
+//   tree  all-reduce                   2 ceil(log2 n) steps, the bytes up and down once each
+//   ring  all-gather, reduce-scatter   n-1 steps, (n-1)/n of the bytes
+//   pairwise all-to-all                n-1 steps, (n-1)/n of the bytes
+//   send-receive                       1 step, the bytes once; a mesh gives one peer 1/(max_group-1) of its links
+//   pipelined tree broadcast           ceil(log2 n) steps, the bytes once
+// The cheaper of ring and tree is taken. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
+// Communication Operations in MPICH", IJHPCA 19(1), 2005; we pipeline the tree, which they don't.
+// Across machines: reduce-scatter inside, all-reduce of 1/g of the bytes between, all-gather inside; likewise
+// all-gather and reduce-scatter; all-to-all and broadcast take inside and outside parts one after the other.
+#pragma once
+
+#include <cstdint>
+
+#include "hwprofiles/hardware_profile.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+struct CollectiveTime {
+  Picos time;
+  bool measured = false;      // from a table
+  bool extrapolated = false;  // outside the table's sizes or group sizes
+};
+
+// On one network. bytes >= 0; group >= 1 (1 takes no time). O(log table).
+CollectiveTime collective_time(const NetworkProfile& network, NetworkCollective kind, Bytes bytes, std::int64_t group);
+
+// In a system: `group` ranks, `per_machine` of them (>= 1) in each machine. Throws InputError when the profile
+// lacks the network that the group needs (scale_up inside a machine, scale_out between).
+CollectiveTime collective_time(const HardwareProfile& system, NetworkCollective kind, Bytes bytes, std::int64_t group,
+                               std::int64_t per_machine);
+
+}  // namespace spillway

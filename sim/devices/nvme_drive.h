@@ -1,0 +1,57 @@
+// One NVMe drive as the engine sees it: rates, cache, window, wear.
+//
+// Submission window. A transfer is cut into extents of `extent` bytes of which `queue_depth` are in flight; by
+// Little's law it can't move faster than queue_depth * extent / latency, whatever the drive's rate.
+// Block size. The sequential rate is multiplied by the profile's efficiency at (queue_depth, extent) where it
+// has a table; else the window alone tells small blocks from large ones.
+// Write cache. Reviews tell how many bytes a drive takes at its fast rate before it drops; while taking them
+// it already drains at the steady rate. The reservoir is sized so that an empty cache written without pause is
+// full after exactly those bytes:  size = bytes * (fast - steady) / fast. Full, the drive writes at its steady
+// rate; idle, the cache empties at that rate, and half empty the fast rate is back (the half is assumed).
+// A folding stage between the two rates is not modelled: the drop is taken at once, which is pessimistic.
+// Interference. Reads at r and writes at w share the media: r/R + w/W <= 2 - interference, so 1 is one shared
+// budget and 0 independence. W stays the fast rate after the drop.
+// Sources: specs/ssdtrain.md section 3 (cache states, ratings), specs/engine.md recommendation 6.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "hwprofiles/nvme_profile.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+struct NvmeModel {
+  struct Cache {
+    Bytes size;          // of the reservoir, see above
+    Bytes resume_level;  // the fast rate is back once the level has come down to this
+    Rate drain;
+  };
+  Rate read, write, steady_write;  // steady_write == write without a cache
+  Rate read_window, write_window;  // what the submission window allows, unlimited when latency is 0
+  std::optional<Cache> cache;
+  Picos read_latency, write_latency;
+  double interference = 0;  // [0, 1]
+};
+
+inline constexpr Bytes default_extent{1 << 20};  // tensors are written in large extents
+
+// Throws InputError when the profile states no sequential rates; `queue_depth` 0 takes the profile's.
+NvmeModel nvme_model(const NvmeProfile& drive, Bytes extent = default_extent, std::int64_t queue_depth = 0);
+
+// What writing does to a drive. NAND bytes = host bytes x write amplification (>= 1, default 1: large extents
+// written in order and freed in bulk).
+struct DriveWear {
+  Bytes host_bytes, nand_bytes;
+  double rated_fraction = 0;  // of the rated endurance used; 0 when the profile rates none
+};
+DriveWear drive_wear(const NvmeProfile& drive, Bytes host_bytes, double write_amplification = 1);
+
+// Years until `endurance` bytes are written at `bytes_per_step` every `step`: endurance * step / bytes_per_step.
+// Infinity when nothing is written. This is the published simple relation (SSDTrain, arXiv 2408.10013, section
+// III-D, without its retention and write-amplification factors); it knows no temperature, no retention, no
+// unevenness over drives. endurance >= 0, step > 0.
+double life_years(Bytes endurance, Bytes bytes_per_step, Picos step);
+
+}  // namespace spillway

@@ -1,0 +1,81 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "sim/devices/collective_cost.h"
+#include "sim/devices/nvme_drive.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+Sourced<Rate> gigabytes_per_second(double rate) { return {rate_from_bytes_per_second(rate * 1e9), {}}; }
+
+NvmeProfile cached_drive() {
+  NvmeProfile drive;
+  drive.read_bandwidth = gigabytes_per_second(7);
+  drive.write_bandwidth = gigabytes_per_second(4);
+  drive.steady_write_bandwidth = gigabytes_per_second(1.5);
+  drive.write_cache = Sourced<Bytes>{Bytes(113'000'000'000), {}};
+  return drive;
+}
+
+// 113 GB taken at 4 GB/s while 1.5 GB/s drains fill a reservoir of 113 * (4 - 1.5) / 4 = 70.625 GB.
+TEST(NvmeDrive, CacheIsFullAfterTheReviewedBytes) {
+  const NvmeModel model = nvme_model(cached_drive());
+  ASSERT_TRUE(model.cache);
+  EXPECT_NEAR(static_cast<double>(model.cache->size.count()), 70.625e9, 1e6);
+  EXPECT_EQ(model.cache->drain, model.steady_write);
+}
+
+// Little's law: one 4 KiB command in flight at 80 us moves 51.2 MB/s.
+TEST(NvmeDrive, WindowFollowsLittlesLaw) {
+  NvmeProfile drive = cached_drive();
+  drive.read_latency = Sourced<Picos>{microseconds(80), {}};
+  EXPECT_NEAR(to_bytes_per_second(nvme_model(drive, Bytes(4096), 1).read_window), 51.2e6, 1e3);
+}
+
+TEST(NvmeDrive, WithoutRatesIsAnInputError) { EXPECT_THROW(nvme_model(NvmeProfile{}), InputError); }
+
+// 2.4 PB at 6.5 TB a step of 1000 s: 369.23 steps, 4.27 days.
+TEST(NvmeDrive, LifeIsEnduranceOverRate) {
+  EXPECT_NEAR(life_years(Bytes(2'400'000'000'000'000), Bytes(6'500'000'000'000), picos_per_second * 1000) * 365, 4.2735, 1e-3);
+  EXPECT_TRUE(std::isinf(life_years(Bytes(1), Bytes(0), Picos(1))));
+}
+
+NetworkProfile plain_network() {
+  NetworkProfile network;
+  network.bandwidth = gigabytes_per_second(100);
+  network.efficiency.value = 1;
+  network.latency.value = microseconds(1);
+  network.max_group.value = 1024;
+  return network;
+}
+
+// Ring, n = 4, 1 GB at 100 GB/s, alpha 1 us: all-reduce 6 us + 1.5 * 10 ms; all-gather 3 us + 0.75 * 10 ms.
+TEST(CollectiveCost, RingMatchesTheClosedForm) {
+  const NetworkProfile network = plain_network();
+  const Bytes gigabyte(1'000'000'000);
+  EXPECT_NEAR(to_seconds(collective_time(network, NetworkCollective::all_reduce, gigabyte, 4).time), 15.006e-3, 1e-8);
+  EXPECT_NEAR(to_seconds(collective_time(network, NetworkCollective::all_gather, gigabyte, 4).time), 7.503e-3, 1e-8);
+  EXPECT_EQ(collective_time(network, NetworkCollective::all_reduce, gigabyte, 1).time, Picos::zero());
+}
+
+// Small messages go by the tree: 2 log2(64) = 12 us instead of 126.
+TEST(CollectiveCost, SmallAllReduceTakesTheTree) {
+  EXPECT_NEAR(to_seconds(collective_time(plain_network(), NetworkCollective::all_reduce, Bytes(8), 64).time), 12e-6, 1e-8);
+}
+
+// A measured bus bandwidth of 50 GB/s at n = 2: 1 GB * 2(n-1)/n / 50 GB/s = 20 ms.
+TEST(CollectiveCost, TablesComeFirst) {
+  NetworkProfile network = plain_network();
+  network.collectives.push_back({NetworkCollective::all_reduce,
+                                 CurveFamily({{2, Curve({{1e6, 50e9}, {1e9, 50e9}}, Curve::Scale::log)}}), {}});
+  const CollectiveTime time = collective_time(network, NetworkCollective::all_reduce, Bytes(1'000'000'000), 2);
+  EXPECT_TRUE(time.measured && !time.extrapolated);
+  EXPECT_NEAR(to_seconds(time.time), 20e-3, 1e-9);
+  EXPECT_TRUE(collective_time(network, NetworkCollective::all_reduce, Bytes(10), 2).extrapolated);
+}
+
+}  // namespace
+}  // namespace spillway
