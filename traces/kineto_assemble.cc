@@ -5,6 +5,8 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "traces/derive.h"
+
 namespace spillway {
 namespace {
 
@@ -29,6 +31,7 @@ class Assembler {
     host_ops_ = trace_.ops.size();
     match_launches();
     append_device_work();
+    assign_steps(trace_);
     note_launches_without_work();
     resolve_kineto_syncs(rows_.syncs, calls_, host_ops_, trace_);
     append_memory();
@@ -51,7 +54,6 @@ class Assembler {
   OpId append_device_row(const KinetoDeviceRow& row);
   void note_launches_without_work();
   void append_memory();
-  [[nodiscard]] std::uint16_t step_at(std::int64_t time) const;
 
   KinetoRows& rows_;
   Trace& trace_;
@@ -143,16 +145,6 @@ void Assembler::sort_steps() {
   trace_.steps = std::move(steps);
 }
 
-std::uint16_t Assembler::step_at(std::int64_t time) const {
-  const auto& steps = trace_.steps;
-  const auto after = std::upper_bound(steps.begin(), steps.end(), time,
-                                      [](std::int64_t t, const Step& step) { return t < step.start.count(); });
-  if (after == steps.begin()) return no_index16;
-  const auto& step = *(after - 1);
-  if (time >= (step.start + step.duration).count()) return no_index16;
-  return static_cast<std::uint16_t>(after - 1 - steps.begin());
-}
-
 void Assembler::append_spans() {
   auto& spans = trace_.spans;
   const std::size_t count = rows_.spans.size();
@@ -182,7 +174,6 @@ void Assembler::append_outermost_operators() {
     trace_.append_op({.name = spans.name[i],
                       .kind = OpKind::host_work,
                       .lane = spans.lane[i],
-                      .step = step_at(spans.start[i].count()),
                       .start = spans.start[i],
                       .duration = spans.duration[i],
                       .span = SpanId(static_cast<std::uint32_t>(i))});
@@ -213,7 +204,6 @@ void Assembler::append_host_calls() {
     const OpId op = trace_.append_op({.name = row.name,
                                       .kind = row.call.kind,
                                       .lane = row.lane,
-                                      .step = step_at(row.start),
                                       .flags = static_cast<std::uint8_t>(row.call.blocking ? OpFlag::blocking : OpFlag{}),
                                       .start = Picos(row.start),
                                       .duration = Picos(row.duration),
@@ -302,14 +292,12 @@ OpId Assembler::append_device_row(const KinetoDeviceRow& row) {
            .bytes = Bytes(row.bytes)};
   if (row.launch == no_launch) {
     op.flags |= static_cast<std::uint8_t>(OpFlag::missing_launch);
-    op.step = step_at(row.start);
     trace_.note("missing_launch", trace_.strings.text(row.name),
                 "GPU work whose launch was not recorded (before the window, or dropped); it keeps its recorded place", false);
     return trace_.append_op(op);
   }
   trace_.ops.flags[row.launch] |= row.flags;  // pageable copies block their call
   op.launched_by = OpId(row.launch);
-  op.step = trace_.ops.step[row.launch];
   op.span = trace_.ops.span[row.launch];
   return trace_.append_op(op);
 }
