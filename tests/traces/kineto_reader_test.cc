@@ -1,0 +1,204 @@
+#include "traces/kineto_reader.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "traces/base/input_error.h"
+#include "traces/derive.h"
+#include "traces/summary.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::uint64_t no_limit = std::uint64_t{1} << 40;
+
+Trace read_text(const std::string& text) {
+  ByteSource source = ByteSource::from_memory("memory", std::as_bytes(std::span(text)), no_limit);
+  Trace trace = read_kineto(source, {});
+  trace.check_invariants();
+  return trace;
+}
+
+Trace read_events(const std::string& events) { return read_text("{\"traceEvents\": [" + events + "]}"); }
+
+std::uint64_t count_of(const Trace& trace, std::string_view kind) {
+  const Finding* found = trace.finding(kind);
+  return found == nullptr ? 0 : found->count;
+}
+
+std::string call(const std::string& name, const std::string& ts, const std::string& dur, int correlation,
+                 int thread = 5) {
+  return R"({"ph":"X","cat":"cuda_runtime","name":")" + name + R"(","pid":1,"tid":)" + std::to_string(thread) +
+         R"(,"ts":)" + ts + R"(,"dur":)" + dur + R"(,"args":{"correlation":)" + std::to_string(correlation) + "}}";
+}
+std::string kernel(const std::string& name, const std::string& ts, const std::string& dur, int correlation,
+                   int stream = 7) {
+  return R"({"ph":"X","cat":"kernel","name":")" + name + R"(","pid":0,"tid":)" + std::to_string(stream) +
+         R"(,"ts":)" + ts + R"(,"dur":)" + dur + R"(,"args":{"device":0,"stream":)" + std::to_string(stream) +
+         R"(,"correlation":)" + std::to_string(correlation) + "}}";
+}
+
+std::string text_of(const Trace& trace, std::size_t op) { return std::string(trace.strings.text(trace.ops.name[op])); }
+
+// The rows come in any order; a stream runs its work in the order of the launches.
+TEST(Kineto, OrdersWorkByLaunch) {
+  const Trace trace = read_events(kernel("second", "30", "5", 2) + "," + kernel("first", "20", "5", 1) + "," +
+                                  call("cudaLaunchKernel", "12", "1", 2) + "," + call("cudaLaunchKernel", "10", "1", 1));
+  ASSERT_EQ(trace.ops.size(), 4U);
+  EXPECT_EQ(text_of(trace, 2), "first");
+  EXPECT_EQ(trace.ops.launched_by[2], OpId(0));
+  EXPECT_EQ(trace.ops.launched_by[3], OpId(1));
+  EXPECT_EQ(trace.ops.start[2], microseconds(10));
+}
+
+// Work without a launch keeps its recorded place; one launch may start several kernels (a graph).
+TEST(Kineto, KeepsWorkWithoutLaunchAndGraphs) {
+  const Trace trace = read_events(call("cudaGraphLaunch", "10", "1", 1) + "," + kernel("a", "20", "5", 1) + "," +
+                                  kernel("b", "40", "0", 1) + "," + kernel("lost", "30", "1", 9));
+  ASSERT_EQ(trace.ops.size(), 4U);
+  EXPECT_EQ(text_of(trace, 2), "lost");
+  EXPECT_EQ(trace.ops.flags[2], static_cast<std::uint8_t>(OpFlag::missing_launch));
+  EXPECT_EQ(trace.ops.launched_by[3], OpId(0));
+  EXPECT_EQ(trace.ops.duration[3], Picos(0));
+  EXPECT_EQ(count_of(trace, "missing_launch"), 1U);
+}
+
+// Two works of one stream can't run at once: the later begins where the earlier ends; the busy time stays.
+TEST(Kineto, ClipsOverlapOfOneStream) {
+  const Trace trace = read_events(kernel("a", "10", "10", 1) + "," + kernel("b", "15", "10", 2));
+  EXPECT_EQ(trace.ops.start[1], microseconds(10));
+  EXPECT_EQ(trace.ops.duration[1], microseconds(5));
+  EXPECT_EQ(count_of(trace, "stream_overlap"), 1U);
+}
+
+// Damaged rows are dropped and counted; what follows is read.
+TEST(Kineto, ResumesBehindDamage) {
+  const Trace trace = read_events(kernel("a", "10", "1", 1) + R"(,{"ph":"X","cat" "kernel", "ts": 3},)" +
+                                  kernel("say \"hi\" twice", "20", "1", 2) + "," + kernel("c\x01\xff", "30", "1", 3) +
+                                  "," + kernel("d", "NaN", "1", 4) + "," + kernel("e", "40", "-3", 5) + "," +
+                                  kernel("f", "50", "inf", 6) + "," + kernel("g", "9e30", "1", 7));
+  EXPECT_EQ(summarize(trace).kernels, 3U);
+  EXPECT_EQ(count_of(trace, "damaged_event"), 1U);
+  EXPECT_EQ(count_of(trace, "unescaped_quotes"), 1U);
+  EXPECT_EQ(count_of(trace, "negative_duration"), 1U);
+  EXPECT_EQ(count_of(trace, "bad_time"), 2U);
+  EXPECT_EQ(count_of(trace, "bad_duration"), 1U);
+  EXPECT_EQ(text_of(trace, 1), "say \"hi\" twice");
+}
+
+TEST(Kineto, AcceptsMissingEndAndDropsThePartialEvent) {
+  const std::string whole = "{\"traceEvents\": [" + kernel("a", "10", "1", 1) + "," + kernel("b", "20", "1", 2);
+  for (const std::size_t cut : {std::size_t{1}, std::size_t{20}, std::size_t{60}}) {
+    const Trace trace = read_text(whole.substr(0, whole.size() - cut));
+    EXPECT_EQ(summarize(trace).kernels, 1U);
+    EXPECT_EQ(count_of(trace, "truncated_file"), 1U);
+  }
+  EXPECT_EQ(summarize(read_text(whole)).kernels, 2U);
+}
+
+// 1.7e15 us since the epoch, or 4.4e12 us since baseTimeNanoseconds: both give the epoch of time 0. Keys may follow
+// the events; displayTimeUnit does not change the unit; a time of 0 means that the profiler had none.
+TEST(Kineto, KnowsBothTimeBases) {
+  const std::string epoch = kernel("a", "1712195495519689.813", "1.5", 1);
+  const Trace absolute = read_text("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" + kernel("z", "0", "1", 2) + "," + epoch + "]}");
+  EXPECT_EQ(absolute.time_base_ns, 1712195495519689000);
+  EXPECT_EQ(absolute.ops.start[0], nanoseconds(813));
+  EXPECT_EQ(absolute.ops.duration[0], nanoseconds(1500));
+  EXPECT_EQ(count_of(absolute, "zero_time"), 1U);
+  const Trace relative = read_text("{\"traceEvents\":[" + kernel("a", "4400000000000.5", "1", 1) +
+                                   "],\"baseTimeNanoseconds\": 1767189312000000000,\"distributedInfo\":{\"rank\":3}}");
+  EXPECT_EQ(relative.time_base_ns, 1767189312000000000 + 4400000000000000);
+  EXPECT_EQ(relative.provenance[0].rank, 3);
+}
+
+// record on 7, wait, next launch on 20: stream 20 waits for what 7 had done.
+TEST(Kineto, InfersWaitsFromCallOrder) {
+  const std::string calls = call("cudaLaunchKernel", "10", "1", 1) + "," + call("cudaEventRecord", "12", "1", 2) + "," +
+                            call("cudaStreamWaitEvent", "14", "1", 3) + "," + call("cudaLaunchKernel", "16", "1", 4);
+  const Trace trace = read_events(calls + "," + kernel("a", "20", "10", 1) + "," + kernel("b", "30", "5", 4, 20));
+  const Sync* wait = trace.sync_of(OpId(2));
+  ASSERT_NE(wait, nullptr);
+  EXPECT_TRUE(wait->inferred);
+  EXPECT_EQ(wait->event, OpId(1));
+  EXPECT_EQ(trace.lanes[index_of(wait->lane)].number, 20);
+  // b began while a ran: then it did not wait for it.
+  const Trace contradicted = read_events(calls + "," + kernel("a", "20", "10", 1) + "," + kernel("b", "21", "5", 4, 20));
+  EXPECT_EQ(contradicted.sync_of(OpId(2)), nullptr);
+}
+
+TEST(Kineto, RefusesWhatIsNoTrace) {
+  EXPECT_THROW(read_text(""), InputError);
+  EXPECT_THROW(read_text("{\"nodes\": []}"), InputError);
+  EXPECT_THROW(read_text("hello"), InputError);
+  EXPECT_EQ(read_events("").ops.size(), 0U);
+}
+
+std::filesystem::path data(const char* name) {
+  const char* const root = std::getenv("SPILLWAY_SOURCE_ROOT");
+  return std::filesystem::path(root == nullptr ? "." : root) / "../shared/data/traces" / name;
+}
+
+class KinetoFile : public testing::Test {
+ protected:
+  static Trace read(const std::filesystem::path& path) {
+    ByteSource source = ByteSource::open(path.string(), no_limit);
+    Trace trace = read_kineto(source, {});
+    derive(trace);
+    trace.check_invariants();
+    return trace;
+  }
+};
+
+// Five steps of 336 to 366 ms in which the GPU works 188.1 to 188.5 ms, in the last one 247.6 ms.
+TEST_F(KinetoFile, DfIndexResolver) {
+  const auto path = data("hta/df_index_resolver.json.gz");
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << path;
+  const Trace trace = read(path);
+  const TraceSummary summary = summarize(trace);
+  EXPECT_EQ(summary.events, 216'092U);
+  EXPECT_EQ(summary.kernels, 19'370U);
+  EXPECT_EQ(summary.memory_events, 28'010U);
+  EXPECT_EQ(summary.device_memory_events, 26'770U);
+  EXPECT_EQ(summary.peak_allocated_bytes, Bytes(6'629'508'096));
+  EXPECT_EQ(summary.peak_reserved_bytes, Bytes(12'782'141'440));
+  ASSERT_EQ(summary.steps.size(), 5U);
+  for (std::size_t i = 0; i < 5; ++i) {
+    const double busy = to_seconds(summary.steps[i].gpu_busy) * 1e3;
+    EXPECT_NEAR(busy, i < 4 ? 188.3 : 247.6, 0.2);
+    EXPECT_EQ(summary.steps[i].gpu_busy, summary.steps[i].gpu_work);
+    EXPECT_GE(summary.steps[i].duration, milliseconds(336));
+    EXPECT_LE(summary.steps[i].duration, milliseconds(366));
+  }
+  // TotalAllocated[i+1] = TotalAllocated[i] + Bytes
+  Bytes running{-1};
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.device < 0) continue;
+    const Bytes change = event.action == MemoryAction::allocate ? event.bytes : -event.bytes;
+    if (running >= Bytes(0)) {
+      ASSERT_EQ(event.total_allocated, running + change);
+    }
+    running = event.total_allocated;
+  }
+}
+
+// The counts of the trap table.
+TEST_F(KinetoFile, Traps) {
+  const auto check = [](const char* file, const char* kind, std::uint64_t count) {
+    if (std::filesystem::exists(data(file))) {
+      EXPECT_EQ(count_of(read(data(file)), kind), count) << file;
+    }
+  };
+  check("hta/trace_diff_test_V100_ws2_rank1.json.gz", "missing_launch", 614);
+  check("hta/trace_diff_test_V100_ws2_rank1.json.gz", "stream_overlap", 31);
+  check("tracelens/resnet_act_checkpoint.json.gz", "missing_launch", 968);
+  check("triosim/profiler_vgg13-iter41.json.gz", "free_of_earlier_block", 28);
+  check("kineto-tb_plugin/resnet50_num_workers_0.1623143089861.pt.trace.json.gz", "memory_without_address", 8220);
+  if (!std::filesystem::exists(data("tracelens/resnet_act_checkpoint.json.gz"))) GTEST_SKIP() << "needs the data";
+  EXPECT_EQ(summarize(read(data("tracelens/resnet_act_checkpoint.json.gz"))).steps.size(), 3U);
+}
+
+}  // namespace
+}  // namespace spillway
