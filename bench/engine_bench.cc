@@ -38,7 +38,7 @@ void BM_QueueSpillway(benchmark::State& state) {
         const EventQueue::Event event = queue.pop();
         return std::pair(event.time, event.target);
       },
-      [&](Picos time, std::uint32_t target) { queue.schedule(time, Phase::completion, 1, target); });
+      [&](Picos time, std::uint32_t target) { queue.schedule(time, EventPhase::completion, 1, target); });
 }
 
 // The same events, ordered the same way, in the standard library's heap: the bare bound.

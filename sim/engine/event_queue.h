@@ -30,7 +30,7 @@
 
 namespace spillway {
 
-enum class Phase : std::uint8_t { completion, free, allocation, dispatch, resolve, sampling };
+enum class EventPhase : std::uint8_t { completion, free, allocation, dispatch, resolve, sampling };
 
 struct TieOrder {
   enum class Kind : std::uint8_t { fifo, reverse, shuffle };
@@ -59,26 +59,26 @@ class EventQueue {
     std::uint64_t key = 0;  // phase in the top 4 bits, tie key below
     std::uint32_t kind = 0;
     std::uint32_t target = 0;
-    [[nodiscard]] Phase phase() const { return static_cast<Phase>(key >> 60); }
+    [[nodiscard]] EventPhase phase() const { return static_cast<EventPhase>(key >> 60); }
   };
 
   explicit EventQueue(TieOrder tie_order = {}) : tie_order_(tie_order) {}
 
   // Plain event, can't be cancelled. kind < timer_bit. time must not lie before the last popped event.
-  void schedule(Picos time, Phase phase, std::uint32_t kind, std::uint32_t target) {
+  void schedule(Picos time, EventPhase phase, std::uint32_t kind, std::uint32_t target) {
     push(Event{time, make_key(phase), kind, target});
   }
   // The same at the present instant in phase dispatch, without the heap when ties are fifo.
   void dispatch_now(Picos now, std::uint32_t kind, std::uint32_t target) {
-    if (tie_order_.kind != TieOrder::Kind::fifo) return schedule(now, Phase::dispatch, kind, target);
-    ring_.push_back(Event{now, make_key(Phase::dispatch), kind, target});
+    if (tie_order_.kind != TieOrder::Kind::fifo) return schedule(now, EventPhase::dispatch, kind, target);
+    ring_.push_back(Event{now, make_key(EventPhase::dispatch), kind, target});
   }
 
   // Timers are numbered from 0; `kind` of a popped timer event carries timer_bit, `target` is the timer.
   static constexpr std::uint32_t timer_bit = 0x80000000u;
   void set_timer_count(std::uint32_t count) { timers_.resize(count); }
   // (Re)arms: what was armed before is cancelled.
-  void arm(std::uint32_t timer, Picos time, Phase phase, std::uint32_t kind);
+  void arm(std::uint32_t timer, Picos time, EventPhase phase, std::uint32_t kind);
   void disarm(std::uint32_t timer);
   // When the timer will fire; Picos::max() when it isn't armed.
   [[nodiscard]] Picos armed_at(std::uint32_t timer) const { return timers_[timer].time; }
@@ -107,7 +107,7 @@ class EventQueue {
     };
     return wide(a) < wide(b);  // one branch-free comparison; times are >= 0
   }
-  std::uint64_t make_key(Phase phase) {
+  std::uint64_t make_key(EventPhase phase) {
     return (static_cast<std::uint64_t>(phase) << 60) | tie_order_.key(sequence_++);
   }
   [[nodiscard]] bool heap_empty() const { return heap_.size() == static_cast<std::size_t>(hole_); }
@@ -207,7 +207,7 @@ inline void EventQueue::disarm(std::uint32_t timer) {
   if (stale_ > 1024 && stale_ > heap_.size() / 2) compact();
 }
 
-inline void EventQueue::arm(std::uint32_t timer, Picos time, Phase phase, std::uint32_t kind) {
+inline void EventQueue::arm(std::uint32_t timer, Picos time, EventPhase phase, std::uint32_t kind) {
   disarm(timer);
   const Event event{time, make_key(phase), kind | timer_bit, timer};
   timers_[timer] = Timer{time, event.key};

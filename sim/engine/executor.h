@@ -15,9 +15,9 @@
 //   void on_start(ActivityId, Picos)           the activity starts (phase dispatch)
 //   void on_end(ActivityId, Picos)             it ends (phase completion; instants and empty flows: dispatch)
 //   void on_rate(ActivityId, Picos, Rate)      a flow's rate changed (phase resolve)
-//   void on_instant(Executor&, Phase, Picos)   called with
-//       Phase::free, then Phase::allocation    after ends at this instant, before anything else starts
-//       Phase::sampling                        once the instant is over and rates are solved
+//   void on_instant(Executor&, EventPhase, Picos)   called with
+//       EventPhase::free, then EventPhase::allocation    after ends at this instant, before anything else starts
+//       EventPhase::sampling                        once the instant is over and rates are solved
 // A *controller* is a sink whose on_instant calls append(), block(), unblock() or set_capacity(); what it
 // lets start at once does so at the same instant, which then goes through its phases again.
 //
@@ -70,10 +70,10 @@ class Executor : public ExecutorState {
   void set_capacity(LinkId link, Rate capacity) { network_.set_capacity(link, capacity); }
 
  private:
-  static constexpr bool watches_instants = requires(Sink & s, Executor& e) { s.on_instant(e, Phase::free, Picos{}); };
+  static constexpr bool watches_instants = requires(Sink & s, Executor& e) { s.on_instant(e, EventPhase::free, Picos{}); };
 
   void handle(const EventQueue::Event& event);
-  bool close_phase(Picos next_time, Phase next_phase);
+  bool close_phase(Picos next_time, EventPhase next_phase);
   void start_activity(std::uint32_t a);
   void end_activity(std::uint32_t a);
   void end_flow(std::uint32_t slot);
@@ -86,12 +86,12 @@ class Executor : public ExecutorState {
 // What is left to do at this instant before an event at (next_time, next_phase) may be handled. Returns true
 // when something was done that may have put an earlier event in front of it.
 template <class Sink>
-bool Executor<Sink>::close_phase(Picos next_time, Phase next_phase) {
+bool Executor<Sink>::close_phase(Picos next_time, EventPhase next_phase) {
   if constexpr (watches_instants) {
-    if (ends_seen_ && (next_time > now_ || next_phase > Phase::completion)) {
+    if (ends_seen_ && (next_time > now_ || next_phase > EventPhase::completion)) {
       ends_seen_ = false;
-      sink_.on_instant(*this, Phase::free, now_);
-      sink_.on_instant(*this, Phase::allocation, now_);
+      sink_.on_instant(*this, EventPhase::free, now_);
+      sink_.on_instant(*this, EventPhase::allocation, now_);
       return true;
     }
   }
@@ -102,7 +102,7 @@ bool Executor<Sink>::close_phase(Picos next_time, Phase next_phase) {
   }
   if constexpr (watches_instants) {
     if (std::exchange(sample_due_, false)) {
-      sink_.on_instant(*this, Phase::sampling, now_);
+      sink_.on_instant(*this, EventPhase::sampling, now_);
       return true;
     }
   }
@@ -167,7 +167,7 @@ void Executor<Sink>::start_activity(std::uint32_t a) {
   const std::int64_t work = graph.work(a);
   if (work == 0) return end_activity(a);
   if ((traits & ActivityGraph::is_flow) != 0) return start_flow(a);
-  queue_.schedule(later(now_, Picos(work), a), Phase::completion, static_cast<std::uint32_t>(EventKind::delay_end), a);
+  queue_.schedule(later(now_, Picos(work), a), EventPhase::completion, static_cast<std::uint32_t>(EventKind::delay_end), a);
 }
 
 template <class Sink>

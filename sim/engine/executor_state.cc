@@ -44,7 +44,7 @@ void ExecutorState::begin() {
   const auto& changes = graph_->capacity_changes();
   for (std::uint32_t row = 0; row < changes.size(); ++row) {
     SPILLWAY_ASSERT(link_reservoir_[index(changes[row].link)] == none);
-    queue_.schedule(changes[row].at, Phase::completion, static_cast<std::uint32_t>(EventKind::capacity), row);
+    queue_.schedule(changes[row].at, EventPhase::completion, static_cast<std::uint32_t>(EventKind::capacity), row);
   }
   for (std::uint32_t r = 0; r < reservoir_timers(); ++r) rearm_reservoir(r);
   for (std::uint32_t lane = 0; lane < lanes_.size(); ++lane)
@@ -78,7 +78,7 @@ void ExecutorState::after_solve() {
   for (const std::uint32_t slot : network_.earliest()) {
     const Picos end = network_.flow(slot).end;
     if (queue_.armed_at(base + slot) == end) continue;
-    queue_.arm(base + slot, end, Phase::completion, static_cast<std::uint32_t>(EventKind::flow_end));
+    queue_.arm(base + slot, end, EventPhase::completion, static_cast<std::uint32_t>(EventKind::flow_end));
   }
   if (base == 0) return;
   for (const std::uint32_t link : network_.solved_links()) {
@@ -93,7 +93,7 @@ void ExecutorState::rearm_reservoir(std::uint32_t r) {
   const Picos due = reservoirs_[r].next_event();
   if (due == queue_.armed_at(r)) return;
   queue_.disarm(r);
-  if (due != Picos::max()) queue_.arm(r, due, Phase::completion, static_cast<std::uint32_t>(EventKind::reservoir));
+  if (due != Picos::max()) queue_.arm(r, due, EventPhase::completion, static_cast<std::uint32_t>(EventKind::reservoir));
 }
 
 void ExecutorState::advance_reservoir(std::uint32_t r) {

@@ -159,7 +159,7 @@ inline void ExecutorState::satisfy(std::uint32_t a, Picos at) {
   if (earliest <= now_) {
     queue_.dispatch_now(now_, kind, a);
   } else {
-    queue_.schedule(earliest, Phase::dispatch, kind, a);
+    queue_.schedule(earliest, EventPhase::dispatch, kind, a);
   }
 }
 

@@ -24,8 +24,8 @@ TEST(EventQueue, OrdersByTimePhaseSequence) {
       if (random.one_in(2) || model.empty()) {
         const std::int64_t time = now + random.between(0, 3);
         // At the present instant only dispatch and later may be scheduled here: an earlier phase would have run.
-        const Phase phase = static_cast<Phase>(random.between(time == now ? 3 : 0, 5));
-        if (time == now && phase == Phase::dispatch) {
+        const EventPhase phase = static_cast<EventPhase>(random.between(time == now ? 3 : 0, 5));
+        if (time == now && phase == EventPhase::dispatch) {
           queue.dispatch_now(Picos(time), 1, i);
         } else {
           queue.schedule(Picos(time), phase, 1, i);
@@ -47,9 +47,9 @@ TEST(EventQueue, OrdersByTimePhaseSequence) {
 TEST(EventQueue, RearmedTimerFiresOnce) {
   EventQueue queue;
   queue.set_timer_count(2);
-  queue.arm(0, Picos(10), Phase::completion, 7);
-  queue.arm(1, Picos(20), Phase::completion, 7);
-  queue.arm(0, Picos(30), Phase::completion, 7);  // cancels the first
+  queue.arm(0, Picos(10), EventPhase::completion, 7);
+  queue.arm(1, Picos(20), EventPhase::completion, 7);
+  queue.arm(0, Picos(30), EventPhase::completion, 7);  // cancels the first
   EXPECT_EQ(queue.armed_at(0), Picos(30));
   std::vector<std::uint32_t> fired;
   while (!queue.empty()) {
@@ -64,7 +64,7 @@ TEST(EventQueue, RearmedTimerFiresOnce) {
 TEST(EventQueue, DisarmedTimerDoesNotFire) {
   EventQueue queue;
   queue.set_timer_count(1);
-  queue.arm(0, Picos(10), Phase::completion, 1);
+  queue.arm(0, Picos(10), EventPhase::completion, 1);
   queue.disarm(0);
   EXPECT_TRUE(queue.empty());
 }
@@ -73,7 +73,7 @@ TEST(EventQueue, DisarmedTimerDoesNotFire) {
 TEST(EventQueue, SupersededEventsDoNotPileUp) {
   EventQueue queue;
   queue.set_timer_count(8);
-  for (std::uint32_t i = 0; i < 100'000; ++i) queue.arm(i % 8, Picos(1'000'000 + i), Phase::completion, 1);
+  for (std::uint32_t i = 0; i < 100'000; ++i) queue.arm(i % 8, Picos(1'000'000 + i), EventPhase::completion, 1);
   EXPECT_LT(queue.size_with_stale(), 4096u);
   for (std::uint32_t i = 0; i < 8; ++i) {
     ASSERT_FALSE(queue.empty());

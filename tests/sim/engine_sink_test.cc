@@ -19,8 +19,8 @@ struct Recorder {
     log.back() = '=';
     log += std::to_string(r / unit_per_pico) + " ";
   }
-  void on_instant(Executor<Recorder>&, Phase phase, Picos t) {
-    const char* name = phase == Phase::free ? "free@" : phase == Phase::allocation ? "alloc@" : "sample@";
+  void on_instant(Executor<Recorder>&, EventPhase phase, Picos t) {
+    const char* name = phase == EventPhase::free ? "free@" : phase == EventPhase::allocation ? "alloc@" : "sample@";
     log += name + std::to_string(t.count()) + " ";
   }
   void add(const char* what, ActivityId a, Picos t) {
@@ -48,9 +48,9 @@ TEST(Sink, SeesPhasesInOrder) {
 // At its first sampling it adds an activity after each running one and holds back the one that is waiting.
 struct Controller {
   bool done = false;
-  void on_instant(Executor<Controller>& executor, Phase phase, Picos now) {
-    if (phase == Phase::free && now == Picos(50)) executor.unblock(ActivityId{1});
-    if (phase != Phase::sampling || done) return;
+  void on_instant(Executor<Controller>& executor, EventPhase phase, Picos now) {
+    if (phase == EventPhase::free && now == Picos(50)) executor.unblock(ActivityId{1});
+    if (phase != EventPhase::sampling || done) return;
     done = true;
     executor.append([](ActivityGraph& g) {
       const ActivityId late = g.add_delay(no_lane, Picos(100));

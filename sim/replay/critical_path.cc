@@ -1,0 +1,116 @@
+#include "sim/replay/critical_path.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+Binding binding_of(WorkClass work) {
+  switch (work) {
+    case WorkClass::compute: return Binding::compute;
+    case WorkClass::memory: return Binding::hbm;
+    case WorkClass::pcie: return Binding::pcie;
+    case WorkClass::network: return Binding::network;
+    case WorkClass::host: return Binding::host;
+    case WorkClass::storage: return Binding::storage;
+  }
+  return Binding::idle;
+}
+
+class Walk {
+ public:
+  Walk(const Trace& trace, const LoweredTrace& lowered, std::span<const Picos> start, std::span<const Picos> end)
+      : trace_(trace), lowered_(lowered), graph_(lowered.graph), start_(start), end_(end) {
+    index_predecessors();
+  }
+
+  std::array<Picos, binding_count> run() {
+    if (start_.empty()) return parts_;
+    const auto last = std::max_element(end_.begin(), end_.end());
+    auto at = static_cast<std::uint32_t>(last - end_.begin());
+    bool from_end = true;
+    while (at != none) {
+      if (from_end) add(own_binding(at), end_[at] - start_[at]);
+      step_back(at, from_end);
+    }
+    return parts_;
+  }
+
+ private:
+  static constexpr std::uint32_t none = 0xffffffffU;
+  struct Predecessor {
+    std::uint32_t source;
+    ActivityGraph::Edge edge;
+  };
+
+  void index_predecessors() {
+    const std::uint32_t n = graph_.size();
+    first_.assign(n + 1, 0);
+    lane_before_.assign(n, none);
+    for (std::uint32_t a = 0; a < n; ++a) {
+      for (const ActivityGraph::Edge& edge : graph_.edges(a)) ++first_[edge.target + 1];
+      const auto next = index(graph_.lane_next(a));
+      if (next < n) lane_before_[next] = a;
+    }
+    for (std::uint32_t a = 0; a < n; ++a) first_[a + 1] += first_[a];
+    predecessors_.resize(first_[n]);
+    std::vector<std::uint32_t> at(first_.begin(), first_.end() - 1);
+    for (std::uint32_t a = 0; a < n; ++a)
+      for (const ActivityGraph::Edge& edge : graph_.edges(a)) predecessors_[at[edge.target]++] = {a, edge};
+  }
+
+  void add(Binding binding, Picos time) { parts_[static_cast<std::size_t>(binding)] += time; }
+
+  [[nodiscard]] OpId op(std::uint32_t a) const { return lowered_.op[a]; }
+  [[nodiscard]] bool on_host(std::uint32_t a) const { return is_host_call(trace_.ops.kind[index_of(op(a))]); }
+  [[nodiscard]] Binding own_binding(std::uint32_t a) const {
+    const OpKind kind = trace_.ops.kind[index_of(op(a))];
+    if (kind == OpKind::device_sync || kind == OpKind::stream_sync || kind == OpKind::event_sync)
+      return Binding::launch_latency;
+    return binding_of(lowered_.work[index_of(op(a))]);
+  }
+
+  // Moves to the constraint that held the start of `at`; `at` becomes none at the beginning of time.
+  void step_back(std::uint32_t& at, bool& from_end) {
+    const Picos start = start_[at];
+    const Binding pause = on_host(at) ? Binding::host : Binding::launch_latency;
+    const std::uint32_t before = lane_before_[at];
+    if (before != none && end_[before] + graph_.gap(at) == start) {
+      add(pause, graph_.gap(at));
+      at = before;
+      from_end = true;
+      return;
+    }
+    for (std::uint32_t p = first_[at]; p < first_[at + 1]; ++p) {
+      const auto& [source, edge] = predecessors_[p];
+      const bool ends = edge.type == EdgeType::end_to_start;
+      if ((ends ? end_[source] : start_[source]) + edge.lag != start) continue;
+      add(pause, edge.lag);
+      at = source;
+      from_end = ends;
+      return;
+    }
+    add(on_host(at) ? Binding::host : Binding::idle, start);
+    at = none;
+  }
+
+  const Trace& trace_;
+  const LoweredTrace& lowered_;
+  const ActivityGraph& graph_;
+  std::span<const Picos> start_, end_;
+  std::vector<std::uint32_t> first_, lane_before_;
+  std::vector<Predecessor> predecessors_;
+  std::array<Picos, binding_count> parts_{};
+};
+
+}  // namespace
+
+std::array<Picos, binding_count> critical_path(const Trace& trace, const LoweredTrace& lowered,
+                                               std::span<const Picos> start, std::span<const Picos> end) {
+  return Walk(trace, lowered, start, end).run();
+}
+
+}  // namespace spillway

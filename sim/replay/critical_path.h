@@ -1,0 +1,21 @@
+// What a replay's time is made of: the chain of waits that ends with the last activity, walked backwards.
+//
+// At each activity the walk asks which constraint held its start: the lane (with its gap), an edge (with its
+// lag) or the release time; every interval on the way is put down to one Binding. The parts sum exactly to
+// the time of the last end. Where several constraints bind at the same instant the lane comes first, then
+// edges in the order they were added. O(activities + edges).
+#pragma once
+
+#include <array>
+#include <span>
+
+#include "sim/replay/lowering.h"
+#include "sim/replay/result.h"
+
+namespace spillway {
+
+// start, end: by activity, as the executor recorded them.
+std::array<Picos, binding_count> critical_path(const Trace& trace, const LoweredTrace& lowered,
+                                               std::span<const Picos> start, std::span<const Picos> end);
+
+}  // namespace spillway

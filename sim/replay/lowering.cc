@@ -1,0 +1,334 @@
+#include "sim/replay/lowering.h"
+
+#include <algorithm>
+#include <array>
+#include <tuple>
+
+#include "traces/base/input_error.h"
+#include "traces/capture_fit.h"
+
+namespace spillway {
+namespace {
+
+constexpr Picos longest_free_call = microseconds(300);  // a longer cudaFree was waiting for the device
+
+class Lowering {
+ public:
+  Lowering(const Trace& trace, const LoweringOptions& options, const CopyPaths& paths, ActivityGraph graph)
+      : trace_(trace), ops_(trace.ops), options_(options), paths_(paths), gaps_(trace.capture_fit.gaps) {
+    out_.graph = std::move(graph);
+    const std::size_t n = ops_.size();
+    out_.begin.assign(n, no_activity);
+    out_.end.assign(n, no_activity);
+    out_.work.resize(n);
+    mark_.assign(n, none);
+    has_edge_.assign(n, false);
+    out_.graph.reserve(out_.graph.size() + n, 3 * n);
+    lanes_.resize(trace.lanes.size());
+    std::sort(gaps_.begin(), gaps_.end(), [](const StreamGap& a, const StreamGap& b) { return key(a) < key(b); });
+  }
+
+  LoweredTrace run() {
+    for (std::size_t l = 0; l < trace_.lanes.size(); ++l) out_.lane.push_back(out_.graph.add_lane());
+    for (std::size_t i = 0; i < ops_.size(); ++i)
+      out_.work[i] = classify(trace_, OpId(static_cast<std::uint32_t>(i)), options_.machine_balance);
+    index_launches();
+    find_time_zero();
+    add_device_works();
+    add_host_calls();
+    for (const Edge& edge : trace_.edges) add_trace_edge(edge);
+    out_.graph.finish();
+    return std::move(out_);
+  }
+
+ private:
+  struct HostEnd {
+    Picos recorded = unknown_time;
+    ActivityId activity = no_activity;
+  };
+  struct LaneState {
+    std::size_t last_launched = none;  // latest work of a stream launched so far, while walking host calls
+    HostEnd last_call;                 // latest call of a host thread
+    std::size_t last_work = none;      // latest work launched by a host thread
+    std::vector<ActivityId> waits;     // a stream's next work starts after these
+    std::size_t leading_orphan = none; // last work before the first launched one
+  };
+  static constexpr std::size_t none = static_cast<std::size_t>(-1);
+
+  using GapKey = std::tuple<LaneId, LaneId, bool, bool>;
+  static GapKey key(const StreamGap& g) { return {g.stream, g.launcher, g.after_copy, g.is_copy}; }
+
+  [[nodiscard]] bool has_flag(std::size_t i, OpFlag flag) const {
+    return (ops_.flags[i] & static_cast<std::uint8_t>(flag)) != 0;
+  }
+  [[nodiscard]] bool copies(std::size_t i) const { return is_copy(ops_.kind[i]) || ops_.kind[i] == OpKind::memset; }
+  [[nodiscard]] Picos duration(std::size_t i) const {
+    if (ops_.duration[i] == unknown_time)
+      throw InputError(trace_.provenance.empty() ? "" : trace_.provenance.front().file, "op " + std::to_string(i),
+                       "'" + std::string(trace_.strings.text(ops_.name[i])) + "' has no duration",
+                       "record the step with a profiler that times it, or generate the trace from a model spec");
+    return ops_.duration[i];
+  }
+  [[nodiscard]] double speed(WorkClass work) const {
+    const std::array<double, work_class_count> speeds = {options_.speed.compute, options_.speed.memory,
+                                                         options_.speed.pcie,    options_.speed.network,
+                                                         options_.speed.host,    1.0};
+    return speeds[static_cast<std::size_t>(work)];
+  }
+
+  // works launched by each host call, in order of their columns
+  void index_launches() {
+    first_work_.assign(ops_.size() + 1, 0);
+    for (std::size_t i = 0; i < ops_.size(); ++i)
+      if (ops_.launched_by[i] != OpId::none) ++first_work_[index_of(ops_.launched_by[i]) + 1];
+    for (std::size_t i = 0; i < ops_.size(); ++i) first_work_[i + 1] += first_work_[i];
+    works_.resize(first_work_.back());
+    std::vector<std::uint32_t> next(first_work_.begin(), first_work_.end() - 1);
+    for (std::size_t i = 0; i < ops_.size(); ++i)
+      if (ops_.launched_by[i] != OpId::none)
+        works_[next[index_of(ops_.launched_by[i])]++] = static_cast<std::uint32_t>(i);
+  }
+
+  void record(std::size_t i, ActivityId activity) {
+    out_.begin[i] = out_.end[i] = activity;
+    note_op(i, activity);
+  }
+  void note_op(std::size_t i, ActivityId activity) {
+    out_.op.resize(std::max(out_.op.size(), std::size_t{index(activity)} + 1), OpId::none);
+    out_.op[index(activity)] = OpId(static_cast<std::uint32_t>(i));
+  }
+
+  // The replay's time 0 is the earliest recorded start of a host call or of work without a launch record.
+  void find_time_zero() {
+    Picos first = Picos::max();
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      const bool host_or_orphan = is_host_call(ops_.kind[i]) || ops_.launched_by[i] == OpId::none;
+      if (host_or_orphan && ops_.start[i] != unknown_time) first = std::min(first, ops_.start[i]);
+    }
+    if (first != Picos::max()) first_start_ = first;
+    for (const Edge& edge : trace_.edges) has_edge_[index_of(edge.to)] = true;
+  }
+
+  // Work whose launch was not captured and that met an idle stream has only its recorded start to place it.
+  [[nodiscard]] bool placed_by_recording(std::size_t before, std::size_t i) const {
+    if (ops_.launched_by[i] != OpId::none || ops_.start[i] == unknown_time || has_edge_[i]) return false;
+    return before == none || ops_.start[i] > ops_.start[before] + duration(before) + late_threshold;
+  }
+
+  void add_device_works() {
+    std::vector<std::size_t> before(trace_.lanes.size(), none);
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (is_host_call(ops_.kind[i])) continue;
+      const std::size_t lane = index_of(ops_.lane[i]);
+      const ActivityId activity = add_work(i, out_.lane[lane]);
+      record(i, activity);
+      if (before[lane] != none) out_.graph.set_gap(activity, gap(before[lane], i));
+      if (placed_by_recording(before[lane], i)) out_.graph.set_release(activity, ops_.start[i] - first_start_);
+      if (ops_.launched_by[i] == OpId::none && lanes_[lane].last_launched == none) lanes_[lane].leading_orphan = i;
+      if (ops_.launched_by[i] != OpId::none) lanes_[lane].last_launched = i;
+      before[lane] = i;
+    }
+    for (LaneState& lane : lanes_) lane.last_launched = lane.leading_orphan;
+  }
+
+  ActivityId add_work(std::size_t i, TrackId lane) {
+    const PathId* path = copy_path(i);
+    const Picos lasts = duration(i);
+    if (path == nullptr || ops_.bytes[i] <= Bytes(0) || lasts <= Picos(0))
+      return out_.graph.add_delay(lane, scaled(lasts, speed(out_.work[i])));
+    const double rate = static_cast<double>(ops_.bytes[i].count()) / to_seconds(lasts) * speed(WorkClass::pcie);
+    return out_.graph.add_flow(lane, ops_.bytes[i].count(), *path, rate_from_bytes_per_second(rate));
+  }
+
+  [[nodiscard]] const PathId* copy_path(std::size_t i) const {
+    const auto& paths = ops_.kind[i] == OpKind::copy_host_to_device   ? paths_.host_to_device
+                        : ops_.kind[i] == OpKind::copy_device_to_host ? paths_.device_to_host
+                                                                      : no_paths_;
+    const auto device = static_cast<std::size_t>(std::max<int>(0, trace_.lanes[index_of(ops_.lane[i])].device));
+    return device < paths.size() ? &paths[device] : nullptr;
+  }
+
+  [[nodiscard]] Picos gap(std::size_t before, std::size_t i) const {
+    const OpId by = ops_.launched_by[i];
+    const GapKey wanted{ops_.lane[i], by == OpId::none ? LaneId::none : ops_.lane[index_of(by)], copies(before),
+                        copies(i)};
+    const auto found = std::lower_bound(gaps_.begin(), gaps_.end(), wanted,
+                                        [](const StreamGap& g, const GapKey& k) { return key(g) < k; });
+    return found != gaps_.end() && key(*found) == wanted ? found->gap : options_.kernel_gap;
+  }
+
+  void add_host_calls() {
+    std::vector<std::uint32_t> calls;
+    for (std::size_t i = 0; i < ops_.size(); ++i)
+      if (is_host_call(ops_.kind[i])) calls.push_back(static_cast<std::uint32_t>(i));
+    std::stable_sort(calls.begin(), calls.end(),
+                     [&](std::uint32_t a, std::uint32_t b) { return ops_.start[a] < ops_.start[b]; });
+    for (const std::uint32_t i : calls) add_host_call(i);
+  }
+
+  void add_host_call(std::size_t i) {
+    const std::size_t lane = index_of(ops_.lane[i]);
+    const bool sync = is_sync(i);
+    const ActivityId activity =
+        out_.graph.add_delay(out_.lane[lane], scaled(call_duration(i, sync), options_.speed.host));
+    record(i, activity);
+    follow(i, activity);
+    if (sync) wait_for(i, activity);
+    if (ops_.kind[i] == OpKind::event_record) mark(i);
+    if (ops_.kind[i] == OpKind::stream_wait) make_stream_wait(i);
+    for (std::uint32_t w = first_work_[i]; w < first_work_[i + 1]; ++w) launch(i, activity, works_[w]);
+    if (waits_for_own_copy(i)) add_copy_wait(i);
+    if (ops_.start[i] != unknown_time)
+      lanes_[lane].last_call = {ops_.start[i] + duration(i), out_.end[i]};
+  }
+
+  [[nodiscard]] bool is_sync(std::size_t i) const {
+    const OpKind kind = ops_.kind[i];
+    return kind == OpKind::device_sync || kind == OpKind::stream_sync || kind == OpKind::event_sync ||
+           kind == OpKind::device_free;
+  }
+  [[nodiscard]] bool waits_for_own_copy(std::size_t i) const {
+    for (std::uint32_t w = first_work_[i]; w < first_work_[i + 1]; ++w) {
+      const std::uint32_t work = works_[w];
+      if (has_flag(i, OpFlag::blocking) && ops_.kind[work] != OpKind::copy_host_to_device) return true;
+      if (has_flag(work, OpFlag::pageable) && ops_.kind[work] == OpKind::copy_device_to_host) return true;
+    }
+    return false;
+  }
+
+  [[nodiscard]] Picos call_duration(std::size_t i, bool sync) const {
+    const Picos recorded = duration(i);
+    if (ops_.kind[i] == OpKind::device_free) return std::min(recorded, longest_free_call);
+    if (sync) return std::min(recorded, options_.sync_cost);
+    if (waits_for_own_copy(i)) return std::min(recorded, call_cost());
+    if (has_flag(i, OpFlag::queue_blocked)) return std::min(recorded, call_cost());
+    return recorded;
+  }
+  [[nodiscard]] Picos call_cost() const {
+    const Picos median = trace_.capture_fit.unblocked_launch;
+    return median == unknown_time ? options_.sync_cost : median;
+  }
+
+  // Ties the call to the one that ended last before it, with the recorded pause between.
+  void follow(std::size_t i, ActivityId activity) {
+    const Picos start = ops_.start[i];
+    if (start == unknown_time) return;  // no recorded host times: lane order only
+    const Lane& own = trace_.lanes[index_of(ops_.lane[i])];
+    const HostEnd& previous = lanes_[index_of(ops_.lane[i])].last_call;
+    HostEnd latest = previous;
+    for (std::size_t l = 0; l < lanes_.size(); ++l) {
+      const HostEnd& other = lanes_[l].last_call;
+      if (trace_.lanes[l].rank != own.rank || other.recorded == unknown_time || other.recorded > start) continue;
+      if (latest.recorded == unknown_time || other.recorded > latest.recorded) latest = other;
+    }
+    if (latest.recorded == unknown_time) {
+      out_.graph.set_release(activity, scaled(start - first_start_, options_.speed.host));
+    } else if (latest.activity == previous.activity) {
+      out_.graph.set_gap(activity, scaled(std::max(Picos(0), start - latest.recorded), options_.speed.host));
+    } else {
+      out_.graph.add_edge(latest.activity, activity, EdgeType::end_to_start,
+                          scaled(start - latest.recorded, options_.speed.host));
+    }
+  }
+
+  void launch(std::size_t i, ActivityId call, std::size_t work) {
+    LaneState& stream = lanes_[index_of(ops_.lane[work])];
+    const ActivityId target = out_.begin[work];
+    const Picos fitted = trace_.capture_fit.launch_to_start;
+    if (has_flag(work, OpFlag::pageable) && ops_.kind[work] == OpKind::copy_host_to_device) {
+      // The device copy ends about when the call returns: staging comes first.
+      out_.graph.add_edge(call, target, EdgeType::start_to_start,
+                          std::max(Picos(0), scaled(duration(i) - duration(work), options_.speed.host)));
+    } else if (fitted != unknown_time) {
+      out_.graph.add_edge(call, target, EdgeType::start_to_start, fitted);
+    } else {
+      out_.graph.add_edge(call, target, EdgeType::end_to_start, options_.launch_to_start);
+    }
+    for (const ActivityId wait : stream.waits) out_.graph.add_edge(wait, target);
+    stream.waits.clear();
+    stream.last_launched = work;
+    lanes_[index_of(ops_.lane[i])].last_work = work;
+    limit_queue(call, work);
+  }
+
+  void limit_queue(ActivityId call, std::size_t work) {
+    const std::uint32_t depth =
+        options_.launch_queue_depth != 0 ? options_.launch_queue_depth : trace_.capture_fit.launch_queue_depth;
+    if (depth == 0) return;
+    in_flight_.push_back(out_.begin[work]);
+    if (in_flight_.size() > depth)
+      out_.graph.add_edge(in_flight_[in_flight_.size() - 1 - depth], call, EdgeType::start_to_start);
+  }
+
+  void wait_for(std::size_t i, ActivityId activity) {
+    const Sync* sync = trace_.sync_of(OpId(static_cast<std::uint32_t>(i)));
+    const LaneState& thread = lanes_[index_of(ops_.lane[i])];
+    const OpKind kind = ops_.kind[i];
+    if (kind == OpKind::device_sync || kind == OpKind::device_free) {
+      for (std::size_t l = 0; l < lanes_.size(); ++l)
+        if (trace_.lanes[l].rank == trace_.lanes[index_of(ops_.lane[i])].rank) wait_for_work(lanes_[l].last_launched, activity);
+    } else if (kind == OpKind::stream_sync && sync != nullptr && sync->lane != LaneId::none) {
+      wait_for_work(lanes_[index_of(sync->lane)].last_launched, activity);
+    } else if (kind == OpKind::event_sync && sync != nullptr && sync->event != OpId::none) {
+      wait_for_work(marked_by(sync->event), activity);
+    } else {
+      wait_for_work(thread.last_work, activity);
+    }
+  }
+  void wait_for_work(std::size_t work, ActivityId activity) {
+    if (work != none) out_.graph.add_edge(out_.end[work], activity);
+  }
+
+  // The last work launched on the recorded stream before the event_record call.
+  [[nodiscard]] std::size_t marked_by(OpId record) const { return mark_[index_of(record)]; }
+  void mark(std::size_t i) {
+    const Sync* sync = trace_.sync_of(OpId(static_cast<std::uint32_t>(i)));
+    if (sync != nullptr && sync->lane != LaneId::none) mark_[i] = lanes_[index_of(sync->lane)].last_launched;
+  }
+
+  void make_stream_wait(std::size_t i) {
+    const Sync* sync = trace_.sync_of(OpId(static_cast<std::uint32_t>(i)));
+    if (sync == nullptr || sync->lane == LaneId::none || sync->event == OpId::none) return;
+    const std::size_t work = marked_by(sync->event);
+    if (work == none || ops_.lane[work] == sync->lane) return;
+    lanes_[index_of(sync->lane)].waits.push_back(out_.end[work]);
+  }
+
+  void add_copy_wait(std::size_t i) {
+    const ActivityId wait = out_.graph.add_delay(out_.lane[index_of(ops_.lane[i])], options_.sync_cost);
+    note_op(i, wait);
+    for (std::uint32_t w = first_work_[i]; w < first_work_[i + 1]; ++w) out_.graph.add_edge(out_.end[works_[w]], wait);
+    out_.end[i] = wait;
+  }
+
+  void add_trace_edge(const Edge& edge) {
+    const ActivityId from = out_.end[index_of(edge.from)];
+    const ActivityId to = out_.begin[index_of(edge.to)];
+    if (from != no_activity && to != no_activity) out_.graph.add_edge(from, to, EdgeType::end_to_start, edge.lag);
+  }
+
+ private:
+  const Trace& trace_;
+  const Ops& ops_;
+  const LoweringOptions& options_;
+  const CopyPaths& paths_;
+  const std::vector<PathId> no_paths_;
+  std::vector<StreamGap> gaps_;
+  LoweredTrace out_;
+  std::vector<LaneState> lanes_;
+  std::vector<std::uint32_t> first_work_, works_;
+  std::vector<ActivityId> in_flight_;
+  std::vector<std::size_t> mark_;  // by op: for an event_record, the last work of its stream so far
+  std::vector<bool> has_edge_;
+  Picos first_start_{};
+};
+
+}  // namespace
+
+LoweredTrace lower(const Trace& trace, const LoweringOptions& options, const CopyPaths& paths, ActivityGraph graph) {
+  constexpr std::array needed = {Capability::times};
+  trace.require(needed, "replay");
+  return Lowering(trace, options, paths, std::move(graph)).run();
+}
+
+}  // namespace spillway

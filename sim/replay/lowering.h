@@ -1,0 +1,61 @@
+// Turns a Trace into the engine's ActivityGraph: what starts when, as dependencies and lanes.
+//
+//   trace                                   engine
+//   host thread, stream                     lane (in order)
+//   host call                               delay of its recorded duration; the pause since the call it followed
+//                                           is a gap (same thread) or an edge with a lag (another thread)
+//   launch -> work                          edge start-to-start with the launch latency
+//   kernel, memset, collective              delay of its duration / relative speed
+//   copy host <-> device                    flow over the PCIe path, capped at its recorded rate
+//   stream/device/event sync, blocking copy wait: edges from the work waited for, then the call's own cost
+//   stream_wait                             edge from the work the event marked to the stream's next work
+//   launch queue of depth d                 edge from the start of work i-d to launch i
+//   Trace::edges                            edges
+//
+// A host call follows whichever call of any thread of its rank ended last before it: a backward thread
+// starts when the main thread handed over, and the main thread goes on when backward is done. A thread
+// that happens to run beside (a data loader) is thereby tied in as well; the capture can't tell the two apart.
+//
+// Recorded start times of device work are not used, with one exception: work without a launch record keeps its
+// place on its stream, and where it met an idle stream (as at the beginning of a capture, launched before it
+// began) its recorded start is all there is to place it, so it is released then.
+#pragma once
+
+#include <vector>
+
+#include "sim/engine/activity_graph.h"
+#include "sim/replay/relative_speed.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+struct LoweringOptions {
+  RelativeSpeed speed;
+  Picos launch_to_start = microseconds(5);  // from the end of the host call; used when the capture shows none
+  Picos kernel_gap{};                       // between queued works where the capture shows none
+  std::uint32_t launch_queue_depth = 0;     // 0: the capture's, or unlimited
+  Picos sync_cost = microseconds(5);        // from the end of the awaited work to the host's return
+  double machine_balance = 0;               // flops per HBM byte, for classify()
+};
+
+// Where copies go. Links live in the graph; an empty path means recorded durations as they are.
+struct CopyPaths {
+  std::vector<PathId> host_to_device;  // by GPU ordinal
+  std::vector<PathId> device_to_host;
+};
+
+struct LoweredTrace {
+  ActivityGraph graph;
+  std::vector<ActivityId> begin;   // by op: starts when the op starts
+  std::vector<ActivityId> end;     // by op: ends when the op ends (differs for blocking copies)
+  std::vector<OpId> op;            // by activity
+  std::vector<WorkClass> work;     // by op
+  std::vector<TrackId> lane;       // by trace lane
+};
+
+// `graph` may already hold links and paths (a machine); lanes, activities and edges are added and finished.
+// Needs Capability::times. Throws InputError when an op to be replayed has no duration.
+// O(ops + edges + syncs x streams of the device).
+LoweredTrace lower(const Trace& trace, const LoweringOptions& options, const CopyPaths& paths, ActivityGraph graph);
+
+}  // namespace spillway

@@ -1,0 +1,99 @@
+// Result: what a replay found. Everything the faces show, with times in picoseconds and sizes in bytes.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/replay/relative_speed.h"
+#include "traces/base/units.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+// One training step as replayed: from its first launch to the end of the last work launched in it.
+struct StepResult {
+  std::string name;
+  Picos begin{}, end{};
+  Picos recorded_span = unknown_time;  // the same interval in the capture, where it has times
+  Picos device_busy{};                 // sum of its device work
+  [[nodiscard]] Picos span() const { return end - begin; }
+};
+
+// What the step's time is made of: the chain of waits that ends with the last work, walked back to the start.
+enum class Binding : std::uint8_t {
+  compute,         // kernels bound by arithmetic
+  hbm,             // kernels and copies bound by device memory
+  pcie,            // copies between host and device
+  network,         // collectives
+  storage,         // reads and writes of drives
+  host,            // host calls and the pauses between them
+  launch_latency,  // launch to start, pauses between queued kernels, waking from a sync
+  idle,            // waiting for a release time: nothing in the trace explains it
+};
+constexpr int binding_count = static_cast<int>(Binding::idle) + 1;
+std::string_view to_string(Binding binding);
+// "PCIe copies between host and GPU", for people.
+std::string_view describe(Binding binding);
+
+struct LinkResult {
+  std::string name;
+  Bytes bytes{};
+  Rate capacity{};
+  double busy_fraction = 0;  // bytes / (capacity x replayed time)
+};
+
+struct MemoryPoint {
+  Picos time{};
+  Bytes allocated{};
+  Bytes reserved{};
+};
+
+// Who holds the memory when allocation peaks.
+struct PeakOwner {
+  std::string name;   // role, layer or tensor; "before the capture" for what was there already
+  Bytes bytes{};
+};
+
+struct MemoryResult {
+  bool known = false;             // the trace has memory events
+  std::string allocator;
+  Bytes peak_allocated{}, peak_reserved{};
+  Bytes capacity{};               // of the device minus what the driver takes; 0 unknown
+  Picos peak_time{};
+  bool out_of_memory = false;
+  std::string explanation;        // what was asked, what was held, what would have had to give
+  std::uint64_t segments_allocated = 0;
+  Bytes shortage{};               // peak_reserved - capacity when it does not fit
+  std::vector<MemoryPoint> timeline;
+  std::vector<PeakOwner> owners;  // largest first
+};
+
+struct InputProvenance {
+  std::string name, value, provenance, source;
+};
+
+struct Result {
+  std::string title;
+  Picos step_time{};
+  std::vector<StepResult> steps;
+  std::array<Picos, binding_count> breakdown{};  // sums to the replayed time
+  Binding binding = Binding::idle;
+  Picos replayed{};                // from time 0 to the last end
+  double bubble = 0;               // fraction of the replayed time in which no device work runs
+  double tokens_per_second = 0;    // 0 unknown
+  double mfu = 0;                  // model flops / (step time x peak); 0 unknown
+  std::string mfu_basis;
+  MemoryResult memory;
+  std::vector<LinkResult> links;
+  std::uint64_t fingerprint = 0;
+  std::vector<std::string> warnings;
+  std::vector<InputProvenance> provenance;
+  // By op of the replayed trace; unknown_time for ops that were not replayed.
+  std::vector<Picos> op_start, op_end;
+
+  [[nodiscard]] bool fits() const { return !memory.out_of_memory && memory.shortage <= Bytes(0); }
+};
+
+}  // namespace spillway
