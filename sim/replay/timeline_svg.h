@@ -1,0 +1,30 @@
+// A replay as one picture for people: a self-contained SVG without scripts, fonts or links.
+//
+//   title, verdict             fits or not and by how much, step time, what binds it in words
+//   lanes                      host threads, streams, communication and storage lanes over time, coloured by phase
+//   memory                     allocated and reserved over time, capacity, the peak with value and time
+//   breakdown                  what the replayed time is made of, as a stacked bar with labels
+//
+// Work shorter than a pixel is folded: a pixel column takes the colour of the class that fills most of it, and is the
+// paler the less of the column is busy. The memory curves show the highest value within each pixel, so no peak is lost.
+// Colours are Okabe and Ito's, which people with colour-blindness can tell apart.
+#pragma once
+
+#include <string>
+
+#include "sim/replay/result.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+struct SvgOptions {
+  int width = 1280;        // pixels; smaller than 640 counts as 640, larger than 4096 as 4096
+  int most_lanes = 12;     // >= 1; where there are more, the busiest are drawn and the others named in a note
+};
+
+// The trace that was replayed and what the replay found. Ops that were not replayed, or lie outside [0, replayed], are
+// not drawn. Equal inputs give equal bytes. O(ops log ops + memory points); the size depends on the width, not on the
+// number of ops: under 2 MB at the default width. Throws nothing of its own.
+std::string timeline_svg(const Trace& trace, const Result& result, const SvgOptions& options = {});
+
+}  // namespace spillway
