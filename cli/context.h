@@ -1,0 +1,30 @@
+// What every command shares: the global options, and the exit code it leaves.
+//
+//   0  done                       2  bad usage or bad input (InputError)
+//   1  done, the answer is no     3  internal error             130  interrupted
+//
+// Results go to standard output, everything else to standard error.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace spillway {
+
+enum ExitCode : int { exit_done = 0, exit_answer_is_no = 1, exit_bad_input = 2, exit_internal = 3, exit_interrupted = 130 };
+
+struct Context {
+  int exit_code = exit_done;
+  std::string format = "table";  // "table", "json" or "csv"
+  bool quiet = false;            // no warnings, notes or progress; errors stay
+
+  [[nodiscard]] bool json() const { return format == "json"; }
+  [[nodiscard]] bool csv() const { return format == "csv"; }
+};
+
+// "warning: ..." on standard error, unless quiet.
+void warn(const Context& context, std::string_view text);
+// A plain line on standard error, unless quiet.
+void note(const Context& context, std::string_view text);
+
+}  // namespace spillway

@@ -1,0 +1,7 @@
+#include "cli/memory_command.h"
+
+namespace spillway {
+
+void add_memory_commands(CLI::App&, Context&) {}
+
+}  // namespace spillway

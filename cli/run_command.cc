@@ -1,0 +1,7 @@
+#include "cli/run_command.h"
+
+namespace spillway {
+
+void add_run_commands(CLI::App&, Context&) {}
+
+}  // namespace spillway

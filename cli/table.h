@@ -1,0 +1,45 @@
+// Results for people (aligned columns), for spreadsheets (CSV, RFC 4180) and for scripts (JSON), on standard output.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> headings);
+  // Precondition: as many cells as headings.
+  void add(std::vector<std::string> row);
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+
+  // Columns two spaces apart; those with numbers only are flush right. Control characters are shown as '?'.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string csv() const;
+
+ private:
+  std::vector<std::string> headings_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+void print(const std::string& text);
+// As text, or as CSV if the context says so.
+void print(const Context& context, const Table& table);
+// Indented; texts that are not UTF-8 are made so.
+void print_json(const nlohmann::ordered_json& document);
+// "schema" and "version" first, as every document of ours begins.
+nlohmann::ordered_json json_document(const std::string& schema);
+
+// "81920000 B (78.1 MiB)"; "-" for a negative count, which stands for unknown.
+std::string for_people(Bytes bytes);
+// "12.345 ms", in the largest unit that keeps the number above 1; "-" if unknown.
+std::string for_people(Picos time);
+// Nanoseconds, rounded to nearest.
+std::int64_t whole_nanoseconds(Picos time);
+
+}  // namespace spillway
