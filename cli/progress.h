@@ -1,0 +1,28 @@
+// A progress bar on standard error while a big file is read, and the place where Ctrl-C takes effect.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "cli/context.h"
+
+namespace spillway {
+
+class Progress {
+ public:
+  // Shows nothing unless standard error is a terminal and the context is not quiet.
+  explicit Progress(const Context& context);
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+  // Clears the line.
+  ~Progress();
+
+  // For ReadOptions::progress: draws for files over 50 MB, false once interrupted.
+  [[nodiscard]] std::function<bool(std::uint64_t, std::uint64_t)> callback(std::string what) const;
+
+ private:
+  bool visible_;
+};
+
+}  // namespace spillway
