@@ -1,0 +1,230 @@
+#include "planners/scenario.h"
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "traces/base/byte_source.h"
+#include "traces/base/closest.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+constexpr std::uint64_t largest_scenario = 16U << 20U;
+
+class Reader {
+ public:
+  Reader(std::string name, std::string folder) : name_(std::move(name)), folder_(std::move(folder)) {}
+
+  Scenario read(const Json& root) {
+    Scenario scenario;
+    check_header(root);
+    known(root, "", {"schema", "version", "title", "trace", "execution_trace", "model", "hardware", "what_if", "memory", "replay", "note"});
+    scenario.title = text(root, "", "title");
+    scenario.trace = file(root, "trace");
+    scenario.execution_trace = file(root, "execution_trace");
+    if (root.contains("model")) read_model(root["model"], scenario);
+    if (root.contains("hardware")) read_hardware(root["hardware"], scenario);
+    if (root.contains("what_if")) read_what_if(root["what_if"], scenario);
+    if (root.contains("memory")) read_memory(root["memory"], scenario);
+    if (root.contains("replay")) read_replay(root["replay"], scenario);
+    check_whole(scenario);
+    return scenario;
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& place, const std::string& cause, const std::string& remedy) const {
+    throw InputError(name_, place.empty() ? "/" : place, cause, remedy);
+  }
+
+  void check_header(const Json& root) const {
+    if (!root.is_object()) fail("", "a scenario is a JSON object", "see docs/schemas/scenario.schema.json");
+    if (text(root, "", "schema") != "spillway-scenario")
+      fail("/schema", "not a scenario", R"(give it "schema": "spillway-scenario")");
+    if (!root.contains("version") || !root["version"].is_number_integer())
+      fail("/version", "no version", "give it \"version\": " + std::to_string(scenario_version));
+    const auto version = root["version"].get<std::int64_t>();
+    if (version > scenario_version)
+      fail("/version", "version " + std::to_string(version) + " is newer than this program's " + std::to_string(scenario_version),
+           "use a newer spillway, or write the scenario anew");
+    if (version < 1) fail("/version", "version " + std::to_string(version) + " never existed", "use version 1");
+  }
+
+  void known(const Json& object, const std::string& place, std::initializer_list<std::string_view> keys) const {
+    if (!object.is_object()) fail(place, "expected an object", "see docs/schemas/scenario.schema.json");
+    const std::vector<std::string_view> names(keys);
+    for (const auto& [key, value] : object.items())
+      if (std::find(names.begin(), names.end(), key) == names.end())
+        fail(place + "/" + key, "unknown key '" + key + "'", suggest(key, names));
+  }
+
+  [[nodiscard]] std::string text(const Json& object, const std::string& place, const std::string& key) const {
+    if (!object.contains(key)) return "";
+    if (!object[key].is_string()) fail(place + "/" + key, "expected a text", "put it in quotes");
+    return object[key].get<std::string>();
+  }
+  [[nodiscard]] std::string file(const Json& object, const std::string& key) const {
+    const std::string value = text(object, "", key);
+    if (value.empty() || value.front() == '/') return value;
+    return (std::filesystem::path(folder_) / value).lexically_normal().string();
+  }
+
+  void read_model(const Json& model, Scenario& scenario) const {
+    std::vector<std::string_view> names = {"name"};
+    for (const std::string& key : training_setup_keys()) names.emplace_back(key);
+    if (!model.is_object()) fail("/model", "expected an object", R"(write {"name": "llama3-8b", ...})");
+    for (const auto& [key, value] : model.items()) {
+      const std::string place = "/model/" + key;
+      if (std::find(names.begin(), names.end(), key) == names.end())
+        fail(place, "unknown key '" + key + "'", suggest(key, names));
+      const std::string as_text = value.is_string() ? value.get<std::string>() : value.dump();
+      if (key == "name") {
+        scenario.model = text(model, "/model", "name");
+        continue;
+      }
+      try {
+        set_field(scenario.training, key, as_text);
+      } catch (const InputError& error) {
+        fail(place, error.cause(), error.remedy());
+      }
+    }
+    if (scenario.model.empty()) fail("/model", "no name", "name a bundled model, such as llama3-8b, or a model file");
+    if (scenario.model.find('/') != std::string::npos && scenario.model.front() != '/')
+      scenario.model = (std::filesystem::path(folder_) / scenario.model).lexically_normal().string();
+  }
+
+  void read_hardware(const Json& hardware, Scenario& scenario) const {
+    known(hardware, "/hardware", {"profile", "captured_on", "set"});
+    scenario.hardware = text(hardware, "/hardware", "profile");
+    scenario.captured_on = text(hardware, "/hardware", "captured_on");
+    if (!hardware.contains("set")) return;
+    if (!hardware["set"].is_object()) fail("/hardware/set", "expected an object", R"(write {"gpu.memory_bandwidth": "x0.5"})");
+    for (const auto& [key, value] : hardware["set"].items())
+      scenario.hardware_overrides.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+
+  void read_what_if(const Json& what_if, Scenario& scenario) const {
+    known(what_if, "/what_if", {"gpu", "compute", "memory", "host", "pcie", "network"});
+    RelativeSpeed& speed = scenario.what_if;
+    const double gpu = factor(what_if, "gpu");
+    speed.compute = gpu * factor(what_if, "compute");
+    speed.memory = gpu * factor(what_if, "memory");
+    speed.host = factor(what_if, "host");
+    speed.pcie = factor(what_if, "pcie");
+    speed.network = factor(what_if, "network");
+  }
+  [[nodiscard]] double factor(const Json& object, const std::string& key) const {
+    if (!object.contains(key)) return 1;
+    const std::string place = "/what_if/" + key;
+    if (!object[key].is_number()) fail(place, "expected a number", "write how many times as fast, such as 2 or 0.5");
+    const auto value = object[key].get<double>();
+    if (!std::isfinite(value) || value < 1e-6 || value > 1e6)
+      fail(place, "a speed factor must lie between 0.000001 and 1,000,000", "2 is twice as fast, 0.5 half as fast");
+    return value;
+  }
+
+  void read_memory(const Json& memory, Scenario& scenario) const {
+    known(memory, "/memory", {"allocator", "config", "capacity_bytes"});
+    if (memory.contains("allocator")) scenario.allocator = text(memory, "/memory", "allocator");
+    scenario.allocator_config = text(memory, "/memory", "config");
+    if (!memory.contains("capacity_bytes")) return;
+    const Json& capacity = memory["capacity_bytes"];
+    if (!capacity.is_number_integer() || capacity.get<std::int64_t>() <= 0)
+      fail("/memory/capacity_bytes", "expected a positive whole number", "give bytes");
+    scenario.capacity_bytes = capacity.get<std::int64_t>();
+  }
+
+  void read_replay(const Json& replay, Scenario& scenario) const {
+    known(replay, "/replay", {"tie_order"});
+    if (replay.contains("tie_order")) scenario.tie_order = text(replay, "/replay", "tie_order");
+  }
+
+  void check_whole(const Scenario& scenario) const {
+    if (scenario.trace.empty() == scenario.model.empty())
+      fail("", scenario.trace.empty() ? "neither a trace nor a model" : "both a trace and a model",
+           "name exactly one: \"trace\": FILE or \"model\": {\"name\": ...}");
+    if (!scenario.model.empty() && scenario.hardware.empty())
+      fail("/hardware/profile", "a model needs hardware to run on", "name one of `spillway profile list`");
+    if (!scenario.execution_trace.empty() && scenario.trace.empty())
+      fail("/execution_trace", "an execution trace joins a timed trace", "name that one as \"trace\"");
+  }
+
+  std::string name_, folder_;
+};
+
+// hardware.set takes the rest of the key as one name, since the names there hold dots themselves.
+void apply_setting(Json& root, const std::string& setting) {
+  const auto equals = setting.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw InputError("--set", setting, "expected KEY=VALUE", "for example --set model.sequence=4096");
+  std::string key = setting.substr(0, equals);
+  const std::string value = setting.substr(equals + 1);
+  Json parsed = Json::parse(value, nullptr, false);
+  if (parsed.is_discarded() || parsed.is_object() || parsed.is_array()) parsed = value;
+  Json* at = &root;
+  const std::string fixed = "hardware.set.";
+  if (key.rfind(fixed, 0) == 0) {
+    root["hardware"]["set"][key.substr(fixed.size())] = parsed;
+    return;
+  }
+  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
+    Json& child = (*at)[key.substr(0, dot)];
+    if (!child.is_object() && !child.is_null())
+      throw InputError("--set", setting, "'" + key.substr(0, dot) + "' has no parts", "see docs/schemas/scenario.schema.json");
+    at = &child;
+    key = key.substr(dot + 1);
+  }
+  (*at)[key] = parsed;
+}
+
+Json parse_json(const std::string& text, const std::string& name) {
+  try {
+    return Json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    throw InputError(name, "byte " + std::to_string(error.byte), "not valid JSON", "correct it there; scenarios are JSON without comments");
+  }
+}
+
+Scenario build(Json root, const std::string& name, const std::string& folder, std::span<const std::string> settings) {
+  if (root.is_object())
+    for (const std::string& setting : settings) apply_setting(root, setting);
+  return Reader(name, folder).read(root);
+}
+
+}  // namespace
+
+Scenario parse_scenario(const std::string& text, const std::string& name, const std::string& folder,
+                        std::span<const std::string> settings) {
+  return build(parse_json(text, name), name, folder, settings);
+}
+
+Scenario load_scenario(const std::string& path, std::span<const std::string> settings) {
+  const std::string text = ByteSource::open(path, largest_scenario).read_all(largest_scenario);
+  Scenario scenario =
+      parse_scenario(text, path, std::filesystem::path(path).parent_path().string(), settings);
+  scenario.path = path;
+  if (scenario.title.empty()) scenario.title = std::filesystem::path(path).stem().string();
+  return scenario;
+}
+
+Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::string> settings) {
+  Json root = {{"schema", "spillway-scenario"}, {"version", scenario_version}};
+  root["trace"] = std::filesystem::absolute(trace_path).string();
+  Scenario scenario = build(root, trace_path, "", settings);
+  scenario.trace = trace_path;
+  if (scenario.title.empty()) scenario.title = std::filesystem::path(trace_path).filename().string();
+  return scenario;
+}
+
+bool is_scenario_file(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return false;
+  ByteSource source = ByteSource::open(path, largest_scenario);
+  const auto head = source.peek(4096);
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  return text.find("\"spillway-scenario\"") != std::string_view::npos || path.ends_with(".scenario.json");
+}
+
+}  // namespace spillway

@@ -1,0 +1,65 @@
+// Scenario: a file that names what to replay, on what, and how. The CLI, the GUI and the tests speak scenarios.
+//
+//   {
+//     "schema": "spillway-scenario", "version": 1,
+//     "title": "Llama-3 8B, 8,192 tokens, one 80 GB H100",
+//     "model": {"name": "llama3-8b", "sequence": 8192, "micro_batch": 1},      // or "trace": "FILE"
+//     "hardware": {"profile": "h100-80gb-1gpu", "set": {"gpu.memory_bandwidth": "x0.5"}},
+//     "what_if": {"gpu": 2, "host": 1.5},
+//     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
+//     "replay": {"tie_order": "fifo"}
+//   }
+//
+// Published schema: docs/schemas/scenario.schema.json. Versions: a newer one is refused, older ones migrate
+// (none yet). Paths in a scenario are relative to the scenario's folder.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/training_setup.h"
+#include "sim/replay/relative_speed.h"
+
+namespace spillway {
+
+inline constexpr int scenario_version = 1;
+
+struct Scenario {
+  std::string path;    // where it was read from; empty when built in memory
+  std::string title;
+
+  std::string trace;   // file, or empty
+  std::string execution_trace;  // joined with `trace` when given
+  std::string model;   // name in the model library or file, or empty
+  TrainingSetup training;
+
+  std::string hardware;        // system or GPU profile; empty: the one the capture names
+  std::string captured_on;     // GPU profile whose times a captured trace carries; empty: matched by name
+  std::vector<std::pair<std::string, std::string>> hardware_overrides;  // apply_override(path, text)
+  RelativeSpeed what_if;       // factors on top of the hardware's
+
+  std::string allocator = "torch";
+  std::string allocator_config;        // as in PYTORCH_CUDA_ALLOC_CONF
+  std::optional<std::int64_t> capacity_bytes;  // instead of the profile's
+
+  std::string tie_order = "fifo";
+};
+
+// settings: "key=value" as from --set; the key is the path of a leaf ("model.sequence",
+// "hardware.set.gpu.memory_bandwidth", "what_if.gpu"). Applied before the checks, so they may complete a scenario.
+// Throws InputError naming file, JSON pointer, cause and remedy (did-you-mean for unknown keys).
+Scenario load_scenario(const std::string& path, std::span<const std::string> settings = {});
+// text: a scenario as JSON; `name` stands for the file in messages; paths are relative to `folder`.
+Scenario parse_scenario(const std::string& text, const std::string& name, const std::string& folder,
+                        std::span<const std::string> settings = {});
+// A file that is no scenario but a trace becomes the scenario that replays it as captured.
+Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::string> settings = {});
+
+// True when the file's first bytes are a JSON object that calls itself a scenario.
+bool is_scenario_file(const std::string& path);
+
+}  // namespace spillway

@@ -1,0 +1,173 @@
+#include "planners/scenario_run.h"
+
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include "models/cost_model.h"
+#include "models/model_spec.h"
+#include "models/trace_generator.h"
+#include "traces/base/input_error.h"
+#include "traces/join.h"
+
+namespace spillway {
+namespace {
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> found(1);
+  for (const char raw : text) {
+    const auto c = static_cast<unsigned char>(raw);
+    if (std::isalnum(c) != 0) found.back() += static_cast<char>(std::tolower(c));
+    else if (!found.back().empty()) found.emplace_back();
+  }
+  if (found.back().empty()) found.pop_back();
+  return found;
+}
+
+bool is_model_number(const std::string& word) {
+  const bool digit = std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return digit && !word.ends_with("gb") && word.rfind("sxm", 0) != 0;
+}
+
+void add(LoadedScenario& loaded, std::string name, std::string value, const Origin& origin) {
+  loaded.provenance.push_back({std::move(name), std::move(value), std::string(provenance_name(origin.provenance)), origin.source});
+}
+
+void note_hardware(LoadedScenario& loaded) {
+  for (const ProfileLeaf& leaf : leaves_of(loaded.hardware)) {
+    constexpr std::array shown = {std::string_view("gpu.memory"), std::string_view("gpu.memory_bandwidth"),
+                                  std::string_view("gpu.launch_to_start"), std::string_view("gpu.kernel_gap"),
+                                  std::string_view("gpu.context_memory"), std::string_view("host.dispatch_cost")};
+    if (std::find(shown.begin(), shown.end(), leaf.path) != shown.end())
+      add(loaded, leaf.path, leaf.value + (leaf.unit.empty() ? "" : " " + leaf.unit), leaf.origin);
+  }
+}
+
+void load_captured(LoadedScenario& loaded, const ProfileLibrary& library, const ReadOptions& read) {
+  const Scenario& scenario = loaded.scenario;
+  loaded.trace = read_trace(scenario.trace, read);
+  if (!scenario.execution_trace.empty()) loaded.trace = join(std::move(loaded.trace), read_trace(scenario.execution_trace, read));
+  std::string source = scenario.captured_on;
+  if (source.empty() && !loaded.trace.devices.empty()) {
+    const Device& device = loaded.trace.devices.front();
+    source = match_gpu(library, loaded.trace.strings.text(device.name), device.memory);
+    if (source.empty())
+      loaded.warnings.push_back("no GPU profile fits the capture's device '" +
+                                std::string(loaded.trace.strings.text(device.name)) + "'");
+  }
+  const std::string target = !scenario.hardware.empty() ? scenario.hardware : source;
+  if (target.empty()) {
+    loaded.hardware = library.load_system("h100-80gb-1gpu");
+    loaded.warnings.push_back("the capture names no GPU spillway knows: its own durations are replayed, and no memory "
+                              "limit is checked (name one: hardware.profile)");
+    loaded.options.memory.capacity = Bytes(0);
+    return;
+  }
+  loaded.hardware = library.load_system(target);
+  const GpuProfile recorded = library.load_gpu(source.empty() ? loaded.hardware.gpu.name : source);
+  for (const auto& [path, text] : scenario.hardware_overrides) apply_override(loaded.hardware, path, text);
+  loaded.options.speed = speed_between(recorded, loaded.hardware.gpu);
+  loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
+  note_hardware(loaded);
+}
+
+void load_generated(LoadedScenario& loaded, const ProfileLibrary& library) {
+  const Scenario& scenario = loaded.scenario;
+  loaded.hardware = library.load_system(scenario.hardware);
+  for (const auto& [path, text] : scenario.hardware_overrides) apply_override(loaded.hardware, path, text);
+  const ModelSpec model = find_model(scenario.model);
+  const TrainingSetup setup = resolve(scenario.training, model);
+  loaded.trace = generate_trace(model, setup, CostModel(loaded.hardware));
+  loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
+  loaded.options.tokens_per_step = setup.tokens() * setup.gradient_accumulation;
+  // 6 flops per matmul parameter and token, plus attention scores and context (causal: half), forward and backward.
+  const double tokens = static_cast<double>(loaded.options.tokens_per_step);
+  const double attention = 6.0 * static_cast<double>(model.layers * setup.sequence * model.query_width()) * tokens;
+  loaded.options.model_flops_per_step = 6.0 * static_cast<double>(matmul_parameter_count(model)) * tokens + attention;
+  const Maybe<double> peak = peak_flops_or_wider(
+      loaded.hardware.gpu, setup.precision == TrainingPrecision::fp32 ? Precision::fp32 : Precision::bf16);
+  if (peak) loaded.options.peak_flops_per_second = peak->value;
+  note_hardware(loaded);
+}
+
+RelativeSpeed times(const RelativeSpeed& a, const RelativeSpeed& b) {
+  return {a.compute * b.compute, a.memory * b.memory, a.host * b.host, a.pcie * b.pcie, a.network * b.network};
+}
+
+}  // namespace
+
+std::string match_gpu(const ProfileLibrary& library, std::string_view device_name, Bytes device_memory) {
+  const std::vector<std::string> device = words(device_name);
+  const auto has = [&](const std::string& word) { return std::find(device.begin(), device.end(), word) != device.end(); };
+  std::string best;
+  std::size_t best_score = 0;
+  for (const ProfileEntry& entry : library.list()) {
+    if (entry.kind != ProfileKind::gpu) continue;
+    std::size_t score = 0;
+    bool fits = true;
+    for (const std::string& word : words(entry.name)) {
+      if (has(word)) ++score;
+      else if (is_model_number(word)) fits = false;
+    }
+    if (!fits || score == 0) continue;
+    const double memory = static_cast<double>(library.load_gpu(entry.name).memory.value.count());
+    const double error = std::abs(memory / std::max(1.0, static_cast<double>(device_memory.count())) - 1);
+    if (device_memory > Bytes(0) && error > 0.1) continue;
+    if (score > best_score) {
+      best = entry.name;
+      best_score = score;
+    }
+  }
+  return best;
+}
+
+LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
+  LoadedScenario loaded;
+  loaded.scenario = scenario;
+  const ProfileLibrary library = ProfileLibrary::standard();
+  if (scenario.model.empty()) load_captured(loaded, library, read);
+  else load_generated(loaded, library);
+  loaded.options.speed = times(loaded.options.speed, scenario.what_if);
+  loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
+  loaded.options.memory.allocator = scenario.allocator;
+  loaded.options.memory.settings = scenario.allocator_config;
+  if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
+  for (const Finding& finding : loaded.trace.findings)
+    loaded.warnings.push_back(finding.kind + " (" + std::to_string(finding.count) + "): " + finding.remedy);
+  return loaded;
+}
+
+Result run(const LoadedScenario& loaded) {
+  Result result = replay(loaded.trace, loaded.hardware, loaded.options);
+  result.title = loaded.scenario.title;
+  result.warnings = loaded.warnings;
+  result.provenance = loaded.provenance;
+  return result;
+}
+
+std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed) {
+  struct Case {
+    const char* name;
+    RelativeSpeed factor;
+  };
+  const std::array<Case, 6> cases = {{{"GPU arithmetic x2", {.compute = 2}},
+                                      {"GPU memory bandwidth x2", {.memory = 2}},
+                                      {"host x2", {.host = 2}},
+                                      {"PCIe x2", {.pcie = 2}},
+                                      {"communication x2", {.network = 2}},
+                                      {"whole GPU x2", {.compute = 2, .memory = 2}}}};
+  std::vector<Relaxation> relaxations(cases.size());
+  oneapi::tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {
+    ReplayOptions options = loaded.options;
+    options.speed = times(options.speed, cases[i].factor);
+    const Result result = replay(loaded.trace, loaded.hardware, options);
+    const double before = to_seconds(unrelaxed.step_time);
+    relaxations[i] = {cases[i].name, result.step_time, before > 0 ? 1 - to_seconds(result.step_time) / before : 0};
+  });
+  return relaxations;
+}
+
+}  // namespace spillway

@@ -1,0 +1,45 @@
+// From a scenario to a Result: reads or generates the trace, finds the hardware, replays.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hwprofiles/hardware_profile.h"
+#include "hwprofiles/profile_library.h"
+#include "planners/scenario.h"
+#include "sim/replay/replay.h"
+#include "traces/read.h"
+
+namespace spillway {
+
+// What a scenario names, loaded: replays of it share these and are independent of each other.
+struct LoadedScenario {
+  Scenario scenario;
+  Trace trace;
+  HardwareProfile hardware;  // with the scenario's overrides
+  ReplayOptions options;
+  std::vector<std::string> warnings;
+  std::vector<InputProvenance> provenance;
+};
+
+// Throws InputError (also what the readers and the generator throw), Cancelled by the progress callback.
+LoadedScenario load(const Scenario& scenario, const ReadOptions& read = {});
+Result run(const LoadedScenario& loaded);
+
+// The GPU profile a capture's device name and memory size fit, or an empty text. "Tesla V100-SXM2-32GB" with 32 GB
+// fits "v100-sxm2-32gb": every profile name word made of a model number must occur, the memory must agree
+// within 10 %; the profile with most words in common wins.
+std::string match_gpu(const ProfileLibrary& library, std::string_view device_name, Bytes device_memory);
+
+// One relaxation of explain: what the step would gain if one resource were twice as fast.
+struct Relaxation {
+  std::string resource;    // "GPU arithmetic x2"
+  Picos step_time{};
+  double gain = 0;         // 1 - step_time / unrelaxed
+};
+// Replays with each resource twice as fast, in parallel; in the order of the fields of RelativeSpeed, the
+// whole GPU last.
+std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed);
+
+}  // namespace spillway

@@ -1,0 +1,26 @@
+// What the replayed step holds: its allocation stream through a memory policy, on the replay's clock.
+//
+// The stream is processed in host order, as the program would call its allocator. It is run once without a limit
+// (what the step needs) and, when that exceeds the capacity, once with it (whether the policy's retries save it).
+// Event times follow the host call an event is anchored to.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "sim/replay/result.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+struct MemoryReplayOptions {
+  std::string allocator = "torch";  // "torch" or "ideal"
+  std::string settings;             // PYTORCH_CUDA_ALLOC_CONF
+  Bytes capacity{};                 // for the step's allocator; 0: unlimited
+};
+
+// op_start: replayed start by op. A trace without device memory events gives MemoryResult::known == false.
+// Throws InputError for bad options. O(events log live blocks).
+MemoryResult replay_memory(const Trace& trace, std::span<const Picos> op_start, const MemoryReplayOptions& options);
+
+}  // namespace spillway

@@ -1,0 +1,187 @@
+#include "sim/replay/replay.h"
+
+#include <algorithm>
+#include <array>
+
+#include "sim/engine/executor.h"
+#include "sim/replay/critical_path.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+Binding largest(const std::array<Picos, binding_count>& parts) {
+  return static_cast<Binding>(std::max_element(parts.begin(), parts.end()) - parts.begin());
+}
+
+struct Interval {
+  Picos begin{}, end{};
+};
+
+// Length of the union. Sorts its argument.
+Picos covered(std::vector<Interval>& intervals) {
+  std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+  Picos total{}, reached{};
+  for (const Interval& i : intervals) {
+    if (i.end <= reached) continue;
+    total += i.end - std::max(i.begin, reached);
+    reached = i.end;
+  }
+  return total;
+}
+
+// From its first launch to the end of the last work launched in it.
+class StepClock {
+ public:
+  StepClock(const Trace& trace, const Result& result) : trace_(trace), result_(result) {}
+
+  [[nodiscard]] std::vector<StepResult> run() const {
+    std::vector<StepResult> steps;
+    for (std::size_t s = 0; s < trace_.steps.size(); ++s) {
+      StepResult step = measure(static_cast<std::uint16_t>(s));
+      step.name = trace_.strings.text(trace_.steps[s].name);
+      if (step.end > step.begin) steps.push_back(step);
+    }
+    if (!steps.empty()) return steps;
+    StepResult whole = measure(no_index16);
+    whole.name = "whole trace";
+    return {whole};
+  }
+
+ private:
+  [[nodiscard]] StepResult measure(std::uint16_t wanted) const {
+    const Ops& ops = trace_.ops;
+    StepResult step;
+    Picos begin = Picos::max(), end{}, recorded_begin = Picos::max(), recorded_end{};
+    bool device_work = false, timed = true;
+    for (std::size_t i = 0; i < ops.size(); ++i) device_work |= is_device_work(ops.kind[i]) && in(i, wanted);
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      if (!in(i, wanted) || result_.op_start[i] == unknown_time) continue;
+      if (device_work && !is_device_work(ops.kind[i])) continue;
+      const OpId by = ops.launched_by[i];
+      const std::size_t first = by == OpId::none ? i : index_of(by);
+      begin = std::min(begin, result_.op_start[first]);
+      end = std::max(end, result_.op_end[i]);
+      if (device_work) step.device_busy += result_.op_end[i] - result_.op_start[i];
+      timed &= ops.start[i] != unknown_time && ops.duration[i] != unknown_time && ops.start[first] != unknown_time;
+      if (!timed) continue;
+      recorded_begin = std::min(recorded_begin, ops.start[first]);
+      recorded_end = std::max(recorded_end, ops.start[i] + ops.duration[i]);
+    }
+    if (begin == Picos::max()) return step;
+    step.begin = begin;
+    step.end = end;
+    if (timed) step.recorded_span = recorded_end - recorded_begin;
+    return step;
+  }
+  [[nodiscard]] bool in(std::size_t i, std::uint16_t wanted) const {
+    if (wanted == no_index16) return true;
+    const OpId by = trace_.ops.launched_by[i];
+    return trace_.ops.step[by == OpId::none ? i : index_of(by)] == wanted;
+  }
+
+  const Trace& trace_;
+  const Result& result_;
+};
+
+// Of several steps the pace: from the end of the first to the end of the last, a step; of one its span.
+Picos step_time(const std::vector<StepResult>& steps) {
+  if (steps.size() < 2) return steps.empty() ? Picos(0) : steps.front().span();
+  return (steps.back().end - steps.front().end) / static_cast<std::int64_t>(steps.size() - 1);
+}
+
+void explain_failure(const Trace& trace, const LoweredTrace& lowered, const Outcome& outcome) {
+  std::string names;
+  for (const ActivityId a : outcome.cycle.empty() ? outcome.waiting : outcome.cycle) {
+    if (names.size() > 300) break;
+    const OpId op = lowered.op[index(a)];
+    names += (names.empty() ? "" : " -> ") + std::string(trace.strings.text(trace.ops.name[index_of(op)])) + " (op " +
+             std::to_string(index_of(op)) + ")";
+  }
+  throw InputError(trace.provenance.empty() ? "" : trace.provenance.front().file, "dependencies",
+                   "the step can't run: ops wait for each other: " + names,
+                   "check the trace's edges and event waits with `spillway trace check`");
+}
+
+void record_times(const Trace& trace, const LoweredTrace& lowered, const ExecutorState& run, Result& result) {
+  result.op_start.assign(trace.ops.size(), unknown_time);
+  result.op_end.assign(trace.ops.size(), unknown_time);
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+    if (lowered.begin[i] == no_activity) continue;
+    result.op_start[i] = run.start(lowered.begin[i]);
+    result.op_end[i] = run.end(lowered.end[i]);
+  }
+}
+
+double idle_fraction(const Trace& trace, const Result& result) {
+  std::vector<Interval> busy;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (is_device_work(trace.ops.kind[i]) && result.op_start[i] != unknown_time)
+      busy.push_back({result.op_start[i], result.op_end[i]});
+  if (busy.empty() || result.replayed <= Picos(0)) return 0;
+  return 1 - to_seconds(covered(busy)) / to_seconds(result.replayed);
+}
+
+void rate_the_step(const ReplayOptions& options, Result& result) {
+  const double seconds = to_seconds(result.step_time);
+  if (seconds <= 0) return;
+  if (options.tokens_per_step > 0) result.tokens_per_second = static_cast<double>(options.tokens_per_step) / seconds;
+  if (options.model_flops_per_step > 0 && options.peak_flops_per_second > 0) {
+    result.mfu = options.model_flops_per_step / seconds / options.peak_flops_per_second;
+    result.mfu_basis = "model flops without recomputation over the GPU's dense peak";
+  }
+}
+
+}  // namespace
+
+Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options) {
+  LoweringOptions lowering;
+  lowering.speed = options.speed;
+  lowering.launch_to_start = hardware.gpu.launch_to_start.value;
+  lowering.kernel_gap = hardware.gpu.kernel_gap.value;
+  const bool captured = trace.capture_fit.launch_to_start != unknown_time || !trace.capture_fit.gaps.empty();
+  if (!captured) lowering.launch_queue_depth = static_cast<std::uint32_t>(hardware.gpu.launch_queue_depth.value);
+  const Maybe<double> peak = peak_flops_or_wider(hardware.gpu, Precision::bf16);
+  if (peak) lowering.machine_balance = peak->value / to_bytes_per_second(hardware.gpu.memory_bandwidth.value);
+
+  const LoweredTrace lowered = lower(trace, lowering, CopyPaths{}, ActivityGraph{});
+  Executor<> run(lowered.graph, {.tie_order = options.tie_order});
+  const Outcome outcome = run.run();
+  if (!outcome.ok()) explain_failure(trace, lowered, outcome);
+  const std::string broken = run.check_conservation();
+  SPILLWAY_ASSERT(broken.empty());
+
+  Result result;
+  result.replayed = outcome.end_time;
+  result.fingerprint = outcome.result_digest;
+  record_times(trace, lowered, run, result);
+  result.steps = StepClock(trace, result).run();
+  result.step_time = step_time(result.steps);
+  result.breakdown = critical_path(trace, lowered, run.starts(), run.ends());
+  result.binding = largest(result.breakdown);
+  result.bubble = idle_fraction(trace, result);
+  result.memory = replay_memory(trace, result.op_start, options.memory);
+  rate_the_step(options, result);
+  return result;
+}
+
+RelativeSpeed speed_between(const GpuProfile& from, const GpuProfile& to) {
+  RelativeSpeed speed;
+  for (const Precision precision : {Precision::bf16, Precision::fp16, Precision::tf32, Precision::fp32}) {
+    const auto i = static_cast<std::size_t>(precision);
+    if (!from.peak_flops_per_second[i] || !to.peak_flops_per_second[i]) continue;
+    speed.compute = to.peak_flops_per_second[i]->value / from.peak_flops_per_second[i]->value;
+    break;
+  }
+  speed.memory = to_bytes_per_second(to.memory_bandwidth.value) / to_bytes_per_second(from.memory_bandwidth.value);
+  const auto host_link = [](const GpuProfile& gpu) {
+    return gpu.host_to_device_bandwidth ? gpu.host_to_device_bandwidth->value
+                                        : pcie_raw_rate(gpu.pcie_generation.value, gpu.pcie_lanes.value);
+  };
+  speed.pcie = to_bytes_per_second(host_link(to)) / to_bytes_per_second(host_link(from));
+  if (from.nvlink_bandwidth && to.nvlink_bandwidth)
+    speed.network = to_bytes_per_second(to.nvlink_bandwidth->value) / to_bytes_per_second(from.nvlink_bandwidth->value);
+  return speed;
+}
+
+}  // namespace spillway

@@ -1,0 +1,32 @@
+// Replay: a Trace on a machine -> Result. Deterministic, single-threaded; copies of the inputs may run in parallel.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "hwprofiles/hardware_profile.h"
+#include "sim/engine/event_queue.h"
+#include "sim/replay/lowering.h"
+#include "sim/replay/memory_replay.h"
+#include "sim/replay/result.h"
+
+namespace spillway {
+
+struct ReplayOptions {
+  RelativeSpeed speed;             // against the machine the trace's durations belong to
+  MemoryReplayOptions memory;
+  TieOrder tie_order;
+  std::int64_t tokens_per_step = 0;       // 0 unknown
+  double model_flops_per_step = 0;        // without recomputation; 0 unknown
+  double peak_flops_per_second = 0;       // of one GPU in the step's precision; 0 unknown
+};
+
+// Throws InputError when the trace lacks times, or when its edges and launch order close a cycle.
+// O(n log n) in ops, edges and memory events.
+Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options);
+
+// How much faster `to` is than `from`, resource by resource: dense peak in the widest precision both have figures for,
+// memory bandwidth, host link, NVLink. The host itself counts as equal.
+RelativeSpeed speed_between(const GpuProfile& from, const GpuProfile& to);
+
+}  // namespace spillway
