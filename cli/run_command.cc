@@ -1,7 +1,150 @@
 #include "cli/run_command.h"
 
-namespace spillway {
+#include <fmt/core.h>
 
-void add_run_commands(CLI::App&, Context&) {}
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/interrupt.h"
+#include "cli/result_report.h"
+#include "planners/scenario_run.h"
+#include "sim/replay/replayed_trace.h"
+#include "sim/replay/timeline_svg.h"
+#include "traces/base/input_error.h"
+#include "traces/base/output_file.h"
+#include "traces/chrome_writer.h"
+#include "traces/torch_snapshot_writer.h"
+
+namespace spillway {
+namespace {
+
+struct RunArguments {
+  std::string first, second;
+  std::vector<std::string> settings;
+  std::string tie_order, timeline, memory_snapshot;
+};
+
+LoadedScenario load_argument(const std::string& path, const RunArguments& arguments) {
+  std::vector<std::string> settings = arguments.settings;
+  if (!arguments.tie_order.empty()) settings.push_back("replay.tie_order=" + arguments.tie_order);
+  const Scenario scenario =
+      is_scenario_file(path) ? load_scenario(path, settings) : scenario_for_trace(path, settings);
+  ReadOptions read;
+  read.progress = [](std::uint64_t, std::uint64_t) { return !is_interrupted(); };
+  return load(scenario, read);
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  OutputFile out(path);
+  out.write(text);
+  out.commit();
+}
+
+void write_timeline(const LoadedScenario& loaded, const Result& result, const std::string& path) {
+  if (path.ends_with(".svg")) return write_text(path, timeline_svg(loaded.trace, result));
+  if (!path.ends_with(".json"))
+    throw InputError(path, "--timeline", "neither .svg nor .json", "name a picture (.svg) or a Perfetto file (.json)");
+  OutputFile out(path);
+  write_chrome_trace(replayed_trace(loaded.trace, result), out);
+  out.commit();
+}
+
+// The step's own allocations, on the replay's clock.
+void write_snapshot(const LoadedScenario& loaded, const Result& result, const std::string& path) {
+  constexpr std::array needed = {Capability::memory};
+  loaded.trace.require(needed, "--memory-snapshot");
+  Trace trace = loaded.trace;
+  Picos now{};
+  for (MemoryEvent& event : trace.memory_events) {
+    if (event.anchor != OpId::none && result.op_start[index_of(event.anchor)] != unknown_time)
+      now = std::max(now, result.op_start[index_of(event.anchor)]);
+    event.time = now;
+  }
+  OutputFile out(path);
+  write_torch_snapshot(trace, out);
+  out.commit();
+}
+
+void print_warnings(const Context& context, const Result& result) {
+  for (const std::string& warning : result.warnings) warn(context, warning);
+}
+
+void run_scenario(const RunArguments& arguments, Context& context) {
+  const LoadedScenario loaded = load_argument(arguments.first, arguments);
+  const Result result = run(loaded);
+  if (!arguments.timeline.empty()) write_timeline(loaded, result, arguments.timeline);
+  if (!arguments.memory_snapshot.empty()) write_snapshot(loaded, result, arguments.memory_snapshot);
+  if (context.json()) {
+    print_json(result_json(result));
+  } else {
+    print_warnings(context, result);
+    if (context.csv()) print(context, result_row(result));
+    else print(result_text(result));
+  }
+  if (!result.fits()) context.exit_code = exit_answer_is_no;
+}
+
+void compare_scenarios(const RunArguments& arguments, Context& context) {
+  const Result a = run(load_argument(arguments.first, arguments));
+  const Result b = run(load_argument(arguments.second, arguments));
+  if (context.json()) return print_json(comparison_json(a, b));
+  if (!context.csv()) print(fmt::format("A: {}: {}\nB: {}: {}\n\n", a.title, verdict(a), b.title, verdict(b)));
+  print(context, comparison(a, b));
+}
+
+void explain_scenario(const RunArguments& arguments, Context& context) {
+  const LoadedScenario loaded = load_argument(arguments.first, arguments);
+  const Result result = run(loaded);
+  const std::vector<Relaxation> relaxations = explain(loaded, result);
+  if (context.json()) {
+    nlohmann::ordered_json document = result_json(result);
+    document["schema"] = "spillway-explanation";
+    for (const Relaxation& r : relaxations)
+      document["relaxations"].push_back(
+          {{"resource", r.resource}, {"step_time_ns", whole_nanoseconds(r.step_time)}, {"gain_fraction", r.gain}});
+    return print_json(document);
+  }
+  Table table({"relaxed", "step time (ms)", "gain"});
+  for (const Relaxation& r : relaxations)
+    table.add({r.resource, fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
+  if (!context.csv()) {
+    print_warnings(context, result);
+    print(result_text(result) + "\n  what would help\n\n");
+  }
+  print(context, table);
+}
+
+void add_common(CLI::App& command, RunArguments& arguments) {
+  command.add_option("--set", arguments.settings, "KEY=VALUE: change a value of the scenario, e.g. model.sequence=4096")
+      ->allow_extra_args(false);
+  command.add_option("--tie-order", arguments.tie_order, "fifo, reverse or shuffle:SEED: order of simultaneous events");
+}
+
+}  // namespace
+
+void add_run_commands(CLI::App& app, Context& context) {
+  const auto arguments = std::make_shared<RunArguments>();
+
+  CLI::App* run_app = app.add_subcommand("run", "Replay a scenario or a trace: does it fit, how fast, what binds");
+  run_app->add_option("scenario", arguments->first, "scenario file, or a trace to replay as captured")->required();
+  run_app->add_option("--timeline", arguments->timeline, "write the replay as a picture (.svg) or for Perfetto (.json)");
+  run_app->add_option("--memory-snapshot", arguments->memory_snapshot, "write its allocations for PyTorch's memory_viz");
+  add_common(*run_app, *arguments);
+  run_app->callback([arguments, &context] { run_scenario(*arguments, context); });
+
+  CLI::App* compare_app = app.add_subcommand("compare", "Replay two scenarios and show what differs");
+  compare_app->add_option("a", arguments->first, "scenario file or trace")->required();
+  compare_app->add_option("b", arguments->second, "scenario file or trace")->required();
+  add_common(*compare_app, *arguments);
+  compare_app->callback([arguments, &context] { compare_scenarios(*arguments, context); });
+
+  CLI::App* explain_app = app.add_subcommand("explain", "What binds the step, and what each relaxation would gain");
+  explain_app->add_option("scenario", arguments->first, "scenario file or trace")->required();
+  add_common(*explain_app, *arguments);
+  explain_app->callback([arguments, &context] { explain_scenario(*arguments, context); });
+}
 
 }  // namespace spillway

@@ -312,7 +312,7 @@ class Lowering {
   const Ops& ops_;
   const LoweringOptions& options_;
   const CopyPaths& paths_;
-  const std::vector<PathId> no_paths_;
+  const std::vector<PathId> no_paths_{};
   std::vector<StreamGap> gaps_;
   LoweredTrace out_;
   std::vector<LaneState> lanes_;

@@ -1,0 +1,181 @@
+#include "cli/result_report.h"
+
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string gibibytes(Bytes bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / 1073741824.0); }
+std::string milliseconds_text(Picos time) { return fmt::format("{:.3f} ms", to_seconds(time) * 1e3); }
+std::string percent(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
+
+double share(const Result& result, Binding binding) {
+  const double whole = to_seconds(result.replayed);
+  return whole > 0 ? to_seconds(result.breakdown[static_cast<std::size_t>(binding)]) / whole : 0;
+}
+
+Json steps_json(const Result& result) {
+  Json steps = Json::array();
+  for (const StepResult& step : result.steps) {
+    Json row = {{"name", step.name},
+                {"begin_ns", whole_nanoseconds(step.begin)},
+                {"span_ns", whole_nanoseconds(step.span())},
+                {"device_busy_ns", whole_nanoseconds(step.device_busy)}};
+    if (step.recorded_span != unknown_time) {
+      row["recorded_span_ns"] = whole_nanoseconds(step.recorded_span);
+      row["relative_error"] = to_seconds(step.span()) / to_seconds(step.recorded_span) - 1;
+    }
+    steps.push_back(row);
+  }
+  return steps;
+}
+
+Json memory_json(const MemoryResult& memory) {
+  Json owners = Json::array();
+  for (const PeakOwner& owner : memory.owners) owners.push_back({{"name", owner.name}, {"bytes", owner.bytes.count()}});
+  return {{"allocator", memory.allocator},
+          {"capacity_bytes", memory.capacity.count()},
+          {"out_of_memory", memory.out_of_memory},
+          {"shortage_bytes", memory.shortage.count()},
+          {"explanation", memory.explanation},
+          {"segments_allocated", memory.segments_allocated},
+          {"peak_time_ns", whole_nanoseconds(memory.peak_time)},
+          {"peak_owners", owners}};
+}
+
+struct Figure {
+  std::string name;
+  double a, b;
+  std::string unit;
+};
+
+std::vector<Figure> figures(const Result& a, const Result& b) {
+  const auto ms = [](Picos t) { return to_seconds(t) * 1e3; };
+  const auto gib = [](Bytes bytes) { return static_cast<double>(bytes.count()) / 1073741824.0; };
+  std::vector<Figure> rows = {{"step time", ms(a.step_time), ms(b.step_time), "ms"},
+                              {"peak allocated", gib(a.memory.peak_allocated), gib(b.memory.peak_allocated), "GiB"},
+                              {"peak reserved", gib(a.memory.peak_reserved), gib(b.memory.peak_reserved), "GiB"},
+                              {"bubble", a.bubble * 100, b.bubble * 100, "%"}};
+  if (a.tokens_per_second > 0 && b.tokens_per_second > 0)
+    rows.push_back({"tokens per second", a.tokens_per_second, b.tokens_per_second, "1/s"});
+  if (a.mfu > 0 && b.mfu > 0) rows.push_back({"MFU", a.mfu * 100, b.mfu * 100, "%"});
+  for (int i = 0; i < binding_count; ++i) {
+    const auto binding = static_cast<Binding>(i);
+    rows.push_back({"critical path: " + std::string(to_string(binding)), share(a, binding) * 100, share(b, binding) * 100, "%"});
+  }
+  return rows;
+}
+
+}  // namespace
+
+std::string verdict(const Result& result) {
+  const MemoryResult& memory = result.memory;
+  if (!memory.known) return "memory unknown: the trace has no memory events";
+  if (memory.capacity <= Bytes(0)) return "no memory limit given; peak reserved " + gibibytes(memory.peak_reserved);
+  if (!result.fits()) return "does not fit: short of " + gibibytes(memory.shortage);
+  return "fits with " + gibibytes(memory.capacity - memory.peak_reserved) + " to spare";
+}
+
+Json result_json(const Result& result) {
+  Json document = json_document("spillway-result");
+  document["title"] = result.title;
+  document["fingerprint"] = fmt::format("{:016x}", result.fingerprint);
+  document["fits"] = result.fits();
+  document["verdict"] = verdict(result);
+  document["step_time_ns"] = whole_nanoseconds(result.step_time);
+  document["peak_allocated_bytes"] = result.memory.known ? Json(result.memory.peak_allocated.count()) : Json();
+  document["peak_reserved_bytes"] = result.memory.known ? Json(result.memory.peak_reserved.count()) : Json();
+  document["binding_resource"] = to_string(result.binding);
+  document["binding_words"] = describe(result.binding);
+  Json parts = Json::object();
+  for (int i = 0; i < binding_count; ++i)
+    parts[std::string(to_string(static_cast<Binding>(i))) + "_ns"] = whole_nanoseconds(result.breakdown[static_cast<std::size_t>(i)]);
+  document["breakdown"] = parts;
+  document["replayed_ns"] = whole_nanoseconds(result.replayed);
+  document["bubble_fraction"] = result.bubble;
+  document["tokens_per_second"] = result.tokens_per_second > 0 ? Json(result.tokens_per_second) : Json();
+  document["mfu"] = result.mfu > 0 ? Json(result.mfu) : Json();
+  document["mfu_basis"] = result.mfu_basis;
+  document["steps"] = steps_json(result);
+  document["memory"] = memory_json(result.memory);
+  Json links = Json::array();
+  for (const LinkResult& link : result.links)
+    links.push_back({{"name", link.name}, {"bytes", link.bytes.count()}, {"busy_fraction", link.busy_fraction}});
+  document["links"] = links;
+  Json provenance = Json::array();
+  for (const InputProvenance& input : result.provenance)
+    provenance.push_back({{"name", input.name}, {"value", input.value}, {"provenance", input.provenance}, {"source", input.source}});
+  document["provenance"] = provenance;
+  document["warnings"] = result.warnings;
+  return document;
+}
+
+std::string result_text(const Result& result) {
+  std::string text = result.title + "\n\n";
+  text += fmt::format("  verdict        {}\n", verdict(result));
+  text += fmt::format("  step time      {}{}\n", milliseconds_text(result.step_time), result.fits() ? "" : " (if it fitted)");
+  text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding), percent(share(result, result.binding)));
+  if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
+  if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent(result.mfu));
+  text += fmt::format("  GPU idle       {}\n", percent(result.bubble));
+  if (result.memory.known) {
+    text += fmt::format("  peak allocated {}\n", gibibytes(result.memory.peak_allocated));
+    text += fmt::format("  peak reserved  {} ({} allocator)\n", gibibytes(result.memory.peak_reserved), result.memory.allocator);
+    if (result.memory.capacity > Bytes(0)) text += fmt::format("  capacity       {}\n", gibibytes(result.memory.capacity));
+    if (!result.memory.explanation.empty()) text += fmt::format("  memory         {}\n", result.memory.explanation);
+    if (!result.memory.owners.empty()) text += "\n  at the peak\n";
+    for (const PeakOwner& owner : result.memory.owners) text += fmt::format("    {:>12}  {}\n", gibibytes(owner.bytes), owner.name);
+  }
+  text += "\n  critical path\n";
+  for (int i = 0; i < binding_count; ++i) {
+    const auto binding = static_cast<Binding>(i);
+    if (result.breakdown[static_cast<std::size_t>(i)] > Picos(0))
+      text += fmt::format("    {:>7}  {:>14}  {}\n", percent(share(result, binding)),
+                          milliseconds_text(result.breakdown[static_cast<std::size_t>(i)]), describe(binding));
+  }
+  for (const StepResult& step : result.steps) {
+    text += fmt::format("\n  {}: {}", step.name, milliseconds_text(step.span()));
+    if (step.recorded_span != unknown_time)
+      text += fmt::format(", recorded {} ({:+.3f} %)", milliseconds_text(step.recorded_span),
+                          (to_seconds(step.span()) / to_seconds(step.recorded_span) - 1) * 100);
+  }
+  return text + fmt::format("\n\n  fingerprint {:016x}\n", result.fingerprint);
+}
+
+Table result_row(const Result& result) {
+  Table table({"title", "fits", "step_time_ns", "peak_allocated_bytes", "peak_reserved_bytes", "binding_resource",
+               "tokens_per_second", "mfu", "fingerprint"});
+  table.add({result.title, result.fits() ? "true" : "false", std::to_string(whole_nanoseconds(result.step_time)),
+             std::to_string(result.memory.peak_allocated.count()), std::to_string(result.memory.peak_reserved.count()),
+             std::string(to_string(result.binding)), fmt::format("{:.3f}", result.tokens_per_second),
+             fmt::format("{:.6f}", result.mfu), fmt::format("{:016x}", result.fingerprint)});
+  return table;
+}
+
+Table comparison(const Result& a, const Result& b) {
+  Table table({"figure", "A", "B", "unit", "change"});
+  for (const Figure& figure : figures(a, b)) {
+    const bool relative = figure.unit != "%" && figure.a != 0;
+    table.add({figure.name, fmt::format("{:.3f}", figure.a), fmt::format("{:.3f}", figure.b), figure.unit,
+               relative ? fmt::format("{:+.2f} %", (figure.b / figure.a - 1) * 100)
+                        : fmt::format("{:+.2f} points", figure.b - figure.a)});
+  }
+  return table;
+}
+
+Json comparison_json(const Result& a, const Result& b) {
+  Json document = json_document("spillway-comparison");
+  document["a"] = result_json(a);
+  document["b"] = result_json(b);
+  document["step_time_ratio"] = to_seconds(b.step_time) / to_seconds(a.step_time);
+  document["peak_reserved_difference_bytes"] = (b.memory.peak_reserved - a.memory.peak_reserved).count();
+  Json warnings = Json::array();
+  document["warnings"] = warnings;
+  return document;
+}
+
+}  // namespace spillway
