@@ -17,8 +17,8 @@
 // tree. A drive's own slot counts only when slower than the drive's link. Reads at r and writes at w share a media link,
 // r + w * R/W <= R * (2 - interference) (see nvme_drive.h), R/W taken as at most 16.
 //
-// Paths hold at most max_hops links: of more, those with the least capacity over usage are kept, which never
-// changes the rate of a transfer alone. Latencies are not part of a path: GpuProfile::copy_latency and
+// Paths hold at most max_hops links: of more, a drive set's write link and those with the least capacity over
+// usage are kept, which never changes the rate of a transfer alone. Latencies are not part of a path: GpuProfile::copy_latency and
 // NvmeModel::read_latency, write_latency are delays for the caller to add.
 // Building: O(GPUs^2 + GPUs * drives) times the tree's depth. Value type; ids belong to the graph given.
 #pragma once
@@ -71,8 +71,8 @@ class Machine {
   // From one GPU to another, or within one (HBM, read and written): NVLink or its like where the machine has it,
   // else over PCIe.
   [[nodiscard]] PathId peer(std::size_t from, std::size_t to) const { return peers_.at(from * gpus_.size() + to); }
-  [[nodiscard]] PathId gpu_to_drive(std::size_t gpu, std::size_t drive_set, DriveRoute route) const;
-  [[nodiscard]] PathId drive_to_gpu(std::size_t gpu, std::size_t drive_set, DriveRoute route) const;
+  [[nodiscard]] PathId gpu_to_drive(std::size_t gpu, std::size_t drive_set, DriveRoute kind) const;
+  [[nodiscard]] PathId drive_to_gpu(std::size_t gpu, std::size_t drive_set, DriveRoute kind) const;
 
  private:
   struct Gpu {
@@ -88,6 +88,7 @@ class Machine {
   struct Hop {
     LinkId link{};
     double usage = 1;
+    bool always = false;  // kept however long the path
   };
   using Hops = std::vector<Hop>;
   struct DrivePaths {
@@ -108,7 +109,7 @@ class Machine {
   [[nodiscard]] std::size_t root_of(std::size_t node) const;
   // The tree's links from one node to another, socket link included, each used by `usage` per byte.
   void route(Hops& hops, std::size_t from, std::size_t to, double usage) const;
-  [[nodiscard]] Hops drive_hops(const Gpu& gpu, const DriveSet& set, const HostProfile& host, DriveRoute route_kind,
+  [[nodiscard]] Hops drive_hops(const Gpu& gpu, const DriveSet& set, const HostProfile& host, DriveRoute kind,
                                 bool write, double hbm_usage) const;
 
   std::vector<NamedLink> links_;
