@@ -116,6 +116,11 @@ void apply_override(HardwareProfile& profile, std::string_view path, std::string
     if (achieved) override_one(changed, "gpu.achieved_flops.*", text);
   } else {
     override_one(changed, path, text);
+    if (path == "gpu.pcie_generation" || path == "gpu.pcie_lanes") {  // measured on another link
+      changed.gpu.host_to_device_bandwidth.reset();
+      changed.gpu.device_to_host_bandwidth.reset();
+      changed.gpu.duplex_bandwidth.reset();
+    }
   }
   assign_slots(changed, true);
   profile = std::move(changed);
