@@ -232,7 +232,8 @@ class Fitter {
                               .inferred = true});
       return;
     }
-    trace_.capture_fit.unexplained_delay += began - allowed;
+    Picos& sum = trace_.capture_fit.unexplained_delay;
+    sum = began - allowed > Picos::max() - sum ? Picos::max() : sum + (began - allowed);
     trace_.note("unexplained_late_start", "", "device work that started later than anything recorded explains", false);
   }
 

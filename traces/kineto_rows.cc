@@ -12,8 +12,9 @@ namespace {
 
 using Field = KinetoField;
 
-// Times further than this from the origin don't fit in picoseconds.
-constexpr std::int64_t span_limit_us = 9'000'000'000'000;
+// 25 days. Starts this far before and after the origin, a duration this long and the shift to the first event
+// add up to less than 2^63 picoseconds.
+constexpr std::int64_t span_limit_us = 2'200'000'000'000;
 
 std::string at_byte(std::uint64_t place) { return "byte " + std::to_string(place); }
 
@@ -62,7 +63,7 @@ bool KinetoRows::instant_of(const KinetoEvent& event, std::int64_t& at, std::uin
   }
   std::int64_t delta = 0;
   if (__builtin_sub_overflow(micros.whole, origin_us_, &delta) || delta > span_limit_us || delta < -span_limit_us) {
-    trace_.note("time_out_of_range", at_byte(place), "more than 104 days from the first event; it was dropped", true);
+    trace_.note("time_out_of_range", at_byte(place), "more than 25 days from the first event; it was dropped", true);
     return false;
   }
   at = delta * 1'000'000 + micros.picos;
@@ -80,13 +81,11 @@ bool KinetoRows::interval_of(const KinetoEvent& event, Interval& interval, std::
     trace_.note("negative_duration", at_byte(place), "the profiler's clocks disagree; the event was dropped", true);
     return false;
   }
-  std::int64_t end = 0;
-  if (micros.whole > span_limit_us ||
-      __builtin_add_overflow(interval.start, micros.whole * 1'000'000 + micros.picos, &end)) {
-    trace_.note("time_out_of_range", at_byte(place), "longer than 104 days; the event was dropped", true);
+  if (micros.whole > span_limit_us) {
+    trace_.note("time_out_of_range", at_byte(place), "longer than 25 days; the event was dropped", true);
     return false;
   }
-  interval.duration = end - interval.start;
+  interval.duration = micros.whole * 1'000'000 + micros.picos;
   return true;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "traces/base/input_error.h"
+#include "traces/capture_fit.h"
 #include "traces/chakra_reader.h"
 #include "traces/derive.h"
 #include "traces/execution_trace_reader.h"
@@ -120,6 +121,8 @@ Trace read_trace(const std::string& path, const ReadOptions& options) {
   if (!format) fail_unknown(path);
   Trace trace = *format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options);
   derive(trace);
+  // Own forms keep the fit they were written with; the other formats have no recorded times to fit to.
+  if (*format == TraceFormat::kineto || *format == TraceFormat::nsys) fit_capture(trace);
   return trace;
 }
 

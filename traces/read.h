@@ -36,7 +36,8 @@ struct ReadOptions {
 // Looks at the first bytes (after decompression). Throws InputError if nothing fits.
 TraceFormat detect_format(const std::string& path);
 
-// Reads, then derives what the format allows (traces/derive.h). A directory with trace.csv and
+// Reads, then derives what the format allows (traces/derive.h) and fits Kineto and Nsight captures to the
+// machine they recorded (traces/capture_fit.h). A directory with trace.csv and
 // tensor.csv is a TrioSim table. Throws InputError; rows that can't be used are in Trace::findings.
 // Linear in the file size.
 Trace read_trace(const std::string& path, const ReadOptions& options = {});

@@ -1,0 +1,25 @@
+// Kineto traces, and what is inferred from them at import: phases, steps and the fit to the recorded machine.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "traces/base/input_error.h"
+#include "traces/capture_fit.h"
+#include "traces/derive.h"
+#include "traces/kineto_reader.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  spillway::ReadOptions options;
+  options.keep_python = size % 2 == 1;
+  try {
+    spillway::ByteSource source =
+        spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), options.max_decompressed_bytes);
+    spillway::Trace trace = spillway::read_kineto(source, options);
+    trace.check_invariants();
+    derive(trace);
+    fit_capture(trace);
+    trace.check_invariants();
+  } catch (const spillway::InputError&) {
+  }
+  return 0;
+}
