@@ -229,6 +229,14 @@ TEST(Override, SpeedScalesPeaksAndBandwidthTogether) {
   EXPECT_EQ(dgx.gpu.launch_call.value, before.gpu.launch_call.value);
 }
 
+// A copy rate measured over one link says nothing about another one.
+TEST(Override, AnotherPcieLinkDropsTheMeasuredCopyRates) {
+  HardwareProfile a100 = bundled().load_system("a100-40gb-1gpu");
+  ASSERT_TRUE(a100.gpu.host_to_device_bandwidth && a100.gpu.duplex_bandwidth);
+  apply_override(a100, "gpu.pcie_generation", "3");
+  EXPECT_FALSE(a100.gpu.host_to_device_bandwidth || a100.gpu.device_to_host_bandwidth || a100.gpu.duplex_bandwidth);
+}
+
 // More drives than the host has slots: slots like the existing ones are added, in turn over their parents.
 TEST(Override, DrivesBeyondTheSlotsGetSlots) {
   HardwareProfile dgx = bundled().load_system("dgx-h100");
