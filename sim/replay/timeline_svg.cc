@@ -159,8 +159,11 @@ std::string Picture::speed_verdict() const {
 }
 
 void Picture::heading() {
-  text(margin, y_ + 20, 20, fit_text(title(), 20 * 1.08, width_ - 2 * margin), ink, "start", true);
-  y_ += 34;
+  for (const std::string& each : wrap_text(title(), 20 * 1.08, width_ - 2 * margin, 2)) {
+    text(margin, y_ + 20, 20, each, ink, "start", true);
+    y_ += 26;
+  }
+  y_ += 8;
   paragraph(fit_verdict(), large, result_.fits() ? ink : red, 2);
   if (!result_.fits()) paragraph(result_.memory.explanation, normal, ink, 4);
   paragraph(speed_verdict(), large, ink, 3);
@@ -333,13 +336,14 @@ void Picture::memory_labels(double bottom, double scale, bool with_capacity) {
   if (with_capacity) {
     const double line_y = bottom - scale * static_cast<double>(m.capacity.count()), room = text_width(capacity, small);
     line(left_, line_y, left_ + plot_, line_y, red, " stroke-width=\"1.5\"");
-    const Box right_end{left_ + plot_ - room - 6, line_y - 18, left_ + plot_, line_y};
-    const bool taken = peak_shown && Box{left, y - 24, left + width, y + 6}.meets(right_end);
-    text(taken ? left_ + 4 : left_ + plot_ - 4, line_y - 5, small, capacity, red, taken ? "start" : "end", true);
-    if (peak_shown && Box{left, y - 22, left + width, y - 6}.meets({left_, line_y - 1, left_ + plot_, line_y + 1}))
-      text(left, y + 20, small, peak);
-    else if (peak_shown)
-      text(left, y - 9, small, peak);
+    // Above its line, below it where the reserved curve runs just above; at the right end unless the peak is there.
+    const double over = scale * static_cast<double>((m.peak_reserved - m.capacity).count());
+    const double label_y = over > 0 && over < 20 ? line_y + 14 : line_y - 5;
+    const Box right_end{left_ + plot_ - room - 6, label_y - small, left_ + plot_, label_y + 3};
+    const bool taken = peak_shown && Box{left, y - 24, left + width, y + 24}.meets(right_end);
+    text(taken ? left_ + 4 : left_ + plot_ - 4, label_y, small, capacity, red, taken ? "start" : "end", true);
+    const bool on_line = Box{left, y - 22, left + width, y - 6}.meets({left_, line_y - 1, left_ + plot_, line_y + 1});
+    if (peak_shown) text(left, on_line ? y + 20 : y - 9, small, peak);
   } else if (peak_shown) {
     text(left, y - 9, small, peak);
   }
@@ -368,7 +372,9 @@ void Picture::breakdown() {
     total += static_cast<double>(part.count());
   }
   if (shown.empty()) return;
-  section("What the time is made of: the chain of waits that ends with the last work");
+  section("What the time is made of");
+  paragraph("The chain of waits that ends with the last work, by what each wait is for.", small, faint, 2);
+  y_ += 2;
   double x = margin;
   for (const int i : shown) {
     const double part = static_cast<double>(result_.breakdown[static_cast<std::size_t>(i)].count()) / total;
@@ -390,7 +396,7 @@ void Picture::breakdown_labels(const std::vector<int>& shown, double total) {
     const double x = margin + room * static_cast<double>(static_cast<int>(k) % columns);
     const double part = static_cast<double>(result_.breakdown[i].count()) / total;
     rect(x, y_ + 1, 12, 12, binding_fill[i]);
-    const std::string words = fmt::format("{:.1f}%  {}  {}", 100 * part, duration_text(result_.breakdown[i]), describe(static_cast<Binding>(i)));
+    const std::string words = fmt::format("{:.1f}%, {}: {}", 100 * part, duration_text(result_.breakdown[i]), describe(static_cast<Binding>(i)));
     text(x + 18, y_ + small, small, fit_text(words, small, room - 30));
     if (static_cast<int>(k) % columns == columns - 1 || k + 1 == shown.size()) y_ += 20;
   }
