@@ -24,7 +24,8 @@ struct SvgOptions {
 
 // The trace that was replayed and what the replay found. Ops that were not replayed, or lie outside [0, replayed], are
 // not drawn. Equal inputs give equal bytes. O(ops log ops + memory points); the size depends on the width, not on the
-// number of ops: under 2 MB at the default width. Throws nothing of its own.
+// number of ops: under 2 MB at the default width unless names are mostly characters to be escaped. Throws nothing of its
+// own.
 std::string timeline_svg(const Trace& trace, const Result& result, const SvgOptions& options = {});
 
 }  // namespace spillway

@@ -169,6 +169,7 @@ TEST(TimelineSvg, AHundredThousandOpsStayUnderTwoMegabytes) {
   const std::string svg = timeline_svg(replay.trace, replay.result);
   EXPECT_TRUE(well_formed(svg));
   EXPECT_LT(svg.size(), 2'000'000U);
+  RecordProperty("bytes", static_cast<int>(svg.size()));
 }
 
 TEST(TimelineSvg, AnEmptyResultStillMakesAPicture) {
