@@ -49,8 +49,16 @@ AllocationStreamResult replay(const Context& context, const Request& request) {
   return replay_allocation_stream(trace, options);
 }
 
-std::vector<std::string> warnings_of(const AllocationStreamResult& result) {
+// What lived before the first event is there already, so it can be too much without any allocation failing.
+bool fits(const AllocationStreamResult& result, const Request& request) {
+  return result.out_of_memory == 0 &&
+         (request.capacity_bytes == 0 || result.statistics.all().reserved_bytes.peak <= request.capacity_bytes);
+}
+
+std::vector<std::string> warnings_of(const AllocationStreamResult& result, const Request& request) {
   std::vector<std::string> warnings;
+  if (!fits(result, request) && !result.first_out_of_memory)
+    warnings.push_back("the recorded state at the first event is larger than the capacity");
   const auto add = [&](std::uint64_t count, const std::string& what) {
     if (count > 0) warnings.push_back(fmt::format("{} {}", count, what));
   };
@@ -69,12 +77,12 @@ void put(Json& document, const std::string& key, Bytes bytes) {
   document[key] = bytes < Bytes(0) ? Json(nullptr) : Json(bytes.count());
 }
 
-Json document_of(const AllocationStreamResult& result) {
+Json document_of(const AllocationStreamResult& result, const Request& request) {
   const PoolStatistics& all = result.statistics.all();
   Json document = json_document("spillway.memory");
   document["allocator"] = result.policy;
   document["device"] = result.device;
-  document["fits"] = result.out_of_memory == 0;
+  document["fits"] = fits(result, request);
   document["peak_allocated_bytes"] = all.allocated_bytes.peak;
   document["peak_active_bytes"] = all.active_bytes.peak;
   document["peak_requested_bytes"] = all.requested_bytes.peak;
@@ -99,7 +107,7 @@ Json document_of(const AllocationStreamResult& result) {
   match("addresses", result.addresses);
   match("segments", result.segments);
   match("final_blocks", result.final_blocks);
-  document["warnings"] = warnings_of(result);
+  document["warnings"] = warnings_of(result, request);
   return document;
 }
 
@@ -132,12 +140,12 @@ Table table_of(const Context& context, const AllocationStreamResult& result) {
 
 void run_memory(Context& context, const Request& request) {
   const AllocationStreamResult result = replay(context, request);
-  for (const std::string& warning : warnings_of(result)) warn(context, warning);
+  for (const std::string& warning : warnings_of(result, request)) warn(context, warning);
   if (context.json())
-    print_json(document_of(result));
+    print_json(document_of(result, request));
   else
     print(context, table_of(context, result));
-  if (result.out_of_memory > 0) context.exit_code = exit_answer_is_no;
+  if (!fits(result, request)) context.exit_code = exit_answer_is_no;
 }
 
 }  // namespace

@@ -122,6 +122,11 @@ Trace read_stream(TraceFormat format, ByteSource& source, const ReadOptions& opt
   fail_unknown(source.name(), source);
 }
 
+Trace derived(Trace trace) {
+  derive(trace);
+  return trace;
+}
+
 }  // namespace
 
 std::string_view to_string(TraceFormat format) { return format_names[static_cast<std::size_t>(format)]; }
@@ -135,17 +140,12 @@ TraceFormat detect_format(const std::string& path) {
 }
 
 Trace read_trace(const std::string& path, const ReadOptions& options) {
-  const auto read = [&]() -> Trace {
-    if (is_triosim_folder(path)) return read_triosim(path, options);
-    ByteSource source = ByteSource::open(path, options.max_decompressed_bytes, options.progress);
-    const auto format = detect(source);
-    if (!format) fail_unknown(path, source);
-    if (*format == TraceFormat::triosim) return read_triosim(path, options);
-    return *format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options);
-  };
-  Trace trace = read();
-  derive(trace);
-  // Own forms keep the fit they were written with; the other formats have no recorded times to fit to.
+  if (is_triosim_folder(path)) return derived(read_triosim(path, options));
+  ByteSource source = ByteSource::open(path, options.max_decompressed_bytes, options.progress);
+  const auto format = detect(source);
+  if (!format) fail_unknown(path, source);
+  if (*format == TraceFormat::triosim) return derived(read_triosim(path, options));
+  Trace trace = derived(*format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options));
   if (*format == TraceFormat::kineto || *format == TraceFormat::nsys) fit_capture(trace);
   return trace;
 }
