@@ -39,13 +39,14 @@ std::int16_t device_of(const Trace& trace, const Request& request) {
 }
 
 AllocationStreamResult replay(const Context& context, const Request& request) {
-  const Progress progress(context);
-  const Trace trace = read_trace(request.file, {.progress = progress.callback("reading " + request.file)});
   AllocationStreamOptions options;
-  options.device = device_of(trace, request);
   options.pool.policy = request.allocator;
   options.pool.settings = request.config;
   if (request.capacity_bytes > 0) options.pool.device_memory = Bytes(request.capacity_bytes);
+  static_cast<void>(make_memory_pool(options.pool));  // a wrong option is told before a big file is read
+  const Progress progress(context);
+  const Trace trace = read_trace(request.file, {.progress = progress.callback("reading " + request.file)});
+  options.device = device_of(trace, request);
   return replay_allocation_stream(trace, options);
 }
 

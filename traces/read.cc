@@ -146,6 +146,7 @@ Trace read_trace(const std::string& path, const ReadOptions& options) {
   if (!format) fail_unknown(path, source);
   if (*format == TraceFormat::triosim) return derived(read_triosim(path, options));
   Trace trace = derived(*format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options));
+  // Own forms keep the fit they were written with; the other formats have no recorded times to fit to.
   if (*format == TraceFormat::kineto || *format == TraceFormat::nsys) fit_capture(trace);
   return trace;
 }

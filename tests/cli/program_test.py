@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+"""The program as scripts see it: exit codes, what goes to which stream, files left behind.
+
+Usage: program_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
+"""
+import gzip
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, ROOT = sys.argv[1:3]
+CAPTURE = os.path.join(ROOT, "traces/data/gpt2-tiny-cpu/steps.json.gz")
+GRAPH = os.path.join(ROOT, "traces/data/gpt2-tiny-cpu/graph.json.gz")
+PROFILE = os.path.join(ROOT, "hwprofiles/data/gpus/a10.json")
+
+
+def spillway(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=120, check=False)
+
+
+class ProgramTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name, content=None):
+        path = os.path.join(self.folder, name)
+        if content is not None:
+            with open(path, "wb") as out:
+                out.write(content)
+        return path
+
+    def refused(self, *arguments, says):
+        """Exit code 2, nothing on standard output, one message with every word in `says`."""
+        result = spillway(*arguments)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertEqual(result.stdout, "")
+        self.assertEqual(result.stderr.count("error:"), 1, result.stderr)
+        for word in says:
+            self.assertIn(word, result.stderr)
+
+    def info(self, path):
+        result = spillway("trace", "info", path, "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+
+class UsageTest(ProgramTest):
+    def test_unknown_words_get_the_nearest_known_one(self):
+        self.refused("trce", "info", CAPTURE, says=["'trce'", "did you mean trace?"])
+        self.refused("trace", "inof", CAPTURE, says=["'inof'", "did you mean info?"])
+        self.refused("--fromat", "json", "profile", "list", says=["--fromat", "did you mean --format?"])
+        self.refused("memory", CAPTURE, "--allocator", "trch", says=["did you mean torch?"])
+        self.refused("trace", "convert", CAPTURE, self.path("out"), "--to", "chakr", says=["did you mean chakra?"])
+        self.refused("profile", "show", "a1000", says=["a1000", "did you mean"])
+
+    def test_no_command_and_bad_values_are_usage_errors(self):
+        self.refused(says=["--help"])
+        self.refused("trace", says=["spillway trace --help"])
+        self.refused("trace", "info", says=["FILE"])
+        self.refused("profile", "list", "--format", "xml", says=["xml"])
+        self.refused("memory", CAPTURE, "--capacity", "-5", says=["--capacity"])
+
+    def test_help_and_version_are_results(self):
+        for option in ("--help", "--version"):
+            result = spillway(option)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn("pillway" if option == "--version" else "Usage", result.stdout)
+
+    def test_a_full_standard_output_is_an_error(self):
+        with open("/dev/full", "w", encoding="utf-8") as full:
+            result = subprocess.run([PROGRAM, "profile", "list"], stdout=full, stderr=subprocess.PIPE, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn(b"standard output", result.stderr)
+
+
+class InputTest(ProgramTest):
+    def test_missing_file_and_folder(self):
+        self.refused("trace", "info", self.path("none.json"), says=["none.json"])
+        self.refused("trace", "info", self.folder, says=[self.folder])
+
+    def test_truncated_gzip(self):
+        with open(CAPTURE, "rb") as capture:
+            whole = capture.read()
+        self.refused("trace", "info", self.path("cut.json.gz", whole[: len(whole) // 2]), says=["cut.json.gz", "byte"])
+
+    def test_no_known_format_and_empty(self):
+        self.refused("trace", "info", self.path("words.txt", b"hello"), says=["words.txt", "format"])
+        self.refused("trace", "info", self.path("empty.json", b""), says=["empty.json"])
+
+    @unittest.skipIf(os.geteuid() == 0, "root reads everything")
+    def test_unreadable(self):
+        locked = self.path("locked.json", b"{}")
+        os.chmod(locked, 0)
+        self.refused("trace", "info", locked, says=["locked.json"])
+
+    def test_tar_archive_is_named_as_such(self):
+        header = bytearray(1024)
+        header[257:262] = b"ustar"
+        header[0:5] = b"a.txt"
+        self.refused("trace", "info", self.path("a.tar.gz", gzip.compress(bytes(header))), says=["tar archive"])
+
+    def test_memory_without_events(self):
+        self.refused("memory", GRAPH, says=["memory events"])
+
+    def test_profile_with_a_wrong_key(self):
+        with open(PROFILE, encoding="utf-8") as profile:
+            document = json.load(profile)
+        document["memoryy"] = 1
+        bad = self.path("bad.json", json.dumps(document).encode())
+        result = spillway("profile", "check", PROFILE, bad)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("memoryy", result.stdout)
+        self.assertNotIn(PROFILE, result.stdout)
+
+
+class TraceTest(ProgramTest):
+    def test_info_of_the_bundled_capture(self):
+        info = self.info(CAPTURE)
+        keys = ("schema", "version", "format", "capabilities", "events", "kernels", "ops", "tensors", "memory_events",
+                "peak_allocated_bytes", "steps", "findings", "warnings")
+        self.assertEqual([key for key in keys if key not in info], [])
+        with gzip.open(CAPTURE) as capture:
+            rows = json.load(capture)["traceEvents"]
+        self.assertEqual(info["format"], "kineto")
+        self.assertEqual(info["events"], len(rows))
+        self.assertEqual(info["memory_events"], sum(row["name"] == "[memory]" for row in rows))
+        # ProfilerStep#n annotations of the file are the steps.
+        recorded = {row["name"]: row["dur"] for row in rows if row["name"].startswith("ProfilerStep#")}
+        self.assertEqual([step["name"] for step in info["steps"]], sorted(recorded))
+        for step in info["steps"]:
+            self.assertAlmostEqual(step["duration_ns"], recorded[step["name"]] * 1000, delta=1)
+
+    def test_quiet_leaves_results_alone(self):
+        loud, quiet = spillway("trace", "info", CAPTURE), spillway("-q", "trace", "info", CAPTURE)
+        self.assertNotEqual(loud.stderr, "")
+        self.assertEqual(quiet.stderr, "")
+        self.assertEqual(loud.stdout, quiet.stdout)
+
+    def test_check_says_no_when_rows_were_dropped(self):
+        self.assertEqual(spillway("trace", "check", CAPTURE).returncode, 0)
+        row = {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 1, "tid": 1, "ts": 10}
+        events = {"traceEvents": [row | {"dur": 5}, row | {"dur": -5}]}
+        result = spillway("trace", "check", self.path("bad.json", json.dumps(events).encode()), "--format", "json")
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertFalse(json.loads(result.stdout)["sound"])
+
+    def test_conversions_come_back(self):
+        before = self.info(CAPTURE)
+        for name in ("out.spillway", "out.spillway.json"):
+            out = self.path(name)
+            self.assertEqual(spillway("trace", "convert", CAPTURE, out).returncode, 0)
+            after = self.info(out)
+            for key in before:
+                if key not in ("format", "warnings"):
+                    self.assertEqual(after[key], before[key], f"{key} through {name}")
+        for source, name, kind in ((CAPTURE, "out.json", "kineto"), (GRAPH, "out.et", "chakra")):
+            self.assertEqual(spillway("trace", "convert", source, self.path(name)).returncode, 0)
+            after = self.info(self.path(name))
+            self.assertEqual((after["format"], after["kernels"]), (kind, self.info(source)["kernels"]))
+            self.assertGreater(after["ops"], 0)
+
+    def test_failed_conversion_leaves_nothing(self):
+        self.refused("trace", "convert", CAPTURE, "/dev/full", "--to", "chrome", says=["/dev/full"])
+        self.refused("trace", "convert", CAPTURE, self.path("out.unknown"), says=["--to", ".spillway"])
+        self.refused("trace", "convert", GRAPH, self.path("out.pickle"), says=["memory"])
+        self.refused("trace", "convert", CAPTURE, self.path("none/out.json"), says=["out.json"])
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_interrupt(self):
+        """A trace of 60 MB in one file takes long enough to be interrupted; a second SIGINT would kill."""
+        row = b'{"ph":"X","cat":"cpu_op","name":"aten::add","pid":1,"tid":1,"ts":1,"dur":1},\n'
+        big = self.path("big.json", b'{"traceEvents":[' + row * 800_000 + row[:-2] + b"]}")
+        running = subprocess.Popen([PROGRAM, "trace", "convert", big, self.path("out.json")], stderr=subprocess.PIPE)
+        # Sent as soon as the file is open, so that the handler is in place.
+        while running.poll() is None and big not in open_files(running.pid):
+            pass
+        running.send_signal(signal.SIGINT)
+        running.communicate()
+        self.assertEqual(running.returncode, 130)
+        self.assertEqual(os.listdir(self.folder), ["big.json"])
+
+
+def open_files(pid):
+    folder = f"/proc/{pid}/fd"
+    found = []
+    try:
+        for name in os.listdir(folder):
+            found.append(os.path.realpath(os.path.join(folder, name)))
+    except FileNotFoundError:
+        pass
+    return found
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]], verbosity=1)
