@@ -34,9 +34,10 @@ class Reader {
   void read_events();
   bool read_event();
   bool resynchronise();
+  bool leave_endless_event();
   void take_member(std::string_view key, std::string_view value);
   void take_devices(const Json& devices);
-  void note_damage(const char* event_begin);
+  void note_damage(const std::string& where);
   void finish();
   // The next character that is not space; '\0' at the end.
   char next_char();
@@ -55,6 +56,7 @@ class Reader {
   std::int64_t base_time_ns_ = 0;
   bool seen_events_ = false;
   bool truncated_ = false;
+  int endless_events_ = 0;
   std::string member_;
 };
 
@@ -102,8 +104,8 @@ std::int64_t Reader::find_origin() {
   return 0;
 }
 
-void Reader::note_damage(const char* event_begin) {
-  trace_.note("damaged_event", place(event_begin), "not valid JSON; the event was dropped and reading resumed behind it", true);
+void Reader::note_damage(const std::string& where) {
+  trace_.note("damaged_event", where, "not valid JSON; the event was dropped and reading resumed behind it", true);
 }
 
 // From inside a damaged event to the next '{' that opens an event: after ',' or '[', before a key.
@@ -135,17 +137,25 @@ bool Reader::read_event() {
         return true;
       case EventParse::malformed:
         ++trace_.source_events;
-        note_damage(at_);
+        note_damage(place(at_));
         return resynchronise();
       case EventParse::window_ended:
         break;
     }
-    const auto refilled = window_.refill(at_);
-    if (refilled == JsonWindow::Refill::more) continue;
-    if (refilled == JsonWindow::Refill::ended) return false;
-    note_damage(at_);
-    return resynchronise();
+    if (window_.refill(at_) == JsonWindow::Refill::more) continue;
+    return leave_endless_event();
   }
+}
+
+// The event at the cursor reaches the end of the file, or of what the window can hold: it is the last one, cut short, or
+// its brackets don't close. Then reading resumes at the next event; few times, since each looks at all that is left.
+bool Reader::leave_endless_event() {
+  constexpr int most = 16;
+  const std::string begin = place(at_);
+  if (++endless_events_ > most || !resynchronise()) return false;
+  ++trace_.source_events;
+  note_damage(begin);
+  return true;
 }
 
 void Reader::read_events() {
@@ -166,7 +176,7 @@ void Reader::read_events() {
     if (c == '{') {
       if (read_event()) continue;
     } else if (c != '\0') {
-      note_damage(at_);
+      note_damage(place(at_));
       if (resynchronise()) continue;
     }
     truncated_ = true;

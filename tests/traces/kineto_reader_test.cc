@@ -5,9 +5,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "traces/base/input_error.h"
 #include "traces/derive.h"
+#include "traces/read.h"
 #include "traces/summary.h"
 
 namespace spillway {
@@ -89,6 +91,15 @@ TEST(Kineto, ResumesBehindDamage) {
   EXPECT_EQ(text_of(trace, 1), "say \"hi\" twice");
 }
 
+// Brackets that never close would swallow all that follows.
+TEST(Kineto, ResumesBehindAnEndlessEvent) {
+  const Trace trace = read_events(kernel("a", "10", "1", 1) + R"(,{"ph":"X","args":{"Input Dims":[[[[[[[[[[[[[[},)" +
+                                  kernel("b", "20", "1", 2) + "," + kernel("c", "30", "1", 3));
+  EXPECT_EQ(summarize(trace).kernels, 3U);
+  EXPECT_EQ(count_of(trace, "damaged_event"), 1U);
+  EXPECT_EQ(count_of(trace, "truncated_file"), 0U);
+}
+
 TEST(Kineto, AcceptsMissingEndAndDropsThePartialEvent) {
   const std::string whole = "{\"traceEvents\": [" + kernel("a", "10", "1", 1) + "," + kernel("b", "20", "1", 2);
   for (const std::size_t cut : {std::size_t{1}, std::size_t{20}, std::size_t{60}}) {
@@ -129,11 +140,100 @@ TEST(Kineto, InfersWaitsFromCallOrder) {
   EXPECT_EQ(contradicted.sync_of(OpId(2)), nullptr);
 }
 
+std::string memory_event(const std::string& bytes, const std::string& address, int index) {
+  return R"({"ph":"i","name":"[memory]","pid":1,"tid":5,"ts":10,"args":{"Bytes":)" + bytes + R"(,"Addr":)" + address +
+         R"(,"Device Id":0,"Device Type":1,"Ev Idx":)" + std::to_string(index) + "}}";
+}
+
+// Events of one instant are in the order of "Ev Idx", not of the file. Addresses use all 64 bits.
+TEST(Kineto, OrdersMemoryEventsOfOneInstant) {
+  const Trace trace = read_events(memory_event("-512", "18446744073709551615", 2) + "," + memory_event("512", "4096", 3) +
+                                  "," + memory_event("512", "18446744073709551615", 1));
+  ASSERT_EQ(trace.memory_events.size(), 3U);
+  EXPECT_EQ(trace.memory_events[0].action, MemoryAction::allocate);
+  EXPECT_EQ(trace.memory_events[1].action, MemoryAction::free_requested);
+  EXPECT_EQ(trace.memory_events[1].address, Addr(18446744073709551615U));
+  EXPECT_EQ(trace.memory_events[2].address, Addr(4096));
+  EXPECT_EQ(count_of(trace, "free_of_earlier_block"), 0U);
+}
+
+// A thread may be written as a number and as a text; a stream may be named in "tid" alone.
+TEST(Kineto, KnowsThreadsByNumberAndText) {
+  const Trace trace = read_events(R"({"ph":"X","cat":"cuda_runtime","name":"cudaMalloc","pid":"1","tid":"5","ts":10,"dur":1},)" +
+                                  call("cudaFree", "12", "1", 1) +
+                                  R"(,{"ph":"X","cat":"Kernel","name":"k","pid":0,"tid":"stream 20","ts":20,"dur":1})");
+  ASSERT_EQ(trace.ops.size(), 3U);
+  EXPECT_EQ(trace.ops.lane[0], trace.ops.lane[1]);
+  EXPECT_EQ(trace.lanes[index_of(trace.ops.lane[2])].number, 20);
+}
+
+// cuda_sync events say exactly which stream and which record a call waited for, against what the order suggests.
+TEST(Kineto, TakesRecordedSyncs) {
+  const std::string events =
+      call("cudaLaunchKernel", "10", "1", 1) + "," + call("cudaEventRecord", "12", "1", 2) + "," +
+      call("cudaLaunchKernel", "14", "1", 3) + "," + call("cudaEventRecord", "16", "1", 4) + "," +
+      call("cudaStreamWaitEvent", "18", "1", 5) + "," + call("cudaLaunchKernel", "20", "1", 6) + "," +
+      call("cudaStreamSynchronize", "22", "1", 7) + "," + kernel("a", "30", "1", 1) + "," + kernel("b", "30", "1", 3, 20) +
+      "," + kernel("c", "40", "1", 6, 24) +
+      R"(,{"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":24,"ts":18,"dur":1,"args":{"stream":24,)"
+      R"("wait_on_stream":7,"wait_on_cuda_event_record_corr_id":2,"correlation":5,"device":0}})"
+      R"(,{"ph":"X","cat":"cuda_sync","name":"Stream Sync","pid":0,"tid":7,"ts":22,"dur":1,"args":{"stream":7,)"
+      R"("correlation":7,"device":0}})";
+  const Trace trace = read_events(events);
+  const Sync* wait = trace.sync_of(OpId(4));
+  ASSERT_NE(wait, nullptr);
+  EXPECT_FALSE(wait->inferred);
+  EXPECT_EQ(wait->event, OpId(1));
+  EXPECT_EQ(trace.lanes[index_of(wait->lane)].number, 24);
+  const Sync* sync = trace.sync_of(OpId(6));
+  ASSERT_NE(sync, nullptr);
+  EXPECT_FALSE(sync->inferred);
+  EXPECT_EQ(trace.lanes[index_of(sync->lane)].number, 7);
+}
+
+// bytes = elements of the input * size of the type; a receiver has only an output.
+TEST(Kineto, ReadsArgumentsOfCollectives) {
+  const auto collective = [](const char* what, int in, int out, const char* ts) {
+    return R"({"ph":"X","cat":"kernel","name":"ncclKernel","pid":0,"tid":20,"ts":)" + std::string(ts) +
+           R"(,"dur":5,"args":{"device":0,"stream":20,"Collective name":")" + what + R"(","In msg nelems":)" +
+           std::to_string(in) + R"(,"Out msg nelems":)" + std::to_string(out) +
+           R"(,"Group size":8,"dtype":"BFloat16","Process Group Name":"7"}})";
+  };
+  const Trace trace = read_events(collective("_allgather_base", 100, 800, "10") + "," + collective("recv", 0, 30, "20"));
+  ASSERT_EQ(trace.collectives.size(), 2U);
+  EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::all_gather);
+  EXPECT_EQ(trace.collectives[0].bytes, Bytes(200));
+  EXPECT_EQ(trace.collectives[0].group_size, 8U);
+  EXPECT_EQ(trace.strings.text(trace.collectives[0].group), "7");
+  EXPECT_EQ(trace.collectives[1].kind, CollectiveKind::receive);
+  EXPECT_EQ(trace.collectives[1].bytes, Bytes(60));
+  EXPECT_EQ(trace.ops.bytes[0], Bytes(200));
+}
+
+// Flow events, whole or not, add nothing; neither does the profiler's own "Trace" row.
+TEST(Kineto, IgnoresFlows) {
+  const Trace trace = read_events(R"({"ph":"f","id":3,"pid":1,"tid":5,"ts":9,"cat":"fwdbwd","name":"fwdbwd","bp":"e"},)" +
+                                  kernel("a", "10", "1", 1) +
+                                  R"(,{"ph":"X","cat":"Trace","ts":10,"dur":9,"pid":"Spans","tid":"PyTorch Profiler","name":"x"})");
+  EXPECT_EQ(trace.ops.size(), 1U);
+  EXPECT_EQ(trace.spans.size(), 0U);
+  ASSERT_EQ(trace.findings.size(), 1U);
+  EXPECT_EQ(trace.findings[0].kind, "missing_launch");
+}
+
 TEST(Kineto, RefusesWhatIsNoTrace) {
   EXPECT_THROW(read_text(""), InputError);
   EXPECT_THROW(read_text("{\"nodes\": []}"), InputError);
   EXPECT_THROW(read_text("hello"), InputError);
   EXPECT_EQ(read_events("").ops.size(), 0U);
+}
+
+// Opening a capture also fits it. In this file work on an idle stream starts 10 us after its launch, sometimes 30.
+TEST(Kineto, IsFittedWhenOpened) {
+  const char* const root = std::getenv("SPILLWAY_SOURCE_ROOT");
+  const auto path = std::filesystem::path(root == nullptr ? "." : root) / "tests/fuzz/seeds/kineto/queue.json";
+  if (!std::filesystem::exists(path)) GTEST_SKIP() << "needs " << path;
+  EXPECT_EQ(read_trace(path.string()).capture_fit.launch_to_start, microseconds(10));
 }
 
 std::filesystem::path data(const char* name) {
@@ -171,6 +271,14 @@ TEST_F(KinetoFile, DfIndexResolver) {
     EXPECT_EQ(summary.steps[i].gpu_busy, summary.steps[i].gpu_work);
     EXPECT_GE(summary.steps[i].duration, milliseconds(336));
     EXPECT_LE(summary.steps[i].duration, milliseconds(366));
+  }
+  // Each step has kernels of all three phases.
+  for (const Phase phase : {Phase::forward, Phase::backward, Phase::optimizer}) {
+    std::vector<int> kernels(summary.steps.size(), 0);
+    for (std::size_t i = 0; i < trace.ops.size(); ++i)
+      if (trace.ops.kind[i] == OpKind::kernel && trace.ops.phase[i] == phase && trace.ops.step[i] != no_index16)
+        ++kernels[trace.ops.step[i]];
+    for (const int count : kernels) EXPECT_GT(count, 0) << to_string(phase);
   }
   // TotalAllocated[i+1] = TotalAllocated[i] + Bytes
   Bytes running{-1};
