@@ -12,6 +12,7 @@ namespace {
 constexpr Picos idle_margin = microseconds(5);
 constexpr Picos backlog_margin = microseconds(20);
 constexpr std::size_t fewest_samples = 8;
+constexpr Picos clock_rounding = microseconds(2);  // recorded times may be whole microseconds
 
 struct GapKey {
   LaneId stream, launcher;
@@ -130,8 +131,8 @@ class Fitter {
     for (std::size_t k = 0; k < launches.size(); ++k) {
       const OpId by = ops_.launched_by[launches[k]];
       const std::size_t host = index_of(by);
-      const bool one_work = k + 1 == launches.size() || ops_.launched_by[launches[k + 1]] != by;
-      if (!one_work || (k > 0 && ops_.launched_by[launches[k - 1]] == by)) continue;  // CUDA graphs
+      // A CUDA graph is one launch of many works: in-flight works then say nothing of the queue.
+      if (k > 0 && ops_.launched_by[launches[k - 1]] == by) return;
       if (ops_.kind[host] != OpKind::launch || ops_.duration[host] < slow || staged(launches[k])) continue;
       const auto begun = std::upper_bound(starts.begin(), starts.end(), end(host)) - starts.begin();
       const auto in_flight = static_cast<std::int64_t>(k) + 1 - begun;
@@ -207,9 +208,10 @@ class Fitter {
               [&](std::size_t a, std::size_t b) { return std::tuple(end(a), a) < std::tuple(end(b), b); });
     const Picos latency = std::max(trace_.capture_fit.launch_to_start, Picos(0));
     for (const auto& lane : by_lane_) {
-      for (std::size_t k = 1; k < lane.size(); ++k) {
+      for (std::size_t k = 0; k < lane.size(); ++k) {
         const OpId by = launch(lane[k]);
-        Picos allowed = end(lane[k - 1]) + gap_for(lane[k - 1], lane[k]);
+        if (k == 0 && by == OpId::none) continue;
+        Picos allowed = k == 0 ? ops_.start[index_of(by)] : end(lane[k - 1]) + gap_for(lane[k - 1], lane[k]);
         if (by != OpId::none) allowed = std::max(allowed, ops_.start[index_of(by)] + latency);
         if (ops_.start[lane[k]] <= allowed + late_threshold || staged(lane[k])) continue;
         explain(lane[k], allowed);
@@ -219,13 +221,13 @@ class Fitter {
 
   void explain(std::size_t late, Picos allowed) {
     const Picos began = ops_.start[late];
-    auto it = std::upper_bound(by_end_.begin(), by_end_.end(), began,
+    auto it = std::upper_bound(by_end_.begin(), by_end_.end(), began + clock_rounding,
                                [&](Picos time, std::size_t i) { return time < end(i); });
     while (it != by_end_.begin()) {
       const std::size_t other = *--it;
       if (end(other) < began - late_window || end(other) < allowed - late_threshold) break;
-      if (ops_.lane[other] == ops_.lane[late] || ops_.start[other] >= began || call_time(other) > call_time(late))
-        continue;
+      const bool launched_later = launch(other) != OpId::none && call_time(other) > call_time(late);
+      if (ops_.lane[other] == ops_.lane[late] || ops_.start[other] >= began || launched_later) continue;
       trace_.edges.push_back({.from = OpId(static_cast<std::uint32_t>(other)),
                               .to = OpId(static_cast<std::uint32_t>(late)),
                               .kind = EdgeKind::cross_stream,

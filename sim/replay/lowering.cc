@@ -177,6 +177,7 @@ class Lowering {
     if (ops_.kind[i] == OpKind::event_record) mark(i);
     if (ops_.kind[i] == OpKind::stream_wait) make_stream_wait(i);
     for (std::uint32_t w = first_work_[i]; w < first_work_[i + 1]; ++w) launch(i, activity, works_[w]);
+    if (first_work_[i] < first_work_[i + 1]) limit_queue(activity, works_[first_work_[i]]);
     if (waits_for_own_copy(i)) add_copy_wait(i);
     if (ops_.start[i] != unknown_time)
       lanes_[lane].last_call = {ops_.start[i] + duration(i), out_.end[i]};
@@ -248,9 +249,9 @@ class Lowering {
     stream.waits.clear();
     stream.last_launched = work;
     lanes_[index_of(ops_.lane[i])].last_work = work;
-    limit_queue(call, work);
   }
 
+  // A CUDA graph takes one place, whatever it holds.
   void limit_queue(ActivityId call, std::size_t work) {
     const std::uint32_t depth =
         options_.launch_queue_depth != 0 ? options_.launch_queue_depth : trace_.capture_fit.launch_queue_depth;
