@@ -65,15 +65,17 @@ std::vector<std::string> option_names(const CLI::App& app, const CLI::App& comma
 // What was wrong with the arguments, in one line; the nearest known word for one that nobody knows.
 std::string usage_message(CLI::App& app, const CLI::ParseError& error) {
   CLI::App& command = deepest_command(app);
-  const std::string name = &command == &app ? "spillway" : command.get_parent() == &app ? "spillway " + command.get_name()
-                           : "spillway " + command.get_parent()->get_name() + " " + command.get_name();
+  const std::string name = &command == &app ? "spillway"
+                           : command.get_parent() == &app
+                               ? "spillway " + command.get_name()
+                               : "spillway " + command.get_parent()->get_name() + " " + command.get_name();
   const std::string help = "; see " + name + " --help";
   const std::vector<std::string> extras = app.remaining(true);
   if (extras.empty()) return name + ": " + error.what() + help;
   const std::string& word = extras.front();
   if (word.starts_with("--"))
-    return name + ": unknown option '" + word + "': " +
-           suggestion(word.substr(0, word.find('=')), option_names(app, command)) + help;
+    return name + ": unknown option '" + word +
+           "': " + suggestion(word.substr(0, word.find('=')), option_names(app, command)) + help;
   const std::vector<std::string> commands = command_names(command);
   if (!commands.empty() && !word.starts_with("-"))
     return name + ": unknown command '" + word + "': " + suggestion(word, commands) + help;

@@ -11,7 +11,13 @@
 
 namespace spillway {
 
-enum ExitCode : int { exit_done = 0, exit_answer_is_no = 1, exit_bad_input = 2, exit_internal = 3, exit_interrupted = 130 };
+enum ExitCode : int {
+  exit_done = 0,
+  exit_answer_is_no = 1,
+  exit_bad_input = 2,
+  exit_internal = 3,
+  exit_interrupted = 130
+};
 
 struct Context {
   int exit_code = exit_done;

@@ -26,6 +26,16 @@ struct Request {
   int device = -1;                  // -1: the first with memory events
 };
 
+// Frees find their blocks by address; a file without any says how much was held, not which block came back.
+void require_addresses(const Trace& trace, const std::string& file) {
+  const auto& events = trace.memory_events;
+  if (std::any_of(events.begin(), events.end(), [](const MemoryEvent& event) { return event.address != Addr(0); }))
+    return;
+  throw InputError(
+      file, "", "its memory events have no addresses, so they are no stream of allocations",
+      "record with torch.cuda.memory._record_memory_history(), or with profile_memory=True and a chrome trace");
+}
+
 std::int16_t device_of(const Trace& trace, const Request& request) {
   const std::vector<std::int16_t> devices = memory_devices(trace);
   if (devices.empty())
@@ -46,7 +56,9 @@ AllocationStreamResult replay(const Context& context, const Request& request) {
   static_cast<void>(make_memory_pool(options.pool));  // a wrong option is told before a big file is read
   const Progress progress(context);
   const Trace trace = read_trace(request.file, {.progress = progress.callback("reading " + request.file)});
-  options.device = device_of(trace, request);
+  const std::int16_t device = device_of(trace, request);
+  require_addresses(trace, request.file);
+  options.device = device;
   return replay_allocation_stream(trace, options);
 }
 

@@ -104,7 +104,8 @@ std::string for_people(Bytes bytes) {
   auto amount = static_cast<double>(bytes.count());
   std::size_t unit = 0;
   for (; amount >= 1024 && unit + 1 < units.size(); ++unit) amount /= 1024;
-  return unit == 0 ? fmt::format("{} B", bytes.count()) : fmt::format("{} B ({:.1f} {})", bytes.count(), amount, units[unit]);
+  return unit == 0 ? fmt::format("{} B", bytes.count())
+                   : fmt::format("{} B ({:.1f} {})", bytes.count(), amount, units[unit]);
 }
 
 std::string for_people(Picos time) {

@@ -184,7 +184,8 @@ std::string known_endings() {
 
 const Writer& writer_for(const Files& files) {
   if (!files.to.empty()) {
-    const auto* found = std::find_if(writers.begin(), writers.end(), [&](const Writer& w) { return w.name == files.to; });
+    const auto* found =
+        std::find_if(writers.begin(), writers.end(), [&](const Writer& w) { return w.name == files.to; });
     if (found != writers.end()) return *found;
     std::vector<std::string_view> names;
     for (const Writer& writer : writers) names.push_back(writer.name);
@@ -206,8 +207,8 @@ void check_fit(const Context& context, const Trace& trace, const Writer& writer,
   }
   const auto undrawable = std::count(trace.ops.start.begin(), trace.ops.start.end(), unknown_time);
   if (writer.write == write_chrome_trace && undrawable > 0)
-    warn(context, fmt::format("{}: {} of {} ops have no start time and are left out", file, undrawable,
-                              trace.ops.size()));
+    warn(context,
+         fmt::format("{}: {} of {} ops have no start time and are left out", file, undrawable, trace.ops.size()));
 }
 
 void run_convert(const Context& context, const Files& files) {
@@ -240,8 +241,9 @@ void add_trace_commands(CLI::App& app, Context& context) {
       ->callback([&context, files] { run_check(context, files->input); });
   CLI::App* convert = add_file_command(*group, "convert", "write a trace in another format", *files);
   convert->add_option("OUT", files->output, "file to write; - is standard output")->required();
-  convert->add_option("--to", files->to,
-                      "kineto, chrome, torch-snapshot, chakra, spillway or spillway-json; by OUT's ending if not given");
+  convert->add_option(
+      "--to", files->to,
+      "kineto, chrome, torch-snapshot, chakra, spillway or spillway-json; by OUT's ending if not given");
   convert->callback([&context, files] { run_convert(context, *files); });
 }
 

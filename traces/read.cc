@@ -24,9 +24,9 @@ namespace {
 constexpr std::size_t look_ahead_bytes = 64 << 10;
 constexpr std::string_view triosim_heading = "OperatorID,";
 
-constexpr std::array<std::string_view, 9> format_names = {
-    "kineto", "torch-snapshot", "memory-timeline", "execution-trace", "chakra",
-    "nsys",   "triosim",        "spillway-binary", "spillway-json"};
+constexpr std::array<std::string_view, 9> format_names = {"kineto",          "torch-snapshot",  "memory-timeline",
+                                                          "execution-trace", "chakra",          "nsys",
+                                                          "triosim",         "spillway-binary", "spillway-json"};
 
 bool is_triosim_folder(const std::string& path) {
   namespace fs = std::filesystem;
@@ -53,8 +53,8 @@ TraceFormat detect_json(std::string_view head) {
   return TraceFormat::kineto;
 }
 
-// A Chakra file starts with the length of its first message, a varint, and that message: the schema's version (a string,
-// tag 0x0a) or its first attribute (a message, tag 0x12). Either must fit into the first message.
+// A Chakra file starts with the length of its first message, a varint, and that message: the schema's version (a
+// string, tag 0x0a) or its first attribute (a message, tag 0x12). Either must fit into the first message.
 bool looks_like_chakra(std::string_view head) {
   std::size_t length = 0, at = 0;
   for (; at < 3 && at < head.size(); ++at) {
@@ -89,9 +89,10 @@ bool is_archive(ByteSource& source) {
 
 [[noreturn]] void fail_unknown(const std::string& path, ByteSource& source) {
   if (is_archive(source)) throw InputError(path, "", "is a tar archive", "unpack it and give the trace inside");
-  throw InputError(path, "", "is in no format that can be read",
-                   "give a Kineto JSON trace, a CUDA memory snapshot pickle, an ExecutionTrace, a Chakra trace, an Nsight "
-                   "Systems SQLite export or a folder with TrioSim's trace.csv and tensor.csv");
+  throw InputError(
+      path, "", "is in no format that can be read",
+      "give a Kineto JSON trace, a CUDA memory snapshot pickle, an ExecutionTrace, a Chakra trace, an Nsight "
+      "Systems SQLite export or a folder with TrioSim's trace.csv and tensor.csv");
 }
 
 bool is_json(ByteSource& source) {
@@ -145,7 +146,8 @@ Trace read_trace(const std::string& path, const ReadOptions& options) {
   const auto format = detect(source);
   if (!format) fail_unknown(path, source);
   if (*format == TraceFormat::triosim) return derived(read_triosim(path, options));
-  Trace trace = derived(*format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options));
+  Trace trace =
+      derived(*format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options));
   // Own forms keep the fit they were written with; the other formats have no recorded times to fit to.
   if (*format == TraceFormat::kineto || *format == TraceFormat::nsys) fit_capture(trace);
   return trace;
