@@ -246,6 +246,7 @@ EventParse parse_kineto_event(const char*& at, const char* end, bool want_python
   event.quotes_mended = false;
   const char* const begin = at;
   const EventParse result = EventParser(end, want_python, event).object(at, false);
+  if (result == EventParse::malformed) event.malformed_at = static_cast<std::size_t>(at - begin);
   if (result != EventParse::ok) at = begin;
   return result;
 }

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
@@ -31,6 +32,7 @@ struct KinetoEvent {
   KinetoCategory category = KinetoCategory::none;
   char phase = 0;             // 'X', 'i', 'M', ...; 0 if there is none
   bool quotes_mended = false; // a string had unescaped quotes inside
+  std::size_t malformed_at = 0;  // how far behind its beginning a malformed event was seen to be so
 
   [[nodiscard]] bool has(KinetoField field) const { return (present >> static_cast<unsigned>(field) & 1U) != 0; }
   // Empty if absent.

@@ -22,6 +22,10 @@ constexpr std::int64_t epoch_like_us = 100'000'000'000'000;
 // Below this, times in picoseconds fit without an origin.
 constexpr std::int64_t small_time_us = 1'000'000'000;
 
+// Reading resumes inside a damaged event, so that one that lost its end does not take the next along. Events nested
+// in damaged events would be read over and over: beyond this many bytes it resumes where the damage showed.
+constexpr std::uint64_t reread_limit = std::uint64_t{32} << 20;
+
 class Reader {
  public:
   Reader(ByteSource& source, const ReadOptions& options)
@@ -57,6 +61,7 @@ class Reader {
   bool seen_events_ = false;
   bool truncated_ = false;
   int endless_events_ = 0;
+  std::uint64_t reread_bytes_ = 0;
   std::string member_;
 };
 
@@ -138,6 +143,8 @@ bool Reader::read_event() {
       case EventParse::malformed:
         ++trace_.source_events;
         note_damage(place(at_));
+        reread_bytes_ += event_.malformed_at;
+        if (reread_bytes_ > reread_limit) at_ += event_.malformed_at;
         return resynchronise();
       case EventParse::window_ended:
         break;

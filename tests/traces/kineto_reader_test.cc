@@ -100,6 +100,16 @@ TEST(Kineto, ResumesBehindAnEndlessEvent) {
   EXPECT_EQ(count_of(trace, "truncated_file"), 0U);
 }
 
+// 10,000 damaged events, each inside the one before: reading each of them to its end is quadratic.
+TEST(Kineto, ReadsNestedDamageOnce) {
+  std::string nested;
+  for (int i = 0; i < 10'000; ++i) nested += R"({"a":[)";
+  for (int i = 0; i < 10'000; ++i) nested += "] x }";
+  const Trace trace = read_events(nested + "," + kernel("a", "10", "1", 1));
+  EXPECT_EQ(summarize(trace).kernels, 1U);
+  EXPECT_LT(count_of(trace, "damaged_event"), 1'000U);
+}
+
 TEST(Kineto, AcceptsMissingEndAndDropsThePartialEvent) {
   const std::string whole = "{\"traceEvents\": [" + kernel("a", "10", "1", 1) + "," + kernel("b", "20", "1", 2);
   for (const std::size_t cut : {std::size_t{1}, std::size_t{20}, std::size_t{60}}) {
