@@ -1,0 +1,158 @@
+#include "sim/replay/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <filesystem>
+
+#include "traces/base/input_error.h"
+#include "traces/read.h"
+
+namespace spillway {
+namespace {
+
+HardwareProfile quiet_hardware() {
+  HardwareProfile hardware;
+  hardware.gpu.memory_bandwidth.value = rate_from_bytes_per_second(1e12);
+  return hardware;
+}
+
+// One host thread launching kernels of the given lengths onto one stream, one microsecond a call.
+Trace launches(const std::vector<std::pair<std::string, Picos>>& kernels) {
+  Trace trace;
+  const LaneId host = trace.lane({.kind = LaneKind::host_thread});
+  const LaneId stream = trace.lane({.kind = LaneKind::stream, .device = 0});
+  Picos now{};
+  for (const auto& [name, duration] : kernels) {
+    const OpId call = trace.append_op({.name = trace.strings.intern("cudaLaunchKernel"),
+                                       .kind = OpKind::launch, .lane = host, .start = now, .duration = microseconds(1)});
+    trace.append_op({.name = trace.strings.intern(name), .kind = OpKind::kernel, .lane = stream,
+                     .duration = duration, .launched_by = call});
+    now += microseconds(1);
+  }
+  trace.set(Capability::times);
+  return trace;
+}
+
+// Launched at 0 and 1 us, 1 us a call: k1 runs [1, 11), k2 [11, 31).
+TEST(Replay, KernelsOfAStreamFollowEachOther) {
+  const Trace trace = launches({{"gemm", microseconds(10)}, {"add", microseconds(20)}});
+  const Result result = replay(trace, quiet_hardware(), {});
+  EXPECT_EQ(result.op_start[1], microseconds(1));
+  EXPECT_EQ(result.op_start[3], microseconds(11));
+  EXPECT_EQ(result.replayed, microseconds(31));
+  // Host 1 us, arithmetic 10 us, memory 20 us: the parts of the critical path add up to the whole.
+  EXPECT_EQ(result.breakdown[static_cast<std::size_t>(Binding::compute)], microseconds(10));
+  EXPECT_EQ(result.breakdown[static_cast<std::size_t>(Binding::hbm)], microseconds(20));
+  EXPECT_EQ(result.breakdown[static_cast<std::size_t>(Binding::host)], microseconds(1));
+}
+
+// A compute-bound step on a GPU k times faster: host call + sum of durations / k.
+TEST(Replay, AFasterGpuDividesWhatItComputes) {
+  const Trace trace = launches({{"gemm", microseconds(100)}, {"gemm", microseconds(300)}});
+  for (const int k : {1, 2, 4, 5}) {
+    ReplayOptions options;
+    options.speed.compute = k;
+    EXPECT_EQ(replay(trace, quiet_hardware(), options).replayed, microseconds(1) + microseconds(400) / std::int64_t{k});
+  }
+}
+
+// Half the memory bandwidth doubles memory-bound kernels and leaves the others.
+TEST(Replay, HalfTheBandwidthDoublesMemoryBoundKernels) {
+  const Trace trace = launches({{"gemm", microseconds(100)}, {"elementwise", microseconds(300)}});
+  ReplayOptions options;
+  options.speed.memory = 0.5;
+  EXPECT_EQ(replay(trace, quiet_hardware(), options).replayed, microseconds(1 + 100 + 600));
+}
+
+// Ten launches of 1 us and kernels of 1 ns are bound by the host; a host twice as fast halves the step.
+TEST(Replay, AFasterHostHelpsALaunchBoundStep) {
+  std::vector<std::pair<std::string, Picos>> tiny(10, {"add", nanoseconds(1)});
+  const Trace trace = launches(tiny);
+  EXPECT_EQ(replay(trace, quiet_hardware(), {}).replayed, microseconds(10) + nanoseconds(1));
+  ReplayOptions options;
+  options.speed.host = 2;
+  EXPECT_EQ(replay(trace, quiet_hardware(), options).replayed, microseconds(5) + nanoseconds(1));
+}
+
+TEST(Replay, SaysWhichOpsWaitForEachOther) {
+  Trace trace = launches({{"a", microseconds(1)}, {"b", microseconds(1)}});
+  trace.edges.push_back({.from = OpId(3), .to = OpId(1)});  // b before a, against the stream's order
+  EXPECT_THROW(replay(trace, quiet_hardware(), {}), InputError);
+}
+
+TEST(Replay, RefusesATraceWithoutTimes) {
+  EXPECT_THROW(replay(Trace{}, quiet_hardware(), {}), InputError);
+}
+
+std::string shared(const std::string& file) {
+  const char* given = std::getenv("SPILLWAY_SHARED_DATA");
+  const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
+  const std::filesystem::path folder =
+      given != nullptr ? given : std::filesystem::path(root == nullptr ? "." : root) / ".." / "shared" / "data";
+  return (folder / "traces" / file).string();
+}
+
+class CapturedStep : public testing::TestWithParam<const char*> {};
+
+// |replayed span / recorded span - 1| <= 1 % for every whole step of a real capture.
+TEST_P(CapturedStep, ReplaysWithinOnePercent) {
+  const std::string file = shared(GetParam());
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
+  const Trace trace = read_trace(file);
+  const Result result = replay(trace, quiet_hardware(), {});
+  ASSERT_EQ(result.steps.size(), trace.steps.size());
+  for (const StepResult& step : result.steps) {
+    const double error = to_seconds(step.span()) / to_seconds(step.recorded_span) - 1;
+    EXPECT_LE(std::abs(error), 0.01) << step.name;
+  }
+}
+
+// Once imported, recorded start times of launched device work play no part: without them the result is the same.
+TEST_P(CapturedStep, IgnoresRecordedStartsOfLaunchedWork) {
+  const std::string file = shared(GetParam());
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
+  Trace trace = read_trace(file);
+  const std::uint64_t with = replay(trace, quiet_hardware(), {}).fingerprint;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (is_device_work(trace.ops.kind[i]) && trace.ops.launched_by[i] != OpId::none) trace.ops.start[i] = unknown_time;
+  EXPECT_EQ(replay(trace, quiet_hardware(), {}).fingerprint, with);
+}
+
+// The order of simultaneous events moves no start and no end.
+TEST_P(CapturedStep, DoesNotDependOnTheOrderOfTies) {
+  const std::string file = shared(GetParam());
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
+  const Trace trace = read_trace(file);
+  const std::uint64_t fifo = replay(trace, quiet_hardware(), {}).fingerprint;
+  for (const char* order : {"reverse", "shuffle:1", "shuffle:20261121"}) {
+    ReplayOptions options;
+    options.tie_order = TieOrder::parse(order);
+    EXPECT_EQ(replay(trace, quiet_hardware(), options).fingerprint, fifo) << order;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Real, CapturedStep,
+                         testing::Values("hta/df_index_resolver.json.gz", "hta/ns_resolution_rank-0.json.gz",
+                                         "kineto-tb_plugin/resnet50_num_workers_0.1623143089861.pt.trace.json.gz",
+                                         "tracelens/resnet_act_checkpoint.json.gz"));
+
+// A recommendation model on four streams whose event waits the capture does not name: five of its six steps replay
+// within 1 %, the worst within 1.5 %. Pinned so that it can't get worse unseen.
+TEST(CapturedSteps, FourStreamsWithoutEventRecords) {
+  const std::string file = shared("hta/trace_diff_test_V100_ws2_rank1.json.gz");
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "no " << file;
+  const Result result = replay(read_trace(file), quiet_hardware(), {});
+  ASSERT_EQ(result.steps.size(), 6U);
+  int within = 0;
+  for (const StepResult& step : result.steps) {
+    const double error = std::abs(to_seconds(step.span()) / to_seconds(step.recorded_span) - 1);
+    within += error <= 0.01 ? 1 : 0;
+    EXPECT_LE(error, 0.015) << step.name;
+  }
+  EXPECT_GE(within, 5);
+}
+
+}  // namespace
+}  // namespace spillway
