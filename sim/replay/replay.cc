@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "sim/devices/machine.h"
 #include "sim/engine/executor.h"
 #include "sim/replay/critical_path.h"
 #include "traces/base/input_error.h"
@@ -71,7 +72,8 @@ class StepClock {
     if (begin == Picos::max()) return step;
     step.begin = begin;
     step.end = end;
-    if (timed) step.recorded_span = recorded_end - recorded_begin;
+    const bool captured = trace_.provenance.empty() || trace_.provenance.front().format != "generated";
+    if (timed && captured) step.recorded_span = recorded_end - recorded_begin;
     return step;
   }
   [[nodiscard]] bool in(std::size_t i, std::uint16_t wanted) const {
@@ -101,6 +103,33 @@ void explain_failure(const Trace& trace, const LoweredTrace& lowered, const Outc
   throw InputError(trace.provenance.empty() ? "" : trace.provenance.front().file, "dependencies",
                    "the step can't run: ops wait for each other: " + names,
                    "check the trace's edges and event waits with `spillway trace check`");
+}
+
+// The machine's PCIe tree and where copies between host and GPU go. A profile without a tree has none: copies
+// then last as recorded.
+struct CopyLinks {
+  CopyLinks(const HardwareProfile& hardware, ActivityGraph& graph) {
+    if (hardware.host.pcie.empty() || hardware.gpu_slots.empty()) return;
+    const Machine machine(hardware, graph);
+    for (std::size_t gpu = 0; gpu < machine.gpu_count(); ++gpu) {
+      paths.host_to_device.push_back(machine.host_to_device(gpu));
+      paths.device_to_host.push_back(machine.device_to_host(gpu));
+    }
+    links = machine.links();
+  }
+  CopyPaths paths;
+  std::vector<Machine::NamedLink> links;
+};
+
+void record_links(const CopyLinks& copies, const ExecutorState& run, Result& result) {
+  const double seconds = to_seconds(result.replayed);
+  for (const Machine::NamedLink& named : copies.links) {
+    const FluidNetwork::LinkTotals totals = run.link_totals(named.link);
+    if (totals.units == 0) continue;
+    const double possible = to_bytes_per_second(named.capacity) * seconds;
+    result.links.push_back({named.name, Bytes(totals.units), named.capacity,
+                            possible > 0 ? static_cast<double>(totals.units) / possible : 0});
+  }
 }
 
 void record_times(const Trace& trace, const LoweredTrace& lowered, const ExecutorState& run, Result& result) {
@@ -144,7 +173,9 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   const Maybe<double> peak = peak_flops_or_wider(hardware.gpu, Precision::bf16);
   if (peak) lowering.machine_balance = peak->value / to_bytes_per_second(hardware.gpu.memory_bandwidth.value);
 
-  const LoweredTrace lowered = lower(trace, lowering, CopyPaths{}, ActivityGraph{});
+  ActivityGraph graph;
+  const CopyLinks copies(hardware, graph);
+  const LoweredTrace lowered = lower(trace, lowering, copies.paths, std::move(graph));
   Executor<> run(lowered.graph, {.tie_order = options.tie_order});
   const Outcome outcome = run.run();
   if (!outcome.ok()) explain_failure(trace, lowered, outcome);
@@ -160,6 +191,7 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   result.breakdown = critical_path(trace, lowered, run.starts(), run.ends());
   result.binding = largest(result.breakdown);
   result.bubble = idle_fraction(trace, result);
+  record_links(copies, run, result);
   result.memory = replay_memory(trace, result.op_start, options.memory);
   rate_the_step(options, result);
   return result;
