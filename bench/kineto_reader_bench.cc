@@ -29,15 +29,17 @@ struct Usage {
 Usage usage() {
   rusage now{};
   getrusage(RUSAGE_SELF, &now);
-  const auto seconds = [](const timeval& time) { return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec); };
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
   return {seconds(now.ru_utime) + seconds(now.ru_stime), 1024.0 * static_cast<double>(now.ru_maxrss)};
 }
 
 void report(const char* what, const Usage& before, double megabytes, std::uint64_t events) {
   const Usage after = usage();
   const double seconds = after.cpu_seconds - before.cpu_seconds;
-  std::printf("%-24s %6.2f CPU-s %8.1f MB/CPU-s %8.1f bytes of peak memory per event\n", what, seconds, megabytes / seconds,
-              (after.peak_bytes - before.peak_bytes) / static_cast<double>(events));
+  std::printf("%-24s %6.2f CPU-s %8.1f MB/CPU-s %8.1f bytes of peak memory per event\n", what, seconds,
+              megabytes / seconds, (after.peak_bytes - before.peak_bytes) / static_cast<double>(events));
 }
 
 void measure(const std::string& path) {
@@ -66,7 +68,8 @@ int run(int argc, char** argv) {
     return 0;
   }
   const std::uint64_t megabytes = argc > 1 ? std::strtoull(argv[1], nullptr, 10) : 500;
-  const auto path = std::filesystem::temp_directory_path() / ("spillway_large_kineto_" + std::to_string(::getpid()) + ".json");
+  const auto path =
+      std::filesystem::temp_directory_path() / ("spillway_large_kineto_" + std::to_string(::getpid()) + ".json");
   try {
     const bench::LargeKineto written = bench::write_large_kineto(path.string(), megabytes * 1'000'000);
     std::printf("wrote %llu events of %.0f bytes\n", static_cast<unsigned long long>(written.events),

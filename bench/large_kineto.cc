@@ -9,25 +9,29 @@ namespace spillway::bench {
 namespace {
 
 constexpr int layers = 24;
-constexpr std::array operators = {"aten::linear", "aten::layer_norm", "aten::gelu", "aten::scaled_dot_product_attention",
+constexpr std::array operators = {"aten::linear",  "aten::layer_norm",
+                                  "aten::gelu",    "aten::scaled_dot_product_attention",
                                   "aten::dropout", "aten::add_"};
 constexpr std::array kernels = {
     "ampere_fp16_s16816gemm_fp16_128x128_ldg8_f2f_stages_32x5_tn",
     "void at::native::vectorized_layer_norm_kernel<c10::Half, float>(int, float, c10::Half const*, c10::Half*)",
-    "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl>(int, at::detail::Array<char*, 2>)"};
+    "void at::native::vectorized_elementwise_kernel<4, at::native::GeluCUDAKernelImpl>(int, at::detail::Array<char*, "
+    "2>)"};
 
 class Writer {
  public:
   explicit Writer(const std::string& path) : file_(std::fopen(path.c_str(), "wb")) {
     if (!file_) throw std::runtime_error("can't write " + path);
-    put("{\"schemaVersion\": 1,\n\"deviceProperties\": [{\"id\": 0, \"name\": \"GPU\", \"totalGlobalMem\": 85899345920}],\n"
+    put("{\"schemaVersion\": 1,\n\"deviceProperties\": [{\"id\": 0, \"name\": \"GPU\", \"totalGlobalMem\": "
+        "85899345920}],\n"
         "\"traceEvents\": [\n");
   }
 
   void step() {
     const std::int64_t begin = now_;
     for (int layer = 0; layer < 2 * layers; ++layer) {
-      for (std::size_t i = 0; i < operators.size(); ++i) one_operator(operators[i], kernels[i % kernels.size()], layer < layers);
+      for (std::size_t i = 0; i < operators.size(); ++i)
+        one_operator(operators[i], kernels[i % kernels.size()], layer < layers);
       memory(layer < layers ? 1 << 20 : -(1 << 20), layer < layers ? layer : 2 * layers - 1 - layer);
     }
     event(R"("ph": "X", "cat": "user_annotation", "name": "ProfilerStep#%lld", "pid": 4711, "tid": 4711,
@@ -52,7 +56,8 @@ class Writer {
   // Nanoseconds as microseconds with three decimals.
   static Text time(std::int64_t ns, std::int64_t base_us = 1'712'195'495'000'000) {
     Text text{};
-    std::snprintf(text.data(), text.size(), "%lld.%03d", static_cast<long long>(base_us + ns / 1000), static_cast<int>(ns % 1000));
+    std::snprintf(text.data(), text.size(), "%lld.%03d", static_cast<long long>(base_us + ns / 1000),
+                  static_cast<int>(ns % 1000));
     return text;
   }
 

@@ -9,7 +9,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string gibibytes(Bytes bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / 1073741824.0); }
+std::string gibibytes(Bytes bytes) {
+  return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / 1073741824.0);
+}
 std::string milliseconds_text(Picos time) { return fmt::format("{:.3f} ms", to_seconds(time) * 1e3); }
 std::string percent(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
 
@@ -65,7 +67,8 @@ std::vector<Figure> figures(const Result& a, const Result& b) {
   if (a.mfu > 0 && b.mfu > 0) rows.push_back({"MFU", a.mfu * 100, b.mfu * 100, "%"});
   for (int i = 0; i < binding_count; ++i) {
     const auto binding = static_cast<Binding>(i);
-    rows.push_back({"critical path: " + std::string(to_string(binding)), share(a, binding) * 100, share(b, binding) * 100, "%"});
+    rows.push_back(
+        {"critical path: " + std::string(to_string(binding)), share(a, binding) * 100, share(b, binding) * 100, "%"});
   }
   return rows;
 }
@@ -93,7 +96,8 @@ Json result_json(const Result& result) {
   document["binding_words"] = describe(result.binding);
   Json parts = Json::object();
   for (int i = 0; i < binding_count; ++i)
-    parts[std::string(to_string(static_cast<Binding>(i))) + "_ns"] = whole_nanoseconds(result.breakdown[static_cast<std::size_t>(i)]);
+    parts[std::string(to_string(static_cast<Binding>(i))) + "_ns"] =
+        whole_nanoseconds(result.breakdown[static_cast<std::size_t>(i)]);
   document["breakdown"] = parts;
   document["replayed_ns"] = whole_nanoseconds(result.replayed);
   document["bubble_fraction"] = result.bubble;
@@ -108,7 +112,8 @@ Json result_json(const Result& result) {
   document["links"] = links;
   Json provenance = Json::array();
   for (const InputProvenance& input : result.provenance)
-    provenance.push_back({{"name", input.name}, {"value", input.value}, {"provenance", input.provenance}, {"source", input.source}});
+    provenance.push_back(
+        {{"name", input.name}, {"value", input.value}, {"provenance", input.provenance}, {"source", input.source}});
   document["provenance"] = provenance;
   document["warnings"] = result.warnings;
   return document;
@@ -117,18 +122,23 @@ Json result_json(const Result& result) {
 std::string result_text(const Result& result) {
   std::string text = result.title + "\n\n";
   text += fmt::format("  verdict        {}\n", verdict(result));
-  text += fmt::format("  step time      {}{}\n", milliseconds_text(result.step_time), result.fits() ? "" : " (if it fitted)");
-  text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding), percent(share(result, result.binding)));
+  text += fmt::format("  step time      {}{}\n", milliseconds_text(result.step_time),
+                      result.fits() ? "" : " (if it fitted)");
+  text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding),
+                      percent(share(result, result.binding)));
   if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
   if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent(result.mfu));
   text += fmt::format("  GPU idle       {}\n", percent(result.bubble));
   if (result.memory.known) {
     text += fmt::format("  peak allocated {}\n", gibibytes(result.memory.peak_allocated));
-    text += fmt::format("  peak reserved  {} ({} allocator)\n", gibibytes(result.memory.peak_reserved), result.memory.allocator);
-    if (result.memory.capacity > Bytes(0)) text += fmt::format("  capacity       {}\n", gibibytes(result.memory.capacity));
+    text += fmt::format("  peak reserved  {} ({} allocator)\n", gibibytes(result.memory.peak_reserved),
+                        result.memory.allocator);
+    if (result.memory.capacity > Bytes(0))
+      text += fmt::format("  capacity       {}\n", gibibytes(result.memory.capacity));
     if (!result.memory.explanation.empty()) text += fmt::format("  memory         {}\n", result.memory.explanation);
     if (!result.memory.owners.empty()) text += "\n  at the peak\n";
-    for (const PeakOwner& owner : result.memory.owners) text += fmt::format("    {:>12}  {}\n", gibibytes(owner.bytes), owner.name);
+    for (const PeakOwner& owner : result.memory.owners)
+      text += fmt::format("    {:>12}  {}\n", gibibytes(owner.bytes), owner.name);
   }
   text += "\n  critical path\n";
   for (int i = 0; i < binding_count; ++i) {

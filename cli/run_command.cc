@@ -30,8 +30,7 @@ struct RunArguments {
 LoadedScenario load_argument(const std::string& path, const RunArguments& arguments) {
   std::vector<std::string> settings = arguments.settings;
   if (!arguments.tie_order.empty()) settings.push_back("replay.tie_order=" + arguments.tie_order);
-  const Scenario scenario =
-      is_scenario_file(path) ? load_scenario(path, settings) : scenario_for_trace(path, settings);
+  const Scenario scenario = is_scenario_file(path) ? load_scenario(path, settings) : scenario_for_trace(path, settings);
   ReadOptions read;
   read.progress = [](std::uint64_t, std::uint64_t) { return !is_interrupted(); };
   return load(scenario, read);
@@ -81,8 +80,10 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     print_json(result_json(result));
   } else {
     print_warnings(context, result);
-    if (context.csv()) print(context, result_row(result));
-    else print(result_text(result));
+    if (context.csv())
+      print(context, result_row(result));
+    else
+      print(result_text(result));
   }
   if (!result.fits()) context.exit_code = exit_answer_is_no;
 }
@@ -109,7 +110,8 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   }
   Table table({"relaxed", "step time (ms)", "gain"});
   for (const Relaxation& r : relaxations)
-    table.add({r.resource, fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
+    table.add(
+        {r.resource, fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
   if (!context.csv()) {
     print_warnings(context, result);
     print(result_text(result) + "\n  what would help\n\n");
@@ -118,7 +120,8 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
 }
 
 void add_common(CLI::App& command, RunArguments& arguments) {
-  command.add_option("--set", arguments.settings, "KEY=VALUE: change a value of the scenario, e.g. model.sequence=4096")
+  command
+      .add_option("--set", arguments.settings, "KEY=VALUE: change a value of the scenario, e.g. model.sequence=4096")
       ->allow_extra_args(false);
   command.add_option("--tie-order", arguments.tie_order, "fifo, reverse or shuffle:SEED: order of simultaneous events");
 }
@@ -130,8 +133,10 @@ void add_run_commands(CLI::App& app, Context& context) {
 
   CLI::App* run_app = app.add_subcommand("run", "Replay a scenario or a trace: does it fit, how fast, what binds");
   run_app->add_option("scenario", arguments->first, "scenario file, or a trace to replay as captured")->required();
-  run_app->add_option("--timeline", arguments->timeline, "write the replay as a picture (.svg) or for Perfetto (.json)");
-  run_app->add_option("--memory-snapshot", arguments->memory_snapshot, "write its allocations for PyTorch's memory_viz");
+  run_app->add_option("--timeline", arguments->timeline,
+                      "write the replay as a picture (.svg) or for Perfetto (.json)");
+  run_app->add_option("--memory-snapshot", arguments->memory_snapshot,
+                      "write its allocations for PyTorch's memory_viz");
   add_common(*run_app, *arguments);
   run_app->callback([arguments, &context] { run_scenario(*arguments, context); });
 

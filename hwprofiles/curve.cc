@@ -10,7 +10,8 @@ namespace spillway {
 namespace {
 
 void require(bool sound, std::size_t point, const char* cause) {
-  if (!sound) throw InputError("", "point " + std::to_string(point), cause, "give finite points with strictly rising x");
+  if (!sound)
+    throw InputError("", "point " + std::to_string(point), cause, "give finite points with strictly rising x");
 }
 
 double fraction_between(double low, double high, double x, Curve::Scale scale) {

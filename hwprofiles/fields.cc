@@ -77,7 +77,9 @@ FieldInfo bytes(std::string_view key, double max = 1e18) { return {key, Dimensio
 FieldInfo rate(std::string_view key) { return {key, Dimension::rate, 1e3, 1e15}; }
 FieldInfo time(std::string_view key, double max = 10) { return {key, Dimension::time, 0, max}; }
 FieldInfo count(std::string_view key, double min, double max) { return {key, Dimension::count, min, max}; }
-FieldInfo fraction(std::string_view key, double min = 1e-6, double max = 1) { return {key, Dimension::fraction, min, max}; }
+FieldInfo fraction(std::string_view key, double min = 1e-6, double max = 1) {
+  return {key, Dimension::fraction, min, max};
+}
 FieldInfo power(std::string_view key) { return {key, Dimension::power, 0, 1e7}; }
 FieldInfo money(std::string_view key) { return {key, Dimension::money, 0, 1e9}; }
 
@@ -156,9 +158,8 @@ void describe_efficiency(GpuProfile& gpu, FieldVisitor& visitor) {
   list(visitor, "gemm_efficiency", gpu.gemm_efficiency, [&](GemmEfficiency& item, std::size_t) {
     choice(visitor, "precision", item.precision, precision_count, precision_name);
     visitor.integer(count("smallest_side", 1, 1e9), item.smallest_side);
-    owned_curve(item.curve, item.origin, [&](Maybe<Curve>& curve) {
-      visitor.curve(fraction("curve", 0), Dimension::plain, curve);
-    });
+    owned_curve(item.curve, item.origin,
+                [&](Maybe<Curve>& curve) { visitor.curve(fraction("curve", 0), Dimension::plain, curve); });
   });
   visitor.curve(fraction("memory_bound_efficiency", 0), Dimension::bytes, gpu.memory_bound_efficiency);
   visitor.curve(fraction("copy_efficiency", 0), Dimension::bytes, gpu.copy_efficiency);
@@ -311,10 +312,14 @@ void describe(HardwareProfile& system, FieldVisitor& visitor) {
 
 std::string_view provenance_name(OriginKind provenance) {
   switch (provenance) {
-    case OriginKind::measured: return "measured";
-    case OriginKind::datasheet: return "datasheet";
-    case OriginKind::fitted: return "fitted";
-    case OriginKind::assumed: return "assumed";
+    case OriginKind::measured:
+      return "measured";
+    case OriginKind::datasheet:
+      return "datasheet";
+    case OriginKind::fitted:
+      return "fitted";
+    case OriginKind::assumed:
+      return "assumed";
   }
   return "assumed";
 }

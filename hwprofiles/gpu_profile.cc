@@ -20,14 +20,22 @@ std::span<const Precision> wider(Precision precision) {
   static constexpr Precision from_fp4[] = {fp4, fp8, bf16, fp16, tf32, fp32};
   static constexpr Precision from_int8[] = {int8, fp8, bf16, fp16, tf32, fp32};
   switch (precision) {
-    case fp64: return from_fp64;
-    case fp32: return from_fp32;
-    case tf32: return from_tf32;
-    case bf16: return from_bf16;
-    case fp16: return from_fp16;
-    case fp8: return from_fp8;
-    case fp4: return from_fp4;
-    case int8: return from_int8;
+    case fp64:
+      return from_fp64;
+    case fp32:
+      return from_fp32;
+    case tf32:
+      return from_tf32;
+    case bf16:
+      return from_bf16;
+    case fp16:
+      return from_fp16;
+    case fp8:
+      return from_fp8;
+    case fp4:
+      return from_fp4;
+    case int8:
+      return from_int8;
   }
   return from_fp32;
 }
@@ -46,7 +54,8 @@ const GemmEfficiency* class_of(const GpuProfile& gpu, Precision precision, std::
 }  // namespace
 
 std::string_view precision_name(Precision precision) {
-  static constexpr std::string_view names[precision_count] = {"fp64", "fp32", "tf32", "bf16", "fp16", "fp8", "fp4", "int8"};
+  static constexpr std::string_view names[precision_count] = {"fp64", "fp32", "tf32", "bf16",
+                                                              "fp16", "fp8",  "fp4",  "int8"};
   return names[static_cast<std::size_t>(precision)];
 }
 

@@ -63,9 +63,9 @@ struct GpuProfile {
   // HBM bytes charged per byte a copy moves while kernels run: >= 1.
   Sourced<double> hbm_contention_factor;
 
-  Sourced<Picos> launch_call;      // the host is busy this long per launch
-  Sourced<Picos> launch_to_start;  // from the end of that call to the start on an idle GPU
-  Sourced<Picos> kernel_gap;       // between two queued kernels of one stream
+  Sourced<Picos> launch_call;                // the host is busy this long per launch
+  Sourced<Picos> launch_to_start;            // from the end of that call to the start on an idle GPU
+  Sourced<Picos> kernel_gap;                 // between two queued kernels of one stream
   Sourced<std::int64_t> launch_queue_depth;  // launches the host may run ahead, per stream
   Sourced<Picos> malloc_cost, free_cost;     // cudaMalloc, cudaFree (which also waits for the device)
   Sourced<Bytes> context_memory;             // taken by driver and libraries before the first tensor

@@ -24,7 +24,8 @@ std::optional<OriginKind> provenance_from(const std::string& name) {
 
 std::string units_offered(Dimension dimension) {
   std::string text;
-  for (const std::string& unit : units_of(dimension)) text += (text.empty() ? "" : ", ") + (unit.empty() ? "none" : unit);
+  for (const std::string& unit : units_of(dimension))
+    text += (text.empty() ? "" : ", ") + (unit.empty() ? "none" : unit);
   return "use one of these units: " + text;
 }
 
@@ -50,7 +51,9 @@ void JsonFieldReader::problem(const std::string& place, std::string cause, std::
   problems_.push_back({place, std::move(cause), std::move(remedy)});
 }
 
-void JsonFieldReader::push(const json& object, std::string place) { frames_.push_back({&object, std::move(place), {}}); }
+void JsonFieldReader::push(const json& object, std::string place) {
+  frames_.push_back({&object, std::move(place), {}});
+}
 
 void JsonFieldReader::pop() {
   const Frame& frame = frames_.back();
@@ -79,14 +82,18 @@ Origin JsonFieldReader::origin_of(const json& object, const std::string& place) 
   Origin origin = default_origin_;
   if (const auto it = object.find("provenance"); it != object.end()) {
     const auto provenance = it->is_string() ? provenance_from(it->get<std::string>()) : std::nullopt;
-    if (provenance) origin.provenance = *provenance;
-    else problem(place + "/provenance", "unknown provenance", "use measured, datasheet, fitted or assumed");
+    if (provenance)
+      origin.provenance = *provenance;
+    else
+      problem(place + "/provenance", "unknown provenance", "use measured, datasheet, fitted or assumed");
   }
   for (const auto& [key, member] : {std::pair{"source", &Origin::source}, std::pair{"date", &Origin::date}}) {
     const auto it = object.find(key);
     if (it == object.end()) continue;
-    if (it->is_string()) origin.*member = it->get<std::string>();
-    else problem(place + "/" + key, "not text", "write it in quotes");
+    if (it->is_string())
+      origin.*member = it->get<std::string>();
+    else
+      problem(place + "/" + key, "not text", "write it in quotes");
   }
   return origin;
 }
@@ -105,13 +112,16 @@ void JsonFieldReader::text(std::string_view key, std::string& value, bool requir
 void JsonFieldReader::flag(std::string_view key, bool& value) {
   const json* found = take(key);
   if (found == nullptr) return;
-  if (found->is_boolean()) value = found->get<bool>();
-  else problem(place_of(key), "not true or false", "write true or false");
+  if (found->is_boolean())
+    value = found->get<bool>();
+  else
+    problem(place_of(key), "not true or false", "write true or false");
 }
 
 void JsonFieldReader::choice(std::string_view key, std::size_t& index, const std::vector<std::string>& names) {
   const json* found = take(key);
-  if (found == nullptr) return problem(place_of(key), "missing", "add one of: " + fmt::format("{}", fmt::join(names, ", ")));
+  if (found == nullptr)
+    return problem(place_of(key), "missing", "add one of: " + fmt::format("{}", fmt::join(names, ", ")));
   const std::string given = found->is_string() ? found->get<std::string>() : found->dump();
   for (std::size_t i = 0; i < names.size(); ++i) {
     if (found->is_string() && given == names[i]) {

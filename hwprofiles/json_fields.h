@@ -52,7 +52,8 @@ class JsonFieldReader final : public FieldVisitor {
   void pop();
   Origin origin_of(const nlohmann::json& object, const std::string& place);
   // The value in base units; problems are recorded and false returned.
-  bool quantity(const nlohmann::json& leaf, const FieldInfo& info, const std::string& place, double& value, Origin& origin);
+  bool quantity(const nlohmann::json& leaf, const FieldInfo& info, const std::string& place, double& value,
+                Origin& origin);
   bool in_range(double value, const FieldInfo& info, const std::string& place);
   bool points(const nlohmann::json& object, const FieldInfo& y, double x_factor, double y_factor, Curve::Scale scale,
               const std::string& place, Curve& curve);

@@ -28,9 +28,9 @@ struct CollectiveCurve {
 struct NetworkProfile {
   std::string name, title, technology, note;
   NetworkTopology topology = NetworkTopology::fully_switched;
-  Sourced<Rate> bandwidth;         // per GPU and direction
-  Sourced<double> efficiency;      // (0, 1]: payload a large collective reaches over that
-  Sourced<Picos> latency;          // of one step of a collective: the alpha of alpha-beta models
+  Sourced<Rate> bandwidth;          // per GPU and direction
+  Sourced<double> efficiency;       // (0, 1]: payload a large collective reaches over that
+  Sourced<Picos> latency;           // of one step of a collective: the alpha of alpha-beta models
   Sourced<std::int64_t> max_group;  // GPUs it can join
   std::vector<CollectiveCurve> collectives;
   Maybe<double> port_watts, port_price_usd;

@@ -53,7 +53,8 @@ json parse(const std::string& path, const std::string& text) {
   };
   try {
     json root = json::parse(text, watch);
-    if (!twice.empty()) throw InputError(path, "", "key '" + twice + "' appears twice in one object", "keep one of them");
+    if (!twice.empty())
+      throw InputError(path, "", "key '" + twice + "' appears twice in one object", "keep one of them");
     return root;
   } catch (const json::exception& error) {
     throw InputError(path, "", std::string("not sound JSON: ") + error.what(), "correct the syntax");
@@ -86,7 +87,8 @@ std::vector<std::size_t> resolve_parents(const HostProfile& host, const std::vec
   for (std::size_t i = 0; i < host.pcie.size(); ++i) {
     names.push_back(host.pcie[i].name);
     if (!seen.insert(names[i]).second) {
-      reader.problem("/pcie/" + std::to_string(i) + "/name", "name '" + names[i] + "' used twice", "give each node its own");
+      reader.problem("/pcie/" + std::to_string(i) + "/name", "name '" + names[i] + "' used twice",
+                     "give each node its own");
     }
   }
   std::vector<std::size_t> up(host.pcie.size(), unresolved);
@@ -94,14 +96,17 @@ std::vector<std::size_t> resolve_parents(const HostProfile& host, const std::vec
     const std::string place = "/pcie/" + std::to_string(i) + "/up";
     const bool root = host.pcie[i].kind == PcieNodeKind::root_complex;
     if (root != parents[i].empty()) {
-      reader.problem(place, root ? "a root complex has nothing above it" : "missing", root ? "remove it" : "name the parent");
+      reader.problem(place, root ? "a root complex has nothing above it" : "missing",
+                     root ? "remove it" : "name the parent");
       continue;
     }
     if (root) continue;
     for (std::size_t j = 0; j < names.size(); ++j) up[i] = names[j] == parents[i] ? j : up[i];
     if (up[i] == unresolved) {
-      reader.problem(place, "no node '" + parents[i] + "'", did_you_mean(parents[i], names, "name a node of this list"));
-    } else if (host.pcie[up[i]].kind != PcieNodeKind::root_complex && host.pcie[up[i]].kind != PcieNodeKind::pcie_switch) {
+      reader.problem(place, "no node '" + parents[i] + "'",
+                     did_you_mean(parents[i], names, "name a node of this list"));
+    } else if (host.pcie[up[i]].kind != PcieNodeKind::root_complex &&
+               host.pcie[up[i]].kind != PcieNodeKind::pcie_switch) {
       reader.problem(place, "'" + parents[i] + "' is a slot", "attach to a root complex or a switch");
       up[i] = unresolved;
     }
@@ -144,7 +149,8 @@ void check_gemm_order(const GpuProfile& gpu, JsonFieldReader& reader) {
     const std::string place = "/gemm_efficiency/" + std::to_string(i);
     if (item.curve.empty()) reader.problem(place + "/curve", "missing", "add its points");
     for (std::size_t j = 0; j < i; ++j) {
-      if (gpu.gemm_efficiency[j].precision == item.precision && gpu.gemm_efficiency[j].smallest_side >= item.smallest_side) {
+      if (gpu.gemm_efficiency[j].precision == item.precision &&
+          gpu.gemm_efficiency[j].smallest_side >= item.smallest_side) {
         reader.problem(place + "/smallest_side", "classes of one precision must rise", "sort them");
       }
     }
@@ -168,10 +174,12 @@ ProfileDocument ProfileDocument::read(const std::string& path) {
   ProfileDocument document;
   document.path_ = path;
   json root = parse(path, read_text(path));
-  if (!root.is_object()) throw InputError(path, "", "not a JSON object", "start from a file of `spillway profile list`");
+  if (!root.is_object())
+    throw InputError(path, "", "not a JSON object", "start from a file of `spillway profile list`");
   const std::string schema = text_at(root, "schema", path);
   if (schema != schema_name) {
-    throw InputError(path, "/schema", "'" + schema + "' is not understood here", "use \"" + std::string(schema_name) + "\"");
+    throw InputError(path, "/schema", "'" + schema + "' is not understood here",
+                     "use \"" + std::string(schema_name) + "\"");
   }
   const std::string kind = text_at(root, "kind", path);
   const auto known = kind_from(kind);

@@ -19,9 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* default_host = "generic-pcie5-host";
 
-bool is_path(std::string_view name) {
-  return name.find('/') != std::string_view::npos || name.ends_with(".json");
-}
+bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos || name.ends_with(".json"); }
 
 // Sorted, so that what hides what never depends on the file system's order.
 std::vector<std::string> json_files(const std::string& directory) {
@@ -53,12 +51,13 @@ class Loader {
     return ProfileDocument::read((fs::path(beside).parent_path() / given).string());
   }
 
-  [[nodiscard]] ProfileDocument open_kind(std::string_view name, ProfileKind kind, const std::string& beside = "") const {
+  [[nodiscard]] ProfileDocument open_kind(std::string_view name, ProfileKind kind,
+                                          const std::string& beside = "") const {
     ProfileDocument document = open(name, beside);
     if (document.kind() == kind) return document;
     throw InputError(document.path(), "/kind",
-                     "'" + document.name() + "' is a " + std::string(profile_kind_name(document.kind())) + " profile, not a " +
-                         std::string(profile_kind_name(kind)),
+                     "'" + document.name() + "' is a " + std::string(profile_kind_name(document.kind())) +
+                         " profile, not a " + std::string(profile_kind_name(kind)),
                      "name a " + std::string(profile_kind_name(kind)) + " profile");
   }
 
@@ -84,7 +83,8 @@ class Loader {
     for (SystemReferences::Drives& drives : references.drives) {
       drives.group.drive = load(drives.profile, ProfileKind::nvme, &ProfileDocument::nvme, beside);
       if (!names.insert(drives.group.name).second) {
-        throw InputError(document.path(), "/drives", "two groups are named '" + drives.group.name + "'", "name them apart");
+        throw InputError(document.path(), "/drives", "two groups are named '" + drives.group.name + "'",
+                         "name them apart");
       }
       system.drives.push_back(std::move(drives.group));
     }
@@ -132,11 +132,21 @@ std::vector<ProfileLeaf> document_leaves(const Loader& loader, const ProfileDocu
   std::vector<ProfileProblem> problems;
   std::vector<ProfileLeaf> leaves;
   switch (document.kind()) {
-    case ProfileKind::gpu: leaves = list_leaves(document.gpu(problems), every_point); break;
-    case ProfileKind::nvme: leaves = list_leaves(document.nvme(problems), every_point); break;
-    case ProfileKind::host: leaves = list_leaves(document.host(problems), every_point); break;
-    case ProfileKind::network: leaves = list_leaves(document.network(problems), every_point); break;
-    case ProfileKind::system: leaves = list_leaves(loader.compose(document, problems), every_point); break;
+    case ProfileKind::gpu:
+      leaves = list_leaves(document.gpu(problems), every_point);
+      break;
+    case ProfileKind::nvme:
+      leaves = list_leaves(document.nvme(problems), every_point);
+      break;
+    case ProfileKind::host:
+      leaves = list_leaves(document.host(problems), every_point);
+      break;
+    case ProfileKind::network:
+      leaves = list_leaves(document.network(problems), every_point);
+      break;
+    case ProfileKind::system:
+      leaves = list_leaves(loader.compose(document, problems), every_point);
+      break;
   }
   raise_first(document.path(), problems);
   return leaves;
@@ -220,11 +230,21 @@ std::vector<std::string> ProfileLibrary::check(const std::string& path) const {
     const Loader loader(*this);
     const ProfileDocument document = ProfileDocument::read(path);
     switch (document.kind()) {
-      case ProfileKind::gpu: document.gpu(problems); break;
-      case ProfileKind::nvme: document.nvme(problems); break;
-      case ProfileKind::host: document.host(problems); break;
-      case ProfileKind::network: document.network(problems); break;
-      case ProfileKind::system: static_cast<void>(loader.compose(document, problems)); break;
+      case ProfileKind::gpu:
+        document.gpu(problems);
+        break;
+      case ProfileKind::nvme:
+        document.nvme(problems);
+        break;
+      case ProfileKind::host:
+        document.host(problems);
+        break;
+      case ProfileKind::network:
+        document.network(problems);
+        break;
+      case ProfileKind::system:
+        static_cast<void>(loader.compose(document, problems));
+        break;
     }
   } catch (const InputError& error) {
     if (problems.empty()) found.emplace_back(error.what());

@@ -73,7 +73,8 @@ std::vector<ProfileLeaf> leaves_of(const HardwareProfile& profile);
 // "gpu.pcie_generation" and "gpu.pcie_lanes" drop the copy rates measured on the former link.
 // More GPUs or drives than the host has slots for get slots like the existing ones (assign_slots).
 // text: "x0.5" a factor, else an absolute value with unit ("3.35TB/s", "24 GiB"); curves take factors only. The
-// leaf becomes `assumed`, and its source tells the override. Throws InputError for an unknown path (nearest names offered) or a bad value.
+// leaf becomes `assumed`, and its source tells the override. Throws InputError for an unknown path (nearest names
+// offered) or a bad value.
 void apply_override(HardwareProfile& profile, std::string_view path, std::string_view text);
 
 }  // namespace spillway

@@ -69,10 +69,11 @@ class Overrider final : public PathVisitor {
   void check(const std::string& path, const FieldInfo& info, double value) const {
     const bool whole = info.dimension != Dimension::count || value == std::floor(value);
     if (whole && value >= info.min && value <= info.max) return;
-    const PrintedQuantity low = print_quantity(info.min, info.dimension), high = print_quantity(info.max, info.dimension);
+    const PrintedQuantity low = print_quantity(info.min, info.dimension),
+                          high = print_quantity(info.max, info.dimension);
     throw InputError("", path, "'" + text_ + "' is out of range",
-                     fmt::format("give {} from {} {} to {} {}", whole ? "a value" : "a whole number", low.value, low.unit,
-                                 high.value, high.unit));
+                     fmt::format("give {} from {} {} to {} {}", whole ? "a value" : "a whole number", low.value,
+                                 low.unit, high.value, high.unit));
   }
 
   template <class AnyCurve>

@@ -19,11 +19,21 @@ struct Unit {
 
 constexpr double kibi = 1024, mebi = kibi * 1024, gibi = mebi * 1024, tebi = gibi * 1024;
 
-constexpr Unit byte_units[] = {{"B", 1},       {"kB", 1e3},     {"KB", 1e3, false}, {"MB", 1e6}, {"GB", 1e9}, {"TB", 1e12},
-                               {"PB", 1e15},   {"KiB", kibi},   {"MiB", mebi},      {"GiB", gibi}, {"TiB", tebi}};
-constexpr Unit rate_units[] = {{"B/s", 1},         {"kB/s", 1e3},          {"MB/s", 1e6},           {"GB/s", 1e9},
-                               {"TB/s", 1e12},     {"KiB/s", kibi, false}, {"MiB/s", mebi, false},  {"GiB/s", gibi, false},
-                               {"TiB/s", tebi, false}, {"Mbit/s", 1.25e5, false}, {"Gbit/s", 1.25e8, false}, {"Tbit/s", 1.25e11, false}};
+constexpr Unit byte_units[] = {{"B", 1},      {"kB", 1e3},   {"KB", 1e3, false}, {"MB", 1e6},
+                               {"GB", 1e9},   {"TB", 1e12},  {"PB", 1e15},       {"KiB", kibi},
+                               {"MiB", mebi}, {"GiB", gibi}, {"TiB", tebi}};
+constexpr Unit rate_units[] = {{"B/s", 1},
+                               {"kB/s", 1e3},
+                               {"MB/s", 1e6},
+                               {"GB/s", 1e9},
+                               {"TB/s", 1e12},
+                               {"KiB/s", kibi, false},
+                               {"MiB/s", mebi, false},
+                               {"GiB/s", gibi, false},
+                               {"TiB/s", tebi, false},
+                               {"Mbit/s", 1.25e5, false},
+                               {"Gbit/s", 1.25e8, false},
+                               {"Tbit/s", 1.25e11, false}};
 constexpr Unit time_units[] = {{"ps", 1e-12}, {"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
 constexpr Unit flop_units[] = {{"FLOPS", 1}, {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15}};
 constexpr Unit power_units[] = {{"W", 1}, {"kW", 1e3}};
@@ -37,19 +47,31 @@ constexpr Unit plain_units[] = {{"", 1}};
 
 std::span<const Unit> units(Dimension dimension) {
   switch (dimension) {
-    case Dimension::bytes: return byte_units;
-    case Dimension::rate: return rate_units;
-    case Dimension::time: return time_units;
-    case Dimension::flop_rate: return flop_units;
-    case Dimension::power: return power_units;
-    case Dimension::money: return money_units;
-    case Dimension::money_per_hour: return hourly_units;
-    case Dimension::money_per_kwh: return energy_price_units;
-    case Dimension::operations: return operation_units;
-    case Dimension::years: return year_units;
-    case Dimension::fraction: return fraction_units;
+    case Dimension::bytes:
+      return byte_units;
+    case Dimension::rate:
+      return rate_units;
+    case Dimension::time:
+      return time_units;
+    case Dimension::flop_rate:
+      return flop_units;
+    case Dimension::power:
+      return power_units;
+    case Dimension::money:
+      return money_units;
+    case Dimension::money_per_hour:
+      return hourly_units;
+    case Dimension::money_per_kwh:
+      return energy_price_units;
+    case Dimension::operations:
+      return operation_units;
+    case Dimension::years:
+      return year_units;
+    case Dimension::fraction:
+      return fraction_units;
     case Dimension::count:
-    case Dimension::plain: return plain_units;
+    case Dimension::plain:
+      return plain_units;
   }
   return plain_units;
 }
@@ -89,13 +111,15 @@ Quantified parse_quantity(std::string_view text, Dimension dimension) {
   double number = 0;
   const auto [end, error] = std::from_chars(whole.data(), whole.data() + whole.size(), number);
   if (error != std::errc() || !std::isfinite(number)) {
-    throw InputError("", "", "'" + std::string(text) + "' is not a number with a unit", "write for example 80 GiB or 3.35 TB/s");
+    throw InputError("", "", "'" + std::string(text) + "' is not a number with a unit",
+                     "write for example 80 GiB or 3.35 TB/s");
   }
   if (number < 0) throw InputError("", "", "'" + std::string(text) + "' is negative", "give a value of at least 0");
   const std::string_view unit = trimmed(whole.substr(static_cast<std::size_t>(end - whole.data())));
   const double factor = unit_factor(dimension, unit);
   if (factor == 0) {
-    throw InputError("", "", unit.empty() ? "the unit is missing" : "unit '" + std::string(unit) + "' does not fit here",
+    throw InputError("", "",
+                     unit.empty() ? "the unit is missing" : "unit '" + std::string(unit) + "' does not fit here",
                      offered(dimension));
   }
   return {number * factor, std::string(unit)};

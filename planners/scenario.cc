@@ -22,7 +22,9 @@ class Reader {
   Scenario read(const Json& root) {
     Scenario scenario;
     check_header(root);
-    known(root, "", {"schema", "version", "title", "trace", "execution_trace", "model", "hardware", "what_if", "memory", "replay", "note"});
+    known(root, "",
+          {"schema", "version", "title", "trace", "execution_trace", "model", "hardware", "what_if", "memory", "replay",
+           "note"});
     scenario.title = text(root, "", "title");
     scenario.trace = file(root, "trace");
     scenario.execution_trace = file(root, "execution_trace");
@@ -48,7 +50,8 @@ class Reader {
       fail("/version", "no version", "give it \"version\": " + std::to_string(scenario_version));
     const auto version = root["version"].get<std::int64_t>();
     if (version > scenario_version)
-      fail("/version", "version " + std::to_string(version) + " is newer than this program's " + std::to_string(scenario_version),
+      fail("/version",
+           "version " + std::to_string(version) + " is newer than this program's " + std::to_string(scenario_version),
            "use a newer spillway, or write the scenario anew");
     if (version < 1) fail("/version", "version " + std::to_string(version) + " never existed", "use version 1");
   }
@@ -101,7 +104,8 @@ class Reader {
     scenario.hardware = text(hardware, "/hardware", "profile");
     scenario.captured_on = text(hardware, "/hardware", "captured_on");
     if (!hardware.contains("set")) return;
-    if (!hardware["set"].is_object()) fail("/hardware/set", "expected an object", R"(write {"gpu.memory_bandwidth": "x0.5"})");
+    if (!hardware["set"].is_object())
+      fail("/hardware/set", "expected an object", R"(write {"gpu.memory_bandwidth": "x0.5"})");
     for (const auto& [key, value] : hardware["set"].items())
       scenario.hardware_overrides.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
   }
@@ -173,7 +177,8 @@ void apply_setting(Json& root, const std::string& setting) {
   for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
     Json& child = (*at)[key.substr(0, dot)];
     if (!child.is_object() && !child.is_null())
-      throw InputError("--set", setting, "'" + key.substr(0, dot) + "' has no parts", "see docs/schemas/scenario.schema.json");
+      throw InputError("--set", setting, "'" + key.substr(0, dot) + "' has no parts",
+                       "see docs/schemas/scenario.schema.json");
     at = &child;
     key = key.substr(dot + 1);
   }
@@ -184,7 +189,8 @@ Json parse_json(const std::string& text, const std::string& name) {
   try {
     return Json::parse(text);
   } catch (const nlohmann::json::parse_error& error) {
-    throw InputError(name, "byte " + std::to_string(error.byte), "not valid JSON", "correct it there; scenarios are JSON without comments");
+    throw InputError(name, "byte " + std::to_string(error.byte), "not valid JSON",
+                     "correct it there; scenarios are JSON without comments");
   }
 }
 
@@ -203,8 +209,7 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
 
 Scenario load_scenario(const std::string& path, std::span<const std::string> settings) {
   const std::string text = ByteSource::open(path, largest_scenario).read_all(largest_scenario);
-  Scenario scenario =
-      parse_scenario(text, path, std::filesystem::path(path).parent_path().string(), settings);
+  Scenario scenario = parse_scenario(text, path, std::filesystem::path(path).parent_path().string(), settings);
   scenario.path = path;
   if (scenario.title.empty()) scenario.title = std::filesystem::path(path).stem().string();
   return scenario;

@@ -29,21 +29,21 @@ namespace spillway {
 inline constexpr int scenario_version = 1;
 
 struct Scenario {
-  std::string path;    // where it was read from; empty when built in memory
+  std::string path;  // where it was read from; empty when built in memory
   std::string title;
 
-  std::string trace;   // file, or empty
+  std::string trace;            // file, or empty
   std::string execution_trace;  // joined with `trace` when given
-  std::string model;   // name in the model library or file, or empty
+  std::string model;            // name in the model library or file, or empty
   TrainingSetup training;
 
-  std::string hardware;        // system or GPU profile; empty: the one the capture names
-  std::string captured_on;     // GPU profile whose times a captured trace carries; empty: matched by name
+  std::string hardware;     // system or GPU profile; empty: the one the capture names
+  std::string captured_on;  // GPU profile whose times a captured trace carries; empty: matched by name
   std::vector<std::pair<std::string, std::string>> hardware_overrides;  // apply_override(path, text)
-  RelativeSpeed what_if;       // factors on top of the hardware's
+  RelativeSpeed what_if;                                                // factors on top of the hardware's
 
   std::string allocator = "torch";
-  std::string allocator_config;        // as in PYTORCH_CUDA_ALLOC_CONF
+  std::string allocator_config;                // as in PYTORCH_CUDA_ALLOC_CONF
   std::optional<std::int64_t> capacity_bytes;  // instead of the profile's
 
   std::string tie_order = "fifo";

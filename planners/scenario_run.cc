@@ -20,8 +20,10 @@ std::vector<std::string> words(std::string_view text) {
   std::vector<std::string> found(1);
   for (const char raw : text) {
     const auto c = static_cast<unsigned char>(raw);
-    if (std::isalnum(c) != 0) found.back() += static_cast<char>(std::tolower(c));
-    else if (!found.back().empty()) found.emplace_back();
+    if (std::isalnum(c) != 0)
+      found.back() += static_cast<char>(std::tolower(c));
+    else if (!found.back().empty())
+      found.emplace_back();
   }
   if (found.back().empty()) found.pop_back();
   return found;
@@ -33,14 +35,15 @@ bool is_model_number(const std::string& word) {
 }
 
 void add(LoadedScenario& loaded, std::string name, std::string value, const Origin& origin) {
-  loaded.provenance.push_back({std::move(name), std::move(value), std::string(provenance_name(origin.provenance)), origin.source});
+  loaded.provenance.push_back(
+      {std::move(name), std::move(value), std::string(provenance_name(origin.provenance)), origin.source});
 }
 
 void note_hardware(LoadedScenario& loaded) {
   for (const ProfileLeaf& leaf : leaves_of(loaded.hardware)) {
-    constexpr std::array shown = {std::string_view("gpu.memory"), std::string_view("gpu.memory_bandwidth"),
+    constexpr std::array shown = {std::string_view("gpu.memory"),          std::string_view("gpu.memory_bandwidth"),
                                   std::string_view("gpu.launch_to_start"), std::string_view("gpu.kernel_gap"),
-                                  std::string_view("gpu.context_memory"), std::string_view("host.dispatch_cost")};
+                                  std::string_view("gpu.context_memory"),  std::string_view("host.dispatch_cost")};
     if (std::find(shown.begin(), shown.end(), leaf.path) != shown.end())
       add(loaded, leaf.path, leaf.value + (leaf.unit.empty() ? "" : " " + leaf.unit), leaf.origin);
   }
@@ -49,7 +52,8 @@ void note_hardware(LoadedScenario& loaded) {
 void load_captured(LoadedScenario& loaded, const ProfileLibrary& library, const ReadOptions& read) {
   const Scenario& scenario = loaded.scenario;
   loaded.trace = read_trace(scenario.trace, read);
-  if (!scenario.execution_trace.empty()) loaded.trace = join(std::move(loaded.trace), read_trace(scenario.execution_trace, read));
+  if (!scenario.execution_trace.empty())
+    loaded.trace = join(std::move(loaded.trace), read_trace(scenario.execution_trace, read));
   std::string source = scenario.captured_on;
   if (source.empty() && !loaded.trace.devices.empty()) {
     const Device& device = loaded.trace.devices.front();
@@ -61,8 +65,9 @@ void load_captured(LoadedScenario& loaded, const ProfileLibrary& library, const 
   const std::string target = !scenario.hardware.empty() ? scenario.hardware : source;
   if (target.empty()) {
     loaded.hardware = library.load_system("h100-80gb-1gpu");
-    loaded.warnings.push_back("the capture names no GPU spillway knows: its own durations are replayed, and no memory "
-                              "limit is checked (name one: hardware.profile)");
+    loaded.warnings.push_back(
+        "the capture names no GPU spillway knows: its own durations are replayed, and no memory "
+        "limit is checked (name one: hardware.profile)");
     loaded.options.memory.capacity = Bytes(0);
     return;
   }
@@ -101,7 +106,9 @@ RelativeSpeed times(const RelativeSpeed& a, const RelativeSpeed& b) {
 
 std::string match_gpu(const ProfileLibrary& library, std::string_view device_name, Bytes device_memory) {
   const std::vector<std::string> device = words(device_name);
-  const auto has = [&](const std::string& word) { return std::find(device.begin(), device.end(), word) != device.end(); };
+  const auto has = [&](const std::string& word) {
+    return std::find(device.begin(), device.end(), word) != device.end();
+  };
   std::string best;
   std::size_t best_score = 0;
   for (const ProfileEntry& entry : library.list()) {
@@ -109,8 +116,10 @@ std::string match_gpu(const ProfileLibrary& library, std::string_view device_nam
     std::size_t score = 0;
     bool fits = true;
     for (const std::string& word : words(entry.name)) {
-      if (has(word)) ++score;
-      else if (is_model_number(word)) fits = false;
+      if (has(word))
+        ++score;
+      else if (is_model_number(word))
+        fits = false;
     }
     if (!fits || score == 0) continue;
     const double memory = static_cast<double>(library.load_gpu(entry.name).memory.value.count());
@@ -128,8 +137,10 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
   LoadedScenario loaded;
   loaded.scenario = scenario;
   const ProfileLibrary library = ProfileLibrary::standard();
-  if (scenario.model.empty()) load_captured(loaded, library, read);
-  else load_generated(loaded, library);
+  if (scenario.model.empty())
+    load_captured(loaded, library, read);
+  else
+    load_generated(loaded, library);
   loaded.options.speed = times(loaded.options.speed, scenario.what_if);
   loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
   loaded.options.memory.allocator = scenario.allocator;

@@ -34,9 +34,9 @@ std::string match_gpu(const ProfileLibrary& library, std::string_view device_nam
 
 // One relaxation of explain: what the step would gain if one resource were twice as fast.
 struct Relaxation {
-  std::string resource;    // "GPU arithmetic x2"
+  std::string resource;  // "GPU arithmetic x2"
   Picos step_time{};
-  double gain = 0;         // 1 - step_time / unrelaxed
+  double gain = 0;  // 1 - step_time / unrelaxed
 };
 // Replays with each resource twice as fast, in parallel; in the order of the fields of RelativeSpeed, the
 // whole GPU last.

@@ -170,7 +170,8 @@ class Fitter {
     }
     trace_.syncs = std::move(kept);
     for (std::uint64_t k = 0; k < dropped; ++k)
-      trace_.note("contradicted_wait", "", "an event wait guessed from call order that the recorded times rule out", false);
+      trace_.note("contradicted_wait", "", "an event wait guessed from call order that the recorded times rule out",
+                  false);
   }
 
   [[nodiscard]] bool contradicted(const Sync& wait) const {

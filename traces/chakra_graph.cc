@@ -20,11 +20,11 @@ constexpr std::uint64_t max_bytes = std::uint64_t{1} << 60;
 
 // CollectiveCommType of the schema; what spillway has no word for stays unknown.
 CollectiveKind collective_kind(std::uint64_t comm_type) {
-  constexpr std::array<CollectiveKind, 10> kinds = {
-      CollectiveKind::all_reduce, CollectiveKind::reduce,         CollectiveKind::all_gather,
-      CollectiveKind::unknown,    CollectiveKind::unknown,        CollectiveKind::broadcast,
-      CollectiveKind::all_to_all, CollectiveKind::reduce_scatter, CollectiveKind::reduce_scatter,
-      CollectiveKind::barrier};
+  constexpr std::array<CollectiveKind, 10> kinds = {CollectiveKind::all_reduce,     CollectiveKind::reduce,
+                                                    CollectiveKind::all_gather,     CollectiveKind::unknown,
+                                                    CollectiveKind::unknown,        CollectiveKind::broadcast,
+                                                    CollectiveKind::all_to_all,     CollectiveKind::reduce_scatter,
+                                                    CollectiveKind::reduce_scatter, CollectiveKind::barrier};
   return comm_type < kinds.size() ? kinds[static_cast<std::size_t>(comm_type)] : CollectiveKind::unknown;
 }
 
@@ -40,14 +40,18 @@ OpKind device_kind(const ChakraNode& node) {
 OpKind kind_of(const ChakraNode& node) {
   if (node.is_cpu) return OpKind::host_work;
   switch (node.type) {
-    case ChakraType::memory_load: return OpKind::copy_host_to_device;
-    case ChakraType::memory_store: return OpKind::copy_device_to_host;
+    case ChakraType::memory_load:
+      return OpKind::copy_host_to_device;
+    case ChakraType::memory_store:
+      return OpKind::copy_device_to_host;
     case ChakraType::send:
     case ChakraType::receive:
-    case ChakraType::collective: return OpKind::collective;
+    case ChakraType::collective:
+      return OpKind::collective;
     case ChakraType::invalid:
     case ChakraType::metadata:
-    case ChakraType::compute: break;
+    case ChakraType::compute:
+      break;
   }
   return device_kind(node);
 }
@@ -168,8 +172,7 @@ class ChakraBuilder {
     const LaneKind lane = kind == OpKind::host_work ? LaneKind::host_thread
                           : communicates            ? LaneKind::communication
                                                     : LaneKind::stream;
-    const std::string lane_name =
-        (lane == LaneKind::host_thread ? "thread " : "stream ") + std::to_string(node.thread);
+    const std::string lane_name = (lane == LaneKind::host_thread ? "thread " : "stream ") + std::to_string(node.thread);
     row.lane = trace_.lane({.kind = lane,
                             .device = static_cast<std::int16_t>(kind == OpKind::host_work ? -1 : 0),
                             .number = node.thread,
@@ -180,7 +183,8 @@ class ChakraBuilder {
     if (node.bytes <= max_bytes) row.bytes = Bytes(static_cast<std::int64_t>(node.bytes));
     const OpId op = trace_.append_op(row);
     if (communicates) {
-      CollectiveKind collective = node.has_comm_type ? collective_kind(node.comm_type) : collective_kind_of_name(node.name);
+      CollectiveKind collective =
+          node.has_comm_type ? collective_kind(node.comm_type) : collective_kind_of_name(node.name);
       if (node.type == ChakraType::send) collective = CollectiveKind::send;
       if (node.type == ChakraType::receive) collective = CollectiveKind::receive;
       trace_.collectives.push_back({.op = op, .kind = collective, .bytes = row.bytes});
@@ -205,7 +209,8 @@ class ChakraBuilder {
   void note_unusable(const ChakraNode& node, const std::vector<std::uint64_t>& ids, std::string_view kind) {
     for (const std::uint64_t id : ids)
       if (id == node.id) {
-        trace_.note("self_dependency", describe(node), "a node that waits for itself; the dependency is left out", true);
+        trace_.note("self_dependency", describe(node), "a node that waits for itself; the dependency is left out",
+                    true);
       } else if (!by_id_.contains(id)) {
         trace_.note(kind, describe(node) + " waits for " + std::to_string(id),
                     "the node waited for is not in the file; the dependency is left out", true);

@@ -24,8 +24,8 @@ constexpr std::size_t max_nodes = 50'000'000;
 // One field of a protobuf message: its number and its value in one of two shapes.
 struct Field {
   std::uint32_t number = 0;
-  std::uint64_t value = 0;   // varint and fixed fields
-  std::string_view bytes;    // length-delimited fields
+  std::uint64_t value = 0;  // varint and fixed fields
+  std::string_view bytes;   // length-delimited fields
   bool is_bytes = false;
 };
 
@@ -56,7 +56,8 @@ bool for_fields(std::string_view message, const Visit& visit) {
         if (!in.Skip(static_cast<int>(small))) return false;
         break;
       }
-      default: return false;
+      default:
+        return false;
     }
     visit(field);
   }
@@ -98,7 +99,8 @@ bool read_attribute(std::string_view message, Attribute& attribute) {
 
 void apply(const Attribute& attribute, ChakraNode& node) {
   if (attribute.name == "is_cpu_op") node.is_cpu = attribute.number != 0;
-  if (attribute.name == "comm_size" || (attribute.name == "tensor_size" && node.bytes == 0)) node.bytes = attribute.number;
+  if (attribute.name == "comm_size" || (attribute.name == "tensor_size" && node.bytes == 0))
+    node.bytes = attribute.number;
   if (attribute.name == "tid" || attribute.name == "stream") node.thread = static_cast<std::int64_t>(attribute.number);
   if (attribute.name == "rf_id") node.record_id = static_cast<std::int64_t>(attribute.number);
   if (attribute.name == "seq_id") node.sequence = static_cast<std::int64_t>(attribute.number);
@@ -118,22 +120,41 @@ bool read_node(std::string_view message, ChakraNode& node) {
   bool sound = true;
   const bool complete = for_fields(message, [&](const Field& field) {
     switch (field.number) {
-      case 1: node.id = field.value; break;
-      case 2: node.name = to_valid_utf8(field.bytes); break;
-      case 3: node.type = field.value <= 7 ? static_cast<ChakraType>(field.value) : ChakraType::invalid; break;
-      case 4: sound &= append_ids(field, node.control); break;
-      case 5: sound &= append_ids(field, node.data); break;
-      case 6: node.start_us = field.value; break;
-      case 7: node.duration_us = field.value; break;
-      case 8: sound &= read_values(field.bytes, node.input_values); break;
-      case 9: sound &= read_values(field.bytes, node.output_values); break;
+      case 1:
+        node.id = field.value;
+        break;
+      case 2:
+        node.name = to_valid_utf8(field.bytes);
+        break;
+      case 3:
+        node.type = field.value <= 7 ? static_cast<ChakraType>(field.value) : ChakraType::invalid;
+        break;
+      case 4:
+        sound &= append_ids(field, node.control);
+        break;
+      case 5:
+        sound &= append_ids(field, node.data);
+        break;
+      case 6:
+        node.start_us = field.value;
+        break;
+      case 7:
+        node.duration_us = field.value;
+        break;
+      case 8:
+        sound &= read_values(field.bytes, node.input_values);
+        break;
+      case 9:
+        sound &= read_values(field.bytes, node.output_values);
+        break;
       case 10: {
         Attribute attribute;
         sound &= read_attribute(field.bytes, attribute);
         apply(attribute, node);
         break;
       }
-      default: break;  // fields of later schemas
+      default:
+        break;  // fields of later schemas
     }
   });
   return complete && sound;
@@ -165,7 +186,8 @@ class Messages {
     std::uint64_t length = 0;
     for (unsigned shift = 0; shift < 64; shift += 7) {
       std::byte byte{};
-      if (source_.read(std::span(&byte, 1)) != 1) fail("the file ends in the middle of a length", "the file is cut off");
+      if (source_.read(std::span(&byte, 1)) != 1)
+        fail("the file ends in the middle of a length", "the file is cut off");
       length |= (std::to_integer<std::uint64_t>(byte) & 0x7fU) << shift;
       if ((std::to_integer<unsigned>(byte) & 0x80U) == 0) return length;
     }
@@ -220,9 +242,9 @@ ChakraNode node_of_json(const nlohmann::json& row) {
     if (key == "datadeps") append_ids(entry.value(), node.data);
     if (key == "runtime" || key == "durationmicros") node.duration_us = positive(entry.value());
     if (key == "starttimemicros") node.start_us = positive(entry.value());
-    const std::string attribute = key == "iscpuop"  ? "is_cpu_op"
-                                  : key == "commsize" ? "comm_size"
-                                  : key == "commtype" ? "comm_type"
+    const std::string attribute = key == "iscpuop"      ? "is_cpu_op"
+                                  : key == "commsize"   ? "comm_size"
+                                  : key == "commtype"   ? "comm_type"
                                   : key == "tensorsize" ? "tensor_size"
                                                         : "";
     if (!attribute.empty()) apply({.name = attribute, .number = positive(entry.value())}, node);
@@ -269,8 +291,8 @@ Trace read_chakra_json(ByteSource& source, const ReadOptions& options) {
                      "give the protobuf file (.et) instead");
   Trace trace = chakra_trace(std::move(nodes), {.file = source.name(), .format = "chakra", .producer = "Chakra JSON"});
   for (std::uint64_t i = 0; i < damaged; ++i)
-    trace.note("damaged_names", i == 0 ? "voId" : "", "a search and replace went over this file; names are spoilt, numbers not",
-               false);
+    trace.note("damaged_names", i == 0 ? "voId" : "",
+               "a search and replace went over this file; names are spoilt, numbers not", false);
   return trace;
 }
 

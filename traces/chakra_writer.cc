@@ -34,7 +34,8 @@ void put_ids(std::string& out, std::uint32_t field, const std::vector<std::uint6
 
 constexpr std::uint32_t int64_field = 9, uint64_field = 13, bool_field = 27, text_field = 29;  // of AttributeProto
 
-void put_attribute(std::string& out, std::uint32_t list, std::string_view name, std::uint32_t kind, std::uint64_t value) {
+void put_attribute(std::string& out, std::uint32_t list, std::string_view name, std::uint32_t kind,
+                   std::uint64_t value) {
   std::string attribute;
   put_bytes(attribute, 1, name);
   put_number(attribute, kind, value);
@@ -56,16 +57,24 @@ ChakraType type_of(const Trace& trace, OpId op) {
 // Number of the schema's CollectiveCommType; -1 when it has none.
 int comm_type_of(CollectiveKind kind) {
   switch (kind) {
-    case CollectiveKind::all_reduce: return 0;
-    case CollectiveKind::reduce: return 1;
-    case CollectiveKind::all_gather: return 2;
-    case CollectiveKind::broadcast: return 5;
-    case CollectiveKind::all_to_all: return 6;
-    case CollectiveKind::reduce_scatter: return 7;
-    case CollectiveKind::barrier: return 9;
+    case CollectiveKind::all_reduce:
+      return 0;
+    case CollectiveKind::reduce:
+      return 1;
+    case CollectiveKind::all_gather:
+      return 2;
+    case CollectiveKind::broadcast:
+      return 5;
+    case CollectiveKind::all_to_all:
+      return 6;
+    case CollectiveKind::reduce_scatter:
+      return 7;
+    case CollectiveKind::barrier:
+      return 9;
     case CollectiveKind::unknown:
     case CollectiveKind::send:
-    case CollectiveKind::receive: break;
+    case CollectiveKind::receive:
+      break;
   }
   return -1;
 }
@@ -112,7 +121,8 @@ std::string node_message(const Trace& trace, std::size_t i, const Dependencies& 
   put_attribute(node, 10, "tid", int64_field, static_cast<std::uint64_t>(trace.lanes[index_of(ops.lane[i])].number));
   const Collective* collective = trace.collective_of(op);
   if (collective == nullptr) return node;
-  put_attribute(node, 10, "comm_size", uint64_field, static_cast<std::uint64_t>(std::max<std::int64_t>(collective->bytes.count(), 0)));
+  put_attribute(node, 10, "comm_size", uint64_field,
+                static_cast<std::uint64_t>(std::max<std::int64_t>(collective->bytes.count(), 0)));
   const int comm_type = comm_type_of(collective->kind);
   if (comm_type >= 0) put_attribute(node, 10, "comm_type", int64_field, static_cast<std::uint64_t>(comm_type));
   return node;

@@ -34,24 +34,38 @@ std::string_view category(OpKind kind) {
 // A name that says what the call is to a reader that knows only names.
 std::string_view call_name(OpKind kind) {
   switch (kind) {
-    case OpKind::launch: return "cudaLaunchKernel";
-    case OpKind::device_sync: return "cudaDeviceSynchronize";
-    case OpKind::stream_sync: return "cudaStreamSynchronize";
-    case OpKind::event_sync: return "cudaEventSynchronize";
-    case OpKind::event_record: return "cudaEventRecord";
-    case OpKind::stream_wait: return "cudaStreamWaitEvent";
-    case OpKind::device_malloc: return "cudaMalloc";
-    case OpKind::device_free: return "cudaFree";
-    case OpKind::copy_host_to_device: return "Memcpy HtoD (Pinned -> Device)";
-    case OpKind::copy_device_to_host: return "Memcpy DtoH (Device -> Pinned)";
-    case OpKind::copy_device_to_device: return "Memcpy DtoD (Device -> Device)";
-    case OpKind::copy_peer: return "Memcpy PtoP (Device -> Device)";
-    case OpKind::memset: return "Memset (Device)";
+    case OpKind::launch:
+      return "cudaLaunchKernel";
+    case OpKind::device_sync:
+      return "cudaDeviceSynchronize";
+    case OpKind::stream_sync:
+      return "cudaStreamSynchronize";
+    case OpKind::event_sync:
+      return "cudaEventSynchronize";
+    case OpKind::event_record:
+      return "cudaEventRecord";
+    case OpKind::stream_wait:
+      return "cudaStreamWaitEvent";
+    case OpKind::device_malloc:
+      return "cudaMalloc";
+    case OpKind::device_free:
+      return "cudaFree";
+    case OpKind::copy_host_to_device:
+      return "Memcpy HtoD (Pinned -> Device)";
+    case OpKind::copy_device_to_host:
+      return "Memcpy DtoH (Device -> Pinned)";
+    case OpKind::copy_device_to_device:
+      return "Memcpy DtoD (Device -> Device)";
+    case OpKind::copy_peer:
+      return "Memcpy PtoP (Device -> Device)";
+    case OpKind::memset:
+      return "Memset (Device)";
     case OpKind::host_work:
     case OpKind::kernel:
     case OpKind::collective:
     case OpKind::storage_read:
-    case OpKind::storage_write: break;
+    case OpKind::storage_write:
+      break;
   }
   return to_string(kind);
 }
@@ -77,7 +91,8 @@ class ChromeWriter {
   }
 
   std::int64_t process_of(const Lane& lane) const {
-    return lane.rank * pids_per_rank + (lane.kind == LaneKind::host_thread ? 999 : std::clamp<std::int64_t>(lane.device, 0, 998));
+    return lane.rank * pids_per_rank +
+           (lane.kind == LaneKind::host_thread ? 999 : std::clamp<std::int64_t>(lane.device, 0, 998));
   }
   // Threads keep their numbers; other lanes are told apart by kind.
   std::int64_t thread_of(const Lane& lane) const {
@@ -98,22 +113,29 @@ class ChromeWriter {
       processes[process_of(lane)] =
           rank + (lane.kind == LaneKind::host_thread ? "host" : "GPU " + std::to_string(lane.device));
       const std::string_view name = trace_.strings.text(lane.name);
-      const std::string shown = name.empty() ? std::string(to_string(lane.kind)) + " " + std::to_string(lane.number) : std::string(name);
-      event("\"ph\": \"M\", \"name\": \"thread_name\"" + place(static_cast<LaneId>(i)) + ", \"args\": {\"name\": " + quoted_text(shown) + "}");
+      const std::string shown =
+          name.empty() ? std::string(to_string(lane.kind)) + " " + std::to_string(lane.number) : std::string(name);
+      event("\"ph\": \"M\", \"name\": \"thread_name\"" + place(static_cast<LaneId>(i)) +
+            ", \"args\": {\"name\": " + quoted_text(shown) + "}");
     }
     for (const auto& entry : processes)
-      event("\"ph\": \"M\", \"name\": \"process_name\", \"pid\": " + std::to_string(entry.first) + ", \"args\": {\"name\": " + quoted_text(entry.second) + "}");
+      event("\"ph\": \"M\", \"name\": \"process_name\", \"pid\": " + std::to_string(entry.first) +
+            ", \"args\": {\"name\": " + quoted_text(entry.second) + "}");
   }
 
   void write_span(std::size_t i) {
     const Spans& s = trace_.spans;
     if (s.start[i] == unknown_time || s.duration[i] == unknown_time || s.lane[i] == LaneId::none) return;
-    const char* kind = s.kind[i] == SpanKind::cpu_operator ? "cpu_op" : s.kind[i] == SpanKind::python ? "python_function" : "user_annotation";
+    const char* kind = s.kind[i] == SpanKind::cpu_operator ? "cpu_op"
+                       : s.kind[i] == SpanKind::python     ? "python_function"
+                                                           : "user_annotation";
     std::string arguments;
     if (s.record_id[i] >= 0) arguments = "\"Record function id\": " + std::to_string(s.record_id[i]);
-    if (s.sequence[i] >= 0) arguments += (arguments.empty() ? "" : ", ") + ("\"Sequence number\": " + std::to_string(s.sequence[i]));
-    event("\"ph\": \"X\", \"cat\": \"" + std::string(kind) + "\", \"name\": " + quoted_text(trace_.strings.text(s.name[i])) + place(s.lane[i]) +
-          ", \"ts\": " + micros(s.start[i]) + ", \"dur\": " + micros(s.duration[i]) + ", \"args\": {" + arguments + "}");
+    if (s.sequence[i] >= 0)
+      arguments += (arguments.empty() ? "" : ", ") + ("\"Sequence number\": " + std::to_string(s.sequence[i]));
+    event("\"ph\": \"X\", \"cat\": \"" + std::string(kind) + "\", \"name\": " +
+          quoted_text(trace_.strings.text(s.name[i])) + place(s.lane[i]) + ", \"ts\": " + micros(s.start[i]) +
+          ", \"dur\": " + micros(s.duration[i]) + ", \"args\": {" + arguments + "}");
   }
 
   // Kineto joins a call and its work by one number. A call takes its own; work takes its call's.
@@ -132,9 +154,10 @@ class ChromeWriter {
       arguments += ", \"device\": " + std::to_string(lane.device) + ", \"stream\": " + std::to_string(thread_of(lane));
     if (ops.bytes[i] > Bytes(0)) arguments += ", \"bytes\": " + std::to_string(ops.bytes[i].count());
     if (ops.phase[i] != Phase::unknown) arguments += ", \"phase\": \"" + std::string(to_string(ops.phase[i])) + "\"";
-    event("\"ph\": \"X\", \"cat\": \"" + std::string(category(ops.kind[i])) + "\", \"name\": " +
-          quoted_text(own.empty() ? call_name(ops.kind[i]) : own) + place(ops.lane[i]) + ", \"ts\": " + micros(ops.start[i]) +
-          ", \"dur\": " + micros(ops.duration[i]) + ", \"args\": {" + arguments + "}");
+    event("\"ph\": \"X\", \"cat\": \"" + std::string(category(ops.kind[i])) +
+          "\", \"name\": " + quoted_text(own.empty() ? call_name(ops.kind[i]) : own) + place(ops.lane[i]) +
+          ", \"ts\": " + micros(ops.start[i]) + ", \"dur\": " + micros(ops.duration[i]) + ", \"args\": {" + arguments +
+          "}");
     write_flow(i);
   }
 
@@ -142,8 +165,10 @@ class ChromeWriter {
     const OpId launch = trace_.ops.launched_by[i];
     if (launch == OpId::none || trace_.ops.start[index_of(launch)] == unknown_time) return;
     const std::string common = ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"id\": " + std::to_string(i + 1);
-    event("\"ph\": \"s\"" + common + place(trace_.ops.lane[index_of(launch)]) + ", \"ts\": " + micros(trace_.ops.start[index_of(launch)]));
-    event("\"ph\": \"f\", \"bp\": \"e\"" + common + place(trace_.ops.lane[i]) + ", \"ts\": " + micros(trace_.ops.start[i]));
+    event("\"ph\": \"s\"" + common + place(trace_.ops.lane[index_of(launch)]) +
+          ", \"ts\": " + micros(trace_.ops.start[index_of(launch)]));
+    event("\"ph\": \"f\", \"bp\": \"e\"" + common + place(trace_.ops.lane[i]) +
+          ", \"ts\": " + micros(trace_.ops.start[i]));
   }
 
   // The recorded total where there is one, else the running sum.
@@ -151,13 +176,18 @@ class ChromeWriter {
     std::map<std::int16_t, Bytes> allocated;
     for (const MemoryEvent& e : trace_.memory_events) {
       Bytes& total = allocated[e.device];
-      if (e.action == MemoryAction::allocate) total += e.bytes;
-      else if (e.action == MemoryAction::free_completed) total = std::max(total - e.bytes, Bytes(0));
-      else continue;
+      if (e.action == MemoryAction::allocate)
+        total += e.bytes;
+      else if (e.action == MemoryAction::free_completed)
+        total = std::max(total - e.bytes, Bytes(0));
+      else
+        continue;
       if (e.total_allocated >= Bytes(0)) total = e.total_allocated;
       if (e.time == unknown_time) continue;
-      const std::string name = e.device < 0 ? "host allocated bytes" : "GPU " + std::to_string(e.device) + " allocated bytes";
-      event("\"ph\": \"C\", \"name\": \"" + name + "\", \"pid\": " + std::to_string(e.device < 0 ? 999 : std::min<int>(e.device, 998)) +
+      const std::string name =
+          e.device < 0 ? "host allocated bytes" : "GPU " + std::to_string(e.device) + " allocated bytes";
+      event("\"ph\": \"C\", \"name\": \"" + name +
+            "\", \"pid\": " + std::to_string(e.device < 0 ? 999 : std::min<int>(e.device, 998)) +
             ", \"ts\": " + micros(e.time) + ", \"args\": {\"bytes\": " + std::to_string(total.count()) + "}");
     }
   }

@@ -26,8 +26,10 @@ bool CsvRows::split() {
     const char c = rest_[i];
     if (c == '"') {
       const bool doubled = quoted && i + 1 < rest_.size() && rest_[i + 1] == '"';
-      if (doubled) fields_.back() += rest_[++i];
-      else quoted = !quoted;
+      if (doubled)
+        fields_.back() += rest_[++i];
+      else
+        quoted = !quoted;
     } else if (c == ',' && !quoted) {
       fields_.emplace_back();
     } else if (c == '\n' && !quoted) {

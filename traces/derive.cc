@@ -222,8 +222,8 @@ void assign_steps(Trace& trace) {
   const auto& steps = trace.steps;
   if (steps.empty()) return;
   const auto step_at = [&](Picos time) {
-    const auto after = std::upper_bound(steps.begin(), steps.end(), time,
-                                        [](Picos t, const Step& step) { return t < step.start; });
+    const auto after =
+        std::upper_bound(steps.begin(), steps.end(), time, [](Picos t, const Step& step) { return t < step.start; });
     if (time == unknown_time || after == steps.begin()) return no_index16;
     const auto step = after - 1;
     return time < step->start + step->duration ? static_cast<std::uint16_t>(step - steps.begin()) : no_index16;
@@ -261,7 +261,8 @@ void derive_layers(Trace& trace) {
   std::sort(of_sequence.begin(), of_sequence.end());
   for (std::size_t i = 0; i < spans.size(); ++i) {
     if (layers[i] != no_index16) continue;
-    const auto found = std::lower_bound(of_sequence.begin(), of_sequence.end(), std::pair(spans.sequence[i], std::uint16_t{0}));
+    const auto found =
+        std::lower_bound(of_sequence.begin(), of_sequence.end(), std::pair(spans.sequence[i], std::uint16_t{0}));
     if (spans.sequence[i] >= 0 && found != of_sequence.end() && found->first == spans.sequence[i])
       layers[i] = found->second;
     else if (parents[i] != SpanId::none)

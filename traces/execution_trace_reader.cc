@@ -24,11 +24,11 @@ struct Node {
   std::int64_t id = 0, parent = 0, record_id = -1, sequence = -1, forward_parent = 0, thread = 0, forward_thread = 0;
   StringId name{}, schema{};
   std::vector<TensorValue> inputs, mutated, outputs;
-  StringId group{};             // process group of a collective
+  StringId group{};  // process group of a collective
   std::uint32_t group_size = 0;
   bool has_children = false;
   Phase phase = Phase::unknown;
-  bool stamped = false;         // phase from an annotation
+  bool stamped = false;  // phase from an annotation
   SpanId span = SpanId::none;
   std::size_t parent_index = SIZE_MAX;
 };
@@ -130,7 +130,8 @@ class ExecutionTraceBuilder {
     };
     const json& attributes = json_member(row, "attrs");
     if (attributes.is_array()) {
-      for (const json& attribute : attributes) set(json_text(json_member(attribute, "name")), json_member(attribute, "value"));
+      for (const json& attribute : attributes)
+        set(json_text(json_member(attribute, "name")), json_member(attribute, "value"));
     } else if (row.is_object()) {
       for (const auto& entry : row.items()) set(entry.key(), entry.value());
     }
@@ -192,7 +193,8 @@ class ExecutionTraceBuilder {
     std::unordered_map<std::int64_t, std::size_t> by_id;
     for (std::size_t i = 0; i < nodes_.size(); ++i)
       if (!by_id.emplace(nodes_[i].id, i).second)
-        trace_.note("repeated_node_id", describe(nodes_[i]), "children are given to the first node of that number", false);
+        trace_.note("repeated_node_id", describe(nodes_[i]), "children are given to the first node of that number",
+                    false);
     for (Node& node : nodes_) {
       if (node.parent == node.id || node.parent == 0) continue;
       const auto found = by_id.find(node.parent);

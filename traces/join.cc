@@ -61,7 +61,9 @@ class Join {
     return found != records.end() && found->first == id ? found->second : index_of(SpanId::none);
   }
 
-  [[nodiscard]] std::string_view graph_name(std::size_t span) const { return graph_.strings.text(graph_.spans.name[span]); }
+  [[nodiscard]] std::string_view graph_name(std::size_t span) const {
+    return graph_.strings.text(graph_.spans.name[span]);
+  }
   [[nodiscard]] std::string_view timed_name(std::size_t span) const {
     return result_.strings.text(result_.spans.name[span]);
   }
@@ -86,7 +88,8 @@ class Join {
     std::int64_t wanted = 0;
     if (__builtin_add_overflow(id, shift, &wanted)) return index_of(SpanId::none);
     const std::size_t partner = find(timed_, wanted);
-    return partner != index_of(SpanId::none) && timed_name(partner) == graph_name(span) ? partner : index_of(SpanId::none);
+    return partner != index_of(SpanId::none) && timed_name(partner) == graph_name(span) ? partner
+                                                                                        : index_of(SpanId::none);
   }
 
   // Differences of ids of equal names, rarest names first, as many as the vote allows.
@@ -113,7 +116,9 @@ class Join {
   }
 
   std::int64_t best_shift(const Records& records) const {
-    const auto distance = [](std::int64_t shift) { return shift == INT64_MIN ? INT64_MAX : shift < 0 ? -shift : shift; };
+    const auto distance = [](std::int64_t shift) {
+      return shift == INT64_MIN ? INT64_MAX : shift < 0 ? -shift : shift;
+    };
     std::vector<std::pair<std::size_t, std::int64_t>> candidates;
     for (const auto& [shift, count] : votes(records)) candidates.emplace_back(count, shift);
     std::sort(candidates.begin(), candidates.end(), [&](const auto& a, const auto& b) {
@@ -169,7 +174,9 @@ class Join {
       if (is_device_work(result_.ops.kind[i])) device[index_of(span)].push_back(op);
       if (result_.ops.kind[i] == OpKind::host_work) host[index_of(span)].push_back(op);
     }
-    const auto by_start = [&](OpId a, OpId b) { return result_.ops.start[index_of(a)] < result_.ops.start[index_of(b)]; };
+    const auto by_start = [&](OpId a, OpId b) {
+      return result_.ops.start[index_of(a)] < result_.ops.start[index_of(b)];
+    };
     ops_.resize(graph_.ops.size());
     for (std::size_t i = 0; i < graph_.ops.size(); ++i) {
       const SpanId span = graph_.ops.span[i];
@@ -239,15 +246,16 @@ class Join {
         if (finding.kind == kind) finding.count = count;
     };
     note("join_matched", matched_, "operators of the ExecutionTrace found in the Kineto trace");
-    note("join_unmatched", recorded_.size() - matched_, "operators of the ExecutionTrace without a partner; their tensors are not used");
+    note("join_unmatched", recorded_.size() - matched_,
+         "operators of the ExecutionTrace without a partner; their tensors are not used");
   }
 
   Trace result_;
   const Trace& graph_;
   Records timed_, recorded_;
-  std::vector<std::size_t> partner_;        // by span of the graph: span of the result, or none
-  std::vector<bool> taken_;                 // by span of the result
-  std::vector<std::vector<OpId>> ops_;      // by op of the graph: ops of the result
+  std::vector<std::size_t> partner_;    // by span of the graph: span of the result, or none
+  std::vector<bool> taken_;             // by span of the result
+  std::vector<std::vector<OpId>> ops_;  // by op of the graph: ops of the result
   std::size_t matched_ = 0;
   std::uint32_t first_tensor_ = 0;
 };

@@ -72,7 +72,8 @@ class RowStream : public nlohmann::json_sax<json> {
   bool start(json container) {
     require_root();
     if (open_.size() >= max_depth)
-      throw InputError(file_, "in \"" + top_key_ + "\"", "nested deeper than 64 levels", "check that this is the right file");
+      throw InputError(file_, "in \"" + top_key_ + "\"", "nested deeper than 64 levels",
+                       "check that this is the right file");
     open_.push_back(std::move(container));
     keys_.emplace_back();
     return true;

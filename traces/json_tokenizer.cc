@@ -24,8 +24,7 @@ JsonWindow::Refill JsonWindow::refill(const char*& keep) {
   }
   keep = buffer_.data();
   std::size_t got = 0;
-  if (kept < capacity)
-    got = source_.read(std::as_writable_bytes(std::span(buffer_).subspan(kept, capacity - kept)));
+  if (kept < capacity) got = source_.read(std::as_writable_bytes(std::span(buffer_).subspan(kept, capacity - kept)));
   end_ = buffer_.data() + kept + got;
   std::memset(buffer_.data() + kept + got, 0, padding_bytes);
   if (got != 0) return Refill::more;
@@ -93,12 +92,14 @@ bool parse_hex4(std::string_view text, unsigned& code) {
   return error == std::errc() && end == text.data() + 4;
 }
 
-// The code point of "uXXXX" at `at`, with a following low surrogate joined; returns the characters used, 0 if malformed.
+// The code point of "uXXXX" at `at`, with a following low surrogate joined; returns the characters used, 0 if
+// malformed.
 std::size_t parse_unicode_escape(std::string_view text, unsigned& code) {
   if (!parse_hex4(text.substr(1), code)) return 0;
   unsigned low = 0;
   if (code < 0xd800 || code > 0xdfff) return 5;
-  if (code < 0xdc00 && text.substr(5, 2) == "\\u" && parse_hex4(text.substr(7), low) && low >= 0xdc00 && low <= 0xdfff) {
+  if (code < 0xdc00 && text.substr(5, 2) == "\\u" && parse_hex4(text.substr(7), low) && low >= 0xdc00 &&
+      low <= 0xdfff) {
     code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
     return 11;
   }
@@ -140,7 +141,8 @@ const char* skip_value(const char* at, const char* end) {
     return close == nullptr ? nullptr : close + 1;
   }
   if (*at == '{' || *at == '[') return skip_nested(at + 1, end, 1);
-  while (at < end && *at != ',' && *at != '}' && *at != ']' && *at != ' ' && *at != '\n' && *at != '\r' && *at != '\t') ++at;
+  while (at < end && *at != ',' && *at != '}' && *at != ']' && *at != ' ' && *at != '\n' && *at != '\r' && *at != '\t')
+    ++at;
   return at < end ? at : nullptr;
 }
 

@@ -133,9 +133,11 @@ void Assembler::sort_steps() {
   std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) {
     return a.name != b.name ? a.name < b.name : a.duration > b.duration;
   });
-  const auto repeated = std::unique(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.name == b.name; });
+  const auto repeated =
+      std::unique(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.name == b.name; });
   if (repeated != steps.end())
-    trace_.note("repeated_step", trace_.strings.text(repeated->name), "a step was annotated more than once; its longest range counts", false);
+    trace_.note("repeated_step", trace_.strings.text(repeated->name),
+                "a step was annotated more than once; its longest range counts", false);
   steps.erase(repeated, steps.end());
   std::stable_sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.start < b.start; });
   if (steps.size() >= no_index16) {
@@ -168,7 +170,8 @@ void Assembler::append_outermost_operators() {
   const auto& spans = trace_.spans;
   std::vector<std::int64_t> busy_until(trace_.lanes.size(), std::numeric_limits<std::int64_t>::min());
   for (std::size_t i = 0; i < spans.size(); ++i) {
-    if (spans.kind[i] != SpanKind::cpu_operator || spans.start[i].count() < busy_until[index_of(spans.lane[i])]) continue;
+    if (spans.kind[i] != SpanKind::cpu_operator || spans.start[i].count() < busy_until[index_of(spans.lane[i])])
+      continue;
     if (trace_.strings.text(spans.name[i]).starts_with("ProfilerStep#")) continue;
     busy_until[index_of(spans.lane[i])] = (spans.start[i] + spans.duration[i]).count();
     trace_.append_op({.name = spans.name[i],
@@ -178,7 +181,8 @@ void Assembler::append_outermost_operators() {
                       .duration = spans.duration[i],
                       .span = SpanId(static_cast<std::uint32_t>(i))});
   }
-  trace_.note("no_device_work", "", "a capture of the CPU alone: its outermost operators are replayed as host work", false);
+  trace_.note("no_device_work", "", "a capture of the CPU alone: its outermost operators are replayed as host work",
+              false);
 }
 
 // Walks host calls and spans together in order of start; each thread has a stack of open spans.
@@ -201,13 +205,14 @@ void Assembler::append_host_calls() {
     }
     auto& stack = open[index_of(row.lane)];
     while (!stack.empty() && ended(stack.back(), row.start, row.start + row.duration)) stack.pop_back();
-    const OpId op = trace_.append_op({.name = row.name,
-                                      .kind = row.call.kind,
-                                      .lane = row.lane,
-                                      .flags = static_cast<std::uint8_t>(row.call.blocking ? OpFlag::blocking : OpFlag{}),
-                                      .start = Picos(row.start),
-                                      .duration = Picos(row.duration),
-                                      .span = stack.empty() ? SpanId::none : SpanId(stack.back())});
+    const OpId op =
+        trace_.append_op({.name = row.name,
+                          .kind = row.call.kind,
+                          .lane = row.lane,
+                          .flags = static_cast<std::uint8_t>(row.call.blocking ? OpFlag::blocking : OpFlag{}),
+                          .start = Picos(row.start),
+                          .duration = Picos(row.duration),
+                          .span = stack.empty() ? SpanId::none : SpanId(stack.back())});
     if (row.correlation > 0) calls_.push_back({row.correlation, static_cast<std::uint32_t>(index_of(op))});
   }
   rows_.host = {};
@@ -257,8 +262,8 @@ void Assembler::append_device_work() {
 // Merges work without a launch into the launched work of one stream, before the first that started later.
 void Assembler::append_stream(std::vector<std::uint32_t>& order) {
   auto& device = rows_.device;
-  const auto launched_end = std::partition_point(order.begin(), order.end(),
-                                                 [&](std::uint32_t i) { return device[i].launch != no_launch; });
+  const auto launched_end =
+      std::partition_point(order.begin(), order.end(), [&](std::uint32_t i) { return device[i].launch != no_launch; });
   std::vector<std::uint32_t> merged;
   merged.reserve(order.size());
   auto lost = launched_end;
@@ -272,7 +277,8 @@ void Assembler::append_stream(std::vector<std::uint32_t>& order) {
     KinetoDeviceRow& row = device[i];
     if (row.start < busy) {
       trace_.note("stream_overlap", trace_.strings.text(row.name),
-                  "work of one stream overlapped (rounded clocks, dependent launches); the later part was clipped", false);
+                  "work of one stream overlapped (rounded clocks, dependent launches); the later part was clipped",
+                  false);
       const std::int64_t end = std::max(row.start + row.duration, busy);
       row.start = busy;
       row.duration = end - busy;
@@ -293,7 +299,8 @@ OpId Assembler::append_device_row(const KinetoDeviceRow& row) {
   if (row.launch == no_launch) {
     op.flags |= static_cast<std::uint8_t>(OpFlag::missing_launch);
     trace_.note("missing_launch", trace_.strings.text(row.name),
-                "GPU work whose launch was not recorded (before the window, or dropped); it keeps its recorded place", false);
+                "GPU work whose launch was not recorded (before the window, or dropped); it keeps its recorded place",
+                false);
     return trace_.append_op(op);
   }
   trace_.ops.flags[row.launch] |= row.flags;  // pageable copies block their call

@@ -19,15 +19,16 @@ std::string_view without_prefix(std::string_view name) {
 
 bool is_query(std::string_view call) {
   constexpr std::array<std::string_view, 14> beginnings = {
-      "Get",   "PeekAt",   "Occupancy",  "Func",          "Pointer",     "DriverGet",      "RuntimeGet",
+      "Get",       "PeekAt",      "Occupancy",    "Func",         "Pointer",      "DriverGet",     "RuntimeGet",
       "SetDevice", "EventCreate", "EventDestroy", "EventElapsed", "StreamCreate", "StreamDestroy", "CtxGet"};
   if (std::any_of(beginnings.begin(), beginnings.end(), [&](auto b) { return call.starts_with(b); })) return true;
-  constexpr std::array<std::string_view, 9> parts = {"Query",      "IsCapturing", "GetAttribute", "GetCaptureInfo",
-                                                     "GetPriority", "GetLimit",   "GetDevice",    "CaptureMode",
-                                                     "CtxSetCurrent"};
+  constexpr std::array<std::string_view, 9> parts = {"Query",          "IsCapturing", "GetAttribute",
+                                                     "GetCaptureInfo", "GetPriority", "GetLimit",
+                                                     "GetDevice",      "CaptureMode", "CtxSetCurrent"};
   if (std::any_of(parts.begin(), parts.end(), [&](auto p) { return contains(call, p); })) return true;
-  return call.starts_with("Device") && contains(call, "Get") ? true
-         : call.starts_with("CtxPush") || call.starts_with("CtxPop") || call.starts_with("DevicePrimaryCtx");
+  return call.starts_with("Device") && contains(call, "Get")
+             ? true
+             : call.starts_with("CtxPush") || call.starts_with("CtxPop") || call.starts_with("DevicePrimaryCtx");
 }
 
 bool starts_work(std::string_view call) {
@@ -98,11 +99,10 @@ std::int64_t dtype_bytes(std::string_view dtype) {
   if (dtype.starts_with("c10::")) dtype.remove_prefix(5);
   if (dtype.starts_with("Float8")) return 1;
   using Sized = std::pair<std::string_view, std::int64_t>;
-  constexpr std::array<Sized, 20> sizes = {{{"Float", 4},   {"float", 4},   {"Half", 2},   {"half", 2},  {"BFloat16", 2},
-                                            {"bfloat16", 2}, {"Double", 8}, {"double", 8}, {"Long", 8},  {"long", 8},
-                                            {"long int", 8}, {"Int", 4},    {"int", 4},    {"Short", 2}, {"short", 2},
-                                            {"Char", 1},     {"Byte", 1},   {"Bool", 1},   {"bool", 1},
-                                            {"ComplexFloat", 8}}};
+  constexpr std::array<Sized, 20> sizes = {
+      {{"Float", 4},  {"float", 4}, {"Half", 2}, {"half", 2},     {"BFloat16", 2}, {"bfloat16", 2},    {"Double", 8},
+       {"double", 8}, {"Long", 8},  {"long", 8}, {"long int", 8}, {"Int", 4},      {"int", 4},         {"Short", 2},
+       {"short", 2},  {"Char", 1},  {"Byte", 1}, {"Bool", 1},     {"bool", 1},     {"ComplexFloat", 8}}};
   for (const auto& [name, bytes] : sizes)
     if (dtype == name) return bytes;
   return 0;

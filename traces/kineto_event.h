@@ -11,18 +11,55 @@
 namespace spillway {
 
 enum class KinetoField : std::uint8_t {
-  phase, category, name, process, thread, timestamp, duration,
+  phase,
+  category,
+  name,
+  process,
+  thread,
+  timestamp,
+  duration,
   // of "args"
-  stream, device, correlation, bytes, external_id, sequence, record_id, event_index,
-  address, block_bytes, total_allocated, total_reserved, device_type, device_id,
-  sync_kind, wait_on_stream, wait_on_record,
-  collective_name, in_elements, out_elements, dtype, group_size, group_name,
-  label, copy_kind,
+  stream,
+  device,
+  correlation,
+  bytes,
+  external_id,
+  sequence,
+  record_id,
+  event_index,
+  address,
+  block_bytes,
+  total_allocated,
+  total_reserved,
+  device_type,
+  device_id,
+  sync_kind,
+  wait_on_stream,
+  wait_on_record,
+  collective_name,
+  in_elements,
+  out_elements,
+  dtype,
+  group_size,
+  group_name,
+  label,
+  copy_kind,
   count_,
 };
 
 enum class KinetoCategory : std::uint8_t {
-  none, other, cpu_operator, annotation, gpu_annotation, runtime, driver, kernel, copy, memset, sync, python,
+  none,
+  other,
+  cpu_operator,
+  annotation,
+  gpu_annotation,
+  runtime,
+  driver,
+  kernel,
+  copy,
+  memset,
+  sync,
+  python,
 };
 
 struct KinetoEvent {
@@ -30,8 +67,8 @@ struct KinetoEvent {
   std::uint32_t present = 0;
   std::uint32_t escaped = 0;  // strings that hold backslashes
   KinetoCategory category = KinetoCategory::none;
-  char phase = 0;             // 'X', 'i', 'M', ...; 0 if there is none
-  bool quotes_mended = false; // a string had unescaped quotes inside
+  char phase = 0;                // 'X', 'i', 'M', ...; 0 if there is none
+  bool quotes_mended = false;    // a string had unescaped quotes inside
   std::size_t malformed_at = 0;  // how far behind its beginning a malformed event was seen to be so
 
   [[nodiscard]] bool has(KinetoField field) const { return (present >> static_cast<unsigned>(field) & 1U) != 0; }
@@ -39,9 +76,7 @@ struct KinetoEvent {
   [[nodiscard]] std::string_view text(KinetoField field) const {
     return has(field) ? values[static_cast<std::size_t>(field)] : std::string_view();
   }
-  [[nodiscard]] bool is_escaped(KinetoField field) const {
-    return (escaped >> static_cast<unsigned>(field) & 1U) != 0;
-  }
+  [[nodiscard]] bool is_escaped(KinetoField field) const { return (escaped >> static_cast<unsigned>(field) & 1U) != 0; }
   // `fallback` if absent or not an integer.
   [[nodiscard]] std::int64_t integer(KinetoField field, std::int64_t fallback) const;
 };

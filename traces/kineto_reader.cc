@@ -87,7 +87,8 @@ std::string_view Reader::whole_value() {
     const auto refilled = window_.refill(at_);
     if (refilled == JsonWindow::Refill::more) continue;
     if (refilled == JsonWindow::Refill::too_long)
-      throw InputError(source_.name(), place(at_), "a value is longer than 64 MiB", "is this a trace of torch.profiler?");
+      throw InputError(source_.name(), place(at_), "a value is longer than 64 MiB",
+                       "is this a trace of torch.profiler?");
     at_ = window_.end();
     return {};
   }
@@ -154,8 +155,8 @@ bool Reader::read_event() {
   }
 }
 
-// The event at the cursor reaches the end of the file, or of what the window can hold: it is the last one, cut short, or
-// its brackets don't close. Then reading resumes at the next event; few times, since each looks at all that is left.
+// The event at the cursor reaches the end of the file, or of what the window can hold: it is the last one, cut short,
+// or its brackets don't close. Then reading resumes at the next event; few times, since each looks at all that is left.
 bool Reader::leave_endless_event() {
   constexpr int most = 16;
   const std::string begin = place(at_);
@@ -187,8 +188,8 @@ void Reader::read_events() {
       if (resynchronise()) continue;
     }
     truncated_ = true;
-    trace_.note("truncated_file", place(at_), "the file ends inside the events (a killed job?); the last partial event was dropped",
-                false);
+    trace_.note("truncated_file", place(at_),
+                "the file ends inside the events (a killed job?); the last partial event was dropped", false);
     return;
   }
 }
@@ -210,8 +211,8 @@ void Reader::take_devices(const Json& devices) {
 }
 
 void Reader::take_member(std::string_view key, std::string_view value) {
-  const bool wanted = key == "schemaVersion" || key == "deviceProperties" || key == "distributedInfo" ||
-                      key == "baseTimeNanoseconds";
+  const bool wanted =
+      key == "schemaVersion" || key == "deviceProperties" || key == "distributedInfo" || key == "baseTimeNanoseconds";
   if (!wanted) return;
   const Json parsed = Json::parse(value.begin(), value.end(), nullptr, false, true);
   Provenance& from = trace_.provenance.front();
@@ -283,7 +284,8 @@ void Reader::finish() {
   else if (base_time_ns_ != 0 && !__builtin_add_overflow(base_time_ns_, first_ns, &sum))
     trace_.time_base_ns = sum;
   if (rows_->informational_calls != 0) {
-    trace_.note("informational_calls", "", "host calls that only ask or configure; their time stays in the gaps", false);
+    trace_.note("informational_calls", "", "host calls that only ask or configure; their time stays in the gaps",
+                false);
     std::find_if(trace_.findings.begin(), trace_.findings.end(), [](const Finding& f) {
       return f.kind == "informational_calls";
     })->count = rows_->informational_calls;

@@ -13,8 +13,9 @@
 //   [memory]                    memory events in (time, Ev Idx, file) order; sizes are block sizes (after rounding).
 //   ProfilerStep#N              steps, from annotations of host threads only; gpu_user_annotation is ignored.
 //   cuda_sync                   exact targets of the synchronising calls.
-// Ops of one lane never overlap in a Trace: where recorded ones do (rounded clocks, nested calls, programmatic dependent
-// launch), the later one is clipped to begin at the earlier one's end (findings "stream_overlap", "host_overlap").
+// Ops of one lane never overlap in a Trace: where recorded ones do (rounded clocks, nested calls, programmatic
+// dependent launch), the later one is clipped to begin at the earlier one's end (findings "stream_overlap",
+// "host_overlap").
 //
 // What syncs refer to, where cuda_sync events are absent (Sync::inferred), from the order of calls on a thread:
 //   event record     the stream of the last work the thread launched before it

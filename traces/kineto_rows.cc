@@ -182,16 +182,18 @@ void KinetoRows::add_collective(const KinetoEvent& event) {
   if (elements > 0 && !__builtin_mul_overflow(elements, dtype_bytes(event.text(Field::dtype)), &bytes))
     what.bytes = Bytes(bytes);
   const std::int64_t group = event.integer(Field::group_size, 0);
-  if (group > 0 && group <= std::numeric_limits<std::uint32_t>::max()) what.group_size = static_cast<std::uint32_t>(group);
+  if (group > 0 && group <= std::numeric_limits<std::uint32_t>::max())
+    what.group_size = static_cast<std::uint32_t>(group);
   collectives.push_back({static_cast<std::uint32_t>(device.size()), what});
 }
 
 void KinetoRows::add_sync(const KinetoEvent& event) {
-  syncs.push_back({.correlation = event.integer(Field::correlation, -1),
-                   .stream = event.integer(Field::stream, -1),
-                   .wait_stream = event.integer(Field::wait_on_stream, -1),
-                   .record_correlation = event.integer(Field::wait_on_record, -1),
-                   .device = static_cast<std::int16_t>(std::clamp<std::int64_t>(event.integer(Field::device, 0), 0, 32767))});
+  syncs.push_back(
+      {.correlation = event.integer(Field::correlation, -1),
+       .stream = event.integer(Field::stream, -1),
+       .wait_stream = event.integer(Field::wait_on_stream, -1),
+       .record_correlation = event.integer(Field::wait_on_record, -1),
+       .device = static_cast<std::int16_t>(std::clamp<std::int64_t>(event.integer(Field::device, 0), 0, 32767))});
 }
 
 void KinetoRows::add_memory(const KinetoEvent& event, std::uint64_t place) {

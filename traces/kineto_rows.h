@@ -106,11 +106,11 @@ class KinetoRows {
   Trace& trace_;
   bool keep_python_;
   std::int64_t origin_us_;
-  std::unordered_map<std::string, LaneId> threads_;      // key: pid and tid as written
-  std::string last_thread_;                              // of the last look-up, which mostly repeats
+  std::unordered_map<std::string, LaneId> threads_;  // key: pid and tid as written
+  std::string last_thread_;                          // of the last look-up, which mostly repeats
   LaneId last_thread_lane_ = LaneId::none;
   std::unordered_map<std::string, std::string> thread_names_;
-  std::unordered_map<std::int64_t, HostCall> calls_;     // by name id
+  std::unordered_map<std::int64_t, HostCall> calls_;  // by name id
   std::vector<LaneId> last_streams_;
   std::string scratch_;
 };

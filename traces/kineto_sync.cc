@@ -24,17 +24,21 @@ class SyncResolver {
 
  private:
   struct Thread {
-    OpId last_launch = OpId::none;   // that started work
+    OpId last_launch = OpId::none;  // that started work
     OpId last_record = OpId::none;
-    std::vector<OpId> open_waits;    // whose waiter is not known yet
+    std::vector<OpId> open_waits;  // whose waiter is not known yet
   };
 
   void infer_call(OpId op, Thread& thread);
   void settle_waits(OpId launch, Thread& thread);
   Sync& sync_for(OpId op, bool inferred);
   [[nodiscard]] bool has_sync(OpId op) const { return sync_of_[index_of(op)] >= 0; }
-  [[nodiscard]] Picos end_of(OpId op) const { return trace_.ops.start[index_of(op)] + trace_.ops.duration[index_of(op)]; }
-  [[nodiscard]] LaneId lane_of_work(OpId launch) const { return trace_.ops.lane[index_of(first_work_[index_of(launch)])]; }
+  [[nodiscard]] Picos end_of(OpId op) const {
+    return trace_.ops.start[index_of(op)] + trace_.ops.duration[index_of(op)];
+  }
+  [[nodiscard]] LaneId lane_of_work(OpId launch) const {
+    return trace_.ops.lane[index_of(first_work_[index_of(launch)])];
+  }
   // The last work of the launch before the record (by the inference for records).
   [[nodiscard]] OpId work_before(OpId record) const;
 
@@ -75,7 +79,8 @@ void SyncResolver::take_recorded(const std::vector<KinetoSyncRow>& recorded,
       continue;
     }
     const OpKind kind = trace_.ops.kind[index_of(op)];
-    if (kind == OpKind::stream_sync || kind == OpKind::stream_wait) sync_for(op, false).lane = stream(row.device, row.stream);
+    if (kind == OpKind::stream_sync || kind == OpKind::stream_wait)
+      sync_for(op, false).lane = stream(row.device, row.stream);
     if (kind != OpKind::event_sync && kind != OpKind::stream_wait) continue;
     const OpId record = call(row.record_correlation);
     if (record == OpId::none || record >= op || trace_.ops.kind[index_of(record)] != OpKind::event_record) continue;
@@ -87,7 +92,8 @@ void SyncResolver::take_recorded(const std::vector<KinetoSyncRow>& recorded,
 OpId SyncResolver::work_before(OpId record) const {
   const auto found = std::lower_bound(launch_before_record_.begin(), launch_before_record_.end(), record,
                                       [](const auto& pair, OpId wanted) { return pair.first < wanted; });
-  return found != launch_before_record_.end() && found->first == record ? first_work_[index_of(found->second)] : OpId::none;
+  return found != launch_before_record_.end() && found->first == record ? first_work_[index_of(found->second)]
+                                                                        : OpId::none;
 }
 
 // The thread launched work: waits before it hold for that work's stream, unless it began too early for that.

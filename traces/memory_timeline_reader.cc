@@ -113,12 +113,15 @@ class TimelineBuilder {
   Trace build() {
     std::int64_t base = 0;
     for (const Row& row : rows_)
-      if (row.sound && row.count == 4 && row.values[0] > 0) base = base == 0 ? row.values[0] : std::min(base, row.values[0]);
+      if (row.sound && row.count == 4 && row.values[0] > 0)
+        base = base == 0 ? row.values[0] : std::min(base, row.values[0]);
     trace_.time_base_ns = base;
     for (std::size_t i = 0; i < rows_.size(); ++i) add(rows_[i], i);
     trace_.source_events = rows_.size();
-    trace_.note("categories_not_tensors", "", "a raw timeline has no tensors or addresses: it says which category "
-                "held how much; record a memory snapshot to replay an allocator", false);
+    trace_.note("categories_not_tensors", "",
+                "a raw timeline has no tensors or addresses: it says which category "
+                "held how much; record a memory snapshot to replay an allocator",
+                false);
     if (!trace_.memory_events.empty()) trace_.set(Capability::memory);
     trace_.check_invariants();
     return std::move(trace_);

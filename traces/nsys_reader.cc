@@ -57,11 +57,15 @@ OpKind call_kind(std::string_view name, bool launches) {
 OpKind copy_kind(std::int64_t kind) {
   switch (kind) {
     case 1:
-    case 3: return OpKind::copy_host_to_device;
+    case 3:
+      return OpKind::copy_host_to_device;
     case 2:
-    case 4: return OpKind::copy_device_to_host;
-    case 10: return OpKind::copy_peer;
-    default: return OpKind::copy_device_to_device;
+    case 4:
+      return OpKind::copy_device_to_host;
+    case 10:
+      return OpKind::copy_peer;
+    default:
+      return OpKind::copy_device_to_device;
   }
 }
 
@@ -82,7 +86,8 @@ class NsysReader {
     read_calls();
     read_device_work();
     if (calls_.empty() && work_.empty() && !file_.has_table("NVTX_EVENTS"))
-      throw InputError(path_, "", "an SQLite file without Nsight Systems tables", "export with nsys export --type sqlite");
+      throw InputError(path_, "", "an SQLite file without Nsight Systems tables",
+                       "export with nsys export --type sqlite");
     number_ranks();
     append_calls();
     append_work();
@@ -99,13 +104,15 @@ class NsysReader {
  private:
   void count() {
     ++trace_.source_events;
-    if (options_.progress && trace_.source_events % 65536 == 0 && !options_.progress(trace_.source_events, 0)) throw Cancelled{};
+    if (options_.progress && trace_.source_events % 65536 == 0 && !options_.progress(trace_.source_events, 0))
+      throw Cancelled{};
   }
 
   void read_about() {
     for (const char* table : {"META_DATA_EXPORT", "EXPORT_META_DATA"})
       file_.for_rows(table, {"name", "value"}, [&](const SqliteRow& row) {
-        if (row.text(0) == "EXPORT_SCHEMA_VERSION") trace_.provenance.front().schema_version = to_valid_utf8(row.text(1));
+        if (row.text(0) == "EXPORT_SCHEMA_VERSION")
+          trace_.provenance.front().schema_version = to_valid_utf8(row.text(1));
         if (row.text(0) == "EXPORT_PRODUCT_VERSION")
           trace_.provenance.front().producer = "Nsight Systems " + to_valid_utf8(row.text(1));
       });
@@ -148,7 +155,8 @@ class NsysReader {
       call.name = name(row, 4, "call");
       calls_.push_back(call);
     });
-    std::stable_sort(calls_.begin(), calls_.end(), [](const HostRow& a, const HostRow& b) { return a.start < b.start; });
+    std::stable_sort(calls_.begin(), calls_.end(),
+                     [](const HostRow& a, const HostRow& b) { return a.start < b.start; });
   }
 
   std::optional<DeviceRow> device_row(const SqliteRow& row, const std::string& table) {
@@ -172,7 +180,8 @@ class NsysReader {
   void read_device_work() {
     const std::string kernels = "CUPTI_ACTIVITY_KIND_KERNEL", copies = "CUPTI_ACTIVITY_KIND_MEMCPY",
                       sets = "CUPTI_ACTIVITY_KIND_MEMSET";
-    file_.for_rows(kernels, {"start", "end", "globalPid", "correlationId", "streamId", "deviceId", "demangledName", "shortName"},
+    file_.for_rows(kernels,
+                   {"start", "end", "globalPid", "correlationId", "streamId", "deviceId", "demangledName", "shortName"},
                    [&](const SqliteRow& row) {
                      auto work = device_row(row, kernels);
                      if (!work) return;
@@ -181,7 +190,9 @@ class NsysReader {
                      work_.push_back(*work);
                    });
     const std::set<std::int64_t> pageable = pageable_kinds();
-    file_.for_rows(copies, {"start", "end", "globalPid", "correlationId", "streamId", "deviceId", "bytes", "copyKind", "srcKind", "dstKind"},
+    file_.for_rows(copies,
+                   {"start", "end", "globalPid", "correlationId", "streamId", "deviceId", "bytes", "copyKind",
+                    "srcKind", "dstKind"},
                    [&](const SqliteRow& row) {
                      auto work = device_row(row, copies);
                      if (!work) return;
@@ -194,14 +205,15 @@ class NsysReader {
                      work->name = trace_.strings.intern(to_string(work->kind));
                      work_.push_back(*work);
                    });
-    file_.for_rows(sets, {"start", "end", "globalPid", "correlationId", "streamId", "deviceId", "bytes"}, [&](const SqliteRow& row) {
-      auto work = device_row(row, sets);
-      if (!work) return;
-      work->kind = OpKind::memset;
-      work->bytes = bytes(row, 6);
-      work->name = trace_.strings.intern("memset");
-      work_.push_back(*work);
-    });
+    file_.for_rows(sets, {"start", "end", "globalPid", "correlationId", "streamId", "deviceId", "bytes"},
+                   [&](const SqliteRow& row) {
+                     auto work = device_row(row, sets);
+                     if (!work) return;
+                     work->kind = OpKind::memset;
+                     work->bytes = bytes(row, 6);
+                     work->name = trace_.strings.intern("memset");
+                     work_.push_back(*work);
+                   });
   }
 
   // Files that list the numbers of memory kinds are believed; else the numbering nsys has used.
@@ -232,10 +244,11 @@ class NsysReader {
   LaneId host_lane(std::int64_t tid) {
     const auto found = host_lanes_.find(tid);
     if (found != host_lanes_.end()) return found->second;
-    const LaneId lane = trace_.lane({.kind = LaneKind::host_thread,
-                                     .rank = rank(tid >> thread_bits),
-                                     .number = tid,
-                                     .name = trace_.strings.intern("thread " + std::to_string(tid & ((1 << thread_bits) - 1)))});
+    const LaneId lane =
+        trace_.lane({.kind = LaneKind::host_thread,
+                     .rank = rank(tid >> thread_bits),
+                     .number = tid,
+                     .name = trace_.strings.intern("thread " + std::to_string(tid & ((1 << thread_bits) - 1)))});
     host_lanes_.emplace(tid, lane);
     return lane;
   }
@@ -248,7 +261,9 @@ class NsysReader {
                         .name = trace_.strings.intern("stream " + std::to_string(stream))});
   }
 
-  static Picos duration(std::int64_t start, std::int64_t end) { return end < 0 ? unknown_time : nanoseconds(end - start); }
+  static Picos duration(std::int64_t start, std::int64_t end) {
+    return end < 0 ? unknown_time : nanoseconds(end - start);
+  }
 
   void append_calls() {
     std::set<CallKey> launching;
@@ -259,7 +274,8 @@ class NsysReader {
       OpRow row{.name = call.name, .kind = call_kind(called, launching.contains(key)), .lane = host_lane(call.tid)};
       row.start = nanoseconds(call.start);
       row.duration = duration(call.start, call.end);
-      const bool blocks = starts_with_any(called, {"cudaMemcpy", "cuMemcpy"}) && called.find("Async") == std::string_view::npos;
+      const bool blocks =
+          starts_with_any(called, {"cudaMemcpy", "cuMemcpy"}) && called.find("Async") == std::string_view::npos;
       if (row.kind == OpKind::launch && blocks) row.flags |= static_cast<std::uint8_t>(OpFlag::blocking);
       call_ops_.emplace(key, trace_.append_op(row));
     }
@@ -285,7 +301,8 @@ class NsysReader {
       if (work.pageable) row.flags |= static_cast<std::uint8_t>(OpFlag::pageable);
       if (work.launch == OpId::none) {
         row.flags |= static_cast<std::uint8_t>(OpFlag::missing_launch);
-        trace_.note("missing_launch", trace_.strings.text(work.name), "the call that launched it was not recorded", false);
+        trace_.note("missing_launch", trace_.strings.text(work.name), "the call that launched it was not recorded",
+                    false);
       }
       const OpId op = trace_.append_op(row);
       if (work.kind == OpKind::collective)
@@ -308,27 +325,30 @@ class NsysReader {
       trace_.syncs.push_back({.op = call->second, .lane = stream_lane(process, ordinal, *stream)});
     });
     const auto same_op = [](const Sync& a, const Sync& b) { return a.op == b.op; };
-    std::stable_sort(trace_.syncs.begin(), trace_.syncs.end(), [](const Sync& a, const Sync& b) { return a.op < b.op; });
+    std::stable_sort(trace_.syncs.begin(), trace_.syncs.end(),
+                     [](const Sync& a, const Sync& b) { return a.op < b.op; });
     trace_.syncs.erase(std::unique(trace_.syncs.begin(), trace_.syncs.end(), same_op), trace_.syncs.end());
   }
 
   void read_ranges() {
     constexpr std::int64_t push_pop = 59, start_end = 60;
     Spans& spans = trace_.spans;
-    file_.for_rows("NVTX_EVENTS", {"start", "end", "eventType", "text", "textId", "globalTid"}, [&](const SqliteRow& row) {
-      count();
-      const auto type = row.integer(2);
-      if (type != push_pop && type != start_end) return;
-      const auto when = times(row, "NVTX_EVENTS");
-      if (!when) return;
-      spans.name.push_back(row.text(3).empty() ? name(row, 4, "range") : trace_.strings.intern(to_valid_utf8(row.text(3))));
-      spans.kind.push_back(SpanKind::annotation);
-      spans.lane.push_back(host_lane(row.integer(5).value_or(0)));
-      spans.start.push_back(nanoseconds(when->first));
-      spans.duration.push_back(duration(when->first, when->second));
-      spans.sequence.push_back(-1);
-      spans.record_id.push_back(-1);
-    });
+    file_.for_rows("NVTX_EVENTS", {"start", "end", "eventType", "text", "textId", "globalTid"},
+                   [&](const SqliteRow& row) {
+                     count();
+                     const auto type = row.integer(2);
+                     if (type != push_pop && type != start_end) return;
+                     const auto when = times(row, "NVTX_EVENTS");
+                     if (!when) return;
+                     spans.name.push_back(row.text(3).empty() ? name(row, 4, "range")
+                                                              : trace_.strings.intern(to_valid_utf8(row.text(3))));
+                     spans.kind.push_back(SpanKind::annotation);
+                     spans.lane.push_back(host_lane(row.integer(5).value_or(0)));
+                     spans.start.push_back(nanoseconds(when->first));
+                     spans.duration.push_back(duration(when->first, when->second));
+                     spans.sequence.push_back(-1);
+                     spans.record_id.push_back(-1);
+                   });
   }
 
   void read_memory() {
@@ -337,8 +357,8 @@ class NsysReader {
       count();
       const auto start = row.integer(0), address = row.integer(2), type = row.integer(4);
       const std::int64_t size = row.integer(3).value_or(-1), device = row.integer(1).value_or(0);
-      const bool sane = start && *start >= 0 && *start <= max_time_ns && address && type && (*type == 0 || *type == 1) &&
-                        size >= 0 && size < std::int64_t{1} << 60;
+      const bool sane = start && *start >= 0 && *start <= max_time_ns && address && type &&
+                        (*type == 0 || *type == 1) && size >= 0 && size < std::int64_t{1} << 60;
       if (!sane) return trace_.note("bad_memory_event", table, "no usable time, address or size; left out", true);
       trace_.memory_events.push_back({.time = nanoseconds(*start),
                                       .address = Addr(static_cast<std::uint64_t>(*address)),
@@ -354,10 +374,11 @@ class NsysReader {
     file_.for_rows("TARGET_INFO_GPU", {"name", "id", "totalMemory", "smCount"}, [&](const SqliteRow& row) {
       const std::int64_t ordinal = row.integer(1).value_or(0), multiprocessors = row.integer(3).value_or(0);
       if (ordinal < 0 || ordinal >= 4096) return;
-      trace_.devices.push_back({.name = trace_.strings.intern(to_valid_utf8(row.text(0))),
-                                .ordinal = static_cast<std::int16_t>(ordinal),
-                                .memory = Bytes(bytes(row, 2)),
-                                .multiprocessors = static_cast<std::int32_t>(std::clamp<std::int64_t>(multiprocessors, 0, 1 << 20))});
+      trace_.devices.push_back(
+          {.name = trace_.strings.intern(to_valid_utf8(row.text(0))),
+           .ordinal = static_cast<std::int16_t>(ordinal),
+           .memory = Bytes(bytes(row, 2)),
+           .multiprocessors = static_cast<std::int32_t>(std::clamp<std::int64_t>(multiprocessors, 0, 1 << 20))});
     });
   }
 

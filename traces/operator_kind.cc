@@ -9,13 +9,36 @@
 namespace spillway {
 namespace {
 
-constexpr std::array<std::string_view, 30> host_operators = {
-    "aten::empty",        "aten::empty_strided", "aten::empty_like",  "aten::resize_",     "aten::result_type",
-    "aten::as_strided",   "aten::_reshape_alias", "aten::_unsafe_view", "aten::view",      "aten::reshape",
-    "aten::lift_fresh",   "aten::detach",        "aten::detach_",     "detach",            "detach_",
-    "aten::set_",         "aten::to",            "aten::is_nonzero",  "aten::item",        "aten::stride",
-    "aten::size",         "aten::contiguous",    "aten::expand_as",   "aten::view_as",     "aten::resize_as_",
-    "aten::new_empty",    "aten::requires_grad_", "aten::unbind",     "aten::data",        "aten::alias"};
+constexpr std::array<std::string_view, 30> host_operators = {"aten::empty",
+                                                             "aten::empty_strided",
+                                                             "aten::empty_like",
+                                                             "aten::resize_",
+                                                             "aten::result_type",
+                                                             "aten::as_strided",
+                                                             "aten::_reshape_alias",
+                                                             "aten::_unsafe_view",
+                                                             "aten::view",
+                                                             "aten::reshape",
+                                                             "aten::lift_fresh",
+                                                             "aten::detach",
+                                                             "aten::detach_",
+                                                             "detach",
+                                                             "detach_",
+                                                             "aten::set_",
+                                                             "aten::to",
+                                                             "aten::is_nonzero",
+                                                             "aten::item",
+                                                             "aten::stride",
+                                                             "aten::size",
+                                                             "aten::contiguous",
+                                                             "aten::expand_as",
+                                                             "aten::view_as",
+                                                             "aten::resize_as_",
+                                                             "aten::new_empty",
+                                                             "aten::requires_grad_",
+                                                             "aten::unbind",
+                                                             "aten::data",
+                                                             "aten::alias"};
 
 // "Tensor(a)" without "!" in the arguments: the result is a view.
 bool is_view_schema(std::string_view schema) {
@@ -45,7 +68,8 @@ OpKind operator_kind(const OperatorShape& shape) {
   if (shape.name == "aten::_local_scalar_dense") return OpKind::copy_device_to_host;
   const bool listed = std::find(host_operators.begin(), host_operators.end(), shape.name) != host_operators.end();
   // Operators of the framework have "::" in their names; annotations and autograd nodes only wrap.
-  if (listed || shape.name.find("::") == std::string_view::npos || is_view_schema(shape.schema)) return OpKind::host_work;
+  if (listed || shape.name.find("::") == std::string_view::npos || is_view_schema(shape.schema))
+    return OpKind::host_work;
   if (shape.name == "aten::copy_" && shape.has_inputs) {
     if (shape.to_host) return OpKind::copy_device_to_host;
     if (shape.input_gpu >= 0 && shape.output_gpu >= 0 && shape.input_gpu != shape.output_gpu) return OpKind::copy_peer;

@@ -9,12 +9,12 @@
 namespace spillway {
 
 struct OperatorShape {
-  std::string_view name;         // "aten::mm"
-  std::string_view schema;       // "aten::mm(Tensor self, Tensor mat2) -> Tensor"; may be empty
-  std::int16_t input_gpu = -1;   // -1: no input on a GPU
+  std::string_view name;        // "aten::mm"
+  std::string_view schema;      // "aten::mm(Tensor self, Tensor mat2) -> Tensor"; may be empty
+  std::int16_t input_gpu = -1;  // -1: no input on a GPU
   std::int16_t output_gpu = -1;
-  bool has_inputs = false;       // any tensor input
-  bool to_host = false;          // has outputs, none of them on a GPU
+  bool has_inputs = false;  // any tensor input
+  bool to_host = false;     // has outputs, none of them on a GPU
 };
 
 // kernel, a copy, memset or collective for device work; host_work for views, allocations, CPU operators.

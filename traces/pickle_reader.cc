@@ -12,21 +12,49 @@ namespace {
 
 // Instruction codes, as the pickle protocol numbers them.
 enum Code : std::uint8_t {
-  op_mark = '(', op_stop = '.', op_none = 'N', op_binfloat = 'G', op_binint = 'J', op_binint1 = 'K',
-  op_binint2 = 'M', op_binunicode = 'X', op_append = 'a', op_appends = 'e', op_empty_dict = '}', op_setitem = 's',
-  op_setitems = 'u', op_binget = 'h', op_long_binget = 'j', op_binput = 'q', op_long_binput = 'r', op_tuple = 't',
-  op_empty_tuple = ')', op_empty_list = ']', op_proto = 0x80, op_tuple1 = 0x85, op_tuple2 = 0x86, op_tuple3 = 0x87,
-  op_newtrue = 0x88, op_newfalse = 0x89, op_long1 = 0x8a, op_long4 = 0x8b, op_short_binunicode = 0x8c,
-  op_binunicode8 = 0x8d, op_memoize = 0x94, op_frame = 0x95
+  op_mark = '(',
+  op_stop = '.',
+  op_none = 'N',
+  op_binfloat = 'G',
+  op_binint = 'J',
+  op_binint1 = 'K',
+  op_binint2 = 'M',
+  op_binunicode = 'X',
+  op_append = 'a',
+  op_appends = 'e',
+  op_empty_dict = '}',
+  op_setitem = 's',
+  op_setitems = 'u',
+  op_binget = 'h',
+  op_long_binget = 'j',
+  op_binput = 'q',
+  op_long_binput = 'r',
+  op_tuple = 't',
+  op_empty_tuple = ')',
+  op_empty_list = ']',
+  op_proto = 0x80,
+  op_tuple1 = 0x85,
+  op_tuple2 = 0x86,
+  op_tuple3 = 0x87,
+  op_newtrue = 0x88,
+  op_newfalse = 0x89,
+  op_long1 = 0x8a,
+  op_long4 = 0x8b,
+  op_short_binunicode = 0x8c,
+  op_binunicode8 = 0x8d,
+  op_memoize = 0x94,
+  op_frame = 0x95
 };
 
 std::string describe_code(std::uint8_t code) {
   const std::pair<std::uint8_t, const char*> known[] = {
-      {'c', "GLOBAL"}, {'R', "REDUCE"}, {'b', "BUILD"}, {'i', "INST"}, {'o', "OBJ"}, {'P', "PERSID"},
-      {'Q', "BINPERSID"}, {0x81, "NEWOBJ"}, {0x82, "EXT1"}, {0x83, "EXT2"}, {0x84, "EXT4"}, {0x92, "NEWOBJ_EX"},
-      {0x93, "STACK_GLOBAL"}, {0x96, "BYTEARRAY8"}, {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"},
-      {'B', "BINBYTES"}, {'C', "SHORT_BINBYTES"}, {0x8e, "BINBYTES8"}, {0x8f, "EMPTY_SET"}, {'I', "INT"},
-      {'L', "LONG"}, {'S', "STRING"}, {'V', "UNICODE"}, {'F', "FLOAT"}, {'l', "LIST"}, {'d', "DICT"}};
+      {'c', "GLOBAL"},        {'R', "REDUCE"},         {'b', "BUILD"},        {'i', "INST"},
+      {'o', "OBJ"},           {'P', "PERSID"},         {'Q', "BINPERSID"},    {0x81, "NEWOBJ"},
+      {0x82, "EXT1"},         {0x83, "EXT2"},          {0x84, "EXT4"},        {0x92, "NEWOBJ_EX"},
+      {0x93, "STACK_GLOBAL"}, {0x96, "BYTEARRAY8"},    {0x97, "NEXT_BUFFER"}, {0x98, "READONLY_BUFFER"},
+      {'B', "BINBYTES"},      {'C', "SHORT_BINBYTES"}, {0x8e, "BINBYTES8"},   {0x8f, "EMPTY_SET"},
+      {'I', "INT"},           {'L', "LONG"},           {'S', "STRING"},       {'V', "UNICODE"},
+      {'F', "FLOAT"},         {'l', "LIST"},           {'d', "DICT"}};
   char text[32];
   std::snprintf(text, sizeof text, "0x%02x", code);
   for (const auto& [number, name] : known)
@@ -145,8 +173,8 @@ class PickleMachine {
   }
 
   void empty_list() {
-    const bool skip = !limits_.skipped_key.empty() && stack_.size() > floor() &&
-                      pickle_.text(stack_.back()) == limits_.skipped_key;
+    const bool skip =
+        !limits_.skipped_key.empty() && stack_.size() > floor() && pickle_.text(stack_.back()) == limits_.skipped_key;
     push_list(Kind::list);
     if (skip) pickle_.values_.back().length = skipped_list;
   }
@@ -186,44 +214,77 @@ class PickleMachine {
 
   void step(std::uint8_t code) {
     switch (code) {
-      case op_proto: return protocol();
-      case op_frame: return static_cast<void>(take(8));  // a hint for buffering; its length is not believed
-      case op_mark: return mark();
-      case op_stop: return stop();
-      case op_append: return append_one(1, Kind::list);
-      case op_setitem: return append_one(2, Kind::dictionary);
-      case op_appends: return append(pop_to_mark(), Kind::list);
-      case op_setitems: return append(pop_to_mark(), Kind::dictionary);
-      case op_memoize: return put(remembered_);
-      case op_binput: return put(number(1));
-      case op_long_binput: return put(number(4));
-      case op_binget: return get(number(1));
-      case op_long_binget: return get(number(4));
-      default: return push_value(code);
+      case op_proto:
+        return protocol();
+      case op_frame:
+        return static_cast<void>(take(8));  // a hint for buffering; its length is not believed
+      case op_mark:
+        return mark();
+      case op_stop:
+        return stop();
+      case op_append:
+        return append_one(1, Kind::list);
+      case op_setitem:
+        return append_one(2, Kind::dictionary);
+      case op_appends:
+        return append(pop_to_mark(), Kind::list);
+      case op_setitems:
+        return append(pop_to_mark(), Kind::dictionary);
+      case op_memoize:
+        return put(remembered_);
+      case op_binput:
+        return put(number(1));
+      case op_long_binput:
+        return put(number(4));
+      case op_binget:
+        return get(number(1));
+      case op_long_binget:
+        return get(number(4));
+      default:
+        return push_value(code);
     }
   }
 
   void push_value(std::uint8_t code) {
     switch (code) {
-      case op_none: return push(Kind::none);
-      case op_newtrue: return push(Kind::boolean, 1);
-      case op_newfalse: return push(Kind::boolean, 0);
-      case op_binint1: return push(Kind::integer, number(1));
-      case op_binint2: return push(Kind::integer, number(2));
-      case op_binint: return push(Kind::integer, static_cast<std::uint64_t>(static_cast<std::int32_t>(number(4))));
-      case op_long1: return push_long(number(1));
-      case op_long4: return push_long(number(4));
-      case op_binfloat: return push(Kind::floating, __builtin_bswap64(number(8)));
-      case op_short_binunicode: return push_text(number(1));
-      case op_binunicode: return push_text(number(4));
-      case op_binunicode8: return push_text(number(8));
-      case op_empty_list: return empty_list();
-      case op_empty_dict: return push_list(Kind::dictionary);
-      case op_empty_tuple: return push_list(Kind::tuple);
-      case op_tuple: return push_list(Kind::tuple, pop_to_mark());
-      case op_tuple1: return make_tuple(1);
-      case op_tuple2: return make_tuple(2);
-      case op_tuple3: return make_tuple(3);
+      case op_none:
+        return push(Kind::none);
+      case op_newtrue:
+        return push(Kind::boolean, 1);
+      case op_newfalse:
+        return push(Kind::boolean, 0);
+      case op_binint1:
+        return push(Kind::integer, number(1));
+      case op_binint2:
+        return push(Kind::integer, number(2));
+      case op_binint:
+        return push(Kind::integer, static_cast<std::uint64_t>(static_cast<std::int32_t>(number(4))));
+      case op_long1:
+        return push_long(number(1));
+      case op_long4:
+        return push_long(number(4));
+      case op_binfloat:
+        return push(Kind::floating, __builtin_bswap64(number(8)));
+      case op_short_binunicode:
+        return push_text(number(1));
+      case op_binunicode:
+        return push_text(number(4));
+      case op_binunicode8:
+        return push_text(number(8));
+      case op_empty_list:
+        return empty_list();
+      case op_empty_dict:
+        return push_list(Kind::dictionary);
+      case op_empty_tuple:
+        return push_list(Kind::tuple);
+      case op_tuple:
+        return push_list(Kind::tuple, pop_to_mark());
+      case op_tuple1:
+        return make_tuple(1);
+      case op_tuple2:
+        return make_tuple(2);
+      case op_tuple3:
+        return make_tuple(3);
       default:
         fail("the pickle instruction " + describe_code(code) + " is refused: it is not part of plain data",
              "only data made of dictionaries, lists, numbers and text is read, because unpickling anything else can "

@@ -52,8 +52,12 @@ bool take_tensor(std::string_view text, StringPool& strings, TensorValue& value)
   const StringId device = strings.intern(text.substr(1, length - 2));
   text.remove_prefix(length);
   if (!take(text, ']')) return false;
-  value = {.tensor = numbers[0], .storage = numbers[1], .offset = numbers[2], .elements = numbers[3],
-           .element_bytes = numbers[4], .device = device};
+  value = {.tensor = numbers[0],
+           .storage = numbers[1],
+           .offset = numbers[2],
+           .elements = numbers[3],
+           .element_bytes = numbers[4],
+           .device = device};
   return true;
 }
 

@@ -47,7 +47,9 @@ void undo(const MemoryEvent& event, Segments& segments, Blocks& blocks) {
   const Place place(event.device, event.address.count());
   const auto bytes = static_cast<std::uint64_t>(event.bytes.count());
   switch (event.action) {
-    case MemoryAction::allocate: blocks.erase(place); return;
+    case MemoryAction::allocate:
+      blocks.erase(place);
+      return;
     case MemoryAction::free_completed: {
       const Bytes rounded((event.bytes.count() + 511) / 512 * 512);
       blocks[place] = {.block = {event.address, std::max(rounded, Bytes(512)), event.bytes, BlockState::allocated},
@@ -57,7 +59,8 @@ void undo(const MemoryEvent& event, Segments& segments, Blocks& blocks) {
       return;
     }
     case MemoryAction::segment_allocate:
-    case MemoryAction::segment_map: return remove_range(segments, event.device, event.address.count(), bytes);
+    case MemoryAction::segment_map:
+      return remove_range(segments, event.device, event.address.count(), bytes);
     case MemoryAction::segment_free:
     case MemoryAction::segment_unmap:
       segments[place] = {.address = event.address,
@@ -69,7 +72,8 @@ void undo(const MemoryEvent& event, Segments& segments, Blocks& blocks) {
       return;
     case MemoryAction::free_requested:
     case MemoryAction::out_of_memory:
-    case MemoryAction::snapshot: return;
+    case MemoryAction::snapshot:
+      return;
   }
 }
 

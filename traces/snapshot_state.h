@@ -19,9 +19,9 @@ struct InitialMemory {
     MemoryBlock block;
     std::int16_t device = 0;
     LaneId stream = LaneId::none;
-    bool size_is_exact = false;         // false: rounded from the requested bytes
+    bool size_is_exact = false;  // false: rounded from the requested bytes
   };
-  std::vector<Block> blocks;            // sorted by (device, address)
+  std::vector<Block> blocks;  // sorted by (device, address)
 };
 
 // O(n log n) in events and blocks.

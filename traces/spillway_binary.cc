@@ -110,7 +110,8 @@ class Reader {
     if (take(spillway_binary_magic.size()) != spillway_binary_magic) fail("not a spillway trace");
     const std::uint64_t version = number(4);
     if (version != format_version)
-      throw InputError(source_.name(), "byte 8", "version " + std::to_string(version) + " of the trace format is not known",
+      throw InputError(source_.name(), "byte 8",
+                       "version " + std::to_string(version) + " of the trace format is not known",
                        "use the spillway that wrote it, or a later one");
   }
 
@@ -169,7 +170,8 @@ class Reader {
   void column(const char* name, const ColumnType&, const Resize& resize, const Get&, const Set& set) {
     const std::string section = std::string(table_) + "." + name;
     const std::vector<std::int64_t> values = numbers(section);
-    if (known_rows_ && values.size() != rows_) fail("the columns of table \"" + std::string(table_) + "\" differ in length");
+    if (known_rows_ && values.size() != rows_)
+      fail("the columns of table \"" + std::string(table_) + "\" differ in length");
     known_rows_ = true;
     rows_ = values.size();
     resize(rows_);
@@ -178,7 +180,8 @@ class Reader {
   }
 
   [[noreturn]] void fail(const std::string& cause) const {
-    throw InputError(source_.name(), "byte " + std::to_string(start_), cause, "the file is damaged or cut off; convert the trace again");
+    throw InputError(source_.name(), "byte " + std::to_string(start_), cause,
+                     "the file is damaged or cut off; convert the trace again");
   }
 
  private:
@@ -232,9 +235,11 @@ class Reader {
 void write_spillway_binary(const Trace& trace, OutputFile& out) {
   out.write(std::string(spillway_binary_magic) + little_endian(format_version, 4));
   Writer writer(out);
-  writer.texts("strings", [&](std::size_t i) { return trace.strings.text(static_cast<StringId>(i)); }, trace.strings.size());
+  writer.texts(
+      "strings", [&](std::size_t i) { return trace.strings.text(static_cast<StringId>(i)); }, trace.strings.size());
   const TraceRemainder remainder = remainder_of(trace);
-  writer.texts("about.texts", [&](std::size_t i) { return std::string_view(remainder.texts[i]); }, remainder.texts.size());
+  writer.texts(
+      "about.texts", [&](std::size_t i) { return std::string_view(remainder.texts[i]); }, remainder.texts.size());
   NumberPacker numbers;
   for (const std::int64_t number : remainder.numbers) numbers.add(number);
   writer.section("about.numbers", remainder.numbers.size(), numbers.bytes());

@@ -126,7 +126,8 @@ void write_spillway_json(const Trace& trace, OutputFile& out) {
   for (std::size_t i = 0; i < trace.strings.size(); ++i)
     out.write((i == 0 ? "" : ", ") + json_text_of(trace.strings.text(static_cast<StringId>(i))));
   out.write("],\n\"about\": {\"numbers\": " + json(remainder.numbers).dump() + ", \"texts\": [");
-  for (std::size_t i = 0; i < remainder.texts.size(); ++i) out.write((i == 0 ? "" : ", ") + json_text_of(remainder.texts[i]));
+  for (std::size_t i = 0; i < remainder.texts.size(); ++i)
+    out.write((i == 0 ? "" : ", ") + json_text_of(remainder.texts[i]));
   out.write("]}");
   JsonTableWriter writer(trace, out);
   visit_trace(const_cast<Trace&>(trace), writer);  // only reads: set is never called
@@ -152,7 +153,8 @@ Trace read_spillway_json(ByteSource& source, const ReadOptions& options) {
   });
   if (!named) fail("/schema", "not a spillway trace: \"schema\" is not \"spillway.trace\"");
   if (const auto about = tables.find("about"); about != tables.end()) {
-    for (const json& number : json_member(about->second, "numbers")) remainder.numbers.push_back(json_integer(number).value_or(0));
+    for (const json& number : json_member(about->second, "numbers"))
+      remainder.numbers.push_back(json_integer(number).value_or(0));
     for (const json& t : json_member(about->second, "texts")) remainder.texts.emplace_back(json_text(t));
     if (!restore_remainder(remainder, trace)) fail("/about", "\"about\" does not fit together");
   }

@@ -46,10 +46,12 @@ std::string uri_of(const std::string& path) {
   std::string uri = "file:";
   for (const char c : path) {
     const auto byte = static_cast<unsigned char>(c);
-    const bool plain = c == '/' || c == '.' || c == '-' || c == '_' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
-                       (c >= 'A' && c <= 'Z');
-    if (plain) uri += c;
-    else (uri += '%') += {digits[byte >> 4U], digits[byte & 15U]};
+    const bool plain = c == '/' || c == '.' || c == '-' || c == '_' || (c >= '0' && c <= '9') ||
+                       (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    if (plain)
+      uri += c;
+    else
+      (uri += '%') += {digits[byte >> 4U], digits[byte & 15U]};
   }
   return uri + "?mode=ro&immutable=1";
 }

@@ -34,9 +34,8 @@ void add_steps(const Trace& trace, TraceSummary& summary) {
 
 void add_memory(const Trace& trace, TraceSummary& summary) {
   std::map<std::int16_t, Bytes> live;
-  const bool two_frees = std::any_of(trace.memory_events.begin(), trace.memory_events.end(), [](const MemoryEvent& e) {
-    return e.action == MemoryAction::free_completed;
-  });
+  const bool two_frees = std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
+                                     [](const MemoryEvent& e) { return e.action == MemoryAction::free_completed; });
   const MemoryAction freed = two_frees ? MemoryAction::free_completed : MemoryAction::free_requested;
   for (const MemoryEvent& event : trace.memory_events) {
     if (event.device < 0) continue;
@@ -65,9 +64,10 @@ TraceSummary summarize(const Trace& trace) {
   summary.ops = trace.ops.size();
   summary.tensors = trace.tensors.size();
   summary.memory_events = trace.memory_events.size();
-  summary.kernels = static_cast<std::uint64_t>(std::count_if(trace.ops.kind.begin(), trace.ops.kind.end(), [](OpKind kind) {
-    return kind == OpKind::kernel || kind == OpKind::collective;
-  }));
+  summary.kernels =
+      static_cast<std::uint64_t>(std::count_if(trace.ops.kind.begin(), trace.ops.kind.end(), [](OpKind kind) {
+        return kind == OpKind::kernel || kind == OpKind::collective;
+      }));
   add_memory(trace, summary);
   add_steps(trace, summary);
   summary.findings = trace.findings;

@@ -21,14 +21,14 @@ struct StepSummary {
 struct TraceSummary {
   std::string format;
   std::vector<Capability> capabilities;
-  std::uint64_t events = 0;             // rows of the source file, used or not
-  std::uint64_t kernels = 0;            // kernels and collectives
+  std::uint64_t events = 0;   // rows of the source file, used or not
+  std::uint64_t kernels = 0;  // kernels and collectives
   std::uint64_t ops = 0;
   std::uint64_t tensors = 0;
   std::uint64_t memory_events = 0;
   std::uint64_t device_memory_events = 0;
-  Bytes peak_allocated_bytes{};         // of the GPU that reaches most: as recorded, else summed from the events
-  Bytes peak_reserved_bytes{-1};        // -1: not recorded
+  Bytes peak_allocated_bytes{};   // of the GPU that reaches most: as recorded, else summed from the events
+  Bytes peak_reserved_bytes{-1};  // -1: not recorded
   std::vector<StepSummary> steps;
   std::vector<Finding> findings;
 };

@@ -29,8 +29,8 @@ TensorLives::Storage& TensorLives::begin_life(const TensorValue& value) {
 TensorId TensorLives::touch(Storage& storage, const TensorValue& value) {
   const std::int64_t bytes = extent(value);
   if (bytes == 0 && value.elements != 0)
-    trace_.note("bad_tensor_size", "tensor " + std::to_string(value.tensor), "its sizes make no sense; counted as 0 bytes",
-                false);
+    trace_.note("bad_tensor_size", "tensor " + std::to_string(value.tensor),
+                "its sizes make no sense; counted as 0 bytes", false);
   const auto found = storage.tensors.find(value.tensor);
   if (found != storage.tensors.end()) {
     Bytes& known = trace_.tensors.bytes[index_of(found->second)];

@@ -19,7 +19,7 @@ namespace spillway {
 struct TensorValue {
   std::int64_t tensor = 0;
   std::int64_t storage = 0;
-  std::int64_t offset = 0;    // elements
+  std::int64_t offset = 0;  // elements
   std::int64_t elements = 0;
   std::int64_t element_bytes = 0;
   StringId device{};
@@ -37,10 +37,10 @@ class TensorLives {
 
  private:
   struct Storage {
-    std::uint32_t index = 0;              // dense, in Tensors::storage
+    std::uint32_t index = 0;  // dense, in Tensors::storage
     std::int64_t element_bytes = 0;
     OpId writer = OpId::none;
-    std::vector<OpId> readers;            // since the last write
+    std::vector<OpId> readers;  // since the last write
     std::map<std::int64_t, TensorId> tensors;
   };
 

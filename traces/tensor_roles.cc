@@ -8,7 +8,7 @@ namespace {
 
 struct StorageHistory {
   bool seen = false;
-  bool made_here = false;         // the first use is a write
+  bool made_here = false;  // the first use is a write
   Phase made_in = Phase::unknown;
   bool in_forward = false, in_backward = false, in_optimizer = false;
 };
@@ -28,8 +28,8 @@ TensorRole role_of(const StorageHistory& h) {
 
 void infer_tensor_roles(Trace& trace) {
   const auto& phases = trace.ops.phase;
-  const bool training = std::any_of(phases.begin(), phases.end(),
-                                    [](Phase p) { return p == Phase::backward || p == Phase::optimizer; });
+  const bool training =
+      std::any_of(phases.begin(), phases.end(), [](Phase p) { return p == Phase::backward || p == Phase::optimizer; });
   if (!training || trace.tensors.size() == 0) return;
   std::uint32_t storages = 0;
   for (const std::uint32_t storage : trace.tensors.storage) storages = std::max(storages, storage + 1);
@@ -47,7 +47,8 @@ void infer_tensor_roles(Trace& trace) {
     h.in_optimizer |= phase == Phase::optimizer;
   }
   for (std::size_t i = 0; i < trace.tensors.size(); ++i)
-    if (trace.tensors.role[i] == TensorRole::unknown) trace.tensors.role[i] = role_of(history[trace.tensors.storage[i]]);
+    if (trace.tensors.role[i] == TensorRole::unknown)
+      trace.tensors.role[i] = role_of(history[trace.tensors.storage[i]]);
 }
 
 }  // namespace spillway

@@ -40,7 +40,8 @@ class SnapshotReader {
     if (is_snapshot && segments == Pickle::no_value && traces == Pickle::no_value)
       throw InputError(file_, "", "a pickle without \"segments\" and \"device_traces\": not a memory snapshot",
                        "save it with torch.cuda.memory._dump_snapshot");
-    trace_.provenance.push_back({.file = file_, .format = "torch-snapshot", .producer = "PyTorch", .schema_version = ""});
+    trace_.provenance.push_back(
+        {.file = file_, .format = "torch-snapshot", .producer = "PyTorch", .schema_version = ""});
     trace_.memory_size_is_requested = true;
     find_time_base(traces, pickle_.find(root, "external_annotations"));
     read_settings(pickle_.find(root, "allocator_settings"));
@@ -96,15 +97,22 @@ class SnapshotReader {
   std::string value_text(Ref value) const {
     using Kind = Pickle::Kind;
     switch (pickle_.kind(value)) {
-      case Kind::text: return std::string(pickle_.text(value));
-      case Kind::boolean: return *pickle_.integer(value) != 0 ? "True" : "False";
-      case Kind::integer: return std::to_string(*pickle_.integer(value));
-      case Kind::unsigned_integer: return std::to_string(*pickle_.unsigned_integer(value));
-      case Kind::floating: return std::to_string(*pickle_.floating(value));
-      case Kind::none: return "None";
+      case Kind::text:
+        return std::string(pickle_.text(value));
+      case Kind::boolean:
+        return *pickle_.integer(value) != 0 ? "True" : "False";
+      case Kind::integer:
+        return std::to_string(*pickle_.integer(value));
+      case Kind::unsigned_integer:
+        return std::to_string(*pickle_.unsigned_integer(value));
+      case Kind::floating:
+        return std::to_string(*pickle_.floating(value));
+      case Kind::none:
+        return "None";
       case Kind::list:
       case Kind::tuple:
-      case Kind::dictionary: break;
+      case Kind::dictionary:
+        break;
     }
     return "...";
   }

@@ -13,9 +13,15 @@ class PickleWriter {
   explicit PickleWriter(OutputFile& out) : out_(out) { text_ = "\x80\x04"; }
 
   void begin_dictionary() { text_ += "}("; }
-  void end_dictionary() { text_ += 'u'; flush(); }
+  void end_dictionary() {
+    text_ += 'u';
+    flush();
+  }
   void begin_list() { text_ += "]("; }
-  void end_list() { text_ += 'e'; flush(); }
+  void end_list() {
+    text_ += 'e';
+    flush();
+  }
 
   void text(std::string_view value) {
     const auto found = known_.find(value);
@@ -40,13 +46,28 @@ class PickleWriter {
     text_ += '\0';
   }
   void boolean(bool value) { text_ += value ? '\x88' : '\x89'; }
-  void pool_id() { text_ += "K"; text_ += '\0'; text_ += "K"; text_ += '\0'; text_ += '\x86'; }
+  void pool_id() {
+    text_ += "K";
+    text_ += '\0';
+    text_ += "K";
+    text_ += '\0';
+    text_ += '\x86';
+  }
 
   // The value on top gets a number under which recall() brings it back.
-  std::uint64_t remember() { text_ += '\x94'; return remembered_++; }
-  void recall(std::uint64_t index) { text_ += 'j'; little_endian(index, 4); }
+  std::uint64_t remember() {
+    text_ += '\x94';
+    return remembered_++;
+  }
+  void recall(std::uint64_t index) {
+    text_ += 'j';
+    little_endian(index, 4);
+  }
 
-  void finish() { text_ += '.'; out_.write(text_); }
+  void finish() {
+    text_ += '.';
+    out_.write(text_);
+  }
 
  private:
   void little_endian(std::uint64_t value, int bytes) {
@@ -85,10 +106,22 @@ class SnapshotWriter {
   }
 
  private:
-  void field(std::string_view key, Bytes value) { out_.text(key); out_.integer(value.count()); }
-  void field(std::string_view key, std::int64_t value) { out_.text(key); out_.integer(value); }
-  void field(std::string_view key, Addr value) { out_.text(key); out_.address(value.count()); }
-  void field(std::string_view key, std::string_view value) { out_.text(key); out_.text(value); }
+  void field(std::string_view key, Bytes value) {
+    out_.text(key);
+    out_.integer(value.count());
+  }
+  void field(std::string_view key, std::int64_t value) {
+    out_.text(key);
+    out_.integer(value);
+  }
+  void field(std::string_view key, Addr value) {
+    out_.text(key);
+    out_.address(value.count());
+  }
+  void field(std::string_view key, std::string_view value) {
+    out_.text(key);
+    out_.text(value);
+  }
 
   void no_frames() {
     out_.text("frames");
@@ -129,8 +162,7 @@ class SnapshotWriter {
     no_frames();
     out_.text("blocks");
     out_.begin_list();
-    for (std::uint32_t i = 0; i < segment.block_count; ++i)
-      write_block(trace_.memory_blocks[segment.first_block + i]);
+    for (std::uint32_t i = 0; i < segment.block_count; ++i) write_block(trace_.memory_blocks[segment.first_block + i]);
     out_.end_list();
     out_.end_dictionary();
   }

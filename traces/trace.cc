@@ -7,25 +7,37 @@
 namespace spillway {
 namespace {
 
-constexpr std::array<std::string_view, op_kind_count> op_kind_names = {
-    "launch",        "device_sync",   "stream_sync", "event_sync",
-    "event_record",  "stream_wait",   "device_malloc", "device_free",
-    "host_work",     "kernel",        "copy_host_to_device", "copy_device_to_host",
-    "copy_device_to_device", "copy_peer", "memset",  "collective",
-    "storage_read",  "storage_write"};
-constexpr std::array<std::string_view, phase_count> phase_names = {
-    "unknown", "forward", "backward", "optimizer", "communication", "recompute"};
+constexpr std::array<std::string_view, op_kind_count> op_kind_names = {"launch",
+                                                                       "device_sync",
+                                                                       "stream_sync",
+                                                                       "event_sync",
+                                                                       "event_record",
+                                                                       "stream_wait",
+                                                                       "device_malloc",
+                                                                       "device_free",
+                                                                       "host_work",
+                                                                       "kernel",
+                                                                       "copy_host_to_device",
+                                                                       "copy_device_to_host",
+                                                                       "copy_device_to_device",
+                                                                       "copy_peer",
+                                                                       "memset",
+                                                                       "collective",
+                                                                       "storage_read",
+                                                                       "storage_write"};
+constexpr std::array<std::string_view, phase_count> phase_names = {"unknown",   "forward",       "backward",
+                                                                   "optimizer", "communication", "recompute"};
 constexpr std::array<std::string_view, capability_count> capability_names = {"times", "memory", "uses", "edges",
                                                                              "phases"};
 constexpr std::array<std::string_view, 4> lane_kind_names = {"host_thread", "stream", "communication", "storage"};
-constexpr std::array<std::string_view, 8> tensor_role_names = {
-    "unknown", "weight", "gradient", "optimizer_state", "activation", "temporary", "buffer", "input"};
+constexpr std::array<std::string_view, 8> tensor_role_names = {"unknown",    "weight",    "gradient", "optimizer_state",
+                                                               "activation", "temporary", "buffer",   "input"};
 constexpr std::array<std::string_view, 9> memory_action_names = {
-    "alloc", "free_requested", "free_completed", "segment_alloc", "segment_free",
-    "segment_map", "segment_unmap", "oom", "snapshot"};
+    "alloc", "free_requested", "free_completed", "segment_alloc", "segment_free", "segment_map", "segment_unmap",
+    "oom",   "snapshot"};
 constexpr std::array<std::string_view, 10> collective_kind_names = {
     "unknown", "all_reduce", "all_gather", "reduce_scatter", "broadcast",
-    "reduce", "all_to_all", "send", "receive", "barrier"};
+    "reduce",  "all_to_all", "send",       "receive",        "barrier"};
 constexpr std::array<std::string_view, capability_count> capability_recipes = {
     "a Kineto trace (torch.profiler with ProfilerActivity.CUDA) or an Nsight Systems export has them",
     "torch.profiler(profile_memory=True) or torch.cuda.memory._dump_snapshot() records them",
@@ -44,8 +56,8 @@ constexpr std::uint8_t bit(Capability capability) {
 
 template <class Rows>
 auto find_by_op(const Rows& rows, OpId op) -> decltype(rows.data()) {
-  const auto found = std::lower_bound(rows.begin(), rows.end(), op,
-                                      [](const auto& row, OpId wanted) { return row.op < wanted; });
+  const auto found =
+      std::lower_bound(rows.begin(), rows.end(), op, [](const auto& row, OpId wanted) { return row.op < wanted; });
   return found != rows.end() && found->op == op ? &*found : nullptr;
 }
 
@@ -143,8 +155,8 @@ LaneId Trace::lane(const Lane& wanted) {
       return LaneId(static_cast<std::uint16_t>(i));
   }
   if (lanes.size() >= index_of(LaneId::none))
-    throw InputError(provenance.empty() ? "" : provenance.front().file, "",
-                     "more than 65,534 threads and streams", "split the trace by rank or by time");
+    throw InputError(provenance.empty() ? "" : provenance.front().file, "", "more than 65,534 threads and streams",
+                     "split the trace by rank or by time");
   lanes.push_back(wanted);
   return LaneId(static_cast<std::uint16_t>(lanes.size() - 1));
 }

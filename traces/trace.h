@@ -44,15 +44,15 @@ constexpr std::size_t index_of(Id id) {
 
 enum class OpKind : std::uint8_t {
   // Host calls, on a host lane.
-  launch,           // starts the device work whose `launched_by` names it
-  device_sync,      // returns when all work launched before it on the device is done
-  stream_sync,      // ... on stream `sync.lane`
-  event_sync,       // returns when the record `sync.event` has passed
-  event_record,     // marks the present end of stream `sync.lane`
-  stream_wait,      // later work of stream `sync.lane` waits for the record `sync.event`
-  device_malloc,    // cudaMalloc and kin
-  device_free,      // cudaFree and kin; synchronises the device
-  host_work,        // any other host call or CPU operator that takes host time
+  launch,         // starts the device work whose `launched_by` names it
+  device_sync,    // returns when all work launched before it on the device is done
+  stream_sync,    // ... on stream `sync.lane`
+  event_sync,     // returns when the record `sync.event` has passed
+  event_record,   // marks the present end of stream `sync.lane`
+  stream_wait,    // later work of stream `sync.lane` waits for the record `sync.event`
+  device_malloc,  // cudaMalloc and kin
+  device_free,    // cudaFree and kin; synchronises the device
+  host_work,      // any other host call or CPU operator that takes host time
   // Device work, on a stream or communication lane.
   kernel,
   copy_host_to_device,
@@ -60,7 +60,7 @@ enum class OpKind : std::uint8_t {
   copy_device_to_device,
   copy_peer,
   memset,
-  collective,       // details in Trace::collectives
+  collective,  // details in Trace::collectives
   // Storage traffic, on a storage lane.
   storage_read,
   storage_write,
@@ -85,9 +85,9 @@ std::string_view to_string(LaneKind kind);
 struct Lane {
   LaneKind kind = LaneKind::stream;
   std::uint16_t rank = 0;
-  std::int16_t device = -1;    // GPU ordinal within the rank; -1 for host lanes
-  std::int64_t number = 0;     // thread id or stream number as recorded
-  StringId name{};             // for people: "stream 7", "thread 4711"
+  std::int16_t device = -1;  // GPU ordinal within the rank; -1 for host lanes
+  std::int64_t number = 0;   // thread id or stream number as recorded
+  StringId name{};           // for people: "stream 7", "thread 4711"
 };
 
 constexpr std::uint16_t no_index16 = 0xffffU;
@@ -95,11 +95,11 @@ constexpr Picos unknown_time = Picos(std::numeric_limits<std::int64_t>::min());
 
 // Flags of an op; combined by |.
 enum class OpFlag : std::uint8_t {
-  pageable = 1,             // a copy from or to pageable host memory: the host call blocks until it is done
-  missing_launch = 2,       // device work whose launch record was not in the capture
-  phase_inferred = 4,       // phase deduced from names or threads, not stamped
-  blocking = 8,             // a launch that returns only when its work is done (cudaMemcpy without Async)
-  queue_blocked = 16,       // a launch whose recorded duration includes waiting for room in the launch queue
+  pageable = 1,        // a copy from or to pageable host memory: the host call blocks until it is done
+  missing_launch = 2,  // device work whose launch record was not in the capture
+  phase_inferred = 4,  // phase deduced from names or threads, not stamped
+  blocking = 8,        // a launch that returns only when its work is done (cudaMemcpy without Async)
+  queue_blocked = 16,  // a launch whose recorded duration includes waiting for room in the launch queue
 };
 
 // Columns of equal length, one row per op. 64 bytes a row.
@@ -150,8 +150,8 @@ struct Spans {
   std::vector<LaneId> lane;
   std::vector<Picos> start;
   std::vector<Picos> duration;
-  std::vector<std::int64_t> sequence;   // autograd "Sequence number"; -1 if none
-  std::vector<std::int64_t> record_id;  // record-function id (joins an ExecutionTrace); -1 if none
+  std::vector<std::int64_t> sequence;     // autograd "Sequence number"; -1 if none
+  std::vector<std::int64_t> record_id;    // record-function id (joins an ExecutionTrace); -1 if none
   std::vector<std::int64_t> external_id;  // Kineto's "External id"; -1 if none. Empty when the format has none at all
 
   [[nodiscard]] std::size_t size() const { return kind.size(); }
@@ -160,13 +160,20 @@ struct Spans {
 // What a host call of kind stream_sync, event_*, stream_wait refers to. Sparse: only such ops have one.
 struct Sync {
   OpId op = OpId::none;
-  LaneId lane = LaneId::none;   // stream synchronised, recorded on, or made to wait; none: unknown
-  OpId event = OpId::none;      // for event_sync and stream_wait: the event_record waited for; none: unknown
-  bool inferred = false;        // deduced from call order because the capture does not say
+  LaneId lane = LaneId::none;  // stream synchronised, recorded on, or made to wait; none: unknown
+  OpId event = OpId::none;     // for event_sync and stream_wait: the event_record waited for; none: unknown
+  bool inferred = false;       // deduced from call order because the capture does not say
 };
 
 enum class TensorRole : std::uint8_t {
-  unknown, weight, gradient, optimizer_state, activation, temporary, buffer, input
+  unknown,
+  weight,
+  gradient,
+  optimizer_state,
+  activation,
+  temporary,
+  buffer,
+  input
 };
 std::string_view to_string(TensorRole role);
 
@@ -207,13 +214,13 @@ struct StreamGap {
   LaneId launcher = LaneId::none;
   bool after_copy = false;
   bool is_copy = false;
-  Picos gap{};                  // mean of the unexplained ones; never negative
+  Picos gap{};  // mean of the unexplained ones; never negative
   std::uint32_t samples = 0;
 };
 
 // What a capture tells of the machine it ran on (traces/capture_fit.h). unknown_time / 0: too few samples.
 struct CaptureFit {
-  Picos launch_to_start = unknown_time;   // from the start of the host call to the work's start on an idle stream
+  Picos launch_to_start = unknown_time;  // from the start of the host call to the work's start on an idle stream
   std::vector<StreamGap> gaps;
   std::uint32_t launch_queue_depth = 0;   // works in flight when launches were seen to block
   Picos unblocked_launch = unknown_time;  // median duration of launches that did not block
@@ -237,13 +244,13 @@ std::string_view to_string(MemoryAction action);
 struct MemoryEvent {
   Picos time = unknown_time;
   Addr address{};
-  Bytes bytes{};               // size_is_requested tells whether before or after allocator rounding
-  Bytes total_allocated{-1};   // as recorded after the event; -1 if not recorded
+  Bytes bytes{};              // size_is_requested tells whether before or after allocator rounding
+  Bytes total_allocated{-1};  // as recorded after the event; -1 if not recorded
   Bytes total_reserved{-1};
-  OpId anchor = OpId::none;    // last op launched before the event, where known
+  OpId anchor = OpId::none;  // last op launched before the event, where known
   TensorId tensor = TensorId::none;
   MemoryAction action = MemoryAction::allocate;
-  std::int16_t device = 0;     // -1: host memory
+  std::int16_t device = 0;  // -1: host memory
   LaneId stream = LaneId::none;
 };
 
@@ -267,15 +274,24 @@ struct MemoryBlock {
 };
 
 enum class CollectiveKind : std::uint8_t {
-  unknown, all_reduce, all_gather, reduce_scatter, broadcast, reduce, all_to_all, send, receive, barrier
+  unknown,
+  all_reduce,
+  all_gather,
+  reduce_scatter,
+  broadcast,
+  reduce,
+  all_to_all,
+  send,
+  receive,
+  barrier
 };
 std::string_view to_string(CollectiveKind kind);
 
 struct Collective {
   OpId op = OpId::none;
   CollectiveKind kind = CollectiveKind::unknown;
-  Bytes bytes{};                  // of one rank's input
-  std::uint32_t group_size = 0;   // 0 unknown
+  Bytes bytes{};                 // of one rank's input
+  std::uint32_t group_size = 0;  // 0 unknown
   StringId group{};
   StringId dtype{};
 };
@@ -288,29 +304,29 @@ struct Step {
 };
 
 struct Device {
-  StringId name{};                // "NVIDIA H100 80GB HBM3"
+  StringId name{};  // "NVIDIA H100 80GB HBM3"
   std::uint16_t rank = 0;
   std::int16_t ordinal = 0;
-  Bytes memory{};                 // 0 unknown
+  Bytes memory{};  // 0 unknown
   std::int32_t multiprocessors = 0;
 };
 
 // Rows that could not be used, by kind, with the first few places. Never silently dropped.
 struct Finding {
-  std::string kind;               // stable key: "negative_duration", "missing_launch", ...
-  std::string remedy;             // what it means, what to do
+  std::string kind;    // stable key: "negative_duration", "missing_launch", ...
+  std::string remedy;  // what it means, what to do
   std::uint64_t count = 0;
   std::vector<std::string> examples;  // at most `finding_examples`
-  bool is_error = false;          // the row was dropped (true) or only noted (false)
+  bool is_error = false;              // the row was dropped (true) or only noted (false)
 };
 constexpr std::size_t finding_examples = 5;
 
 struct Provenance {
   std::string file;
-  std::string format;             // "kineto", "torch-snapshot", "execution-trace", "chakra", ...
-  std::string producer;           // program and version where the file says so
+  std::string format;    // "kineto", "torch-snapshot", "execution-trace", "chakra", ...
+  std::string producer;  // program and version where the file says so
   std::string schema_version;
-  std::int64_t rank = -1;         // as the file says, among `world_size`; -1 unknown
+  std::int64_t rank = -1;  // as the file says, among `world_size`; -1 unknown
   std::int64_t world_size = -1;
 };
 
@@ -319,22 +335,22 @@ struct Trace {
   std::vector<Lane> lanes;
   Ops ops;
   Spans spans;
-  std::vector<Sync> syncs;                   // sorted by op
+  std::vector<Sync> syncs;  // sorted by op
   Tensors tensors;
-  std::vector<Use> uses;                     // sorted by op
+  std::vector<Use> uses;  // sorted by op
   std::vector<Edge> edges;
   std::vector<MemoryEvent> memory_events;
   std::vector<MemorySegment> memory_segments;  // state at the capture's end
   std::vector<MemoryBlock> memory_blocks;
-  bool memory_size_is_requested = false;     // bytes before the allocator's rounding (snapshots)
-  std::vector<Collective> collectives;       // sorted by op
-  std::vector<Step> steps;                   // sorted by (rank, start)
+  bool memory_size_is_requested = false;  // bytes before the allocator's rounding (snapshots)
+  std::vector<Collective> collectives;    // sorted by op
+  std::vector<Step> steps;                // sorted by (rank, start)
   std::vector<Device> devices;
-  std::vector<Provenance> provenance;        // several after a join
+  std::vector<Provenance> provenance;  // several after a join
   std::vector<Finding> findings;
   CaptureFit capture_fit;
-  std::uint64_t source_events = 0;           // rows in the source file, used or not
-  std::int64_t time_base_ns = 0;             // epoch nanoseconds of time 0; 0 unknown
+  std::uint64_t source_events = 0;  // rows in the source file, used or not
+  std::int64_t time_base_ns = 0;    // epoch nanoseconds of time 0; 0 unknown
   std::uint16_t rank_count = 1;
 
   [[nodiscard]] bool has(Capability capability) const;
@@ -345,7 +361,7 @@ struct Trace {
 
   OpId append_op(const OpRow& row);
   [[nodiscard]] OpRow op(OpId id) const;
-  LaneId lane(const Lane& lane);             // finds (kind, rank, device, number) or appends
+  LaneId lane(const Lane& lane);  // finds (kind, rank, device, number) or appends
   // O(number of kinds). `example` is kept for the first few only.
   void note(std::string_view kind, std::string_view example, std::string_view remedy, bool is_error);
   [[nodiscard]] const Finding* finding(std::string_view kind) const;

@@ -75,21 +75,27 @@ std::string row_problem(const char* what, const std::vector<Row>& rows, const So
 }
 
 std::string reference_problem(const Trace& t) {
-  const std::size_t ops = t.ops.size(), tensors = t.tensors.size(), lanes = t.lanes.size(), blocks = t.memory_blocks.size();
+  const std::size_t ops = t.ops.size(), tensors = t.tensors.size(), lanes = t.lanes.size(),
+                    blocks = t.memory_blocks.size();
   const std::string problems[] = {
       op_problem(t),
-      row_problem("sync", t.syncs, [&](const Sync& r) {
-        return in_range(r.op, ops, false) && in_range(r.event, ops, true) && in_range(r.lane, lanes, true);
-      }),
-      row_problem("use", t.uses, [&](const Use& r) { return in_range(r.op, ops, false) && in_range(r.tensor, tensors, false); }),
-      row_problem("edge", t.edges, [&](const Edge& r) { return in_range(r.from, ops, false) && in_range(r.to, ops, false); }),
+      row_problem("sync", t.syncs,
+                  [&](const Sync& r) {
+                    return in_range(r.op, ops, false) && in_range(r.event, ops, true) && in_range(r.lane, lanes, true);
+                  }),
+      row_problem("use", t.uses,
+                  [&](const Use& r) { return in_range(r.op, ops, false) && in_range(r.tensor, tensors, false); }),
+      row_problem("edge", t.edges,
+                  [&](const Edge& r) { return in_range(r.from, ops, false) && in_range(r.to, ops, false); }),
       row_problem("collective", t.collectives, [&](const Collective& r) { return in_range(r.op, ops, false); }),
-      row_problem("stream gap", t.capture_fit.gaps, [&](const StreamGap& r) {
-        return in_range(r.stream, lanes, true) && in_range(r.launcher, lanes, true);
-      }),
-      row_problem("memory event", t.memory_events, [&](const MemoryEvent& r) {
-        return in_range(r.anchor, ops, true) && in_range(r.tensor, tensors, true) && in_range(r.stream, lanes, true);
-      }),
+      row_problem(
+          "stream gap", t.capture_fit.gaps,
+          [&](const StreamGap& r) { return in_range(r.stream, lanes, true) && in_range(r.launcher, lanes, true); }),
+      row_problem("memory event", t.memory_events,
+                  [&](const MemoryEvent& r) {
+                    return in_range(r.anchor, ops, true) && in_range(r.tensor, tensors, true) &&
+                           in_range(r.stream, lanes, true);
+                  }),
       row_problem("memory segment", t.memory_segments, [&](const MemorySegment& r) {
         return std::size_t{r.first_block} + r.block_count <= blocks && in_range(r.stream, lanes, true);
       })};
@@ -136,10 +142,17 @@ TraceRemainder remainder_of(const Trace& trace) {
     inferred |= std::int64_t{trace.is_inferred(static_cast<Capability>(i))} << i;
   }
   TraceRemainder r;
-  r.numbers = {trace.memory_size_is_requested ? 1 : 0, static_cast<std::int64_t>(trace.source_events), trace.time_base_ns,
-               trace.rank_count, capabilities, inferred, trace.capture_fit.launch_to_start.count(),
-               trace.capture_fit.launch_queue_depth, trace.capture_fit.unblocked_launch.count(),
-               trace.capture_fit.unexplained_delay.count(), static_cast<std::int64_t>(trace.provenance.size())};
+  r.numbers = {trace.memory_size_is_requested ? 1 : 0,
+               static_cast<std::int64_t>(trace.source_events),
+               trace.time_base_ns,
+               trace.rank_count,
+               capabilities,
+               inferred,
+               trace.capture_fit.launch_to_start.count(),
+               trace.capture_fit.launch_queue_depth,
+               trace.capture_fit.unblocked_launch.count(),
+               trace.capture_fit.unexplained_delay.count(),
+               static_cast<std::int64_t>(trace.provenance.size())};
   for (const Provenance& p : trace.provenance) {
     r.texts.insert(r.texts.end(), {p.file, p.format, p.producer, p.schema_version});
     r.numbers.insert(r.numbers.end(), {p.rank, p.world_size});
@@ -158,7 +171,8 @@ bool restore_remainder(const TraceRemainder& r, Trace& trace) {
   const auto& n = r.numbers;
   if (n.size() < fixed || n[3] < 0 || n[3] > UINT16_MAX || n[7] < 0 || n[7] > UINT32_MAX || n[10] < 0) return false;
   const auto files = static_cast<std::size_t>(n[10]);
-  if (files > r.texts.size() / 4 || n.size() - fixed < 2 * files || (n.size() - fixed - 2 * files) % 3 != 0) return false;
+  if (files > r.texts.size() / 4 || n.size() - fixed < 2 * files || (n.size() - fixed - 2 * files) % 3 != 0)
+    return false;
   trace.capture_fit.launch_to_start = Picos(n[6]);
   trace.capture_fit.launch_queue_depth = static_cast<std::uint32_t>(n[7]);
   trace.capture_fit.unblocked_launch = Picos(n[8]);
@@ -178,7 +192,10 @@ bool restore_remainder(const TraceRemainder& r, Trace& trace) {
   }
   for (std::size_t i = fixed + 2 * files; i < n.size(); i += 3) {
     if (left() < 2 || n[i + 2] < 0 || static_cast<std::uint64_t>(n[i + 2]) > left() - 2) return false;
-    Finding finding{.kind = r.texts[at], .remedy = r.texts[at + 1], .count = static_cast<std::uint64_t>(n[i]), .is_error = n[i + 1] != 0};
+    Finding finding{.kind = r.texts[at],
+                    .remedy = r.texts[at + 1],
+                    .count = static_cast<std::uint64_t>(n[i]),
+                    .is_error = n[i + 1] != 0};
     at += 2;
     const auto first = r.texts.begin() + static_cast<std::ptrdiff_t>(at);
     finding.examples.assign(first, first + static_cast<std::ptrdiff_t>(n[i + 2]));

@@ -68,19 +68,23 @@ std::span<const std::string_view> names_of(CollectiveKind);
 
 // What the numbers of a column stand for.
 struct ColumnType {
-  bool is_text = false;                                    // index into Trace::strings
-  std::span<const std::string_view> names{};               // of an enumeration
-  std::optional<std::int64_t> unknown{};                   // the number that stands for "not known"
+  bool is_text = false;                       // index into Trace::strings
+  std::span<const std::string_view> names{};  // of an enumeration
+  std::optional<std::int64_t> unknown{};      // the number that stands for "not known"
 };
 template <class T>
 ColumnType column_type() {
-  if constexpr (std::is_same_v<T, StringId>) return {.is_text = true};
-  else if constexpr (std::is_same_v<T, Picos>) return {.unknown = unknown_time.count()};
+  if constexpr (std::is_same_v<T, StringId>)
+    return {.is_text = true};
+  else if constexpr (std::is_same_v<T, Picos>)
+    return {.unknown = unknown_time.count()};
   else if constexpr (std::is_same_v<T, OpId> || std::is_same_v<T, SpanId> || std::is_same_v<T, TensorId> ||
                      std::is_same_v<T, LaneId>)
     return {.unknown = static_cast<std::int64_t>(T::none)};
-  else if constexpr (std::is_enum_v<T>) return {.names = names_of(T{})};
-  else return {};
+  else if constexpr (std::is_enum_v<T>)
+    return {.names = names_of(T{})};
+  else
+    return {};
 }
 
 namespace detail {
@@ -92,8 +96,7 @@ void parallel(Visitor& visitor, const char* name, std::vector<T>& column) {
   if constexpr (std::is_same_v<T, std::uint16_t>) type.unknown = no_index16;  // layer, micro-batch, step
   if constexpr (std::is_same_v<T, std::int64_t>) type.unknown = -1;           // sequence and record numbers
   visitor.column(
-      name, type, [&](std::size_t rows) { column.resize(rows); },
-      [&](std::size_t i) { return to_number(column[i]); },
+      name, type, [&](std::size_t rows) { column.resize(rows); }, [&](std::size_t i) { return to_number(column[i]); },
       [&](std::size_t i, std::int64_t number) { return FieldRange<T>::from_number(number, column[i]); });
 }
 
@@ -101,7 +104,8 @@ void parallel(Visitor& visitor, const char* name, std::vector<T>& column) {
 template <class Visitor, class Row, class T>
 void member(Visitor& visitor, const char* name, std::vector<Row>& rows, T Row::*field) {
   visitor.column(
-      name, column_type<T>(), [&](std::size_t count) { rows.resize(count); }, [&](std::size_t i) { return to_number(rows[i].*field); },
+      name, column_type<T>(), [&](std::size_t count) { rows.resize(count); },
+      [&](std::size_t i) { return to_number(rows[i].*field); },
       [&](std::size_t i, std::int64_t number) { return FieldRange<T>::from_number(number, rows[i].*field); });
 }
 
@@ -118,7 +122,8 @@ void visit_ops(Ops& t, Visitor& v) {
 template <class Visitor>
 void visit_spans(Spans& t, Visitor& v) {
   v.table("spans", t.size());
-  parallel(v, "name", t.name), parallel(v, "kind", t.kind), parallel(v, "lane", t.lane), parallel(v, "start_ps", t.start);
+  parallel(v, "name", t.name), parallel(v, "kind", t.kind), parallel(v, "lane", t.lane),
+      parallel(v, "start_ps", t.start);
   parallel(v, "duration_ps", t.duration), parallel(v, "sequence", t.sequence), parallel(v, "record_id", t.record_id);
   v.table("span_externals", t.external_id.size());  // none, or one per span
   parallel(v, "id", t.external_id);
@@ -134,16 +139,19 @@ void visit_tensors(Tensors& t, Visitor& v) {
 template <class Visitor>
 void visit_dependencies(Trace& t, Visitor& v) {
   v.table("syncs", t.syncs.size());
-  member(v, "op", t.syncs, &Sync::op), member(v, "lane", t.syncs, &Sync::lane), member(v, "event", t.syncs, &Sync::event);
+  member(v, "op", t.syncs, &Sync::op), member(v, "lane", t.syncs, &Sync::lane),
+      member(v, "event", t.syncs, &Sync::event);
   member(v, "inferred", t.syncs, &Sync::inferred);
   v.table("uses", t.uses.size());
-  member(v, "op", t.uses, &Use::op), member(v, "tensor", t.uses, &Use::tensor), member(v, "access", t.uses, &Use::access);
+  member(v, "op", t.uses, &Use::op), member(v, "tensor", t.uses, &Use::tensor),
+      member(v, "access", t.uses, &Use::access);
   v.table("edges", t.edges.size());
   member(v, "from", t.edges, &Edge::from), member(v, "to", t.edges, &Edge::to), member(v, "kind", t.edges, &Edge::kind);
   member(v, "inferred", t.edges, &Edge::inferred), member(v, "lag_ps", t.edges, &Edge::lag);
   v.table("collectives", t.collectives.size());
   member(v, "op", t.collectives, &Collective::op), member(v, "kind", t.collectives, &Collective::kind);
-  member(v, "bytes", t.collectives, &Collective::bytes), member(v, "group_size", t.collectives, &Collective::group_size);
+  member(v, "bytes", t.collectives, &Collective::bytes),
+      member(v, "group_size", t.collectives, &Collective::group_size);
   member(v, "group", t.collectives, &Collective::group), member(v, "dtype", t.collectives, &Collective::dtype);
 }
 
@@ -171,10 +179,12 @@ void visit_memory(Trace& t, Visitor& v) {
 template <class Visitor>
 void visit_places(Trace& t, Visitor& v) {
   v.table("lanes", t.lanes.size());
-  member(v, "kind", t.lanes, &Lane::kind), member(v, "rank", t.lanes, &Lane::rank), member(v, "device", t.lanes, &Lane::device);
+  member(v, "kind", t.lanes, &Lane::kind), member(v, "rank", t.lanes, &Lane::rank),
+      member(v, "device", t.lanes, &Lane::device);
   member(v, "number", t.lanes, &Lane::number), member(v, "name", t.lanes, &Lane::name);
   v.table("steps", t.steps.size());
-  member(v, "name", t.steps, &Step::name), member(v, "rank", t.steps, &Step::rank), member(v, "start_ps", t.steps, &Step::start);
+  member(v, "name", t.steps, &Step::name), member(v, "rank", t.steps, &Step::rank),
+      member(v, "start_ps", t.steps, &Step::start);
   member(v, "duration_ps", t.steps, &Step::duration);
   v.table("devices", t.devices.size());
   member(v, "name", t.devices, &Device::name), member(v, "rank", t.devices, &Device::rank);

@@ -61,24 +61,28 @@ class TrioSimBuilder {
       const auto id = rows.integer("TensorID"), elements = rows.integer("TensorNumElement"),
                  bytes = rows.integer("TensorEachByte");
       if (!id || !elements || !bytes) {
-        trace_.note("bad_tensor_row", "tensor.csv line " + std::to_string(rows.line()), "not three numbers; left out", true);
+        trace_.note("bad_tensor_row", "tensor.csv line " + std::to_string(rows.line()), "not three numbers; left out",
+                    true);
         continue;
       }
       // Without a storage column every tensor stands alone.
-      const std::int64_t storage = rows.integer("TensorStorgeid").value_or(rows.integer("TensorStorageid").value_or(*id));
-      tensors_.try_emplace(*id, TensorValue{.tensor = *id, .storage = storage, .elements = *elements, .element_bytes = *bytes});
+      const std::int64_t storage =
+          rows.integer("TensorStorgeid").value_or(rows.integer("TensorStorageid").value_or(*id));
+      tensors_.try_emplace(
+          *id, TensorValue{.tensor = *id, .storage = storage, .elements = *elements, .element_bytes = *bytes});
       const TensorRole role = role_of(rows.field("TensorType"));
-      if (role != TensorRole::unknown)
-        roles_.try_emplace(trace_.strings.intern("tensor " + std::to_string(*id)), role);
+      if (role != TensorRole::unknown) roles_.try_emplace(trace_.strings.intern("tensor " + std::to_string(*id)), role);
     }
   }
 
   Trace build(std::string_view text) {
     CsvRows rows(text, file_, {"OperatorName", "Operator_input", "Operator_output", "Operator_cudatime"});
     while (rows.next()) add(rows);
-    if (trace_.ops.size() == 0) throw InputError(file_, "", "no operators", "give the trace.csv that TrioSim's tracer wrote");
+    if (trace_.ops.size() == 0)
+      throw InputError(file_, "", "no operators", "give the trace.csv that TrioSim's tracer wrote");
     for (std::size_t i = 0; i < trace_.tensors.size(); ++i)
-      if (const auto role = roles_.find(trace_.tensors.name[i]); role != roles_.end()) trace_.tensors.role[i] = role->second;
+      if (const auto role = roles_.find(trace_.tensors.name[i]); role != roles_.end())
+        trace_.tensors.role[i] = role->second;
     infer_tensor_roles(trace_);
     trace_.set(Capability::times, true);
     trace_.set(Capability::uses);

@@ -14,12 +14,15 @@ namespace {
 // Of the bytes, how many cross a rank's link: the factor between algorithm and bus bandwidth.
 double bus_factor(NetworkCollective kind, double n) {
   switch (kind) {
-    case NetworkCollective::all_reduce: return 2 * (n - 1) / n;
+    case NetworkCollective::all_reduce:
+      return 2 * (n - 1) / n;
     case NetworkCollective::all_gather:
     case NetworkCollective::reduce_scatter:
-    case NetworkCollective::all_to_all: return (n - 1) / n;
+    case NetworkCollective::all_to_all:
+      return (n - 1) / n;
     case NetworkCollective::broadcast:
-    case NetworkCollective::send_receive: return 1;
+    case NetworkCollective::send_receive:
+      return 1;
   }
   return 1;
 }
@@ -46,11 +49,15 @@ double alpha_beta_seconds(const NetworkProfile& network, NetworkCollective kind,
   const auto depth = static_cast<double>(std::bit_width(static_cast<std::uint64_t>(group - 1)));
   const double moved = bytes * bus_factor(kind, n) * beta;
   switch (kind) {
-    case NetworkCollective::all_reduce: return std::min(2 * (n - 1) * alpha + moved, 2 * depth * alpha + 2 * bytes * beta);
+    case NetworkCollective::all_reduce:
+      return std::min(2 * (n - 1) * alpha + moved, 2 * depth * alpha + 2 * bytes * beta);
     case NetworkCollective::all_gather:
-    case NetworkCollective::reduce_scatter: return (n - 1) * alpha + moved;
-    case NetworkCollective::all_to_all: return (n - 1) * alpha + moved;
-    case NetworkCollective::broadcast: return depth * alpha + moved;
+    case NetworkCollective::reduce_scatter:
+      return (n - 1) * alpha + moved;
+    case NetworkCollective::all_to_all:
+      return (n - 1) * alpha + moved;
+    case NetworkCollective::broadcast:
+      return depth * alpha + moved;
     case NetworkCollective::send_receive: {
       const auto peers = static_cast<double>(network.max_group.value - 1);
       const bool mesh = network.topology == NetworkTopology::mesh && peers > 1;

@@ -17,7 +17,8 @@ Rate payload_rate(const HostProfile& host, std::int64_t generation, std::int64_t
 }
 
 bool slower(const PcieNode& slot, const Sourced<std::int64_t>& generation, const Sourced<std::int64_t>& lanes) {
-  return (slot.generation && slot.generation->value < generation.value) || (slot.lanes && slot.lanes->value < lanes.value);
+  return (slot.generation && slot.generation->value < generation.value) ||
+         (slot.lanes && slot.lanes->value < lanes.value);
 }
 
 // The slot's rate for a device: the lesser generation and width of the two, and the slot's own limit.
@@ -35,7 +36,7 @@ Rate gpu_rate(const HardwareProfile& profile, const PcieNode& slot, const Maybe<
   const Rate link = slot_rate(profile.host, slot, gpu.pcie_generation, gpu.pcie_lanes);
   if (!measured) return link;
   return slower(slot, gpu.pcie_generation, gpu.pcie_lanes) || slot.bandwidth ? std::min(link, measured->value)
-                                                                            : measured->value;
+                                                                             : measured->value;
 }
 
 // The lesser of the limits stated, or nothing when neither binds below the sum of both directions.
@@ -85,9 +86,8 @@ PathId Machine::add_path(ActivityGraph& graph, Hops hops) const {
   const auto allows = [&](const Hop& hop) {
     return static_cast<double>(graph.network().capacity(hop.link).count()) / hop.usage;
   };
-  std::stable_sort(merged.begin(), merged.end(), [&](const Hop& a, const Hop& b) {
-    return a.always != b.always ? a.always : allows(a) < allows(b);
-  });
+  std::stable_sort(merged.begin(), merged.end(),
+                   [&](const Hop& a, const Hop& b) { return a.always != b.always ? a.always : allows(a) < allows(b); });
   if (merged.size() > max_hops) merged.resize(max_hops);
   std::vector<PathEntry> entries;
   for (const Hop& hop : merged) entries.push_back({hop.link, usage_factor(hop.usage)});
@@ -102,7 +102,7 @@ void Machine::add_nodes(ActivityGraph& graph, const HardwareProfile& profile) {
     Node added{node.up, std::nullopt, std::nullopt, std::nullopt};
     if (node.kind == PcieNodeKind::root_complex) ++roots;
     if (node.kind == PcieNodeKind::pcie_switch) {
-      const Rate rate = node.bandwidth                    ? node.bandwidth->value
+      const Rate rate = node.bandwidth                  ? node.bandwidth->value
                         : node.generation && node.lanes ? payload_rate(host, node.generation->value, node.lanes->value)
                                                         : max_capacity;
       added.up = add_link(graph, node.name + " up", rate);
@@ -259,7 +259,8 @@ Machine::Hops Machine::drive_hops(const Gpu& gpu, const DriveSet& set, const Hos
                                   bool write, double hbm_usage) const {
   Hops hops = {{gpu.hbm, hbm_usage}, {write ? set.write : set.read, 1, true}};
   if (set.media) {
-    const double reads_per_write = static_cast<double>(set.drive.read.count()) / static_cast<double>(set.drive.write.count());
+    const double reads_per_write =
+        static_cast<double>(set.drive.read.count()) / static_cast<double>(set.drive.write.count());
     hops.push_back({*set.media, write ? reads_per_write : 1});
   }
   const auto go = [&](std::size_t from, std::size_t to, double usage) {

@@ -14,13 +14,13 @@
 //
 // Drives. A RAID-0 group moves in lock step: n equal drives are one read link and one write link of n times the
 // drive's rate and one write cache of n times its size; a transfer puts 1/n of each byte on each drive's branch of the
-// tree. A drive's own slot counts only when slower than the drive's link. Reads at r and writes at w share a media link,
-// r + w * R/W <= R * (2 - interference) (see nvme_drive.h), R/W taken as at most 16.
+// tree. A drive's own slot counts only when slower than the drive's link. Reads at r and writes at w share a media
+// link, r + w * R/W <= R * (2 - interference) (see nvme_drive.h), R/W taken as at most 16.
 //
 // Paths hold at most max_hops links: of more, a drive set's write link and those with the least capacity over
-// usage are kept, which never changes the rate of a transfer alone. Latencies are not part of a path: GpuProfile::copy_latency and
-// NvmeModel::read_latency, write_latency are delays for the caller to add.
-// Building: O(GPUs^2 + GPUs * drives) times the tree's depth. Value type; ids belong to the graph given.
+// usage are kept, which never changes the rate of a transfer alone. Latencies are not part of a path:
+// GpuProfile::copy_latency and NvmeModel::read_latency, write_latency are delays for the caller to add. Building:
+// O(GPUs^2 + GPUs * drives) times the tree's depth. Value type; ids belong to the graph given.
 #pragma once
 
 #include <cstddef>
@@ -116,7 +116,7 @@ class Machine {
   std::vector<Node> nodes_;  // as HostProfile::pcie
   std::vector<Gpu> gpus_;
   std::vector<DriveSet> drive_sets_;
-  std::vector<PathId> peers_;           // from * gpus + to
+  std::vector<PathId> peers_;            // from * gpus + to
   std::vector<DrivePaths> drive_paths_;  // gpu * drive sets + set
   LinkId dram_{};
   std::optional<LinkId> socket_up_, socket_down_;  // from lower to higher root complex, and back

@@ -70,7 +70,9 @@ class Executor : public ExecutorState {
   void set_capacity(LinkId link, Rate capacity) { network_.set_capacity(link, capacity); }
 
  private:
-  static constexpr bool watches_instants = requires(Sink & s, Executor& e) { s.on_instant(e, EventPhase::free, Picos{}); };
+  static constexpr bool watches_instants = requires(Sink & s, Executor& e) {
+    s.on_instant(e, EventPhase::free, Picos{});
+  };
 
   void handle(const EventQueue::Event& event);
   bool close_phase(Picos next_time, EventPhase next_phase);
@@ -167,7 +169,8 @@ void Executor<Sink>::start_activity(std::uint32_t a) {
   const std::int64_t work = graph.work(a);
   if (work == 0) return end_activity(a);
   if ((traits & ActivityGraph::is_flow) != 0) return start_flow(a);
-  queue_.schedule(later(now_, Picos(work), a), EventPhase::completion, static_cast<std::uint32_t>(EventKind::delay_end), a);
+  queue_.schedule(later(now_, Picos(work), a), EventPhase::completion, static_cast<std::uint32_t>(EventKind::delay_end),
+                  a);
 }
 
 template <class Sink>

@@ -10,12 +10,18 @@ namespace {
 
 Binding binding_of(WorkClass work) {
   switch (work) {
-    case WorkClass::compute: return Binding::compute;
-    case WorkClass::memory: return Binding::hbm;
-    case WorkClass::pcie: return Binding::pcie;
-    case WorkClass::network: return Binding::network;
-    case WorkClass::host: return Binding::host;
-    case WorkClass::storage: return Binding::storage;
+    case WorkClass::compute:
+      return Binding::compute;
+    case WorkClass::memory:
+      return Binding::hbm;
+    case WorkClass::pcie:
+      return Binding::pcie;
+    case WorkClass::network:
+      return Binding::network;
+    case WorkClass::host:
+      return Binding::host;
+    case WorkClass::storage:
+      return Binding::storage;
   }
   return Binding::idle;
 }

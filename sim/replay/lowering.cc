@@ -47,11 +47,11 @@ class Lowering {
     ActivityId activity = no_activity;
   };
   struct LaneState {
-    std::size_t last_launched = none;  // latest work of a stream launched so far, while walking host calls
-    HostEnd last_call;                 // latest call of a host thread
-    std::size_t last_work = none;      // latest work launched by a host thread
-    std::vector<ActivityId> waits;     // a stream's next work starts after these
-    std::size_t leading_orphan = none; // last work before the first launched one
+    std::size_t last_launched = none;   // latest work of a stream launched so far, while walking host calls
+    HostEnd last_call;                  // latest call of a host thread
+    std::size_t last_work = none;       // latest work launched by a host thread
+    std::vector<ActivityId> waits;      // a stream's next work starts after these
+    std::size_t leading_orphan = none;  // last work before the first launched one
   };
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
@@ -179,8 +179,7 @@ class Lowering {
     for (std::uint32_t w = first_work_[i]; w < first_work_[i + 1]; ++w) launch(i, activity, works_[w]);
     if (first_work_[i] < first_work_[i + 1]) limit_queue(activity, works_[first_work_[i]]);
     if (waits_for_own_copy(i)) add_copy_wait(i);
-    if (ops_.start[i] != unknown_time)
-      lanes_[lane].last_call = {ops_.start[i] + duration(i), out_.end[i]};
+    if (ops_.start[i] != unknown_time) lanes_[lane].last_call = {ops_.start[i] + duration(i), out_.end[i]};
   }
 
   [[nodiscard]] bool is_sync(std::size_t i) const {
@@ -267,7 +266,8 @@ class Lowering {
     const OpKind kind = ops_.kind[i];
     if (kind == OpKind::device_sync || kind == OpKind::device_free) {
       for (std::size_t l = 0; l < lanes_.size(); ++l)
-        if (trace_.lanes[l].rank == trace_.lanes[index_of(ops_.lane[i])].rank) wait_for_work(lanes_[l].last_launched, activity);
+        if (trace_.lanes[l].rank == trace_.lanes[index_of(ops_.lane[i])].rank)
+          wait_for_work(lanes_[l].last_launched, activity);
     } else if (kind == OpKind::stream_sync && sync != nullptr && sync->lane != LaneId::none) {
       wait_for_work(lanes_[index_of(sync->lane)].last_launched, activity);
     } else if (kind == OpKind::event_sync && sync != nullptr && sync->event != OpId::none) {

@@ -46,11 +46,11 @@ struct CopyPaths {
 
 struct LoweredTrace {
   ActivityGraph graph;
-  std::vector<ActivityId> begin;   // by op: starts when the op starts
-  std::vector<ActivityId> end;     // by op: ends when the op ends (differs for blocking copies)
-  std::vector<OpId> op;            // by activity
-  std::vector<WorkClass> work;     // by op
-  std::vector<TrackId> lane;       // by trace lane
+  std::vector<ActivityId> begin;  // by op: starts when the op starts
+  std::vector<ActivityId> end;    // by op: ends when the op ends (differs for blocking copies)
+  std::vector<OpId> op;           // by activity
+  std::vector<WorkClass> work;    // by op
+  std::vector<TrackId> lane;      // by trace lane
 };
 
 // `graph` may already hold links and paths (a machine); lanes, activities and edges are added and finished.

@@ -28,8 +28,10 @@ class Curve {
   Curve(const Trace& trace, std::span<const Picos> op_start, const AllocationStreamResult& stream, std::int16_t device)
       : trace_(trace), op_start_(op_start), device_(device) {
     for (const AllocationRow& row : stream.rows)
-      if (row.tag != no_tag) sizes_[row.tag] = row.size;
-      else if (row.tag == no_tag) initial_ += row.size;
+      if (row.tag != no_tag)
+        sizes_[row.tag] = row.size;
+      else if (row.tag == no_tag)
+        initial_ += row.size;
     initial_ += stream.unexplained;
   }
 
@@ -44,8 +46,10 @@ class Curve {
       if (event.device != device_) continue;
       now = std::max(now, time_of(event));
       live += change(e, event);
-      if (result.timeline.back().time == now) result.timeline.back().allocated = std::max(result.timeline.back().allocated, live);
-      else result.timeline.push_back({now, live, Bytes(0)});
+      if (result.timeline.back().time == now)
+        result.timeline.back().allocated = std::max(result.timeline.back().allocated, live);
+      else
+        result.timeline.push_back({now, live, Bytes(0)});
       if (live > peak) {
         peak = live;
         peak_event = e;

@@ -9,12 +9,12 @@
 namespace spillway {
 namespace {
 
-constexpr std::array<std::string_view, work_class_count> work_class_names = {"compute", "memory",  "pcie",
-                                                                             "network", "host", "storage"};
+constexpr std::array<std::string_view, work_class_count> work_class_names = {"compute", "memory", "pcie",
+                                                                             "network", "host",   "storage"};
 // Fragments, lower case, of kernels whose time follows arithmetic throughput.
 constexpr std::array<std::string_view, 16> compute_fragments = {
-    "gemm",  "conv",    "cutlass", "xmma",  "winograd", "cijk_",     "flash",    "fmha",
-    "attention", "implicit", "wgrad", "dgrad", "matmul", "_mm_", "nvjet", "sdpa"};
+    "gemm",      "conv",     "cutlass", "xmma",  "winograd", "cijk_", "flash", "fmha",
+    "attention", "implicit", "wgrad",   "dgrad", "matmul",   "_mm_",  "nvjet", "sdpa"};
 
 }  // namespace
 

@@ -10,11 +10,11 @@
 namespace spillway {
 
 struct RelativeSpeed {
-  double compute = 1;    // arithmetic of kernels bound by it
-  double memory = 1;     // HBM: memory-bound kernels, device-to-device copies, memset
-  double host = 1;       // host calls and the gaps between them
-  double pcie = 1;       // copies between host and device (their recorded rate is the cap)
-  double network = 1;    // collectives
+  double compute = 1;  // arithmetic of kernels bound by it
+  double memory = 1;   // HBM: memory-bound kernels, device-to-device copies, memset
+  double host = 1;     // host calls and the gaps between them
+  double pcie = 1;     // copies between host and device (their recorded rate is the cap)
+  double network = 1;  // collectives
 };
 
 // What an op's duration is made of. Known from flops and bytes where the trace has them (`roofline`), else

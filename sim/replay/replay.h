@@ -13,12 +13,12 @@
 namespace spillway {
 
 struct ReplayOptions {
-  RelativeSpeed speed;             // against the machine the trace's durations belong to
+  RelativeSpeed speed;  // against the machine the trace's durations belong to
   MemoryReplayOptions memory;
   TieOrder tie_order;
-  std::int64_t tokens_per_step = 0;       // 0 unknown
-  double model_flops_per_step = 0;        // without recomputation; 0 unknown
-  double peak_flops_per_second = 0;       // of one GPU in the step's precision; 0 unknown
+  std::int64_t tokens_per_step = 0;  // 0 unknown
+  double model_flops_per_step = 0;   // without recomputation; 0 unknown
+  double peak_flops_per_second = 0;  // of one GPU in the step's precision; 0 unknown
 };
 
 // Throws InputError when the trace lacks times, or when its edges and launch order close a cycle.

@@ -52,20 +52,20 @@ struct MemoryPoint {
 
 // Who holds the memory when allocation peaks.
 struct PeakOwner {
-  std::string name;   // role, layer or tensor; "before the capture" for what was there already
+  std::string name;  // role, layer or tensor; "before the capture" for what was there already
   Bytes bytes{};
 };
 
 struct MemoryResult {
-  bool known = false;             // the trace has memory events
+  bool known = false;  // the trace has memory events
   std::string allocator;
   Bytes peak_allocated{}, peak_reserved{};
-  Bytes capacity{};               // of the device minus what the driver takes; 0 unknown
+  Bytes capacity{};  // of the device minus what the driver takes; 0 unknown
   Picos peak_time{};
   bool out_of_memory = false;
-  std::string explanation;        // what was asked, what was held, what would have had to give
+  std::string explanation;  // what was asked, what was held, what would have had to give
   std::uint64_t segments_allocated = 0;
-  Bytes shortage{};               // peak_reserved - capacity when it does not fit
+  Bytes shortage{};  // peak_reserved - capacity when it does not fit
   std::vector<MemoryPoint> timeline;
   std::vector<PeakOwner> owners;  // largest first
 };
@@ -80,10 +80,10 @@ struct Result {
   std::vector<StepResult> steps;
   std::array<Picos, binding_count> breakdown{};  // sums to the replayed time
   Binding binding = Binding::idle;
-  Picos replayed{};                // from time 0 to the last end
-  double bubble = 0;               // fraction of the replayed time in which no device work runs
-  double tokens_per_second = 0;    // 0 unknown
-  double mfu = 0;                  // model flops / (step time x peak); 0 unknown
+  Picos replayed{};              // from time 0 to the last end
+  double bubble = 0;             // fraction of the replayed time in which no device work runs
+  double tokens_per_second = 0;  // 0 unknown
+  double mfu = 0;                // model flops / (step time x peak); 0 unknown
   std::string mfu_basis;
   MemoryResult memory;
   std::vector<LinkResult> links;

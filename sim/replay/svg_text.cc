@@ -67,7 +67,10 @@ std::vector<Tick> ticks(std::int64_t span, int target, const std::array<Unit, 5>
   int decimals = 0;
   while (power > wanted && (unit.size > 1)) power /= 10, ++decimals;
   while (power * 10 <= wanted) power *= 10, decimals = std::max(decimals - 1, 0);
-  const double step = wanted <= power ? power : wanted <= 2 * power ? 2 * power : wanted <= 5 * power ? 5 * power : 10 * power;
+  const double step = wanted <= power       ? power
+                      : wanted <= 2 * power ? 2 * power
+                      : wanted <= 5 * power ? 5 * power
+                                            : 10 * power;
   for (int i = 0; i * step * size <= static_cast<double>(span); ++i)
     result.push_back({static_cast<std::int64_t>(i * step * size), fmt::format("{:.{}f}", i * step, decimals)});
   for (Tick& tick : result)
@@ -83,12 +86,18 @@ std::string svg_escape(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
     const std::size_t length = character_length(text, i);
     const char c = text[i];
-    if (length == 0) result += replacement;
-    else if (c == '&') result += "&amp;";
-    else if (c == '<') result += "&lt;";
-    else if (c == '>') result += "&gt;";
-    else if (c == '"') result += "&quot;";
-    else result += text.substr(i, length);
+    if (length == 0)
+      result += replacement;
+    else if (c == '&')
+      result += "&amp;";
+    else if (c == '<')
+      result += "&lt;";
+    else if (c == '>')
+      result += "&gt;";
+    else if (c == '"')
+      result += "&quot;";
+    else
+      result += text.substr(i, length);
     i += std::max<std::size_t>(length, 1);
   }
   return result;

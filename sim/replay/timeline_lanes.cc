@@ -44,7 +44,9 @@ std::string lane_name(const Trace& trace, const Lane& lane) {
 class Folder {
  public:
   Folder(const Trace& trace, Picos span, int columns)
-      : ops_(trace.ops), scale_(columns / static_cast<double>(span.count())), filled_(static_cast<std::size_t>(columns)) {}
+      : ops_(trace.ops),
+        scale_(columns / static_cast<double>(span.count())),
+        filled_(static_cast<std::size_t>(columns)) {}
 
   void add(const Interval& interval, LaneRow& row) {
     const WorkColor color = work_color(ops_.kind[index_of(interval.op)], ops_.phase[index_of(interval.op)]);
@@ -69,8 +71,10 @@ class Folder {
       const int level = std::min(static_cast<int>(busy * busy_levels), busy_levels - 1), at = static_cast<int>(column);
       const bool goes_on = !row.runs.empty() && row.runs.back().first + row.runs.back().count == at &&
                            row.runs.back().color == color && row.runs.back().level == level;
-      if (goes_on) ++row.runs.back().count;
-      else row.runs.push_back({at, 1, color, level});
+      if (goes_on)
+        ++row.runs.back().count;
+      else
+        row.runs.push_back({at, 1, color, level});
     }
   }
 
@@ -79,7 +83,8 @@ class Folder {
     constexpr double smallest = 1e-6;  // an op without duration still shows
     const auto last = filled_.size() - 1;
     for (std::size_t column = std::min(static_cast<std::size_t>(x), last); column <= last; ++column) {
-      const double left = std::max(x, static_cast<double>(column)), right = std::min(end, static_cast<double>(column + 1));
+      const double left = std::max(x, static_cast<double>(column)),
+                   right = std::min(end, static_cast<double>(column + 1));
       if (right <= left && static_cast<double>(column) > x) break;
       filled_[column][static_cast<std::size_t>(color)] += std::max(right - left, smallest);
     }
@@ -116,12 +121,18 @@ WorkColor work_color(OpKind kind, Phase phase) {
   if (kind == OpKind::device_sync || kind == OpKind::stream_sync || kind == OpKind::event_sync)
     return WorkColor::waiting;
   switch (phase) {
-    case Phase::forward: return WorkColor::forward;
-    case Phase::backward: return WorkColor::backward;
-    case Phase::optimizer: return WorkColor::optimizer;
-    case Phase::communication: return WorkColor::communication;
-    case Phase::recompute: return WorkColor::recompute;
-    case Phase::unknown: break;
+    case Phase::forward:
+      return WorkColor::forward;
+    case Phase::backward:
+      return WorkColor::backward;
+    case Phase::optimizer:
+      return WorkColor::optimizer;
+    case Phase::communication:
+      return WorkColor::communication;
+    case Phase::recompute:
+      return WorkColor::recompute;
+    case Phase::unknown:
+      break;
   }
   return is_host_call(kind) ? WorkColor::host_call : WorkColor::other;
 }

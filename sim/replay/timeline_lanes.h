@@ -13,7 +13,16 @@ namespace spillway {
 
 // What a piece of a lane is coloured by.
 enum class WorkColor : std::uint8_t {
-  forward, recompute, backward, optimizer, communication, copy, storage, other, host_call, waiting
+  forward,
+  recompute,
+  backward,
+  optimizer,
+  communication,
+  copy,
+  storage,
+  other,
+  host_call,
+  waiting
 };
 constexpr int work_color_count = static_cast<int>(WorkColor::waiting) + 1;
 WorkColor work_color(OpKind kind, Phase phase);
@@ -37,8 +46,8 @@ struct LaneRun {
 
 struct LaneRow {
   LaneId lane = LaneId::none;
-  std::string name;              // with rank and GPU where the trace has several
-  std::vector<LaneBlock> blocks; // do not overlap
+  std::string name;               // with rank and GPU where the trace has several
+  std::vector<LaneBlock> blocks;  // do not overlap
   std::vector<LaneRun> runs;
   Picos busy{};
 };

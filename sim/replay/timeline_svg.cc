@@ -32,8 +32,12 @@ struct Box {
 class Picture {
  public:
   Picture(const Trace& trace, const Result& result, const SvgOptions& options)
-      : trace_(trace), result_(result), most_lanes_(static_cast<std::size_t>(std::max(options.most_lanes, 1))),
-        width_(std::clamp(options.width, 640, 4096)), left_(margin + label_room), plot_(width_ - margin - left_) {
+      : trace_(trace),
+        result_(result),
+        most_lanes_(static_cast<std::size_t>(std::max(options.most_lanes, 1))),
+        width_(std::clamp(options.width, 640, 4096)),
+        left_(margin + label_room),
+        plot_(width_ - margin - left_) {
     span_ = result.replayed;
     if (span_ <= Picos(0))
       for (const Picos end : result.op_end) span_ = std::max(span_, end);
@@ -67,10 +71,12 @@ class Picture {
         x, y, size, fill, anchor, bold ? " font-weight=\"bold\"" : "", svg_escape(words));
   }
   void rect(double x, double y, double width, double height, std::string_view fill) {
-    put("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x, y, width, height, fill);
+    put("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x, y, width, height,
+        fill);
   }
   void line(double x1, double y1, double x2, double y2, std::string_view stroke, std::string_view more = "") {
-    put("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"{}/>\n", x1, y1, x2, y2, stroke, more);
+    put("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"{}/>\n", x1, y1, x2, y2, stroke,
+        more);
   }
   void paragraph(std::string_view words, double size, std::string_view fill, std::size_t most_lines) {
     for (const std::string& each : wrap_text(words, size, width_ - 2 * margin, most_lines)) {
@@ -151,7 +157,9 @@ std::string Picture::speed_verdict() const {
   for (const Picos part : result_.breakdown) total += part.count();
   const std::int64_t bound = result_.breakdown[static_cast<std::size_t>(result_.binding)].count();
   words += fmt::format(" Bound by {}", describe(result_.binding));
-  words += total > 0 ? fmt::format(" ({:.0f}% of the time).", 100.0 * static_cast<double>(bound) / static_cast<double>(total)) : ".";
+  words += total > 0
+               ? fmt::format(" ({:.0f}% of the time).", 100.0 * static_cast<double>(bound) / static_cast<double>(total))
+               : ".";
   if (result_.tokens_per_second > 0) words += fmt::format(" {:.0f} tokens/s.", result_.tokens_per_second);
   if (result_.mfu > 0) words += fmt::format(" MFU {:.1f}%.", 100 * result_.mfu);
   words += fmt::format(" No GPU work runs for {:.1f}% of the time.", 100 * result_.bubble);
@@ -184,8 +192,10 @@ void Picture::timeline() {
     std::vector<LaneRow> kept;
     for (LaneRow& row : rows) {
       const bool drawn = kept.size() < most_lanes_ && row.busy >= busy[most_lanes_ - 1];
-      if (drawn) kept.push_back(std::move(row));
-      else left_out += (left_out.empty() ? "" : ", ") + row.name;
+      if (drawn)
+        kept.push_back(std::move(row));
+      else
+        left_out += (left_out.empty() ? "" : ", ") + row.name;
     }
     rows = std::move(kept);
   }
@@ -217,14 +227,16 @@ void Picture::draw_row(const LaneRow& row) {
       std::string path;
       for (const LaneRun& run : row.runs)
         if (static_cast<int>(run.color) == color && run.level == level)
-          fmt::format_to(std::back_inserter(path), "M{:.0f} {:.0f}h{}v{:.0f}h-{}z", left_ + run.first, y_, run.count, row_height, run.count);
+          fmt::format_to(std::back_inserter(path), "M{:.0f} {:.0f}h{}v{:.0f}h-{}z", left_ + run.first, y_, run.count,
+                         row_height, run.count);
       if (!path.empty())
-        put("<path fill=\"{}\" fill-opacity=\"{:.2f}\" d=\"{}\"/>\n", fill_of(static_cast<WorkColor>(color)), 0.4 + 0.2 * level, path);
+        put("<path fill=\"{}\" fill-opacity=\"{:.2f}\" d=\"{}\"/>\n", fill_of(static_cast<WorkColor>(color)),
+            0.4 + 0.2 * level, path);
     }
   for (const LaneBlock& block : row.blocks) {
     const double gap = block.width >= 4 ? 0.6 : 0;  // neighbours stay apart
-    put("<rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\" fill=\"{}\"", left_ + block.x, y_, block.width - gap,
-        row_height, fill_of(block.color));
+    put("<rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\" fill=\"{}\"", left_ + block.x, y_,
+        block.width - gap, row_height, fill_of(block.color));
     if (block.width < 3) {
       body_ += "/>\n";
       continue;
@@ -245,7 +257,8 @@ void Picture::step_boundaries(double top, double bottom, bool with_names) {
     if (step.begin < Picos(0) || step.begin >= span_ || step.end < step.begin) continue;
     const double x = x_of(step.begin), end = x_of(std::min(step.end, span_));
     for (const double at : {x, end})
-      if (at >= drawn + 3) line(at, top + 2, at, bottom, ink, " stroke-dasharray=\"4 3\" stroke-width=\"1\""), drawn = at;
+      if (at >= drawn + 3)
+        line(at, top + 2, at, bottom, ink, " stroke-dasharray=\"4 3\" stroke-width=\"1\""), drawn = at;
     const double start = std::max(x + 4, named);
     if (!with_names || step.name.empty() || end - start < text_width(step.name, small)) continue;
     text(start, top + small, small, step.name, ink);
@@ -271,10 +284,13 @@ void Picture::memory() {
   section(m.allocator.empty() ? "GPU memory" : fmt::format("GPU memory ({})", m.allocator));
   const Bytes used = std::max({m.peak_allocated, m.peak_reserved, Bytes(1)});
   const bool with_capacity = m.capacity > Bytes(0) && m.capacity / 8 <= used;
-  std::vector<std::pair<std::string_view, std::string_view>> entries = {{allocated_fill, "allocated"}, {reserved_line, "reserved by the allocator"}};
+  std::vector<std::pair<std::string_view, std::string_view>> entries = {{allocated_fill, "allocated"},
+                                                                        {reserved_line, "reserved by the allocator"}};
   const std::string far = fmt::format("capacity {}, far above", bytes_text(m.capacity));
-  if (with_capacity) entries.emplace_back(red, "capacity");
-  else if (m.capacity > Bytes(0)) entries.emplace_back(red, far);
+  if (with_capacity)
+    entries.emplace_back(red, "capacity");
+  else if (m.capacity > Bytes(0))
+    entries.emplace_back(red, far);
   legend(entries);
   const double top = y_, bottom = y_ + plot_height;
   const Bytes most = with_capacity ? std::max(used, m.capacity) : used;
@@ -316,13 +332,16 @@ void Picture::memory_curve(double bottom, double scale, bool allocated) {
   }
   for (++column; column < columns; ++column) highest[column] = value;
   const auto y = [&](std::size_t at) { return bottom - scale * static_cast<double>(highest[at]); };
-  std::string path = allocated ? fmt::format("M{:.0f} {:.0f}V{:.1f}", left_, bottom, y(0)) : fmt::format("M{:.0f} {:.1f}", left_, y(0));
+  std::string path = allocated ? fmt::format("M{:.0f} {:.0f}V{:.1f}", left_, bottom, y(0))
+                               : fmt::format("M{:.0f} {:.1f}", left_, y(0));
   for (std::size_t at = 1; at < columns; ++at)
     if (highest[at] != highest[at - 1])
       fmt::format_to(std::back_inserter(path), "H{:.0f}V{:.1f}", left_ + static_cast<double>(at), y(at));
   fmt::format_to(std::back_inserter(path), "H{:.0f}", left_ + static_cast<double>(columns));
-  if (allocated) put("<path d=\"{}V{:.0f}z\" fill=\"{}\" fill-opacity=\"0.55\"/>\n", path, bottom, allocated_fill);
-  else put("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n", path, reserved_line);
+  if (allocated)
+    put("<path d=\"{}V{:.0f}z\" fill=\"{}\" fill-opacity=\"0.55\"/>\n", path, bottom, allocated_fill);
+  else
+    put("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n", path, reserved_line);
 }
 
 void Picture::memory_labels(double bottom, double scale, bool with_capacity) {
@@ -396,7 +415,8 @@ void Picture::breakdown_labels(const std::vector<int>& shown, double total) {
     const double x = margin + room * static_cast<double>(static_cast<int>(k) % columns);
     const double part = static_cast<double>(result_.breakdown[i].count()) / total;
     rect(x, y_ + 1, 12, 12, binding_fill[i]);
-    const std::string words = fmt::format("{:.1f}%, {}: {}", 100 * part, duration_text(result_.breakdown[i]), describe(static_cast<Binding>(i)));
+    const std::string words = fmt::format("{:.1f}%, {}: {}", 100 * part, duration_text(result_.breakdown[i]),
+                                          describe(static_cast<Binding>(i)));
     text(x + 18, y_ + small, small, fit_text(words, small, room - 30));
     if (static_cast<int>(k) % columns == columns - 1 || k + 1 == shown.size()) y_ += 20;
   }

@@ -18,14 +18,14 @@
 namespace spillway {
 
 struct SvgOptions {
-  int width = 1280;        // pixels; smaller than 640 counts as 640, larger than 4096 as 4096
-  int most_lanes = 12;     // >= 1; where there are more, the busiest are drawn and the others named in a note
+  int width = 1280;     // pixels; smaller than 640 counts as 640, larger than 4096 as 4096
+  int most_lanes = 12;  // >= 1; where there are more, the busiest are drawn and the others named in a note
 };
 
 // The trace that was replayed and what the replay found. Ops that were not replayed, or lie outside [0, replayed], are
 // not drawn. Equal inputs give equal bytes. O(ops log ops + memory points); the size depends on the width, not on the
-// number of ops: under 2 MB at the default width unless names are mostly characters to be escaped. Throws nothing of its
-// own.
+// number of ops: under 2 MB at the default width unless names are mostly characters to be escaped. Throws nothing of
+// its own.
 std::string timeline_svg(const Trace& trace, const Result& result, const SvgOptions& options = {});
 
 }  // namespace spillway

@@ -11,7 +11,8 @@
 #include "traces/nsys_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  const std::string folder = std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path().string();
+  const std::string folder =
+      std::filesystem::is_directory("/dev/shm") ? "/dev/shm" : std::filesystem::temp_directory_path().string();
   const std::string path = folder + "/spillway_nsys_fuzz_" + std::to_string(::getpid());
   std::FILE* file = std::fopen(path.c_str(), "wb");
   if (file == nullptr) return 0;

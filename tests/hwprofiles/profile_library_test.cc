@@ -142,7 +142,8 @@ TEST_F(ProfileFiles, KeysAreChecked) {
               HasSubstr("unknown provenance"));
   EXPECT_THAT(cause_of(drive(R"("write_cache": "1 GB")")), HasSubstr("steady_write_bandwidth"));
   EXPECT_THAT(cause_of(write("empty.json", "{}")), HasSubstr("/schema: missing"));
-  EXPECT_THAT(cause_of(write("newer.json", R"({"schema": "spillway-hardware-profile/9"})")), HasSubstr("not understood"));
+  EXPECT_THAT(cause_of(write("newer.json", R"({"schema": "spillway-hardware-profile/9"})")),
+              HasSubstr("not understood"));
   EXPECT_THAT(cause_of(write("cut.json", R"({"schema": "spill)")), HasSubstr("not sound JSON"));
   EXPECT_THAT(cause_of(write("nest.json", std::string(100000, '['))), HasSubstr("not"));
   EXPECT_THAT(cause_of(directory_.string()), HasSubstr("not a regular file"));
@@ -156,10 +157,12 @@ TEST_F(ProfileFiles, CheckTellsEveryProblem) {
 
 TEST_F(ProfileFiles, TreeReferencesAreChecked) {
   const std::string root = R"({"name": "cpu0", "kind": "root_complex"})";
-  EXPECT_EQ(cause_of(host(R"({"name": "gpu0", "kind": "gpu_slot", "up": "cpu0", "generation": 4, "lanes": 16}, )" + root)),
-            "sound");
-  EXPECT_THAT(cause_of(host(root + R"(, {"name": "g", "kind": "gpu_slot", "up": "cpu1", "generation": 4, "lanes": 16})")),
-              testing::AllOf(HasSubstr("no node 'cpu1'"), HasSubstr("did you mean 'cpu0'")));
+  EXPECT_EQ(
+      cause_of(host(R"({"name": "gpu0", "kind": "gpu_slot", "up": "cpu0", "generation": 4, "lanes": 16}, )" + root)),
+      "sound");
+  EXPECT_THAT(
+      cause_of(host(root + R"(, {"name": "g", "kind": "gpu_slot", "up": "cpu1", "generation": 4, "lanes": 16})")),
+      testing::AllOf(HasSubstr("no node 'cpu1'"), HasSubstr("did you mean 'cpu0'")));
   EXPECT_THAT(cause_of(host(root + R"(, {"name": "g", "kind": "gpu_slot", "generation": 4, "lanes": 16})")),
               HasSubstr("/pcie/1/up: missing"));
   EXPECT_THAT(cause_of(host(root + R"(, {"name": "g", "kind": "gpu_slot", "up": "cpu0"})")), HasSubstr("has no rate"));
@@ -170,8 +173,10 @@ TEST_F(ProfileFiles, TreeReferencesAreChecked) {
 
 TEST_F(ProfileFiles, SystemReferencesAreChecked) {
   const auto system = [this](const std::string& gpu, const std::string& host_name) {
-    return write("system.json", R"({"schema": "spillway-hardware-profile/1", "kind": "system", "name": "s", "title": "S",
-      "gpu": {"profile": ")" + gpu + R"(", "count": 2}, "host": ")" + host_name + "\"}");
+    return write("system.json",
+                 R"({"schema": "spillway-hardware-profile/1", "kind": "system", "name": "s", "title": "S",
+      "gpu": {"profile": ")" +
+                     gpu + R"(", "count": 2}, "host": ")" + host_name + "\"}");
   };
   EXPECT_EQ(cause_of(system("l40s", "dgx-a100-host")), "sound");
   EXPECT_THAT(cause_of(system("l40", "dgx-a100-host")), HasSubstr("no hardware profile 'l40'"));

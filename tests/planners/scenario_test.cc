@@ -34,7 +34,8 @@ std::string complaint(const std::string& text, const std::vector<std::string>& s
 }
 
 TEST(Scenario, SettingsChangeWhatTheFileSays) {
-  const Scenario scenario = parse(head + model + "}", {"model.sequence=512", "what_if.gpu=2", "hardware.set.gpu.memory=x0.5"});
+  const Scenario scenario =
+      parse(head + model + "}", {"model.sequence=512", "what_if.gpu=2", "hardware.set.gpu.memory=x0.5"});
   EXPECT_EQ(scenario.training.sequence, 512);
   EXPECT_EQ(scenario.what_if.compute, 2);
   EXPECT_EQ(scenario.what_if.memory, 2);
@@ -83,7 +84,8 @@ TEST(ScenarioRun, ExplainsWhatBinds) {
   Picos sum{};
   for (const Picos part : result.breakdown) sum += part;
   EXPECT_EQ(sum, result.replayed);
-  for (const Relaxation& relaxation : explain(loaded, result)) EXPECT_LE(relaxation.step_time, result.step_time) << relaxation.resource;
+  for (const Relaxation& relaxation : explain(loaded, result))
+    EXPECT_LE(relaxation.step_time, result.step_time) << relaxation.resource;
 }
 
 // A capture replays to its own recorded times: the bundled one has no device work, so the host is all of it.

@@ -39,7 +39,8 @@ TEST(NvmeDrive, WithoutRatesIsAnInputError) { EXPECT_THROW(nvme_model(NvmeProfil
 
 // 2.4 PB at 6.5 TB a step of 1000 s: 369.23 steps, 4.27 days.
 TEST(NvmeDrive, LifeIsEnduranceOverRate) {
-  EXPECT_NEAR(life_years(Bytes(2'400'000'000'000'000), Bytes(6'500'000'000'000), picos_per_second * 1000) * 365, 4.2735, 1e-3);
+  EXPECT_NEAR(life_years(Bytes(2'400'000'000'000'000), Bytes(6'500'000'000'000), picos_per_second * 1000) * 365, 4.2735,
+              1e-3);
   EXPECT_TRUE(std::isinf(life_years(Bytes(1), Bytes(0), Picos(1))));
 }
 
@@ -63,14 +64,15 @@ TEST(CollectiveCost, RingMatchesTheClosedForm) {
 
 // Small messages go by the tree: 2 log2(64) = 12 us instead of 126.
 TEST(CollectiveCost, SmallAllReduceTakesTheTree) {
-  EXPECT_NEAR(to_seconds(collective_time(plain_network(), NetworkCollective::all_reduce, Bytes(8), 64).time), 12e-6, 1e-8);
+  EXPECT_NEAR(to_seconds(collective_time(plain_network(), NetworkCollective::all_reduce, Bytes(8), 64).time), 12e-6,
+              1e-8);
 }
 
 // A measured bus bandwidth of 50 GB/s at n = 2: 1 GB * 2(n-1)/n / 50 GB/s = 20 ms.
 TEST(CollectiveCost, TablesComeFirst) {
   NetworkProfile network = plain_network();
-  network.collectives.push_back({NetworkCollective::all_reduce,
-                                 CurveFamily({{2, Curve({{1e6, 50e9}, {1e9, 50e9}}, Curve::Scale::log)}}), {}});
+  network.collectives.push_back(
+      {NetworkCollective::all_reduce, CurveFamily({{2, Curve({{1e6, 50e9}, {1e9, 50e9}}, Curve::Scale::log)}}), {}});
   const CollectiveTime time = collective_time(network, NetworkCollective::all_reduce, Bytes(1'000'000'000), 2);
   EXPECT_TRUE(time.measured && !time.extrapolated);
   EXPECT_NEAR(to_seconds(time.time), 20e-3, 1e-9);

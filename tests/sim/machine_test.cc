@@ -156,12 +156,12 @@ TEST(Machine, BouncedWritesCrossTheUplink) {
   ActivityGraph graph;
   const Machine machine(small_machine(8), graph);
   const std::int64_t bytes = 48'000'000;
-  for (const Picos end : run(graph, {{machine.gpu_to_drive(0, 0, DriveRoute::bounce), bytes},
-                                     {machine.device_to_host(1), bytes}})) {
+  for (const Picos end :
+       run(graph, {{machine.gpu_to_drive(0, 0, DriveRoute::bounce), bytes}, {machine.device_to_host(1), bytes}})) {
     EXPECT_NEAR(to_seconds(end), to_seconds(time_at(bytes, 16)), 1e-9);
   }
-  const Picos direct = run(graph, {{machine.gpu_to_drive(0, 0, DriveRoute::gpudirect), bytes},
-                                   {machine.device_to_host(1), bytes}})[0];
+  const Picos direct =
+      run(graph, {{machine.gpu_to_drive(0, 0, DriveRoute::gpudirect), bytes}, {machine.device_to_host(1), bytes}})[0];
   EXPECT_EQ(direct, time_at(bytes, 20));
 }
 

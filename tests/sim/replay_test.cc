@@ -26,9 +26,15 @@ Trace launches(const std::vector<std::pair<std::string, Picos>>& kernels) {
   Picos now{};
   for (const auto& [name, duration] : kernels) {
     const OpId call = trace.append_op({.name = trace.strings.intern("cudaLaunchKernel"),
-                                       .kind = OpKind::launch, .lane = host, .start = now, .duration = microseconds(1)});
-    trace.append_op({.name = trace.strings.intern(name), .kind = OpKind::kernel, .lane = stream,
-                     .duration = duration, .launched_by = call});
+                                       .kind = OpKind::launch,
+                                       .lane = host,
+                                       .start = now,
+                                       .duration = microseconds(1)});
+    trace.append_op({.name = trace.strings.intern(name),
+                     .kind = OpKind::kernel,
+                     .lane = stream,
+                     .duration = duration,
+                     .launched_by = call});
     now += microseconds(1);
   }
   trace.set(Capability::times);
@@ -82,9 +88,7 @@ TEST(Replay, SaysWhichOpsWaitForEachOther) {
   EXPECT_THROW(replay(trace, quiet_hardware(), {}), InputError);
 }
 
-TEST(Replay, RefusesATraceWithoutTimes) {
-  EXPECT_THROW(replay(Trace{}, quiet_hardware(), {}), InputError);
-}
+TEST(Replay, RefusesATraceWithoutTimes) { EXPECT_THROW(replay(Trace{}, quiet_hardware(), {}), InputError); }
 
 std::string shared(const std::string& file) {
   const char* given = std::getenv("SPILLWAY_SHARED_DATA");

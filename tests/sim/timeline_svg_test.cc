@@ -71,7 +71,8 @@ void replay_as_recorded(Replay& replay) {
     const Bytes allocated(std::int64_t{i <= 500 ? i : 1000 - i} * (15 << 20) + (1 << 30));
     const Bytes reserved = std::max(memory.peak_reserved, allocated + Bytes(300 << 20));
     memory.timeline.push_back({result.replayed / 1000 * i, allocated, reserved});
-    if (allocated > memory.peak_allocated) memory.peak_allocated = allocated, memory.peak_time = memory.timeline.back().time;
+    if (allocated > memory.peak_allocated)
+      memory.peak_allocated = allocated, memory.peak_time = memory.timeline.back().time;
     memory.peak_reserved = reserved;
   }
   memory.owners = {{"activations", Bytes(std::int64_t{5} << 30)}, {"weights", Bytes(1 << 30)}};
@@ -92,12 +93,14 @@ Replay gpt2() {
 Replay many_ops(int count) {
   Replay replay;
   std::vector<LaneId> lanes;
-  for (int i = 0; i < 12; ++i) lanes.push_back(add_lane(replay.trace, LaneKind::stream, i, "stream " + std::to_string(i)));
+  for (int i = 0; i < 12; ++i)
+    lanes.push_back(add_lane(replay.trace, LaneKind::stream, i, "stream " + std::to_string(i)));
   Picos at{};
   for (int i = 0; i < count; ++i) {
     const Picos duration = microseconds(i % 10 == 0 ? 1000 : 1);
     const std::string name(200, static_cast<char>('a' + i % 26));
-    add_op(replay, lanes[static_cast<std::size_t>(i) % 12], OpKind::kernel, static_cast<Phase>(i % phase_count), name, at, duration);
+    add_op(replay, lanes[static_cast<std::size_t>(i) % 12], OpKind::kernel, static_cast<Phase>(i % phase_count), name,
+           at, duration);
     at += duration / 12;
   }
   replay_as_recorded(replay);
@@ -108,8 +111,8 @@ Replay many_ops(int count) {
 bool well_formed(const std::string& xml) {
   std::vector<std::string> open;
   for (std::size_t i = 0; i < xml.size(); ++i) {
-    if (xml[i] == '&' && xml.compare(i, 5, "&amp;") != 0 && xml.compare(i, 4, "&lt;") != 0 && xml.compare(i, 4, "&gt;") != 0 &&
-        xml.compare(i, 6, "&quot;") != 0)
+    if (xml[i] == '&' && xml.compare(i, 5, "&amp;") != 0 && xml.compare(i, 4, "&lt;") != 0 &&
+        xml.compare(i, 4, "&gt;") != 0 && xml.compare(i, 6, "&quot;") != 0)
       return false;
     if (xml[i] != '<') continue;
     const std::size_t end = xml.find('>', i);
@@ -263,7 +266,8 @@ TEST(SvgText, UnitsAndTicks) {
   EXPECT_EQ(ticks[2].label, "400 ms");
   EXPECT_EQ(byte_ticks(Bytes(std::int64_t{1} << 30), 4)[1].label, "0.5 GiB");
   EXPECT_TRUE(time_ticks(Picos(0), 5).empty());
-  for (const std::int64_t span : {std::int64_t{1}, std::int64_t{7}, std::int64_t{999}, std::int64_t{123456789}, Picos::max().count()})
+  for (const std::int64_t span :
+       {std::int64_t{1}, std::int64_t{7}, std::int64_t{999}, std::int64_t{123456789}, Picos::max().count()})
     EXPECT_LE(time_ticks(Picos(span), 8).size(), 21U) << span;
 }
 

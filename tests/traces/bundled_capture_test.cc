@@ -17,8 +17,9 @@ namespace {
 
 ByteSource bundled(const std::string& name) {
   const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
-  return ByteSource::open((root != nullptr ? std::string(root) : std::string(".")) + "/traces/data/gpt2-tiny-cpu/" + name,
-                          std::uint64_t{1} << 30);
+  return ByteSource::open(
+      (root != nullptr ? std::string(root) : std::string(".")) + "/traces/data/gpt2-tiny-cpu/" + name,
+      std::uint64_t{1} << 30);
 }
 
 TEST(BundledCapture, StepsAreThoseOfTheAnnotations) {

@@ -21,7 +21,9 @@ Trace read_bytes(const std::string& bytes) {
 std::string frame(const std::string& message) { return std::string(1, static_cast<char>(message.size())) + message; }
 
 // Node {id, name "n", COMP, ctrl_deps [dep], duration 5}, by the wire format.
-std::string node(char id, char dependency) { return "\x08"s + id + "\x12\x01n\x18\x04\x20"s + dependency + "\x38\x05"s; }
+std::string node(char id, char dependency) {
+  return "\x08"s + id + "\x12\x01n\x18\x04\x20"s + dependency + "\x38\x05"s;
+}
 
 std::string refusal(const std::string& bytes) {
   try {
@@ -42,7 +44,9 @@ std::int64_t total_micros(const Trace& trace) {
 TEST(PythonValuesTest, FindsTensors) {
   StringPool strings;
   const auto found = tensors_in_python_text(
-      "[[1, 2, 0, 64, 4, 'cuda:0'], True, 'a[1, 2, 3, 4, 5, \\'x\\']', [[6, 7, -1, 8, 2, \"cpu\"]], [1, 2], <None>, nan]", strings);
+      "[[1, 2, 0, 64, 4, 'cuda:0'], True, 'a[1, 2, 3, 4, 5, \\'x\\']', [[6, 7, -1, 8, 2, \"cpu\"]], [1, 2], <None>, "
+      "nan]",
+      strings);
   ASSERT_EQ(found.size(), 2U);
   EXPECT_EQ(found[0].elements, 64);
   EXPECT_EQ(found[1].offset, -1);
@@ -69,7 +73,8 @@ TEST(ChakraTest, Hostile) {
   EXPECT_NE(refusal("\x05\x08\x01"), "");                                        // cut off
   EXPECT_NE(refusal(frame("") + frame("\x08\x01\x12\x7fx")), "");                // a name longer than its message
   // A circle of control dependencies occurs in real files: a finding. A circle of data can't be.
-  EXPECT_EQ(read_bytes(frame("") + frame(node(1, 2)) + frame(node(2, 1))).finding("contradicting_ctrl_deps")->count, 1U);
+  EXPECT_EQ(read_bytes(frame("") + frame(node(1, 2)) + frame(node(2, 1))).finding("contradicting_ctrl_deps")->count,
+            1U);
   const std::string text = refusal(frame("") + frame("\x08\x01\x18\x04\x28\x02") + frame("\x08\x02\x18\x04\x28\x01"));
   EXPECT_NE(text.find("circle"), std::string::npos) << text;
   // A node that waits for itself occurs in real files: a finding.
@@ -108,7 +113,10 @@ TEST(ChakraTest, RoundTrip) {
   const LaneId stream = before.lane({.kind = LaneKind::stream, .device = 0, .number = 7});
   const LaneId comm = before.lane({.kind = LaneKind::communication, .device = 0, .number = 9});
   const auto op = [&](const char* name, OpKind kind, LaneId lane, std::int64_t us) {
-    return before.append_op({.name = before.strings.intern(name), .kind = kind, .lane = lane, .start = microseconds(us),
+    return before.append_op({.name = before.strings.intern(name),
+                             .kind = kind,
+                             .lane = lane,
+                             .start = microseconds(us),
                              .duration = microseconds(us)});
   };
   op("launch", OpKind::launch, host, 1);

@@ -18,10 +18,17 @@ Trace small_trace() {
   const LaneId host = t.lane({.kind = LaneKind::host_thread, .number = 11});
   const LaneId stream = t.lane({.kind = LaneKind::stream, .device = 0, .number = 7});
   for (int i = 0; i < 3; ++i) {
-    const OpId launch = t.append_op({.name = t.strings.intern("cudaLaunchKernel"), .kind = OpKind::launch, .lane = host,
-                                     .start = microseconds(10 * i + 1), .duration = nanoseconds(2500)});
-    t.append_op({.name = t.strings.intern("k\"" + std::to_string(i)), .kind = OpKind::kernel, .lane = stream,
-                 .start = microseconds(10 * i + 5), .duration = nanoseconds(4001), .launched_by = launch});
+    const OpId launch = t.append_op({.name = t.strings.intern("cudaLaunchKernel"),
+                                     .kind = OpKind::launch,
+                                     .lane = host,
+                                     .start = microseconds(10 * i + 1),
+                                     .duration = nanoseconds(2500)});
+    t.append_op({.name = t.strings.intern("k\"" + std::to_string(i)),
+                 .kind = OpKind::kernel,
+                 .lane = stream,
+                 .start = microseconds(10 * i + 5),
+                 .duration = nanoseconds(4001),
+                 .launched_by = launch});
   }
   t.memory_events = {{.time = microseconds(2), .bytes = Bytes(100)},
                      {.time = microseconds(3), .bytes = Bytes(60), .action = MemoryAction::free_completed}};

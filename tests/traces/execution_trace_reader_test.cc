@@ -35,9 +35,9 @@ std::string refusal(std::string_view text) {
 std::string flat_node(int id, int parent, const std::string& name, const std::string& schema, const std::string& in,
                       const std::string& out, int tid = 1) {
   return R"({"id":)" + std::to_string(id) + R"(,"parent":)" + std::to_string(parent) + R"(,"name":")" + name +
-         R"(","op_schema":")" + schema + R"(","tid":)" + std::to_string(tid) + R"(,"rf_id":)" + std::to_string(id + 100) +
-         R"(,"fw_parent":0,"fw_tid":0,"seq_id":-1,"inputs":[)" + in + R"(],"outputs":[)" + out +
-         R"(],"input_types":[],"output_types":[]})";
+         R"(","op_schema":")" + schema + R"(","tid":)" + std::to_string(tid) + R"(,"rf_id":)" +
+         std::to_string(id + 100) + R"(,"fw_parent":0,"fw_tid":0,"seq_id":-1,"inputs":[)" + in + R"(],"outputs":[)" +
+         out + R"(],"input_types":[],"output_types":[]})";
 }
 
 std::string file_of(std::initializer_list<std::string> nodes) {
@@ -50,8 +50,9 @@ std::string file_of(std::initializer_list<std::string> nodes) {
 // node 4 depends on node 3 alone. Storage bytes = (offset + elements) * element bytes = (8 + 24) * 4.
 TEST(ExecutionTraceTest, ReusedAddressIsANewTensor) {
   const std::string value = R"([7,70,8,24,4,"cuda:0"])";
-  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::mul", "", "", value), flat_node(2, 0, "aten::sum", "", value, ""),
-                                         flat_node(3, 0, "aten::mm", "", "", value), flat_node(4, 0, "aten::sum", "", value, "")}));
+  const Trace trace =
+      read_text(file_of({flat_node(1, 0, "aten::mul", "", "", value), flat_node(2, 0, "aten::sum", "", value, ""),
+                         flat_node(3, 0, "aten::mm", "", "", value), flat_node(4, 0, "aten::sum", "", value, "")}));
   ASSERT_EQ(trace.ops.size(), 4U);
   ASSERT_EQ(trace.tensors.size(), 2U);
   EXPECT_NE(trace.tensors.storage[0], trace.tensors.storage[1]);
@@ -65,19 +66,22 @@ TEST(ExecutionTraceTest, ReusedAddressIsANewTensor) {
 // In-place by schema: "Tensor(a!)[] self" is written though there is no output; the reader before it must be first.
 TEST(ExecutionTraceTest, InPlaceBySchema) {
   const std::string value = R"([7,70,0,24,4,"cuda:0"])";
-  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::mm", "", "", value), flat_node(2, 0, "aten::sum", "", value, ""),
-                                         flat_node(3, 0, "aten::_foreach_add_", "aten::_foreach_add_(Tensor(a!)[] self, Scalar s) -> ()",
-                                                   "[" + value + "],1", "")}));
+  const Trace trace = read_text(
+      file_of({flat_node(1, 0, "aten::mm", "", "", value), flat_node(2, 0, "aten::sum", "", value, ""),
+               flat_node(3, 0, "aten::_foreach_add_", "aten::_foreach_add_(Tensor(a!)[] self, Scalar s) -> ()",
+                         "[" + value + "],1", "")}));
   EXPECT_EQ(trace.uses.back().access, Access::write);
   bool reader_before_writer = false;
   for (const Edge& edge : trace.edges)
-    reader_before_writer |= edge.from == OpId(1) && edge.to == OpId(2) && edge.kind == EdgeKind::control && edge.inferred;
+    reader_before_writer |=
+        edge.from == OpId(1) && edge.to == OpId(2) && edge.kind == EdgeKind::control && edge.inferred;
   EXPECT_TRUE(reader_before_writer);
 }
 
 // Callers are spans, leaves are ops whose span is their own call.
 TEST(ExecutionTraceTest, LeavesAreOps) {
-  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::linear", "", "", ""), flat_node(2, 1, "aten::addmm", "", R"([1,2,0,4,4,"cuda:1"])", "")}));
+  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::linear", "", "", ""),
+                                         flat_node(2, 1, "aten::addmm", "", R"([1,2,0,4,4,"cuda:1"])", "")}));
   ASSERT_EQ(trace.ops.size(), 1U);
   ASSERT_EQ(trace.spans.size(), 2U);
   EXPECT_EQ(trace.spans.record_id[index_of(trace.ops.span[0])], 102);
@@ -86,26 +90,28 @@ TEST(ExecutionTraceTest, LeavesAreOps) {
 
 // The thread of autograd::engine::evaluate_function is the backward thread.
 TEST(ExecutionTraceTest, PhaseByThread) {
-  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::mm", "", "", ""),
-                                         flat_node(2, 0, "autograd::engine::evaluate_function: MmBackward0", "", "", "", 2),
-                                         flat_node(3, 0, "aten::mm", "", "", "", 2),
-                                         flat_node(4, 0, "Optimizer.step#Adam.step", "", "", ""),
-                                         flat_node(5, 4, "aten::mul", "", "", "")}));
+  const Trace trace = read_text(
+      file_of({flat_node(1, 0, "aten::mm", "", "", ""),
+               flat_node(2, 0, "autograd::engine::evaluate_function: MmBackward0", "", "", "", 2),
+               flat_node(3, 0, "aten::mm", "", "", "", 2), flat_node(4, 0, "Optimizer.step#Adam.step", "", "", ""),
+               flat_node(5, 4, "aten::mul", "", "", "")}));
   ASSERT_TRUE(trace.has(Capability::phases));
   EXPECT_TRUE(trace.is_inferred(Capability::phases));
   EXPECT_EQ(trace.ops.phase, (std::vector{Phase::forward, Phase::backward, Phase::backward, Phase::optimizer}));
 }
 
 TEST(ExecutionTraceTest, Hostile) {
-  EXPECT_NE(refusal(file_of({flat_node(1, 2, "a", "", "", ""), flat_node(2, 1, "b", "", "", "")})).find("circle"), std::string::npos);
+  EXPECT_NE(refusal(file_of({flat_node(1, 2, "a", "", "", ""), flat_node(2, 1, "b", "", "", "")})).find("circle"),
+            std::string::npos);
   EXPECT_NE(refusal("{}"), "");
   EXPECT_NE(refusal("[]"), "");
   EXPECT_NE(refusal(""), "");
   EXPECT_NE(refusal(R"({"nodes":[{"id":1)"), "");
   EXPECT_NE(refusal(R"({"nodes":[)" + std::string(100'000, '[')), "");
   // Numbers beyond int64 and sizes that overflow are findings.
-  const Trace trace = read_text(file_of({flat_node(1, 0, "aten::mm", "", R"([1,2,9223372036854775807,9223372036854775807,4,"cuda:0"])",
-                                                   R"([99999999999999999999,2,0,1,4,"cuda:0"])")}));
+  const Trace trace =
+      read_text(file_of({flat_node(1, 0, "aten::mm", "", R"([1,2,9223372036854775807,9223372036854775807,4,"cuda:0"])",
+                                   R"([99999999999999999999,2,0,1,4,"cuda:0"])")}));
   EXPECT_NE(trace.finding("bad_tensor_size"), nullptr);
 }
 
@@ -150,8 +156,8 @@ INSTANTIATE_TEST_SUITE_P(Files, RealExecutionTraceTest,
                                            Sample{"param-et_replay/resnet_et.json.gz", 14392},
                                            Sample{"triosim/graph_vgg13-iter41.json.gz", 903}));
 
-// GPT-2 Large, forward, backward and Adam: 27,156 nodes, 14,331 of them leaves, by Python's json; one of the leaves is a
-// thread, which is no op.
+// GPT-2 Large, forward, backward and Adam: 27,156 nodes, 14,331 of them leaves, by Python's json; one of the leaves is
+// a thread, which is no op.
 TEST(ExecutionTraceTest, Gpt2Large) {
   const auto path = test::unpacked_file("hf_GPT2_et.json", "traces/param-et_replay/hf_GPT2_et.json.tar.gz");
   if (!path) GTEST_SKIP() << "no shared data beside the checkout";
@@ -186,9 +192,9 @@ TEST(MemoryTimelineTest, Sample) {
     ++counts[event.action];
     before += event.time == unknown_time;
   }
-  EXPECT_EQ(before, 267U + 215U + 161U + 2U);                                       // action 1
-  EXPECT_EQ(counts[MemoryAction::free_completed], 1662 + 725 + 644 + 299 + 15);     // action 4
-  EXPECT_EQ(counts[MemoryAction::allocate], 645 + 1095 + 805 + 805 + 625 + 15);     // actions 1 and 2
+  EXPECT_EQ(before, 267U + 215U + 161U + 2U);                                    // action 1
+  EXPECT_EQ(counts[MemoryAction::free_completed], 1662 + 725 + 644 + 299 + 15);  // action 4
+  EXPECT_EQ(counts[MemoryAction::allocate], 645 + 1095 + 805 + 805 + 625 + 15);  // actions 1 and 2
 }
 
 TEST(MemoryTimelineTest, BadRowsAreFindings) {

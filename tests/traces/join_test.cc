@@ -26,8 +26,10 @@ TEST(JoinTest, ShiftedIds) {
   Trace graph;
   add_span(graph, "a", 1), add_span(graph, "b", 2);
   const LaneId stream = graph.lane({.kind = LaneKind::stream, .device = 0});
-  const OpId a = graph.append_op({.name = graph.strings.intern("a"), .phase = Phase::backward, .lane = stream, .span = SpanId(0)});
-  const OpId b = graph.append_op({.name = graph.strings.intern("b"), .phase = Phase::backward, .lane = stream, .span = SpanId(1)});
+  const OpId a =
+      graph.append_op({.name = graph.strings.intern("a"), .phase = Phase::backward, .lane = stream, .span = SpanId(0)});
+  const OpId b =
+      graph.append_op({.name = graph.strings.intern("b"), .phase = Phase::backward, .lane = stream, .span = SpanId(1)});
   graph.tensors.name = {graph.strings.intern("t")};
   graph.tensors.bytes = {Bytes(64)};
   graph.tensors.storage = {0};
@@ -42,8 +44,15 @@ TEST(JoinTest, ShiftedIds) {
   const LaneId host = timed.lane({.kind = LaneKind::host_thread});
   const LaneId gpu = timed.lane({.kind = LaneKind::stream, .device = 0});
   for (int i = 0; i < 2; ++i) {
-    const OpId launch = timed.append_op({.kind = OpKind::launch, .lane = host, .start = microseconds(i), .span = SpanId(static_cast<std::uint32_t>(i + 1))});
-    timed.append_op({.kind = OpKind::kernel, .lane = gpu, .start = microseconds(10 + i), .duration = microseconds(1), .launched_by = launch});
+    const OpId launch = timed.append_op({.kind = OpKind::launch,
+                                         .lane = host,
+                                         .start = microseconds(i),
+                                         .span = SpanId(static_cast<std::uint32_t>(i + 1))});
+    timed.append_op({.kind = OpKind::kernel,
+                     .lane = gpu,
+                     .start = microseconds(10 + i),
+                     .duration = microseconds(1),
+                     .launched_by = launch});
   }
   const Trace joined = join(timed, graph);
   ASSERT_EQ(joined.edges.size(), 1U);

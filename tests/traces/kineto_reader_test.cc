@@ -38,17 +38,18 @@ std::string call(const std::string& name, const std::string& ts, const std::stri
 }
 std::string kernel(const std::string& name, const std::string& ts, const std::string& dur, int correlation,
                    int stream = 7) {
-  return R"({"ph":"X","cat":"kernel","name":")" + name + R"(","pid":0,"tid":)" + std::to_string(stream) +
-         R"(,"ts":)" + ts + R"(,"dur":)" + dur + R"(,"args":{"device":0,"stream":)" + std::to_string(stream) +
-         R"(,"correlation":)" + std::to_string(correlation) + "}}";
+  return R"({"ph":"X","cat":"kernel","name":")" + name + R"(","pid":0,"tid":)" + std::to_string(stream) + R"(,"ts":)" +
+         ts + R"(,"dur":)" + dur + R"(,"args":{"device":0,"stream":)" + std::to_string(stream) + R"(,"correlation":)" +
+         std::to_string(correlation) + "}}";
 }
 
 std::string text_of(const Trace& trace, std::size_t op) { return std::string(trace.strings.text(trace.ops.name[op])); }
 
 // The rows come in any order; a stream runs its work in the order of the launches.
 TEST(Kineto, OrdersWorkByLaunch) {
-  const Trace trace = read_events(kernel("second", "30", "5", 2) + "," + kernel("first", "20", "5", 1) + "," +
-                                  call("cudaLaunchKernel", "12", "1", 2) + "," + call("cudaLaunchKernel", "10", "1", 1));
+  const Trace trace =
+      read_events(kernel("second", "30", "5", 2) + "," + kernel("first", "20", "5", 1) + "," +
+                  call("cudaLaunchKernel", "12", "1", 2) + "," + call("cudaLaunchKernel", "10", "1", 1));
   ASSERT_EQ(trace.ops.size(), 4U);
   EXPECT_EQ(text_of(trace, 2), "first");
   EXPECT_EQ(trace.ops.launched_by[2], OpId(0));
@@ -124,7 +125,8 @@ TEST(Kineto, AcceptsMissingEndAndDropsThePartialEvent) {
 // the events; displayTimeUnit does not change the unit; a time of 0 means that the profiler had none.
 TEST(Kineto, KnowsBothTimeBases) {
   const std::string epoch = kernel("a", "1712195495519689.813", "1.5", 1);
-  const Trace absolute = read_text("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" + kernel("z", "0", "1", 2) + "," + epoch + "]}");
+  const Trace absolute =
+      read_text("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[" + kernel("z", "0", "1", 2) + "," + epoch + "]}");
   EXPECT_EQ(absolute.time_base_ns, 1712195495519689000);
   EXPECT_EQ(absolute.ops.start[0], nanoseconds(813));
   EXPECT_EQ(absolute.ops.duration[0], nanoseconds(1500));
@@ -146,7 +148,8 @@ TEST(Kineto, InfersWaitsFromCallOrder) {
   EXPECT_EQ(wait->event, OpId(1));
   EXPECT_EQ(trace.lanes[index_of(wait->lane)].number, 20);
   // b began while a ran: then it did not wait for it.
-  const Trace contradicted = read_events(calls + "," + kernel("a", "20", "10", 1) + "," + kernel("b", "21", "5", 4, 20));
+  const Trace contradicted =
+      read_events(calls + "," + kernel("a", "20", "10", 1) + "," + kernel("b", "21", "5", 4, 20));
   EXPECT_EQ(contradicted.sync_of(OpId(2)), nullptr);
 }
 
@@ -157,8 +160,9 @@ std::string memory_event(const std::string& bytes, const std::string& address, i
 
 // Events of one instant are in the order of "Ev Idx", not of the file. Addresses use all 64 bits.
 TEST(Kineto, OrdersMemoryEventsOfOneInstant) {
-  const Trace trace = read_events(memory_event("-512", "18446744073709551615", 2) + "," + memory_event("512", "4096", 3) +
-                                  "," + memory_event("512", "18446744073709551615", 1));
+  const Trace trace =
+      read_events(memory_event("-512", "18446744073709551615", 2) + "," + memory_event("512", "4096", 3) + "," +
+                  memory_event("512", "18446744073709551615", 1));
   ASSERT_EQ(trace.memory_events.size(), 3U);
   EXPECT_EQ(trace.memory_events[0].action, MemoryAction::allocate);
   EXPECT_EQ(trace.memory_events[1].action, MemoryAction::free_requested);
@@ -169,9 +173,10 @@ TEST(Kineto, OrdersMemoryEventsOfOneInstant) {
 
 // A thread may be written as a number and as a text; a stream may be named in "tid" alone.
 TEST(Kineto, KnowsThreadsByNumberAndText) {
-  const Trace trace = read_events(R"({"ph":"X","cat":"cuda_runtime","name":"cudaMalloc","pid":"1","tid":"5","ts":10,"dur":1},)" +
-                                  call("cudaFree", "12", "1", 1) +
-                                  R"(,{"ph":"X","cat":"Kernel","name":"k","pid":0,"tid":"stream 20","ts":20,"dur":1})");
+  const Trace trace =
+      read_events(R"({"ph":"X","cat":"cuda_runtime","name":"cudaMalloc","pid":"1","tid":"5","ts":10,"dur":1},)" +
+                  call("cudaFree", "12", "1", 1) +
+                  R"(,{"ph":"X","cat":"Kernel","name":"k","pid":0,"tid":"stream 20","ts":20,"dur":1})");
   ASSERT_EQ(trace.ops.size(), 3U);
   EXPECT_EQ(trace.ops.lane[0], trace.ops.lane[1]);
   EXPECT_EQ(trace.lanes[index_of(trace.ops.lane[2])].number, 20);
@@ -183,8 +188,8 @@ TEST(Kineto, TakesRecordedSyncs) {
       call("cudaLaunchKernel", "10", "1", 1) + "," + call("cudaEventRecord", "12", "1", 2) + "," +
       call("cudaLaunchKernel", "14", "1", 3) + "," + call("cudaEventRecord", "16", "1", 4) + "," +
       call("cudaStreamWaitEvent", "18", "1", 5) + "," + call("cudaLaunchKernel", "20", "1", 6) + "," +
-      call("cudaStreamSynchronize", "22", "1", 7) + "," + kernel("a", "30", "1", 1) + "," + kernel("b", "30", "1", 3, 20) +
-      "," + kernel("c", "40", "1", 6, 24) +
+      call("cudaStreamSynchronize", "22", "1", 7) + "," + kernel("a", "30", "1", 1) + "," +
+      kernel("b", "30", "1", 3, 20) + "," + kernel("c", "40", "1", 6, 24) +
       R"(,{"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","pid":0,"tid":24,"ts":18,"dur":1,"args":{"stream":24,)"
       R"("wait_on_stream":7,"wait_on_cuda_event_record_corr_id":2,"correlation":5,"device":0}})"
       R"(,{"ph":"X","cat":"cuda_sync","name":"Stream Sync","pid":0,"tid":7,"ts":22,"dur":1,"args":{"stream":7,)"
@@ -209,7 +214,8 @@ TEST(Kineto, ReadsArgumentsOfCollectives) {
            std::to_string(in) + R"(,"Out msg nelems":)" + std::to_string(out) +
            R"(,"Group size":8,"dtype":"BFloat16","Process Group Name":"7"}})";
   };
-  const Trace trace = read_events(collective("_allgather_base", 100, 800, "10") + "," + collective("recv", 0, 30, "20"));
+  const Trace trace =
+      read_events(collective("_allgather_base", 100, 800, "10") + "," + collective("recv", 0, 30, "20"));
   ASSERT_EQ(trace.collectives.size(), 2U);
   EXPECT_EQ(trace.collectives[0].kind, CollectiveKind::all_gather);
   EXPECT_EQ(trace.collectives[0].bytes, Bytes(200));
@@ -222,9 +228,10 @@ TEST(Kineto, ReadsArgumentsOfCollectives) {
 
 // Flow events, whole or not, add nothing; neither does the profiler's own "Trace" row.
 TEST(Kineto, IgnoresFlows) {
-  const Trace trace = read_events(R"({"ph":"f","id":3,"pid":1,"tid":5,"ts":9,"cat":"fwdbwd","name":"fwdbwd","bp":"e"},)" +
-                                  kernel("a", "10", "1", 1) +
-                                  R"(,{"ph":"X","cat":"Trace","ts":10,"dur":9,"pid":"Spans","tid":"PyTorch Profiler","name":"x"})");
+  const Trace trace =
+      read_events(R"({"ph":"f","id":3,"pid":1,"tid":5,"ts":9,"cat":"fwdbwd","name":"fwdbwd","bp":"e"},)" +
+                  kernel("a", "10", "1", 1) +
+                  R"(,{"ph":"X","cat":"Trace","ts":10,"dur":9,"pid":"Spans","tid":"PyTorch Profiler","name":"x"})");
   EXPECT_EQ(trace.ops.size(), 1U);
   EXPECT_EQ(trace.spans.size(), 0U);
   ASSERT_EQ(trace.findings.size(), 1U);

@@ -77,7 +77,9 @@ TEST_F(NsysTest, JoinsOnCorrelationAndProcess) {
 
 // Tables are created lazily and columns come and go.
 TEST_F(NsysTest, MissingTablesAndColumns) {
-  make("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, 2), ('x', 3), (-1, 4), (9223372036854775807, 1);");
+  make(
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT); INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (1, "
+      "2), ('x', 3), (-1, 4), (9223372036854775807, 1);");
   const Trace t = read_nsys(path_, {});
   EXPECT_EQ(t.ops.size(), 1U);
   EXPECT_EQ(t.finding("time_out_of_range")->count, 3U);
@@ -97,13 +99,16 @@ Trace read_tables(const std::string& operators, const std::string& tensors) {
   return read_triosim(first, second, {});
 }
 
-const std::string operator_header = "OperatorID,OperatorName,Operator_input,Operator_output,Operator_cudatime,gpuid,stage\n";
-const std::string tensor_header = "Index,TensorID,TensorShape,TensorNumElement,TensorEachByte,TensorType,TensorStorgeid,gpuid\n";
+const std::string operator_header =
+    "OperatorID,OperatorName,Operator_input,Operator_output,Operator_cudatime,gpuid,stage\n";
+const std::string tensor_header =
+    "Index,TensorID,TensorShape,TensorNumElement,TensorEachByte,TensorType,TensorStorgeid,gpuid\n";
 
 // Op 2 reads what op 1 wrote; 3 elements of 4 bytes; the phase is the stage; quoted commas are no separators.
 TEST(TrioSimTest, SmallTable) {
-  const Trace t = read_tables(operator_header + "1,a,[1],[2],10,0,forward\n2,b,[2; 9],[3],5,0,backward\n3,c,[2],[],x,0,forward\n",
-                              tensor_header + "0,1,\"[3, 1]\",3,4,weight,11,0\r\n1,2,[3],3,4,output,12,0\n2,3,[3],3,4,output,13,0\n");
+  const Trace t = read_tables(
+      operator_header + "1,a,[1],[2],10,0,forward\n2,b,[2; 9],[3],5,0,backward\n3,c,[2],[],x,0,forward\n",
+      tensor_header + "0,1,\"[3, 1]\",3,4,weight,11,0\r\n1,2,[3],3,4,output,12,0\n2,3,[3],3,4,output,13,0\n");
   ASSERT_EQ(t.ops.size(), 2U);
   EXPECT_EQ(t.ops.duration[0], microseconds(10));
   EXPECT_EQ(t.ops.phase[1], Phase::backward);
@@ -117,7 +122,9 @@ TEST(TrioSimTest, SmallTable) {
 TEST(TrioSimTest, Hostile) {
   EXPECT_THROW(read_tables("", tensor_header), InputError);
   EXPECT_THROW(read_tables(operator_header, tensor_header), InputError);
-  EXPECT_THROW(read_tables(operator_header + "1,a,[],[],1e300,0,f\n2,a,[],[],nan,0,f\n3,a,[],[],-1,0,f\n", tensor_header), InputError);
+  EXPECT_THROW(
+      read_tables(operator_header + "1,a,[],[],1e300,0,f\n2,a,[],[],nan,0,f\n3,a,[],[],-1,0,f\n", tensor_header),
+      InputError);
   EXPECT_THROW(read_tables(operator_header + "1,\"a,[],[],1", tensor_header), InputError);  // a quote without end
   // Sizes that overflow are findings.
   const Trace t = read_tables(operator_header + "1,a,[1],[],1,0,f\n", tensor_header + "0,1,x,8e15,8e15,w,1,0\n");
@@ -133,7 +140,8 @@ class RealTrioSimTest : public ::testing::TestWithParam<TrioSimSample> {};
 
 // Counts and sums taken with Python's csv.
 TEST_P(RealTrioSimTest, Imports) {
-  const auto path = test::shared_file(std::string("traces/triosim/sample_trace/trace2-h100-bs128/") + GetParam().folder);
+  const auto path =
+      test::shared_file(std::string("traces/triosim/sample_trace/trace2-h100-bs128/") + GetParam().folder);
   if (!path) GTEST_SKIP() << "no shared data beside the checkout";
   const Trace t = read_triosim(*path, {});
   EXPECT_EQ(t.ops.size(), GetParam().operators);

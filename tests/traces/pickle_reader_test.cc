@@ -24,7 +24,8 @@ std::string refusal(const std::string& bytes, const PickleLimits& limits = {}) {
 
 // pickle.dumps({"a": [1, -2, 2**40, True, None, 0.5]}, protocol=4), by the protocol's definition.
 TEST(PickleTest, PlainValues) {
-  const Pickle p = parse("\x80\x04}\x8c\x01\x61](K\x01J\xfe\xff\xff\xff\x8a\x06\0\0\0\0\0\x01\x88NG\x3f\xe0\0\0\0\0\0\0es."s);
+  const Pickle p =
+      parse("\x80\x04}\x8c\x01\x61](K\x01J\xfe\xff\xff\xff\x8a\x06\0\0\0\0\0\x01\x88NG\x3f\xe0\0\0\0\0\0\0es."s);
   const auto list = p.items(p.find(p.root(), "a"));
   ASSERT_EQ(list.size(), 6U);
   EXPECT_EQ(p.integer(list[0]), 1);
@@ -63,9 +64,11 @@ TEST(PickleTest, CallsAreRefused) {
 
 // Every truncation of a sound pickle is refused, none crashes.
 TEST(PickleTest, Truncations) {
-  const std::string sound = "\x80\x04\x95\x20\0\0\0\0\0\0\0}\x94(\x8c\x01x\x94K\x01\x8c\x01y\x94]\x94(K\x02K\x03\x86\x94\x65u."s;
+  const std::string sound =
+      "\x80\x04\x95\x20\0\0\0\0\0\0\0}\x94(\x8c\x01x\x94K\x01\x8c\x01y\x94]\x94(K\x02K\x03\x86\x94\x65u."s;
   EXPECT_EQ(refusal(sound), "");
-  for (std::size_t length = 0; length < sound.size(); ++length) EXPECT_NE(refusal(sound.substr(0, length)), "") << length;
+  for (std::size_t length = 0; length < sound.size(); ++length)
+    EXPECT_NE(refusal(sound.substr(0, length)), "") << length;
 }
 
 TEST(PickleTest, Hostile) {

@@ -35,7 +35,8 @@ class Dump {
 std::string dump(Trace trace) {
   Dump out;
   visit_trace(trace, out);
-  for (std::size_t i = 0; i < trace.strings.size(); ++i) out.text << "\n" << trace.strings.text(static_cast<StringId>(i));
+  for (std::size_t i = 0; i < trace.strings.size(); ++i)
+    out.text << "\n" << trace.strings.text(static_cast<StringId>(i));
   const TraceRemainder remainder = remainder_of(trace);
   for (const auto& t : remainder.texts) out.text << "\n" << t;
   for (const auto n : remainder.numbers) out.text << " " << n;
@@ -59,7 +60,10 @@ class RandomTrace {
       t.ops.step[i] = below(2) != 0U ? no_index16 : static_cast<std::uint16_t>(below(rows_));
       t.ops.duration[i] = below(4) == 0U ? unknown_time : Picos(static_cast<std::int64_t>(random_() >> 2U));
       t.spans.lane[i] = LaneId::none;
-      t.syncs[i] = {.op = static_cast<OpId>(below(rows_)), .lane = LaneId::none, .event = static_cast<OpId>(below(rows_)), .inferred = below(2) != 0U};
+      t.syncs[i] = {.op = static_cast<OpId>(below(rows_)),
+                    .lane = LaneId::none,
+                    .event = static_cast<OpId>(below(rows_)),
+                    .inferred = below(2) != 0U};
       t.uses[i].op = static_cast<OpId>(below(rows_));
       t.uses[i].tensor = static_cast<TensorId>(below(rows_));
       t.edges[i].from = static_cast<OpId>(0);
@@ -146,10 +150,12 @@ TEST(SpillwayFormsTest, EmptyTrace) {
   EXPECT_EQ(dump(read_json(written({}, write_spillway_json))), dump({}));
 }
 
-// No truncation and no single damaged byte gives anything but an InputError or, where the byte does not matter, a trace.
+// No truncation and no single damaged byte gives anything but an InputError or, where the byte does not matter, a
+// trace.
 TEST(SpillwayFormsTest, DamagedBinary) {
   const std::string good = written(RandomTrace(7).make(), write_spillway_binary);
-  for (std::size_t length = 0; length < good.size(); length += 13) EXPECT_THROW(read_binary(good.substr(0, length)), InputError);
+  for (std::size_t length = 0; length < good.size(); length += 13)
+    EXPECT_THROW(read_binary(good.substr(0, length)), InputError);
   int refused = 0;
   for (std::size_t i = 0; i < good.size(); i += 7) {
     std::string bad = good;
@@ -175,16 +181,19 @@ TEST(SpillwayFormsTest, HostileBinary) {
 
 TEST(SpillwayFormsTest, HostileJson) {
   const std::string head = R"({"schema":"spillway.trace","version":1)";
-  for (const char* rest : {"", "}x", R"(,"ops":3})", R"(,"ops":{"kind":3}})", R"(,"ops":{"kind":["kernel"],"name":[]}})",
-                           R"(,"ops":{"kind":["nonsense"]}})", R"(,"ops":{"kind":["kernel"],"lane":[0]}})", R"(,"edges":{"from":[0],"to":[0]}})",
-                           R"(,"lanes":{"rank":[70000]}})", R"(,"lanes":{"rank":[1e400]}})", R"(,"about":{"numbers":[1]}})"}) {
+  for (const char* rest :
+       {"", "}x", R"(,"ops":3})", R"(,"ops":{"kind":3}})", R"(,"ops":{"kind":["kernel"],"name":[]}})",
+        R"(,"ops":{"kind":["nonsense"]}})", R"(,"ops":{"kind":["kernel"],"lane":[0]}})",
+        R"(,"edges":{"from":[0],"to":[0]}})", R"(,"lanes":{"rank":[70000]}})", R"(,"lanes":{"rank":[1e400]}})",
+        R"(,"about":{"numbers":[1]}})"}) {
     const std::string text = head + rest;
     if (std::string(rest) == R"(,"ops":3})") continue;  // not a table: ignored like any unknown key
     EXPECT_THROW(read_json(text), InputError) << text;
   }
   EXPECT_THROW(read_json("{}"), InputError);
   // Two ops that wait for each other.
-  const std::string circle = head + R"(,"lanes":{"kind":["stream"]},"ops":{"name":["a","b"],"lane":[0,0]},"edges":{"from":[0,1],"to":[1,0]}})";
+  const std::string circle =
+      head + R"(,"lanes":{"kind":["stream"]},"ops":{"name":["a","b"],"lane":[0,0]},"edges":{"from":[0,1],"to":[1,0]}})";
   EXPECT_THROW(read_json(circle), InputError);
 }
 

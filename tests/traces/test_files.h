@@ -35,7 +35,8 @@ inline std::optional<std::string> shared_file(const std::string& name) {
 inline std::optional<std::string> unpacked_file(const std::string& member, const std::string& archive) {
   const auto packed = shared_file(archive);
   if (!packed) return {};
-  const auto folder = std::filesystem::temp_directory_path() / ("spillway_test_" + std::to_string(::getuid()) + "_unpacked");
+  const auto folder =
+      std::filesystem::temp_directory_path() / ("spillway_test_" + std::to_string(::getuid()) + "_unpacked");
   std::filesystem::create_directories(folder);
   const auto path = folder / member;
   const std::string command = "tar -xzf '" + *packed + "' -C '" + folder.string() + "'";
@@ -45,7 +46,8 @@ inline std::optional<std::string> unpacked_file(const std::string& member, const
 }
 
 inline std::string temporary_path(const std::string& name) {
-  return (std::filesystem::temp_directory_path() / ("spillway_test_" + std::to_string(::getpid()) + "_" + name)).string();
+  return (std::filesystem::temp_directory_path() / ("spillway_test_" + std::to_string(::getpid()) + "_" + name))
+      .string();
 }
 
 }  // namespace spillway::test

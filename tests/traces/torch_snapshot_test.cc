@@ -39,14 +39,26 @@ Trace small_trace() {
   t.memory_events = {
       {.time = microseconds(0), .address = Addr(4096), .bytes = Bytes(100), .anchor = op, .stream = zero},
       {.time = microseconds(1), .address = Addr(high), .bytes = Bytes(2'000'000'000'000), .device = 1, .stream = one},
-      {.time = microseconds(2), .address = Addr(4096), .bytes = Bytes(100), .anchor = op,
-       .action = MemoryAction::free_requested, .stream = zero},
+      {.time = microseconds(2),
+       .address = Addr(4096),
+       .bytes = Bytes(100),
+       .anchor = op,
+       .action = MemoryAction::free_requested,
+       .stream = zero},
       {.time = microseconds(3), .bytes = Bytes(5), .action = MemoryAction::out_of_memory, .stream = zero},
-      {.time = microseconds(4), .address = Addr(8192), .bytes = Bytes(20), .action = MemoryAction::segment_map,
+      {.time = microseconds(4),
+       .address = Addr(8192),
+       .bytes = Bytes(20),
+       .action = MemoryAction::segment_map,
        .stream = zero},
   };
-  t.memory_segments = {{.address = Addr(4096), .total = Bytes(1024), .stream = zero, .large = true, .expandable = true,
-                        .first_block = 0, .block_count = 2}};
+  t.memory_segments = {{.address = Addr(4096),
+                        .total = Bytes(1024),
+                        .stream = zero,
+                        .large = true,
+                        .expandable = true,
+                        .first_block = 0,
+                        .block_count = 2}};
   t.memory_blocks = {{Addr(4096), Bytes(512), Bytes(100), BlockState::pending_free},
                      {Addr(4608), Bytes(512), Bytes(512), BlockState::inactive}};
   return t;
@@ -96,7 +108,8 @@ TEST(TorchSnapshotTest, RoundTrip) {
   EXPECT_TRUE(after.has(Capability::memory));
   // Python itself must be able to load it, with the keys that memory_viz asks for.
   const std::string check =
-      "python3 -c \"import pickle,sys; d=pickle.load(open('" + path + "','rb')); e=d['device_traces'][0]; "
+      "python3 -c \"import pickle,sys; d=pickle.load(open('" + path +
+      "','rb')); e=d['device_traces'][0]; "
       "assert len(d['device_traces'])==2 and e[0]['action']=='alloc' and e[0]['frames'][0]['name']=='gemm'; "
       "assert 'device_free' in e[2] and d['segments'][0]['blocks'][0]['state']=='active_pending_free'; "
       "assert d['device_traces'][1][0]['addr']==0xffff800000000000\"";
@@ -157,8 +170,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Expected{"facebookresearch__mosaic/test__snapshots__output.pickle", 5, 520, 520},
                       Expected{"notHanmin__assignment2-systems/memory_snapshot.pickle", 999, 6488, 6488},
                       Expected{"notHanmin__assignment2-systems/memory_snapshot_forward.pickle", 1722, 4138, 2405},
-                      Expected{"notHanmin__assignment2-systems/memory_snapshot_forward_without_mixed.pickle", 1423, 3368,
-                               2116},
+                      Expected{"notHanmin__assignment2-systems/memory_snapshot_forward_without_mixed.pickle", 1423,
+                               3368, 2116},
                       Expected{"silmont2000__assignment2-systems/mem_snapshot.pickle", 9, 36, 26},
                       Expected{"silmont2000__assignment2-systems/memory_forward_bf16_128.pickle", 43, 937, 937},
                       Expected{"silmont2000__assignment2-systems/memory_forward_fp32_128.pickle", 29, 681, 681},

@@ -52,8 +52,8 @@ struct ByteSource::State {
   }
 
   std::string name;
-  int descriptor = -1;                  // -1: bytes in memory
-  std::span<const std::byte> memory;    // what is left of them
+  int descriptor = -1;                // -1: bytes in memory
+  std::span<const std::byte> memory;  // what is left of them
   std::uint64_t total_on_disk = 0;
   std::uint64_t read_from_disk = 0;
   std::uint64_t max_decompressed = 0;
@@ -63,14 +63,14 @@ struct ByteSource::State {
   Compression compression = Compression::none;
   std::unique_ptr<z_stream, InflateDeleter> inflater;
   std::unique_ptr<ZSTD_DStream, ZstdDeleter> unzstd;
-  bool inside_frame = false;            // compressed data may not end here
+  bool inside_frame = false;  // compressed data may not end here
   bool ended = false;
 
-  std::vector<std::byte> input;         // raw bytes [input_begin, input_end) wait to be delivered or decompressed
+  std::vector<std::byte> input;  // raw bytes [input_begin, input_end) wait to be delivered or decompressed
   std::size_t input_begin = 0, input_end = 0;
-  std::vector<std::byte> ahead;         // delivered bytes that peek() has looked at: [ahead_begin, ahead.size())
+  std::vector<std::byte> ahead;  // delivered bytes that peek() has looked at: [ahead_begin, ahead.size())
   std::size_t ahead_begin = 0;
-  std::uint64_t produced = 0;           // bytes that left deliver()
+  std::uint64_t produced = 0;  // bytes that left deliver()
   std::uint64_t consumed = 0;
 
   void start();
@@ -214,8 +214,7 @@ std::size_t ByteSource::State::deliver(std::span<std::byte> into) {
     produced += got;
     ended = got == 0;
     if (compression != Compression::none && produced > max_decompressed)
-      throw InputError(name, raw_place(),
-                       "decompresses to more than " + std::to_string(max_decompressed) + " bytes",
+      throw InputError(name, raw_place(), "decompresses to more than " + std::to_string(max_decompressed) + " bytes",
                        "decompress it yourself and open the result if it is really that large");
     report(ended);
   }

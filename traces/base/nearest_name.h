@@ -13,7 +13,6 @@ namespace spillway {
 std::vector<std::string> nearest_names(std::string_view word, const std::vector<std::string>& candidates,
                                        std::size_t limit = 3);
 // "did you mean 'a' or 'b'?" from nearest_names; `otherwise` when nothing is near.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates,
-                         std::string_view otherwise);
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, std::string_view otherwise);
 
 }  // namespace spillway

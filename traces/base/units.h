@@ -33,8 +33,14 @@ class Quantity {
   friend constexpr Quantity operator/(Quantity a, Rep k) { return Quantity(a.count_ / k); }
   friend constexpr Rep operator/(Quantity a, Quantity b) { return a.count_ / b.count_; }
   constexpr Quantity operator-() const { return Quantity(-count_); }
-  constexpr Quantity& operator+=(Quantity b) { count_ += b.count_; return *this; }
-  constexpr Quantity& operator-=(Quantity b) { count_ -= b.count_; return *this; }
+  constexpr Quantity& operator+=(Quantity b) {
+    count_ += b.count_;
+    return *this;
+  }
+  constexpr Quantity& operator-=(Quantity b) {
+    count_ -= b.count_;
+    return *this;
+  }
 
   static constexpr Quantity max() { return Quantity(std::numeric_limits<Rep>::max()); }
   static constexpr Quantity zero() { return Quantity(0); }
