@@ -40,12 +40,90 @@ void check_size(const TrainingSetup& setup, const ModelSpec& model) {
         fmt::format("stay below {} layer runs", most_layer_runs));
 }
 
+std::int64_t moment_bytes(const TrainingSetup& setup) {
+  switch (setup.optimizer) {
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+      return 2 * setup.state_bytes();
+    case OptimizerKind::sgd_momentum:
+    case OptimizerKind::muon:
+      return setup.state_bytes();
+    case OptimizerKind::adamw_8bit:
+      return 2;
+    case OptimizerKind::sgd:
+    case OptimizerKind::adafactor:
+      return 0;
+  }
+  return 0;
+}
+
+void check_divides(const char* name, std::int64_t parts, const char* what, std::int64_t whole) {
+  if (whole % parts != 0)
+    throw InputError("", name, fmt::format("{} does not divide the {} {}", parts, whole, what),
+                     "choose a divisor of it");
+}
+
+void check_pipeline(const TrainingSetup& setup, const ModelSpec& model) {
+  const std::int64_t chunks = setup.pipeline_parallel * setup.pipeline_chunks;
+  if (chunks > model.layers)
+    throw InputError("", "pipeline_parallel",
+                     fmt::format("{} stages x {} chunks, but {} has {} layers", setup.pipeline_parallel,
+                                 setup.pipeline_chunks, model.title, model.layers),
+                     "use fewer stages or chunks");
+  if (setup.pipeline_chunks == 1) return;
+  if (setup.pipeline_parallel == 1)
+    throw InputError("", "pipeline_chunks", "interleaving needs more than one stage",
+                     "set pipeline_parallel or leave pipeline_chunks at 1");
+  if (setup.pipeline_schedule != PipelineSchedule::one_f_one_b)
+    throw InputError("", "pipeline_chunks", "only one_f_one_b interleaves chunks",
+                     "set pipeline_schedule to one_f_one_b or pipeline_chunks to 1");
+  check_divides("pipeline_parallel", setup.pipeline_parallel, "micro-batches of the interleaved schedule",
+                setup.gradient_accumulation);
+}
+
+void check_layout(const TrainingSetup& setup, const ModelSpec& model) {
+  constexpr std::int64_t most = 1 << 16;
+  check_range("tensor_parallel", setup.tensor_parallel, most);
+  check_range("context_parallel", setup.context_parallel, most);
+  check_range("pipeline_parallel", setup.pipeline_parallel, 1024);
+  check_range("pipeline_chunks", setup.pipeline_chunks, 1024);
+  check_range("data_parallel", setup.data_parallel, most);
+  check_range("expert_parallel", setup.expert_parallel, most);
+  check_range("tensor_parallel x context_parallel x pipeline_parallel x data_parallel", setup.gpus(), 1 << 20);
+  check_range("bucket_bytes", setup.bucket_bytes, std::int64_t{1} << 40);
+  if (setup.zero_stage < 0 || setup.zero_stage > 3)
+    throw InputError("", "zero_stage", fmt::format("there is no ZeRO stage {}", setup.zero_stage), "give 0 .. 3");
+  if (setup.prefetch < 0 || setup.prefetch > 8)
+    throw InputError("", "prefetch", fmt::format("{} is out of range", setup.prefetch), "give 0 .. 8");
+  const std::int64_t t = setup.tensor_parallel;
+  check_divides("tensor_parallel", t, "attention heads", model.heads);
+  check_divides("tensor_parallel", t, "key-value heads", model.kv_heads);
+  check_divides("tensor_parallel", t, "rows of the feed-forward block", model.feed_forward);
+  check_divides("context_parallel", setup.context_parallel, "tokens of a sequence", setup.sequence);
+  if (setup.sequence_parallel)
+    check_divides("tensor_parallel", t, "tokens of a sequence's part", setup.local_sequence());
+  check_divides("expert_parallel", setup.expert_parallel, "data-parallel ranks",
+                setup.data_parallel * setup.context_parallel);
+  check_pipeline(setup, model);
+}
+
+void apply_global_batch(TrainingSetup& setup) {
+  if (setup.global_batch == 0) return;
+  check_range("global_batch", setup.global_batch, std::int64_t{1} << 32);
+  const std::int64_t at_once = setup.micro_batch * setup.data_parallel;
+  if (setup.global_batch % at_once != 0)
+    throw InputError(
+        "", "global_batch",
+        fmt::format("{} sequences are no multiple of micro_batch x data_parallel = {}", setup.global_batch, at_once),
+        "choose a multiple");
+  setup.gradient_accumulation = setup.global_batch / at_once;
+}
+
 }  // namespace
 
 std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
-  const std::int64_t master = precision == TrainingPrecision::bf16_mixed ? 4 : 0;
-  const std::int64_t moments = optimizer == OptimizerKind::adamw ? 2 : 0;
-  return weight_bytes() + gradient_bytes() + master + moments * state_bytes();
+  const std::int64_t master = is_mixed(precision) ? 4 : 0;
+  return weight_bytes() + gradient_bytes() + master + moment_bytes(*this);
 }
 
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
@@ -53,6 +131,8 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.sequence == 0) result.sequence = model.max_positions;
   check_range("sequence", result.sequence, 1 << 24);
   check_range("micro_batch", result.micro_batch, 1 << 16);
+  check_range("data_parallel", result.data_parallel, 1 << 16);
+  apply_global_batch(result);
   check_range("gradient_accumulation", result.gradient_accumulation, most_micro_batches);
   check_range("micro_batch x sequence", result.tokens(), std::int64_t{1} << 28);
   if (model.positions == Positions::learned && result.sequence > model.max_positions)
@@ -63,9 +143,10 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.dropout == -1) result.dropout = model.dropout;
   if (!(result.dropout >= 0 && result.dropout < 1))
     throw InputError("", "dropout", fmt::format("{} is not a probability", result.dropout), "give a number in [0, 1)");
-  if (result.fp32_gradients && result.precision != TrainingPrecision::bf16_mixed)
+  if (result.fp32_gradients && !is_mixed(result.precision))
     throw InputError("", "fp32_gradients", "only mixed precision has gradients wider than its weights",
                      "set precision to bf16_mixed or fp32_gradients to false");
+  check_layout(result, model);
   check_size(result, model);
   return result;
 }
@@ -78,6 +159,12 @@ std::string_view to_string(TrainingPrecision precision) {
       return "bf16_mixed";
     case TrainingPrecision::bf16:
       return "bf16";
+    case TrainingPrecision::tf32:
+      return "tf32";
+    case TrainingPrecision::fp16_mixed:
+      return "fp16_mixed";
+    case TrainingPrecision::fp8_mixed:
+      return "fp8_mixed";
   }
   return "";
 }
@@ -88,6 +175,16 @@ std::string_view to_string(OptimizerKind optimizer) {
       return "adamw";
     case OptimizerKind::sgd:
       return "sgd";
+    case OptimizerKind::adam:
+      return "adam";
+    case OptimizerKind::sgd_momentum:
+      return "sgd_momentum";
+    case OptimizerKind::adafactor:
+      return "adafactor";
+    case OptimizerKind::adamw_8bit:
+      return "adamw_8bit";
+    case OptimizerKind::muon:
+      return "muon";
   }
   return "";
 }
@@ -110,6 +207,26 @@ std::string_view to_string(Recompute recompute) {
       return "selective";
     case Recompute::full:
       return "full";
+  }
+  return "";
+}
+
+std::string_view to_string(Framework framework) {
+  switch (framework) {
+    case Framework::eager:
+      return "eager";
+    case Framework::megatron:
+      return "megatron";
+  }
+  return "";
+}
+
+std::string_view to_string(PipelineSchedule schedule) {
+  switch (schedule) {
+    case PipelineSchedule::one_f_one_b:
+      return "one_f_one_b";
+    case PipelineSchedule::gpipe:
+      return "gpipe";
   }
   return "";
 }

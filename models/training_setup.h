@@ -1,6 +1,8 @@
-// TrainingSetup: how one GPU trains a model: batch, precision, optimizer, recomputation.
+// TrainingSetup: how a model is trained: batch, precision, optimizer, recomputation, and the layout over GPUs.
 //
-// Parallel layouts are not part of it yet; everything here is per GPU.
+// Sizes are per model replica: `micro_batch` sequences go through one pipeline at a time, `gradient_accumulation` of
+// them make a step, and `data_parallel` replicas do so side by side:
+//   global batch = micro_batch * gradient_accumulation * data_parallel
 #pragma once
 
 #include <cstdint>
@@ -16,11 +18,23 @@ enum class TrainingPrecision : std::uint8_t {
   fp32,        // weights, gradients, optimizer state 4 bytes
   bf16_mixed,  // bf16 weights and activations, fp32 master weights and optimizer state
   bf16,        // everything 2 bytes
+  tf32,        // as fp32, matrix products in tf32
+  fp16_mixed,  // as bf16_mixed, in fp16
+  fp8_mixed,   // as bf16_mixed, linear layers' products in fp8: operands are cast before each product
 };
+constexpr bool is_mixed(TrainingPrecision precision) {
+  return precision == TrainingPrecision::bf16_mixed || precision == TrainingPrecision::fp16_mixed ||
+         precision == TrainingPrecision::fp8_mixed;
+}
 
 enum class OptimizerKind : std::uint8_t {
-  adamw,  // two moments
-  sgd,    // no momentum: no state
+  adamw,         // two moments
+  sgd,           // no momentum: no state
+  adam,          // as adamw; the decay goes into the gradient
+  sgd_momentum,  // one moment
+  adafactor,     // matrices: a row and a column of second-moment factors; vectors: one moment (no first moment)
+  adamw_8bit,    // two moments of one byte, a fp32 scale per block of 256; small tensors stay in 32 bits
+  muon,          // matrices inside layers: one moment and five Newton-Schulz steps; the rest as adamw
 };
 
 // foreach: PyTorch's default, one pass over each list of tensors per elementary operation, with a temporary as big as
@@ -31,6 +45,15 @@ enum class OptimizerForm : std::uint8_t { foreach, fused };
 // is recomputed, Korthikanti et al. 2022 section 5; no effect with flash attention, which recomputes by itself. full:
 // only each layer's input is kept.
 enum class Recompute : std::uint8_t { none, selective, full };
+
+// Whose kernels and buffers. eager: PyTorch modules as they stand. megatron: Megatron-LM's fused kernels (masked
+// softmax, bias-GELU, bias-dropout-add), gradients added into fp32 buffers by the weight-gradient product itself, a
+// host that waits for the device after each transfer between pipeline stages.
+enum class Framework : std::uint8_t { eager, megatron };
+
+// one_f_one_b: interleaved when pipeline_chunks > 1 (Narayanan et al. 2021, section 2.2). gpipe: all forwards, then
+// all backwards.
+enum class PipelineSchedule : std::uint8_t { one_f_one_b, gpipe };
 
 constexpr std::int64_t most_micro_batches = 65'534;  // of one step
 
@@ -49,19 +72,48 @@ struct TrainingSetup {
   bool fused_kernels = true;
   double dropout = -1;  // [0, 1) replaces the model's; -1: the model's own
 
-  [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch
-  [[nodiscard]] std::int64_t weight_bytes() const { return precision == TrainingPrecision::fp32 ? 4 : 2; }
-  [[nodiscard]] std::int64_t gradient_bytes() const { return fp32_gradients ? 4 : weight_bytes(); }
+  Framework framework = Framework::eager;
+  std::int64_t global_batch = 0;       // sequences of all replicas; when given, it sets gradient_accumulation
+  std::int64_t tensor_parallel = 1;    // t: heads, feed-forward and vocabulary are split
+  bool sequence_parallel = false;      // norms, dropouts and residuals are split t ways along the sequence as well
+  std::int64_t context_parallel = 1;   // the whole network is split along the sequence; ring attention
+  std::int64_t pipeline_parallel = 1;  // p stages
+  std::int64_t pipeline_chunks = 1;    // v model chunks per stage; > 1: interleaved, chunk c of stage i is c p + i
+  PipelineSchedule pipeline_schedule = PipelineSchedule::one_f_one_b;
+  std::int64_t data_parallel = 1;    // d replicas
+  std::int64_t expert_parallel = 1;  // e: experts are spread over e of the d * context_parallel ranks
+  // 0: every replica holds everything. 1: optimizer state and master weights are split over d * context_parallel
+  // ranks; 2: gradients too; 3: weights too (FSDP).
+  std::int64_t zero_stage = 0;
+  std::int64_t bucket_bytes = 25 << 20;  // gradients are reduced in buckets of at least so many bytes
+  std::int64_t prefetch = 1;             // zero_stage 3: layers whose weights are gathered ahead of their use, 0 .. 8
+  // Gradients are reduced while the last micro-batch's backward still runs; false: after it.
+  bool overlap_gradients = true;
+
+  [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch, all its ranks
+  [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
+  [[nodiscard]] std::int64_t step_tokens() const { return tokens() * gradient_accumulation * data_parallel; }
+  // expert_parallel reuses data-parallel ranks and does not count.
+  [[nodiscard]] std::int64_t gpus() const {
+    return tensor_parallel * context_parallel * pipeline_parallel * data_parallel;
+  }
+  [[nodiscard]] bool is_wide() const {
+    return precision == TrainingPrecision::fp32 || precision == TrainingPrecision::tf32;
+  }
+  [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() ? 4 : 2; }
+  [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || framework == Framework::megatron; }
+  [[nodiscard]] std::int64_t gradient_bytes() const { return has_main_gradients() ? 4 : weight_bytes(); }
   [[nodiscard]] std::int64_t state_bytes() const {
     return precision == TrainingPrecision::bf16 ? 2 : 4;
   }  // of one moment
-  // Weights, gradients, master weights and optimizer state per parameter: 16 for bf16_mixed AdamW.
+  // Weights, gradients, master weights and optimizer state per parameter: 16 for bf16_mixed AdamW. Without the small
+  // extras: 0 of state for Adafactor, 2 for 8-bit AdamW, one moment for Muon.
   [[nodiscard]] std::int64_t model_state_bytes_per_parameter() const;
 };
 
-// Fills the defaults in from the model (sequence, dropout). Throws InputError, naming the value, when the set-up is
-// out of range, the model can't run it (sequence longer than a learned position table), or the step is too large to
-// count in 64 bits.
+// Fills the defaults in from the model (sequence, dropout) and from global_batch. Throws InputError, naming the value,
+// when the set-up is out of range, the model can't run it (sequence longer than a learned position table; heads, widths
+// or layers that don't divide), or the step is too large to count in 64 bits.
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model);
 
 // A field by its name and a text, for scenario files and --set: "micro_batch" "4", "precision" "fp32", "recompute"
@@ -76,5 +128,7 @@ std::string_view to_string(TrainingPrecision precision);
 std::string_view to_string(OptimizerKind optimizer);
 std::string_view to_string(OptimizerForm form);
 std::string_view to_string(Recompute recompute);
+std::string_view to_string(Framework framework);
+std::string_view to_string(PipelineSchedule schedule);
 
 }  // namespace spillway

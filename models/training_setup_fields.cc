@@ -12,15 +12,16 @@
 namespace spillway {
 namespace {
 
-using Member = std::variant<std::int64_t TrainingSetup::*, double TrainingSetup::*, bool TrainingSetup::*,
-                            TrainingPrecision TrainingSetup::*, OptimizerKind TrainingSetup::*,
-                            OptimizerForm TrainingSetup::*, Recompute TrainingSetup::*>;
+using Member =
+    std::variant<std::int64_t TrainingSetup::*, double TrainingSetup::*, bool TrainingSetup::*,
+                 TrainingPrecision TrainingSetup::*, OptimizerKind TrainingSetup::*, OptimizerForm TrainingSetup::*,
+                 Recompute TrainingSetup::*, Framework TrainingSetup::*, PipelineSchedule TrainingSetup::*>;
 struct Field {
   std::string_view key;
   Member member;
 };
 
-constexpr std::array<Field, 11> fields = {{
+constexpr std::array<Field, 25> fields = {{
     {"micro_batch", &TrainingSetup::micro_batch},
     {"sequence", &TrainingSetup::sequence},
     {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
@@ -32,12 +33,28 @@ constexpr std::array<Field, 11> fields = {{
     {"flash_attention", &TrainingSetup::flash_attention},
     {"fused_kernels", &TrainingSetup::fused_kernels},
     {"dropout", &TrainingSetup::dropout},
+    {"framework", &TrainingSetup::framework},
+    {"global_batch", &TrainingSetup::global_batch},
+    {"tensor_parallel", &TrainingSetup::tensor_parallel},
+    {"sequence_parallel", &TrainingSetup::sequence_parallel},
+    {"context_parallel", &TrainingSetup::context_parallel},
+    {"pipeline_parallel", &TrainingSetup::pipeline_parallel},
+    {"pipeline_chunks", &TrainingSetup::pipeline_chunks},
+    {"pipeline_schedule", &TrainingSetup::pipeline_schedule},
+    {"data_parallel", &TrainingSetup::data_parallel},
+    {"expert_parallel", &TrainingSetup::expert_parallel},
+    {"zero_stage", &TrainingSetup::zero_stage},
+    {"bucket_bytes", &TrainingSetup::bucket_bytes},
+    {"prefetch", &TrainingSetup::prefetch},
+    {"overlap_gradients", &TrainingSetup::overlap_gradients},
 }};
 
-constexpr int choices(TrainingPrecision) { return static_cast<int>(TrainingPrecision::bf16) + 1; }
-constexpr int choices(OptimizerKind) { return static_cast<int>(OptimizerKind::sgd) + 1; }
+constexpr int choices(TrainingPrecision) { return static_cast<int>(TrainingPrecision::fp8_mixed) + 1; }
+constexpr int choices(OptimizerKind) { return static_cast<int>(OptimizerKind::muon) + 1; }
 constexpr int choices(OptimizerForm) { return static_cast<int>(OptimizerForm::fused) + 1; }
 constexpr int choices(Recompute) { return static_cast<int>(Recompute::full) + 1; }
+constexpr int choices(Framework) { return static_cast<int>(Framework::megatron) + 1; }
+constexpr int choices(PipelineSchedule) { return static_cast<int>(PipelineSchedule::gpipe) + 1; }
 
 const Field& find_field(std::string_view key) {
   for (const Field& field : fields)

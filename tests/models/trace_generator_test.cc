@@ -181,7 +181,7 @@ TEST(Memory, WideGradientsLiveAllTheTime) {
 
 TEST(Memory, ModelStateOfTheOtherPrecisions) {
   const ModelSpec model = gpt_block(1);
-  for (const TrainingSetup setup :
+  for (const TrainingSetup& setup :
        {TrainingSetup{.precision = TrainingPrecision::fp32}, TrainingSetup{.precision = TrainingPrecision::bf16},
         TrainingSetup{.optimizer = OptimizerKind::sgd}, TrainingSetup{.optimizer_form = OptimizerForm::fused}}) {
     const Memory memory = memory_of(generate(model, setup));
