@@ -1,9 +1,11 @@
 #include "planners/scenario.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "traces/base/byte_source.h"
 #include "traces/base/closest.h"
@@ -13,7 +15,22 @@ namespace spillway {
 namespace {
 
 using Json = nlohmann::ordered_json;
+using Keys = std::span<const std::string_view>;
 constexpr std::uint64_t largest_scenario = 16U << 20U;
+
+constexpr std::array<std::string_view, 11> root_keys = {"schema",          "version", "title",    "trace",
+                                                        "execution_trace", "model",   "hardware", "what_if",
+                                                        "memory",          "replay",  "note"};
+constexpr std::array<std::string_view, 3> hardware_keys = {"profile", "captured_on", "set"};
+constexpr std::array<std::string_view, 6> what_if_keys = {"gpu", "compute", "memory", "host", "pcie", "network"};
+constexpr std::array<std::string_view, 3> memory_keys = {"allocator", "config", "capacity_bytes"};
+constexpr std::array<std::string_view, 1> replay_keys = {"tie_order"};
+
+std::vector<std::string_view> model_keys() {
+  std::vector<std::string_view> keys = {"name"};
+  for (const std::string& key : training_setup_keys()) keys.emplace_back(key);
+  return keys;
+}
 
 class Reader {
  public:
@@ -22,9 +39,8 @@ class Reader {
   Scenario read(const Json& root) {
     Scenario scenario;
     check_header(root);
-    known(root, "",
-          {"schema", "version", "title", "trace", "execution_trace", "model", "hardware", "what_if", "memory", "replay",
-           "note"});
+    known(root, "", root_keys);
+    static_cast<void>(text(root, "", "note"));
     scenario.title = text(root, "", "title");
     scenario.trace = file(root, "trace");
     scenario.execution_trace = file(root, "execution_trace");
@@ -56,12 +72,11 @@ class Reader {
     if (version < 1) fail("/version", "version " + std::to_string(version) + " never existed", "use version 1");
   }
 
-  void known(const Json& object, const std::string& place, std::initializer_list<std::string_view> keys) const {
+  void known(const Json& object, const std::string& place, Keys keys) const {
     if (!object.is_object()) fail(place, "expected an object", "see docs/schemas/scenario.schema.json");
-    const std::vector<std::string_view> names(keys);
     for (const auto& [key, value] : object.items())
-      if (std::find(names.begin(), names.end(), key) == names.end())
-        fail(place + "/" + key, "unknown key '" + key + "'", suggest(key, names));
+      if (std::find(keys.begin(), keys.end(), key) == keys.end())
+        fail(place + "/" + key, "unknown key '" + key + "'", suggest(key, keys));
   }
 
   [[nodiscard]] std::string text(const Json& object, const std::string& place, const std::string& key) const {
@@ -76,13 +91,10 @@ class Reader {
   }
 
   void read_model(const Json& model, Scenario& scenario) const {
-    std::vector<std::string_view> names = {"name"};
-    for (const std::string& key : training_setup_keys()) names.emplace_back(key);
-    if (!model.is_object()) fail("/model", "expected an object", R"(write {"name": "llama3-8b", ...})");
+    if (!model.is_object()) fail("/model", "expected an object", R"(write {"name": "llama-3-8b", ...})");
+    known(model, "/model", model_keys());
     for (const auto& [key, value] : model.items()) {
       const std::string place = "/model/" + key;
-      if (std::find(names.begin(), names.end(), key) == names.end())
-        fail(place, "unknown key '" + key + "'", suggest(key, names));
       const std::string as_text = value.is_string() ? value.get<std::string>() : value.dump();
       if (key == "name") {
         scenario.model = text(model, "/model", "name");
@@ -94,13 +106,13 @@ class Reader {
         fail(place, error.cause(), error.remedy());
       }
     }
-    if (scenario.model.empty()) fail("/model", "no name", "name a bundled model, such as llama3-8b, or a model file");
+    if (scenario.model.empty()) fail("/model", "no name", "name a bundled model, such as llama-3-8b, or a model file");
     if (scenario.model.find('/') != std::string::npos && scenario.model.front() != '/')
       scenario.model = (std::filesystem::path(folder_) / scenario.model).lexically_normal().string();
   }
 
   void read_hardware(const Json& hardware, Scenario& scenario) const {
-    known(hardware, "/hardware", {"profile", "captured_on", "set"});
+    known(hardware, "/hardware", hardware_keys);
     scenario.hardware = text(hardware, "/hardware", "profile");
     scenario.captured_on = text(hardware, "/hardware", "captured_on");
     if (!hardware.contains("set")) return;
@@ -111,7 +123,7 @@ class Reader {
   }
 
   void read_what_if(const Json& what_if, Scenario& scenario) const {
-    known(what_if, "/what_if", {"gpu", "compute", "memory", "host", "pcie", "network"});
+    known(what_if, "/what_if", what_if_keys);
     RelativeSpeed& speed = scenario.what_if;
     const double gpu = factor(what_if, "gpu");
     speed.compute = gpu * factor(what_if, "compute");
@@ -131,7 +143,7 @@ class Reader {
   }
 
   void read_memory(const Json& memory, Scenario& scenario) const {
-    known(memory, "/memory", {"allocator", "config", "capacity_bytes"});
+    known(memory, "/memory", memory_keys);
     if (memory.contains("allocator")) scenario.allocator = text(memory, "/memory", "allocator");
     scenario.allocator_config = text(memory, "/memory", "config");
     if (!memory.contains("capacity_bytes")) return;
@@ -142,7 +154,7 @@ class Reader {
   }
 
   void read_replay(const Json& replay, Scenario& scenario) const {
-    known(replay, "/replay", {"tie_order"});
+    known(replay, "/replay", replay_keys);
     if (replay.contains("tie_order")) scenario.tie_order = text(replay, "/replay", "tie_order");
   }
 
@@ -201,6 +213,20 @@ Scenario build(Json root, const std::string& name, const std::string& folder, st
 }
 
 }  // namespace
+
+std::vector<std::string> scenario_keys() {
+  std::vector<std::string> keys(root_keys.begin(), root_keys.end());
+  const auto add = [&keys](std::string_view object, Keys parts) {
+    for (const std::string_view part : parts) keys.push_back(std::string(object) + "." + std::string(part));
+  };
+  add("model", model_keys());
+  add("hardware", hardware_keys);
+  add("what_if", what_if_keys);
+  add("memory", memory_keys);
+  add("replay", replay_keys);
+  std::sort(keys.begin(), keys.end());
+  return keys;
+}
 
 Scenario parse_scenario(const std::string& text, const std::string& name, const std::string& folder,
                         std::span<const std::string> settings) {

@@ -3,7 +3,7 @@
 //   {
 //     "schema": "spillway-scenario", "version": 1,
 //     "title": "Llama-3 8B, 8,192 tokens, one 80 GB H100",
-//     "model": {"name": "llama3-8b", "sequence": 8192, "micro_batch": 1},      // or "trace": "FILE"
+//     "model": {"name": "llama-3-8b", "sequence": 8192, "micro_batch": 1},      // or "trace": "FILE"
 //     "hardware": {"profile": "h100-80gb-1gpu", "set": {"gpu.memory_bandwidth": "x0.5"}},
 //     "what_if": {"gpu": 2, "host": 1.5},
 //     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
@@ -58,6 +58,10 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
                         std::span<const std::string> settings = {});
 // A file that is no scenario but a trace becomes the scenario that replays it as captured.
 Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::string> settings = {});
+
+// Every key a scenario may have, by its path ("model", "model.sequence", ...), sorted. Those below hardware.set are the
+// profile's own and not among them.
+std::vector<std::string> scenario_keys();
 
 // True when the file's first bytes are a JSON object that calls itself a scenario.
 bool is_scenario_file(const std::string& path);
