@@ -8,6 +8,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "models/json_object.h"
+#include "models/model_check.h"
 #include "models/model_spec.h"
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
@@ -18,134 +20,110 @@ namespace {
 using Json = nlohmann::json;
 constexpr const char* schema_name = "spillway.model";
 constexpr std::int64_t schema_version = 1;
-constexpr std::int64_t most_parameters = 10'000'000'000'000'000;  // their bytes still fit 64 bits
+constexpr const char* schema_file = "docs/schemas/model.schema.json";
 
-// One JSON object whose keys must all be taken.
-class Object {
- public:
-  Object(const Json& json, std::string file, std::string place)
-      : json_(json), file_(std::move(file)), place_(std::move(place)) {
-    if (!json_.is_object()) fail("", "not an object", "write {...} with the keys of docs/schemas/model.schema.json");
-  }
+// Dimensions up to these keep every product of two below 2^63.
+constexpr std::int64_t widest = 1 << 20;
+constexpr std::int64_t longest = 1 << 24;
 
-  [[noreturn]] void fail(const std::string& key, const std::string& cause, const std::string& remedy) const {
-    throw InputError(file_, place_ + "/" + key, cause, remedy);
-  }
-  const Json* take(const char* key) {
-    taken_.emplace_back(key);
-    const auto found = json_.find(key);
-    return found == json_.end() ? nullptr : &*found;
-  }
-  const Json& need(const char* key) {
-    const Json* value = take(key);
-    if (value == nullptr) fail(key, "missing", "add it; docs/schemas/model.schema.json describes it");
-    return *value;
-  }
-  std::int64_t integer(const char* key, std::int64_t low, std::int64_t high) {
-    return integer_in(key, need(key), low, high);
-  }
-  std::int64_t integer_or(const char* key, std::int64_t low, std::int64_t high, std::int64_t fallback) {
-    const Json* value = take(key);
-    return value == nullptr ? fallback : integer_in(key, *value, low, high);
-  }
-  std::string text(const char* key) {
-    const Json& value = need(key);
-    if (!value.is_string()) fail(key, "not a text", "write it in quotes");
-    return value.get<std::string>();
-  }
-  bool flag(const char* key) {
-    const Json* value = take(key);
-    if (value == nullptr) return false;
-    if (!value->is_boolean()) fail(key, "neither true nor false", "write true or false");
-    return value->get<bool>();
-  }
-  double fraction(const char* key) {
-    const Json* value = take(key);
-    if (value == nullptr) return 0;
-    if (!value->is_number() || !(value->get<double>() >= 0 && value->get<double>() < 1))
-      fail(key, "not a number in [0, 1)", "write a probability such as 0.1");
-    return value->get<double>();
-  }
-  // Index of the text in `choices`.
-  template <class Enum>
-  Enum choice(const char* key, std::initializer_list<const char*> choices) {
-    const std::string chosen = text(key);
-    std::string all;
-    std::size_t index = 0;
-    for (const char* name : choices) {
-      if (chosen == name) return static_cast<Enum>(index);
-      all += (index++ == 0 ? "" : ", ") + std::string(name);
-    }
-    fail(key, fmt::format("unknown value \"{}\"", chosen), "use one of " + all);
-  }
-  void finish() const {
-    for (const auto& [key, value] : json_.items()) {
-      if (std::find(taken_.begin(), taken_.end(), key) == taken_.end())
-        fail(key, "unknown key", "remove it or correct its spelling; docs/schemas/model.schema.json lists the keys");
-    }
-  }
-
- private:
-  std::int64_t integer_in(const char* key, const Json& value, std::int64_t low, std::int64_t high) const {
-    const bool fits = value.is_number_integer() &&
-                      !(value.is_number_unsigned() && value.get<std::uint64_t>() > static_cast<std::uint64_t>(high)) &&
-                      value.get<std::int64_t>() >= low && value.get<std::int64_t>() <= high;
-    if (!fits) fail(key, "not a whole number in range", fmt::format("give {} .. {}", low, high));
-    return value.get<std::int64_t>();
-  }
-
-  const Json& json_;
-  std::string file_, place_;
-  std::vector<std::string> taken_;
-};
-
-void read_shape(Object& object, ModelSpec& spec) {
-  constexpr std::int64_t widest = 1 << 20;  // keeps every product below 2^63
+void read_shape(JsonObject& object, ModelSpec& spec) {
   spec.layers = object.integer("layers", 1, 4096);
+  spec.encoder_layers = object.integer_or("encoder_layers", 0, 4096, 0);
   spec.hidden = object.integer("hidden", 1, widest);
   spec.heads = object.integer("heads", 1, 4096);
   spec.kv_heads = object.integer_or("kv_heads", 1, 4096, spec.heads);
-  if (spec.heads % spec.kv_heads != 0)
-    object.fail("kv_heads", fmt::format("{} query heads can't share {} key heads evenly", spec.heads, spec.kv_heads),
-                "give a divisor of heads");
-  const Json* head_dim = object.take("head_dim");
-  if (head_dim == nullptr && spec.hidden % spec.heads != 0)
-    object.fail("head_dim", "missing, and hidden is not a multiple of heads", "add head_dim");
-  spec.head_dim = head_dim == nullptr ? spec.hidden / spec.heads : object.integer("head_dim", 1, 65'536);
   spec.feed_forward = object.integer("feed_forward", 1, widest);
-  spec.vocabulary = object.integer("vocabulary", 1, 1 << 24);
-  spec.max_positions = object.integer("max_positions", 1, 1 << 24);
+  spec.vocabulary = object.integer_or("vocabulary", 1, longest, 0);
+  spec.max_positions = object.integer("max_positions", 1, longest);
   spec.position_offset = object.integer_or("position_offset", 0, 65'536, 0);
+  spec.position_buckets = object.integer_or("position_buckets", 1, 65'536, 0);
   spec.token_types = object.integer_or("token_types", 0, 65'536, 0);
+  spec.classes = object.integer_or("classes", 1, longest, 0);
+  spec.attention_window = object.integer_or("attention_window", 0, longest, 0);
+  spec.global_every = object.integer_or("global_every", 0, 4096, 0);
 }
 
-void read_kinds(Object& object, ModelSpec& spec) {
+void read_head_dim(JsonObject& object, ModelSpec& spec) {
+  const bool given = object.take("head_dim") != nullptr;
+  if (spec.has_latent()) {
+    if (given) object.fail("head_dim", "given along with latent_attention", "remove it: it is nope_dim + rope_dim");
+    spec.head_dim = spec.latent.nope_dim + spec.latent.rope_dim;
+    return;
+  }
+  if (!given && spec.hidden % spec.heads != 0)
+    object.fail("head_dim", "missing, and hidden is not a multiple of heads", "add head_dim");
+  spec.head_dim = given ? object.integer("head_dim", 1, 65'536) : spec.hidden / spec.heads;
+}
+
+void read_kinds(JsonObject& object, ModelSpec& spec) {
   spec.mask = object.choice<AttentionMask>("mask", {"causal", "bidirectional"});
   spec.norm = object.choice<NormKind>("norm", {"layer_norm", "rms_norm"});
-  spec.norm_placement = object.choice<NormPlacement>("norm_placement", {"pre", "post"});
-  spec.activation = object.choice<Activation>("activation", {"gelu", "relu", "silu_gated"});
-  spec.positions = object.choice<Positions>("positions", {"learned", "rotary"});
+  spec.norm_placement = object.choice<NormPlacement>("norm_placement", {"pre", "post", "sandwich", "branch"});
+  spec.block_layout =
+      object.choice_or("block_layout", {"sequential", "parallel", "parallel_one_norm"}, BlockLayout::sequential);
+  spec.activation = object.choice<Activation>("activation", {"gelu", "relu", "silu_gated", "gelu_gated"});
+  spec.positions = object.choice<Positions>("positions", {"learned", "rotary", "alibi", "relative_bias"});
   spec.fused_qkv = object.flag("fused_qkv");
   spec.qkv_bias = object.flag("qkv_bias");
   spec.output_bias = object.flag("output_bias");
   spec.feed_forward_bias = object.flag("feed_forward_bias");
+  spec.norm_bias = object.flag("norm_bias", true);
+  spec.head_bias = object.flag("head_bias");
   spec.query_key_norm = object.flag("query_key_norm");
+  spec.wide_query_key_norm = object.flag("wide_query_key_norm");
   spec.tied_embeddings = object.flag("tied_embeddings");
   spec.pretraining_heads = object.flag("pretraining_heads");
-  spec.dropout = object.fraction("dropout");
-  if (spec.fused_qkv && spec.kv_heads != spec.heads)
-    object.fail("fused_qkv", "a packed projection with shared key heads is not modelled",
-                "set it to false: the count of parameters is the same");
-  if (spec.pretraining_heads && !spec.tied_embeddings)
-    object.fail("pretraining_heads", "the masked-LM decoder shares the embedding matrix",
-                "set tied_embeddings to true");
+  spec.masked_lm_head = object.flag("masked_lm_head");
+  spec.dropout = object.number_or("dropout", 0, 1, 0);
+  spec.attention_dropout = object.number_or("attention_dropout", 0, 1, spec.dropout);
+  spec.attention_softcap = object.number_or("attention_softcap", 0, 1e6, 0);
+  spec.logit_softcap = object.number_or("logit_softcap", 0, 1e6, 0);
 }
 
-void read_published_count(Object& object, ModelSpec& spec, const std::string& file) {
+void read_latent(JsonObject& object, ModelSpec& spec, const std::string& file) {
+  const Json* json = object.take("latent_attention");
+  if (json == nullptr) return;
+  JsonObject latent(*json, file, "/latent_attention", schema_file);
+  spec.latent = {.query_rank = latent.integer_or("query_rank", 0, 65'536, 0),
+                 .kv_rank = latent.integer("kv_rank", 1, 65'536),
+                 .rope_dim = latent.integer("rope_dim", 1, 32'768),
+                 .nope_dim = latent.integer("nope_dim", 1, 32'768),
+                 .value_dim = latent.integer("value_dim", 1, 65'536)};
+  latent.finish();
+}
+
+void read_experts(JsonObject& object, ModelSpec& spec, const std::string& file) {
+  const Json* json = object.take("experts");
+  if (json == nullptr) return;
+  JsonObject experts(*json, file, "/experts", schema_file);
+  spec.experts = {.count = experts.integer("count", 1, 65'536),
+                  .active = experts.integer("active", 1, 65'536),
+                  .width = experts.integer("width", 1, widest),
+                  .shared_width = experts.integer_or("shared_width", 0, widest, 0),
+                  .first_dense_layers = experts.integer_or("first_dense_layers", 0, 4096, 0),
+                  .every = experts.integer_or("every", 1, 4096, 1),
+                  .shared_gate = experts.flag("shared_gate"),
+                  .selection_bias = experts.flag("selection_bias")};
+  experts.finish();
+}
+
+void read_patches(JsonObject& object, ModelSpec& spec, const std::string& file) {
+  const Json* json = object.take("patches");
+  if (json == nullptr) return;
+  JsonObject patches(*json, file, "/patches", schema_file);
+  spec.patches = {.image = patches.integer("image", 1, 65'536),
+                  .patch = patches.integer("patch", 1, 65'536),
+                  .channels = patches.integer("channels", 1, 65'536)};
+  patches.finish();
+}
+
+void read_published_count(JsonObject& object, ModelSpec& spec, const std::string& file) {
   const Json* published = object.take("parameters");
   if (published == nullptr) return;
-  Object count(*published, file, "/parameters");
+  JsonObject count(*published, file, "/parameters", schema_file);
   spec.published_parameters = count.integer("count", 1, std::int64_t{1} << 60);
+  spec.published_basis =
+      count.choice_or("count_source", {"checkpoint", "publication", "config"}, CountBasis::checkpoint);
   spec.published_source = count.text("source");
   count.finish();
   if (const std::int64_t computed = parameter_count(spec); computed != spec.published_parameters)
@@ -153,18 +131,8 @@ void read_published_count(Object& object, ModelSpec& spec, const std::string& fi
                "correct the shape or the count");
 }
 
-}  // namespace
-
-ModelSpec parse_model(std::string_view json_text, const std::string& file) {
-  Json json;
-  try {
-    json = Json::parse(json_text);
-  } catch (const Json::parse_error& error) {
-    throw InputError(file, fmt::format("byte {}", error.byte), "not valid JSON", "correct the syntax there");
-  } catch (const Json::out_of_range&) {
-    throw InputError(file, "", "a number beyond what JSON readers take", "correct the number");
-  }
-  Object object(json, file, "");
+ModelSpec read_model(const Json& json, const std::string& file) {
+  JsonObject object(json, file, "", schema_file);
   if (object.text("schema") != schema_name)
     object.fail("schema", "not a model file", fmt::format("a model file has \"schema\": \"{}\"", schema_name));
   if (object.integer("version", 1, 1'000'000) > schema_version)
@@ -174,12 +142,21 @@ ModelSpec parse_model(std::string_view json_text, const std::string& file) {
   spec.title = object.text("title");
   spec.source = object.text("source");
   read_shape(object, spec);
+  read_latent(object, spec, file);
+  read_head_dim(object, spec);
+  read_experts(object, spec, file);
+  read_patches(object, spec, file);
   read_kinds(object, spec);
-  if (parameter_count(spec) > most_parameters)
-    object.fail("layers", "the shape has more than 10^16 parameters", "correct the shape");
+  if (const auto fault = shape_fault(spec)) object.fail(fault->key, fault->cause, fault->remedy);
   read_published_count(object, spec, file);
   object.finish();
   return spec;
+}
+
+}  // namespace
+
+ModelSpec parse_model(std::string_view json_text, const std::string& file) {
+  return read_model(parse_json(json_text, file), file);
 }
 
 ModelSpec load_model(const std::string& path) {

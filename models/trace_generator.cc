@@ -2,6 +2,7 @@
 
 #include "models/autograd.h"
 #include "models/eager_session.h"
+#include "models/generatable.h"
 #include "models/optimizer_step.h"
 #include "models/transformer.h"
 
@@ -32,6 +33,7 @@ void run_micro_batch(const TrainingSetup& setup, EagerSession& session, Autograd
 }  // namespace
 
 Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost) {
+  require_generatable(model);
   const TrainingSetup setup = resolve(wanted, model);
   EagerSession session(cost, cost.gpu().title);
   Autograd autograd(session);

@@ -30,7 +30,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, Eag
   if (model.positions == Positions::rotary) {
     angles_ =
         session.empty("rotary.angles", activation_type(setup), 2 * setup.sequence * model.head_dim, TensorRole::buffer);
-  } else {
+  } else if (model.positions == Positions::learned) {
     position_ids_ = session.empty("positions.ids", DataType::int64, setup.sequence, TensorRole::buffer);
   }
   if (model.pretraining_heads)
@@ -147,7 +147,9 @@ Tensor Transformer::core(const std::string& name, const std::vector<Tensor>& qkv
 Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
   if (model_.gated()) {
     Tensor gate = linear(prefix + "mlp.gate", x);
-    gate = ops_.pointwise(prefix + "mlp.silu", gate, EagerOps::Pointwise::silu);
+    const bool gelu = model_.activation == Activation::gelu_gated;
+    gate = ops_.pointwise(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate,
+                          gelu ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu);
     const Tensor up = linear(prefix + "mlp.up", x);
     gate = ops_.multiply(prefix + "mlp.product", gate, up);
     return linear(prefix + "mlp.down", gate);
