@@ -100,6 +100,8 @@ TEST(ScenarioRun, ReplaysTheBundledCaptureAsRecorded) {
 TEST(ScenarioRun, MatchesCapturedDevicesByNameAndMemory) {
   const ProfileLibrary library = ProfileLibrary::standard();
   EXPECT_EQ(match_gpu(library, "Tesla V100-SXM2-32GB", Bytes(34089730048)), "v100-sxm2-32gb");
+  EXPECT_EQ(match_gpu(library, "Tesla V100-SXM2-16GB", Bytes(16914055168)), "v100-sxm2-16gb");
+  EXPECT_EQ(match_gpu(library, "NVIDIA GeForce RTX 2080 Ti", Bytes(11546394624)), "rtx-2080-ti");
   EXPECT_EQ(match_gpu(library, "AMD Instinct MI300X", Bytes(206141652992)), "mi300x-192gb");
   EXPECT_EQ(match_gpu(library, "Some Other Accelerator", Bytes(1)), "");
 }
