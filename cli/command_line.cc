@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/context.h"
+#include "cli/installed_data.h"
 #include "cli/interrupt.h"
 #include "cli/memory_command.h"
 #include "cli/profile_command.h"
@@ -128,6 +129,7 @@ void note(const Context& context, std::string_view text) {
 
 int run_command_line(int argc, const char* const* argv) {
   catch_interrupts();
+  use_installed_data();
   Context context;
   CLI::App app("Simulates training steps of large models on machines with too little memory.", "spillway");
   add_global_options(app, context);

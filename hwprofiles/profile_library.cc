@@ -166,6 +166,8 @@ ProfileLibrary ProfileLibrary::standard() {
       rest.remove_prefix(std::min(colon + 1, rest.size()));
     }
   }
+  if (const char* data = std::getenv("SPILLWAY_DATA"); data != nullptr && *data != '\0')
+    directories.push_back(std::string(data) + "/hwprofiles");
   directories.emplace_back(SPILLWAY_SOURCE_PROFILES);
   directories.emplace_back(SPILLWAY_INSTALLED_PROFILES);
   return ProfileLibrary(std::move(directories));

@@ -1,7 +1,8 @@
 // Finding, loading, checking and comparing hardware profile files.
 //
-// Search order: every directory of $SPILLWAY_PROFILE_PATH (colon separated), the source tree's
-// hwprofiles/data when it is there (a build tree in use), then the installed share/spillway/hwprofiles.
+// Search order: every directory of $SPILLWAY_PROFILE_PATH (colon separated), $SPILLWAY_DATA/hwprofiles (an installed
+// program sets it to its own data), the source tree's hwprofiles/data when it is there (a build tree in use), then the
+// share/spillway/hwprofiles of the configured prefix.
 // A name found earlier hides a later one. A name with a '/' or ending in ".json" is a file path.
 #pragma once
 
