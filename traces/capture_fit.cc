@@ -31,6 +31,7 @@ class Fitter {
     if (std::all_of(by_lane_.begin(), by_lane_.end(), [](const auto& lane) { return lane.empty(); })) return;
     fit_queue();
     fit_launch();
+    fit_blocking_copies();
     fit_gaps();
     drop_contradicted_syncs();
     infer_edges();
@@ -49,6 +50,10 @@ class Fitter {
   // A copy through pageable memory starts when the host has staged it, not when it is launched.
   [[nodiscard]] bool staged(std::size_t i) const {
     return (ops_.flags[i] & static_cast<std::uint8_t>(OpFlag::pageable)) != 0;
+  }
+  // The call returns when the copy is done.
+  [[nodiscard]] bool waited_for(std::size_t copy, std::size_t call) const {
+    return waits_for_copy(ops_.flags[call], ops_.kind[copy], ops_.flags[copy]);
   }
   [[nodiscard]] GapKey key(std::size_t before, std::size_t i) const {
     const OpId by = ops_.launched_by[i];
@@ -70,6 +75,23 @@ class Fitter {
     const auto quartile = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 4);
     std::nth_element(samples.begin(), quartile, samples.end());
     trace_.capture_fit.launch_to_start = *quartile;
+  }
+
+  // One sample is enough: it compares two recorded durations, no start.
+  void fit_blocking_copies() {
+    std::vector<Picos> samples;
+    for (const auto& lane : by_lane_) {
+      for (std::size_t k = 0; k < lane.size(); ++k) {
+        const OpId by = launch(lane[k]);
+        if (by == OpId::none || !waited_for(lane[k], index_of(by))) continue;
+        const bool idle = k == 0 || end(lane[k - 1]) <= ops_.start[index_of(by)];
+        if (idle) samples.push_back(std::max(Picos(0), ops_.duration[index_of(by)] - ops_.duration[lane[k]]));
+      }
+    }
+    if (samples.empty()) return;
+    const auto median = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 2);
+    std::nth_element(samples.begin(), median, samples.end());
+    trace_.capture_fit.blocking_copy_overhead = *median;
   }
 
   void fit_gaps() {

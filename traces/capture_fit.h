@@ -6,6 +6,7 @@
 //
 //   launch_to_start      lower quartile of (start - start of the host call) over work that met an idle stream
 //   gaps                 mean pause between two queued ops of a stream by (stream, launcher, copy or not)
+//   blocking_copy_overhead  what a call that waits for its own copy lasts beyond the copy, when the stream was idle
 //   launch_queue_depth   works in flight when a launch took over 10 times the median and over 60 us
 //                        (CUDA lets about 1,022 launches queue up; the host then blocks)
 //   edges                work that started `late_threshold` after everything known allowed it gets an edge from

@@ -102,6 +102,13 @@ enum class OpFlag : std::uint8_t {
   queue_blocked = 16,  // a launch whose recorded duration includes waiting for room in the launch queue
 };
 
+// True when a host call with these flags returns only when the copy it launched is done.
+constexpr bool waits_for_copy(std::uint8_t call_flags, OpKind copy, std::uint8_t copy_flags) {
+  const auto has = [](std::uint8_t flags, OpFlag flag) { return (flags & static_cast<std::uint8_t>(flag)) != 0; };
+  return (has(call_flags, OpFlag::blocking) && copy != OpKind::copy_host_to_device) ||
+         (has(copy_flags, OpFlag::pageable) && copy == OpKind::copy_device_to_host);
+}
+
 // Columns of equal length, one row per op. 64 bytes a row.
 struct Ops {
   std::vector<StringId> name;
@@ -224,7 +231,9 @@ struct CaptureFit {
   std::vector<StreamGap> gaps;
   std::uint32_t launch_queue_depth = 0;   // works in flight when launches were seen to block
   Picos unblocked_launch = unknown_time;  // median duration of launches that did not block
-  Picos unexplained_delay{};              // late starts no dependency explains, summed
+  // Of copies the host call waits for, on an idle stream: median of (duration of the call - duration of the copy).
+  Picos blocking_copy_overhead = unknown_time;
+  Picos unexplained_delay{};  // late starts no dependency explains, summed
 };
 
 enum class MemoryAction : std::uint8_t {

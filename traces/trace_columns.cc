@@ -152,6 +152,7 @@ TraceRemainder remainder_of(const Trace& trace) {
                trace.capture_fit.launch_queue_depth,
                trace.capture_fit.unblocked_launch.count(),
                trace.capture_fit.unexplained_delay.count(),
+               trace.capture_fit.blocking_copy_overhead.count(),
                static_cast<std::int64_t>(trace.provenance.size())};
   for (const Provenance& p : trace.provenance) {
     r.texts.insert(r.texts.end(), {p.file, p.format, p.producer, p.schema_version});
@@ -167,16 +168,17 @@ TraceRemainder remainder_of(const Trace& trace) {
 }
 
 bool restore_remainder(const TraceRemainder& r, Trace& trace) {
-  constexpr std::size_t fixed = 11;
+  constexpr std::size_t fixed = 12;
   const auto& n = r.numbers;
-  if (n.size() < fixed || n[3] < 0 || n[3] > UINT16_MAX || n[7] < 0 || n[7] > UINT32_MAX || n[10] < 0) return false;
-  const auto files = static_cast<std::size_t>(n[10]);
+  if (n.size() < fixed || n[3] < 0 || n[3] > UINT16_MAX || n[7] < 0 || n[7] > UINT32_MAX || n[11] < 0) return false;
+  const auto files = static_cast<std::size_t>(n[11]);
   if (files > r.texts.size() / 4 || n.size() - fixed < 2 * files || (n.size() - fixed - 2 * files) % 3 != 0)
     return false;
   trace.capture_fit.launch_to_start = Picos(n[6]);
   trace.capture_fit.launch_queue_depth = static_cast<std::uint32_t>(n[7]);
   trace.capture_fit.unblocked_launch = Picos(n[8]);
   trace.capture_fit.unexplained_delay = Picos(n[9]);
+  trace.capture_fit.blocking_copy_overhead = Picos(n[10]);
   trace.memory_size_is_requested = n[0] != 0;
   trace.source_events = static_cast<std::uint64_t>(n[1]);
   trace.time_base_ns = n[2];

@@ -190,8 +190,7 @@ class Lowering {
   [[nodiscard]] bool waits_for_own_copy(std::size_t i) const {
     for (std::uint32_t w = first_work_[i]; w < first_work_[i + 1]; ++w) {
       const std::uint32_t work = works_[w];
-      if (has_flag(i, OpFlag::blocking) && ops_.kind[work] != OpKind::copy_host_to_device) return true;
-      if (has_flag(work, OpFlag::pageable) && ops_.kind[work] == OpKind::copy_device_to_host) return true;
+      if (waits_for_copy(ops_.flags[i], ops_.kind[work], ops_.flags[work])) return true;
     }
     return false;
   }
@@ -295,8 +294,18 @@ class Lowering {
     lanes_[index_of(sync->lane)].waits.push_back(out_.end[work]);
   }
 
+  // From the end of an awaited copy to the return of call i.
+  [[nodiscard]] Picos copy_return(std::size_t i) const {
+    const CaptureFit& fit = trace_.capture_fit;
+    if (fit.blocking_copy_overhead == unknown_time) return options_.sync_cost;
+    const Picos until_start =
+        fit.launch_to_start != unknown_time ? fit.launch_to_start : call_duration(i, false) + options_.launch_to_start;
+    return std::max(Picos(0), fit.blocking_copy_overhead - until_start);
+  }
+
   void add_copy_wait(std::size_t i) {
-    const ActivityId wait = out_.graph.add_delay(out_.lane[index_of(ops_.lane[i])], options_.sync_cost);
+    const ActivityId wait =
+        out_.graph.add_delay(out_.lane[index_of(ops_.lane[i])], scaled(copy_return(i), options_.speed.host));
     note_op(i, wait);
     for (std::uint32_t w = first_work_[i]; w < first_work_[i + 1]; ++w) out_.graph.add_edge(out_.end[works_[w]], wait);
     out_.end[i] = wait;

@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "traces/base/input_error.h"
+#include "traces/capture_fit.h"
 #include "traces/read.h"
 
 namespace spillway {
@@ -82,6 +83,29 @@ TEST(Replay, AFasterHostHelpsALaunchBoundStep) {
   EXPECT_EQ(replay(trace, quiet_hardware(), options).replayed, microseconds(5) + nanoseconds(1));
 }
 
+// A call that waits for its copy lasts as long as the copy and the fitted overhead together: 2 + 27 us, so the host's
+// next call starts at 29 us, whenever the capture says the copy itself began.
+TEST(Replay, ABlockingCopyHoldsTheHostForItsOverhead) {
+  for (const Picos recorded_copy_start : {microseconds(5), microseconds(18), microseconds(25)}) {
+    Trace trace;
+    const LaneId host = trace.lane({.kind = LaneKind::host_thread});
+    const LaneId stream = trace.lane({.kind = LaneKind::stream, .device = 0});
+    const OpId call =
+        trace.append_op({.kind = OpKind::launch, .lane = host, .start = {}, .duration = microseconds(29)});
+    trace.append_op({.kind = OpKind::copy_device_to_host,
+                     .lane = stream,
+                     .flags = static_cast<std::uint8_t>(OpFlag::pageable),
+                     .start = recorded_copy_start,
+                     .duration = microseconds(2),
+                     .launched_by = call});
+    trace.append_op({.kind = OpKind::host_work, .lane = host, .start = microseconds(29), .duration = microseconds(1)});
+    trace.set(Capability::times);
+    fit_capture(trace);
+    EXPECT_EQ(trace.capture_fit.blocking_copy_overhead, microseconds(27));
+    EXPECT_EQ(replay(trace, quiet_hardware(), {}).op_start[2], microseconds(29));
+  }
+}
+
 TEST(Replay, SaysWhichOpsWaitForEachOther) {
   Trace trace = launches({{"a", microseconds(1)}, {"b", microseconds(1)}});
   trace.edges.push_back({.from = OpId(3), .to = OpId(1)});  // b before a, against the stream's order
@@ -139,6 +163,7 @@ TEST_P(CapturedStep, DoesNotDependOnTheOrderOfTies) {
 
 INSTANTIATE_TEST_SUITE_P(Real, CapturedStep,
                          testing::Values("hta/df_index_resolver.json.gz", "hta/ns_resolution_rank-0.json.gz",
+                                         "hta/critical_path_cuda_event_sync.json.gz",
                                          "kineto-tb_plugin/resnet50_num_workers_0.1623143089861.pt.trace.json.gz",
                                          "tracelens/resnet_act_checkpoint.json.gz"));
 

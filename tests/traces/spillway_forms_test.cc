@@ -90,6 +90,7 @@ class RandomTrace {
     t.capture_fit.unblocked_launch = unknown_time;
     t.capture_fit.launch_queue_depth = 1022;
     t.capture_fit.unexplained_delay = Picos(11);
+    t.capture_fit.blocking_copy_overhead = Picos(13);
     t.note("kind", "example", "remedy", true);
     t.note("kind", "example 2", "remedy", true);
     return trace_;
