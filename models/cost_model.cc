@@ -38,6 +38,12 @@ std::string_view to_string(DataType type) {
       return "int64";
     case DataType::byte:
       return "uint8";
+    case DataType::fp16:
+      return "float16";
+    case DataType::fp8:
+      return "float8_e4m3";
+    case DataType::tf32:
+      return "tfloat32";
   }
   return "";
 }
@@ -48,6 +54,8 @@ std::string_view to_string(CostSource source) {
       return "table";
     case CostSource::fitted:
       return "fitted";
+    case CostSource::kin:
+      return "kin";
     case CostSource::assumed:
       return "assumed";
   }

@@ -19,9 +19,23 @@
 namespace spillway {
 
 enum class KernelClass : std::uint8_t { gemm, attention_forward, attention_backward, memory_bound, copy_to_device };
-enum class DataType : std::uint8_t { bf16, fp32, int64, byte };
+// tf32 is fp32 data multiplied by the tensor unit.
+enum class DataType : std::uint8_t { bf16, fp32, int64, byte, fp16, fp8, tf32 };
 constexpr std::int64_t size_of(DataType type) {
-  return type == DataType::bf16 ? 2 : type == DataType::fp32 ? 4 : type == DataType::int64 ? 8 : 1;
+  switch (type) {
+    case DataType::bf16:
+    case DataType::fp16:
+      return 2;
+    case DataType::fp32:
+    case DataType::tf32:
+      return 4;
+    case DataType::int64:
+      return 8;
+    case DataType::byte:
+    case DataType::fp8:
+      return 1;
+  }
+  return 1;
 }
 std::string_view to_string(DataType type);
 
@@ -32,7 +46,11 @@ struct GemmShape {
 struct AttentionShape {
   std::int64_t batch = 1, heads = 1, kv_heads = 1, sequence = 1, head_dim = 1;
   bool causal = true;
+  std::int64_t value_dim = 0;  // of values and results where it differs from head_dim (latent attention); 0: the same
 };
+
+// What a memory-bound kernel does, for its share of the bandwidth.
+enum class MemoryKind : std::uint8_t { elementwise, norm_forward, norm_backward, softmax, gather, optimizer };
 
 struct KernelCost {
   KernelClass kind = KernelClass::memory_bound;
@@ -41,18 +59,21 @@ struct KernelCost {
   AttentionShape attention{};  // kind attention_*
   Flops flops{};
   Bytes bytes{};  // traffic to and from device memory: every operand read once, every result written once
+  MemoryKind memory = MemoryKind::elementwise;  // kind memory_bound
 };
 
 enum class CostSource : std::uint8_t {
   table,    // interpolated in a table of the hardware profile
-  fitted,   // a default curve fitted to published measurements
-  assumed,  // a default curve nobody measured for this kind of GPU
+  fitted,   // a curve fitted to measurements of this kind of GPU, outside their table
+  kin,      // from the datasheet and the curve of the nearest measured kin
+  assumed,  // a default nobody measured
 };
 std::string_view to_string(CostSource source);
 
 struct Duration {
   Picos time{};
   CostSource source = CostSource::assumed;
+  double relative_error = 0;  // standard error of `time`, from rows kept out of the fit; 0: unknown
 };
 
 class CostModel {
