@@ -13,6 +13,7 @@
 #include "cli/context.h"
 #include "cli/installed_data.h"
 #include "cli/interrupt.h"
+#include "cli/manual_command.h"
 #include "cli/memory_command.h"
 #include "cli/profile_command.h"
 #include "cli/run_command.h"
@@ -137,6 +138,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_trace_commands(app, context);
   add_memory_commands(app, context);
   add_profile_commands(app, context);
+  add_manual_commands(app);
   return run_guarded(app, argc, argv, context);
 }
 

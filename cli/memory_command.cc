@@ -164,15 +164,19 @@ void run_memory(Context& context, const Request& request) {
 }  // namespace
 
 void add_memory_commands(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("memory", "replay a recorded stream of allocations through an allocator");
+  CLI::App* command = app.add_subcommand("memory", "Replay a recorded stream of allocations through an allocator");
   const auto request = std::make_shared<Request>();
   command->add_option("FILE", request->file, "memory snapshot or trace with memory events")->required();
-  command->add_option("--allocator", request->allocator, "torch (default) or ideal");
-  command->add_option("--config", request->config, "settings in PYTORCH_CUDA_ALLOC_CONF's spelling");
+  command->add_option("--allocator", request->allocator, "what serves the allocations; torch if not given")
+      ->type_name("torch|ideal");
+  command->add_option("--config", request->config, "settings in PYTORCH_CUDA_ALLOC_CONF's spelling")
+      ->type_name("KEY:VALUE,...");
   command->add_option("--capacity", request->capacity_bytes, "device memory in bytes; unlimited if not given")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::PositiveNumber)
+      ->type_name("BYTES");
   command->add_option("--device", request->device, "GPU number; the first with memory events if not given")
-      ->check(CLI::NonNegativeNumber);
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("NUMBER");
   command->callback([&context, request] { run_memory(context, *request); });
 }
 

@@ -112,19 +112,19 @@ void run_diff(Context& context, const Request& request) {
 }  // namespace
 
 void add_profile_commands(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand("profile", "hardware profiles: list, show, check, compare");
+  CLI::App* group = app.add_subcommand("profile", "Hardware profiles: list, show, check, compare");
   group->require_subcommand(1);
   const auto request = std::make_shared<Request>();
-  CLI::App* list = group->add_subcommand("list", "profiles that can be named");
-  list->add_option("--kind", request->kind, "gpu, nvme, host, network or system");
+  CLI::App* list = group->add_subcommand("list", "Profiles that can be named");
+  list->add_option("--kind", request->kind, "only profiles of this kind")->type_name("gpu|nvme|host|network|system");
   list->callback([&context, request] { run_list(context, request->kind); });
-  CLI::App* show = group->add_subcommand("show", "every value with its unit and source");
+  CLI::App* show = group->add_subcommand("show", "Every value with its unit and source");
   show->add_option("NAME", request->left, "name or file of a profile")->required();
   show->callback([&context, request] { run_show(context, request->left); });
-  CLI::App* check = group->add_subcommand("check", "every problem of profile files; exit code 2 if there is one");
+  CLI::App* check = group->add_subcommand("check", "Every problem of profile files; exit code 2 if there is one");
   check->add_option("FILE", request->files, "profile files")->required();
   check->callback([&context, request] { run_check(context, request->files); });
-  CLI::App* diff = group->add_subcommand("diff", "values that differ; exit code 1 if any does");
+  CLI::App* diff = group->add_subcommand("diff", "Values that differ; exit code 1 if any does");
   diff->add_option("A", request->left, "name or file of a profile")->required();
   diff->add_option("B", request->right, "another of the same kind")->required();
   diff->callback([&context, request] { run_diff(context, *request); });

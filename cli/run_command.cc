@@ -121,9 +121,12 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
 
 void add_common(CLI::App& command, RunArguments& arguments) {
   command
-      .add_option("--set", arguments.settings, "KEY=VALUE: change a value of the scenario, e.g. model.sequence=4096")
+      .add_option("--set", arguments.settings,
+                  "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
-  command.add_option("--tie-order", arguments.tie_order, "fifo, reverse or shuffle:SEED: order of simultaneous events");
+  command.add_option("--tie-order", arguments.tie_order, "order of simultaneous events")
+      ->type_name("fifo|reverse|shuffle:SEED");
 }
 
 }  // namespace
@@ -132,22 +135,22 @@ void add_run_commands(CLI::App& app, Context& context) {
   const auto arguments = std::make_shared<RunArguments>();
 
   CLI::App* run_app = app.add_subcommand("run", "Replay a scenario or a trace: does it fit, how fast, what binds");
-  run_app->add_option("scenario", arguments->first, "scenario file, or a trace to replay as captured")->required();
-  run_app->add_option("--timeline", arguments->timeline,
-                      "write the replay as a picture (.svg) or for Perfetto (.json)");
-  run_app->add_option("--memory-snapshot", arguments->memory_snapshot,
-                      "write its allocations for PyTorch's memory_viz");
+  run_app->add_option("SCENARIO", arguments->first, "scenario file, or a trace to replay as captured")->required();
+  run_app->add_option("--timeline", arguments->timeline, "write the replay as a picture (.svg) or for Perfetto (.json)")
+      ->type_name("FILE");
+  run_app->add_option("--memory-snapshot", arguments->memory_snapshot, "write its allocations for PyTorch's memory_viz")
+      ->type_name("FILE");
   add_common(*run_app, *arguments);
   run_app->callback([arguments, &context] { run_scenario(*arguments, context); });
 
   CLI::App* compare_app = app.add_subcommand("compare", "Replay two scenarios and show what differs");
-  compare_app->add_option("a", arguments->first, "scenario file or trace")->required();
-  compare_app->add_option("b", arguments->second, "scenario file or trace")->required();
+  compare_app->add_option("A", arguments->first, "scenario file or trace")->required();
+  compare_app->add_option("B", arguments->second, "scenario file or trace")->required();
   add_common(*compare_app, *arguments);
   compare_app->callback([arguments, &context] { compare_scenarios(*arguments, context); });
 
   CLI::App* explain_app = app.add_subcommand("explain", "What binds the step, and what each relaxation would gain");
-  explain_app->add_option("scenario", arguments->first, "scenario file or trace")->required();
+  explain_app->add_option("SCENARIO", arguments->first, "scenario file or trace")->required();
   add_common(*explain_app, *arguments);
   explain_app->callback([arguments, &context] { explain_scenario(*arguments, context); });
 }

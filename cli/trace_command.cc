@@ -175,6 +175,12 @@ constexpr std::array<Writer, 6> writers = {{
     {"chakra", ".et", write_chakra},
 }};
 
+std::string known_formats() {
+  std::string text;
+  for (const Writer& writer : writers) text += (text.empty() ? "" : "|") + std::string(writer.name);
+  return text;
+}
+
 std::string known_endings() {
   std::string text;
   for (const Writer& writer : writers)
@@ -232,18 +238,16 @@ CLI::App* add_file_command(CLI::App& group, const std::string& name, const std::
 }  // namespace
 
 void add_trace_commands(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand("trace", "look into, check and convert traces");
+  CLI::App* group = app.add_subcommand("trace", "Look into, check and convert traces");
   group->require_subcommand(1);
   const auto files = std::make_shared<Files>();
-  add_file_command(*group, "info", "what a trace holds: capabilities, counts, peaks, steps", *files)
+  add_file_command(*group, "info", "What a trace holds: capabilities, counts, peaks, steps", *files)
       ->callback([&context, files] { run_info(context, files->input); });
-  add_file_command(*group, "check", "rows that could not be used; exit code 1 if any was dropped", *files)
+  add_file_command(*group, "check", "Rows that could not be used; exit code 1 if any was dropped", *files)
       ->callback([&context, files] { run_check(context, files->input); });
-  CLI::App* convert = add_file_command(*group, "convert", "write a trace in another format", *files);
+  CLI::App* convert = add_file_command(*group, "convert", "Write a trace in another format", *files);
   convert->add_option("OUT", files->output, "file to write; - is standard output")->required();
-  convert->add_option(
-      "--to", files->to,
-      "kineto, chrome, torch-snapshot, chakra, spillway or spillway-json; by OUT's ending if not given");
+  convert->add_option("--to", files->to, "format to write; by OUT's ending if not given")->type_name(known_formats());
   convert->callback([&context, files] { run_convert(context, *files); });
 }
 

@@ -60,6 +60,9 @@ class InstallTest(unittest.TestCase):
     def test_schemas_and_pages_are_there(self):
         for name in ("scenario", "hardware-profile", "model", "trace"):
             json.loads((self.data / "schemas" / (name + ".schema.json")).read_text())
+        for name in ("man/man1/spillway.1", "bash-completion/completions/spillway.bash",
+                     "fish/vendor_completions.d/spillway.fish"):
+            self.assertIn("spillway", (self.prefix / "share" / name).read_text(encoding="utf-8"), name)
         pages = self.prefix / "share/doc/spillway"
         for name in ("README.md", "LICENSE", "guide.md", "traces.md"):
             self.assertGreater((pages / name).stat().st_size, 0, name)

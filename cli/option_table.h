@@ -1,0 +1,33 @@
+// The command line as data: what the parser knows, for the manual page and the shells' completions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace spillway {
+
+struct OptionEntry {
+  std::vector<std::string> names;    // "-q", "--quiet"; one without dashes for an argument ("FILE")
+  std::string value;                 // placeholder of its value; empty for flags and arguments
+  std::vector<std::string> choices;  // the values there are, where they are few and known
+  std::string about;
+  bool required = false;
+};
+
+struct CommandEntry {
+  std::string path;  // "trace convert"; empty for the program itself
+  std::string about;
+  std::vector<OptionEntry> arguments, options;
+  std::vector<std::string> commands;  // names of the commands below it
+};
+
+// The program first, then every command in the order of --help, each before those below it. Hidden ones (empty group)
+// are left out. Choices are read from the name of an option's type: "torch|ideal" or "WORD:{a,b}"; an option that takes
+// KEY=VALUE has what --set can begin with ("model.sequence=").
+std::vector<CommandEntry> option_table(const CLI::App& app);
+
+}  // namespace spillway

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""The manual page and the completions name every command and option that --help names.
+
+Usage: manual_test.py SPILLWAY [unittest arguments]
+"""
+import re
+import subprocess
+import sys
+import unittest
+
+PROGRAM = sys.argv[1]
+
+
+def spillway(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, timeout=60, check=True).stdout
+
+
+def commands(*path):
+    """Every command below `path`, as tuples of words, by what --help lists."""
+    text = spillway(*path, "--help")
+    listed = re.search(r"\nSubcommands:\n(.*)", text, re.S)
+    for name in re.findall(r"^  (\S+)", listed[1], re.M) if listed else []:
+        yield (*path, name)
+        yield from commands(*path, name)
+
+
+def options(path):
+    """Long options of a command; those with a list of values come with it."""
+    text = spillway(*path, "--help").split("\nSubcommands:")[0]
+    return re.findall(r"^  (?:-\w,)?(--[\w-]+)", text, re.M)
+
+
+def complete(*words):
+    """What bash offers when the last of the words is completed; as bash splits them, = is a word of its own."""
+    script = spillway("completion", "bash") + (
+        'compopt() { :; }; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _spillway; printf "%s\\n" "${COMPREPLY[@]}"')
+    run = subprocess.run(["bash", "-euc", script, "bash", "spillway", *words], capture_output=True, text=True,
+                         timeout=60, check=True)
+    return run.stdout.split()
+
+
+class ManualTest(unittest.TestCase):
+    def setUp(self):
+        self.all = list(commands())
+        self.assertGreaterEqual(len(self.all), 13)
+
+    def test_manual_names_everything(self):
+        page = spillway("manual").replace("\\-", "-")
+        for path in [(), *self.all]:
+            self.assertIn("spillway " + " ".join(path), page)
+            for option in options(path):
+                self.assertIn(f"\\fB{option}\\fR", page, path)
+
+    def test_manual_is_sound_roff(self):
+        try:
+            checked = subprocess.run(["groff", "-man", "-ww", "-z", "-Tascii"], input=spillway("manual"), text=True,
+                                     capture_output=True, timeout=60, check=True)
+        except FileNotFoundError:
+            self.skipTest("groff is not installed")
+        self.assertEqual(checked.stderr, "")
+
+    def test_bash_offers_everything(self):
+        for path in self.all:
+            self.assertIn(path[-1], complete(*path[:-1], ""))
+            for option in options(path):
+                self.assertIn(option, complete(*path, option[:3]), path)
+            self.assertIn("--format", complete(*path, "--f"))
+
+    def test_bash_offers_values(self):
+        self.assertEqual(complete("run", "x.json", "--format", ""), ["table", "json", "csv"])
+        self.assertEqual(complete("run", "--format", "=", "js"), ["json"])
+        self.assertEqual(complete("memory", "--allocator", "to"), ["torch"])
+        self.assertEqual(complete("run", "x.json", "--set", "model.seq"), ["model.sequence=", "model.sequence_parallel="])
+        self.assertEqual(complete("run", "x.json", "--set", "hardware.s"), ["hardware.set."])
+
+    def test_bash_leaves_files_to_the_shell(self):
+        self.assertEqual(complete("run", "x"), [])
+        self.assertEqual(complete("run", "x.json", "--timeline", ""), [])
+
+    def test_fish_names_everything(self):
+        script = spillway("completion", "fish")
+        for path in self.all:
+            self.assertRegex(script, rf"-a {path[-1]} -d ")
+            for option in options(path):
+                self.assertIn(f" -l {option[2:]} ", script)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[2:]], verbosity=1)
