@@ -40,6 +40,7 @@ Json memory_json(const MemoryResult& memory) {
   Json owners = Json::array();
   for (const PeakOwner& owner : memory.owners) owners.push_back({{"name", owner.name}, {"bytes", owner.bytes.count()}});
   return {{"allocator", memory.allocator},
+          {"on_host", memory.on_host},
           {"capacity_bytes", memory.capacity.count()},
           {"out_of_memory", memory.out_of_memory},
           {"shortage_bytes", memory.shortage.count()},
@@ -78,6 +79,7 @@ std::vector<Figure> figures(const Result& a, const Result& b) {
 std::string verdict(const Result& result) {
   const MemoryResult& memory = result.memory;
   if (!memory.known) return "memory unknown: the trace has no memory events";
+  if (memory.on_host) return "ran on the host; peak " + gibibytes(memory.peak_allocated) + " of host memory";
   if (memory.capacity <= Bytes(0)) return "no memory limit given; peak reserved " + gibibytes(memory.peak_reserved);
   if (!result.fits()) return "does not fit: short of " + gibibytes(memory.shortage);
   return "fits with " + gibibytes(memory.capacity - memory.peak_reserved) + " to spare";
@@ -130,9 +132,11 @@ std::string result_text(const Result& result) {
   if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent(result.mfu));
   text += fmt::format("  GPU idle       {}\n", percent(result.bubble));
   if (result.memory.known) {
-    text += fmt::format("  peak allocated {}\n", gibibytes(result.memory.peak_allocated));
-    text += fmt::format("  peak reserved  {} ({} allocator)\n", gibibytes(result.memory.peak_reserved),
-                        result.memory.allocator);
+    text += fmt::format("  peak allocated {}{}\n", gibibytes(result.memory.peak_allocated),
+                        result.memory.on_host ? " of host memory" : "");
+    if (!result.memory.on_host)
+      text += fmt::format("  peak reserved  {} ({} allocator)\n", gibibytes(result.memory.peak_reserved),
+                          result.memory.allocator);
     if (result.memory.capacity > Bytes(0))
       text += fmt::format("  capacity       {}\n", gibibytes(result.memory.capacity));
     if (!result.memory.explanation.empty()) text += fmt::format("  memory         {}\n", result.memory.explanation);

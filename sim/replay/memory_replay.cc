@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 
 #include "sim/devices/memory/allocation_stream.h"
 
@@ -18,41 +19,34 @@ AllocationStreamResult run_stream(const Trace& trace, std::int16_t device, const
   if (capacity > Bytes(0)) stream.pool.device_memory = capacity;
   stream.device = device;
   stream.keep_rows = true;
+  stream.keep_totals = true;
   stream.use_recorded_segments = false;
   return replay_allocation_stream(trace, stream);
 }
 
-// Follows live bytes through the events, with the block sizes the policy gave.
+// What is held over the replay's time, and whose it is at the peak.
 class Curve {
  public:
-  Curve(const Trace& trace, std::span<const Picos> op_start, const AllocationStreamResult& stream, std::int16_t device)
-      : trace_(trace), op_start_(op_start), device_(device) {
+  Curve(const Trace& trace, std::span<const Picos> op_start, const AllocationStreamResult& stream)
+      : trace_(trace), op_start_(op_start), stream_(stream), initial_(stream.initial.allocated) {
     for (const AllocationRow& row : stream.rows)
-      if (row.tag != no_tag)
-        sizes_[row.tag] = row.size;
-      else if (row.tag == no_tag)
-        initial_ += row.size;
-    initial_ += stream.unexplained;
+      if (row.tag != no_tag) sizes_[row.tag] = row.size;
   }
 
   void fill(MemoryResult& result) {
-    Bytes live = initial_;
     Picos now{};
-    result.timeline.push_back({now, live, Bytes(0)});
-    std::size_t peak_event = 0;
-    Bytes peak = live;
-    for (std::size_t e = 0; e < trace_.memory_events.size(); ++e) {
-      const MemoryEvent& event = trace_.memory_events[e];
-      if (event.device != device_) continue;
-      now = std::max(now, time_of(event));
-      live += change(e, event);
-      if (result.timeline.back().time == now)
-        result.timeline.back().allocated = std::max(result.timeline.back().allocated, live);
-      else
-        result.timeline.push_back({now, live, Bytes(0)});
-      if (live > peak) {
-        peak = live;
-        peak_event = e;
+    result.timeline.push_back({now, stream_.initial.allocated, stream_.initial.reserved});
+    std::optional<std::uint32_t> peak_event;
+    Bytes peak = stream_.initial.allocated;
+    for (const HeldMemory& held : stream_.held) {
+      now = std::max(now, time_of(trace_.memory_events[held.event]));
+      if (result.timeline.back().time != now) result.timeline.push_back({now, Bytes(0), Bytes(0)});
+      MemoryPoint& point = result.timeline.back();  // the most within an instant
+      point.allocated = std::max(point.allocated, held.allocated);
+      point.reserved = std::max(point.reserved, held.reserved);
+      if (held.allocated > peak) {
+        peak = held.allocated;
+        peak_event = held.event;
         result.peak_time = now;
       }
     }
@@ -74,31 +68,25 @@ class Curve {
     return op_start_[op] + (timed ? std::max(Picos(0), event.time - recorded) : Picos(0));
   }
 
-  Bytes change(std::size_t e, const MemoryEvent& event) {
+  void follow(std::uint32_t e) {
+    const MemoryEvent& event = trace_.memory_events[e];
     if (event.action == MemoryAction::allocate) {
-      const auto size = sizes_.find(static_cast<std::uint32_t>(e));
-      if (size == sizes_.end()) return Bytes(0);
-      live_[event.address.count()] = {size->second, static_cast<std::uint32_t>(e)};
-      return size->second;
+      const auto size = sizes_.find(e);
+      if (size != sizes_.end()) live_[event.address.count()] = {size->second, e};
+      return;
     }
-    if (event.action != MemoryAction::free_completed && event.action != MemoryAction::free_requested) return Bytes(0);
-    const auto found = live_.find(event.address.count());
-    if (found == live_.end()) {
-      if (event.action == MemoryAction::free_completed || initial_freed_ + event.bytes > initial_) return Bytes(0);
+    if (event.action != MemoryAction::free_completed && event.action != MemoryAction::free_requested) return;
+    const bool seen = live_.erase(event.address.count()) > 0;
+    if (!seen && event.action == MemoryAction::free_requested && initial_freed_ + event.bytes <= initial_)
       initial_freed_ += event.bytes;
-      return -event.bytes;
-    }
-    const Bytes size = found->second.size;
-    live_.erase(found);
-    return -size;
   }
 
-  // Replays the events up to the peak once more and groups what is live there.
-  void name_owners(std::size_t peak_event, MemoryResult& result) {
-    live_.clear();
-    initial_freed_ = Bytes(0);
-    for (std::size_t e = 0; e <= peak_event && e < trace_.memory_events.size(); ++e)
-      if (trace_.memory_events[e].device == device_) static_cast<void>(change(e, trace_.memory_events[e]));
+  // Follows the events up to the peak and groups what is live there.
+  void name_owners(std::optional<std::uint32_t> peak_event, MemoryResult& result) {
+    for (const HeldMemory& held : stream_.held) {
+      if (!peak_event || held.event > *peak_event) break;
+      follow(held.event);
+    }
     std::map<std::string, Bytes> groups;
     for (const auto& [address, block] : live_) groups[owner(trace_.memory_events[block.event])] += block.size;
     if (initial_ > initial_freed_) groups["held before the capture"] += initial_ - initial_freed_;
@@ -119,7 +107,7 @@ class Curve {
 
   const Trace& trace_;
   std::span<const Picos> op_start_;
-  std::int16_t device_;
+  const AllocationStreamResult& stream_;
   std::map<std::uint32_t, Bytes> sizes_;  // by event
   std::map<std::uint64_t, Live> live_;    // by address
   Bytes initial_{}, initial_freed_{};
@@ -127,14 +115,19 @@ class Curve {
 
 }  // namespace
 
-MemoryResult replay_memory(const Trace& trace, std::span<const Picos> op_start, const MemoryReplayOptions& options) {
+MemoryResult replay_memory(const Trace& trace, std::span<const Picos> op_start, const MemoryReplayOptions& given) {
+  MemoryReplayOptions options = given;
   MemoryResult result;
+  const std::vector<std::int16_t> devices = memory_devices(trace);
+  if (devices.empty()) {
+    if (trace.memory_events.empty()) return result;
+    options = {.allocator = "ideal"};  // host memory is not the GPU allocator's business
+    result.on_host = true;
+  }
   result.allocator = options.allocator;
   result.capacity = options.capacity;
-  const std::vector<std::int16_t> devices = memory_devices(trace);
-  if (devices.empty()) return result;
   result.known = true;
-  const std::int16_t device = devices.front();
+  const std::int16_t device = devices.empty() ? std::int16_t{-1} : devices.front();
   const AllocationStreamResult needed = run_stream(trace, device, options, Bytes(0));
   result.peak_allocated = Bytes(needed.statistics.all().allocated_bytes.peak);
   result.peak_reserved = Bytes(needed.statistics.all().reserved_bytes.peak);
@@ -151,7 +144,7 @@ MemoryResult replay_memory(const Trace& trace, std::span<const Picos> op_start, 
       result.explanation = "fits because the allocator gives cached segments back and retries";
     }
   }
-  Curve(trace, op_start, needed, device).fill(result);
+  Curve(trace, op_start, needed).fill(result);
   return result;
 }
 

@@ -19,7 +19,8 @@ struct MemoryReplayOptions {
   Bytes capacity{};                 // for the step's allocator; 0: unlimited
 };
 
-// op_start: replayed start by op. A trace without device memory events gives MemoryResult::known == false.
+// op_start: replayed start by op. A capture with host memory events alone is replayed as host memory: ideal allocator,
+// no limit. A trace without memory events gives MemoryResult::known == false.
 // Throws InputError for bad options. O(events log live blocks).
 MemoryResult replay_memory(const Trace& trace, std::span<const Picos> op_start, const MemoryReplayOptions& options);
 

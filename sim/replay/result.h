@@ -58,6 +58,7 @@ struct PeakOwner {
 
 struct MemoryResult {
   bool known = false;  // the trace has memory events
+  bool on_host = false;  // a CPU-only capture: host memory, without a limit
   std::string allocator;
   Bytes peak_allocated{}, peak_reserved{};
   Bytes capacity{};  // of the device minus what the driver takes; 0 unknown

@@ -281,7 +281,10 @@ void Picture::time_axis(double top, double bottom) {
 void Picture::memory() {
   const MemoryResult& m = result_.memory;
   if (span_ <= Picos(0) || !m.known || m.timeline.empty()) return;
-  section(m.allocator.empty() ? "GPU memory" : fmt::format("GPU memory ({})", m.allocator));
+  if (m.on_host)
+    section("host memory");
+  else
+    section(m.allocator.empty() ? "GPU memory" : fmt::format("GPU memory ({})", m.allocator));
   const Bytes used = std::max({m.peak_allocated, m.peak_reserved, Bytes(1)});
   const bool with_capacity = m.capacity > Bytes(0) && m.capacity / 8 <= used;
   std::vector<std::pair<std::string_view, std::string_view>> entries = {{allocated_fill, "allocated"},

@@ -13,6 +13,8 @@
 namespace spillway {
 namespace {
 
+constexpr Bytes mebibytes(std::int64_t count) { return Bytes(count << 20); }
+
 HardwareProfile quiet_hardware() {
   HardwareProfile hardware;
   hardware.gpu.memory_bandwidth.value = rate_from_bytes_per_second(1e12);
@@ -104,6 +106,35 @@ TEST(Replay, ABlockingCopyHoldsTheHostForItsOverhead) {
     EXPECT_EQ(trace.capture_fit.blocking_copy_overhead, microseconds(27));
     EXPECT_EQ(replay(trace, quiet_hardware(), {}).op_start[2], microseconds(29));
   }
+}
+
+// Two blocks of 1 MiB and 10 MiB, the first freed before the second: allocated peaks at 10 MiB. The caching
+// allocator keeps the first one's 2 MiB segment beside the second's 10 MiB; what it reserves never falls.
+TEST(Replay, MemoryCurveShowsWhatIsAllocatedAndWhatIsReserved) {
+  Trace trace = launches({{"gemm", microseconds(10)}, {"gemm", microseconds(10)}, {"gemm", microseconds(10)}});
+  const auto event = [&](std::uint32_t op, MemoryAction action, std::uint64_t address, Bytes bytes) {
+    trace.memory_events.push_back(
+        {.time = trace.ops.start[op], .address = Addr{address}, .bytes = bytes, .anchor = OpId(op), .action = action});
+  };
+  event(0, MemoryAction::allocate, 0x1000, mebibytes(1));
+  event(2, MemoryAction::free_completed, 0x1000, mebibytes(1));
+  event(4, MemoryAction::allocate, 0x2000, mebibytes(10));
+  const MemoryResult memory = replay(trace, quiet_hardware(), {}).memory;
+  EXPECT_FALSE(memory.on_host);
+  EXPECT_EQ(memory.peak_allocated, mebibytes(10));
+  EXPECT_EQ(memory.peak_reserved, mebibytes(12));
+  EXPECT_EQ(memory.peak_time, microseconds(2));
+  ASSERT_EQ(memory.timeline.size(), 3U);
+  EXPECT_EQ(memory.timeline[0].allocated, mebibytes(1));
+  EXPECT_EQ(memory.timeline[0].reserved, mebibytes(2));
+  EXPECT_EQ(memory.timeline[1].allocated, Bytes(0));
+  EXPECT_EQ(memory.timeline[1].reserved, mebibytes(2));
+  EXPECT_EQ(memory.timeline[2].reserved, mebibytes(12));
+
+  for (MemoryEvent& e : trace.memory_events) e.device = -1;
+  const MemoryResult host = replay(trace, quiet_hardware(), {}).memory;
+  EXPECT_TRUE(host.on_host);
+  EXPECT_EQ(host.peak_allocated, mebibytes(10));
 }
 
 TEST(Replay, SaysWhichOpsWaitForEachOther) {

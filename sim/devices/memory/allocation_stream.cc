@@ -32,7 +32,12 @@ class StreamReplay {
                        "device " + std::to_string(options_.device), "the trace has no memory events of this device",
                        "record with torch.cuda.memory._record_memory_history() or profile_memory=True");
     begin();
-    for (std::size_t i = 0; i < events_.size(); ++i) step(i);
+    result_.initial = held(0);
+    if (options_.keep_totals) result_.held.reserve(events_.size());
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+      step(i);
+      if (options_.keep_totals) result_.held.push_back(held(i));
+    }
     return finish();
   }
 
@@ -258,6 +263,10 @@ class StreamReplay {
     }
   }
 
+  [[nodiscard]] HeldMemory held(std::size_t i) const {
+    const PoolStatistics& all = pool_.statistics().all();
+    return {events_[i], Bytes(all.allocated_bytes.current), Bytes(all.reserved_bytes.current)};
+  }
   [[nodiscard]] const MemoryEvent& at(std::size_t i) const { return trace_.memory_events[events_[i]]; }
   [[nodiscard]] Picos time(std::size_t i) const {
     const Picos recorded = at(i).time;

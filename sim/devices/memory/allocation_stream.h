@@ -24,7 +24,14 @@ struct AllocationStreamOptions {
   MemoryPoolOptions pool;
   std::int16_t device = 0;
   bool keep_rows = false;             // the life of every block, tagged with its index in Trace::memory_events
+  bool keep_totals = false;           // what is held after every event
   bool use_recorded_segments = true;  // give segments their recorded addresses
+};
+
+// What the policy holds after an event.
+struct HeldMemory {
+  std::uint32_t event = 0;  // index in Trace::memory_events
+  Bytes allocated{}, reserved{};
 };
 
 struct MatchCount {
@@ -65,6 +72,8 @@ struct AllocationStreamResult {
   Bytes unexplained{};                   // resident from before the capture, place unknown; held throughout
   PoolState final_state;
   std::vector<AllocationRow> rows;
+  HeldMemory initial;            // before the first event (`event` means nothing)
+  std::vector<HeldMemory> held;  // by event of the device, with keep_totals
 };
 
 // Devices with memory events or segments, ascending; host memory (-1) left out.
