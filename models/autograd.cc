@@ -54,6 +54,14 @@ void Autograd::backward(const Tensor& root, Tensor gradient) {
   run_down_to(1);
 }
 
+Tensor Autograd::backward_to(const Tensor& leaf, const Tensor& root, Tensor gradient) {
+  pass(root.node(), std::move(gradient));
+  run_down_to(leaf.node() + std::size_t{1});
+  Tensor result = std::move(nodes_[leaf.node()].gradient);
+  nodes_.resize(leaf.node());
+  return result;
+}
+
 void Autograd::run_down_to(std::size_t floor) {
   while (nodes_.size() > floor) {
     Node node = std::move(nodes_.back());
@@ -83,10 +91,16 @@ void Autograd::pass(std::uint32_t node, Tensor gradient) {
 }
 
 void Autograd::accumulate(TrainedParameter& parameter, Tensor gradient) {
+  if (sink_) return sink_(parameter, std::move(gradient));
+  add(parameter, std::move(gradient));
+}
+
+void Autograd::add(TrainedParameter& parameter, Tensor gradient) {
   if (!parameter.gradient) {
     parameter.gradient = std::move(gradient);
     return;
   }
+  if (!gradient) return;  // added by the kernel that made it
   session_.kernel(
       {.name = "accumulate_gradient", .reads = {parameter.gradient, gradient}, .writes = {parameter.gradient}});
 }

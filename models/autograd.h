@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/eager_session.h"
@@ -16,11 +17,18 @@ namespace spillway {
 
 // A parameter and what training keeps beside it.
 struct TrainedParameter {
-  Parameter shape;
-  Tensor value;
-  Tensor gradient;  // empty until a backward made it, unless gradients live all the time
-  Tensor master;    // fp32 copy, mixed precision only
-  Tensor first_moment, second_moment;
+  Parameter shape;  // of this rank's part
+  Tensor value;     // with ZeRO stage 3 there only while its unit is at work
+  Tensor shard;     // ZeRO stage 3: what is there all the time
+  Tensor
+      gradient;  // empty until a backward made it, unless gradients live all the time; stage 2 and 3: this rank's share
+  Tensor master;                       // fp32 copy, mixed precision only
+  Tensor first_moment, second_moment;  // Adafactor: row and column factors of a matrix
+  Tensor first_scale, second_scale;    // of moments in 8 bits
+  std::int64_t share = 0;              // elements whose optimizer state this rank keeps
+  bool is_partial_sum = false;         // sequence parallel: its gradient is summed over the tensor group
+  bool is_expert = false;              // replicated over the expert-gradient group, not the gradient group
+  std::int64_t uses = 1;               // gradients that meet in it in one backward
 };
 
 class Autograd {
@@ -41,8 +49,16 @@ class Autograd {
   // Runs all recorded nodes from `root` and forgets them.
   void backward(const Tensor& root, Tensor gradient);
 
-  // Takes over the first gradient of a parameter, adds later ones in place.
+  // A gradient of a parameter has come into being: goes to the sink, or is added.
   void accumulate(TrainedParameter& parameter, Tensor gradient);
+  // Takes over the first gradient of a parameter, adds later ones in place.
+  void add(TrainedParameter& parameter, Tensor gradient);
+  using Sink = std::function<void(TrainedParameter& parameter, Tensor gradient)>;
+  void set_sink(Sink sink) { sink_ = std::move(sink); }
+
+  // A tensor from outside the graph whose gradient is wanted. Backward_to() runs all nodes after it and gives that.
+  Tensor leaf(const Tensor& tensor);
+  Tensor backward_to(const Tensor& leaf, const Tensor& root, Tensor gradient);
 
  private:
   struct Node {
@@ -53,11 +69,11 @@ class Autograd {
   };
   void run_down_to(std::size_t floor);
   void pass(std::uint32_t node, Tensor gradient);
-  Tensor leaf(const Tensor& tensor);
 
   EagerSession& session_;
   std::vector<Node> nodes_ = std::vector<Node>(1);  // node 0 stands for "none"
   bool recording_ = true;
+  Sink sink_;
 };
 
 }  // namespace spillway

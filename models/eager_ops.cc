@@ -22,7 +22,7 @@ void EagerOps::gemm(std::string_view kernel, const GemmShape& shape, std::vector
                     Bytes bias) {
   const std::int64_t elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;
   const KernelCost cost{.kind = KernelClass::gemm,
-                        .type = type_,
+                        .type = options_.product == DataType::tf32 ? DataType::tf32 : type_,
                         .gemm = shape,
                         .flops = Flops(2 * shape.m * shape.n * shape.k * shape.batch)};
   session_.kernel({.name = kernel,
@@ -48,37 +48,6 @@ Tensor EagerOps::embedding(const std::string& name, const Tensor& ids, TrainedPa
     autograd_.accumulate(table, std::move(whole));
     return std::vector<Tensor>{};
   });
-}
-
-Tensor EagerOps::linear(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias) {
-  const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows, rows = x.elements() / inputs;
-  Tensor out = make(name + ".out", rows * outputs);
-  std::vector<Tensor> reads = {x, weight.value};
-  if (bias != nullptr) reads.push_back(bias->value);
-  gemm("gemm", {.m = rows, .n = outputs, .k = inputs}, std::move(reads), out,
-       bias != nullptr ? bias->value.bytes() : Bytes(0));
-  return autograd_.record(std::move(out), {x}, true, [this, name, x, &weight, bias](const Tensor& gradient) {
-    std::vector<Tensor> gradients(1);
-    linear_backward(name, x, gradient, weight, bias, x.node() != 0 ? &gradients[0] : nullptr);
-    return gradients;
-  });
-}
-
-void EagerOps::linear_backward(const std::string& name, const Tensor& x, const Tensor& gradient,
-                               TrainedParameter& weight, TrainedParameter* bias, Tensor* x_gradient) {
-  const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows, rows = x.elements() / inputs;
-  if (x_gradient != nullptr) {
-    *x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
-    gemm("gemm_dgrad", {.m = rows, .n = inputs, .k = outputs}, {gradient, weight.value}, *x_gradient);
-  }
-  if (bias != nullptr) {
-    Tensor sum = gradient_of(*bias);
-    session_.kernel({.name = "bias_gradient", .reads = {gradient}, .writes = {sum}});
-    autograd_.accumulate(*bias, std::move(sum));
-  }
-  Tensor product = gradient_of(weight);
-  gemm("gemm_wgrad", {.m = outputs, .n = inputs, .k = rows}, {gradient, x}, product);
-  autograd_.accumulate(weight, std::move(product));
 }
 
 Tensor EagerOps::norm(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias) {

@@ -5,24 +5,61 @@
 // layer (data and weight gradient); flash attention's backward does five where its forward does two.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "models/autograd.h"
+#include "models/communication.h"
 #include "models/eager_session.h"
 
 namespace spillway {
 
+struct OpsOptions {
+  DataType type = DataType::bf16;     // of activations and weights
+  DataType product = DataType::bf16;  // of linear layers' operands: type, tf32 on fp32 data, or fp8 cast from type
+  bool sequence_parallel = false;
+  // Gradients are added into buffers that live all the time by the products that make them (Megatron-LM).
+  bool fused_accumulation = false;
+};
+
 class EagerOps {
  public:
-  // `type`: of activations and weights.
-  EagerOps(EagerSession& session, Autograd& autograd, DataType type)
-      : session_(session), autograd_(autograd), type_(type) {}
+  // `communication`: null on a GPU of its own.
+  EagerOps(EagerSession& session, Autograd& autograd, const OpsOptions& options, Communication* communication = nullptr)
+      : session_(session), autograd_(autograd), options_(options), type_(options.type), communication_(communication) {}
 
   // rows of `table` picked by `ids`.
   Tensor embedding(const std::string& name, const Tensor& ids, TrainedParameter& table);
   // x [rows, in] times weight^T [in, out], plus bias when there is one. Saves x.
   Tensor linear(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias);
+
+  // Tensor parallel (Megatron-LM, Shoeybi et al. 2019, section 3; with sequence parallelism Korthikanti et al. 2022,
+  // section 4.2). In a group of one they are plain linear layers.
+  struct Linear {
+    std::string name;
+    TrainedParameter* weight = nullptr;
+    TrainedParameter* bias = nullptr;
+  };
+  // Layers split by outputs that read the same x. Backwards the sum of their input gradients is all-reduced while the
+  // last weight gradient is computed. Sequence parallel: x is gathered first, kept in parts and gathered once more
+  // backwards; its gradient is reduce-scattered.
+  std::vector<Tensor> column_linears(const std::vector<Linear>& layers, const Tensor& x);
+  // Split by inputs: partial sums, then all-reduce or reduce-scatter, then the bias.
+  Tensor row_linear(const Linear& layer, const Tensor& x);
+  // Partial sums of a tensor group to their sum; `scatter`: this rank's part of the sequence.
+  Tensor leave_tensor_region(const std::string& name, const Tensor& x, bool scatter);
+  // This rank's part of the sequence of a tensor all ranks have.
+  Tensor split_sequence(const std::string& name, const Tensor& x);
+
+  // Megatron-LM's fused kernels.
+  Tensor bias_gelu(const std::string& name, const Tensor& x, TrainedParameter& bias);  // saves x
+  // residual + dropout(x + bias); saves a mask of one byte per element.
+  Tensor bias_dropout_add(const std::string& name, const Tensor& x, TrainedParameter* bias, const Tensor& residual,
+                          double probability);
+  // silu(first half of each row) * second half; saves x.
+  Tensor swiglu(const std::string& name, const Tensor& x);
+
   // Over the last `weight` elements of each row. Saves x and the row statistics in fp32. `bias`: LayerNorm.
   Tensor norm(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias);
   // gelu, silu save x; relu, tanh save their result.
@@ -45,6 +82,10 @@ class EagerOps {
   // Queries, keys and values: one packed tensor or three. One fused kernel; saves them, the result and the row
   // statistics.
   Tensor flash_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape);
+  // The same with the sequence split over the context group (ring attention, Liu et al. 2023): keys and values go
+  // round the ring while the part at hand is worked on, backwards with their gradients. The causal work is balanced:
+  // every rank does 1 / c of it in every turn. `shape`: of this rank's queries.
+  Tensor ring_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape);
   // scores, softmax, dropout, context as four kernels; the whole square of scores whatever the mask. Saves queries,
   // keys, values, the softmax and, with dropout, its mask and result. Shared keys and values are repeated first.
   Tensor plain_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
@@ -53,9 +94,13 @@ class EagerOps {
   // Mean cross-entropy of logits [rows, classes] against labels, in fp32: a copy of the logits, the log-softmax
   // (saved), the loss; backwards their gradients.
   Tensor cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+  // The same with classes split over the tensor group, as Megatron-LM computes it: the row maximum, the logit of the
+  // label and the sum of exponentials are all-reduced; saves the softmax in fp32, which becomes the gradient in place.
+  Tensor split_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
 
  private:
-  struct Core;  // what plain attention's backward needs
+  struct SavedInput;  // of linear layers, gathered again when needed
+  struct Core;        // what plain attention's backward needs
   struct NormSaved {
     Tensor wide, factor, narrow;
   };
@@ -69,8 +114,18 @@ class EagerOps {
                                                 TrainedParameter& weight);
   // Bytes follow from the shape: an operand may be a part of a packed tensor. `bias`: added to them.
   void gemm(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write, Bytes bias = {});
-  void linear_backward(const std::string& name, const Tensor& x, const Tensor& gradient, TrainedParameter& weight,
-                       TrainedParameter* bias, Tensor* x_gradient);
+  // Of a linear layer: operands in options_.product.
+  void product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write, Bytes bias);
+  Tensor operand(const std::string& name, const Tensor& x, TensorRole role);  // x, or its cast to fp8
+  Tensor linear(const Linear& layer, const Tensor& x, std::shared_ptr<SavedInput> saved);
+  void linear_backward(const Linear& layer, SavedInput& saved, const Tensor& gradient, Tensor* x_gradient);
+  void weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x);
+  void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);
+  [[nodiscard]] std::int64_t tensor_ranks() const {
+    return communication_ == nullptr ? 1 : communication_->shape(CommGroup::tensor).ranks;
+  }
+  struct Ring;
+  std::vector<Tensor> ring_backward(const std::string& name, const Ring& ring, const Tensor& gradient);
   Tensor repeat_heads(const std::string& name, const Tensor& x, const AttentionShape& shape);
   std::vector<Tensor> join_gradients(const std::string& name, const std::vector<Tensor>& inputs,
                                      std::vector<Tensor> gradients);
@@ -78,7 +133,9 @@ class EagerOps {
 
   EagerSession& session_;
   Autograd& autograd_;
+  OpsOptions options_;
   DataType type_;
+  Communication* communication_;
 };
 
 }  // namespace spillway

@@ -48,7 +48,7 @@ Tensor EagerSession::empty(std::string_view name, DataType type, std::int64_t el
 void EagerSession::free(const Tensor::Body& body) {
   if (finished_) return;
   memory_event(body, MemoryAction::free_requested);
-  memory_event(body, MemoryAction::free_completed);
+  if (!one_event_per_free_) memory_event(body, MemoryAction::free_completed);
 }
 
 void EagerSession::memory_event(const Tensor::Body& body, MemoryAction action) {
@@ -85,44 +85,102 @@ OpId EagerSession::kernel(const Kernel& kernel) {
   }
   const Duration duration = cost_.duration(cost);
   if (duration.source != CostSource::table) ++modelled_kernels_;
-  OpRow row{.phase = phase_, .layer = layer_, .micro_batch = micro_batch_, .step = step_};
-
-  host_clock_ += cost_.host_time_per_kernel();
-  row.name = launch_name_;
-  row.kind = OpKind::launch;
-  row.lane = host_;
-  row.duration = cost_.launch_call();
-  row.start = host_clock_ - row.duration;
-  last_launch_ = trace_.append_op(row);
-
-  row.name = trace_.strings.intern(kernel.name);
-  row.kind = kernel.kind;
-  row.lane = stream_;
-  row.launched_by = last_launch_;
-  row.start = std::max(host_clock_ + cost_.gpu().launch_to_start.value, stream_clock_ + cost_.gpu().kernel_gap.value);
-  row.duration = duration.time;
-  row.bytes = cost.bytes;
-  row.flops = cost.flops;
-  const OpId op = trace_.append_op(row);
-  stream_clock_ = row.start + row.duration;
-  depend(op, kernel);
+  const OpId op = launch({.name = trace_.strings.intern(kernel.name),
+                          .kind = kernel.kind,
+                          .lane = stream_,
+                          .duration = duration.time,
+                          .bytes = cost.bytes,
+                          .flops = cost.flops},
+                         stream_clock_);
+  depend(op, kernel.reads, kernel.writes);
   return op;
 }
 
-void EagerSession::depend(OpId op, const Kernel& kernel) {
+OpId EagerSession::launch(OpRow row, Picos& lane_clock) {
+  row.phase = phase_;
+  row.layer = layer_;
+  row.micro_batch = micro_batch_;
+  row.step = step_;
+  host_clock_ += cost_.host_time_per_kernel();
+  OpRow call{.name = launch_name_,
+             .kind = OpKind::launch,
+             .phase = phase_,
+             .lane = host_,
+             .layer = layer_,
+             .micro_batch = micro_batch_,
+             .step = step_,
+             .duration = cost_.launch_call()};
+  call.start = host_clock_ - call.duration;
+  last_launch_ = trace_.append_op(call);
+  row.launched_by = last_launch_;
+  row.start = std::max(host_clock_ + cost_.gpu().launch_to_start.value, lane_clock + cost_.gpu().kernel_gap.value);
+  lane_clock = row.start + row.duration;
+  return trace_.append_op(row);
+}
+
+EagerSession::CommunicationLane& EagerSession::communication_lane(std::string_view group) {
+  const StringId name = trace_.strings.intern(group);
+  for (CommunicationLane& lane : communication_lanes_)
+    if (trace_.lanes[index_of(lane.id)].name == name) return lane;
+  const auto number = static_cast<std::int64_t>(communication_lanes_.size());
+  communication_lanes_.push_back(
+      {trace_.lane({.kind = LaneKind::communication, .device = 0, .number = 100 + number, .name = name}), {}});
+  return communication_lanes_.back();
+}
+
+OpId EagerSession::collective(const Collection& c) {
+  CommunicationLane& lane = communication_lane(c.group);
+  const Phase outer = phase_;
+  phase_ = Phase::communication;
+  const OpId op = launch({.name = trace_.strings.intern(c.name),
+                          .kind = OpKind::collective,
+                          .lane = lane.id,
+                          .duration = c.time,
+                          .bytes = c.buffer},
+                         lane.clock);
+  phase_ = outer;
+  trace_.collectives.push_back({.op = op,
+                                .kind = c.kind,
+                                .bytes = c.input,
+                                .group_size = static_cast<std::uint32_t>(c.group_size),
+                                .group = trace_.strings.intern(c.group)});
+  depend(op, c.reads, c.writes);
+  return op;
+}
+
+void EagerSession::device_sync() {
+  host_clock_ += cost_.launch_call();
+  last_launch_ = trace_.append_op({.name = trace_.strings.intern("cudaDeviceSynchronize"),
+                                   .kind = OpKind::device_sync,
+                                   .phase = phase_,
+                                   .lane = host_,
+                                   .layer = layer_,
+                                   .micro_batch = micro_batch_,
+                                   .step = step_,
+                                   .start = host_clock_ - cost_.launch_call(),
+                                   .duration = cost_.launch_call()});
+}
+
+TraceMark EagerSession::mark() const {
+  return {trace_.ops.size(),  trace_.tensors.size(), trace_.memory_events.size(),
+          trace_.uses.size(), trace_.edges.size(),   trace_.collectives.size(),
+          host_clock_,        stream_clock_};
+}
+
+void EagerSession::depend(OpId op, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes) {
   edges_into_.clear();
-  for (const Tensor& tensor : kernel.reads) {
+  for (const Tensor& tensor : reads) {
     trace_.uses.push_back({.op = op, .tensor = tensor.id(), .access = Access::read});
     add_edge(history_[index_of(tensor.id())].writer, op, EdgeKind::data);
   }
-  for (const Tensor& tensor : kernel.writes) {
+  for (const Tensor& tensor : writes) {
     trace_.uses.push_back({.op = op, .tensor = tensor.id(), .access = Access::write});
     const History& history = history_[index_of(tensor.id())];
     add_edge(history.writer, op, EdgeKind::data);
     for (const OpId reader : history.readers) add_edge(reader, op, EdgeKind::control);
   }
-  for (const Tensor& tensor : kernel.reads) history_[index_of(tensor.id())].readers.push_back(op);
-  for (const Tensor& tensor : kernel.writes) {
+  for (const Tensor& tensor : reads) history_[index_of(tensor.id())].readers.push_back(op);
+  for (const Tensor& tensor : writes) {
     History& history = history_[index_of(tensor.id())];
     history.writer = op;
     history.readers.clear();

@@ -5,6 +5,9 @@
 //   session.kernel({.name = "gelu", .reads = {x}, .writes = {y}, .cost = ...}); // launch op, kernel op, uses, edges
 //   y = {};                                                                     // free event
 //
+// Collectives run on a lane of their own per communicator, beside the stream; like kernels they wait for what they read
+// and write, and are waited for by what uses it.
+//
 // Bytes of a kernel are the sum over its operands unless the caller says otherwise (a gather reads less).
 #pragma once
 
@@ -66,6 +69,25 @@ struct Kernel {
   OpKind kind = OpKind::kernel;
 };
 
+// A collective as the communicator's stream runs it.
+struct Collection {
+  std::string_view name;
+  CollectiveKind kind = CollectiveKind::unknown;
+  std::string_view group;  // also names the lane
+  std::int64_t group_size = 1;
+  Bytes input{};   // of one rank
+  Bytes buffer{};  // the larger of input and result, as nccl-tests counts
+  Picos time{};
+  std::vector<Tensor> reads;
+  std::vector<Tensor> writes;
+};
+
+// How much of a trace is there already; two of them bound a section.
+struct TraceMark {
+  std::size_t ops = 0, tensors = 0, memory_events = 0, uses = 0, edges = 0, collectives = 0;
+  Picos host{}, stream{};  // clocks
+};
+
 class EagerSession {
  public:
   // `cost` must outlive the session.
@@ -76,6 +98,9 @@ class EagerSession {
   // Uninitialised memory, allocated now. Precondition: elements >= 1.
   Tensor empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role);
   OpId kernel(const Kernel& kernel);
+  OpId collective(const Collection& collection);
+  // The host waits until everything launched so far is done.
+  void device_sync();
 
   // Stamped onto the following ops.
   void set_phase(Phase phase) { phase_ = phase; }
@@ -86,6 +111,11 @@ class EagerSession {
   // Memory events before this call are before the step.
   void begin_step(std::string_view name);
 
+  [[nodiscard]] TraceMark mark() const;
+  [[nodiscard]] const CostModel& cost() const { return cost_; }
+  // Frees are one event from now on, not a request and a completion.
+  void merge_free_events() { one_event_per_free_ = true; }
+
   // Ends the step. Tensors still held stay allocated at the end of the trace.
   Trace finish();
 
@@ -93,7 +123,14 @@ class EagerSession {
   friend struct Tensor::Body;
   void free(const Tensor::Body& body);
   void memory_event(const Tensor::Body& body, MemoryAction action);
-  void depend(OpId op, const Kernel& kernel);
+  void depend(OpId op, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes);
+  // The launch call and the work it starts. `row` has name, kind, lane, duration, bytes, flops.
+  OpId launch(OpRow row, Picos& lane_clock);
+  struct CommunicationLane {
+    LaneId id = LaneId::none;
+    Picos clock{};
+  };
+  CommunicationLane& communication_lane(std::string_view group);
   void add_edge(OpId from, OpId to, EdgeKind kind);
 
   struct History {  // of one tensor, to find dependencies
@@ -114,6 +151,8 @@ class EagerSession {
   std::uint64_t next_address_ = 0;
   std::uint64_t modelled_kernels_ = 0;  // timed by a fitted or assumed curve
   StringId launch_name_{};
+  std::vector<CommunicationLane> communication_lanes_;
+  bool one_event_per_free_ = false;
   bool finished_ = false;
 };
 

@@ -13,109 +13,296 @@ constexpr std::int64_t chunk_elements = 65'536;
 constexpr std::int64_t chunks_per_launch = 320;
 constexpr std::array<std::size_t, 5> tensors_per_launch = {110, 64, 48, 36, 30};  // by number of lists
 
-std::vector<Tensor> list_of(const std::vector<TrainedParameter*>& group, Tensor TrainedParameter::*member) {
-  std::vector<Tensor> list;
+constexpr std::int64_t scaled_block = 256, smallest_scaled = 4096;  // 8-bit AdamW
+constexpr int newton_schulz_steps = 5;
+
+using List = std::vector<Tensor>;
+using Group = std::vector<TrainedParameter*>;
+
+List list_of(const Group& group, Tensor TrainedParameter::*member) {
+  List list;
   list.reserve(group.size());
   for (const TrainedParameter* parameter : group) list.push_back(parameter->*member);
   return list;
 }
 
-std::vector<Tensor> temporaries_like(EagerSession& session, std::string_view name, const std::vector<Tensor>& list,
-                                     DataType type) {
-  std::vector<Tensor> result;
-  result.reserve(list.size());
-  for (const Tensor& tensor : list)
-    result.push_back(session.empty(name, type, tensor.elements(), TensorRole::temporary));
+List temporaries_like(EagerSession& session, std::string_view name, const Group& group, DataType type) {
+  List result;
+  result.reserve(group.size());
+  for (const TrainedParameter* parameter : group)
+    result.push_back(session.empty(name, type, parameter->share, TensorRole::temporary));
   return result;
 }
+
+bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::adam || kind == OptimizerKind::adamw; }
 
 }  // namespace
 
 OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
-                             std::deque<TrainedParameter>& parameters)
-    : setup_(setup), session_(session) {
-  const DataType state = setup.precision == TrainingPrecision::bf16 ? DataType::bf16 : DataType::fp32;
+                             std::deque<TrainedParameter>& parameters, Communication* communication)
+    : setup_(setup), session_(session), communication_(communication) {
+  const bool one_group = setup.framework == Framework::megatron;
+  const bool shares = setup.zero_stage >= 2 && communication != nullptr;
   std::int64_t layer = -2;
   for (TrainedParameter& parameter : parameters) {
-    const std::string& name = parameter.shape.name;
-    const std::int64_t elements = parameter.shape.elements();
     session.set_layer(parameter.shape.layer);
-    if (setup.precision == TrainingPrecision::bf16_mixed)
-      parameter.master = session.empty(name + ".master", DataType::fp32, elements, TensorRole::optimizer_state);
-    if (setup.optimizer == OptimizerKind::adamw) {
-      parameter.first_moment = session.empty(name + ".exp_avg", state, elements, TensorRole::optimizer_state);
-      parameter.second_moment = session.empty(name + ".exp_avg_sq", state, elements, TensorRole::optimizer_state);
-    }
-    if (setup.fp32_gradients)
-      parameter.gradient = session.empty(name + ".grad", DataType::fp32, elements, TensorRole::gradient);
-    if (parameter.shape.layer != layer) groups_.emplace_back();
+    if (parameter.share == 0) parameter.share = parameter.shape.elements();
+    allocate_state(parameter);
+    if (setup.has_main_gradients())
+      parameter.gradient = session.empty(parameter.shape.name + ".grad", DataType::fp32,
+                                         shares ? parameter.share : parameter.shape.elements(), TensorRole::gradient);
+    if (groups_.empty() || (!one_group && parameter.shape.layer != layer)) groups_.emplace_back();
     layer = parameter.shape.layer;
     groups_.back().push_back(&parameter);
   }
   session.set_layer(-1);
 }
 
+bool OptimizerStep::is_muon(const TrainedParameter& parameter) const {
+  return setup_.optimizer == OptimizerKind::muon && parameter.shape.layer >= 0 && parameter.shape.columns > 1;
+}
+
+bool OptimizerStep::has_small_state(const TrainedParameter& parameter) const {
+  return setup_.optimizer == OptimizerKind::adamw_8bit && parameter.share >= smallest_scaled;
+}
+
+void OptimizerStep::allocate_state(TrainedParameter& parameter) {
+  const std::string& name = parameter.shape.name;
+  const auto state = [&](const char* part, DataType type, std::int64_t elements) {
+    return session_.empty(name + part, type, elements, TensorRole::optimizer_state);
+  };
+  const DataType type = setup_.state_bytes() == 2 ? DataType::bf16 : DataType::fp32;
+  const std::int64_t share = parameter.share;
+  if (is_mixed(setup_.precision)) parameter.master = state(".master", DataType::fp32, share);
+  if (setup_.optimizer == OptimizerKind::sgd) return;
+  if (setup_.optimizer == OptimizerKind::sgd_momentum || is_muon(parameter)) {
+    parameter.first_moment = state(".momentum", type, share);
+  } else if (setup_.optimizer == OptimizerKind::adafactor && parameter.shape.columns > 1) {
+    parameter.first_moment = state(".row_factors", type, setup_.optimizer_share(parameter.shape.rows));
+    parameter.second_moment = state(".column_factors", type, parameter.shape.columns);
+  } else if (has_small_state(parameter)) {
+    const std::int64_t blocks = (share + scaled_block - 1) / scaled_block;
+    parameter.first_moment = state(".exp_avg", DataType::byte, share);
+    parameter.second_moment = state(".exp_avg_sq", DataType::byte, share);
+    parameter.first_scale = state(".exp_avg.scale", DataType::fp32, blocks);
+    parameter.second_scale = state(".exp_avg_sq.scale", DataType::fp32, blocks);
+  } else {
+    if (setup_.optimizer != OptimizerKind::adafactor) parameter.first_moment = state(".exp_avg", type, share);
+    parameter.second_moment = state(".exp_avg_sq", type, share);
+  }
+}
+
 void OptimizerStep::run() {
+  if (setup_.framework == Framework::megatron) clip(groups_.front());
   for (const Group& group : groups_) {
     session_.set_layer(group.front()->shape.layer);
     update(group);
   }
-  for (const Group& group : groups_) {
-    if (setup_.fp32_gradients) {
-      session_.set_layer(group.front()->shape.layer);
-      foreach_kernel("foreach_zero_", {}, {list_of(group, &TrainedParameter::gradient)});
-      continue;
-    }
-    for (TrainedParameter* parameter : group) parameter->gradient = {};
-  }
+  if (setup_.zero_stage == 1 || setup_.zero_stage == 2) gather_weights();
+  for (const Group& group : groups_) give_back(group);
   session_.set_layer(-1);
 }
 
-void OptimizerStep::update(const Group& group) {
-  const bool mixed = setup_.precision == TrainingPrecision::bf16_mixed;
-  const List values = list_of(group, &TrainedParameter::value);
-  const List weights = mixed ? list_of(group, &TrainedParameter::master) : values;
-  const List first = list_of(group, &TrainedParameter::first_moment);
-  const List second = list_of(group, &TrainedParameter::second_moment);
-  List gradients = list_of(group, &TrainedParameter::gradient);
-  const bool adamw = setup_.optimizer == OptimizerKind::adamw;
-  if (setup_.optimizer_form == OptimizerForm::fused) {
-    Lists reads = {weights, gradients}, writes = {weights};
-    if (mixed) writes.push_back(values);
-    if (adamw) {
-      for (Lists* lists : {&reads, &writes}) lists->insert(lists->end(), {first, second});
-    }
-    foreach_kernel(adamw ? "fused_adamw" : "fused_sgd", reads, writes);
+// Megatron-LM's clip_grad_norm: a norm over all ranks of the model, then one scaling of every gradient.
+void OptimizerStep::clip(const Group& all) {
+  const List gradients = list_of(all, &TrainedParameter::gradient);
+  const Tensor norm = session_.empty("optimizer.norm", DataType::fp32, 1, TensorRole::temporary);
+  foreach_kernel("foreach_norm", all, {gradients}, {List(gradients.size(), norm)});
+  if (communication_ != nullptr) {
+    communication_->all_reduce(CommGroup::tensor, "all_reduce", {norm});
+    communication_->all_reduce_stages("all_reduce", {norm}, false);
+  }
+  foreach_kernel("foreach_mul_", all, {gradients}, {gradients});
+}
+
+void OptimizerStep::give_back(const Group& group) {
+  if (setup_.has_main_gradients()) {
+    session_.set_layer(group.front()->shape.layer);
+    foreach_kernel("foreach_zero_", group, {}, {list_of(group, &TrainedParameter::gradient)});
     return;
   }
-  if (mixed && !setup_.fp32_gradients) {
-    List wide = temporaries_like(session_, "optimizer.grad_fp32", gradients, DataType::fp32);
-    foreach_kernel("foreach_copy_", {gradients}, {wide});
+  for (TrainedParameter* parameter : group) parameter->gradient = {};
+}
+
+void OptimizerStep::gather_weights() {
+  if (communication_ == nullptr) return;
+  List values;
+  Bytes bytes{};
+  const auto gather = [&] {
+    if (!values.empty()) communication_->gather_into(CommGroup::gradient, "all_gather_weights", values, values, bytes);
+    values.clear();
+    bytes = Bytes(0);
+  };
+  for (const Group& group : groups_) {
+    for (const TrainedParameter* parameter : group) {
+      values.push_back(parameter->value);
+      bytes += parameter->value.bytes();
+      if (bytes.count() >= setup_.bucket_bytes) gather();
+    }
+  }
+  gather();
+}
+
+List OptimizerStep::weights_of(const Group& group) const {
+  return list_of(group, setup_.zero_stage == 3 ? &TrainedParameter::shard : &TrainedParameter::value);
+}
+
+void OptimizerStep::update(const Group& group) {
+  const bool mixed = is_mixed(setup_.precision);
+  const bool in_one = setup_.optimizer_form == OptimizerForm::fused || setup_.framework == Framework::megatron;
+  const bool fuses = in_one && (is_adam(setup_.optimizer) || setup_.optimizer == OptimizerKind::sgd ||
+                                setup_.optimizer == OptimizerKind::sgd_momentum);
+  const List values = weights_of(group);
+  const List weights = mixed ? list_of(group, &TrainedParameter::master) : values;
+  List gradients = list_of(group, &TrainedParameter::gradient);
+  if (fuses) {
+    const bool copies = mixed && setup_.framework == Framework::eager;
+    fused(group, weights, gradients, copies);
+    if (mixed && !copies) foreach_kernel("foreach_copy_", group, {weights}, {values});
+    return;
+  }
+  if (mixed && !setup_.has_main_gradients()) {
+    List wide = temporaries_like(session_, "optimizer.grad_fp32", group, DataType::fp32);
+    foreach_kernel("foreach_copy_", group, {gradients}, {wide});
     gradients = std::move(wide);
   }
-  if (adamw) {
-    adamw_foreach(weights, gradients, first, second);
-  } else {
-    foreach_kernel("foreach_add_", {weights, gradients}, {weights});
+  update_moments(group, weights, gradients);
+  if (mixed) foreach_kernel("foreach_copy_", group, {weights}, {values});
+}
+
+void OptimizerStep::fused(const Group& group, const List& weights, const List& gradients, bool copies) {
+  Lists reads = {weights, gradients}, writes = {weights};
+  if (copies) writes.push_back(weights_of(group));
+  const auto add_state = [&](Tensor TrainedParameter::*member) {
+    for (Lists* lists : {&reads, &writes}) lists->push_back(list_of(group, member));
+  };
+  if (setup_.optimizer != OptimizerKind::sgd) add_state(&TrainedParameter::first_moment);
+  if (is_adam(setup_.optimizer)) add_state(&TrainedParameter::second_moment);
+  foreach_kernel(setup_.optimizer == OptimizerKind::adamw  ? "fused_adamw"
+                 : setup_.optimizer == OptimizerKind::adam ? "fused_adam"
+                                                           : "fused_sgd",
+                 group, reads, writes);
+}
+
+void OptimizerStep::update_moments(const Group& group, const List& weights, const List& gradients) {
+  switch (setup_.optimizer) {
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+      return adam_foreach(group, weights, gradients);
+    case OptimizerKind::sgd:
+      return foreach_kernel("foreach_add_", group, {weights, gradients}, {weights});
+    case OptimizerKind::sgd_momentum: {
+      const List momentum = list_of(group, &TrainedParameter::first_moment);
+      foreach_kernel("foreach_mul_", group, {momentum}, {momentum});
+      foreach_kernel("foreach_add_", group, {momentum, gradients}, {momentum});
+      return foreach_kernel("foreach_add_", group, {weights, momentum}, {weights});
+    }
+    case OptimizerKind::adafactor:
+      return adafactor(group, weights, gradients);
+    case OptimizerKind::adamw_8bit:
+      return adamw_8bit(group, weights, gradients);
+    case OptimizerKind::muon:
+      return muon(group, weights, gradients);
   }
-  if (mixed) foreach_kernel("foreach_copy_", {weights}, {values});
 }
 
 // In the order of PyTorch's _multi_tensor_adamw without amsgrad; the step counters live on the host.
-void OptimizerStep::adamw_foreach(const List& weights, const List& gradients, const List& first, const List& second) {
-  foreach_kernel("foreach_mul_", {weights}, {weights});  // weight decay
-  foreach_kernel("foreach_lerp_", {first, gradients}, {first});
-  foreach_kernel("foreach_mul_", {second}, {second});
-  foreach_kernel("foreach_addcmul_", {second, gradients}, {second});
-  const List root = temporaries_like(session_, "optimizer.exp_avg_sq_sqrt", second, second.front().type());
-  foreach_kernel("foreach_sqrt", {second}, {root});
-  foreach_kernel("foreach_div_", {root}, {root});  // bias correction
-  foreach_kernel("foreach_add_", {root}, {root});  // epsilon
-  foreach_kernel("foreach_addcdiv_", {weights, first, root}, {weights});
+void OptimizerStep::adam_foreach(const Group& group, const List& weights, const List& gradients) {
+  const List first = list_of(group, &TrainedParameter::first_moment);
+  const List second = list_of(group, &TrainedParameter::second_moment);
+  if (setup_.optimizer == OptimizerKind::adam)  // weight decay
+    foreach_kernel("foreach_add_", group, {gradients, weights}, {gradients});
+  else
+    foreach_kernel("foreach_mul_", group, {weights}, {weights});
+  foreach_kernel("foreach_lerp_", group, {first, gradients}, {first});
+  foreach_kernel("foreach_mul_", group, {second}, {second});
+  foreach_kernel("foreach_addcmul_", group, {second, gradients}, {second});
+  const List root = temporaries_like(session_, "optimizer.exp_avg_sq_sqrt", group, second.front().type());
+  foreach_kernel("foreach_sqrt", group, {second}, {root});
+  foreach_kernel("foreach_div_", group, {root}, {root});  // bias correction
+  foreach_kernel("foreach_add_", group, {root}, {root});  // epsilon
+  foreach_kernel("foreach_addcdiv_", group, {weights, first, root}, {weights});
 }
 
-void OptimizerStep::foreach_kernel(std::string_view name, const Lists& reads, const Lists& writes) {
-  const std::size_t count = writes.front().size();
+// One parameter after the other: the squared gradient's row and column means, their outer product as the scale.
+void OptimizerStep::adafactor(const Group& group, const List& weights, const List& gradients) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const TrainedParameter& parameter = *group[i];
+    const Tensor update = session_.empty("optimizer.update", DataType::fp32, parameter.share, TensorRole::temporary);
+    const auto pass = [&](const char* name, const Tensor& from, const Tensor& to) {
+      foreach_kernel(name, {group[i]}, {{from}}, {{to}});
+    };
+    pass("square", gradients[i], update);
+    if (parameter.first_moment) {
+      pass("row_mean", update, parameter.first_moment);
+      pass("column_mean", update, parameter.second_moment);
+      pass("outer_rsqrt", parameter.first_moment, update);
+    } else {
+      pass("lerp_", update, parameter.second_moment);
+      pass("rsqrt", parameter.second_moment, update);
+    }
+    pass("multiply_", gradients[i], update);
+    pass("scale_by_rms_", update, update);
+    pass("add_", update, weights[i]);
+  }
+}
+
+void OptimizerStep::adamw_8bit(const Group& group, const List& weights, const List& gradients) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const TrainedParameter& parameter = *group[i];
+    Lists reads = {{weights[i]}, {gradients[i]}}, writes = {{weights[i]}};
+    for (const Tensor& state :
+         {parameter.first_moment, parameter.second_moment, parameter.first_scale, parameter.second_scale})
+      if (state) reads.push_back({state}), writes.push_back({state});
+    foreach_kernel(has_small_state(parameter) ? "adamw_8bit_blockwise" : "adamw_32bit", {group[i]}, reads, writes);
+  }
+}
+
+void OptimizerStep::muon(const Group& group, const List& weights, const List& gradients) {
+  Group rest;
+  List rest_weights, rest_gradients;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    TrainedParameter& parameter = *group[i];
+    if (!is_muon(parameter)) {
+      rest.push_back(&parameter);
+      rest_weights.push_back(weights[i]);
+      rest_gradients.push_back(gradients[i]);
+      continue;
+    }
+    const Tensor& momentum = parameter.first_moment;
+    foreach_kernel("lerp_", {&parameter}, {{momentum}, {gradients[i]}}, {{momentum}});
+    const Tensor update = session_.empty("optimizer.update", DataType::bf16, parameter.share, TensorRole::temporary);
+    foreach_kernel("nesterov", {&parameter}, {{momentum}, {gradients[i]}}, {{update}});
+    foreach_kernel("normalise_", {&parameter}, {{update}}, {{update}});
+    newton_schulz(parameter.shape.name, parameter.shape.rows, parameter.shape.columns, update);
+    foreach_kernel("add_", {&parameter}, {{weights[i]}, {update}}, {{weights[i]}});
+  }
+  if (!rest.empty()) adam_foreach(rest, rest_weights, rest_gradients);
+}
+
+// X <- a X + (b A + c A A) X with A = X X^T, X no taller than wide.
+void OptimizerStep::newton_schulz(const std::string& name, std::int64_t rows, std::int64_t columns,
+                                  const Tensor& matrix) {
+  const std::int64_t m = std::min(rows, columns), n = std::max(rows, columns);
+  const Tensor square = session_.empty(name + ".gram", DataType::bf16, m * m, TensorRole::temporary);
+  const Tensor polynomial = session_.empty(name + ".polynomial", DataType::bf16, m * m, TensorRole::temporary);
+  const auto product = [&](const GemmShape& shape, const std::vector<Tensor>& reads, const Tensor& write) {
+    session_.kernel({.name = "gemm_newton_schulz",
+                     .reads = reads,
+                     .writes = {write},
+                     .cost = {.kind = KernelClass::gemm,
+                              .type = DataType::bf16,
+                              .gemm = shape,
+                              .flops = Flops(2 * shape.m * shape.n * shape.k)}});
+  };
+  for (int step = 0; step < newton_schulz_steps; ++step) {
+    product({.m = m, .n = m, .k = n}, {matrix}, square);
+    product({.m = m, .n = m, .k = m}, {square}, polynomial);
+    product({.m = m, .n = n, .k = m}, {polynomial, matrix}, matrix);
+  }
+}
+
+void OptimizerStep::foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes) {
   const std::size_t lists =
       std::clamp<std::size_t>(std::max(reads.size(), writes.size()), 1, tensors_per_launch.size());
   const std::size_t most_tensors = tensors_per_launch[lists - 1];
@@ -131,18 +318,19 @@ void OptimizerStep::foreach_kernel(std::string_view name, const Lists& reads, co
     chunks = 0;
     tensors = 0;
   };
-  for (std::size_t i = 0; i < count; ++i) {
-    std::int64_t left = writes.front()[i].elements();
+  const auto take = [&](const Lists& from, std::vector<Tensor>& into, std::size_t i, std::int64_t elements) {
+    for (const List& list : from) {
+      into.push_back(list[i]);
+      *kernel.bytes += Bytes(std::min(elements, list[i].elements()) * size_of(list[i].type()));
+    }
+  };
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    // Gradients are cleared whole, whatever part of them this rank worked on.
+    std::int64_t left = reads.empty() ? writes.front()[i].elements() : group[i]->share;
     while (left > 0) {
       const std::int64_t elements = std::min(left, (chunks_per_launch - chunks) * chunk_elements);
-      for (const List& list : reads) {
-        kernel.reads.push_back(list[i]);
-        *kernel.bytes += Bytes(elements * size_of(list[i].type()));
-      }
-      for (const List& list : writes) {
-        kernel.writes.push_back(list[i]);
-        *kernel.bytes += Bytes(elements * size_of(list[i].type()));
-      }
+      take(reads, kernel.reads, i, elements);
+      take(writes, kernel.writes, i, elements);
       left -= elements;
       chunks += (elements + chunk_elements - 1) / chunk_elements;
       if (++tensors == most_tensors || chunks == chunks_per_launch) launch();

@@ -1,23 +1,35 @@
 // The optimizer's state and its kernels, as PyTorch's foreach and fused implementations launch them.
 //
-// One parameter group per layer (and one for what lies outside the layers) bounds the temporaries. A multi-tensor
-// launch takes at most 320 chunks of 65,536 elements, and fewer tensors the more lists it works on (110, 64, 48, 36,
-// 30 for one to five lists), as at::native::multi_tensor_apply does.
+// One parameter group per layer (and one for what lies outside the layers) bounds the temporaries; Megatron-LM's
+// optimizer works on all parameters at once. A multi-tensor launch takes at most 320 chunks of 65,536 elements, and
+// fewer tensors the more lists it works on (110, 64, 48, 36, 30 for one to five lists), as
+// at::native::multi_tensor_apply does.
+//
+//   Adafactor    Shazeer & Stern 2018: a row and a column of second-moment factors per matrix, no first moment
+//   8-bit AdamW  Dettmers et al. 2022: one byte per moment, a fp32 scale per 256 of them; tensors below 4,096 elements
+//                keep 32-bit moments; one kernel per tensor
+//   Muon         Jordan 2024: momentum, five Newton-Schulz steps in bf16 (three products each) for matrices inside
+//                layers; AdamW for the rest
+//
+// With ZeRO each rank updates its share; stages 1 and 2 then gather the weights.
 #pragma once
 
 #include <deque>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "models/autograd.h"
+#include "models/communication.h"
 #include "models/training_setup.h"
 
 namespace spillway {
 
 class OptimizerStep {
  public:
-  // Allocates master weights, moments and, with fp32_gradients, the gradient buffers.
-  OptimizerStep(const TrainingSetup& setup, EagerSession& session, std::deque<TrainedParameter>& parameters);
+  // Allocates master weights, moments and, with main gradients, the gradient buffers. `communication` may be null.
+  OptimizerStep(const TrainingSetup& setup, EagerSession& session, std::deque<TrainedParameter>& parameters,
+                Communication* communication);
 
   // One update of every parameter that has a gradient, then gradients that do not live all the time are given back.
   void run();
@@ -27,13 +39,27 @@ class OptimizerStep {
   using List = std::vector<Tensor>;  // one tensor per parameter of a group
   using Lists = std::vector<List>;   // of equal length
 
+  void allocate_state(TrainedParameter& parameter);
+  [[nodiscard]] bool is_muon(const TrainedParameter& parameter) const;
+  [[nodiscard]] bool has_small_state(const TrainedParameter& parameter) const;  // 8-bit AdamW
+  [[nodiscard]] List weights_of(const Group& group) const;                      // what the rank keeps all the time
+  void clip(const Group& all);
   void update(const Group& group);
-  void adamw_foreach(const List& weights, const List& gradients, const List& first, const List& second);
+  void update_moments(const Group& group, const List& weights, const List& gradients);
+  void fused(const Group& group, const List& weights, const List& gradients, bool copies);
+  void adam_foreach(const Group& group, const List& weights, const List& gradients);
+  void adafactor(const Group& group, const List& weights, const List& gradients);
+  void adamw_8bit(const Group& group, const List& weights, const List& gradients);
+  void muon(const Group& group, const List& weights, const List& gradients);
+  void newton_schulz(const std::string& name, std::int64_t rows, std::int64_t columns, const Tensor& matrix);
+  void give_back(const Group& group);
+  void gather_weights();
   // One elementwise operation over lists: as many launches as the limits above ask for.
-  void foreach_kernel(std::string_view name, const Lists& reads, const Lists& writes);
+  void foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes);
 
   const TrainingSetup& setup_;
   EagerSession& session_;
+  Communication* communication_;
   std::vector<Group> groups_;
 };
 

@@ -37,8 +37,8 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   const TrainingSetup setup = resolve(wanted, model);
   EagerSession session(cost, cost.gpu().title);
   Autograd autograd(session);
-  Transformer transformer(model, setup, session, autograd);
-  OptimizerStep optimizer(setup, session, transformer.parameters());
+  Transformer transformer(model, setup, {.layers = {0, model.layers}}, session, autograd, nullptr);
+  OptimizerStep optimizer(setup, session, transformer.parameters(), nullptr);
   session.begin_step("step 0");
   for (std::int64_t index = 0; index < setup.gradient_accumulation; ++index) {
     session.set_micro_batch(index);

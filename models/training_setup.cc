@@ -104,6 +104,15 @@ void check_layout(const TrainingSetup& setup, const ModelSpec& model) {
     check_divides("tensor_parallel", t, "tokens of a sequence's part", setup.local_sequence());
   check_divides("expert_parallel", setup.expert_parallel, "data-parallel ranks",
                 setup.data_parallel * setup.context_parallel);
+  if (setup.context_parallel > 1 && !setup.flash_attention)
+    throw InputError("", "context_parallel", "ring attention is a form of flash attention",
+                     "set flash_attention to true or context_parallel to 1");
+  if ((setup.sequence_parallel || setup.context_parallel > 1) && model.pretraining_heads)
+    throw InputError("", setup.sequence_parallel ? "sequence_parallel" : "context_parallel",
+                     model.title + " has heads that see whole sequences", "split it over tensors only");
+  if (setup.optimizer == OptimizerKind::muon && setup.zero_stage > 0)
+    throw InputError("", "optimizer", "Muon orthogonalises whole matrices, ZeRO shares them out",
+                     "set zero_stage to 0 or choose another optimizer");
   check_pipeline(setup, model);
 }
 

@@ -97,6 +97,11 @@ struct TrainingSetup {
   [[nodiscard]] std::int64_t gpus() const {
     return tensor_parallel * context_parallel * pipeline_parallel * data_parallel;
   }
+  // Elements of a parameter whose optimizer state one rank keeps (ZeRO stage 1 and up: a share, rounded up).
+  [[nodiscard]] std::int64_t optimizer_share(std::int64_t elements) const {
+    const std::int64_t ranks = zero_stage == 0 ? 1 : data_parallel * context_parallel;
+    return (elements + ranks - 1) / ranks;
+  }
   [[nodiscard]] bool is_wide() const {
     return precision == TrainingPrecision::fp32 || precision == TrainingPrecision::tf32;
   }

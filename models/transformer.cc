@@ -8,33 +8,56 @@ namespace spillway {
 namespace {
 
 DataType activation_type(const TrainingSetup& setup) {
-  return setup.precision == TrainingPrecision::fp32 ? DataType::fp32 : DataType::bf16;
+  if (setup.is_wide()) return DataType::fp32;
+  return setup.precision == TrainingPrecision::fp16_mixed ? DataType::fp16 : DataType::bf16;
+}
+
+OpsOptions options_of(const TrainingSetup& setup) {
+  OpsOptions options{.type = activation_type(setup),
+                     .product = activation_type(setup),
+                     .sequence_parallel = setup.sequence_parallel,
+                     .fused_accumulation = setup.framework == Framework::megatron && setup.zero_stage < 2};
+  if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
+  if (setup.precision == TrainingPrecision::fp8_mixed) options.product = DataType::fp8;
+  return options;
 }
 
 }  // namespace
 
-Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, EagerSession& session, Autograd& autograd)
+Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part,
+                         EagerSession& session, Autograd& autograd, Communication* communication)
     : model_(model),
       setup_(setup),
+      part_(part),
       session_(session),
       autograd_(autograd),
-      ops_(session, autograd, activation_type(setup)) {
-  for (Parameter& shape : spillway::parameters(model)) {
-    const std::string name = shape.name;
-    session.set_layer(shape.layer);
-    Tensor value = session.empty(name, activation_type(setup), shape.elements(), TensorRole::weight);
-    parameters_.push_back({.shape = std::move(shape), .value = std::move(value)});
-    by_name_.emplace(name, &parameters_.back());
+      ops_(session, autograd, options_of(setup), communication) {
+  const DataType type = activation_type(setup);
+  for (LocalParameter& local : local_parameters(model, setup, part)) {
+    const std::string name = local.shape.name;
+    session.set_layer(local.shape.layer);
+    parameters_.push_back({.is_partial_sum = local.is_partial_sum, .uses = local.uses});
+    TrainedParameter& parameter = parameters_.back();
+    parameter.share = setup.optimizer_share(local.shape.elements());
+    if (setup.zero_stage == 3)
+      parameter.shard = session.empty(name + ".shard", type, parameter.share, TensorRole::weight);
+    else
+      parameter.value = session.empty(name, type, local.shape.elements(), TensorRole::weight);
+    parameter.shape = std::move(local.shape);
+    by_name_.emplace(name, &parameter);
   }
   session.set_layer(-1);
-  if (model.positions == Positions::rotary) {
-    angles_ =
-        session.empty("rotary.angles", activation_type(setup), 2 * setup.sequence * model.head_dim, TensorRole::buffer);
-  } else if (model.positions == Positions::learned) {
-    position_ids_ = session.empty("positions.ids", DataType::int64, setup.sequence, TensorRole::buffer);
-  }
-  if (model.pretraining_heads)
+  if (model.positions == Positions::rotary && part.layers.count > 0)
+    angles_ = session.empty("rotary.angles", type, 2 * setup.local_sequence() * model.head_dim, TensorRole::buffer);
+  if (model.positions == Positions::learned && part.has_embedding)
+    position_ids_ = session.empty("positions.ids", DataType::int64, setup.local_sequence(), TensorRole::buffer);
+  if (model.pretraining_heads && part.has_head)
     next_sentence_labels_ = session.empty("nsp.labels", DataType::int64, setup.micro_batch, TensorRole::buffer);
+}
+
+std::int64_t Transformer::stream_elements() const {
+  const std::int64_t whole = setup_.micro_batch * setup_.local_sequence() * model_.hidden;
+  return setup_.sequence_parallel ? whole / setup_.tensor_parallel : whole;
 }
 
 TrainedParameter& Transformer::weight(const std::string& name) {
@@ -57,63 +80,98 @@ Tensor Transformer::rotary(const std::string& name, const Tensor& x) {
   return setup_.fused_kernels ? ops_.rotary(name, x, angles_) : ops_.unfused_rotary(name, x, angles_);
 }
 
-Tensor Transformer::forward(const Tensor& ids, const Tensor& labels) {
-  Tensor x = embed(ids);
-  for (std::int64_t index = 0; index < model_.layers; ++index) {
+Tensor Transformer::forward(const Tensor& input, const Tensor& labels) {
+  if (units_.before) units_.before(-1);
+  Tensor x = part_.has_embedding ? embed(input) : input;
+  for (std::int64_t index = part_.layers.first; index < part_.layers.first + part_.layers.count; ++index) {
     session_.set_layer(index);
-    if (setup_.recompute == Recompute::full) {
-      x = autograd_.checkpoint({x},
-                               [this, index](const std::vector<Tensor>& inputs) { return layer(index, inputs[0]); });
-    } else {
-      x = layer(index, x);
-    }
+    x = units_.before ? layer_unit(index, x) : layer(index, x);
   }
   session_.set_layer(-1);
+  if (!part_.has_head) return x;
   if (model_.norm_placement == NormPlacement::pre) x = norm("final_norm", x);
   return model_.pretraining_heads ? pretraining_loss(x, labels) : head_loss(x, labels);
 }
 
+// Nodes around the layer tell its backward's begin and end.
+Tensor Transformer::layer_unit(std::int64_t index, const Tensor& x) {
+  const auto node = [this, index](const Tensor& at, const std::function<void(std::int64_t)>& tell) {
+    return autograd_.record(at, {at}, true, [index, tell](const Tensor& gradient) {
+      tell(index);
+      return std::vector<Tensor>{gradient};
+    });
+  };
+  units_.before(index);
+  Tensor out = layer(index, node(x, units_.after_backward));
+  units_.after(index);
+  return node(out, units_.before_backward);
+}
+
 Tensor Transformer::embed(const Tensor& ids) {
+  const bool learned = model_.positions == Positions::learned;
+  const bool scatter = setup_.sequence_parallel && !learned && model_.token_types == 0;
   Tensor x = ops_.embedding("embedding", ids, weight("embedding"));
+  x = ops_.leave_tensor_region("embedding", x, scatter);
   if (model_.token_types > 0) {
     const Tensor types = ops_.embedding("token_types", ids, weight("token_types"));
     x = ops_.add("token_types.add", x, types);
   }
-  if (model_.positions == Positions::learned) {
+  if (learned) {
     const Tensor positions = ops_.embedding("positions", position_ids_, weight("positions"));
     x = ops_.add_broadcast("positions.add", x, positions);
   }
+  if (setup_.sequence_parallel && !scatter) x = ops_.split_sequence("embedding.split", x);
   if (model_.norm_placement == NormPlacement::post) x = norm("embedding_norm", x);
   return ops_.dropout("embedding.dropout", x, setup_.dropout);
 }
 
 Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
   const std::string prefix = "layers." + std::to_string(index) + ".";
-  const bool pre = model_.norm_placement == NormPlacement::pre;
-  Tensor branch = pre ? norm(prefix + "attention.norm", x) : x;
-  branch = attention(prefix, branch);
-  branch = ops_.dropout(prefix + "attention.out.dropout", branch, setup_.dropout);
-  Tensor middle = ops_.add(prefix + "attention.residual", x, branch);
-  branch = {};
-  if (!pre) middle = norm(prefix + "attention.norm", middle);
-  branch = pre ? norm(prefix + "mlp.norm", middle) : middle;
-  branch = feed_forward(prefix, branch);
-  branch = ops_.dropout(prefix + "mlp.down.dropout", branch, setup_.dropout);
-  Tensor out = ops_.add(prefix + "mlp.residual", middle, branch);
-  branch = {};
-  if (!pre) out = norm(prefix + "mlp.norm", out);
-  return out;
+  const auto run = [this, prefix](const std::vector<Tensor>& inputs) {
+    const Tensor& input = inputs[0];
+    const bool pre = model_.norm_placement == NormPlacement::pre;
+    Tensor branch = pre ? norm(prefix + "attention.norm", input) : input;
+    branch = attention(prefix, branch);
+    Tensor middle = add_branch(prefix + "attention.out", branch, input);
+    branch = {};
+    if (!pre) middle = norm(prefix + "attention.norm", middle);
+    branch = pre ? norm(prefix + "mlp.norm", middle) : middle;
+    branch = feed_forward(prefix, branch);
+    Tensor out = add_branch(prefix + "mlp.down", branch, middle);
+    branch = {};
+    if (!pre) out = norm(prefix + "mlp.norm", out);
+    return out;
+  };
+  return setup_.recompute == Recompute::full ? autograd_.checkpoint({x}, run) : run({x});
+}
+
+Tensor Transformer::add_branch(const std::string& name, const Tensor& inner, const Tensor& x) {
+  EagerOps::Linear layer = layer_of(name);
+  if (is_megatron()) {
+    TrainedParameter* late_bias = std::exchange(layer.bias, nullptr);
+    const Tensor branch = ops_.row_linear(layer, inner);
+    if (late_bias == nullptr && setup_.dropout == 0) return ops_.add(name + ".residual", x, branch);
+    return ops_.bias_dropout_add(name + ".residual", branch, late_bias, x, setup_.dropout);
+  }
+  Tensor branch = ops_.row_linear(layer, inner);
+  branch = ops_.dropout(name + ".dropout", branch, setup_.dropout);
+  return ops_.add(name + ".residual", x, branch);
 }
 
 std::vector<Tensor> Transformer::projections(const std::string& prefix, const Tensor& x) {
-  if (model_.fused_qkv) return {linear(prefix + "attention.qkv", x)};
-  std::vector<Tensor> qkv = {linear(prefix + "attention.q", x), linear(prefix + "attention.k", x),
-                             linear(prefix + "attention.v", x)};
+  const bool rotates = model_.positions == Positions::rotary;
+  if (has(prefix + "attention.qkv")) {
+    std::vector<Tensor> packed = ops_.column_linears({layer_of(prefix + "attention.qkv")}, x);
+    if (rotates) packed[0] = rotary(prefix + "attention.rotary", packed[0]);
+    return packed;
+  }
+  std::vector<Tensor> qkv = ops_.column_linears(
+      {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k"), layer_of(prefix + "attention.v")}, x);
   if (model_.query_key_norm) {
     qkv[0] = norm(prefix + "attention.q_norm", qkv[0]);
     qkv[1] = norm(prefix + "attention.k_norm", qkv[1]);
   }
-  if (model_.positions == Positions::rotary) {
+  if (rotates) {
     qkv[0] = rotary(prefix + "attention.q_rotary", qkv[0]);
     qkv[1] = rotary(prefix + "attention.k_rotary", qkv[1]);
   }
@@ -121,58 +179,65 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
 }
 
 Tensor Transformer::attention(const std::string& prefix, const Tensor& x) {
-  std::vector<Tensor> qkv = projections(prefix, x);
+  const std::vector<Tensor> qkv = projections(prefix, x);
   const std::string name = prefix + "attention.core";
-  Tensor context;
-  if (setup_.recompute == Recompute::selective && !setup_.flash_attention) {
-    context = autograd_.checkpoint(qkv, [this, name](const std::vector<Tensor>& inputs) { return core(name, inputs); });
-  } else {
-    context = core(name, qkv);
-  }
-  qkv.clear();
-  return linear(prefix + "attention.out", context);
+  if (setup_.recompute == Recompute::selective && !setup_.flash_attention)
+    return autograd_.checkpoint(qkv, [this, name](const std::vector<Tensor>& inputs) { return core(name, inputs); });
+  return core(name, qkv);
 }
 
 Tensor Transformer::core(const std::string& name, const std::vector<Tensor>& qkv) {
   const AttentionShape shape{.batch = setup_.micro_batch,
-                             .heads = model_.heads,
-                             .kv_heads = model_.kv_heads,
-                             .sequence = setup_.sequence,
+                             .heads = model_.heads / setup_.tensor_parallel,
+                             .kv_heads = model_.kv_heads / setup_.tensor_parallel,
+                             .sequence = setup_.local_sequence(),
                              .head_dim = model_.head_dim,
                              .causal = model_.mask == AttentionMask::causal};
+  if (setup_.context_parallel > 1) return ops_.ring_attention(name, qkv, shape);
   return setup_.flash_attention ? ops_.flash_attention(name, qkv, shape)
                                 : ops_.plain_attention(name, qkv, shape, setup_.dropout);
 }
 
 Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
-  if (model_.gated()) {
+  const bool gelu = model_.activation == Activation::gelu_gated;
+  const EagerOps::Pointwise gate_function = gelu ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
+  if (has(prefix + "mlp.gate_up"))
+    return ops_.swiglu(prefix + "mlp.swiglu", ops_.column_linears({layer_of(prefix + "mlp.gate_up")}, x)[0]);
+  if (model_.gated() && setup_.tensor_parallel == 1) {
     Tensor gate = linear(prefix + "mlp.gate", x);
-    const bool gelu = model_.activation == Activation::gelu_gated;
-    gate = ops_.pointwise(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate,
-                          gelu ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu);
-    const Tensor up = linear(prefix + "mlp.up", x);
-    gate = ops_.multiply(prefix + "mlp.product", gate, up);
-    return linear(prefix + "mlp.down", gate);
+    gate = ops_.pointwise(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate, gate_function);
+    return ops_.multiply(prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
+  }
+  if (model_.gated()) {
+    std::vector<Tensor> both = ops_.column_linears({layer_of(prefix + "mlp.gate"), layer_of(prefix + "mlp.up")}, x);
+    both[0] = ops_.pointwise(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), both[0], gate_function);
+    return ops_.multiply(prefix + "mlp.product", both[0], both[1]);
   }
   const bool relu = model_.activation == Activation::relu;
-  Tensor inner = linear(prefix + "mlp.up", x);
-  inner = ops_.pointwise(prefix + (relu ? "mlp.relu" : "mlp.gelu"), inner,
-                         relu ? EagerOps::Pointwise::relu : EagerOps::Pointwise::gelu);
-  return linear(prefix + "mlp.down", inner);
+  EagerOps::Linear up = layer_of(prefix + "mlp.up");
+  if (is_megatron() && !relu && up.bias != nullptr) {
+    TrainedParameter& late_bias = *std::exchange(up.bias, nullptr);
+    return ops_.bias_gelu(prefix + "mlp.gelu", ops_.column_linears({up}, x)[0], late_bias);
+  }
+  return ops_.pointwise(prefix + (relu ? "mlp.relu" : "mlp.gelu"), ops_.column_linears({up}, x)[0],
+                        relu ? EagerOps::Pointwise::relu : EagerOps::Pointwise::gelu);
 }
 
 Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   TrainedParameter& matrix = weight(model_.tied_embeddings ? "embedding" : "head");
-  const Tensor logits = ops_.linear("head", x, matrix, nullptr);
-  return ops_.cross_entropy("loss", logits, labels);
+  const Tensor logits = ops_.column_linears({{"head", &matrix, nullptr}}, x)[0];
+  return is_megatron() || setup_.tensor_parallel > 1 ? ops_.split_cross_entropy("loss", logits, labels)
+                                                     : ops_.cross_entropy("loss", logits, labels);
 }
 
 Tensor Transformer::pretraining_loss(const Tensor& x, const Tensor& labels) {
   Tensor inner = linear("mlm.transform", x);
   inner = ops_.pointwise("mlm.gelu", inner, EagerOps::Pointwise::gelu);
   inner = norm("mlm.norm", inner);
-  const Tensor logits = ops_.linear("mlm.decoder", inner, weight("embedding"), bias("mlm"));
-  const Tensor token_loss = ops_.cross_entropy("mlm.loss", logits, labels);
+  const Tensor logits = ops_.column_linears({{"mlm.decoder", &weight("embedding"), bias("mlm")}}, inner)[0];
+  const Tensor token_loss = is_megatron() || setup_.tensor_parallel > 1
+                                ? ops_.split_cross_entropy("mlm.loss", logits, labels)
+                                : ops_.cross_entropy("mlm.loss", logits, labels);
   Tensor pooled = ops_.first_tokens("pooler.first", x, setup_.sequence);
   pooled = linear("pooler", pooled);
   pooled = ops_.pointwise("pooler.tanh", pooled, EagerOps::Pointwise::tanh);

@@ -3,11 +3,14 @@
 #pragma once
 
 #include <deque>
+#include <functional>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/eager_ops.h"
+#include "models/model_part.h"
 #include "models/model_spec.h"
 #include "models/training_setup.h"
 
@@ -15,34 +18,56 @@ namespace spillway {
 
 class Transformer {
  public:
-  // Allocates the weights. `setup` is resolved. References must outlive the transformer.
-  Transformer(const ModelSpec& model, const TrainingSetup& setup, EagerSession& session, Autograd& autograd);
+  // Where the transformer tells which layer's weights it is about to use and when it is done with them (ZeRO stage 3),
+  // forwards and, from nodes of the graph, backwards. layer -1: what lies outside the layers.
+  struct Units {
+    std::function<void(std::int64_t layer)> before, after;                    // forwards
+    std::function<void(std::int64_t layer)> before_backward, after_backward;  // backwards
+  };
 
-  // The loss of one micro-batch. ids and labels have one element per token.
-  Tensor forward(const Tensor& ids, const Tensor& labels);
+  // Allocates the weights of the part. `setup` is resolved; `communication` null on a GPU of its own. References must
+  // outlive the transformer.
+  Transformer(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part, EagerSession& session,
+              Autograd& autograd, Communication* communication);
 
-  // In the order of parameters(model).
+  void set_units(Units units) { units_ = std::move(units); }
+
+  // Of one micro-batch. `input`: token ids for the part with the embedding, else the stage before's result. The loss
+  // from the part with the head, else the residual stream. ids and labels have one element per token.
+  Tensor forward(const Tensor& input, const Tensor& labels);
+
+  // In the order of the forward pass.
   [[nodiscard]] std::deque<TrainedParameter>& parameters() { return parameters_; }
+  // Elements of the residual stream that this rank passes on.
+  [[nodiscard]] std::int64_t stream_elements() const;
 
  private:
   // "NAME.weight" and "NAME.bias"; the latter null where the model has none.
   [[nodiscard]] TrainedParameter& weight(const std::string& name);
   [[nodiscard]] TrainedParameter* bias(const std::string& name);
+  [[nodiscard]] EagerOps::Linear layer_of(const std::string& name) { return {name, &weight(name), bias(name)}; }
+  // A layer that every rank of a tensor group has whole.
   Tensor linear(const std::string& name, const Tensor& x) { return ops_.linear(name, x, weight(name), bias(name)); }
+  [[nodiscard]] bool has(const std::string& name) const { return by_name_.find(name + ".weight") != by_name_.end(); }
+  [[nodiscard]] bool is_megatron() const { return setup_.framework == Framework::megatron; }
   Tensor norm(const std::string& name, const Tensor& x);
   Tensor rotary(const std::string& name, const Tensor& x);
 
   Tensor embed(const Tensor& ids);
   Tensor layer(std::int64_t index, const Tensor& x);
-  Tensor attention(const std::string& prefix, const Tensor& x);
+  Tensor layer_unit(std::int64_t index, const Tensor& x);
+  // x + dropout(branch), the branch made by the row-split layer `name` from `inner`.
+  Tensor add_branch(const std::string& name, const Tensor& inner, const Tensor& x);
+  Tensor attention(const std::string& prefix, const Tensor& x);  // without the output projection
   std::vector<Tensor> projections(const std::string& prefix, const Tensor& x);
   Tensor core(const std::string& name, const std::vector<Tensor>& qkv);
-  Tensor feed_forward(const std::string& prefix, const Tensor& x);
+  Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection
   Tensor head_loss(const Tensor& x, const Tensor& labels);
   Tensor pretraining_loss(const Tensor& x, const Tensor& labels);
 
   const ModelSpec& model_;
   const TrainingSetup& setup_;
+  const ModelPart part_;
   EagerSession& session_;
   Autograd& autograd_;
   EagerOps ops_;
@@ -50,6 +75,7 @@ class Transformer {
   std::map<std::string, TrainedParameter*, std::less<>> by_name_;
   Tensor angles_;  // cosines and sines of rotary positions
   Tensor position_ids_, next_sentence_labels_;
+  Units units_;
 };
 
 }  // namespace spillway

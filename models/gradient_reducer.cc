@@ -1,0 +1,124 @@
+#include "models/gradient_reducer.h"
+
+#include <utility>
+
+namespace spillway {
+
+GradientReducer::GradientReducer(const TrainingSetup& setup, EagerSession& session, Autograd& autograd,
+                                 Communication* communication)
+    : setup_(setup), session_(session), autograd_(autograd), communication_(communication) {
+  reduces_ = communication != nullptr && communication->shape(CommGroup::gradient).ranks > 1;
+  autograd.set_sink([this](TrainedParameter& parameter, Tensor gradient) { take(parameter, std::move(gradient)); });
+}
+
+void GradientReducer::begin_backward(bool is_last_micro_batch) {
+  is_last_ = is_last_micro_batch;
+  seen_.clear();
+}
+
+void GradientReducer::end_backward() { reduce(); }
+
+void GradientReducer::take(TrainedParameter& parameter, Tensor gradient) {
+  if (shares_gradients()) return put(parameter, std::move(gradient));
+  autograd_.add(parameter, std::move(gradient));
+  if (!reduces_ || !is_last_ || !setup_.overlap_gradients) return;
+  if (parameter.uses > 1 && ++seen_[parameter.shape.name] < parameter.uses) return;
+  put(parameter, parameter.gradient);
+}
+
+void GradientReducer::put(TrainedParameter& parameter, Tensor gradient) {
+  bucket_bytes_ += gradient.bytes().count();
+  bucket_.push_back({&parameter, std::move(gradient)});
+  if (bucket_bytes_ >= setup_.bucket_bytes) reduce();
+}
+
+void GradientReducer::reduce() {
+  if (bucket_.empty()) return;
+  if (shares_gradients()) {
+    reduce_to_shares();
+  } else {
+    std::vector<Tensor> gradients;
+    for (const Pending& pending : bucket_) gradients.push_back(pending.gradient);
+    if (setup_.zero_stage == 0)
+      communication_->all_reduce(CommGroup::gradient, "all_reduce_gradients", gradients);
+    else
+      communication_->scatter_into(CommGroup::gradient, "reduce_scatter_gradients", gradients, gradients,
+                                   Bytes(bucket_bytes_));
+  }
+  bucket_.clear();
+  bucket_bytes_ = 0;
+}
+
+void GradientReducer::reduce_to_shares() {
+  std::vector<Tensor> whole, shares;
+  for (const Pending& pending : bucket_) {
+    TrainedParameter& parameter = *pending.parameter;
+    const bool first = !parameter.gradient;
+    Tensor share =
+        session_.empty(parameter.shape.name + (first ? ".grad.share" : ".grad.share.new"), pending.gradient.type(),
+                       parameter.share, first ? TensorRole::gradient : TensorRole::temporary);
+    whole.push_back(pending.gradient);
+    shares.push_back(share);
+  }
+  communication_->scatter_into(CommGroup::gradient, "reduce_scatter_gradients", whole, shares, Bytes(bucket_bytes_));
+  for (std::size_t i = 0; i < bucket_.size(); ++i) autograd_.add(*bucket_[i].parameter, std::move(shares[i]));
+}
+
+void GradientReducer::finish(std::deque<TrainedParameter>& parameters) {
+  if (communication_ == nullptr) return;
+  std::vector<Tensor> parts;
+  for (const TrainedParameter& parameter : parameters)
+    if (parameter.is_partial_sum) parts.push_back(parameter.gradient);
+  communication_->all_reduce(CommGroup::tensor, "all_reduce_gradients", parts);
+  if (!reduces_ || setup_.overlap_gradients || setup_.zero_stage >= 2) return;
+  for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter)
+    put(*parameter, parameter->gradient);
+  reduce();
+}
+
+WeightGatherer::WeightGatherer(const TrainingSetup& setup, EagerSession& session, Communication& communication,
+                               DataType type, std::deque<TrainedParameter>& parameters)
+    : setup_(setup), session_(session), communication_(communication), type_(type) {
+  for (TrainedParameter& parameter : parameters) units_[parameter.shape.layer].push_back(&parameter);
+}
+
+void WeightGatherer::gather(std::int64_t layer) {
+  const auto unit = units_.find(layer);
+  if (unit == units_.end() || unit->second.front()->value) return;
+  std::vector<Tensor> shards, values;
+  Bytes whole{};
+  for (TrainedParameter* parameter : unit->second) {
+    if (parameter->share == parameter->shape.elements()) {
+      parameter->value = parameter->shard;
+      continue;
+    }
+    parameter->value = session_.empty(parameter->shape.name, type_, parameter->shape.elements(), TensorRole::weight);
+    shards.push_back(parameter->shard);
+    values.push_back(parameter->value);
+    whole += parameter->value.bytes();
+  }
+  if (!values.empty())
+    communication_.gather_into(CommGroup::gradient, "all_gather_weights", std::move(shards), std::move(values), whole);
+}
+
+void WeightGatherer::before(std::int64_t layer) {
+  gather(layer);
+  if (layer < 0) return;
+  for (std::int64_t next = layer + 1; next <= layer + setup_.prefetch && has(next); ++next) gather(next);
+}
+
+void WeightGatherer::before_backward(std::int64_t layer) {
+  gather(layer);
+  for (std::int64_t next = layer - 1; next >= layer - setup_.prefetch && next >= 0 && has(next); --next) gather(next);
+}
+
+void WeightGatherer::after(std::int64_t layer) {
+  for (TrainedParameter* parameter : units_[layer]) parameter->value = {};
+}
+
+void WeightGatherer::end_backward() {
+  for (auto& [layer, unit] : units_)
+    for (TrainedParameter* parameter : unit) parameter->value = {};
+}
+
+}  // namespace spillway

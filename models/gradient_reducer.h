@@ -1,0 +1,80 @@
+// GradientReducer: what becomes of a rank's gradients: added up, reduced over the ranks with the same weights, in
+// buckets, overlapped with the backward or after it.
+//
+//   ZeRO 0   added up over the micro-batches, all-reduced in place during the last one (PyTorch DDP, Megatron-LM)
+//   ZeRO 1   the same with reduce-scatter (Megatron-LM's distributed optimizer); each rank's share is what counts
+//   ZeRO 2, 3  reduce-scattered in every micro-batch, the shares added up; the whole gradients go with their bucket
+//
+// A bucket takes gradients in the order in which the backward finishes them, until it has bucket_bytes.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <vector>
+
+#include "models/autograd.h"
+#include "models/communication.h"
+#include "models/training_setup.h"
+
+namespace spillway {
+
+class GradientReducer {
+ public:
+  // Sets itself as the sink of `autograd`. References must outlive the object. `communication` may be null.
+  GradientReducer(const TrainingSetup& setup, EagerSession& session, Autograd& autograd, Communication* communication);
+
+  // Around the backward of one micro-batch through one model part.
+  void begin_backward(bool is_last_micro_batch);
+  void end_backward();
+  // What was not overlapped with the backward. Also sums what the tensor group has in parts (sequence parallel).
+  void finish(std::deque<TrainedParameter>& parameters);
+
+ private:
+  struct Pending {
+    TrainedParameter* parameter = nullptr;
+    Tensor gradient;
+  };
+  void take(TrainedParameter& parameter, Tensor gradient);
+  void put(TrainedParameter& parameter, Tensor gradient);
+  void reduce();
+  void reduce_to_shares();
+  [[nodiscard]] bool shares_gradients() const { return setup_.zero_stage >= 2 && reduces_; }
+
+  const TrainingSetup& setup_;
+  EagerSession& session_;
+  Autograd& autograd_;
+  Communication* communication_;
+  bool reduces_ = false;  // there is a group to reduce over
+  bool is_last_ = false;
+  std::map<std::string, std::int64_t> seen_;  // gradients of a parameter with several uses, in this backward
+  std::vector<Pending> bucket_;
+  std::int64_t bucket_bytes_ = 0;
+};
+
+// ZeRO stage 3: the weights of a layer are gathered before its forward and once more before its backward, so many
+// layers ahead as the set-up's prefetch says, and given back after each. Weights outside the layers are gathered once
+// per micro-batch and kept to the end of its backward (as FSDP keeps its root module).
+class WeightGatherer {
+ public:
+  WeightGatherer(const TrainingSetup& setup, EagerSession& session, Communication& communication, DataType type,
+                 std::deque<TrainedParameter>& parameters);
+
+  void before(std::int64_t layer);
+  void after(std::int64_t layer);
+  void before_backward(std::int64_t layer);
+  void after_backward(std::int64_t layer) { after(layer); }
+  void end_backward();  // gives the rest back
+
+ private:
+  void gather(std::int64_t layer);
+  [[nodiscard]] bool has(std::int64_t layer) const { return units_.find(layer) != units_.end(); }
+
+  const TrainingSetup& setup_;
+  EagerSession& session_;
+  Communication& communication_;
+  DataType type_;
+  std::map<std::int64_t, std::vector<TrainedParameter*>> units_;  // by layer, -1 outside
+};
+
+}  // namespace spillway

@@ -1,0 +1,125 @@
+#include "models/model_part.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace spillway {
+namespace {
+
+enum class Split : std::uint8_t { none, rows, columns, vocabulary };
+
+// "attention.q" of "layers.3.attention.q.weight".
+std::string stem_of(const Parameter& parameter) {
+  std::string stem = parameter.name;
+  if (parameter.layer >= 0) stem.erase(0, stem.find('.', stem.find('.') + 1) + 1);
+  return stem.substr(0, stem.rfind('.'));
+}
+
+bool contains(std::initializer_list<std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Split split_of(std::string_view stem) {
+  if (contains({"attention.qkv", "attention.q", "attention.k", "attention.v", "mlp.up", "mlp.gate", "mlp.gate_up"},
+               stem))
+    return Split::rows;
+  if (contains({"attention.out", "mlp.down"}, stem)) return Split::columns;
+  if (contains({"embedding", "head", "mlm"}, stem)) return Split::vocabulary;
+  return Split::none;
+}
+
+bool is_before_layers(std::string_view stem) {
+  return contains({"embedding", "positions", "token_types", "embedding_norm"}, stem);
+}
+
+// The matrix that Megatron-LM has instead, and whether this parameter is the first in it.
+struct Merged {
+  std::string_view name;
+  bool is_first = false;
+};
+Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::string_view stem) {
+  if (setup.framework != Framework::megatron) return {};
+  const bool packed_attention = !model.query_key_norm && (setup.flash_attention || model.kv_heads == model.heads);
+  if (packed_attention && contains({"attention.q", "attention.k", "attention.v"}, stem))
+    return {"attention.qkv", stem == "attention.q"};
+  if (contains({"mlp.gate", "mlp.up"}, stem) && model.gated()) return {"mlp.gate_up", stem == "mlp.gate"};
+  return {};
+}
+
+std::vector<Parameter> merged_parameters(const ModelSpec& model, const TrainingSetup& setup) {
+  std::vector<Parameter> result;
+  for (Parameter& parameter : parameters(model)) {
+    const std::string stem = stem_of(parameter);
+    const Merged merged = merged_with(model, setup, stem);
+    if (merged.name.empty()) {
+      result.push_back(std::move(parameter));
+      continue;
+    }
+    const std::string name = parameter.name.substr(0, parameter.name.find(stem)) + std::string(merged.name) +
+                             parameter.name.substr(parameter.name.rfind('.'));
+    const auto found =
+        std::find_if(result.rbegin(), result.rend(), [&](const Parameter& other) { return other.name == name; });
+    if (found != result.rend()) {
+      found->rows += parameter.rows;
+    } else {
+      result.push_back(parameter);
+      result.back().name = name;
+    }
+  }
+  return result;
+}
+
+std::int64_t padded(std::int64_t rows, const TrainingSetup& setup) {
+  const std::int64_t unit = setup.tensor_parallel * (setup.framework == Framework::megatron ? 128 : 1);
+  return (rows + unit - 1) / unit * unit;
+}
+
+void split(Parameter& shape, std::string_view stem, const TrainingSetup& setup) {
+  const std::int64_t t = setup.tensor_parallel;
+  const bool is_bias = shape.name.ends_with(".bias");
+  switch (split_of(stem)) {
+    case Split::none:
+      return;
+    case Split::rows:
+      shape.rows /= t;
+      return;
+    case Split::columns:
+      if (!is_bias) shape.columns /= t;
+      return;
+    case Split::vocabulary:
+      shape.rows = padded(shape.rows, setup) / t;
+      return;
+  }
+}
+
+bool belongs(const Parameter& parameter, std::string_view stem, const ModelSpec& model, const ModelPart& part) {
+  if (parameter.layer >= 0)
+    return parameter.layer >= part.layers.first && parameter.layer < part.layers.first + part.layers.count;
+  if (is_before_layers(stem))
+    return part.has_embedding || (part.has_head && stem == "embedding" && model.tied_embeddings);
+  return part.has_head;
+}
+
+}  // namespace
+
+std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup,
+                                             const ModelPart& part) {
+  std::vector<LocalParameter> result;
+  const bool sequence = setup.sequence_parallel && setup.tensor_parallel > 1;
+  for (Parameter& parameter : merged_parameters(model, setup)) {
+    const std::string stem = stem_of(parameter);
+    if (!belongs(parameter, stem, model, part)) continue;
+    split(parameter, stem, setup);
+    LocalParameter local{.shape = std::move(parameter)};
+    const bool is_bias = local.shape.name.ends_with(".bias");
+    const bool is_norm = stem.find("norm") != std::string::npos;
+    local.is_partial_sum = sequence && (is_norm || (is_bias && split_of(stem) == Split::columns));
+    if (stem == "embedding" && model.tied_embeddings && part.has_embedding && part.has_head) local.uses = 2;
+    result.push_back(std::move(local));
+  }
+  return result;
+}
+
+}  // namespace spillway

@@ -1,0 +1,35 @@
+// What one rank holds of a model: some layers, perhaps the embedding, perhaps the head, each split over its tensor
+// group.
+//
+//   split by rows (outputs)       attention.qkv / q / k / v, mlp.up, mlp.gate; with their biases
+//   split by columns (inputs)     attention.out, mlp.down; their biases are whole
+//   split by rows (vocabulary)    embedding, head, mlm; rows are padded to a multiple of t (Megatron-LM: of 128 t)
+//   whole                         everything else
+//
+// Megatron-LM keeps queries, keys and values in one matrix (attention.qkv), likewise gate and up (mlp.gate_up). With
+// tied embeddings the stage of the head has a copy of the embedding.
+#pragma once
+
+#include <vector>
+
+#include "models/model_spec.h"
+#include "models/parallel_layout.h"
+#include "models/training_setup.h"
+
+namespace spillway {
+
+struct ModelPart {
+  LayerRange layers;
+  bool has_embedding = true, has_head = true;
+};
+
+struct LocalParameter {
+  Parameter shape;              // of this rank
+  bool is_partial_sum = false;  // sequence parallel: each rank of the tensor group sees a part of the sequence only
+  std::int64_t uses = 1;        // gradients that meet in it in one backward
+};
+
+// In the order of the forward pass. `setup` is resolved.
+std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part);
+
+}  // namespace spillway
