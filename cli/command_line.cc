@@ -19,8 +19,8 @@
 #include "cli/run_command.h"
 #include "cli/trace_command.h"
 #include "traces/base/byte_source.h"
-#include "traces/base/closest.h"
 #include "traces/base/input_error.h"
+#include "traces/base/nearest_name.h"
 
 namespace spillway {
 namespace {
@@ -42,11 +42,6 @@ CLI::App& deepest_command(CLI::App& app) {
   CLI::App* command = &app;
   while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
   return *command;
-}
-
-std::string suggestion(std::string_view word, const std::vector<std::string>& known) {
-  const std::vector<std::string_view> views(known.begin(), known.end());
-  return suggest(word, views);
 }
 
 std::vector<std::string> command_names(const CLI::App& command) {
@@ -77,10 +72,10 @@ std::string usage_message(CLI::App& app, const CLI::ParseError& error) {
   const std::string& word = extras.front();
   if (word.starts_with("--"))
     return name + ": unknown option '" + word +
-           "': " + suggestion(word.substr(0, word.find('=')), option_names(app, command)) + help;
+           "': " + suggest(word.substr(0, word.find('=')), option_names(app, command)) + help;
   const std::vector<std::string> commands = command_names(command);
   if (!commands.empty() && !word.starts_with("-"))
-    return name + ": unknown command '" + word + "': " + suggestion(word, commands) + help;
+    return name + ": unknown command '" + word + "': " + suggest(word, commands) + help;
   return name + ": unexpected argument '" + word + "'" + help;
 }
 

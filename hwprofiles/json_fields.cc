@@ -66,7 +66,7 @@ void JsonFieldReader::check_keys(const json& object, const std::vector<std::stri
   for (const auto& item : object.items()) {
     bool found = false;
     for (const std::string& key : known) found = found || key == item.key();
-    if (!found) problem(place + "/" + item.key(), "unknown key", did_you_mean(item.key(), known, "remove it"));
+    if (!found) problem(place + "/" + item.key(), "unknown key", suggest(item.key(), known, "remove it"));
   }
 }
 
@@ -129,8 +129,7 @@ void JsonFieldReader::choice(std::string_view key, std::size_t& index, const std
       return;
     }
   }
-  problem(place_of(key), "'" + given + "' is not known here",
-          did_you_mean(given, names, "use one of: " + fmt::format("{}", fmt::join(names, ", "))));
+  problem(place_of(key), "'" + given + "' is not known here", suggest(given, names));
 }
 
 bool JsonFieldReader::in_range(double value, const FieldInfo& info, const std::string& place) {

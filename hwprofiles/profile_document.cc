@@ -103,8 +103,7 @@ std::vector<std::size_t> resolve_parents(const HostProfile& host, const std::vec
     if (root) continue;
     for (std::size_t j = 0; j < names.size(); ++j) up[i] = names[j] == parents[i] ? j : up[i];
     if (up[i] == unresolved) {
-      reader.problem(place, "no node '" + parents[i] + "'",
-                     did_you_mean(parents[i], names, "name a node of this list"));
+      reader.problem(place, "no node '" + parents[i] + "'", suggest(parents[i], names, "name a node of this list"));
     } else if (host.pcie[up[i]].kind != PcieNodeKind::root_complex &&
                host.pcie[up[i]].kind != PcieNodeKind::pcie_switch) {
       reader.problem(place, "'" + parents[i] + "' is a slot", "attach to a root complex or a switch");

@@ -198,7 +198,7 @@ const ProfileEntry& ProfileLibrary::find(std::string_view name) const {
     names.push_back(entry.name);
   }
   throw InputError("", "", "no hardware profile '" + std::string(name) + "'",
-                   did_you_mean(name, names, "list them with `spillway profile list`, or give the path of a file"));
+                   suggest(name, names, "list them with `spillway profile list`, or give the path of a file"));
 }
 
 HardwareProfile ProfileLibrary::load_system(std::string_view name_or_path) const {

@@ -100,7 +100,7 @@ void override_one(HardwareProfile& profile, std::string_view path, std::string_v
   describe(profile, overrider);
   if (overrider.matched() == 0) {
     throw InputError("", std::string(path), "the profile has no such value",
-                     did_you_mean(path, overrider.paths(), "list the paths with `spillway profile show`"));
+                     suggest(path, overrider.paths(), "list the paths with `spillway profile show`"));
   }
 }
 

@@ -199,9 +199,8 @@ ModelSpec find_model(const std::string& name_or_path) {
     if (std::filesystem::exists(path, error)) return load_model(path);
   }
   const std::vector<std::string> known = bundled_models();
-  throw InputError(
-      name_or_path, "", "no model of this name",
-      did_you_mean(name_or_path, known, fmt::format("name a .json file or one of {}", fmt::join(known, ", "))));
+  throw InputError(name_or_path, "", "no model of this name",
+                   suggest(name_or_path, known, fmt::format("name a .json file or one of {}", fmt::join(known, ", "))));
 }
 
 }  // namespace spillway

@@ -59,9 +59,7 @@ constexpr int choices(PipelineSchedule) { return static_cast<int>(PipelineSchedu
 const Field& find_field(std::string_view key) {
   for (const Field& field : fields)
     if (field.key == key) return field;
-  throw InputError(
-      "", std::string(key), "no such setting of a training set-up",
-      did_you_mean(key, training_setup_keys(), fmt::format("use one of {}", fmt::join(training_setup_keys(), ", "))));
+  throw InputError("", std::string(key), "no such setting of a training set-up", suggest(key, training_setup_keys()));
 }
 
 [[noreturn]] void refuse(std::string_view key, std::string_view text, const std::string& wanted) {

@@ -8,8 +8,8 @@
 #include <span>
 
 #include "traces/base/byte_source.h"
-#include "traces/base/closest.h"
 #include "traces/base/input_error.h"
+#include "traces/base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -7,8 +7,7 @@
 //
 // Times are microseconds since the epoch; time 0 of the Trace is the earliest event. Unknown keys are
 // accepted; stack frames are skipped while reading. Blocks of very old snapshots have no address: theirs
-// follow from the sizes before them. What existed before the recording began is not stated by the file;
-// see traces/snapshot_state.h.
+// follow from the sizes before them. What existed before the recording began is not stated by the file.
 #pragma once
 
 #include "traces/base/byte_source.h"

@@ -136,7 +136,7 @@ TEST_F(ProfileFiles, UnitsAreChecked) {
 
 TEST_F(ProfileFiles, KeysAreChecked) {
   EXPECT_THAT(cause_of(drive(R"("read_bandwith": "7 GB/s")")),
-              testing::AllOf(HasSubstr("unknown key"), HasSubstr("did you mean 'read_bandwidth'")));
+              testing::AllOf(HasSubstr("unknown key"), HasSubstr("did you mean read_bandwidth")));
   EXPECT_THAT(cause_of(drive(R"("vendor": "W")")), HasSubstr("appears twice"));
   EXPECT_THAT(cause_of(drive(R"("capacity": {"value": 1, "unit": "TB", "provenance": "heard"})")),
               HasSubstr("unknown provenance"));
@@ -162,7 +162,7 @@ TEST_F(ProfileFiles, TreeReferencesAreChecked) {
       "sound");
   EXPECT_THAT(
       cause_of(host(root + R"(, {"name": "g", "kind": "gpu_slot", "up": "cpu1", "generation": 4, "lanes": 16})")),
-      testing::AllOf(HasSubstr("no node 'cpu1'"), HasSubstr("did you mean 'cpu0'")));
+      testing::AllOf(HasSubstr("no node 'cpu1'"), HasSubstr("did you mean cpu0")));
   EXPECT_THAT(cause_of(host(root + R"(, {"name": "g", "kind": "gpu_slot", "generation": 4, "lanes": 16})")),
               HasSubstr("/pcie/1/up: missing"));
   EXPECT_THAT(cause_of(host(root + R"(, {"name": "g", "kind": "gpu_slot", "up": "cpu0"})")), HasSubstr("has no rate"));

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
 
 namespace spillway {
 namespace {
@@ -38,11 +37,6 @@ TEST(Quantity, PrintsTheUnitThatReadsBest) {
   EXPECT_EQ(text(3.35e12, Dimension::rate), "3.35 TB/s");
   EXPECT_EQ(text(5e-6, Dimension::time), "5 us");
   EXPECT_EQ(text(989e12, Dimension::flop_rate), "989 TFLOPS");
-}
-
-TEST(NearestName, OffersTheClosest) {
-  EXPECT_EQ(did_you_mean("memry", {"memory", "memory_bandwidth", "vendor"}, "remove it"), "did you mean 'memory'?");
-  EXPECT_EQ(did_you_mean("zzzzzz", {"memory", "vendor"}, "remove it"), "remove it");
 }
 
 }  // namespace

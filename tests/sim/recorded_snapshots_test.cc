@@ -1,7 +1,10 @@
 // Real memory snapshots, recorded on PyTorch by others: the torch policy must place every block where PyTorch did.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "sim/devices/memory/allocation_stream.h"
+#include "sim/devices/memory/recorded_state.h"
 #include "tests/traces/test_files.h"
 #include "traces/torch_snapshot_reader.h"
 
@@ -64,6 +67,23 @@ TEST_P(RecordedSnapshots, AreReproducedExactly) {
   const AllocationStreamResult ideal = replay_allocation_stream(trace, options);
   EXPECT_EQ(ideal.statistics.all().allocated_bytes.peak, result.recorded.peak_requested.count());
   EXPECT_LE(ideal.statistics.all().reserved_bytes.peak, result.statistics.all().allocated_bytes.peak);
+}
+
+// Conservation: blocks live before the history + allocations - frees = blocks live in the final picture.
+TEST_P(RecordedSnapshots, BlocksBeforeTheHistoryBalance) {
+  const auto path = test::shared_file(std::string("memory/") + GetParam().file);
+  if (!path) GTEST_SKIP() << "third-party snapshots are not beside this checkout";
+  const Trace trace = read(*path);
+  const RecordedState before = recorded_state(trace, 0, TorchSettings{});
+  const auto is_live = [](const MemoryBlock& block) { return block.state != BlockState::inactive; };
+  const auto acts = [&](MemoryAction action) {
+    return std::count_if(trace.memory_events.begin(), trace.memory_events.end(),
+                         [&](const MemoryEvent& event) { return event.action == action; });
+  };
+  const auto live_before = std::count_if(before.state.blocks.begin(), before.state.blocks.end(), is_live) +
+                           static_cast<std::ptrdiff_t>(before.loose_blocks.size());
+  const auto live_after = std::count_if(trace.memory_blocks.begin(), trace.memory_blocks.end(), is_live);
+  EXPECT_EQ(live_before + acts(MemoryAction::allocate) - acts(MemoryAction::free_completed), live_after);
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, RecordedSnapshots, testing::ValuesIn(snapshots),

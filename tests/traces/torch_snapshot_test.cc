@@ -7,7 +7,6 @@
 
 #include "tests/traces/test_files.h"
 #include "traces/base/input_error.h"
-#include "traces/snapshot_state.h"
 #include "traces/torch_snapshot_reader.h"
 #include "traces/torch_snapshot_writer.h"
 
@@ -154,14 +153,6 @@ TEST_P(RealSnapshotTest, CountsAgreeWithPython) {
   EXPECT_EQ(counts[MemoryAction::allocate], GetParam().allocs);
   EXPECT_EQ(counts[MemoryAction::free_completed], GetParam().frees);
   EXPECT_EQ(trace.finding("bad_memory_event"), nullptr);
-  // Conservation: initial blocks + allocs - frees = blocks that are not free at the end.
-  const InitialMemory initial = rebuild_initial_memory(trace);
-  std::size_t living = 0;
-  for (const MemoryBlock& block : trace.memory_blocks) living += block.state != BlockState::inactive;
-  if (std::string(GetParam().file).find("mosaic") == std::string::npos) {
-    EXPECT_EQ(initial.blocks.size() + static_cast<std::size_t>(GetParam().allocs),
-              living + static_cast<std::size_t>(GetParam().frees));
-  }
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -28,37 +28,44 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 constexpr std::size_t longest_compared = 128;
 
+std::string joined(std::string_view head, std::span<const std::string_view> names, std::string_view last_separator) {
+  std::string text(head);
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (i > 0) text += i + 1 == names.size() ? last_separator : ", ";
+    text += names[i];
+  }
+  return text;
+}
+
 }  // namespace
 
-std::vector<std::string> nearest_names(std::string_view word, const std::vector<std::string>& candidates,
-                                       std::size_t limit) {
+std::vector<std::string_view> nearest_names(std::string_view word, std::span<const std::string_view> known,
+                                            std::size_t limit) {
   word = word.substr(0, longest_compared);
   const std::size_t allowed = std::max<std::size_t>(2, word.size() / 3);
   std::vector<std::pair<std::size_t, std::size_t>> ranked;  // distance, index
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const std::string_view candidate = std::string_view(candidates[i]).substr(0, longest_compared);
+  for (std::size_t i = 0; i < known.size(); ++i) {
+    const std::string_view candidate = known[i].substr(0, longest_compared);
     std::size_t distance = edit_distance(word, candidate);
     const bool part = word.size() >= 3 && (candidate.find(word) != std::string_view::npos ||
                                            (candidate.size() >= 3 && word.find(candidate) != std::string_view::npos));
     if (part) distance = std::min(distance, allowed);
-    if (distance <= allowed) ranked.emplace_back(distance, i);
+    if (distance <= allowed && distance < std::max(word.size(), candidate.size())) ranked.emplace_back(distance, i);
   }
   std::sort(ranked.begin(), ranked.end());
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::min(limit, ranked.size()); ++i) names.push_back(candidates[ranked[i].second]);
+  std::vector<std::string_view> names;
+  for (std::size_t i = 0; i < std::min(limit, ranked.size()); ++i) names.push_back(known[ranked[i].second]);
   return names;
 }
 
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates,
-                         std::string_view otherwise) {
-  const std::vector<std::string> names = nearest_names(word, candidates);
-  if (names.empty()) return std::string(otherwise);
-  std::string text = "did you mean ";
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (i > 0) text += i + 1 == names.size() ? " or " : ", ";
-    text += "'" + names[i] + "'";
-  }
-  return text + "?";
+std::string suggest(std::string_view word, std::span<const std::string_view> known, std::string_view otherwise) {
+  const std::vector<std::string_view> names = nearest_names(word, known);
+  if (!names.empty()) return joined("did you mean ", names, " or ") + "?";
+  return otherwise.empty() ? joined("use one of ", known, ", ") : std::string(otherwise);
+}
+
+std::string suggest(std::string_view word, const std::vector<std::string>& known, std::string_view otherwise) {
+  return suggest(word, std::vector<std::string_view>(known.begin(), known.end()), otherwise);
 }
 
 }  // namespace spillway

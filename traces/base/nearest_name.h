@@ -2,17 +2,22 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace spillway {
 
-// Up to `limit` candidates within an edit distance of a third of the word (at least 2), or containing it or
-// contained in it, nearest first, ties in the order given. O(candidates x length^2).
-std::vector<std::string> nearest_names(std::string_view word, const std::vector<std::string>& candidates,
-                                       std::size_t limit = 3);
-// "did you mean 'a' or 'b'?" from nearest_names; `otherwise` when nothing is near.
-std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates, std::string_view otherwise);
+// Up to `limit` known names within an edit distance of a third of the word (at least 2, and at least one letter
+// kept), or containing it or contained in it; nearest first, ties in the order given. Letter case and what follows
+// the first 128 letters don't count. The views are those of `known`. O(names x length^2).
+std::vector<std::string_view> nearest_names(std::string_view word, std::span<const std::string_view> known,
+                                            std::size_t limit = 3);
+
+// "did you mean a, b or c?" from nearest_names; when nothing is near, `otherwise`, by default "use one of ..." with
+// all known names.
+std::string suggest(std::string_view word, std::span<const std::string_view> known, std::string_view otherwise = {});
+std::string suggest(std::string_view word, const std::vector<std::string>& known, std::string_view otherwise = {});
 
 }  // namespace spillway

@@ -5,8 +5,8 @@
 #include <charconv>
 #include <optional>
 
-#include "traces/base/closest.h"
 #include "traces/base/input_error.h"
+#include "traces/base/nearest_name.h"
 
 namespace spillway {
 namespace {
