@@ -8,8 +8,7 @@
 
 namespace spillway {
 
-// Defines a function and binds it to `spillway`; arguments that are not listed complete as file names. zsh runs the
-// same script after bashcompinit.
+// Defines a function and binds it to `spillway`; arguments that are not listed complete as file names.
 std::string bash_completion(std::span<const CommandEntry> table);
 std::string fish_completion(std::span<const CommandEntry> table);
 

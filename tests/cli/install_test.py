@@ -6,6 +6,7 @@ Usage: install_test.py MESON BUILD_FOLDER PREFIX [unittest arguments]
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -64,8 +65,11 @@ class InstallTest(unittest.TestCase):
                      "fish/vendor_completions.d/spillway.fish"):
             self.assertIn("spillway", (self.prefix / "share" / name).read_text(encoding="utf-8"), name)
         pages = self.prefix / "share/doc/spillway"
-        for name in ("README.md", "LICENSE", "guide.md", "traces.md"):
-            self.assertGreater((pages / name).stat().st_size, 0, name)
+        self.assertGreater((pages / "LICENSE").stat().st_size, 0)
+        links = re.findall(r"\]\(([^):]+)\)", (pages / "README.md").read_text(encoding="utf-8"))
+        self.assertGreater(len(links), 5)
+        for link in links:
+            self.assertTrue((pages / link).is_file(), link)
 
 
 if __name__ == "__main__":

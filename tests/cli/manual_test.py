@@ -70,7 +70,8 @@ class ManualTest(unittest.TestCase):
         self.assertEqual(complete("run", "x.json", "--format", ""), ["table", "json", "csv"])
         self.assertEqual(complete("run", "--format", "=", "js"), ["json"])
         self.assertEqual(complete("memory", "--allocator", "to"), ["torch"])
-        self.assertEqual(complete("run", "x.json", "--set", "model.seq"), ["model.sequence=", "model.sequence_parallel="])
+        self.assertEqual(complete("run", "x.json", "--set", "model.seq"),
+                         ["model.sequence=", "model.sequence_parallel="])
         self.assertEqual(complete("run", "x.json", "--set", "hardware.s"), ["hardware.set."])
 
     def test_bash_leaves_files_to_the_shell(self):
