@@ -26,7 +26,6 @@ void require_generatable(const ModelSpec& model) {
       {around, "norms of a sub-layer's result"},
       {model.attention_window > 0, "an attention window"},
       {model.attention_softcap > 0 || model.logit_softcap > 0, "soft caps"},
-      {model.attention_dropout != model.dropout, "an attention dropout of its own"},
       {model.masked_lm_head, "a masked-LM head without next-sentence prediction"},
       {model.head_bias, "a bias of the LM head"},
   };

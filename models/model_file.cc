@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "models/hf_config.h"
 #include "models/json_object.h"
 #include "models/model_check.h"
 #include "models/model_spec.h"
@@ -156,7 +157,8 @@ ModelSpec read_model(const Json& json, const std::string& file) {
 }  // namespace
 
 ModelSpec parse_model(std::string_view json_text, const std::string& file) {
-  return read_model(parse_json(json_text, file), file);
+  const Json json = parse_json(json_text, file);
+  return is_hf_config(json) ? read_hf_config(json, file) : read_model(json, file);
 }
 
 ModelSpec load_model(const std::string& path) {

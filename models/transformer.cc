@@ -194,8 +194,9 @@ Tensor Transformer::core(const std::string& name, const std::vector<Tensor>& qkv
                              .head_dim = model_.head_dim,
                              .causal = model_.mask == AttentionMask::causal};
   if (setup_.context_parallel > 1) return ops_.ring_attention(name, qkv, shape);
+  const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
   return setup_.flash_attention ? ops_.flash_attention(name, qkv, shape)
-                                : ops_.plain_attention(name, qkv, shape, setup_.dropout);
+                                : ops_.plain_attention(name, qkv, shape, dropout);
 }
 
 Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {

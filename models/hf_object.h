@@ -1,0 +1,41 @@
+// HfObject: the keys of a Hugging Face configuration. A key that is missing or null has the default given; others
+// than those asked for are ignored.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <nlohmann/json_fwd.hpp>
+
+namespace spillway {
+
+class HfObject {
+ public:
+  // `json` must outlive the object; `place` is "" at the top.
+  HfObject(const nlohmann::json& json, std::string file, std::string place = "");
+
+  [[noreturn]] void fail(std::string_view key, const std::string& cause, const std::string& remedy) const;
+  // For settings that are read but not modelled.
+  [[noreturn]] void unsupported(std::string_view key, const std::string& what) const;
+
+  [[nodiscard]] bool has(const char* key) const;       // there and not null
+  [[nodiscard]] bool mentions(const char* key) const;  // there, perhaps null
+  [[nodiscard]] std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t low = 1) const;
+  [[nodiscard]] double number(const char* key, double fallback, double low, double below) const;
+  [[nodiscard]] bool flag(const char* key, bool fallback) const;
+  [[nodiscard]] std::string text(const char* key, const std::string& fallback) const;
+  [[nodiscard]] HfObject object(const char* key) const;  // empty when missing
+  // Elements of a list or keys of an object; 0 when missing.
+  [[nodiscard]] std::int64_t size(const char* key) const;
+  [[nodiscard]] std::string text_at(const char* key, std::int64_t index) const;  // of a list of texts
+  void need(const char* key) const;  // fails when missing: the class has no sensible default
+
+ private:
+  [[nodiscard]] const nlohmann::json* find(const char* key) const;
+
+  const nlohmann::json& json_;
+  std::string file_, place_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,75 @@
+// The published schema of model files against what the loader accepts.
+#include <cstdlib>
+#include <fstream>
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "models/model_spec.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::json;
+
+Json read(const std::string& path) {
+  const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
+  std::ifstream file(std::string(root == nullptr ? "." : root) + "/" + path);
+  return Json::parse(file);
+}
+
+std::string error_of(const Json& model) {
+  try {
+    parse_model(model.dump(), "model.json");
+  } catch (const InputError& error) {
+    return error.place() + ": " + error.cause();
+  }
+  return "accepted";
+}
+
+// A sound model with every object that a file can have but the patches.
+Json sound() { return read("models/data/deepseek-v3.json"); }
+
+// A list is of no key's type: the loader must say that, not that it does not know the key.
+TEST(ModelSchema, TheLoaderKnowsEveryKey) {
+  const Json schema = read("docs/schemas/model.schema.json");
+  ASSERT_GT(schema["properties"].size(), 40U);
+  for (const auto& [key, value] : schema["properties"].items()) {
+    Json model = sound();
+    model.erase("parameters");
+    model[key] = Json::array();
+    const std::string error = error_of(model);
+    EXPECT_TRUE(error.starts_with("/" + key)) << key << ": " << error;
+    EXPECT_EQ(error.find("unknown key"), std::string::npos) << key << ": " << error;
+    const Json inner_keys = value.value("properties", Json::object());
+    for (const auto& [inner, unused] : inner_keys.items()) {
+      Json part = sound();
+      if (key == "patches") part[key] = {{"image", 8}, {"patch", 2}, {"channels", 1}};
+      part[key][inner] = Json::array();
+      const std::string inner_error = error_of(part);
+      EXPECT_TRUE(inner_error.starts_with("/" + key + "/" + inner)) << inner_error;
+      EXPECT_EQ(inner_error.find("unknown key"), std::string::npos) << inner_error;
+    }
+  }
+}
+
+// Bounds of the schema are the loader's: one beyond is out of range.
+TEST(ModelSchema, RangesAgree) {
+  const Json schema = read("docs/schemas/model.schema.json");
+  for (const auto& [key, value] : schema["properties"].items()) {
+    if (value.value("type", "") != "integer") continue;
+    Json model = sound();
+    model.erase("parameters");
+    for (const std::int64_t beyond :
+         {value["minimum"].get<std::int64_t>() - 1, value["maximum"].get<std::int64_t>() + 1}) {
+      model[key] = beyond;
+      const std::string error = error_of(model);
+      if (key == "head_dim") continue;  // not with latent attention, which the sound model has
+      EXPECT_EQ(error, "/" + key + ": not a whole number in range") << beyond;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace spillway
