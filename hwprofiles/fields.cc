@@ -177,6 +177,7 @@ void describe(GpuProfile& gpu, FieldVisitor& visitor) {
   describe_precisions(visitor, "peak_flops", true, gpu.peak_flops_per_second);
   describe_precisions(visitor, "achieved_flops", false, gpu.achieved_flops_per_second);
   number(visitor, count("sm_count", 1, 1e5), gpu.sm_count);
+  number(visitor, bytes("l2_cache", 1e12), gpu.l2_cache);
   describe_copies(gpu, visitor);
   describe_launch(gpu, visitor);
   describe_efficiency(gpu, visitor);

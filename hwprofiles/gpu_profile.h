@@ -46,6 +46,7 @@ struct GpuProfile {
   // Best product measured on real hardware, when someone measured it (a tighter ceiling than the peak).
   std::array<Maybe<double>, precision_count> achieved_flops_per_second;
   Maybe<std::int64_t> sm_count;
+  Maybe<Bytes> l2_cache;
 
   Sourced<std::int64_t> pcie_generation, pcie_lanes;
   // Per direction, to all peers together (datasheets print the sum of both directions).

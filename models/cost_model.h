@@ -14,6 +14,8 @@
 
 #include "hwprofiles/hardware_profile.h"
 #include "models/cost_curves.h"
+#include "models/cost_kinds.h"
+#include "models/operator_times.h"
 #include "traces/base/units.h"
 
 namespace spillway {
@@ -48,9 +50,6 @@ struct AttentionShape {
   bool causal = true;
   std::int64_t value_dim = 0;  // of values and results where it differs from head_dim (latent attention); 0: the same
 };
-
-// What a memory-bound kernel does, for its share of the bandwidth.
-enum class MemoryKind : std::uint8_t { elementwise, norm_forward, norm_backward, softmax, gather, optimizer };
 
 struct KernelCost {
   KernelClass kind = KernelClass::memory_bound;

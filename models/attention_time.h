@@ -1,0 +1,47 @@
+// Time of a fused attention kernel (flash attention, cuDNN's, TensorRT-LLM's) from a few physical constants.
+//
+// One block of work is 128 query rows of one head against all keys they may see, in tiles of 128 keys:
+//
+//   blocks   = ceil(queries / 128) a head; tiles = sum over blocks of ceil(keys seen / 128), half the square when
+//   causal tile     = products 2 128 128 (key dim + value dim)/2 (1 + softmax / dim) SMs / (peak * efficiency) compute
+//   = tile * max(batch heads (tiles + blocks prologue) / SMs, longest block + prologue) memory   = queries, keys,
+//   values and results once each time     = throttled((compute^q + memory^q)^(1/q)) + fixed
+//
+// `softmax` charges the exponentials of a score, whose cost does not depend on the head size. Products: 2 forwards, 5
+// backwards (Dao 2022, arXiv:2205.14135, section 3; tiles as in Dao 2023, arXiv:2307.08691).
+#pragma once
+
+#include <cstddef>
+
+namespace spillway {
+
+struct AttentionMachine {
+  double peak = 0;             // flops/s, dense, of the product's precision
+  double bandwidth = 0;        // bytes/s
+  double multiprocessors = 0;  // count
+};
+
+struct AttentionPhysics {
+  double efficiency = 0;         // of the tensor unit on a tile, softmax apart; fraction of the dense peak
+  double softmax = 0;            // in units of the head dimension
+  double prologue = 0;           // of a block, in tiles
+  double memory_efficiency = 0;  // of DRAM
+  double fixed_us = 0;
+  double overlap = 0;   // q >= 1
+  double throttle = 0;  // as in gemm_time.h
+  double throttle_ms = 0;
+};
+
+struct AttentionSides {
+  double batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, key_dim = 1, value_dim = 1;
+  double element_bytes = 2;
+  bool causal = true;
+};
+
+enum class AttentionPass { forward, backward };
+
+// Seconds. Precondition: sides >= 1.
+double attention_seconds(const AttentionPhysics& physics, const AttentionMachine& machine, const AttentionSides& sides,
+                         AttentionPass pass);
+
+}  // namespace spillway

@@ -1,0 +1,29 @@
+#include "models/fit/error_summary.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+namespace spillway::fit {
+
+void Errors::add(double predicted, double measured) { absolute_.push_back(std::abs(predicted / measured - 1)); }
+
+ErrorSummary Errors::summary() const {
+  if (absolute_.empty()) return {};
+  std::vector<double> sorted = absolute_;
+  std::sort(sorted.begin(), sorted.end());
+  const auto at = [&](double share) {
+    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
+  };
+  const double sum = std::accumulate(sorted.begin(), sorted.end(), 0.0);
+  return {sorted.size(), at(0.5), sum / static_cast<double>(sorted.size()), at(0.9), at(0.68)};
+}
+
+std::string to_text(const ErrorSummary& summary) {
+  return fmt::format("median {:.1f} %, mean {:.1f} %, p90 {:.1f} % of {} rows", 100 * summary.median,
+                     100 * summary.mean, 100 * summary.p90, summary.count);
+}
+
+}  // namespace spillway::fit

@@ -1,0 +1,24 @@
+// Which published tables belong to which GPU, and what its datasheet says.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/operator_times.h"
+
+namespace spillway::fit {
+
+struct GpuTables {
+  std::string name;                   // "h100-sxm", of the file written
+  std::vector<std::string> profiles;  // hardware profiles of this GPU; the first gives the datasheet
+  // Files in the folders "aiconfigurator", "cudnn-frontend" and "vidur"; empty: not measured.
+  std::string gemm, context_attention, encoder_attention, sdpa_prefix, norms, vidur;
+  std::string kin;  // fitted together with this one, when it comes later in the list
+};
+
+const std::vector<GpuTables>& gpu_tables();
+
+// From the first profile, with what was measured of the very GPU (achieved_flops) left in.
+DatasheetFacts facts_of(const GpuTables& gpu);
+
+}  // namespace spillway::fit

@@ -1,0 +1,61 @@
+// Time of a matrix product from a few physical constants of a GPU.
+//
+// C[m,n] = A[m,k] B[k,n] runs as tiles of one of nine sizes, optionally with k split s ways (split-K, stream-K), in
+// waves over the multiprocessors; the fastest choice counts, as a library's heuristics would pick it:
+//
+//   tiles    = ceil(m / rows) ceil(n / columns) batch s
+//   waves    = (1 - r) ceil(tiles / SMs) + r max(tiles / SMs, 1)
+//   step     = max(2 rows columns SMs / (peak * efficiency(tile)),  (rows + columns) bytes / L2 rate of an SM)
+//   compute  = waves * step * (k / s + fill) [+ reduction of the parts through L2 when s > 1]
+//   memory   = operand bytes over DRAM, or over L2 for operands that stay there
+//   time     = throttled((compute^q + memory^q)^(1/q)) + fixed [+ quantisation of A for fp8]
+//
+// Residency follows how the tables were measured (aiconfigurator, collector/helper.py): products repeat back to back
+// with up to five copies of the weights, so the weights stay in L2 only when all copies fit, A and C when one product
+// fits. Throttling: a kernel that runs long draws the board's power limit; its clock falls by up to a share d over a
+// time constant tau. All of it is our own formula; tile and wave quantisation as in NVIDIA's "Matrix Multiplication
+// Background User's Guide", sections 2 and 3.
+#pragma once
+
+#include <cstddef>
+
+namespace spillway {
+
+// What a datasheet says of a GPU; every field positive.
+struct GemmMachine {
+  double peak = 0;             // flops/s, dense, of the product's precision
+  double bandwidth = 0;        // of device memory, bytes/s
+  double multiprocessors = 0;  // count
+  double l2_bytes = 0;
+};
+
+// Fitted; ranges are those of the fit.
+struct GemmPhysics {
+  double large_tile = 0;           // efficiency of tiles of 32,768 results, fraction of the dense peak
+  double medium_tile = 0;          // of 16,384 results, relative to large_tile
+  double small_tile = 0;           // below, relative to medium_tile
+  double fill = 0;                 // pipeline fill and drain, in units of k
+  double memory_efficiency = 0;    // of DRAM
+  double fixed_us = 0;             // start and end of a kernel
+  double split_us = 0;             // of the extra reduction when k is split
+  double overlap = 0;              // q >= 1: how sharply the slower of compute and memory decides
+  double partial_wave = 0;         // r in [0, 1]: 1 charges a partial last wave by its fill only
+  double l2_share = 0;             // of L2 that operands can live in
+  double l2_gbps = 0;              // L2 rate of one multiprocessor, GB/s
+  double throttle = 0;             // d >= 0
+  double throttle_ms = 0;          // tau
+  double quantise_us = 0;          // fp8 with activations scaled on the fly: fixed part; 0 for other precisions
+  double quantise_efficiency = 1;  // and its share of the bandwidth over 5 bytes an element (two reads, one write)
+};
+inline constexpr std::size_t gemm_physics_count = 15;
+
+struct GemmSides {
+  double m = 1, n = 1, k = 1, batch = 1;
+  double element_bytes = 2;  // of A and B
+  double result_bytes = 2;   // of C
+};
+
+// Seconds. Precondition: sides >= 1. About 45 tile choices, no memory.
+double gemm_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides);
+
+}  // namespace spillway
