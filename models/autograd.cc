@@ -54,11 +54,12 @@ void Autograd::backward(const Tensor& root, Tensor gradient) {
   run_down_to(1);
 }
 
-Tensor Autograd::backward_to(const Tensor& leaf, const Tensor& root, Tensor gradient) {
-  pass(root.node(), std::move(gradient));
-  run_down_to(leaf.node() + std::size_t{1});
-  Tensor result = std::move(nodes_[leaf.node()].gradient);
-  nodes_.resize(leaf.node());
+Tensor Autograd::backward_to(std::uint32_t leaf, std::uint32_t root, Tensor gradient) {
+  pass(root, std::move(gradient));
+  run_down_to(leaf + std::size_t{1});
+  if (leaf == 0) return {};
+  Tensor result = std::move(nodes_[leaf].gradient);
+  nodes_.resize(leaf);
   return result;
 }
 

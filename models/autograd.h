@@ -56,9 +56,10 @@ class Autograd {
   using Sink = std::function<void(TrainedParameter& parameter, Tensor gradient)>;
   void set_sink(Sink sink) { sink_ = std::move(sink); }
 
-  // A tensor from outside the graph whose gradient is wanted. Backward_to() runs all nodes after it and gives that.
+  // A tensor from outside the graph whose gradient is wanted.
   Tensor leaf(const Tensor& tensor);
-  Tensor backward_to(const Tensor& leaf, const Tensor& root, Tensor gradient);
+  // Runs all nodes after the leaf's, from the root's down, forgets them, and gives the leaf's gradient. leaf 0: none.
+  Tensor backward_to(std::uint32_t leaf, std::uint32_t root, Tensor gradient);
 
  private:
   struct Node {

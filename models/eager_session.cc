@@ -119,13 +119,20 @@ OpId EagerSession::launch(OpRow row, Picos& lane_clock) {
 }
 
 EagerSession::CommunicationLane& EagerSession::communication_lane(std::string_view group) {
-  const StringId name = trace_.strings.intern(group);
   for (CommunicationLane& lane : communication_lanes_)
-    if (trace_.lanes[index_of(lane.id)].name == name) return lane;
+    if (lane.group == group) return lane;
   const auto number = static_cast<std::int64_t>(communication_lanes_.size());
-  communication_lanes_.push_back(
-      {trace_.lane({.kind = LaneKind::communication, .device = 0, .number = 100 + number, .name = name}), {}});
-  return communication_lanes_.back();
+  CommunicationLane& lane = communication_lanes_.emplace_back();
+  lane.group = group;
+  lane.id = trace_.lane(
+      {.kind = LaneKind::communication, .device = 0, .number = 100 + number, .name = trace_.strings.intern(group)});
+  return lane;
+}
+
+OpId EagerSession::last_collective(std::string_view group) const {
+  for (const CommunicationLane& lane : communication_lanes_)
+    if (lane.group == group) return lane.last;
+  return OpId::none;
 }
 
 OpId EagerSession::collective(const Collection& c) {
@@ -139,6 +146,7 @@ OpId EagerSession::collective(const Collection& c) {
                           .bytes = c.buffer},
                          lane.clock);
   phase_ = outer;
+  lane.last = op;
   trace_.collectives.push_back({.op = op,
                                 .kind = c.kind,
                                 .bytes = c.input,

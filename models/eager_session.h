@@ -99,6 +99,8 @@ class EagerSession {
   Tensor empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role);
   OpId kernel(const Kernel& kernel);
   OpId collective(const Collection& collection);
+  // The latest on that communicator's lane; OpId::none when there was none.
+  [[nodiscard]] OpId last_collective(std::string_view group) const;
   // The host waits until everything launched so far is done.
   void device_sync();
 
@@ -129,6 +131,8 @@ class EagerSession {
   struct CommunicationLane {
     LaneId id = LaneId::none;
     Picos clock{};
+    std::string group;
+    OpId last = OpId::none;
   };
   CommunicationLane& communication_lane(std::string_view group);
   void add_edge(OpId from, OpId to, EdgeKind kind);

@@ -64,21 +64,21 @@ void GradientReducer::reduce_to_shares() {
   for (std::size_t i = 0; i < bucket_.size(); ++i) autograd_.add(*bucket_[i].parameter, std::move(shares[i]));
 }
 
-void GradientReducer::finish(std::deque<TrainedParameter>& parameters) {
+void GradientReducer::finish(const std::vector<TrainedParameter*>& parameters) {
   if (communication_ == nullptr) return;
   std::vector<Tensor> parts;
-  for (const TrainedParameter& parameter : parameters)
-    if (parameter.is_partial_sum) parts.push_back(parameter.gradient);
+  for (const TrainedParameter* parameter : parameters)
+    if (parameter->is_partial_sum) parts.push_back(parameter->gradient);
   communication_->all_reduce(CommGroup::tensor, "all_reduce_gradients", parts);
   if (!reduces_ || setup_.overlap_gradients || setup_.zero_stage >= 2) return;
   for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter)
-    put(*parameter, parameter->gradient);
+    put(**parameter, (*parameter)->gradient);
   reduce();
 }
 
 WeightGatherer::WeightGatherer(const TrainingSetup& setup, EagerSession& session, Communication& communication,
-                               DataType type, std::deque<TrainedParameter>& parameters)
-    : setup_(setup), session_(session), communication_(communication), type_(type) {
+                               std::deque<TrainedParameter>& parameters)
+    : setup_(setup), session_(session), communication_(communication) {
   for (TrainedParameter& parameter : parameters) units_[parameter.shape.layer].push_back(&parameter);
 }
 
@@ -92,7 +92,8 @@ void WeightGatherer::gather(std::int64_t layer) {
       parameter->value = parameter->shard;
       continue;
     }
-    parameter->value = session_.empty(parameter->shape.name, type_, parameter->shape.elements(), TensorRole::weight);
+    parameter->value =
+        session_.empty(parameter->shape.name, parameter->shard.type(), parameter->shape.elements(), TensorRole::weight);
     shards.push_back(parameter->shard);
     values.push_back(parameter->value);
     whole += parameter->value.bytes();

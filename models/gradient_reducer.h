@@ -28,7 +28,7 @@ class GradientReducer {
   void begin_backward(bool is_last_micro_batch);
   void end_backward();
   // What was not overlapped with the backward. Also sums what the tensor group has in parts (sequence parallel).
-  void finish(std::deque<TrainedParameter>& parameters);
+  void finish(const std::vector<TrainedParameter*>& parameters);
 
  private:
   struct Pending {
@@ -57,13 +57,12 @@ class GradientReducer {
 // per micro-batch and kept to the end of its backward (as FSDP keeps its root module).
 class WeightGatherer {
  public:
-  WeightGatherer(const TrainingSetup& setup, EagerSession& session, Communication& communication, DataType type,
+  WeightGatherer(const TrainingSetup& setup, EagerSession& session, Communication& communication,
                  std::deque<TrainedParameter>& parameters);
 
   void before(std::int64_t layer);
   void after(std::int64_t layer);
   void before_backward(std::int64_t layer);
-  void after_backward(std::int64_t layer) { after(layer); }
   void end_backward();  // gives the rest back
 
  private:
@@ -73,7 +72,6 @@ class WeightGatherer {
   const TrainingSetup& setup_;
   EagerSession& session_;
   Communication& communication_;
-  DataType type_;
   std::map<std::int64_t, std::vector<TrainedParameter*>> units_;  // by layer, -1 outside
 };
 

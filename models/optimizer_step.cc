@@ -39,12 +39,13 @@ bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::adam || kind ==
 }  // namespace
 
 OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
-                             std::deque<TrainedParameter>& parameters, Communication* communication)
+                             const std::vector<TrainedParameter*>& parameters, Communication* communication)
     : setup_(setup), session_(session), communication_(communication) {
   const bool one_group = setup.framework == Framework::megatron;
   const bool shares = setup.zero_stage >= 2 && communication != nullptr;
   std::int64_t layer = -2;
-  for (TrainedParameter& parameter : parameters) {
+  for (TrainedParameter* const each : parameters) {
+    TrainedParameter& parameter = *each;
     session.set_layer(parameter.shape.layer);
     if (parameter.share == 0) parameter.share = parameter.shape.elements();
     allocate_state(parameter);

@@ -14,7 +14,6 @@
 // With ZeRO each rank updates its share; stages 1 and 2 then gather the weights.
 #pragma once
 
-#include <deque>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,7 +27,7 @@ namespace spillway {
 class OptimizerStep {
  public:
   // Allocates master weights, moments and, with main gradients, the gradient buffers. `communication` may be null.
-  OptimizerStep(const TrainingSetup& setup, EagerSession& session, std::deque<TrainedParameter>& parameters,
+  OptimizerStep(const TrainingSetup& setup, EagerSession& session, const std::vector<TrainedParameter*>& parameters,
                 Communication* communication);
 
   // One update of every parameter that has a gradient, then gradients that do not live all the time are given back.

@@ -32,13 +32,17 @@ void run_micro_batch(const TrainingSetup& setup, EagerSession& session, Autograd
 
 }  // namespace
 
-Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost) {
+Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost,
+                     const Cluster& cluster) {
   require_generatable(model);
   const TrainingSetup setup = resolve(wanted, model);
+  if (setup.gpus() > 1) return generate_parallel_trace(model, setup, cost, cluster);
   EagerSession session(cost, cost.gpu().title);
   Autograd autograd(session);
   Transformer transformer(model, setup, {.layers = {0, model.layers}}, session, autograd, nullptr);
-  OptimizerStep optimizer(setup, session, transformer.parameters(), nullptr);
+  std::vector<TrainedParameter*> parameters;
+  for (TrainedParameter& parameter : transformer.parameters()) parameters.push_back(&parameter);
+  OptimizerStep optimizer(setup, session, parameters, nullptr);
   session.begin_step("step 0");
   for (std::int64_t index = 0; index < setup.gradient_accumulation; ++index) {
     session.set_micro_batch(index);

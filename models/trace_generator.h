@@ -1,4 +1,5 @@
-// A model spec and a training set-up to the trace of one training step on one GPU.
+// A model spec and a training set-up to the trace of one training step; on one GPU as described here, on several as
+// models/parallel_trace.h says.
 //
 // The trace is what PyTorch eager would record of a plain implementation: a host lane of launch calls and a stream of
 // kernels in program order, activations alive until the backward pass has used them, gradients allocated by the
@@ -13,12 +14,14 @@
 
 #include "models/cost_model.h"
 #include "models/model_spec.h"
+#include "models/parallel_trace.h"
 #include "models/training_setup.h"
 #include "traces/trace.h"
 
 namespace spillway {
 
 // Throws InputError as resolve() does. O(layers * micro-batches + parameters).
-Trace generate_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost);
+Trace generate_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
+                     const Cluster& cluster = {});
 
 }  // namespace spillway

@@ -31,8 +31,8 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       part_(part),
       session_(session),
       autograd_(autograd),
+      type_(activation_type(setup)),
       ops_(session, autograd, options_of(setup), communication) {
-  const DataType type = activation_type(setup);
   for (LocalParameter& local : local_parameters(model, setup, part)) {
     const std::string name = local.shape.name;
     session.set_layer(local.shape.layer);
@@ -40,15 +40,15 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
     TrainedParameter& parameter = parameters_.back();
     parameter.share = setup.optimizer_share(local.shape.elements());
     if (setup.zero_stage == 3)
-      parameter.shard = session.empty(name + ".shard", type, parameter.share, TensorRole::weight);
+      parameter.shard = session.empty(name + ".shard", type_, parameter.share, TensorRole::weight);
     else
-      parameter.value = session.empty(name, type, local.shape.elements(), TensorRole::weight);
+      parameter.value = session.empty(name, type_, local.shape.elements(), TensorRole::weight);
     parameter.shape = std::move(local.shape);
     by_name_.emplace(name, &parameter);
   }
   session.set_layer(-1);
   if (model.positions == Positions::rotary && part.layers.count > 0)
-    angles_ = session.empty("rotary.angles", type, 2 * setup.local_sequence() * model.head_dim, TensorRole::buffer);
+    angles_ = session.empty("rotary.angles", type_, 2 * setup.local_sequence() * model.head_dim, TensorRole::buffer);
   if (model.positions == Positions::learned && part.has_embedding)
     position_ids_ = session.empty("positions.ids", DataType::int64, setup.local_sequence(), TensorRole::buffer);
   if (model.pretraining_heads && part.has_head)

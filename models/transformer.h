@@ -36,6 +36,7 @@ class Transformer {
   // from the part with the head, else the residual stream. ids and labels have one element per token.
   Tensor forward(const Tensor& input, const Tensor& labels);
 
+  [[nodiscard]] DataType type() const { return type_; }  // of weights and the residual stream
   // In the order of the forward pass.
   [[nodiscard]] std::deque<TrainedParameter>& parameters() { return parameters_; }
   // Elements of the residual stream that this rank passes on.
@@ -70,6 +71,7 @@ class Transformer {
   const ModelPart part_;
   EagerSession& session_;
   Autograd& autograd_;
+  const DataType type_;
   EagerOps ops_;
   std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
   std::map<std::string, TrainedParameter*, std::less<>> by_name_;
