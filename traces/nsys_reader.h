@@ -18,7 +18,8 @@
 
 namespace spillway {
 
-// Opens the file read-only and leaves nothing beside it. Throws InputError. O(n log n).
+// Opens the file read-only and leaves nothing beside it. options.progress gets the rows read so far and 0, every
+// 65,536 rows. Throws InputError, Cancelled. O(n log n).
 Trace read_nsys(const std::string& path, const ReadOptions& options);
 
 }  // namespace spillway

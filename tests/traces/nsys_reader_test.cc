@@ -46,6 +46,27 @@ constexpr const char* two_processes = R"(
   INSERT INTO CUDA_GPU_MEMORY_USAGE_EVENTS VALUES (20, 0, 4096, 512, 1), (10, 0, 4096, 512, 0), (30, 0, 4096, -5, 0);
 )";
 
+// Reports grow with the rows read; saying no ends the reading, as with the other formats.
+TEST_F(NsysTest, CanBeCancelled) {
+  make(
+      "CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, deviceId INT, streamId INT);"
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 140000) "
+      "INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL SELECT i, i + 1, 0, 7 FROM n;");
+  std::vector<std::uint64_t> reports;
+  const auto go_on_until = [&](std::size_t count) {
+    reports.clear();
+    return ReadOptions{.progress = [&reports, count](std::uint64_t rows, std::uint64_t) {
+      reports.push_back(rows);
+      return reports.size() < count;
+    }};
+  };
+  EXPECT_EQ(read_nsys(path_, go_on_until(100)).ops.size(), 140000U);
+  ASSERT_EQ(reports.size(), 2U);
+  EXPECT_LT(reports[0], reports[1]);
+  EXPECT_THROW(read_nsys(path_, go_on_until(1)), Cancelled);
+  EXPECT_EQ(reports.size(), 1U);
+}
+
 TEST_F(NsysTest, JoinsOnCorrelationAndProcess) {
   make(two_processes);
   const Trace t = read_nsys(path_, {});
