@@ -519,7 +519,7 @@ const Architecture& architecture_of(const HfObject& config) {
                 "write the object under text_config to a file of its own and give that");
   if (type.empty()) config.fail("architectures", fmt::format("\"{}\" is not modelled", wanted_class), "add model_type");
   config.fail("model_type", fmt::format("\"{}\" is not modelled", type),
-              did_you_mean(type, types, fmt::format("spillway reads {}", fmt::join(types, ", "))));
+              suggest(type, types, fmt::format("spillway reads {}", fmt::join(types, ", "))));
 }
 
 // Ranges that the readers leave to one place; those of docs/schemas/model.schema.json.
