@@ -33,6 +33,7 @@ Tensor Autograd::checkpoint(const std::vector<Tensor>& inputs, const Function& f
   return record(std::move(output), inputs, true, [this, inputs, function](Tensor gradient) {
     const std::size_t floor = nodes_.size();
     std::vector<Tensor> leaves;
+    leaves.reserve(inputs.size());
     for (const Tensor& input : inputs) leaves.push_back(leaf(input));
     const Phase outer = session_.phase();
     session_.set_phase(Phase::recompute);

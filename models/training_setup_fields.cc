@@ -114,6 +114,7 @@ struct Getter {
 const std::vector<std::string>& training_setup_keys() {
   static const std::vector<std::string> keys = [] {
     std::vector<std::string> result;
+    result.reserve(std::size(fields));
     for (const Field& field : fields) result.emplace_back(field.key);
     return result;
   }();

@@ -138,7 +138,7 @@ class SettingsReader {
 
   std::string word() {
     const std::size_t end = std::min(text_.find_first_of(",:[]>", at_), text_.size());
-    const std::string result = text_.substr(at_, end - at_);
+    std::string result = text_.substr(at_, end - at_);
     at_ = end;
     return result;
   }
