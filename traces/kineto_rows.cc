@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "traces/json_tokenizer.h"
+#include "traces/utf8.h"
 
 namespace spillway {
 namespace {
@@ -33,8 +34,10 @@ std::string KinetoRows::text_of(const KinetoEvent& event, KinetoField field) con
 }
 
 StringId KinetoRows::intern(const KinetoEvent& event, KinetoField field) {
-  if (event.is_escaped(field)) return trace_.strings.intern(json::unescape(event.text(field)));
-  return trace_.strings.intern(event.text(field));
+  const std::string_view text = event.text(field);
+  if (event.is_escaped(field)) return trace_.strings.intern(to_valid_utf8(json::unescape(text)));
+  const bool is_ascii = std::all_of(text.begin(), text.end(), [](char c) { return static_cast<signed char>(c) >= 0; });
+  return is_ascii ? trace_.strings.intern(text) : trace_.strings.intern(to_valid_utf8(text));
 }
 
 void KinetoRows::add(const KinetoEvent& event, std::uint64_t place) {
@@ -251,7 +254,7 @@ LaneId KinetoRows::thread_lane(const KinetoEvent& event) {
     while (taken(number)) ++number;
     found->second = trace_.lane({.kind = LaneKind::host_thread,
                                  .number = number,
-                                 .name = trace_.strings.intern("thread " + std::string(event.text(Field::thread)))});
+                                 .name = trace_.strings.intern("thread " + to_valid_utf8(event.text(Field::thread)))});
   }
   last_thread_ = scratch_;
   last_thread_lane_ = found->second;
@@ -281,7 +284,8 @@ void KinetoRows::name_lanes() {
   std::sort(known.begin(), known.end());
   for (const auto& [key, lane] : known) {
     const auto named = thread_names_.find(key);
-    if (named != thread_names_.end()) trace_.lanes[index_of(lane)].name = trace_.strings.intern(named->second);
+    if (named != thread_names_.end())
+      trace_.lanes[index_of(lane)].name = trace_.strings.intern(to_valid_utf8(named->second));
   }
 }
 
