@@ -49,6 +49,7 @@ struct AttentionShape {
   std::int64_t batch = 1, heads = 1, kv_heads = 1, sequence = 1, head_dim = 1;
   bool causal = true;
   std::int64_t value_dim = 0;  // of values and results where it differs from head_dim (latent attention); 0: the same
+  std::int64_t window = 0;     // a token attends to so many at most; 0: to all
 };
 
 struct KernelCost {

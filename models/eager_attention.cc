@@ -9,9 +9,12 @@ namespace spillway {
 namespace {
 
 // Two products of 2*b*a*s*s*d forwards, five backwards (the scores again, then four gradients); a causal mask skips
-// half of each. Source: Dao 2022, FlashAttention, section 3 and appendix B.
+// half of each. Source: Dao 2022, FlashAttention, section 3 and appendix B. Under a window w < s a causal row sees w
+// keys but the first w rows, which see half of that.
 Flops flash_flops(const AttentionShape& s, std::int64_t products) {
-  const std::int64_t one = 2 * s.batch * s.heads * s.sequence * s.sequence * s.head_dim;
+  const std::int64_t pairs =
+      s.window > 0 && s.window < s.sequence ? s.window * (2 * s.sequence - s.window) : s.sequence * s.sequence;
+  const std::int64_t one = 2 * s.batch * s.heads * pairs * s.head_dim;
   return Flops(products * one / (s.causal ? 2 : 1));
 }
 

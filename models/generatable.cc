@@ -12,28 +12,59 @@ struct Gap {
   const char* what;
 };
 
+void refuse(const ModelSpec& model, const Gap& gap, const char* remedy) {
+  if (gap.present)
+    throw InputError(model.name, "",
+                     fmt::format("{} has {}, which the trace generator does not know", model.title, gap.what), remedy);
+}
+
 }  // namespace
 
 void require_generatable(const ModelSpec& model) {
-  const bool around = model.norm_placement == NormPlacement::sandwich || model.norm_placement == NormPlacement::branch;
   const Gap gaps[] = {
-      {model.has_experts(), "experts"},
-      {model.has_latent(), "latent attention"},
       {model.has_encoder(), "an encoder beside the decoder"},
-      {model.reads_images(), "image patches"},
       {model.positions == Positions::relative_bias, "a relative position bias"},
-      {model.block_layout != BlockLayout::sequential, "parallel attention and feed-forward blocks"},
-      {around, "norms of a sub-layer's result"},
-      {model.attention_window > 0, "an attention window"},
-      {model.attention_softcap > 0 || model.logit_softcap > 0, "soft caps"},
-      {model.masked_lm_head, "a masked-LM head without next-sentence prediction"},
-      {model.head_bias, "a bias of the LM head"},
+      {model.has_experts() && !model.gated(), "experts without gates"},
+      {model.has_latent() && (model.qkv_bias || model.query_key_norm || model.wide_query_key_norm),
+       "latent attention with biases or norms of queries and keys"},
+      {model.has_experts() && model.block_layout != BlockLayout::sequential, "experts beside attention"},
   };
-  for (const Gap& gap : gaps)
-    if (gap.present)
-      throw InputError(model.name, "",
-                       fmt::format("{} has {}, which the trace generator does not know", model.title, gap.what),
-                       "choose another model, or record a trace of this one");
+  for (const Gap& gap : gaps) refuse(model, gap, "choose another model, or record a trace of this one");
+}
+
+void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
+  const bool split = setup.tensor_parallel > 1, ring = setup.context_parallel > 1;
+  const Gap splits[] = {
+      {split && model.has_experts(), "experts split over tensors"},
+      {split && model.has_latent(), "latent attention split over tensors"},
+      {split && model.wide_query_key_norm, "wide norms of queries and keys split over tensors"},
+      {split && (model.norms_results() || model.block_layout != BlockLayout::sequential) && setup.sequence_parallel,
+       "norms of results or parallel blocks split along the sequence"},
+      {split && model.logit_softcap > 0, "soft caps split over tensors"},
+      {(split || ring) && model.reads_images(), "image patches split over ranks"},
+      {ring && model.has_latent(), "latent attention round a ring"},
+      {ring && model.attention_window > 0, "an attention window round a ring"},
+  };
+  for (const Gap& gap : splits) refuse(model, gap, "set tensor_parallel and context_parallel to 1");
+  refuse(model, {setup.expert_parallel > 1 && setup.zero_stage > 0, "experts spread over ranks under ZeRO"},
+         "set zero_stage to 0 or expert_parallel to 1");
+  refuse(model,
+         {setup.precision == TrainingPrecision::fp8_mixed && (model.has_experts() || model.has_latent()),
+          "experts or latent attention in fp8"},
+         "choose bf16_mixed");
+  refuse(model,
+         {!setup.flash_attention && (model.has_latent() || model.attention_softcap > 0),
+          "latent attention or capped scores without flash attention"},
+         "set flash_attention to true");
+  if (model.has_experts() && model.experts.count % setup.expert_parallel != 0)
+    throw InputError("", "expert_parallel",
+                     fmt::format("{} ranks can't share {} experts evenly", setup.expert_parallel, model.experts.count),
+                     "give a divisor of the number of experts");
+  if (!model.has_experts() && setup.expert_parallel > 1)
+    throw InputError("", "expert_parallel", model.title + " has no experts", "set it to 1");
+  if (model.reads_images() && setup.sequence != model.max_positions)
+    throw InputError("", "sequence", fmt::format("{} sees {} tokens of an image", model.title, model.max_positions),
+                     "leave it out");
 }
 
 }  // namespace spillway

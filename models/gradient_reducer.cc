@@ -37,8 +37,10 @@ void GradientReducer::reduce() {
   if (shares_gradients()) {
     reduce_to_shares();
   } else {
-    std::vector<Tensor> gradients;
-    for (const Pending& pending : bucket_) gradients.push_back(pending.gradient);
+    std::vector<Tensor> gradients, of_experts;
+    for (const Pending& pending : bucket_)
+      (pending.parameter->is_expert ? of_experts : gradients).push_back(pending.gradient);
+    communication_->all_reduce(CommGroup::expert_gradient, "all_reduce_gradients", of_experts);
     if (setup_.zero_stage == 0)
       communication_->all_reduce(CommGroup::gradient, "all_reduce_gradients", gradients);
     else

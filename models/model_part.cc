@@ -31,7 +31,7 @@ Split split_of(std::string_view stem) {
 }
 
 bool is_before_layers(std::string_view stem) {
-  return contains({"embedding", "positions", "token_types", "embedding_norm"}, stem);
+  return contains({"embedding", "positions", "token_types", "embedding_norm", "patches", "class_token"}, stem);
 }
 
 // The matrix that Megatron-LM has instead, and whether this parameter is the first in it.
@@ -41,7 +41,7 @@ struct Merged {
 };
 Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::string_view stem) {
   if (setup.framework != Framework::megatron) return {};
-  const bool packed_attention = !model.query_key_norm && (setup.flash_attention || model.kv_heads == model.heads);
+  const bool packed_attention = !model.query_key_norm && !model.wide_query_key_norm && (setup.flash_attention || model.kv_heads == model.heads);
   if (packed_attention && contains({"attention.q", "attention.k", "attention.v"}, stem))
     return {"attention.qkv", stem == "attention.q"};
   if (contains({"mlp.gate", "mlp.up"}, stem) && model.gated()) return {"mlp.gate_up", stem == "mlp.gate"};
@@ -112,6 +112,10 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
     const std::string stem = stem_of(parameter);
     if (!belongs(parameter, stem, model, part)) continue;
     split(parameter, stem, setup);
+    if (parameter.experts > 0) {
+      parameter.rows /= setup.expert_parallel;
+      parameter.experts /= setup.expert_parallel;
+    }
     LocalParameter local{.shape = std::move(parameter)};
     const bool is_bias = local.shape.name.ends_with(".bias");
     const bool is_norm = stem.find("norm") != std::string::npos;

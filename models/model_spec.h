@@ -133,6 +133,13 @@ struct ModelSpec {
   [[nodiscard]] bool gated() const {
     return activation == Activation::silu_gated || activation == Activation::gelu_gated;
   }
+  // Whether sub-layers' inputs, and whether their results, are normalised before the sum.
+  [[nodiscard]] bool norms_inputs() const {
+    return norm_placement == NormPlacement::pre || norm_placement == NormPlacement::sandwich;
+  }
+  [[nodiscard]] bool norms_results() const {
+    return norm_placement == NormPlacement::sandwich || norm_placement == NormPlacement::branch;
+  }
   [[nodiscard]] bool has_encoder() const { return encoder_layers > 0; }
   [[nodiscard]] bool has_latent() const { return latent.kv_rank > 0; }
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }

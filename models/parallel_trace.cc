@@ -17,6 +17,7 @@ class RankGrid {
   RankGrid(const TrainingSetup& setup, RankScope scope)
       : tensor_(setup.tensor_parallel),
         context_(setup.context_parallel),
+        expert_(setup.expert_parallel),
         peers_(scope == RankScope::all ? tensor_ * context_ * setup.data_parallel : 1),
         stages_(setup.pipeline_parallel) {}
 
@@ -36,6 +37,8 @@ class RankGrid {
       groups(assembly, stage, CommGroup::tensor, 1, tensor_);
       groups(assembly, stage, CommGroup::context, tensor_, context_);
       groups(assembly, stage, CommGroup::gradient, tensor_, peers_ / tensor_);
+      groups(assembly, stage, CommGroup::expert, tensor_, expert_);
+      groups(assembly, stage, CommGroup::expert_gradient, tensor_ * expert_, peers_ / tensor_ / expert_);
     }
   }
 
@@ -51,7 +54,7 @@ class RankGrid {
     }
   }
 
-  std::int64_t tensor_, context_, peers_, stages_;
+  std::int64_t tensor_, context_, expert_, peers_, stages_;
 };
 
 void connect_stages(const TrainingSetup& setup, const RankGrid& grid, TraceAssembly& assembly) {

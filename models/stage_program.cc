@@ -87,9 +87,7 @@ class StageRecorder {
                                   [gatherer](std::int64_t layer) { gatherer->after(layer); }});
   }
 
-  Tensor tokens(const char* name) {
-    Tensor tensor =
-        session_.empty(name, DataType::int64, setup_.micro_batch * setup_.local_sequence(), TensorRole::input);
+  Tensor copied(Tensor tensor) {
     session_.kernel({.name = "Memcpy HtoD",
                      .writes = {tensor},
                      .cost = {.kind = KernelClass::copy_to_device, .type = tensor.type()},
@@ -121,13 +119,13 @@ class StageRecorder {
     session_.set_phase(Phase::forward);
     Tensor input;
     if (chunk.is_first) {
-      input = tokens("input.ids");
+      input = copied(chunk.transformer->empty_input());
       leaf_ = {};
     } else {
       leaf_ = autograd_.leaf(receive("receive_forward", TensorRole::activation, neighbour(-1), chunk, s));
       input = leaf_;
     }
-    const Tensor labels = chunk.is_last ? tokens("input.labels") : Tensor();
+    const Tensor labels = chunk.is_last ? copied(chunk.transformer->empty_labels()) : Tensor();
     Tensor out = chunk.transformer->forward(input, labels);
     root_ = out.node();
     if (!chunk.is_last) {

@@ -16,11 +16,11 @@ void copy_to_device(EagerSession& session, const Tensor& tensor) {
                   .kind = OpKind::copy_host_to_device});
 }
 
-void run_micro_batch(const TrainingSetup& setup, EagerSession& session, Autograd& autograd, Transformer& transformer) {
+void run_micro_batch(EagerSession& session, Autograd& autograd, Transformer& transformer) {
   session.set_phase(Phase::forward);
-  const Tensor ids = session.empty("input.ids", DataType::int64, setup.tokens(), TensorRole::input);
+  const Tensor ids = transformer.empty_input();
   copy_to_device(session, ids);
-  const Tensor labels = session.empty("input.labels", DataType::int64, setup.tokens(), TensorRole::input);
+  const Tensor labels = transformer.empty_labels();
   copy_to_device(session, labels);
   const Tensor loss = transformer.forward(ids, labels);
   session.set_phase(Phase::backward);
@@ -36,6 +36,7 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
                      const Cluster& cluster) {
   require_generatable(model);
   const TrainingSetup setup = resolve(wanted, model);
+  require_generatable(model, setup);
   if (setup.gpus() > 1) return generate_parallel_trace(model, setup, cost, cluster);
   EagerSession session(cost, cost.gpu().title);
   Autograd autograd(session);
@@ -46,7 +47,7 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   session.begin_step("step 0");
   for (std::int64_t index = 0; index < setup.gradient_accumulation; ++index) {
     session.set_micro_batch(index);
-    run_micro_batch(setup, session, autograd, transformer);
+    run_micro_batch(session, autograd, transformer);
   }
   session.set_micro_batch(-1);
   session.set_phase(Phase::optimizer);

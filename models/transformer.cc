@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "models/patch_embedding.h"
+#include "models/soft_cap.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -32,11 +34,21 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       session_(session),
       autograd_(autograd),
       type_(activation_type(setup)),
-      ops_(session, autograd, options_of(setup), communication) {
+      ops_(session, autograd, options_of(setup), communication),
+      experts_(model, options_of(setup), {session, autograd, ops_, communication},
+               [this](const std::string& name) -> TrainedParameter& { return weight(name); }),
+      latent_(model, setup, options_of(setup), {session, autograd, ops_, communication},
+              [this](const std::string& name) -> TrainedParameter& { return weight(name); }) {
   for (LocalParameter& local : local_parameters(model, setup, part)) {
     const std::string name = local.shape.name;
     session.set_layer(local.shape.layer);
-    parameters_.push_back({.is_partial_sum = local.is_partial_sum, .uses = local.uses});
+    if (name.ends_with("selection_bias")) {  // moved by rule, not by gradient
+      buffers_.push_back(session.empty(name, DataType::fp32, local.shape.elements(), TensorRole::buffer));
+      continue;
+    }
+    parameters_.push_back({.is_partial_sum = local.is_partial_sum,
+                           .is_expert = setup.expert_parallel > 1 && local.shape.experts > 0,
+                           .uses = local.uses});
     TrainedParameter& parameter = parameters_.back();
     parameter.share = setup.optimizer_share(local.shape.elements());
     if (setup.zero_stage == 3)
@@ -48,11 +60,25 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
   }
   session.set_layer(-1);
   if (model.positions == Positions::rotary && part.layers.count > 0)
-    angles_ = session.empty("rotary.angles", type_, 2 * setup.local_sequence() * model.head_dim, TensorRole::buffer);
+    angles_ = session.empty("rotary.angles", type_,
+                            2 * setup.local_sequence() * (model.has_latent() ? model.latent.rope_dim : model.head_dim),
+                            TensorRole::buffer);
   if (model.positions == Positions::learned && part.has_embedding)
     position_ids_ = session.empty("positions.ids", DataType::int64, setup.local_sequence(), TensorRole::buffer);
   if (model.pretraining_heads && part.has_head)
     next_sentence_labels_ = session.empty("nsp.labels", DataType::int64, setup.micro_batch, TensorRole::buffer);
+}
+
+Tensor Transformer::empty_input() {
+  const Patches& patches = model_.patches;
+  const std::int64_t values = setup_.micro_batch * patches.count() * patches.values();
+  if (model_.reads_images()) return session_.empty("input.images", type_, values, TensorRole::input);
+  return session_.empty("input.ids", DataType::int64, setup_.micro_batch * setup_.local_sequence(), TensorRole::input);
+}
+
+Tensor Transformer::empty_labels() {
+  const std::int64_t each = model_.reads_images() ? 1 : setup_.local_sequence();
+  return session_.empty("input.labels", DataType::int64, setup_.micro_batch * each, TensorRole::input);
 }
 
 std::int64_t Transformer::stream_elements() const {
@@ -89,8 +115,9 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels) {
   }
   session_.set_layer(-1);
   if (!part_.has_head) return x;
-  if (model_.norm_placement == NormPlacement::pre) x = norm("final_norm", x);
-  return model_.pretraining_heads ? pretraining_loss(x, labels) : head_loss(x, labels);
+  if (model_.norm_placement != NormPlacement::post) x = norm("final_norm", x);
+  if (model_.reads_images()) return classifier_loss(x, labels);
+  return model_.pretraining_heads || model_.masked_lm_head ? pretraining_loss(x, labels) : head_loss(x, labels);
 }
 
 // Nodes around the layer tell its backward's begin and end.
@@ -108,6 +135,7 @@ Tensor Transformer::layer_unit(std::int64_t index, const Tensor& x) {
 }
 
 Tensor Transformer::embed(const Tensor& ids) {
+  if (model_.reads_images()) return embed_patches(ids);
   const bool learned = model_.positions == Positions::learned;
   const bool scatter = setup_.sequence_parallel && !learned && model_.token_types == 0;
   Tensor x = ops_.embedding("embedding", ids, weight("embedding"));
@@ -125,28 +153,65 @@ Tensor Transformer::embed(const Tensor& ids) {
   return ops_.dropout("embedding.dropout", x, setup_.dropout);
 }
 
+// A convolution with stride and size of a patch is a product; the class token is put before its rows.
+Tensor Transformer::embed_patches(const Tensor& images) {
+  Tensor x = linear("patches", images);
+  x = prepend_token("class_token", x, *by_name_.find("class_token")->second, setup_.micro_batch, session_, autograd_);
+  const Tensor positions = ops_.embedding("positions", position_ids_, weight("positions"));
+  x = ops_.add_broadcast("positions.add", x, positions);
+  return ops_.dropout("embedding.dropout", x, setup_.dropout);
+}
+
 Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
   const std::string prefix = "layers." + std::to_string(index) + ".";
-  const auto run = [this, prefix](const std::vector<Tensor>& inputs) {
+  const auto run = [this, prefix, index](const std::vector<Tensor>& inputs) {
     const Tensor& input = inputs[0];
-    const bool pre = model_.norm_placement == NormPlacement::pre;
-    Tensor branch = pre ? norm(prefix + "attention.norm", input) : input;
+    const bool before = model_.norms_inputs(), post = model_.norm_placement == NormPlacement::post;
+    Tensor branch = before ? norm(prefix + "attention.norm", input) : input;
+    if (model_.block_layout != BlockLayout::sequential) return parallel_blocks(prefix, branch, input);
     branch = attention(prefix, branch);
     Tensor middle = add_branch(prefix + "attention.out", branch, input);
     branch = {};
-    if (!pre) middle = norm(prefix + "attention.norm", middle);
-    branch = pre ? norm(prefix + "mlp.norm", middle) : middle;
-    branch = feed_forward(prefix, branch);
-    Tensor out = add_branch(prefix + "mlp.down", branch, middle);
+    if (post) middle = norm(prefix + "attention.norm", middle);
+    branch = before ? norm(prefix + "mlp.norm", middle) : middle;
+    Tensor out;
+    if (model_.has_experts(index)) {
+      branch = experts_.run(prefix, branch);
+      out = add_result(prefix + "mlp.experts", branch, middle);
+    } else {
+      branch = feed_forward(prefix, branch);
+      out = add_branch(prefix + "mlp.down", branch, middle);
+    }
     branch = {};
-    if (!pre) out = norm(prefix + "mlp.norm", out);
+    if (post) out = norm(prefix + "mlp.norm", out);
     return out;
   };
   return setup_.recompute == Recompute::full ? autograd_.checkpoint({x}, run) : run({x});
 }
 
+// x + attention(normed) + feed_forward(normed or normed otherwise).
+Tensor Transformer::parallel_blocks(const std::string& prefix, const Tensor& normed, const Tensor& x) {
+  Tensor first = ops_.row_linear(layer_of(prefix + "attention.out"), attention(prefix, normed));
+  first = ops_.dropout(prefix + "attention.out.dropout", first, setup_.dropout);
+  const bool shared = model_.block_layout == BlockLayout::parallel_one_norm;
+  const Tensor inner = feed_forward(prefix, shared ? normed : norm(prefix + "mlp.norm", x));
+  Tensor second = ops_.row_linear(layer_of(prefix + "mlp.down"), inner);
+  second = ops_.dropout(prefix + "mlp.down.dropout", second, setup_.dropout);
+  return ops_.add(prefix + "residual", ops_.add(prefix + "branches", first, second), x);
+}
+
+// x + dropout(branch), the branch normed first where the model does that.
+Tensor Transformer::add_result(const std::string& name, Tensor branch, const Tensor& x) {
+  const std::string block = name.substr(0, name.rfind('.'));
+  if (model_.norm_placement == NormPlacement::sandwich) branch = norm(block + ".post_norm", branch);
+  if (model_.norm_placement == NormPlacement::branch) branch = norm(block + ".norm", branch);
+  branch = ops_.dropout(name + ".dropout", branch, setup_.dropout);
+  return ops_.add(name + ".residual", x, branch);
+}
+
 Tensor Transformer::add_branch(const std::string& name, const Tensor& inner, const Tensor& x) {
   EagerOps::Linear layer = layer_of(name);
+  if (model_.norms_results()) return add_result(name, ops_.row_linear(layer, inner), x);
   if (is_megatron()) {
     TrainedParameter* late_bias = std::exchange(layer.bias, nullptr);
     const Tensor branch = ops_.row_linear(layer, inner);
@@ -167,7 +232,7 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
   }
   std::vector<Tensor> qkv = ops_.column_linears(
       {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k"), layer_of(prefix + "attention.v")}, x);
-  if (model_.query_key_norm) {
+  if (model_.query_key_norm || model_.wide_query_key_norm) {
     qkv[0] = norm(prefix + "attention.q_norm", qkv[0]);
     qkv[1] = norm(prefix + "attention.k_norm", qkv[1]);
   }
@@ -179,6 +244,7 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
 }
 
 Tensor Transformer::attention(const std::string& prefix, const Tensor& x) {
+  if (model_.has_latent()) return latent_.run(prefix, x, angles_);
   const std::vector<Tensor> qkv = projections(prefix, x);
   const std::string name = prefix + "attention.core";
   if (setup_.recompute == Recompute::selective && !setup_.flash_attention)
@@ -192,7 +258,8 @@ Tensor Transformer::core(const std::string& name, const std::vector<Tensor>& qkv
                              .kv_heads = model_.kv_heads / setup_.tensor_parallel,
                              .sequence = setup_.local_sequence(),
                              .head_dim = model_.head_dim,
-                             .causal = model_.mask == AttentionMask::causal};
+                             .causal = model_.mask == AttentionMask::causal,
+                             .window = model_.window_of(session_.layer())};
   if (setup_.context_parallel > 1) return ops_.ring_attention(name, qkv, shape);
   const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
   return setup_.flash_attention ? ops_.flash_attention(name, qkv, shape)
@@ -226,9 +293,15 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
 
 Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   TrainedParameter& matrix = weight(model_.tied_embeddings ? "embedding" : "head");
-  const Tensor logits = ops_.column_linears({{"head", &matrix, nullptr}}, x)[0];
+  Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, x)[0];
+  if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
   return is_megatron() || setup_.tensor_parallel > 1 ? ops_.split_cross_entropy("loss", logits, labels)
                                                      : ops_.cross_entropy("loss", logits, labels);
+}
+
+Tensor Transformer::classifier_loss(const Tensor& x, const Tensor& labels) {
+  const Tensor first = ops_.first_tokens("classifier.first", x, setup_.sequence);
+  return ops_.cross_entropy("loss", linear("classifier", first), labels);
 }
 
 Tensor Transformer::pretraining_loss(const Tensor& x, const Tensor& labels) {
@@ -239,6 +312,7 @@ Tensor Transformer::pretraining_loss(const Tensor& x, const Tensor& labels) {
   const Tensor token_loss = is_megatron() || setup_.tensor_parallel > 1
                                 ? ops_.split_cross_entropy("mlm.loss", logits, labels)
                                 : ops_.cross_entropy("mlm.loss", logits, labels);
+  if (model_.masked_lm_head) return token_loss;
   Tensor pooled = ops_.first_tokens("pooler.first", x, setup_.sequence);
   pooled = linear("pooler", pooled);
   pooled = ops_.pointwise("pooler.tanh", pooled, EagerOps::Pointwise::tanh);

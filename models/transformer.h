@@ -10,8 +10,10 @@
 #include <vector>
 
 #include "models/eager_ops.h"
+#include "models/mla_attention.h"
 #include "models/model_part.h"
 #include "models/model_spec.h"
+#include "models/moe_block.h"
 #include "models/training_setup.h"
 
 namespace spillway {
@@ -37,6 +39,10 @@ class Transformer {
   Tensor forward(const Tensor& input, const Tensor& labels);
 
   [[nodiscard]] DataType type() const { return type_; }  // of weights and the residual stream
+  // What a micro-batch reads: token ids, or images cut into patches, [patches, values].
+  Tensor empty_input();
+  Tensor empty_labels();
+
   // In the order of the forward pass.
   [[nodiscard]] std::deque<TrainedParameter>& parameters() { return parameters_; }
   // Elements of the residual stream that this rank passes on.
@@ -63,6 +69,10 @@ class Transformer {
   std::vector<Tensor> projections(const std::string& prefix, const Tensor& x);
   Tensor core(const std::string& name, const std::vector<Tensor>& qkv);
   Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection
+  Tensor embed_patches(const Tensor& images);
+  Tensor parallel_blocks(const std::string& prefix, const Tensor& normed, const Tensor& x);
+  Tensor add_result(const std::string& name, Tensor branch, const Tensor& x);
+  Tensor classifier_loss(const Tensor& x, const Tensor& labels);
   Tensor head_loss(const Tensor& x, const Tensor& labels);
   Tensor pretraining_loss(const Tensor& x, const Tensor& labels);
 
@@ -73,10 +83,13 @@ class Transformer {
   Autograd& autograd_;
   const DataType type_;
   EagerOps ops_;
+  MoeBlock experts_;
+  LatentAttentionBlock latent_;
   std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
   std::map<std::string, TrainedParameter*, std::less<>> by_name_;
   Tensor angles_;  // cosines and sines of rotary positions
   Tensor position_ids_, next_sentence_labels_;
+  std::vector<Tensor> buffers_;
   Units units_;
 };
 

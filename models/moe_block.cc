@@ -1,0 +1,170 @@
+#include "models/moe_block.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spillway {
+
+// The k weights are the node's result; which experts they belong to has no gradient.
+MoeBlock::Routing MoeBlock::route(const std::string& name, const Tensor& logits, std::int64_t tokens) {
+  EagerSession& session = context_.session;
+  const std::int64_t chosen = tokens * model_.experts.active;
+  const Tensor softmax = session.empty(name + ".softmax", DataType::fp32, logits.elements(), TensorRole::activation);
+  Tensor weights = session.empty(name + ".weights", DataType::fp32, chosen, TensorRole::activation);
+  const Tensor experts = session.empty(name + ".experts", DataType::int64, chosen, TensorRole::activation);
+  session.kernel({.name = "router_softmax_topk", .reads = {logits}, .writes = {softmax, weights, experts}});
+  const DataType type = logits.type();
+  weights = context_.autograd.record(
+      std::move(weights), {logits}, false, [&session, name, type, softmax, experts](const Tensor& gradient) {
+        Tensor result = session.empty(name + ".logits.grad", type, softmax.elements(), TensorRole::temporary);
+        session.kernel(
+            {.name = "router_softmax_topk_backward", .reads = {gradient, softmax, experts}, .writes = {result}});
+        return std::vector<Tensor>{std::move(result)};
+      });
+  return {.weights = std::move(weights), .experts = experts};
+}
+
+Tensor MoeBlock::permute(const std::string& name, const Tensor& x, const Routing& routing) {
+  EagerSession& session = context_.session;
+  Tensor rows =
+      session.empty(name + ".permuted", x.type(), x.elements() * model_.experts.active, TensorRole::activation);
+  session.kernel({.name = "permute_tokens", .reads = {x, routing.experts}, .writes = {rows}});
+  const std::int64_t elements = x.elements();
+  return context_.autograd.record(
+      std::move(rows), {x}, false, [&session, name, elements, experts = routing.experts](const Tensor& gradient) {
+        Tensor sum = session.empty(name + ".permuted.in.grad", gradient.type(), elements, TensorRole::temporary);
+        session.kernel({.name = "permute_tokens_backward", .reads = {gradient, experts}, .writes = {sum}});
+        return std::vector<Tensor>{std::move(sum)};
+      });
+}
+
+// Rows to the ranks of the experts they chose, or back; the same the other way round in the backward.
+Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows) {
+  if (expert_ranks() == 1) return rows;
+  Communication& communication = *context_.communication;
+  Tensor out = communication.all_to_all(CommGroup::expert, name + ".exchanged", rows, TensorRole::activation);
+  return context_.autograd.record(std::move(out), {rows}, false, [&communication, name](const Tensor& gradient) {
+    return std::vector<Tensor>{
+        communication.all_to_all(CommGroup::expert, name + ".grad", gradient, TensorRole::temporary)};
+  });
+}
+
+// Rows that came from several ranks, by local expert, or back in the order of the ranks.
+Tensor MoeBlock::sort(const std::string& name, const Tensor& rows) {
+  if (expert_ranks() == 1 || expert_ranks() == model_.experts.count) return rows;
+  EagerSession& session = context_.session;
+  Tensor out = session.empty(name + ".sorted", rows.type(), rows.elements(), TensorRole::activation);
+  session.kernel({.name = "sort_chunks", .reads = {rows}, .writes = {out}});
+  return context_.autograd.record(std::move(out), {rows}, false, [&session, name](const Tensor& gradient) {
+    Tensor back = session.empty(name + ".sorted.in.grad", gradient.type(), gradient.elements(), TensorRole::temporary);
+    session.kernel({.name = "sort_chunks", .reads = {gradient}, .writes = {back}});
+    return std::vector<Tensor>{std::move(back)};
+  });
+}
+
+Tensor MoeBlock::unpermute(const std::string& name, const Tensor& rows, const Routing& routing, std::int64_t elements) {
+  EagerSession& session = context_.session;
+  Tensor out = session.empty(name + ".out", rows.type(), elements, TensorRole::activation);
+  session.kernel({.name = "unpermute_tokens", .reads = {rows, routing.weights, routing.experts}, .writes = {out}});
+  return context_.autograd.record(
+      std::move(out), {rows, routing.weights}, false, [&session, name, rows, routing](const Tensor& gradient) {
+        Tensor back = session.empty(name + ".rows.grad", rows.type(), rows.elements(), TensorRole::temporary);
+        Tensor weights =
+            session.empty(name + ".weights.grad", DataType::fp32, routing.weights.elements(), TensorRole::temporary);
+        session.kernel({.name = "unpermute_tokens_backward",
+                        .reads = {gradient, rows, routing.weights, routing.experts},
+                        .writes = {back, weights}});
+        return std::vector<Tensor>{std::move(back), std::move(weights)};
+      });
+}
+
+void MoeBlock::grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops,
+                               std::vector<Tensor> reads, const Tensor& write) {
+  const KernelCost cost{.kind = KernelClass::gemm,
+                        .type = options_.product == DataType::tf32 ? DataType::tf32 : options_.type,
+                        .gemm = shape,
+                        .flops = Flops(flops)};
+  context_.session.kernel({.name = kernel, .reads = std::move(reads), .writes = {write}, .cost = cost});
+}
+
+// rows [t k, in] times the matrix [out, in] of each row's expert.
+Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows) {
+  TrainedParameter& weight = weight_(name);
+  const std::int64_t groups = weight.shape.experts, inputs = weight.shape.columns;
+  const std::int64_t outputs = weight.shape.rows / groups, count = rows.elements() / inputs;
+  const std::int64_t each = std::max<std::int64_t>(1, (count + groups - 1) / groups),
+                     flops = 2 * count * inputs * outputs;
+  EagerSession& session = context_.session;
+  Tensor out = session.empty(name + ".out", options_.type, count * outputs, TensorRole::activation);
+  grouped_product("grouped_gemm", {.m = each, .n = outputs, .k = inputs, .batch = groups}, flops, {rows, weight.value},
+                  out);
+  return context_.autograd.record(
+      std::move(out), {rows}, true,
+      [this, name, rows, each, groups, inputs, outputs, flops, &weight](const Tensor& gradient) {
+        EagerSession& session_now = context_.session;
+        Tensor back = session_now.empty(name + ".in.grad", options_.type, rows.elements(), TensorRole::temporary);
+        grouped_product("grouped_gemm_dgrad", {.m = each, .n = inputs, .k = outputs, .batch = groups}, flops,
+                        {gradient, weight.value}, back);
+        const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups};
+        if (options_.fused_accumulation) {
+          grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {gradient, rows, weight.gradient},
+                          weight.gradient);
+          context_.autograd.accumulate(weight, {});
+        } else {
+          Tensor sum = session_now.empty(weight.shape.name + ".grad", options_.type, weight.shape.elements(),
+                                         TensorRole::gradient);
+          grouped_product("grouped_gemm_wgrad", shape, flops, {gradient, rows}, sum);
+          context_.autograd.accumulate(weight, std::move(sum));
+        }
+        return std::vector<Tensor>{std::move(back)};
+      });
+}
+
+Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
+  EagerOps& ops = context_.ops;
+  const auto linear = [this, &ops](const std::string& name, const Tensor& in) {
+    return ops.linear(name, in, weight_(name), nullptr);
+  };
+  const auto function =
+      model_.activation == Activation::gelu_gated ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
+  const std::string name = prefix + "mlp.shared";
+  Tensor inner = ops.pointwise(name + ".gated", linear(name + ".gate", x), function);
+  inner = ops.multiply(name + ".product", inner, linear(name + ".up", x));
+  Tensor out = linear(name + ".down", inner);
+  if (!model_.experts.shared_gate) return out;
+  const Tensor gate = linear(prefix + "mlp.shared_gate", x);
+  EagerSession& session = context_.session;
+  Tensor weighed = session.empty(name + ".weighed", out.type(), out.elements(), TensorRole::activation);
+  session.kernel({.name = "sigmoid_multiply", .reads = {out, gate}, .writes = {weighed}});
+  return context_.autograd.record(
+      std::move(weighed), {out, gate}, false, [&session, name, out, gate](const Tensor& gradient) {
+        Tensor back = session.empty(name + ".out.grad", out.type(), out.elements(), TensorRole::temporary);
+        Tensor gate_back = session.empty(name + ".gate.grad", gate.type(), gate.elements(), TensorRole::temporary);
+        session.kernel(
+            {.name = "sigmoid_multiply_backward", .reads = {gradient, out, gate}, .writes = {back, gate_back}});
+        return std::vector<Tensor>{std::move(back), std::move(gate_back)};
+      });
+}
+
+Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
+  EagerOps& ops = context_.ops;
+  const std::string name = prefix + "mlp.experts";
+  const auto function =
+      model_.activation == Activation::gelu_gated ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
+  const Routing routing = [&] {
+    const std::string router = prefix + "mlp.router";
+    return route(router, ops.linear(router, x, weight_(router), nullptr), x.elements() / model_.hidden);
+  }();
+  Tensor rows = sort(name, exchange(name, permute(name, x, routing)));
+  Tensor inner = ops.pointwise(name + ".gated", grouped_linear(name + ".gate", rows), function);
+  inner = ops.multiply(name + ".product", inner, grouped_linear(name + ".up", rows));
+  rows = {};
+  Tensor results = grouped_linear(name + ".down", inner);
+  inner = {};
+  results = exchange(name + ".down", sort(name + ".down", results));
+  const Tensor routed = unpermute(name, results, routing, x.elements());
+  if (model_.experts.shared_width == 0) return routed;
+  return ops.add(name + ".add_shared", routed, shared(prefix, x));
+}
+
+}  // namespace spillway
