@@ -10,6 +10,7 @@
 #include "models/cost_model.h"
 #include "models/model_spec.h"
 #include "models/trace_generator.h"
+#include "sim/devices/collective_cost.h"
 #include "traces/base/input_error.h"
 #include "traces/join.h"
 
@@ -79,22 +80,45 @@ void load_captured(LoadedScenario& loaded, const ProfileLibrary& library, const 
   note_hardware(loaded);
 }
 
+Precision peak_precision(TrainingPrecision precision) {
+  switch (precision) {
+    case TrainingPrecision::fp32:
+      return Precision::fp32;
+    case TrainingPrecision::tf32:
+      return Precision::tf32;
+    case TrainingPrecision::fp16_mixed:
+      return Precision::fp16;
+    case TrainingPrecision::fp8_mixed:
+      return Precision::fp8;
+    case TrainingPrecision::bf16:
+    case TrainingPrecision::bf16_mixed:
+      return Precision::bf16;
+  }
+  return Precision::bf16;
+}
+
 void load_generated(LoadedScenario& loaded, const ProfileLibrary& library) {
   const Scenario& scenario = loaded.scenario;
   loaded.hardware = library.load_system(scenario.hardware);
   for (const auto& [path, text] : scenario.hardware_overrides) apply_override(loaded.hardware, path, text);
   const ModelSpec model = find_model(scenario.model);
   const TrainingSetup setup = resolve(scenario.training, model);
-  loaded.trace = generate_trace(model, setup, CostModel(loaded.hardware));
+  const HardwareProfile& hardware = loaded.hardware;
+  const Cluster cluster{hardware.gpu_count, [&hardware](NetworkCollective kind, Bytes bytes, const GroupShape& group) {
+                          return collective_time(hardware, kind, bytes, group.ranks, group.per_machine).time;
+                        }};
+  if (setup.gpus() > hardware.total_gpus())
+    loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
+                              std::to_string(hardware.total_gpus()) + ": more machines like it are assumed");
+  loaded.trace = generate_trace(model, setup, CostModel(hardware), cluster);
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
-  loaded.options.tokens_per_step = setup.tokens() * setup.gradient_accumulation;
+  loaded.options.tokens_per_step = setup.step_tokens();
   // 6 flops per matmul parameter and token, plus attention scores and context (causal: half), forward and backward.
   const double tokens = static_cast<double>(loaded.options.tokens_per_step);
   const double attention = 6.0 * static_cast<double>(model.layers * setup.sequence * model.query_width()) * tokens;
   loaded.options.model_flops_per_step = 6.0 * static_cast<double>(matmul_parameter_count(model)) * tokens + attention;
-  const Maybe<double> peak = peak_flops_or_wider(
-      loaded.hardware.gpu, setup.precision == TrainingPrecision::fp32 ? Precision::fp32 : Precision::bf16);
-  if (peak) loaded.options.peak_flops_per_second = peak->value;
+  const Maybe<double> peak = peak_flops_or_wider(loaded.hardware.gpu, peak_precision(setup.precision));
+  if (peak) loaded.options.peak_flops_per_second = peak->value * static_cast<double>(setup.gpus());
   note_hardware(loaded);
 }
 

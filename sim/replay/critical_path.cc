@@ -28,8 +28,9 @@ Binding binding_of(WorkClass work) {
 
 class Walk {
  public:
-  Walk(const Trace& trace, const LoweredTrace& lowered, std::span<const Picos> start, std::span<const Picos> end)
-      : trace_(trace), lowered_(lowered), graph_(lowered.graph), start_(start), end_(end) {
+  Walk(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph, std::span<const Picos> start,
+       std::span<const Picos> end)
+      : trace_(trace), lowered_(lowered), graph_(graph), start_(start), end_(end) {
     index_predecessors();
   }
 
@@ -115,8 +116,9 @@ class Walk {
 }  // namespace
 
 std::array<Picos, binding_count> critical_path(const Trace& trace, const LoweredTrace& lowered,
-                                               std::span<const Picos> start, std::span<const Picos> end) {
-  return Walk(trace, lowered, start, end).run();
+                                               const ActivityGraph& graph, std::span<const Picos> start,
+                                               std::span<const Picos> end) {
+  return Walk(trace, lowered, graph, start, end).run();
 }
 
 }  // namespace spillway

@@ -16,6 +16,7 @@ namespace spillway {
 
 // start, end: by activity, as the executor recorded them.
 std::array<Picos, binding_count> critical_path(const Trace& trace, const LoweredTrace& lowered,
-                                               std::span<const Picos> start, std::span<const Picos> end);
+                                               const ActivityGraph& graph, std::span<const Picos> start,
+                                               std::span<const Picos> end);
 
 }  // namespace spillway

@@ -25,6 +25,12 @@ class Lowering {
     has_edge_.assign(n, false);
     out_.graph.reserve(out_.graph.size() + n, 3 * n);
     lanes_.resize(trace.lanes.size());
+    for (std::size_t l = 0; l < trace.lanes.size(); ++l) {
+      const std::size_t rank = trace.lanes[l].rank;
+      if (rank >= ranks_.size()) ranks_.resize(rank + 1);
+      ranks_[rank].lanes.push_back(l);
+      if (trace.lanes[l].kind == LaneKind::host_thread) ranks_[rank].threads.push_back(l);
+    }
     std::sort(gaps_.begin(), gaps_.end(), [](const StreamGap& a, const StreamGap& b) { return key(a) < key(b); });
   }
 
@@ -52,6 +58,10 @@ class Lowering {
     std::size_t last_work = none;       // latest work launched by a host thread
     std::vector<ActivityId> waits;      // a stream's next work starts after these
     std::size_t leading_orphan = none;  // last work before the first launched one
+  };
+  struct RankState {
+    std::vector<std::size_t> lanes, threads;
+    std::vector<ActivityId> in_flight;  // works in the order of their launches, while their queue is limited
   };
   static constexpr std::size_t none = static_cast<std::size_t>(-1);
 
@@ -161,8 +171,12 @@ class Lowering {
     std::vector<std::uint32_t> calls;
     for (std::size_t i = 0; i < ops_.size(); ++i)
       if (is_host_call(ops_.kind[i])) calls.push_back(static_cast<std::uint32_t>(i));
-    std::stable_sort(calls.begin(), calls.end(),
-                     [&](std::uint32_t a, std::uint32_t b) { return ops_.start[a] < ops_.start[b]; });
+    // A rank with one thread has its calls in order already, and ranks don't wait for each other's calls.
+    const bool threads =
+        std::any_of(ranks_.begin(), ranks_.end(), [](const RankState& r) { return r.threads.size() > 1; });
+    if (threads)
+      std::stable_sort(calls.begin(), calls.end(),
+                       [&](std::uint32_t a, std::uint32_t b) { return ops_.start[a] < ops_.start[b]; });
     for (const std::uint32_t i : calls) add_host_call(i);
   }
 
@@ -215,9 +229,9 @@ class Lowering {
     const Lane& own = trace_.lanes[index_of(ops_.lane[i])];
     const HostEnd& previous = lanes_[index_of(ops_.lane[i])].last_call;
     HostEnd latest = previous;
-    for (std::size_t l = 0; l < lanes_.size(); ++l) {
+    for (const std::size_t l : ranks_[own.rank].threads) {
       const HostEnd& other = lanes_[l].last_call;
-      if (trace_.lanes[l].rank != own.rank || other.recorded == unknown_time || other.recorded > start) continue;
+      if (other.recorded == unknown_time || other.recorded > start) continue;
       if (latest.recorded == unknown_time || other.recorded > latest.recorded) latest = other;
     }
     if (latest.recorded == unknown_time) {
@@ -254,9 +268,10 @@ class Lowering {
     const std::uint32_t depth =
         options_.launch_queue_depth != 0 ? options_.launch_queue_depth : trace_.capture_fit.launch_queue_depth;
     if (depth == 0) return;
-    in_flight_.push_back(out_.begin[work]);
-    if (in_flight_.size() > depth)
-      out_.graph.add_edge(in_flight_[in_flight_.size() - 1 - depth], call, EdgeType::start_to_start);
+    std::vector<ActivityId>& in_flight = ranks_[trace_.lanes[index_of(ops_.lane[work])].rank].in_flight;
+    in_flight.push_back(out_.begin[work]);
+    if (in_flight.size() > depth)
+      out_.graph.add_edge(in_flight[in_flight.size() - 1 - depth], call, EdgeType::start_to_start);
   }
 
   void wait_for(std::size_t i, ActivityId activity) {
@@ -264,9 +279,8 @@ class Lowering {
     const LaneState& thread = lanes_[index_of(ops_.lane[i])];
     const OpKind kind = ops_.kind[i];
     if (kind == OpKind::device_sync || kind == OpKind::device_free) {
-      for (std::size_t l = 0; l < lanes_.size(); ++l)
-        if (trace_.lanes[l].rank == trace_.lanes[index_of(ops_.lane[i])].rank)
-          wait_for_work(lanes_[l].last_launched, activity);
+      for (const std::size_t l : ranks_[trace_.lanes[index_of(ops_.lane[i])].rank].lanes)
+        wait_for_work(lanes_[l].last_launched, activity);
     } else if (kind == OpKind::stream_sync && sync != nullptr && sync->lane != LaneId::none) {
       wait_for_work(lanes_[index_of(sync->lane)].last_launched, activity);
     } else if (kind == OpKind::event_sync && sync != nullptr && sync->event != OpId::none) {
@@ -311,7 +325,10 @@ class Lowering {
     out_.end[i] = wait;
   }
 
+  // A lane's order already says what an edge without a lag between two of its ops says.
   void add_trace_edge(const Edge& edge) {
+    const std::size_t a = index_of(edge.from), b = index_of(edge.to);
+    if (a < b && ops_.lane[a] == ops_.lane[b] && edge.lag == Picos(0)) return;
     const ActivityId from = out_.end[index_of(edge.from)];
     const ActivityId to = out_.begin[index_of(edge.to)];
     if (from != no_activity && to != no_activity) out_.graph.add_edge(from, to, EdgeType::end_to_start, edge.lag);
@@ -327,7 +344,7 @@ class Lowering {
   LoweredTrace out_;
   std::vector<LaneState> lanes_;
   std::vector<std::uint32_t> first_work_, works_;
-  std::vector<ActivityId> in_flight_;
+  std::vector<RankState> ranks_;
   std::vector<std::size_t> mark_;  // by op: for an event_record, the last work of its stream so far
   std::vector<bool> has_edge_;
   Picos first_start_{};

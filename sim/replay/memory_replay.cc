@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "sim/devices/memory/allocation_stream.h"
+#include "traces/base/input_error.h"
 
 namespace spillway {
 namespace {
@@ -12,14 +13,14 @@ namespace {
 constexpr std::size_t most_owners = 12;
 
 AllocationStreamResult run_stream(const Trace& trace, std::int16_t device, const MemoryReplayOptions& options,
-                                  Bytes capacity) {
+                                  Bytes capacity, bool peaks_only = false) {
   AllocationStreamOptions stream;
   stream.pool.policy = options.allocator;
   stream.pool.settings = options.settings;
   if (capacity > Bytes(0)) stream.pool.device_memory = capacity;
   stream.device = device;
-  stream.keep_rows = true;
-  stream.keep_totals = true;
+  stream.keep_rows = !peaks_only;
+  stream.keep_totals = !peaks_only;
   stream.use_recorded_segments = false;
   return replay_allocation_stream(trace, stream);
 }
@@ -115,10 +116,34 @@ class Curve {
 
 }  // namespace
 
+std::vector<DevicePeaks> replay_memory_peaks(const Trace& trace, const MemoryReplayOptions& options) {
+  std::vector<DevicePeaks> peaks;
+  for (const std::int16_t device : memory_devices(trace)) {
+    const AllocationStreamResult needed = run_stream(trace, device, options, Bytes(0), true);
+    DevicePeaks& found = peaks.emplace_back();
+    found.device = device;
+    found.allocated = Bytes(needed.statistics.all().allocated_bytes.peak);
+    found.reserved = Bytes(needed.statistics.all().reserved_bytes.peak);
+    if (options.capacity > Bytes(0) && found.reserved > options.capacity)
+      found.fits = run_stream(trace, device, options, options.capacity, true).out_of_memory == 0;
+  }
+  return peaks;
+}
+
+const DevicePeaks& most_reserved(const std::vector<DevicePeaks>& peaks) {
+  SPILLWAY_ASSERT(!peaks.empty());
+  return *std::max_element(peaks.begin(), peaks.end(),
+                           [](const DevicePeaks& a, const DevicePeaks& b) { return a.reserved < b.reserved; });
+}
+
 MemoryResult replay_memory(const Trace& trace, std::span<const Picos> op_start, const MemoryReplayOptions& given) {
   MemoryReplayOptions options = given;
   MemoryResult result;
-  const std::vector<std::int16_t> devices = memory_devices(trace);
+  std::vector<std::int16_t> devices = memory_devices(trace);
+  if (options.device)
+    devices = {*options.device};
+  else if (devices.size() > 1)
+    devices = {most_reserved(replay_memory_peaks(trace, options)).device};
   if (devices.empty()) {
     if (trace.memory_events.empty()) return result;
     options = {.allocator = "ideal"};  // host memory is not the GPU allocator's business

@@ -5,8 +5,11 @@
 // Event times follow the host call an event is anchored to.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "sim/replay/result.h"
 #include "traces/trace.h"
@@ -14,14 +17,25 @@
 namespace spillway {
 
 struct MemoryReplayOptions {
-  std::string allocator = "torch";  // "torch" or "ideal"
-  std::string settings;             // PYTORCH_CUDA_ALLOC_CONF
-  Bytes capacity{};                 // for the step's allocator; 0: unlimited
+  std::string allocator = "torch";       // "torch" or "ideal"
+  std::string settings;                  // PYTORCH_CUDA_ALLOC_CONF
+  Bytes capacity{};                      // for the step's allocator; 0: unlimited
+  std::optional<std::int16_t> device{};  // of several; not given: the one that reserves most
 };
 
 // op_start: replayed start by op. A capture with host memory events alone is replayed as host memory: ideal allocator,
 // no limit. A trace without memory events gives MemoryResult::known == false.
 // Throws InputError for bad options. O(events log live blocks).
 MemoryResult replay_memory(const Trace& trace, std::span<const Picos> op_start, const MemoryReplayOptions& options);
+
+// Peaks alone, of every device in the trace, ascending.
+struct DevicePeaks {
+  std::int16_t device = 0;
+  Bytes allocated{}, reserved{};
+  bool fits = true;  // after the policy's retries
+};
+std::vector<DevicePeaks> replay_memory_peaks(const Trace& trace, const MemoryReplayOptions& options);
+// Precondition: not empty.
+const DevicePeaks& most_reserved(const std::vector<DevicePeaks>& peaks);
 
 }  // namespace spillway

@@ -105,11 +105,11 @@ void explain_failure(const Trace& trace, const LoweredTrace& lowered, const Outc
                    "check the trace's edges and event waits with `spillway trace check`");
 }
 
-// The machine's PCIe tree and where copies between host and GPU go. A profile without a tree has none: copies
-// then last as recorded.
+// The machine's PCIe tree and where copies between host and GPU go. A profile without a tree has none, nor have traces
+// of several ranks (their machines are not told apart): copies then last as recorded.
 struct CopyLinks {
-  CopyLinks(const HardwareProfile& hardware, ActivityGraph& graph) {
-    if (hardware.host.pcie.empty() || hardware.gpu_slots.empty()) return;
+  CopyLinks(const Trace& trace, const HardwareProfile& hardware, ActivityGraph& graph) {
+    if (trace.rank_count > 1 || hardware.host.pcie.empty() || hardware.gpu_slots.empty()) return;
     const Machine machine(hardware, graph);
     for (std::size_t gpu = 0; gpu < machine.gpu_count(); ++gpu) {
       paths.host_to_device.push_back(machine.host_to_device(gpu));
@@ -142,13 +142,70 @@ void record_times(const Trace& trace, const LoweredTrace& lowered, const Executo
   }
 }
 
-double idle_fraction(const Trace& trace, const Result& result) {
-  std::vector<Interval> busy;
-  for (std::size_t i = 0; i < trace.ops.size(); ++i)
-    if (is_device_work(trace.ops.kind[i]) && result.op_start[i] != unknown_time)
-      busy.push_back({result.op_start[i], result.op_end[i]});
-  if (busy.empty() || result.replayed <= Picos(0)) return 0;
-  return 1 - to_seconds(covered(busy)) / to_seconds(result.replayed);
+// Busy times by rank: kernels and copies run in the order of their columns, collectives beside them.
+struct RankWork {
+  std::vector<Interval> compute, communication;
+  Picos compute_busy{};
+};
+
+std::vector<RankWork> work_by_rank(const Trace& trace, const Result& result) {
+  std::vector<RankWork> ranks(std::max<std::size_t>(trace.rank_count, 1));
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+    const OpKind kind = trace.ops.kind[i];
+    if (!is_device_work(kind) || result.op_start[i] == unknown_time) continue;
+    const std::size_t number = trace.lanes[index_of(trace.ops.lane[i])].rank;
+    RankWork& rank = ranks[number < ranks.size() ? number : 0];
+    const Interval interval{result.op_start[i], result.op_end[i]};
+    if (kind == OpKind::collective) {
+      rank.communication.push_back(interval);
+    } else {
+      rank.compute.push_back(interval);
+      rank.compute_busy += interval.end - interval.begin;
+    }
+  }
+  return ranks;
+}
+
+// Leaves rank.communication merged into rank.compute.
+double idle_fraction(RankWork& rank, Picos replayed) {
+  if (rank.compute.empty() && rank.communication.empty()) return 0;
+  rank.compute.insert(rank.compute.end(), rank.communication.begin(), rank.communication.end());
+  return 1 - to_seconds(covered(rank.compute)) / to_seconds(replayed);
+}
+
+std::string rank_name(const Trace& trace, std::size_t rank) {
+  const std::string_view prefix = "host of ";
+  for (const Lane& lane : trace.lanes) {
+    const std::string_view name = trace.strings.text(lane.name);
+    if (lane.rank == rank && lane.kind == LaneKind::host_thread && name.starts_with(prefix))
+      return std::string(name.substr(prefix.size()));
+  }
+  return "rank " + std::to_string(rank);
+}
+
+void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, Result& result) {
+  if (result.replayed <= Picos(0)) return;
+  std::vector<RankWork> ranks = work_by_rank(trace, result);
+  double idle = 0;
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
+    const double bubble = idle_fraction(ranks[r], result.replayed);
+    idle += bubble;
+    if (ranks.size() == 1) continue;
+    RankResult& rank = result.ranks.emplace_back();
+    rank.name = rank_name(trace, r);
+    rank.bubble = bubble;
+    rank.compute_busy = ranks[r].compute_busy;
+    for (const Device& device : trace.devices) {
+      if (device.rank != r) continue;
+      for (const DevicePeaks& found : peaks) {
+        if (found.device != device.ordinal) continue;
+        rank.peak_allocated = found.allocated;
+        rank.peak_reserved = found.reserved;
+        rank.fits = found.fits;
+      }
+    }
+  }
+  result.bubble = idle / static_cast<double>(ranks.size());
 }
 
 void rate_the_step(const ReplayOptions& options, Result& result) {
@@ -174,9 +231,9 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   if (peak) lowering.machine_balance = peak->value / to_bytes_per_second(hardware.gpu.memory_bandwidth.value);
 
   ActivityGraph graph;
-  const CopyLinks copies(hardware, graph);
-  const LoweredTrace lowered = lower(trace, lowering, copies.paths, std::move(graph));
-  Executor<> run(lowered.graph, {.tie_order = options.tie_order});
+  const CopyLinks copies(trace, hardware, graph);
+  LoweredTrace lowered = lower(trace, lowering, copies.paths, std::move(graph));
+  Executor<> run(std::move(lowered.graph), {.tie_order = options.tie_order});
   const Outcome outcome = run.run();
   if (!outcome.ok()) explain_failure(trace, lowered, outcome);
   const std::string broken = run.check_conservation();
@@ -188,11 +245,15 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   record_times(trace, lowered, run, result);
   result.steps = StepClock(trace, result).run();
   result.step_time = step_time(result.steps);
-  result.breakdown = critical_path(trace, lowered, run.starts(), run.ends());
+  result.breakdown = critical_path(trace, lowered, run.graph(), run.starts(), run.ends());
   result.binding = largest(result.breakdown);
-  result.bubble = idle_fraction(trace, result);
   record_links(copies, run, result);
-  result.memory = replay_memory(trace, result.op_start, options.memory);
+  MemoryReplayOptions memory = options.memory;
+  std::vector<DevicePeaks> peaks;
+  if (trace.rank_count > 1) peaks = replay_memory_peaks(trace, memory);
+  if (!peaks.empty()) memory.device = most_reserved(peaks).device;
+  result.memory = replay_memory(trace, result.op_start, memory);
+  record_ranks(trace, peaks, result);
   rate_the_step(options, result);
   return result;
 }

@@ -57,7 +57,7 @@ struct PeakOwner {
 };
 
 struct MemoryResult {
-  bool known = false;  // the trace has memory events
+  bool known = false;    // the trace has memory events
   bool on_host = false;  // a CPU-only capture: host memory, without a limit
   std::string allocator;
   Bytes peak_allocated{}, peak_reserved{};
@@ -71,6 +71,15 @@ struct MemoryResult {
   std::vector<PeakOwner> owners;  // largest first
 };
 
+// One simulated rank of a trace of several.
+struct RankResult {
+  std::string name;      // "stage 3"
+  double bubble = 0;     // fraction of the replayed time in which none of its device work runs
+  Picos compute_busy{};  // its kernels and copies, without collectives
+  Bytes peak_allocated{}, peak_reserved{};
+  bool fits = true;
+};
+
 struct InputProvenance {
   std::string name, value, provenance, source;
 };
@@ -82,11 +91,12 @@ struct Result {
   std::array<Picos, binding_count> breakdown{};  // sums to the replayed time
   Binding binding = Binding::idle;
   Picos replayed{};              // from time 0 to the last end
-  double bubble = 0;             // fraction of the replayed time in which no device work runs
+  double bubble = 0;             // fraction of the replayed time in which no device work runs; mean over ranks
   double tokens_per_second = 0;  // 0 unknown
   double mfu = 0;                // model flops / (step time x peak); 0 unknown
   std::string mfu_basis;
-  MemoryResult memory;
+  MemoryResult memory;            // of the rank that needs most
+  std::vector<RankResult> ranks;  // empty for a trace of one
   std::vector<LinkResult> links;
   std::uint64_t fingerprint = 0;
   std::vector<std::string> warnings;
