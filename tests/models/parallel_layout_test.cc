@@ -1,0 +1,129 @@
+#include "models/parallel_layout.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include <gtest/gtest.h>
+
+#include "models/model_spec.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+ModelSpec layers_of(std::int64_t layers) {
+  ModelSpec model = find_model("gpt2-small");
+  model.layers = layers;
+  return model;
+}
+
+TrainingSetup pipeline(std::int64_t p, std::int64_t m, std::int64_t v = 1) {
+  return {.gradient_accumulation = m, .pipeline_parallel = p, .pipeline_chunks = v};
+}
+
+// Runs every stage's order as soon as inputs are there: forward chunks take 1, backward chunks 2; gives the makespan.
+std::int64_t makespan(const TrainingSetup& setup) {
+  const std::int64_t p = setup.pipeline_parallel, parts = p * setup.pipeline_chunks;
+  std::map<std::tuple<bool, std::int64_t, std::int64_t>, std::int64_t> done;  // backward, part, micro-batch
+  std::vector<std::vector<PipelineSlot>> orders;
+  for (std::int64_t stage = 0; stage < p; ++stage) orders.push_back(pipeline_order(setup, stage));
+  std::vector<std::size_t> next(orders.size(), 0);
+  std::vector<std::int64_t> free(orders.size(), 0);
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t stage = 0; stage < orders.size(); ++stage) {
+      if (next[stage] == orders[stage].size()) continue;
+      const PipelineSlot slot = orders[stage][next[stage]];
+      const std::int64_t part = slot.chunk * p + static_cast<std::int64_t>(stage);
+      std::int64_t ready = free[stage];
+      const auto after = [&](bool backward, std::int64_t other) {
+        const auto found = done.find({backward, other, slot.micro_batch});
+        if (found == done.end()) return false;
+        ready = std::max(ready, found->second);
+        return true;
+      };
+      if (!slot.is_backward && part > 0 && !after(false, part - 1)) continue;
+      if (slot.is_backward && !after(part + 1 < parts, part + 1 < parts ? part + 1 : part)) continue;
+      free[stage] = done[{slot.is_backward, part, slot.micro_batch}] = ready + (slot.is_backward ? 2 : 1);
+      ++next[stage];
+      moved = true;
+    }
+  }
+  for (std::size_t stage = 0; stage < orders.size(); ++stage) EXPECT_EQ(next[stage], orders[stage].size());
+  return *std::max_element(free.begin(), free.end());
+}
+
+// Narayanan et al. 2021, section 2.2: the bubble is (p - 1) / m of the ideal time m (tf + tb), interleaved
+// (p - 1) / (v m). In chunk times the ideal is v m (tf + tb), so both say: makespan = (v m + p - 1)(tf + tb).
+TEST(PipelineOrder, BubblesAreThePublishedOnes) {
+  for (const std::int64_t p : {2, 4, 8})
+    for (const std::int64_t m : {p, 2 * p, 4 * p})
+      for (const std::int64_t v : {1, 2, 3}) EXPECT_EQ(makespan(pipeline(p, m, v)), (v * m + p - 1) * 3) << p << m << v;
+  TrainingSetup gpipe = pipeline(4, 8);
+  gpipe.pipeline_schedule = PipelineSchedule::gpipe;
+  EXPECT_EQ(makespan(gpipe), (8 + 4 - 1) * 3);
+}
+
+// Chunk-forwards in flight on the first stage: p under 1F1B, (v + 1) p - 1 interleaved, which is p v times the
+// 1 + (p - 1) / (p v) of Korthikanti et al. 2022, section 4.2.3; all m under GPipe.
+TEST(PipelineOrder, MicroBatchesInFlight) {
+  const auto most = [](const TrainingSetup& setup) {
+    std::int64_t live = 0, peak = 0;
+    for (const PipelineSlot& slot : pipeline_order(setup, 0)) peak = std::max(peak, live += slot.is_backward ? -1 : 1);
+    return peak;
+  };
+  for (const std::int64_t p : {2, 4, 8}) {
+    EXPECT_EQ(most(pipeline(p, 4 * p)), p);
+    for (const std::int64_t v : {2, 3, 4}) EXPECT_EQ(most(pipeline(p, 4 * p, v)), p * v + p - 1);
+  }
+  TrainingSetup gpipe = pipeline(4, 16);
+  gpipe.pipeline_schedule = PipelineSchedule::gpipe;
+  EXPECT_EQ(most(gpipe), 16);
+}
+
+// 22 layers on 8 stages: the first and the last have one fewer (Qi et al. 2024, table 3). 105 on 35 x 3: one each.
+TEST(ParallelLayout, LayersOverStages) {
+  const ParallelLayout uneven(pipeline(8, 8), layers_of(22), 8);
+  std::vector<std::int64_t> counts;
+  for (std::int64_t stage = 0; stage < 8; ++stage) counts.push_back(uneven.layers(stage, 0).count);
+  EXPECT_EQ(counts, (std::vector<std::int64_t>{2, 3, 3, 3, 3, 3, 3, 2}));
+  EXPECT_EQ(uneven.layers(3, 0).first, 8);
+  const ParallelLayout chunks(pipeline(35, 35, 3), layers_of(105), 8);
+  EXPECT_EQ(chunks.layers(4, 2).first, 2 * 35 + 4);
+  EXPECT_EQ(chunks.layers(4, 2).count, 1);
+  EXPECT_TRUE(chunks.is_last(34, 2));
+  EXPECT_FALSE(chunks.is_first(0, 1));
+}
+
+// Machines of 8: tensor groups of 8 fill one, data groups then have one rank in each; two stages of tensor 4 share one.
+TEST(ParallelLayout, GroupsInMachines) {
+  TrainingSetup setup{.tensor_parallel = 8, .pipeline_parallel = 4, .data_parallel = 16};
+  const ParallelLayout wide(setup, layers_of(12), 8);
+  EXPECT_EQ(wide.tensor_group().per_machine, 8);
+  EXPECT_EQ(wide.gradient_group().ranks, 16);
+  EXPECT_EQ(wide.gradient_group().per_machine, 1);
+  EXPECT_EQ(wide.stage_pair(0, 1).per_machine, 1);
+  setup = {.tensor_parallel = 2, .context_parallel = 2, .pipeline_parallel = 4, .data_parallel = 1};
+  const ParallelLayout narrow(setup, layers_of(12), 8);
+  EXPECT_EQ(narrow.context_group().per_machine, 2);
+  EXPECT_EQ(narrow.stage_pair(0, 1).per_machine, 2);
+  EXPECT_EQ(narrow.stage_pair(1, 2).per_machine, 1);
+}
+
+TEST(ParallelLayout, WhatDoesNotDivideIsRefused) {
+  const ModelSpec gpt = find_model("gpt2-small");  // 12 layers, 12 heads
+  EXPECT_THROW(resolve({.tensor_parallel = 5}, gpt), InputError);
+  EXPECT_THROW(resolve({.pipeline_parallel = 13}, gpt), InputError);
+  EXPECT_THROW(resolve({.pipeline_chunks = 2}, gpt), InputError);
+  EXPECT_THROW(resolve(pipeline(4, 6, 2), gpt), InputError);  // interleaving wants a multiple of p micro-batches
+  EXPECT_NO_THROW(resolve(pipeline(4, 8, 2), gpt));
+  EXPECT_THROW(resolve({.zero_stage = 4}, gpt), InputError);
+  EXPECT_THROW(resolve({.flash_attention = false, .context_parallel = 2}, gpt), InputError);
+  EXPECT_THROW(resolve({.optimizer = OptimizerKind::muon, .data_parallel = 2, .zero_stage = 1}, gpt), InputError);
+  EXPECT_THROW(resolve({.micro_batch = 2, .global_batch = 10, .data_parallel = 2}, gpt), InputError);
+  EXPECT_EQ(resolve({.micro_batch = 2, .global_batch = 64, .data_parallel = 4}, gpt).gradient_accumulation, 8);
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,271 @@
+#include "models/parallel_trace.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/model_part.h"
+#include "tests/models/example_profile.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+Cluster cluster() {
+  return {8, [](NetworkCollective, Bytes bytes, const GroupShape& group) {
+            return microseconds(10) + Picos(bytes.count() * 5 * (group.ranks > group.per_machine ? 4 : 1));
+          }};
+}
+
+struct Shape {
+  std::int64_t s, b, h, a;
+};
+
+ModelSpec gpt(const Shape& shape, std::int64_t layers) {
+  ModelSpec model = find_model("gpt2-small");
+  model.layers = layers;
+  model.hidden = shape.h;
+  model.heads = model.kv_heads = shape.a;
+  model.head_dim = shape.h / shape.a;
+  model.feed_forward = 4 * shape.h;
+  model.vocabulary = 1024;
+  model.max_positions = shape.s;
+  return model;
+}
+
+Trace generate(const ModelSpec& model, const TrainingSetup& setup) {
+  Trace trace = generate_parallel_trace(model, setup, CostModel(example_profile()), cluster());
+  trace.check_invariants();
+  return trace;
+}
+
+bool in_backward(const Trace& trace, const MemoryEvent& event) {
+  return event.anchor != OpId::none && trace.ops.phase[index_of(event.anchor)] == Phase::backward;
+}
+
+// Bytes of activations rank 0 holds when it turns from forward to backward, at most.
+std::int64_t held_activations(const Trace& trace) {
+  std::int64_t live = 0, most = 0;
+  Phase phase = Phase::unknown;
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.device != 0) continue;
+    const Phase now = event.anchor == OpId::none ? Phase::unknown : trace.ops.phase[index_of(event.anchor)];
+    if (now == Phase::forward || now == Phase::backward) {
+      if (now == Phase::backward && phase == Phase::forward) most = std::max(most, live);
+      phase = now;
+    }
+    if (trace.tensors.role[index_of(event.tensor)] == TensorRole::activation)
+      live += (event.action == MemoryAction::allocate ? 1 : -1) * event.bytes.count();
+  }
+  return most;
+}
+
+// What one more layer per stage adds.
+std::int64_t layer_activations(const Shape& shape, TrainingSetup setup) {
+  setup.sequence = shape.s;
+  setup.micro_batch = shape.b;
+  setup.flash_attention = false;
+  setup.dropout = 0.1;
+  const std::int64_t parts = setup.pipeline_parallel * setup.pipeline_chunks;
+  return held_activations(generate(gpt(shape, 2 * parts), setup)) -
+         held_activations(generate(gpt(shape, parts), setup));
+}
+
+constexpr Shape shapes[] = {{64, 2, 256, 8}, {128, 1, 512, 16}, {96, 3, 384, 8}};
+
+// Korthikanti et al. 2022, table 2, in 16 bits, with the LayerNorms' means and deviations (16 bytes per token, split
+// with the sequence) apart: sbh (10 + 24/t + 5as/(ht)); with sequence parallelism sbh (34 + 5as/h) / t; with selective
+// recompute 34 sbh / t; with full recompute 2 sbh.
+TEST(ParallelActivations, PerLayerAreThePublishedForms) {
+  for (const Shape& shape : shapes) {
+    const auto [s, b, h, a] = shape;
+    for (const Framework framework : {Framework::eager, Framework::megatron}) {
+      for (const std::int64_t t : {2, 4, 8}) {
+        TrainingSetup setup{.framework = framework, .tensor_parallel = t};
+        const std::int64_t square = 5 * a * s * s * b;
+        EXPECT_EQ(layer_activations(shape, setup), 10 * s * b * h + (24 * s * b * h + square) / t + 16 * s * b);
+        setup.sequence_parallel = true;
+        EXPECT_EQ(layer_activations(shape, setup), (34 * s * b * h + square + 16 * s * b) / t);
+        setup.recompute = Recompute::selective;
+        EXPECT_EQ(layer_activations(shape, setup), (34 * s * b * h + 16 * s * b) / t);
+        setup.recompute = Recompute::full;
+        EXPECT_EQ(layer_activations(shape, setup), 2 * s * b * h / t);
+        setup.sequence_parallel = false;
+        EXPECT_EQ(layer_activations(shape, setup), 2 * s * b * h);
+      }
+    }
+  }
+}
+
+// The same, section 4.2.3: the first stage holds p micro-batches of its layers under 1F1B; interleaved the equivalent
+// of L (1 + (p - 1) / (p v)) layers, that is (v + 1) p - 1 chunks.
+TEST(ParallelActivations, FirstStageUnderPipelineSchedules) {
+  const Shape shape = shapes[0];
+  const auto [s, b, h, a] = shape;
+  const std::int64_t layer = 34 * s * b * h + 5 * a * s * s * b + 16 * s * b;
+  for (const std::int64_t p : {2, 4}) {
+    TrainingSetup setup{.gradient_accumulation = 4 * p, .framework = Framework::megatron, .pipeline_parallel = p};
+    EXPECT_EQ(layer_activations(shape, setup), p * layer);
+    for (const std::int64_t v : {2, 3}) {
+      setup.pipeline_chunks = v;
+      EXPECT_EQ(layer_activations(shape, setup), ((v + 1) * p - 1) * layer);
+    }
+  }
+}
+
+struct State {
+  std::int64_t weights = 0, gradients = 0, optimizer = 0;
+};
+
+// What rank 0 holds when its backward is over.
+State model_state(const Trace& trace) {
+  std::map<TensorRole, std::int64_t> live;
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.device != 0) continue;
+    if (event.anchor != OpId::none && trace.ops.phase[index_of(event.anchor)] == Phase::optimizer) break;
+    const std::string_view name = trace.strings.text(trace.tensors.name[index_of(event.tensor)]);
+    if (name.starts_with("optimizer.")) break;
+    live[trace.tensors.role[index_of(event.tensor)]] +=
+        (event.action == MemoryAction::allocate ? 1 : -1) * event.bytes.count();
+  }
+  return {live[TensorRole::weight], live[TensorRole::gradient], live[TensorRole::optimizer_state]};
+}
+
+std::int64_t local_count(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part) {
+  std::int64_t sum = 0;
+  for (const LocalParameter& parameter : local_parameters(model, setup, part)) sum += parameter.shape.elements();
+  return sum;
+}
+
+// Rajbhandari et al. 2020 (ZeRO), figure 1, with mixed-precision Adam: 2 psi + 2 psi + 12 psi; stage 1 divides the 12,
+// stage 2 also the gradients' 2, stage 3 all 16 by the number of ranks.
+TEST(ParallelState, BytesAreTheZeroForms) {
+  const ModelSpec model = gpt(shapes[0], 3);
+  const std::int64_t psi = parameter_count(model);
+  for (const std::int64_t d : {2, 4, 8}) {
+    for (const bool overlaps : {true, false}) {
+      for (const std::int64_t stage : {0, 1, 2, 3}) {
+        const TrainingSetup setup{.gradient_accumulation = 2,
+                                  .data_parallel = d,
+                                  .zero_stage = stage,
+                                  .bucket_bytes = 1 << 18,
+                                  .overlap_gradients = overlaps};
+        const State state = model_state(generate(model, setup));
+        EXPECT_EQ(state.weights, 2 * psi / (stage >= 3 ? d : 1)) << stage;
+        EXPECT_EQ(state.gradients, 2 * psi / (stage >= 2 ? d : 1)) << stage;
+        EXPECT_EQ(state.optimizer, 12 * psi / (stage >= 1 ? d : 1)) << stage;
+      }
+    }
+  }
+}
+
+// Megatron-LM keeps gradients in fp32: 2 + 4 + 12 bytes; the vocabulary is padded to a multiple of 128 t.
+TEST(ParallelState, MegatronHas18BytesPerLocalParameter) {
+  const ModelSpec model = gpt(shapes[1], 4);
+  const TrainingSetup setup{
+      .gradient_accumulation = 4, .framework = Framework::megatron, .tensor_parallel = 4, .pipeline_parallel = 2};
+  const State state = model_state(generate(model, setup));
+  const std::int64_t local = local_count(model, setup, {{0, 2}, true, false});
+  EXPECT_EQ(state.weights, 2 * local);
+  EXPECT_EQ(state.gradients, 4 * local);
+  EXPECT_EQ(state.optimizer, 12 * local);
+}
+
+// Ranks of a tensor group together hold every split matrix once; what is whole they hold t times.
+TEST(ParallelState, TensorSplitCoversTheModel) {
+  const ModelSpec llama = find_model("llama-3.2-1b");
+  const TrainingSetup split = resolve({.tensor_parallel = 8}, llama);
+  const std::int64_t norms = (2 * llama.layers + 1) * llama.hidden;
+  EXPECT_EQ(8 * local_count(llama, split, {{0, llama.layers}, true, true}), parameter_count(llama) + 7 * norms);
+}
+
+std::map<std::string, std::int64_t> collectives(const Trace& trace) {
+  std::map<std::string, std::int64_t> counts;
+  for (const Collective& collective : trace.collectives)
+    ++counts[std::string(trace.strings.text(collective.group)) + " " + std::string(to_string(collective.kind))];
+  return counts;
+}
+
+// Shoeybi et al. 2019: two all-reduces per layer in each direction, one more for the embedding forwards and for the
+// head's input gradient, three of a number per token in the loss. With sequence parallelism each is a reduce-scatter
+// or an all-gather, and the inputs of the two column-split layers are gathered once more backwards.
+TEST(ParallelCollectives, OfATensorGroup) {
+  const std::int64_t layers = 3;
+  const ModelSpec model = gpt(shapes[0], layers);
+  TrainingSetup setup{.tensor_parallel = 4};
+  EXPECT_EQ(collectives(generate(model, setup))["tensor all_reduce"], 4 * layers + 2 + 3);
+  setup.sequence_parallel = true;
+  const auto counts = collectives(generate(model, setup));
+  EXPECT_EQ(counts.at("tensor reduce_scatter"), 4 * layers + 1);        // head: input gradient
+  EXPECT_EQ(counts.at("tensor all_gather"), (4 + 2) * layers + 2 + 1);  // head twice, split of the embedding backwards
+  EXPECT_EQ(counts.at("tensor all_reduce"), 1 + 3 + 1);                 // embedding, loss, gradients of norms
+}
+
+// Every transfer between stages is sent and received once per micro-batch and direction.
+TEST(ParallelCollectives, BetweenStages) {
+  const ModelSpec model = gpt(shapes[0], 8);
+  for (const std::int64_t v : {1, 2}) {
+    const TrainingSetup setup{.gradient_accumulation = 8, .pipeline_parallel = 4, .pipeline_chunks = v};
+    const auto counts = collectives(generate(model, setup));
+    EXPECT_EQ(counts.at("send send"), 2 * 8 * (4 * v - 1));
+    EXPECT_EQ(counts.at("receive receive"), 2 * 8 * (4 * v - 1));
+  }
+}
+
+// Bytes reduced per step: every gradient once (ZeRO 0 and 1), or in every micro-batch (2 and 3).
+TEST(ParallelCollectives, GradientBytes) {
+  const ModelSpec model = gpt(shapes[0], 3);
+  for (const std::int64_t stage : {0, 1, 2, 3}) {
+    const TrainingSetup setup{
+        .gradient_accumulation = 3, .data_parallel = 4, .zero_stage = stage, .bucket_bytes = 1 << 18};
+    const Trace trace = generate(model, setup);
+    std::int64_t reduced = 0, gathered = 0;
+    for (const Collective& collective : trace.collectives) {
+      const std::int64_t bytes = trace.ops.bytes[index_of(collective.op)].count();
+      if (collective.kind == CollectiveKind::all_gather)
+        gathered += bytes;
+      else
+        reduced += bytes;
+    }
+    const std::int64_t psi = parameter_count(model), tied = model.vocabulary * model.hidden;
+    EXPECT_EQ(reduced, 2 * (stage >= 2 ? 3 * (psi + tied) : psi)) << stage;
+    if (stage == 1 || stage == 2) EXPECT_EQ(gathered, 2 * psi);
+  }
+}
+
+// A copy of a micro-batch differs from its neighbour in ids alone: all of them have the same kernels, flops and uses.
+TEST(TraceAssembly, MicroBatchesAreAlike) {
+  const ModelSpec model = gpt(shapes[0], 4);
+  const TrainingSetup setup{.gradient_accumulation = 9, .tensor_parallel = 2, .pipeline_parallel = 2};
+  const Trace trace = generate(model, setup);
+  std::map<std::int64_t, std::int64_t> flops;
+  std::map<std::uint16_t, std::int64_t> ops;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+    flops[trace.ops.micro_batch[i]] += trace.ops.flops[i].count();
+    ++ops[trace.ops.micro_batch[i]];
+  }
+  ASSERT_EQ(ops.size(), 10u);  // and what belongs to none
+  for (std::uint16_t m = 1; m < 9; ++m) {
+    EXPECT_EQ(flops[m], flops[0]);
+    EXPECT_EQ(ops[m], ops[1]) << m;
+  }
+  // Each tensor is allocated once, freed at most once, and used only while it is there.
+  std::vector<int> live(trace.tensors.size(), 0);
+  for (const MemoryEvent& event : trace.memory_events) {
+    int& state = live[index_of(event.tensor)];
+    EXPECT_EQ(state, event.action == MemoryAction::allocate ? 0 : 1);
+    ++state;
+  }
+  for (const Edge& edge : trace.edges) EXPECT_NE(edge.from, edge.to);
+}
+
+TEST(ParallelTrace, SeveralGpusNeedATimer) {
+  EXPECT_THROW(static_cast<void>(generate_parallel_trace(gpt(shapes[0], 2), {.tensor_parallel = 2},
+                                                         CostModel(example_profile()), {})),
+               InputError);
+}
+
+}  // namespace
+}  // namespace spillway
