@@ -74,6 +74,14 @@ std::vector<Figure> figures(const Result& a, const Result& b) {
   return rows;
 }
 
+std::string ranks_text(const Result& result) {
+  std::string text = "\n  peak reserved   idle\n";
+  for (const RankResult& rank : result.ranks)
+    text += fmt::format("    {:>11} {:>6}  {}{}\n", gibibytes(rank.peak_reserved), percent(rank.bubble), rank.name,
+                        rank.fits ? "" : ", does not fit");
+  return text;
+}
+
 }  // namespace
 
 std::string verdict(const Result& result) {
@@ -108,6 +116,15 @@ Json result_json(const Result& result) {
   document["mfu_basis"] = result.mfu_basis;
   document["steps"] = steps_json(result);
   document["memory"] = memory_json(result.memory);
+  Json ranks = Json::array();
+  for (const RankResult& rank : result.ranks)
+    ranks.push_back({{"name", rank.name},
+                     {"bubble_fraction", rank.bubble},
+                     {"compute_busy_ns", whole_nanoseconds(rank.compute_busy)},
+                     {"peak_allocated_bytes", rank.peak_allocated.count()},
+                     {"peak_reserved_bytes", rank.peak_reserved.count()},
+                     {"fits", rank.fits}});
+  document["ranks"] = ranks;
   Json links = Json::array();
   for (const LinkResult& link : result.links)
     links.push_back({{"name", link.name}, {"bytes", link.bytes.count()}, {"busy_fraction", link.busy_fraction}});
@@ -144,6 +161,7 @@ std::string result_text(const Result& result) {
     for (const PeakOwner& owner : result.memory.owners)
       text += fmt::format("    {:>12}  {}\n", gibibytes(owner.bytes), owner.name);
   }
+  if (!result.ranks.empty()) text += ranks_text(result);
   text += "\n  critical path\n";
   for (int i = 0; i < binding_count; ++i) {
     const auto binding = static_cast<Binding>(i);

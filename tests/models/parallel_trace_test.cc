@@ -41,10 +41,6 @@ Trace generate(const ModelSpec& model, const TrainingSetup& setup) {
   return trace;
 }
 
-bool in_backward(const Trace& trace, const MemoryEvent& event) {
-  return event.anchor != OpId::none && trace.ops.phase[index_of(event.anchor)] == Phase::backward;
-}
-
 // Bytes of activations rank 0 holds when it turns from forward to backward, at most.
 std::int64_t held_activations(const Trace& trace) {
   std::int64_t live = 0, most = 0;
