@@ -41,7 +41,8 @@ struct Merged {
 };
 Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::string_view stem) {
   if (setup.framework != Framework::megatron) return {};
-  const bool packed_attention = !model.query_key_norm && !model.wide_query_key_norm && (setup.flash_attention || model.kv_heads == model.heads);
+  const bool packed_attention =
+      !model.query_key_norm && !model.wide_query_key_norm && (setup.flash_attention || model.kv_heads == model.heads);
   if (packed_attention && contains({"attention.q", "attention.k", "attention.v"}, stem))
     return {"attention.qkv", stem == "attention.q"};
   if (contains({"mlp.gate", "mlp.up"}, stem) && model.gated()) return {"mlp.gate_up", stem == "mlp.gate"};
