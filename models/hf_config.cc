@@ -1,7 +1,6 @@
 #include "models/hf_config.h"
 
 #include <algorithm>
-
 #include <filesystem>
 #include <vector>
 
