@@ -65,7 +65,7 @@ void check_divides(const char* name, std::int64_t parts, const char* what, std::
 
 void check_pipeline(const TrainingSetup& setup, const ModelSpec& model) {
   const std::int64_t chunks = setup.pipeline_parallel * setup.pipeline_chunks;
-  if (chunks > model.layers)
+  if (chunks > model.layers + 2)  // the embedding and the head may be chunks of their own
     throw InputError("", "pipeline_parallel",
                      fmt::format("{} stages x {} chunks, but {} has {} layers", setup.pipeline_parallel,
                                  setup.pipeline_chunks, model.title, model.layers),

@@ -104,13 +104,10 @@ void load_generated(LoadedScenario& loaded, const ProfileLibrary& library) {
   const ModelSpec model = find_model(scenario.model);
   const TrainingSetup setup = resolve(scenario.training, model);
   const HardwareProfile& hardware = loaded.hardware;
-  const Cluster cluster{hardware.gpu_count, [&hardware](NetworkCollective kind, Bytes bytes, const GroupShape& group) {
-                          return collective_time(hardware, kind, bytes, group.ranks, group.per_machine).time;
-                        }};
   if (setup.gpus() > hardware.total_gpus())
     loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
                               std::to_string(hardware.total_gpus()) + ": more machines like it are assumed");
-  loaded.trace = generate_trace(model, setup, CostModel(hardware), cluster);
+  loaded.trace = generate_trace(model, setup, CostModel(hardware), cluster_of(hardware));
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
   loaded.options.tokens_per_step = setup.step_tokens();
   // 6 flops per matmul parameter and token, plus attention scores and context (causal: half), forward and backward.
@@ -127,6 +124,12 @@ RelativeSpeed times(const RelativeSpeed& a, const RelativeSpeed& b) {
 }
 
 }  // namespace
+
+Cluster cluster_of(const HardwareProfile& hardware) {
+  return {hardware.gpu_count, [hardware](NetworkCollective kind, Bytes bytes, const GroupShape& group) {
+            return collective_time(hardware, kind, bytes, group.ranks, group.per_machine).time;
+          }};
+}
 
 std::string match_gpu(const ProfileLibrary& library, std::string_view device_name, Bytes device_memory) {
   const std::vector<std::string> device = words(device_name);

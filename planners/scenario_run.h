@@ -7,11 +7,15 @@
 
 #include "hwprofiles/hardware_profile.h"
 #include "hwprofiles/profile_library.h"
+#include "models/parallel_trace.h"
 #include "planners/scenario.h"
 #include "sim/replay/replay.h"
 #include "traces/read.h"
 
 namespace spillway {
+
+// Machines like this one, with the times of its networks' collectives.
+Cluster cluster_of(const HardwareProfile& hardware);
 
 // What a scenario names, loaded: replays of it share these and are independent of each other.
 struct LoadedScenario {

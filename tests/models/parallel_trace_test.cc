@@ -177,6 +177,63 @@ TEST(ParallelState, TensorSplitCoversTheModel) {
   EXPECT_EQ(8 * local_count(llama, split, {{0, llama.layers}, true, true}), parameter_count(llama) + 7 * norms);
 }
 
+// Optimizer state, master weights apart: SGD none or one moment; Adafactor a row and a column per matrix, one moment
+// per vector; 8-bit AdamW two bytes and two fp32 scales per 256, below 4,096 elements 8 bytes; Muon one moment for the
+// matrices inside layers, two for the rest.
+TEST(ParallelState, OfEveryOptimizer) {
+  const ModelSpec model = gpt(shapes[0], 2);
+  std::int64_t psi = 0, factors = 0, blockwise = 0, muon = 0;
+  for (const Parameter& parameter : parameters(model)) {
+    const std::int64_t n = parameter.elements();
+    const bool matrix = parameter.columns > 1;
+    psi += n;
+    factors += 4 * (matrix ? parameter.rows + parameter.columns : n);
+    blockwise += n < 4096 ? 8 * n : 2 * n + 8 * ((n + 255) / 256);
+    muon += matrix && parameter.layer >= 0 ? 4 * n : 8 * n;
+  }
+  const std::map<OptimizerKind, std::int64_t> expected = {
+      {OptimizerKind::sgd, 0},         {OptimizerKind::sgd_momentum, 4 * psi}, {OptimizerKind::adam, 8 * psi},
+      {OptimizerKind::adamw, 8 * psi}, {OptimizerKind::adafactor, factors},    {OptimizerKind::adamw_8bit, blockwise},
+      {OptimizerKind::muon, muon},
+  };
+  for (const auto& [optimizer, bytes] : expected) {
+    const Trace trace = generate(model, {.optimizer = optimizer});
+    EXPECT_EQ(model_state(trace).optimizer, 4 * psi + bytes) << to_string(optimizer);
+    std::int64_t updates = 0;  // every weight is written by the optimizer
+    for (const Use& use : trace.uses)
+      if (use.access == Access::write && trace.ops.phase[index_of(use.op)] == Phase::optimizer &&
+          trace.tensors.role[index_of(use.tensor)] == TensorRole::weight)
+        ++updates;
+    EXPECT_GE(updates, static_cast<std::int64_t>(parameters(model).size())) << to_string(optimizer);
+  }
+}
+
+// Five Newton-Schulz steps of three products: 2 m n m + 2 m m m + 2 m m n flops each, m <= n.
+TEST(ParallelState, MuonFlops) {
+  const ModelSpec model = gpt(shapes[0], 2);
+  std::int64_t expected = 0, counted = 0;
+  for (const Parameter& parameter : parameters(model)) {
+    if (parameter.columns == 1 || parameter.layer < 0) continue;
+    const std::int64_t m = std::min(parameter.rows, parameter.columns), n = std::max(parameter.rows, parameter.columns);
+    expected += 5 * (4 * m * m * n + 2 * m * m * m);
+  }
+  const Trace trace = generate(model, {.optimizer = OptimizerKind::muon});
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (trace.ops.phase[i] == Phase::optimizer) counted += trace.ops.flops[i].count();
+  EXPECT_EQ(counted, expected);
+}
+
+// fp8 keeps the inputs of linear layers in one byte: four of them, 2 x (h + h + h + 4h) bytes per token become half.
+TEST(ParallelActivations, Fp8KeepsInputsOfLinearLayersInOneByte) {
+  const auto [s, b, h, a] = shapes[0];
+  const std::int64_t wide = layer_activations(shapes[0], {});
+  const std::int64_t narrow = layer_activations(shapes[0], {.precision = TrainingPrecision::fp8_mixed});
+  EXPECT_EQ(wide, 34 * s * b * h + 5 * a * s * s * b + 16 * s * b);
+  // The context is kept by the output projection alone, the norms' results by nothing else, GELU's result too.
+  EXPECT_EQ(wide - narrow, (h + h + h + 4 * h) * s * b);
+  EXPECT_EQ(layer_activations(shapes[0], {.precision = TrainingPrecision::fp16_mixed}), wide);
+}
+
 std::map<std::string, std::int64_t> collectives(const Trace& trace) {
   std::map<std::string, std::int64_t> counts;
   for (const Collective& collective : trace.collectives)
@@ -227,7 +284,7 @@ TEST(ParallelCollectives, GradientBytes) {
     }
     const std::int64_t psi = parameter_count(model), tied = model.vocabulary * model.hidden;
     EXPECT_EQ(reduced, 2 * (stage >= 2 ? 3 * (psi + tied) : psi)) << stage;
-    if (stage == 1 || stage == 2) EXPECT_EQ(gathered, 2 * psi);
+    EXPECT_EQ(gathered, stage == 1 || stage == 2 ? 2 * psi : gathered) << stage;
   }
 }
 

@@ -107,7 +107,7 @@ TEST(ParallelReplay, BubbleOfEqualStages) {
   const HardwareProfile hardware = example_profile();
   const Cluster free{8, [](NetworkCollective, Bytes, const GroupShape&) { return Picos(1); }};
   for (const std::int64_t v : {1, 2}) {
-    TrainingSetup setup{.micro_batch = 32,
+    TrainingSetup setup{.micro_batch = 128,
                         .sequence = 256,
                         .gradient_accumulation = 16,
                         .optimizer = OptimizerKind::sgd,
