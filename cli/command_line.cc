@@ -18,6 +18,7 @@
 #include "cli/profile_command.h"
 #include "cli/run_command.h"
 #include "cli/trace_command.h"
+#include "cli/validate_command.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
@@ -133,6 +134,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_trace_commands(app, context);
   add_memory_commands(app, context);
   add_profile_commands(app, context);
+  add_validate_commands(app, context);
   add_manual_commands(app);
   return run_guarded(app, argc, argv, context);
 }

@@ -1,6 +1,7 @@
 // A progress bar on standard error while a big file is read, and the place where Ctrl-C takes effect.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -20,6 +21,9 @@ class Progress {
 
   // For ReadOptions::progress: draws for files over 50 MB, false once interrupted.
   [[nodiscard]] std::function<bool(std::uint64_t, std::uint64_t)> callback(std::string what) const;
+
+  // For counted work: draws every time it is called, false once interrupted.
+  [[nodiscard]] std::function<bool(std::size_t, std::size_t)> counter(std::string what) const;
 
  private:
   bool visible_;

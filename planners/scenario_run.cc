@@ -97,12 +97,11 @@ Precision peak_precision(TrainingPrecision precision) {
   return Precision::bf16;
 }
 
-void load_generated(LoadedScenario& loaded, const ProfileLibrary& library) {
+void load_generated(LoadedScenario& loaded, const ProfileLibrary& library, const ModelSpec& model) {
   const Scenario& scenario = loaded.scenario;
   loaded.hardware = library.load_system(scenario.hardware);
   for (const auto& [path, text] : scenario.hardware_overrides) apply_override(loaded.hardware, path, text);
-  const ModelSpec model = find_model(scenario.model);
-  const TrainingSetup setup = resolve(scenario.training, model);
+  const TrainingSetup setup = loaded.setup = resolve(scenario.training, model);
   const HardwareProfile& hardware = loaded.hardware;
   if (setup.gpus() > hardware.total_gpus())
     loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
@@ -121,6 +120,18 @@ void load_generated(LoadedScenario& loaded, const ProfileLibrary& library) {
 
 RelativeSpeed times(const RelativeSpeed& a, const RelativeSpeed& b) {
   return {a.compute * b.compute, a.memory * b.memory, a.host * b.host, a.pcie * b.pcie, a.network * b.network};
+}
+
+// What the scenario says of the replay itself, and the trace's findings.
+void set_options(LoadedScenario& loaded) {
+  const Scenario& scenario = loaded.scenario;
+  loaded.options.speed = times(loaded.options.speed, scenario.what_if);
+  loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
+  loaded.options.memory.allocator = scenario.allocator;
+  loaded.options.memory.settings = scenario.allocator_config;
+  if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
+  for (const Finding& finding : loaded.trace.findings)
+    loaded.warnings.push_back(finding.kind + " (" + std::to_string(finding.count) + "): " + finding.remedy);
 }
 
 }  // namespace
@@ -161,20 +172,19 @@ std::string match_gpu(const ProfileLibrary& library, std::string_view device_nam
 }
 
 LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
+  if (!scenario.model.empty()) return load(scenario, find_model(scenario.model));
   LoadedScenario loaded;
   loaded.scenario = scenario;
-  const ProfileLibrary library = ProfileLibrary::standard();
-  if (scenario.model.empty())
-    load_captured(loaded, library, read);
-  else
-    load_generated(loaded, library);
-  loaded.options.speed = times(loaded.options.speed, scenario.what_if);
-  loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
-  loaded.options.memory.allocator = scenario.allocator;
-  loaded.options.memory.settings = scenario.allocator_config;
-  if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
-  for (const Finding& finding : loaded.trace.findings)
-    loaded.warnings.push_back(finding.kind + " (" + std::to_string(finding.count) + "): " + finding.remedy);
+  load_captured(loaded, ProfileLibrary::standard(), read);
+  set_options(loaded);
+  return loaded;
+}
+
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
+  LoadedScenario loaded;
+  loaded.scenario = scenario;
+  load_generated(loaded, ProfileLibrary::standard(), model);
+  set_options(loaded);
   return loaded;
 }
 

@@ -7,6 +7,7 @@
 
 #include "hwprofiles/hardware_profile.h"
 #include "hwprofiles/profile_library.h"
+#include "models/model_spec.h"
 #include "models/parallel_trace.h"
 #include "planners/scenario.h"
 #include "sim/replay/replay.h"
@@ -25,10 +26,13 @@ struct LoadedScenario {
   ReplayOptions options;
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
+  TrainingSetup setup;  // of a generated step: the scenario's, with its defaults filled in
 };
 
 // Throws InputError (also what the readers and the generator throw), Cancelled by the progress callback.
 LoadedScenario load(const Scenario& scenario, const ReadOptions& read = {});
+// With a model of the caller's own instead of the one the scenario names.
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model);
 Result run(const LoadedScenario& loaded);
 
 // The GPU profile a capture's device name and memory size fit, or an empty text. "Tesla V100-SXM2-32GB" with 32 GB

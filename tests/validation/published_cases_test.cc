@@ -1,0 +1,37 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <set>
+
+#include "validation/case_file.h"
+
+namespace spillway {
+namespace {
+
+// Every bundled case reads as one, and a file's ids are its own. Counts are those of the published tables' rows.
+TEST(PublishedCases, AreAllSound) {
+  std::size_t cases = 0, skipped = 0;
+  for (const std::string& path : published_case_files())
+    for (const Case& one : load_cases(path).cases) {
+      ++cases;
+      skipped += !one.skip.empty();
+    }
+  EXPECT_EQ(cases, 1386U + 109U + 18U);
+  EXPECT_LT(skipped, cases / 2);
+}
+
+// A fifth of vTrain's single-node rows may be fitted to; nothing else.
+TEST(PublishedCases, OnlyVTrainsSingleNodeHasFitCases) {
+  std::size_t fit = 0;
+  for (const std::string& path : published_case_files())
+    for (const Case& one : load_cases(path).cases)
+      if (one.role == "fit") {
+        ++fit;
+        EXPECT_EQ(one.source, "vTrain single node");
+      }
+  EXPECT_GT(fit, 747U / 7);
+  EXPECT_LT(fit, 747U / 4);
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+"""Writes the case files of this folder from tables of published measurements.
+
+Usage: make_cases.py DATA [OUTPUT]
+  DATA    folder with published/pipeline.csv, throughput/llm-foundry.csv, ops/cudnn-frontend/
+  OUTPUT  folder to write to (default: this one)
+
+Every row of the tables becomes a case: simulated, or skipped with the reason. How a row's words map to a set-up is
+stated here, once for each source; nothing is chosen row by row. Rows of one table that are the same measurement in
+other units are skipped as such.
+"""
+import csv
+import hashlib
+import json
+import os
+import sys
+
+
+def gpt(layers, hidden, heads, positions, vocabulary=51200):
+    """GPT-2's architecture as Megatron-LM trains it: vocabulary padded, dropout 0.1."""
+    return {
+        "schema": "spillway.model", "version": 1, "title": f"GPT, {layers} layers of {hidden}",
+        "source": "the shape as published", "layers": layers, "hidden": hidden, "heads": heads,
+        "feed_forward": 4 * hidden, "vocabulary": vocabulary, "max_positions": positions, "mask": "causal",
+        "norm": "layer_norm", "norm_placement": "pre", "activation": "gelu", "positions": "learned",
+        "fused_qkv": True, "qkv_bias": True, "output_bias": True, "feed_forward_bias": True,
+        "tied_embeddings": True, "dropout": 0.1,
+    }
+
+
+def setup_of(row):
+    """The words of a row's set-up: 'h=1024;l=24' to {'h': '1024', 'l': '24'}."""
+    return dict((part.split("=", 1) + [""])[:2] for part in row["setup"].split(";"))
+
+
+class CaseFile:
+    """One case file. Columns are found from the cases: what all share goes to `common`."""
+
+    def __init__(self, title, note, tolerance=None):
+        self.title, self.note, self.tolerance = title, note, tolerance
+        self.models, self.cases, self.ids = {}, [], {}
+
+    def model(self, layers, hidden, heads, positions, vocabulary=51200):
+        name = f"gpt-{layers}x{hidden}-{positions}"
+        self.models[name] = gpt(layers, hidden, heads, positions, vocabulary)
+        return name
+
+    def add(self, identity, **fields):
+        """Keys of a scenario come with '__' for '.'; an identity that was there before gets a number."""
+        self.ids[identity] = self.ids.get(identity, 0) + 1
+        if self.ids[identity] > 1:
+            identity += f"-{self.ids[identity]}"
+        self.cases.append({"id": identity, **{key.replace("__", "."): value for key, value in fields.items()}})
+
+    def document(self):
+        common = {}
+        for key in self.cases[0]:
+            values = [case.get(key) for case in self.cases]
+            if key not in ("id", "skip", "note") and all(value == values[0] for value in values):
+                common[key] = values[0]
+        columns = []
+        for case in self.cases:
+            columns += [key for key in case if key not in common and key not in columns and key not in ("skip", "note")]
+        plain = [case for case in self.cases if "skip" not in case and "note" not in case]
+        others = [{key: value for key, value in case.items() if key not in common}
+                  for case in self.cases if "skip" in case or "note" in case]
+        head = {"schema": "spillway-cases", "version": 1, "title": self.title, "note": self.note}
+        if self.tolerance:
+            head["tolerance"] = self.tolerance
+        parts = [f"  {json.dumps(key)}: {json.dumps(value)}" for key, value in head.items()]
+        if self.models:
+            parts.append('  "models": {\n' + ",\n".join(
+                f"    {json.dumps(name)}: {json.dumps(model)}" for name, model in self.models.items()) + "\n  }")
+        parts.append(f'  "common": {json.dumps(common)}')
+        if plain:
+            parts.append(f'  "columns": {json.dumps(columns)}')
+            parts.append('  "rows": [\n' + ",\n".join(
+                "    " + json.dumps([case.get(key) for key in columns]) for case in plain) + "\n  ]")
+        if others:
+            parts.append('  "cases": [\n' + ",\n".join("    " + json.dumps(case) for case in others) + "\n  ]")
+        return "{\n" + ",\n".join(parts) + "\n}\n"
+
+
+# Megatron-LM before FlashAttention: fused scale-mask-softmax, bias-GELU and bias-dropout-add kernels, fp16 with fp32
+# main gradients, Adam by one multi-tensor kernel.
+MEGATRON = {"model__framework": "megatron", "model__precision": "fp16_mixed", "model__flash_attention": False,
+            "model__optimizer": "adam", "model__optimizer_form": "fused", "model__overlap_gradients": False}
+
+
+def number(text):
+    return int(text.split()[0])
+
+
+def role_by_hash(identity):
+    """A fifth of the cases may be used in fits: those whose name's hash ends so."""
+    return "fit" if int(hashlib.sha256(identity.encode()).hexdigest(), 16) % 5 == 0 else "validation"
+
+
+def vtrain(rows, table, title, source, network, tolerance, has_fit):
+    cases = CaseFile(title,
+                     "VIA-Research/vTrain (MIT licence), data/" + table + ": Megatron-DeepSpeed on A100 machines of 8. "
+                     "Full recomputation and 1F1B, as in the repository's own validation configurations; vocabulary "
+                     "51,200; the GPU's memory size, fused kernels and the optimizer's sharding are not stated: "
+                     "Megatron's defaults are taken."
+                     + (" Role fit: a fifth, by SHA-256 of the id." if has_fit else ""), tolerance)
+    for row in rows:
+        if row["table_or_figure"] != "data/" + table:
+            continue
+        s = setup_of(row)
+        identity = "h{h}-l{l}-t{tp}-p{pp}-d{dp}-b{mbs}-g{gbs}".format(**s)
+        cases.add(identity, source=source, metric="iteration_time", unit="ms", value=float(row["value"]),
+                  confidence=row["confidence"], role=role_by_hash(identity) if has_fit else "validation",
+                  hardware__profile="dgx-a100", **network,
+                  model__name=cases.model(number(s["l"]), number(s["h"]), number(s["a"]), number(s["s"])),
+                  **MEGATRON, model__recompute="full", model__global_batch=number(s["gbs"]),
+                  model__micro_batch=number(s["mbs"]), model__tensor_parallel=number(s["tp"]),
+                  model__pipeline_parallel=number(s["pp"]), model__data_parallel=number(s["dp"]))
+    return cases
+
+
+def narayanan_seconds(s, tflops):
+    """Iteration time from TFLOP/s per GPU by the paper's equation 3."""
+    b, seq, l, h, v = (number(s[key]) for key in ("gbs", "s", "l", "h", "vocab"))
+    flops = 96 * b * seq * l * h * h * (1 + seq / (6 * h) + v / (16 * l * h))
+    return round(flops / (tflops * 1e12 * number(s["gpus"])), 4)
+
+
+# Micro-batch and chunks of SC'21 Table 1 are not in the paper; Megatron-LM's examples/sc21/run_table_1.sh has them:
+# parameters in billions -> (micro-batch, layers per chunk or 0).
+SC21_TABLE_1 = {"1.7B": (16, 0), "3.6B": (16, 0), "7.5B": (16, 0), "18.4B": (8, 0), "39.1B": (4, 0), "76.1B": (2, 5),
+                "145.6B": (2, 5), "310.1B": (1, 3), "529.6B": (1, 1), "1008.0B": (1, 0)}
+SAME = "the same measurement as the iteration time of this set-up, in other units"
+
+
+def narayanan(rows):
+    cases = CaseFile("Narayanan et al., SC'21: Megatron-LM on DGX A100",
+                     "arXiv:2104.04473. TFLOP/s per GPU are turned into iteration times by the paper's equation 3. "
+                     "Table 1 does not state micro-batch and chunks: they are taken from Megatron-LM's "
+                     "examples/sc21/run_table_1.sh.", {"median": 0.05, "p90": 0.10, "kendall": 0.93})
+    for row in rows:
+        if not row["source"].startswith("Narayanan"):
+            continue
+        s, table = setup_of(row), row["table_or_figure"]
+        is_time = table in ("Table 1", "Table 2") and row["unit"] == "TFLOP/s"
+        name = f"{table} {s.get('params', s.get('model', ''))} {s.get('gpus', '')} {s.get('scheme', '')[:6]}".strip()
+        if table not in ("Table 1", "Table 2"):
+            why = ("the layout over GPUs is not stated" if row["unit"] == "TFLOP/s" else
+                   "no time or memory of a training step")
+            cases.add(f"{name} {row['metric']}", **skipped(row, "SC'21 " + table, why))
+            continue
+        if not is_time:
+            cases.add(f"{name} {row['unit']}", **skipped(row, "SC'21 " + table, SAME))
+            continue
+        is_zero = "ZeRO" in s.get("scheme", "")
+        if is_zero:  # the shape is that of the same table's PTD-P rows
+            s.update({"174.6B": {"h": "12288", "l": "96", "a": "96"},
+                      "529.6B": {"h": "20480", "l": "105", "a": "128"}}[s["params"]], vocab="51200")
+        micro_batch, per_chunk = SC21_TABLE_1[s["params"]] if table == "Table 1" else (number(s["mbs"]), 0)
+        layers, stages = number(s["l"]), number(s["pp"])
+        chunks = layers // stages // per_chunk if per_chunk else 1
+        extra = {"model__pipeline_chunks": chunks} if chunks > 1 else {}
+        if is_zero:
+            extra["model__zero_stage"] = 3
+        source = "SC'21 " + table + (" ZeRO-3" if is_zero else "")
+        cases.add(name, source=source, metric="iteration_time", unit="s",
+                  value=narayanan_seconds(s, float(row["value"])),
+                  confidence="exact" if table == "Table 2" else "exact; micro-batch and chunks from the code",
+                  hardware__profile="dgx-a100", model__name=cases.model(layers, number(s["h"]), number(s["a"]), 2048),
+                  **MEGATRON, model__recompute="full", model__global_batch=number(s["gbs"]),
+                  model__micro_batch=micro_batch, model__tensor_parallel=number(s["tp"]),
+                  model__pipeline_parallel=stages, model__data_parallel=number(s["dp"]), **extra)
+    return cases
+
+
+def skipped(row, source, why):
+    """A row that is listed, not run; the note keeps its figure."""
+    return {"source": source, "confidence": row["confidence"],
+            "skip": why, "note": f"{row['metric']}: {row['value']} {row['unit']}"}
+
+
+def korthikanti_setup(cases, s):
+    v = s.get("v", "1")
+    return {"hardware__profile": "dgx-a100",
+            "model__name": cases.model(number(s["l"]), number(s["h"]), number(s["a"]), 2048), **MEGATRON,
+            "model__recompute": s["recompute"], "model__sequence_parallel": s["sequence_parallel"] == "1",
+            "model__global_batch": number(s["gbs"]), "model__micro_batch": number(s["mbs"]),
+            "model__tensor_parallel": number(s["tp"]), "model__pipeline_parallel": number(s["pp"]),
+            "model__data_parallel": number(s["dp"]),
+            **({"model__pipeline_chunks": int(v)} if v.isdigit() and int(v) > 1 else {})}
+
+
+KORTHIKANTI_METRICS = {
+    "iteration time": "iteration_time", "iteration time (no overlap of grad all-reduce)": "iteration_time",
+    "forward time of one layer": "layer_forward_time",
+    "backward time of one layer (incl. recompute)": "layer_backward_time",
+    "forward+backward time of one layer": "layer_time",
+    "parameters+optimizer memory per GPU": "state_memory",
+    "activation memory per GPU (first stage)": "activation_memory",
+}
+
+
+def korthikanti(rows):
+    cases = CaseFile("Korthikanti et al. 2022: recomputation and sequence parallelism on DGX A100",
+                     "arXiv:2205.05198. Figure 7's percentages are of Figure 1's bar without recomputation.",
+                     {"median": 0.05, "p90": 0.10, "kendall": 0.93})
+    baseline = {setup_of(row)["model"]: float(row["value"]) for row in rows
+                if row["table_or_figure"] == "Fig 1" and "activation" in row["metric"] and "recompute=none" in row["setup"]}
+    for row in rows:
+        if not row["source"].startswith("Korthikanti"):
+            continue
+        s, table = setup_of(row), row["table_or_figure"]
+        name = f"{table} {s.get('model', s.get('configuration', s.get('schedule', '')))} {s.get('recompute', '')}" \
+               f"{' sp' if s.get('sequence_parallel') == '1' else ''} {s.get('gpus', '')}"
+        metric = KORTHIKANTI_METRICS.get(row["metric"])
+        if table == "Fig 7":
+            cases.add(name, source="Korthikanti " + table, metric="activation_memory", unit="GiB",
+                      value=round(float(row["value"]) / 100 * baseline[s["model"]], 3), confidence=row["confidence"],
+                      **korthikanti_setup(cases, s))
+        elif metric and "microbatch-level" not in s["recompute"]:
+            cases.add(f"{name} {metric}", source="Korthikanti " + table, metric=metric, unit=row["unit"],
+                      value=float(row["value"]), confidence=row["confidence"], **korthikanti_setup(cases, s))
+        else:
+            why = ("a formula: tested as one, not measured" if row["unit"] == "formula" else
+                   "recomputation chosen micro-batch by micro-batch is not simulated"
+                   if "microbatch-level" in s.get("recompute", "") else
+                   SAME if row["metric"] in ("MFU", "HFU", "throughput increase over full recompute") else
+                   "a difference or ratio of other rows")
+            cases.add(f"{name} {row['metric']}", **skipped(row, "Korthikanti " + table, why))
+    return cases
+
+
+def zero_bubble(rows):
+    cases = CaseFile("Qi et al.: Zero Bubble pipelines on A100",
+                     "arXiv:2401.10241. 1F1B and interleaved 1F1B are what a training set-up can name; the RoCE network's rate is not "
+                     "stated: 200 Gbit/s a GPU is assumed. GB is read as GiB.",
+                     {"median": 0.05, "p90": 0.10, "kendall": 0.93})
+    for row in rows:
+        if "Zero Bubble" not in row["source"]:
+            continue
+        s, table = setup_of(row), row["table_or_figure"]
+        source = "Zero Bubble " + table
+        if table == "Table 5" or table == "Table 8":
+            cases.add(f"{table} {len(cases.cases)}", **skipped(row, source, "a calculated bubble, not measured"))
+            continue
+        schedule = s["schedule"]
+        name = f"{table} {s['model'].split()[-1]} p{s['pp']} b{s['mbs']} m{s['m']} {schedule}"
+        # The first and last stage have a layer fewer than the others; interleaved chunks have one layer.
+        is_interleaved = schedule.startswith("1F1B-I")
+        chunks = (number(s["l"]) + 2) // number(s["pp"]) if is_interleaved else 1 if schedule == "1F1B" else None
+        metric = {"throughput": ("throughput", "samples/s/GPU"), "peak memory": ("peak_allocated", "GiB")}.get(row["metric"])
+        if metric is None or chunks is None:
+            why = ("times of parts of a stage" if metric is None else
+                   f"the schedule {schedule} is not one a training set-up can name")
+            cases.add(f"{name} {row['metric']}", **skipped(row, source, why))
+            continue
+        cases.add(f"{name} {metric[0]}", source=source, metric=metric[0], unit=metric[1], value=float(row["value"]),
+                  confidence=row["confidence"], hardware__profile="dgx-a100",
+                  model__name=cases.model(number(s["l"]), number(s["h"]), number(s["a"]), number(s["s"])), **MEGATRON,
+                  model__gradient_accumulation=number(s["m"]), model__micro_batch=number(s["mbs"]),
+                  model__pipeline_parallel=number(s["pp"]), model__pipeline_chunks=chunks)
+    return cases
+
+
+def remaining(rows):
+    """Sources of pipeline.csv none of whose rows states a step that could be simulated."""
+    cases = CaseFile("Other published figures", "Rows that state no set-up of a training step, or are calculated.")
+    for row in rows:
+        if row["source"].startswith(("Narayanan", "Korthikanti", "VIA-Research")) or "Zero Bubble" in row["source"]:
+            continue
+        why = ("micro-batch and chunks are not stated" if "Megatron-LM README" in row["source"] else
+               "a formula or a ratio without a set-up" if row["unit"] in ("formula", "ratio") else
+               "no complete set-up of a training step")
+        cases.add(f"{row['table_or_figure']} {len(cases.cases)}", **skipped(row, row["source"], why))
+    return cases
+
+
+FOUNDRY_HARDWARE = {"h100_80gb": "dgx-h100", "a100_80gb": "dgx-a100", "a100_40gb": "dgx-a100-40gb"}
+
+
+def foundry(path):
+    cases = CaseFile("llm-foundry: MPT training throughput on A100 and H100",
+                     "mosaicml/llm-foundry (Apache-2.0), throughput tables. FSDP over all GPUs, flash attention, "
+                     "ALiBi off as in the repository's MPT pretraining files, decoupled LionW taken as one-moment SGD. Global "
+                     "batch = micro-batch x accumulation x GPUs.",
+                     {"median": 0.05, "p90": 0.10, "kendall": 0.93})
+    with open(path, encoding="utf-8") as table:
+        rows = list(csv.DictReader(table))
+    for row in rows:
+        name = "{model}-{gpu}-s{seq_len}-n{n_gpus}-{precision}".format(**row)
+        precision = {"amp_bf16": "bf16_mixed", "bf16": "bf16_mixed", "amp_fp8": "fp8_mixed"}[row["precision"]]
+        fields = {"source": "llm-foundry " + {"h": "H100", "a": "A100"}[row["gpu"][0]] +
+                            (" fp8" if precision == "fp8_mixed" else ""),
+                  "metric": "throughput", "unit": "tokens/s/GPU", "value": float(row["throughput_tok_s_gpu"]),
+                  "confidence": "exact", "hardware.profile": FOUNDRY_HARDWARE[row["gpu"]],
+                  "model.name": "llm-foundry-" + row["model"], "model.sequence": int(row["seq_len"]),
+                  "model.micro_batch": int(row["micro_batch_size"]),
+                  "model.gradient_accumulation": int(row["grad_accum"]), "model.data_parallel": int(row["n_gpus"]),
+                  "model.zero_stage": 3, "model.precision": precision,
+                  "model.recompute": "full" if row["activation_checkpointing"] == "True" else "none",
+                  "model.optimizer": "sgd_momentum", "model.optimizer_form": "foreach"}
+        cases.add(name, **fields)
+    return cases
+
+
+def cudnn_llama(folder):
+    cases = CaseFile("Llama-3.2 1B training steps on H200",
+                     "NVIDIA/cudnn-frontend (MIT licence), benchmark/Llama-3.2-1B-Training: Hugging Face's model in bf16, "
+                     "SGD, cuDNN attention; the embedding look-up is left out of the measured step.",
+                     {"median": 0.06, "p90": 0.06})
+    path = os.path.join(folder, "Llama-3.2-1B-Training_artifacts_h200_training_timing.csv")
+    with open(path, encoding="utf-8") as table:
+        rows = list(csv.DictReader(table))
+    for row in rows:
+        name = f"{row['backend'].lower()}-b{row['batch_size']}-s{row['seq_len']}"
+        fields = {"source": "cuDNN Llama-3.2-1B", "metric": "iteration_time", "unit": "s",
+                  "value": round(float(row["time"]), 5), "confidence": "exact", "hardware.profile": "h200-141gb-1gpu",
+                  "model.name": "llama-3.2-1b", "model.sequence": int(row["seq_len"]),
+                  "model.micro_batch": int(row["batch_size"]), "model.precision": "bf16", "model.optimizer": "sgd",
+                  "model.fused_kernels": False}
+        if row["backend"] != "CUDNN_ATTENTION":
+            fields["skip"] = "attention kernels of another library than the one whose times are in the tables"
+        cases.add(name, **fields)
+    return cases
+
+
+def main():
+    data = sys.argv[1]
+    output = sys.argv[2] if len(sys.argv) > 2 else os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(data, "published/pipeline.csv"), encoding="utf-8") as table:
+        rows = list(csv.DictReader(table))
+    half_hdr = {"hardware__set__scale_out.bandwidth": "12.5 GB/s"}
+    files = {
+        "vtrain-single": vtrain(rows, "ground_truth_single.csv", "vTrain: one machine of 2-8 A100", "vTrain single node",
+                                {}, {"median": 0.05, "p90": 0.12, "kendall": 0.93}, True),
+        "vtrain-multi": vtrain(rows, "ground_truth_multi.csv", "vTrain: 64-512 A100", "vTrain multi-node", half_hdr,
+                               {"median": 0.07, "p90": 0.15, "kendall": 0.93}, False),
+        "narayanan-2021": narayanan(rows),
+        "korthikanti-2022": korthikanti(rows),
+        "zero-bubble": zero_bubble(rows),
+        "llm-foundry": foundry(os.path.join(data, "throughput/llm-foundry.csv")),
+        "cudnn-llama": cudnn_llama(os.path.join(data, "ops/cudnn-frontend")),
+        "other": remaining(rows),
+    }
+    for name, cases in files.items():
+        with open(os.path.join(output, name + ".json"), "w", encoding="utf-8") as out:
+            out.write(cases.document())
+        print(f"{name}: {len(cases.cases)} cases, {sum('skip' in case for case in cases.cases)} skipped")
+
+
+if __name__ == "__main__":
+    main()
