@@ -14,7 +14,8 @@ constexpr std::uint64_t address_step = 512;
 
 Tensor::Body::~Body() { session->free(*this); }
 
-EagerSession::EagerSession(const CostModel& cost, std::string_view device_name) : cost_(cost) {
+EagerSession::EagerSession(const CostModel& cost, std::string_view device_name)
+    : cost_(cost), program_time_(cost.host_time_per_kernel()), engine_time_(cost.host_time_per_kernel()) {
   host_ = trace_.lane({.kind = LaneKind::host_thread, .number = 1, .name = trace_.strings.intern("host")});
   stream_ =
       trace_.lane({.kind = LaneKind::stream, .device = 0, .number = 7, .name = trace_.strings.intern("stream 7")});
@@ -101,7 +102,7 @@ OpId EagerSession::launch(OpRow row, Picos& lane_clock) {
   row.layer = layer_;
   row.micro_batch = micro_batch_;
   row.step = step_;
-  host_clock_ += cost_.host_time_per_kernel();
+  host_clock_ += phase_ == Phase::backward ? engine_time_ : program_time_;
   OpRow call{.name = launch_name_,
              .kind = OpKind::launch,
              .phase = phase_,
@@ -137,15 +138,13 @@ OpId EagerSession::last_collective(std::string_view group) const {
 
 OpId EagerSession::collective(const Collection& c) {
   CommunicationLane& lane = communication_lane(c.group);
-  const Phase outer = phase_;
-  phase_ = Phase::communication;
   const OpId op = launch({.name = trace_.strings.intern(c.name),
                           .kind = OpKind::collective,
                           .lane = lane.id,
                           .duration = c.time,
                           .bytes = c.buffer},
                          lane.clock);
-  phase_ = outer;
+  trace_.ops.phase[index_of(op)] = trace_.ops.phase[index_of(last_launch_)] = Phase::communication;
   lane.last = op;
   trace_.collectives.push_back({.op = op,
                                 .kind = c.kind,

@@ -115,6 +115,12 @@ class EagerSession {
 
   [[nodiscard]] TraceMark mark() const;
   [[nodiscard]] const CostModel& cost() const { return cost_; }
+  // Time of the host per operator: those that the program itself calls (forward, recompute, optimizer), and those that
+  // autograd's engine calls in the backward. Default: CostModel's for both.
+  void set_host_times(Picos program, Picos engine) {
+    program_time_ = program;
+    engine_time_ = engine;
+  }
   // Frees are one event from now on, not a request and a completion.
   void merge_free_events() { one_event_per_free_ = true; }
 
@@ -150,6 +156,7 @@ class EagerSession {
   Phase phase_ = Phase::unknown;
   std::uint16_t layer_ = no_index16, micro_batch_ = no_index16, step_ = no_index16;
   Picos host_clock_{}, stream_clock_{};
+  Picos program_time_{}, engine_time_{};
   OpId last_launch_ = OpId::none;  // the host call; anchors the memory events that follow it
   std::vector<Addr> addresses_;    // by tensor
   std::uint64_t next_address_ = 0;

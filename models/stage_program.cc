@@ -7,6 +7,7 @@
 
 #include "models/autograd.h"
 #include "models/gradient_reducer.h"
+#include "models/host_times.h"
 #include "models/optimizer_step.h"
 #include "models/transformer.h"
 #include "traces/base/input_error.h"
@@ -29,6 +30,7 @@ class StageRecorder {
         communication_(session_, layout, timer, stage),
         reducer_(setup, session_, autograd_, &communication_) {
     session_.merge_free_events();
+    set_host_times(session_, setup.framework);
   }
 
   StageProgram run() {

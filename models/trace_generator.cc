@@ -3,6 +3,7 @@
 #include "models/autograd.h"
 #include "models/eager_session.h"
 #include "models/generatable.h"
+#include "models/host_times.h"
 #include "models/optimizer_step.h"
 #include "models/transformer.h"
 
@@ -39,6 +40,7 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   require_generatable(model, setup);
   if (setup.gpus() > 1) return generate_parallel_trace(model, setup, cost, cluster);
   EagerSession session(cost, cost.gpu().title);
+  set_host_times(session, setup.framework);
   Autograd autograd(session);
   Transformer transformer(model, setup, {.layers = {0, model.layers}}, session, autograd, nullptr);
   std::vector<TrainedParameter*> parameters;
