@@ -111,7 +111,10 @@ Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tens
   if (qkv.size() == 3) operands.push_back(core->part(1));
   gemm("gemm_scores", core->rows_by_rows(), std::move(operands), scores);
   core->softmax = make(name + ".softmax", square);
-  session_.kernel({.name = "masked_softmax", .reads = {scores}, .writes = {core->softmax}});
+  session_.kernel({.name = "masked_softmax",
+                   .reads = {scores},
+                   .writes = {core->softmax},
+                   .cost = {.memory = MemoryKind::softmax}});
   scores = {};
   core->kept = core->softmax;
   if (dropout > 0) {
@@ -142,7 +145,10 @@ std::vector<Tensor> EagerOps::core_backward(const std::string& name, Core& core,
     core.mask = {};
   }
   Tensor scores = like(name + ".scores.grad", square, TensorRole::temporary);
-  session_.kernel({.name = "masked_softmax_backward", .reads = {square, core.softmax}, .writes = {scores}});
+  session_.kernel({.name = "masked_softmax_backward",
+                   .reads = {square, core.softmax},
+                   .writes = {scores},
+                   .cost = {.memory = MemoryKind::softmax}});
   core.softmax = {};
   square = {};
   Tensor q_gradient = make(name + ".q.grad", size, TensorRole::temporary);

@@ -37,6 +37,7 @@ Tensor EagerOps::embedding(const std::string& name, const Tensor& ids, TrainedPa
   session_.kernel({.name = "embedding",
                    .reads = {ids, table.value},
                    .writes = {out},
+                   .cost = {.memory = MemoryKind::gather},
                    .bytes = ids.bytes() + out.bytes() + out.bytes()});  // the rows picked, not the whole table
   return autograd_.record(std::move(out), {}, true, [this, ids, &table](const Tensor& gradient) {
     Tensor whole = gradient_of(table);
@@ -44,6 +45,7 @@ Tensor EagerOps::embedding(const std::string& name, const Tensor& ids, TrainedPa
     session_.kernel({.name = "embedding_backward",
                      .reads = {ids, gradient},
                      .writes = {whole},
+                     .cost = {.memory = MemoryKind::gather},
                      .bytes = ids.bytes() + gradient.bytes() + gradient.bytes()});
     autograd_.accumulate(table, std::move(whole));
     return std::vector<Tensor>{};
@@ -59,21 +61,25 @@ Tensor EagerOps::norm(const std::string& name, const Tensor& x, TrainedParameter
                      TensorRole::activation);
   std::vector<Tensor> reads = {x, weight.value};
   if (layer_norm) reads.push_back(bias->value);
-  session_.kernel(
-      {.name = layer_norm ? "layer_norm" : "rms_norm", .reads = std::move(reads), .writes = {out, statistics}});
+  session_.kernel({.name = layer_norm ? "layer_norm" : "rms_norm",
+                   .reads = std::move(reads),
+                   .writes = {out, statistics},
+                   .cost = {.memory = MemoryKind::norm_forward}});
   return autograd_.record(
       std::move(out), {x}, true, [this, name, x, statistics, &weight, bias](const Tensor& gradient) {
         const bool centred = bias != nullptr;
         Tensor x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
         session_.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
                          .reads = {gradient, x, statistics, weight.value},
-                         .writes = {x_gradient}});
+                         .writes = {x_gradient},
+                         .cost = {.memory = MemoryKind::norm_backward}});
         Tensor weight_gradient = gradient_of(weight), bias_gradient;
         std::vector<Tensor> sums = {weight_gradient};
         if (centred) sums.push_back(bias_gradient = gradient_of(*bias));
         session_.kernel({.name = centred ? "layer_norm_backward_weight" : "rms_norm_backward_weight",
                          .reads = {gradient, x, statistics},
-                         .writes = std::move(sums)});
+                         .writes = std::move(sums),
+                         .cost = {.memory = MemoryKind::norm_backward}});
         autograd_.accumulate(weight, std::move(weight_gradient));
         if (centred) autograd_.accumulate(*bias, std::move(bias_gradient));
         return std::vector<Tensor>{std::move(x_gradient)};
@@ -170,7 +176,8 @@ Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, co
   }
   const Tensor probabilities =
       session_.empty(name + ".log_softmax", DataType::fp32, logits.elements(), TensorRole::activation);
-  session_.kernel({.name = "log_softmax", .reads = {wide}, .writes = {probabilities}});
+  session_.kernel(
+      {.name = "log_softmax", .reads = {wide}, .writes = {probabilities}, .cost = {.memory = MemoryKind::softmax}});
   Tensor loss = session_.empty(name, DataType::fp32, 1, TensorRole::activation);
   session_.kernel({.name = "nll_loss",
                    .reads = {probabilities, labels},
@@ -185,7 +192,10 @@ Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, co
                          .writes = {sparse},
                          .bytes = labels.bytes() + Bytes(labels.elements() * 4)});
         Tensor wide_gradient = like(name + ".logits_fp32.grad", probabilities, TensorRole::temporary);
-        session_.kernel({.name = "log_softmax_backward", .reads = {sparse, probabilities}, .writes = {wide_gradient}});
+        session_.kernel({.name = "log_softmax_backward",
+                         .reads = {sparse, probabilities},
+                         .writes = {wide_gradient},
+                         .cost = {.memory = MemoryKind::softmax}});
         if (type_ == DataType::fp32) return std::vector<Tensor>{std::move(wide_gradient)};
         Tensor narrow = make(name + ".logits.grad", probabilities.elements(), TensorRole::temporary);
         sparse = {};

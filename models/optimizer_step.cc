@@ -307,7 +307,7 @@ void OptimizerStep::foreach_kernel(std::string_view name, const Group& group, co
   const std::size_t lists =
       std::clamp<std::size_t>(std::max(reads.size(), writes.size()), 1, tensors_per_launch.size());
   const std::size_t most_tensors = tensors_per_launch[lists - 1];
-  Kernel kernel{.name = name, .bytes = Bytes(0)};
+  Kernel kernel{.name = name, .cost = {.memory = MemoryKind::optimizer}, .bytes = Bytes(0)};
   std::int64_t chunks = 0;
   std::size_t tensors = 0;
   const auto launch = [&] {
