@@ -7,7 +7,10 @@ namespace spillway {
 namespace {
 
 constexpr double block = 128;  // query rows of a block, keys of a tile
-constexpr double forward_products = 2, backward_products = 5;
+struct Products {
+  double of_keys, of_values;  // inner or outer dimension
+};
+constexpr Products forward_products = {1, 1}, backward_products = {3, 2};
 constexpr double forward_passes = 1, backward_passes = 2;  // over queries, keys, values and results in memory
 
 }  // namespace
@@ -16,15 +19,19 @@ double attention_seconds(const AttentionPhysics& physics, const AttentionMachine
                          AttentionPass pass) {
   const bool forward = pass == AttentionPass::forward;
   const double blocks = std::ceil(sides.queries / block), across = std::ceil(sides.keys / block);
-  // Causal: the last query sees all keys, each block before it `block` keys fewer.
-  const double skipped = sides.causal ? std::min(blocks, across) * (std::min(blocks, across) - 1) / 2 : 0;
-  const double tiles = blocks * across - skipped;
-  const double dim = (sides.key_dim + sides.value_dim) / 2;
+  // Causal: each block sees one tile fewer than the next; under a window it also loses those before the window.
+  const double n = std::min(blocks, across);
+  const double span = sides.causal && sides.window > 0 ? std::min(across, std::ceil(sides.window / block) + 1) : across;
+  const double before = std::max(0.0, n - span);
+  const double tiles = blocks * across - (sides.causal ? n * (n - 1) / 2 + before * (before + 1) / 2 : 0);
+  const Products& products = forward ? forward_products : backward_products;
+  const double dims =
+      products.of_keys * (sides.key_dim + physics.softmax) + products.of_values * (sides.value_dim + physics.softmax);
   const double rows = std::min(sides.queries, block), columns = std::min(sides.keys, block);
-  const double tile = (forward ? forward_products : backward_products) * 2 * rows * columns * (dim + physics.softmax) *
-                      machine.multiprocessors / (machine.peak * physics.efficiency);
+  const double tile = 2 * rows * columns * dims * machine.multiprocessors / (machine.peak * physics.efficiency) *
+                      (sides.deterministic ? physics.deterministic : 1);
   const double shared = sides.batch * sides.heads * (tiles + blocks * physics.prologue) / machine.multiprocessors;
-  const double compute = tile * std::max(shared, across + physics.prologue);
+  const double compute = tile * std::max(shared, span + physics.prologue);
   const double elements = sides.batch * (sides.heads * sides.queries + sides.kv_heads * sides.keys) *
                           (sides.key_dim + sides.value_dim) * (forward ? forward_passes : backward_passes);
   const double memory = elements * sides.element_bytes / (machine.bandwidth * physics.memory_efficiency);

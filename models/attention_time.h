@@ -7,11 +7,12 @@
 //   = tile * max(batch heads (tiles + blocks prologue) / SMs, longest block + prologue) memory   = queries, keys,
 //   values and results once each time     = throttled((compute^q + memory^q)^(1/q)) + fixed
 //
-// `softmax` charges the exponentials of a score, whose cost does not depend on the head size. Products: 2 forwards, 5
-// backwards (Dao 2022, arXiv:2205.14135, section 3; tiles as in Dao 2023, arXiv:2307.08691).
+// `softmax` charges the exponentials of a score, whose cost does not depend on the head size. Products: forwards one of
+// the key's dimension and one of the value's, backwards three and two (Dao 2022, arXiv:2205.14135, section 3; tiles as
+// in Dao 2023, arXiv:2307.08691).
 #pragma once
 
-#include <cstddef>
+#include <array>
 
 namespace spillway {
 
@@ -30,15 +31,23 @@ struct AttentionPhysics {
   double overlap = 0;   // q >= 1
   double throttle = 0;  // as in gemm_time.h
   double throttle_ms = 0;
+  double deterministic = 1;  // time of a backward with a fixed order of sums over one without, >= 1
 };
 
 struct AttentionSides {
   double batch = 1, heads = 1, kv_heads = 1, queries = 1, keys = 1, key_dim = 1, value_dim = 1;
   double element_bytes = 2;
   bool causal = true;
+  double window = 0;           // keys a query sees at most, up to its own place; 0: all. Causal only
+  bool deterministic = false;  // backwards only
 };
 
 enum class AttentionPass { forward, backward };
+
+// Coordinates of a residual table: sequence, batch x heads, heads / kv heads, head dim.
+constexpr std::array<double, 4> attention_point(const AttentionSides& sides) {
+  return {sides.queries, sides.batch * sides.heads, sides.heads / sides.kv_heads, sides.key_dim};
+}
 
 // Seconds. Precondition: sides >= 1.
 double attention_seconds(const AttentionPhysics& physics, const AttentionMachine& machine, const AttentionSides& sides,

@@ -9,9 +9,46 @@ namespace spillway {
 namespace {
 
 constexpr double least_seconds = 1e-9;
-constexpr double query_block = 128;  // rows of queries one multiprocessor works on
+// For GPUs without operator times: NVIDIA's own constants in aiconfigurator's <system>.yaml.
+constexpr double default_memory_efficiency = 0.8, default_memory_fixed_us = 3;
+constexpr std::int64_t small_side = 64, medium_side = 1024;
+constexpr std::int64_t small_sequence = 256, medium_sequence = 2048;
+constexpr double guessed_error = 0.2;  // of what nobody measured
 
-Duration made(double seconds, CostSource source) { return {from_seconds(std::max(seconds, least_seconds)), source}; }
+Duration made(double seconds, CostSource source, double error = 0) {
+  return {from_seconds(std::max(seconds, least_seconds)), source, error};
+}
+
+Precision precision_of(DataType type) {
+  switch (type) {
+    case DataType::bf16:
+      return Precision::bf16;
+    case DataType::fp16:
+      return Precision::fp16;
+    case DataType::fp8:
+      return Precision::fp8;
+    case DataType::tf32:
+      return Precision::tf32;
+    case DataType::fp32:
+    case DataType::int64:
+    case DataType::byte:
+      return Precision::fp32;
+  }
+  return Precision::fp32;
+}
+
+double of_regime(const RegimeErrors& errors, std::int64_t size, std::int64_t small, std::int64_t medium) {
+  return size < small ? errors.small : size < medium ? errors.medium : errors.large;
+}
+
+// The entry that serves a format: its own, bf16's for fp16, else null.
+template <class Times>
+const Times* entry_of(const std::vector<Times>& list, DataType type) {
+  const Precision wanted = type == DataType::fp16 ? Precision::bf16 : precision_of(type);
+  for (const Times& times : list)
+    if (times.precision == wanted) return &times;
+  return nullptr;
+}
 
 CostSource source_of(const Origin& origin) {
   switch (origin.provenance) {
@@ -62,16 +99,15 @@ std::string_view to_string(CostSource source) {
   return "";
 }
 
-CostModel::CostModel(const HardwareProfile& profile)
-    : gpu_(profile.gpu), curves_(find_cost_curves(profile.gpu.architecture)) {
-  const auto bf16 = peak_flops_or_wider(gpu_, Precision::bf16);
-  const auto fp32 = peak_flops_or_wider(gpu_, Precision::fp32);
-  if (!bf16 || !fp32)
+CostModel::CostModel(const HardwareProfile& profile) : gpu_(profile.gpu) {
+  if (!peak_flops_or_wider(gpu_, Precision::bf16) || !peak_flops_or_wider(gpu_, Precision::fp32))
     throw InputError(profile.path, "/gpu/peak_flops", gpu_.name + " has no bf16 or fp32 peak",
                      "add it with its source");
-  peak_bf16_ = bf16->value;
-  peak_fp32_ = fp32->value;
+  for (std::size_t i = 0; i < precision_count; ++i)
+    if (const auto found = peak_flops_or_wider(gpu_, static_cast<Precision>(i))) peak_[i] = found->value;
   bytes_per_second_ = to_bytes_per_second(gpu_.memory_bandwidth.value);
+  if (!gpu_.architecture.empty() && !measured_operator_times().empty())
+    times_ = operator_times_for(measured_operator_times(), gpu_);
   host_time_ = std::max(profile.host.dispatch_cost.value, gpu_.launch_call.value);
   copy_bytes_per_second_ = gpu_.host_to_device_bandwidth
                                ? to_bytes_per_second(gpu_.host_to_device_bandwidth->value)
@@ -79,7 +115,7 @@ CostModel::CostModel(const HardwareProfile& profile)
                                      profile.host.pcie_payload_efficiency.value;
 }
 
-double CostModel::peak(DataType type) const { return type == DataType::bf16 ? peak_bf16_ : peak_fp32_; }
+double CostModel::peak(DataType type) const { return peak_[static_cast<std::size_t>(precision_of(type))]; }
 
 Duration CostModel::duration(const KernelCost& kernel) const {
   switch (kernel.kind) {
@@ -97,62 +133,119 @@ Duration CostModel::duration(const KernelCost& kernel) const {
 }
 
 Duration CostModel::gemm(const KernelCost& kernel) const {
-  const Precision precision = kernel.type == DataType::bf16 ? Precision::bf16 : Precision::fp32;
+  const Precision precision = precision_of(kernel.type);
   const GemmShape& shape = kernel.gemm;
-  const bool curve_fits = curves_ != nullptr && kernel.type == DataType::bf16 && gpu_.sm_count.has_value();
-  const GemmEfficiency* table = table_of(precision);
-  if (table != nullptr && (table->origin.provenance != OriginKind::fitted || !curve_fits)) {
-    const CurveValue efficiency = gemm_efficiency(gpu_, precision, shape.m, shape.n, shape.k);
-    if (efficiency.value > 0)
+  for (const GemmEfficiency& table : gpu_.gemm_efficiency)
+    if (table.precision == precision && !table.curve.empty() && table.origin.provenance == OriginKind::measured) {
+      const CurveValue efficiency = gemm_efficiency(gpu_, precision, shape.m, shape.n, shape.k);
       return made(static_cast<double>(kernel.flops.count()) / (peak(kernel.type) * efficiency.value),
-                  source_of(table->origin));
-  }
-  const auto size = static_cast<double>(size_of(kernel.type));
-  if (curves_ != nullptr && gpu_.sm_count)
-    return made(gemm_seconds(curves_->gemm, static_cast<double>(shape.m), static_cast<double>(shape.n),
-                             static_cast<double>(shape.k), static_cast<double>(shape.batch), size, peak(kernel.type),
-                             bytes_per_second_, static_cast<double>(gpu_.sm_count->value)),
-                curve_fits ? CostSource::fitted : CostSource::assumed);
-  const RooflineFit& roofline = gpu_.roofline;
-  const double compute =
-      static_cast<double>(kernel.flops.count()) / (peak(kernel.type) * roofline.compute_efficiency.value);
-  const double memory =
-      static_cast<double>(kernel.bytes.count()) / (bytes_per_second_ * roofline.memory_efficiency.value);
-  return made(std::max(compute, memory) + to_seconds(roofline.latency.value),
-              source_of(roofline.compute_efficiency.origin));
+                  source_of(table.origin));
+    }
+  if (!times_ || times_->gemm.empty() || times_->facts.multiprocessors <= 0) return roofline(kernel);
+  if (const GemmTimes* own = entry_of(times_->gemm, kernel.type)) return gemm_by_physics(kernel, *own);
+  // Another format: the constants of bf16 with this format's peak and bytes.
+  GemmTimes other = times_->gemm.front();
+  other.residual = {};
+  Duration duration = gemm_by_physics(kernel, other);
+  duration.source = CostSource::assumed;
+  duration.relative_error = guessed_error;
+  return duration;
 }
 
-// The profile's first table of that precision, null when it has none.
-const GemmEfficiency* CostModel::table_of(Precision precision) const {
-  for (const GemmEfficiency& table : gpu_.gemm_efficiency)
-    if (table.precision == precision && !table.curve.empty()) return &table;
-  return nullptr;
+Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& times) const {
+  const auto whole = [](std::int64_t side) { return static_cast<double>(side); };
+  const GemmSides sides{.m = whole(kernel.gemm.m),
+                        .n = whole(kernel.gemm.n),
+                        .k = whole(kernel.gemm.k),
+                        .batch = whole(kernel.gemm.batch),
+                        .element_bytes = whole(size_of(kernel.type)),
+                        .result_bytes = kernel.type == DataType::fp8 ? 2.0 : whole(size_of(kernel.type))};
+  const double seconds = gemm_seconds(
+      times.physics, {peak(kernel.type), bytes_per_second_, times_->facts.multiprocessors, times_->facts.l2_bytes},
+      sides);
+  const std::int64_t smallest = std::min({kernel.gemm.m, kernel.gemm.n, kernel.gemm.k});
+  const std::array<double, 3> point = {sides.m, sides.n, sides.k};
+  const bool tabled = !times.residual.empty() && kernel.gemm.batch == 1;
+  const double residual = tabled ? std::exp(times.residual.at(point)) : 1;
+  const bool inside = tabled && times.residual.contains(point);
+  return made(seconds * residual,
+              times_->carried_over ? CostSource::kin
+              : inside             ? CostSource::table
+                                   : CostSource::fitted,
+              of_regime(inside ? times.table_error : times.physics_error, smallest, small_side, medium_side));
+}
+
+// max(flops / (efficiency peak), bytes / (efficiency bandwidth)) + latency, with the profile's constants.
+Duration CostModel::roofline(const KernelCost& kernel) const {
+  const RooflineFit& fit = gpu_.roofline;
+  const double compute = static_cast<double>(kernel.flops.count()) / (peak(kernel.type) * fit.compute_efficiency.value);
+  const double memory = static_cast<double>(kernel.bytes.count()) / (bytes_per_second_ * fit.memory_efficiency.value);
+  return made(std::max(compute, memory) + to_seconds(fit.latency.value), source_of(fit.compute_efficiency.origin),
+              guessed_error);
 }
 
 Duration CostModel::attention(const KernelCost& kernel) const {
-  const CostCurves& curves = curves_ != nullptr ? *curves_ : *find_cost_curves("Ampere");
+  if (!times_) return roofline(kernel);
   const bool forward = kernel.kind == KernelClass::attention_forward;
-  const AttentionCurve& curve = forward ? curves.attention_forward : curves.attention_backward;
+  const std::vector<AttentionTimes>& list = !forward                   ? times_->attention_backward
+                                            : kernel.attention.serving ? times_->attention_serving
+                                                                       : times_->attention_forward;
+  if (list.empty() || times_->facts.multiprocessors <= 0) return roofline(kernel);
+  if (const AttentionTimes* own = entry_of(list, kernel.type)) return attention_by_physics(kernel, *own);
+  Duration duration = attention_by_physics(kernel, list.front());
+  duration.source = CostSource::assumed;
+  duration.relative_error = guessed_error;
+  return duration;
+}
+
+Duration CostModel::attention_by_physics(const KernelCost& kernel, const AttentionTimes& times) const {
   const AttentionShape& shape = kernel.attention;
-  const auto sequence = static_cast<double>(shape.sequence);
-  const double overhead = 1 + curve.overhead / (shape.causal ? 1 : 2) / sequence;
-  const double blocks = static_cast<double>(shape.batch * shape.heads) * std::ceil(sequence / query_block);
-  const double idle = gpu_.sm_count ? std::max(1.0, static_cast<double>(gpu_.sm_count->value) / blocks) : 1.0;
-  const double efficiency = curve.efficiency * (shape.head_dim <= 64 ? small_head_factor : 1.0);
-  const double compute = static_cast<double>(kernel.flops.count()) * overhead * idle / (peak(kernel.type) * efficiency);
-  const double memory = static_cast<double>(kernel.bytes.count()) / (bytes_per_second_ * memory_bound_efficiency);
-  const bool fitted = curves_ != nullptr && curves.attention_fitted && kernel.type == DataType::bf16;
-  return made(std::max(compute, memory) + curve.fixed_us * 1e-6, fitted ? CostSource::fitted : CostSource::assumed);
+  const auto whole = [](std::int64_t side) { return static_cast<double>(side); };
+  const AttentionSides sides{.batch = whole(shape.batch),
+                             .heads = whole(shape.heads),
+                             .kv_heads = whole(shape.kv_heads),
+                             .queries = whole(shape.sequence),
+                             .keys = whole(shape.sequence),
+                             .key_dim = whole(shape.head_dim),
+                             .value_dim = whole(shape.value_dim > 0 ? shape.value_dim : shape.head_dim),
+                             .element_bytes = whole(size_of(kernel.type)),
+                             .causal = shape.causal,
+                             .window = whole(shape.window),
+                             .deterministic = shape.deterministic};
+  const AttentionPass pass =
+      kernel.kind == KernelClass::attention_forward ? AttentionPass::forward : AttentionPass::backward;
+  const double seconds = attention_seconds(
+      times.physics, {peak(kernel.type), bytes_per_second_, times_->facts.multiprocessors}, sides, pass);
+  const LogGrid& table = shape.causal ? times.causal : times.full;
+  const std::array<double, 4> point = attention_point(sides);
+  const double residual = table.empty() ? 1 : std::exp(table.at(point));
+  const bool inside = !table.empty() && table.contains(point);
+  return made(
+      seconds * residual,
+      times_->carried_over || times.carried_over ? CostSource::kin
+      : inside                                   ? CostSource::table
+                                                 : CostSource::fitted,
+      of_regime(inside ? times.table_error : times.physics_error, shape.sequence, small_sequence, medium_sequence));
 }
 
 Duration CostModel::memory_bound(const KernelCost& kernel) const {
   const auto bytes = static_cast<double>(std::max<std::int64_t>(kernel.bytes.count(), 1));
-  if (const auto& curve = gpu_.memory_bound_efficiency; curve && !curve->value.empty()) {
+  const auto& curve = gpu_.memory_bound_efficiency;
+  if (curve && !curve->value.empty() && (!times_ || curve->origin.provenance == OriginKind::measured)) {
     const double efficiency = curve->value.at(bytes).value;
     if (efficiency > 0) return made(bytes / (bytes_per_second_ * efficiency), source_of(curve->origin));
   }
-  return made(bytes / (bytes_per_second_ * memory_bound_efficiency) + memory_bound_fixed_us * 1e-6,
-              CostSource::assumed);
+  if (times_)
+    for (const MemoryKind kind : {kernel.memory, MemoryKind::elementwise})
+      for (const MemoryTimes& times : times_->memory)
+        if (times.kind == kind)
+          return made(bytes / (bytes_per_second_ * times.efficiency) + times.fixed_us * 1e-6,
+                      kind != kernel.memory                        ? CostSource::assumed
+                      : times_->carried_over || times.carried_over ? CostSource::kin
+                                                                   : CostSource::fitted,
+                      times.error);
+  return made(bytes / (bytes_per_second_ * default_memory_efficiency) + default_memory_fixed_us * 1e-6,
+              CostSource::assumed, guessed_error);
 }
 
 Duration CostModel::copy_to_device(const KernelCost& kernel) const {

@@ -1,19 +1,23 @@
-// CostModel: how long a kernel takes on a GPU, from its shape, flops and bytes; and where that number comes from.
+// CostModel: how long a kernel takes on a GPU, from its shape, flops and bytes; where that number comes from, and how
+// far it may be off.
 //
-//   gemm        a table of efficiencies, or tiles in waves against memory traffic (cost_curves.h), or a roofline
-//   memory      bytes / (bandwidth * efficiency(bytes)), or bytes / (0.8 bandwidth) + 3 us
-//   attention   flops / (peak * efficiency(sequence, head size, pass)) + fixed
+//   gemm        physics of tiles and waves (gemm_time.h) times exp(residual table), or a roofline
+//   attention   physics of blocks (attention_time.h) times exp(residual table)
+//   memory      bytes / (bandwidth * efficiency of the kind) + fixed
 //
-// A measured (or overridden) table of the hardware profile goes before the default curves; a fitted one after them,
-// because one curve over flops knows less than the tile model fitted to the same data. Each duration says which it was.
+// Order: a table of the hardware profile that says it was measured; the operator times fitted for this GPU
+// (operator_times.h); those of its nearest measured kin; for a profile that names no architecture, or where no operator
+// times are installed, the profile's roofline and 0.8 of the bandwidth plus 3 us. tf32 and fp32 products take the
+// constants of bf16 with their own peak (CostSource::assumed).
 #pragma once
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include "hwprofiles/hardware_profile.h"
-#include "models/cost_curves.h"
 #include "models/cost_kinds.h"
 #include "models/operator_times.h"
 #include "traces/base/units.h"
@@ -50,6 +54,8 @@ struct AttentionShape {
   bool causal = true;
   std::int64_t value_dim = 0;  // of values and results where it differs from head_dim (latent attention); 0: the same
   std::int64_t window = 0;     // a token attends to so many at most; 0: to all
+  bool deterministic = false;  // a backward that adds in a fixed order
+  bool serving = false;        // a serving library's prefill kernel, which keeps nothing for a backward
 };
 
 struct KernelCost {
@@ -81,7 +87,7 @@ class CostModel {
   // Throws InputError when the profile has no arithmetic peak at all.
   explicit CostModel(const HardwareProfile& profile);
 
-  // O(log table). A kernel takes at least a nanosecond.
+  // O(log table), well under a microsecond. A kernel takes at least a nanosecond.
   [[nodiscard]] Duration duration(const KernelCost& kernel) const;
 
   [[nodiscard]] const GpuProfile& gpu() const { return gpu_; }
@@ -90,17 +96,19 @@ class CostModel {
 
  private:
   [[nodiscard]] Duration gemm(const KernelCost& kernel) const;
+  [[nodiscard]] Duration gemm_by_physics(const KernelCost& kernel, const GemmTimes& times) const;
   [[nodiscard]] Duration attention(const KernelCost& kernel) const;
+  [[nodiscard]] Duration attention_by_physics(const KernelCost& kernel, const AttentionTimes& times) const;
   [[nodiscard]] Duration memory_bound(const KernelCost& kernel) const;
   [[nodiscard]] Duration copy_to_device(const KernelCost& kernel) const;
+  [[nodiscard]] Duration roofline(const KernelCost& kernel) const;
   [[nodiscard]] double peak(DataType type) const;
-  [[nodiscard]] const GemmEfficiency* table_of(Precision precision) const;
 
   GpuProfile gpu_;
-  const CostCurves* curves_ = nullptr;  // of the architecture; null when there are none
+  std::optional<OperatorTimes> times_;
   Picos host_time_{};
   double bytes_per_second_ = 0, copy_bytes_per_second_ = 0;
-  double peak_bf16_ = 0, peak_fp32_ = 0;
+  std::array<double, precision_count> peak_{};  // or the next wider one's
 };
 
 }  // namespace spillway

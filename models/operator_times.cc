@@ -1,6 +1,7 @@
 #include "models/operator_times.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -12,6 +13,7 @@ namespace {
 constexpr double wide_lanes = 128, narrow_lanes = 64;  // fp32 lanes of a multiprocessor
 constexpr double least_clock = 1e9;                    // no GPU of interest runs slower at its peak
 constexpr double whole_l2_share = 0.9;                 // of a cache of one partition that operands can live in
+constexpr double carried_error = 0.12;  // what carrying over adds: B200 and L40S left out (docs/operator-times.md)
 constexpr double other_path_distance = 2, other_architecture_distance = 1;
 
 // NVIDIA's PCIe cards other than the few with HBM.
@@ -56,8 +58,9 @@ double clock_ratio(const DatasheetFacts& kin, const DatasheetFacts& target) {
   return kin.clock_hz > 0 && target.clock_hz > 0 ? kin.clock_hz / target.clock_hz : 1;
 }
 
-RegimeErrors scaled(const RegimeErrors& errors, double factor) {
-  return {errors.small * factor, errors.medium * factor, errors.large * factor};
+double widened(double error) { return std::hypot(error, carried_error); }
+RegimeErrors widened(const RegimeErrors& errors) {
+  return {widened(errors.small), widened(errors.medium), widened(errors.large)};
 }
 
 }  // namespace
@@ -133,26 +136,67 @@ OperatorTimes carried_over(const OperatorTimes& kin, const DatasheetFacts& targe
     gemm.physics.fill *= slower;
     if (target.graphics_memory && !kin.facts.graphics_memory) gemm.physics.l2_share = whole_l2_share;
     if (!target.graphics_memory && kin.facts.graphics_memory) gemm.physics.l2_share = 1 - whole_l2_share;
-    gemm.table_error = gemm.physics_error = scaled(gemm.physics_error, 2);
+    gemm.table_error = gemm.physics_error = widened(gemm.physics_error);
   }
-  for (std::vector<AttentionTimes>* pass : {&times.attention_forward, &times.attention_backward})
+  for (std::vector<AttentionTimes>* pass :
+       {&times.attention_forward, &times.attention_backward, &times.attention_serving})
     for (AttentionTimes& attention : *pass) {
+      attention.carried_over = true;
       attention.physics.efficiency = std::min(1.0, attention.physics.efficiency * sustained);
       attention.physics.fixed_us *= slower;
-      attention.table_error = attention.physics_error = scaled(attention.physics_error, 2);
+      attention.table_error = attention.physics_error = widened(attention.physics_error);
     }
   for (MemoryTimes& memory : times.memory) {
+    memory.carried_over = true;
     memory.fixed_us *= slower;
-    memory.error *= 2;
+    memory.error = widened(memory.error);
   }
   return times;
 }
 
-OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu) {
+namespace {
+
+constexpr std::array<std::vector<AttentionTimes> OperatorTimes::*, 3> attention_lists = {
+    &OperatorTimes::attention_forward, &OperatorTimes::attention_backward, &OperatorTimes::attention_serving};
+
+bool has_memory_kind(const OperatorTimes& times, MemoryKind kind) {
+  return std::any_of(times.memory.begin(), times.memory.end(),
+                     [&](const MemoryTimes& memory) { return memory.kind == kind; });
+}
+
+// The others, nearest first.
+std::vector<OperatorTimes> others_by_nearness(std::span<const OperatorTimes> measured, const OperatorTimes& own) {
+  std::vector<OperatorTimes> left, ordered;
   for (const OperatorTimes& times : measured)
-    if (std::find(times.profiles.begin(), times.profiles.end(), gpu.name) != times.profiles.end()) return times;
+    if (times.name != own.name) left.push_back(times);
+  while (!left.empty()) {
+    const std::size_t nearest = nearest_kin(left, own.facts);
+    ordered.push_back(left[nearest]);
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(nearest));
+  }
+  return ordered;
+}
+
+void fill_gaps(OperatorTimes& own, std::span<const OperatorTimes> measured) {
+  for (const OperatorTimes& other : others_by_nearness(measured, own)) {
+    const OperatorTimes kin = carried_over(other, own.facts);
+    for (const auto list : attention_lists)
+      if ((own.*list).empty()) own.*list = kin.*list;
+    for (const MemoryTimes& memory : kin.memory)
+      if (!has_memory_kind(own, memory.kind)) own.memory.push_back(memory);
+  }
+}
+
+}  // namespace
+
+OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu) {
   const DatasheetFacts facts = datasheet_facts(gpu);
-  return carried_over(measured[nearest_kin(measured, facts)], facts);
+  const auto own = std::find_if(measured.begin(), measured.end(), [&](const OperatorTimes& times) {
+    return std::find(times.profiles.begin(), times.profiles.end(), gpu.name) != times.profiles.end();
+  });
+  OperatorTimes times = own != measured.end() ? *own : carried_over(measured[nearest_kin(measured, facts)], facts);
+  fill_gaps(times, measured);
+  return times;
 }
 
 }  // namespace spillway

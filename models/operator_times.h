@@ -59,12 +59,14 @@ struct AttentionTimes {
   AttentionPhysics physics;
   LogGrid causal, full;  // residuals over sequence, batch x heads, heads / kv heads, head dim; empty: none
   RegimeErrors table_error, physics_error;
+  bool carried_over = false;
 };
 
 // time = bytes / (bandwidth * efficiency) + fixed
 struct MemoryTimes {
   MemoryKind kind = MemoryKind::elementwise;
   double efficiency = 0, fixed_us = 0, error = 0;
+  bool carried_over = false;
 };
 
 struct OperatorTimes {
@@ -73,7 +75,8 @@ struct OperatorTimes {
   std::string source;                 // who measured, where published, licence, how fitted
   DatasheetFacts facts;
   std::vector<GemmTimes> gemm;
-  std::vector<AttentionTimes> attention_forward, attention_backward;
+  std::vector<AttentionTimes> attention_forward, attention_backward;  // of training
+  std::vector<AttentionTimes> attention_serving;                      // prefill of a serving library
   std::vector<MemoryTimes> memory;
   bool carried_over = false;  // from another GPU: `name` is the kin's
 };
@@ -89,7 +92,8 @@ std::string operator_times_text(const OperatorTimes& times);  // JSON
 std::size_t nearest_kin(std::span<const OperatorTimes> measured, const DatasheetFacts& target);
 OperatorTimes carried_over(const OperatorTimes& kin, const DatasheetFacts& target);
 
-// For a profile: its own when it was measured, else its kin's. Precondition: measured is not empty.
+// For a profile: its own when it was measured, else its kin's; operators that its own tables lack come from the nearest
+// kin that has them. Precondition: measured is not empty.
 OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu);
 
 }  // namespace spillway

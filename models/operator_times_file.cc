@@ -25,6 +25,16 @@ constexpr std::array<const char*, memory_kind_count> memory_kinds = {"elementwis
 constexpr std::array<MatrixPath, 4> paths = {MatrixPath::registers, MatrixPath::shared_memory,
                                              MatrixPath::tensor_memory, MatrixPath::other};
 
+struct AttentionList {
+  const char* key;
+  std::vector<AttentionTimes> OperatorTimes::*list;
+};
+constexpr std::array<AttentionList, 3> attention_lists = {{
+    {"attention_forward", &OperatorTimes::attention_forward},
+    {"attention_backward", &OperatorTimes::attention_backward},
+    {"attention_serving", &OperatorTimes::attention_serving},
+}};
+
 // One place for the names of all constants, read and written in the same order.
 template <class Physics, class Visit>
 void gemm_fields(Physics& p, Visit visit) {
@@ -55,6 +65,7 @@ void attention_fields(Physics& p, Visit visit) {
   visit("overlap", p.overlap);
   visit("throttle", p.throttle);
   visit("throttle_ms", p.throttle_ms);
+  visit("deterministic", p.deterministic);
 }
 
 template <class Facts, class Visit>
@@ -239,9 +250,8 @@ std::string operator_times_text(const OperatorTimes& times) {
   Json json = {{"schema", schema_name},      {"version", schema_version}, {"name", times.name},
                {"profiles", times.profiles}, {"source", times.source},    {"datasheet", facts_json(times.facts)}};
   for (const GemmTimes& gemm : times.gemm) json["gemm"].push_back(gemm_json(gemm));
-  for (const AttentionTimes& pass : times.attention_forward) json["attention_forward"].push_back(attention_json(pass));
-  for (const AttentionTimes& pass : times.attention_backward)
-    json["attention_backward"].push_back(attention_json(pass));
+  for (const auto& [key, list] : attention_lists)
+    for (const AttentionTimes& pass : times.*list) json[key].push_back(attention_json(pass));
   for (const MemoryTimes& memory : times.memory)
     json["memory_bound"].push_back({{"kind", memory_kinds[static_cast<std::size_t>(memory.kind)]},
                                     {"efficiency", short_number(memory.efficiency)},
@@ -264,10 +274,8 @@ OperatorTimes read_operator_times(const std::string& path) {
     times.source = json.at("source").get<std::string>();
     times.facts = read_facts(json.at("datasheet"));
     for (const Json& item : json.value("gemm", Json::array())) times.gemm.push_back(read_gemm(item));
-    for (const Json& item : json.value("attention_forward", Json::array()))
-      times.attention_forward.push_back(read_attention(item));
-    for (const Json& item : json.value("attention_backward", Json::array()))
-      times.attention_backward.push_back(read_attention(item));
+    for (const auto& [key, list] : attention_lists)
+      for (const Json& item : json.value(key, Json::array())) (times.*list).push_back(read_attention(item));
     for (const Json& item : json.value("memory_bound", Json::array())) times.memory.push_back(read_memory(item));
     return times;
   } catch (const std::exception& error) {

@@ -7,10 +7,10 @@
 #include <cctype>
 #include <cmath>
 
+#include "models/collective_time.h"
 #include "models/cost_model.h"
 #include "models/model_spec.h"
 #include "models/trace_generator.h"
-#include "sim/devices/collective_cost.h"
 #include "traces/base/input_error.h"
 #include "traces/join.h"
 

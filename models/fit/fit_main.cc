@@ -12,8 +12,10 @@
 
 #include <fmt/format.h>
 
+#include "models/fit/attention_fit.h"
 #include "models/fit/gemm_fit.h"
 #include "models/fit/gpu_tables.h"
+#include "models/fit/memory_fit.h"
 
 namespace spillway::fit {
 namespace {
@@ -36,6 +38,8 @@ class Fit {
       times_[gpu.name] = {.name = gpu.name, .profiles = gpu.profiles, .source = source, .facts = facts_of(gpu)};
   }
   void gemm();
+  void attention();
+  void memory();
   void write(const std::filesystem::path& folder) const;
 
  private:
@@ -43,6 +47,8 @@ class Fit {
     return {times_.at(gpu.name).facts, format.precision,
             read_gemm_rows((tables_ / "aiconfigurator" / gpu.gemm).string(), format.name)};
   }
+  void serving(const GpuTables& gpu, const Format& format);
+  void training(const GpuTables& gpu, const Format& format, AttentionPass pass);
   void left_out(const std::map<std::string, MeasuredGemm>& measured, const std::string& name);
 
   std::filesystem::path tables_;
@@ -90,6 +96,90 @@ void Fit::gemm() {
   }
 }
 
+void Fit::serving(const GpuTables& gpu, const Format& format) {
+  MeasuredAttention measured{times_.at(gpu.name).facts, format.precision, AttentionPass::forward, {}};
+  const std::filesystem::path folder = tables_ / "aiconfigurator";
+  measured.rows = read_context_rows((folder / gpu.context_attention).string(), format.name, true);
+  if (!gpu.encoder_attention.empty()) {
+    const auto full = read_context_rows((folder / gpu.encoder_attention).string(), format.name, false);
+    measured.rows.insert(measured.rows.end(), full.begin(), full.end());
+  }
+  if (measured.rows.empty()) return;
+  AttentionTimes fitted = fit_attention(measured);
+  const AttentionErrors errors = attention_errors(fitted, measured, true);
+  fmt::print("  {} {} prefill: causal {}; unmasked {}\n", gpu.name, format.name, to_text(errors.causal),
+             to_text(errors.full));
+  times_.at(gpu.name).attention_serving.push_back(std::move(fitted));
+}
+
+// So few rows that each is also predicted by a fit to all the others.
+void Fit::training(const GpuTables& gpu, const Format& format, AttentionPass pass) {
+  MeasuredAttention measured{times_.at(gpu.name).facts, format.precision, pass, {}};
+  if (!gpu.sdpa_prefix.empty())
+    measured.rows = read_training_rows((tables_ / "cudnn-frontend").string(), gpu.sdpa_prefix, format.name, pass);
+  if (measured.rows.empty()) return;
+  AttentionTimes fitted = fit_attention(measured);
+  const bool forward = pass == AttentionPass::forward;
+  fmt::print("  {} {} training {}: held out {}; each left out in turn {}\n", gpu.name, format.name,
+             forward ? "forward" : "backward", to_text(attention_errors(fitted, measured, true).all),
+             to_text(leave_one_out(measured)));
+  (forward ? times_.at(gpu.name).attention_forward : times_.at(gpu.name).attention_backward)
+      .push_back(std::move(fitted));
+}
+
+// FlashAttention-2 on A100 as its paper gives it (Dao 2023, arXiv:2307.08691, section 1: 50 to 73 % of the peak
+// forwards, up to 63 % backwards); read off, so with a wide error.
+AttentionTimes published_a100(AttentionPass pass) {
+  constexpr double error = 0.1;
+  AttentionTimes times;
+  times.physics = {.efficiency = pass == AttentionPass::forward ? 0.80 : 0.66,
+                   .softmax = 20,
+                   .prologue = 3,
+                   .memory_efficiency = 0.8,
+                   .fixed_us = pass == AttentionPass::forward ? 14.0 : 26.0,
+                   .overlap = 3,
+                   .throttle = 0,
+                   .throttle_ms = 5};
+  times.table_error = times.physics_error = {error, error, error};
+  return times;
+}
+
+void Fit::attention() {
+  fmt::print("attention\n");
+  for (const GpuTables& gpu : gpu_tables())
+    for (const Format& format : {Format{Precision::bf16, "bfloat16"}, Format{Precision::fp8, "fp8"}}) {
+      serving(gpu, format);
+      training(gpu, format, AttentionPass::forward);
+      training(gpu, format, AttentionPass::backward);
+    }
+  OperatorTimes& a100 = times_.at("a100-sxm");
+  a100.attention_forward.push_back(published_a100(AttentionPass::forward));
+  a100.attention_backward.push_back(published_a100(AttentionPass::backward));
+}
+
+void Fit::memory() {
+  fmt::print("memory-bound kernels\n");
+  for (const GpuTables& gpu : gpu_tables()) {
+    OperatorTimes& times = times_.at(gpu.name);
+    const auto add = [&](const char* name, MemoryKind kind, const std::vector<MemoryRow>& rows) {
+      ErrorSummary errors;
+      times.memory.push_back(fit_memory(kind, rows, times.facts, errors));
+      fmt::print("  {} {}: {:.3f} of the bandwidth + {:.1f} us; {}\n", gpu.name, name, times.memory.back().efficiency,
+                 times.memory.back().fixed_us, to_text(errors));
+    };
+    const std::string vidur = (tables_ / "vidur").string(), norms = (tables_ / "cudnn-frontend" / gpu.norms).string();
+    if (!gpu.vidur.empty()) {
+      add("elementwise", MemoryKind::elementwise, read_vidur_rows(vidur, gpu.vidur, MemoryKind::elementwise));
+      add("embedding", MemoryKind::gather, read_vidur_rows(vidur, gpu.vidur, MemoryKind::gather));
+    }
+    if (!gpu.norms.empty()) {
+      add("elementwise", MemoryKind::elementwise, read_norm_rows(norms, MemoryKind::elementwise));
+      add("norm forward", MemoryKind::norm_forward, read_norm_rows(norms, MemoryKind::norm_forward));
+      add("norm backward", MemoryKind::norm_backward, read_norm_rows(norms, MemoryKind::norm_backward));
+    }
+  }
+}
+
 void Fit::write(const std::filesystem::path& folder) const {
   std::filesystem::create_directories(folder);
   for (const auto& [name, times] : times_) {
@@ -101,6 +191,8 @@ void Fit::write(const std::filesystem::path& folder) const {
 int run(const std::string& tables, const std::string& out) {
   Fit fit(tables);
   fit.gemm();
+  fit.attention();
+  fit.memory();
   fit.write(out);
   return 0;
 }

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "sim/devices/collective_cost.h"
+#include "models/collective_time.h"
 #include "sim/devices/nvme_drive.h"
 #include "traces/base/input_error.h"
 

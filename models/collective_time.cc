@@ -1,4 +1,4 @@
-#include "sim/devices/collective_cost.h"
+#include "models/collective_time.h"
 
 #include <algorithm>
 #include <bit>
