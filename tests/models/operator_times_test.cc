@@ -217,5 +217,35 @@ TEST(OperatorTimes, GemmErrorOfGpusLeftOut) {
   }
 }
 
+fit::AttentionErrors prefill_errors(const fit::GpuTables& gpu) {
+  fit::MeasuredAttention measured{bundled(gpu.name).facts, Precision::bf16, AttentionPass::forward, {}};
+  const std::filesystem::path folder = measured_tables() / "aiconfigurator";
+  measured.rows = fit::read_context_rows((folder / gpu.context_attention).string(), "bfloat16", true);
+  return fit::attention_errors(bundled(gpu.name).attention_serving.front(), measured, true);
+}
+
+TEST(OperatorTimes, AttentionErrorOnHeldOutShapes) {
+  if (!std::filesystem::exists(measured_tables())) GTEST_SKIP() << "no ../shared/data/ops beside the source tree";
+  for (const char* name : {"a100-sxm", "h200-sxm", "b200-sxm", "l40s"})
+    EXPECT_LE(prefill_errors(tables_of(name)).causal.mean, 0.06) << name;
+  // Training: three bf16 rows held out in all, two on H200 and one on B200.
+  for (const AttentionPass pass : {AttentionPass::forward, AttentionPass::backward}) {
+    double sum = 0, count = 0;
+    for (const char* name : {"h200-sxm", "b200-sxm"}) {
+      fit::MeasuredAttention measured{bundled(name).facts, Precision::bf16, pass, {}};
+      measured.rows = fit::read_training_rows((measured_tables() / "cudnn-frontend").string(),
+                                              tables_of(name).sdpa_prefix, "bfloat16", pass);
+      const bool forward = pass == AttentionPass::forward;
+      const OperatorTimes& times = bundled(name);
+      const auto errors =
+          fit::attention_errors((forward ? times.attention_forward : times.attention_backward).front(), measured, true);
+      sum += errors.all.mean * static_cast<double>(errors.all.count);
+      count += static_cast<double>(errors.all.count);
+    }
+    EXPECT_EQ(count, 3);
+    EXPECT_LE(sum / count, pass == AttentionPass::forward ? 0.06 : 0.10);
+  }
+}
+
 }  // namespace
 }  // namespace spillway
