@@ -62,6 +62,11 @@ std::vector<CaseFile> case_files(const ValidateArguments& arguments) {
   return files;
 }
 
+std::string title_of(const std::vector<CaseFile>& files) {
+  if (files.size() > 1) return "published cases";
+  return files.front().title.empty() ? files.front().path : files.front().title;
+}
+
 std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 std::string size_percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
@@ -181,7 +186,7 @@ void validate(const ValidateArguments& arguments, Context& context) {
   const std::vector<CaseSummary> summaries = summarize(files, outcomes, arguments.tolerance ? &tolerance : nullptr);
   if (!arguments.output.empty()) write_text(arguments.output, row_table(outcomes).csv());
   if (!arguments.plot.empty())
-    write_text(arguments.plot, scatter_svg("Predicted against measured: " + arguments.cases, outcomes, summaries));
+    write_text(arguments.plot, scatter_svg("Predicted against measured: " + title_of(files), outcomes, summaries));
   if (context.json())
     print_json(validation_json(summaries, outcomes));
   else if (context.csv())

@@ -12,7 +12,7 @@
 namespace spillway {
 namespace {
 
-constexpr double margin = 24, plot = 400, axis_room = 76, panel_gap = 40, head = 52, legend_line = 17;
+constexpr double margin = 24, plot = 420, axis_room = 76, panel_gap = 104, head = 52, legend_line = 17;
 constexpr double panel_width = axis_room + plot + panel_gap;
 constexpr std::string_view ink = "#1A1A1A", faint = "#5F5F5F", grid = "#E6E6E6", band = "#F0F0F0";
 constexpr std::array<std::string_view, 10> colours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00",
@@ -101,8 +101,8 @@ class Picture {
 
   std::string draw(const std::vector<Panel>& panels) {
     const std::size_t across = std::clamp<std::size_t>(panels.size(), 1, 2);
-    const double width = 2 * margin + static_cast<double>(across) * panel_width - panel_gap;
-    text(margin, margin + 8, 17, title_, ink, "start");
+    const double width = 2 * margin + static_cast<double>(across) * panel_width;
+    text(margin, margin + 8, 17, fit_text(title_, 17, width - 2 * margin), ink, "start");
     double top = margin + head, bottom = top;
     for (std::size_t i = 0; i < panels.size(); ++i) {
       if (i % across == 0) top = bottom;
@@ -179,8 +179,9 @@ class Picture {
         if (of.family->metrics.size() > 1) words += fmt::format(", {}", to_string(summary.metric));
         if (summary.role == "fit") words += ", used in a fit";
         text(left + 14, top, 11,
-             fmt::format("{}: {} cases, median {:.1f} %, 90th percentile {:.1f} %", words, summary.errors.n,
-                         100 * summary.errors.median_abs, 100 * summary.errors.p90_abs),
+             fit_text(fmt::format("{}: {} cases, median {:.1f} %, 90th percentile {:.1f} %", words, summary.errors.n,
+                                  100 * summary.errors.median_abs, 100 * summary.errors.p90_abs),
+                      11, panel_width - 20),
              ink, "start");
         top += legend_line;
       }

@@ -124,6 +124,46 @@ class InputTest(ProgramTest):
         self.assertNotIn(PROFILE, result.stdout)
 
 
+class ValidateTest(ProgramTest):
+    COMMON = {"source": "desk", "metric": "iteration_time", "unit": "ms", "hardware.profile": "a100-80gb-1gpu",
+              "model.name": "gpt2-small"}
+
+    def cases(self, *cases, **more):
+        document = {"schema": "spillway-cases", "version": 1, "common": self.COMMON, "cases": list(cases), **more}
+        return self.path("cases.json", json.dumps(document).encode())
+
+    def test_errors_are_predicted_over_measured(self):
+        path = self.cases({"id": "a", "value": 50}, {"id": "b", "value": 90, "model.micro_batch": 2},
+                          {"id": "c", "skip": "no set-up"})
+        table, plot = self.path("rows.csv"), self.path("plot.svg")
+        result = spillway("validate", path, "--format", "json", "--output", table, "--plot", plot)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        answer = json.loads(result.stdout)
+        self.assertEqual([row["case"] for row in answer["rows"]], ["a", "b"])
+        for row in answer["rows"]:
+            self.assertAlmostEqual(row["relative_error"], row["predicted"] / row["measured"] - 1)
+        self.assertEqual(answer["skipped"], [{"case": "c", "source": "desk", "reason": "no set-up"}])
+        summary = answer["summary"][0]
+        errors = [abs(row["relative_error"]) for row in answer["rows"]]
+        self.assertEqual((summary["source"], summary["metric"], summary["n"]), ("desk", "iteration_time", 2))
+        self.assertAlmostEqual(summary["median_abs_error"], sum(errors) / 2)
+        self.assertAlmostEqual(summary["worst_abs_error"], max(errors))
+        with open(table, encoding="utf-8") as rows:
+            self.assertEqual(len(rows.readlines()), 3)
+        with open(plot, encoding="utf-8") as picture:
+            self.assertIn("desk: 2 cases", picture.read())
+
+    def test_out_of_tolerance_is_exit_code_1(self):
+        path = self.cases({"id": "a", "value": 1e9}, tolerance={"median": 0.05})
+        self.assertEqual(spillway("validate", path).returncode, 1)
+        self.assertEqual(spillway("validate", path, "--tolerance", "2").returncode, 0)
+
+    def test_mistakes(self):
+        self.refused("validate", self.cases({"id": "a", "value": 1, "model.micro_bach": 2}),
+                     says=["cases.json", "did you mean micro_batch?"])
+        self.refused("validate", self.cases({"id": "a", "value": 1}), "--source", "dsk", says=["did you mean desk?"])
+
+
 class TraceTest(ProgramTest):
     def test_info_of_the_bundled_capture(self):
         info = self.info(CAPTURE)
