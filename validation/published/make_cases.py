@@ -204,7 +204,8 @@ def korthikanti(rows):
                      "arXiv:2205.05198. Figure 7's percentages are of Figure 1's bar without recomputation.",
                      {"median": 0.05, "p90": 0.10, "kendall": 0.93})
     baseline = {setup_of(row)["model"]: float(row["value"]) for row in rows
-                if row["table_or_figure"] == "Fig 1" and "activation" in row["metric"] and "recompute=none" in row["setup"]}
+                if row["table_or_figure"] == "Fig 1" and "activation" in row["metric"]
+                and "recompute=none" in row["setup"]}
     for row in rows:
         if not row["source"].startswith("Korthikanti"):
             continue
@@ -231,7 +232,8 @@ def korthikanti(rows):
 
 def zero_bubble(rows):
     cases = CaseFile("Qi et al.: Zero Bubble pipelines on A100",
-                     "arXiv:2401.10241. 1F1B and interleaved 1F1B are what a training set-up can name; the RoCE network's rate is not "
+                     "arXiv:2401.10241. 1F1B and interleaved 1F1B are what a training set-up can name; the RoCE "
+                     "network's rate is not "
                      "stated: 200 Gbit/s a GPU is assumed. GB is read as GiB.",
                      {"median": 0.05, "p90": 0.10, "kendall": 0.93})
     for row in rows:
@@ -247,7 +249,8 @@ def zero_bubble(rows):
         # The first and last stage have a layer fewer than the others; interleaved chunks have one layer.
         is_interleaved = schedule.startswith("1F1B-I")
         chunks = (number(s["l"]) + 2) // number(s["pp"]) if is_interleaved else 1 if schedule == "1F1B" else None
-        metric = {"throughput": ("throughput", "samples/s/GPU"), "peak memory": ("peak_allocated", "GiB")}.get(row["metric"])
+        metric = {"throughput": ("throughput", "samples/s/GPU"),
+                  "peak memory": ("peak_allocated", "GiB")}.get(row["metric"])
         if metric is None or chunks is None:
             why = ("times of parts of a stage" if metric is None else
                    f"the schedule {schedule} is not one a training set-up can name")
@@ -285,7 +288,8 @@ def foundry_model(cases, row):
     layers, hidden, heads = FOUNDRY_SHAPES[row["model"]]
     name = f"mpt-{row['model']}-{row['seq_len']}"
     cases.models[name] = {
-        **gpt(layers, hidden, heads, int(row["seq_len"]), 50368), "title": f"MPT {row['model']}, {row['seq_len']} positions",
+        **gpt(layers, hidden, heads, int(row["seq_len"]), 50368),
+        "title": f"MPT {row['model']}, {row['seq_len']} positions",
         "source": "scripts/train/yamls/pretrain of github.com/mosaicml/llm-foundry", "dropout": 0,
         "parameters": {"count": int(row["n_params"]), "count_source": "publication",
                        "source": "n_params of llm-foundry's table of training throughput"}}
@@ -319,7 +323,8 @@ def foundry(path):
 
 def cudnn_llama(folder):
     cases = CaseFile("Llama-3.2 1B training steps on H200",
-                     "NVIDIA/cudnn-frontend (MIT licence), benchmark/Llama-3.2-1B-Training: Hugging Face's model in bf16, "
+                     "NVIDIA/cudnn-frontend (MIT licence), benchmark/Llama-3.2-1B-Training: Hugging Face's model in "
+                     "bf16, "
                      "SGD, cuDNN attention; the embedding look-up is left out of the measured step.",
                      {"median": 0.06, "p90": 0.06})
     path = os.path.join(folder, "Llama-3.2-1B-Training_artifacts_h200_training_timing.csv")
@@ -345,7 +350,8 @@ def main():
         rows = list(csv.DictReader(table))
     half_hdr = {"hardware__set__scale_out.bandwidth": "12.5 GB/s"}
     files = {
-        "vtrain-single": vtrain(rows, "ground_truth_single.csv", "vTrain: one machine of 2-8 A100", "vTrain single node",
+        "vtrain-single": vtrain(rows, "ground_truth_single.csv", "vTrain: one machine of 2-8 A100",
+                                "vTrain single node",
                                 {}, {"median": 0.05, "p90": 0.12, "kendall": 0.93}, True),
         "vtrain-multi": vtrain(rows, "ground_truth_multi.csv", "vTrain: 64-512 A100", "vTrain multi-node", half_hdr,
                                {"median": 0.07, "p90": 0.15, "kendall": 0.93}, False),
