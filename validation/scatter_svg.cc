@@ -91,7 +91,7 @@ std::vector<double> ticks(double low, double high) {
 }
 
 std::string number(double value) {
-  if (value < 1e5) return fmt::format("{:.4g}", value);
+  if (value < 9999.5) return fmt::format("{:.4g}", value);
   return fmt::format("{:.4g}k", value / 1000);
 }
 
