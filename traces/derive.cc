@@ -18,13 +18,15 @@ struct SpanPhase {
   bool inferred = false;
 };
 
-// The parent of each span: the innermost on its thread that encloses its start; SpanId::none for outermost ones.
+// The parent of each span: the innermost on its thread that encloses its start; SpanId::none for outermost ones and
+// for spans without times.
 // Spans are sorted by (start, longest first).
 std::vector<SpanId> parents_of(const Trace& trace) {
   const Spans& spans = trace.spans;
   std::vector<SpanId> parents(spans.size(), SpanId::none);
   std::vector<std::vector<std::uint32_t>> open(trace.lanes.size());
   for (std::uint32_t i = 0; i < spans.size(); ++i) {
+    if (spans.start[i] == unknown_time || spans.duration[i] == unknown_time) continue;
     auto& stack = open[index_of(spans.lane[i])];
     const auto closed = [&](std::uint32_t outer) {
       const Picos end = spans.start[outer] + spans.duration[outer];

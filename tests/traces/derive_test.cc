@@ -146,6 +146,18 @@ TEST(Derive, StepsByLaunch) {
   EXPECT_EQ(step[index_of(late)], 0);
 }
 
+// Spans without times enclose nothing: a stamped one before another leaves that one's phase open.
+TEST(Derive, SpansWithoutTimesHaveNoParents) {
+  Sketch s;
+  s.span("Optimizer.step#AdamW.step", s.main, 0, 10, -1, SpanKind::annotation);
+  const SpanId other = s.span("aten::add", s.main, 0, 5);
+  s.trace.spans.start.assign(2, unknown_time);
+  s.trace.spans.duration.assign(2, unknown_time);
+  const OpId op = s.launch(s.main, 0, other);
+  derive(s.trace);
+  EXPECT_NE(s.phase(op), Phase::optimizer);
+}
+
 // Saved: GPU memory allocated in forward and freed in backward: 100 + 40. Not: freed in forward (1000), allocated in
 // backward (2000), on the host (4000), never freed (8000).
 TEST(Derive, SavedActivations) {
