@@ -26,7 +26,7 @@ std::vector<SpanId> parents_of(const Trace& trace) {
   std::vector<SpanId> parents(spans.size(), SpanId::none);
   std::vector<std::vector<std::uint32_t>> open(trace.lanes.size());
   for (std::uint32_t i = 0; i < spans.size(); ++i) {
-    if (spans.start[i] == unknown_time || spans.duration[i] == unknown_time) continue;
+    if (spans.start[i] == unknown_time || spans.duration[i] == unknown_time || spans.lane[i] == LaneId::none) continue;
     auto& stack = open[index_of(spans.lane[i])];
     const auto closed = [&](std::uint32_t outer) {
       const Picos end = spans.start[outer] + spans.duration[outer];
@@ -103,6 +103,7 @@ void PhaseFinder::find_backward_threads() {
   std::vector<bool> runs_other(trace_.lanes.size(), false);
   backward_thread_.assign(trace_.lanes.size(), false);
   for (std::size_t i = 0; i < spans.size(); ++i) {
+    if (spans.lane[i] == LaneId::none) continue;
     const std::size_t lane = index_of(spans.lane[i]);
     if (phases_[i].phase == Phase::backward) backward_thread_[lane] = true;
     if (phases_[i].phase == Phase::forward || phases_[i].phase == Phase::optimizer ||

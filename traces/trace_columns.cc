@@ -87,6 +87,7 @@ std::string reference_problem(const Trace& t) {
                   [&](const Use& r) { return in_range(r.op, ops, false) && in_range(r.tensor, tensors, false); }),
       row_problem("edge", t.edges,
                   [&](const Edge& r) { return in_range(r.from, ops, false) && in_range(r.to, ops, false); }),
+      row_problem("step", t.steps, [&](const Step& r) { return r.start != unknown_time && r.duration >= Picos(0); }),
       row_problem("collective", t.collectives, [&](const Collective& r) { return in_range(r.op, ops, false); }),
       row_problem(
           "stream gap", t.capture_fit.gaps,

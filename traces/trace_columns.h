@@ -19,6 +19,9 @@
 
 namespace spillway {
 
+// Times beyond this (26 days) are refused: sums of three must not overflow.
+inline constexpr Picos longest_time{std::int64_t{1} << 61};
+
 // A field as int64 and back. Unsigned 64-bit values keep their bits.
 template <class T>
 std::int64_t to_number(const T& value) {
@@ -34,6 +37,8 @@ struct FieldRange {
   static bool from_number(std::int64_t number, T& value) {
     if constexpr (requires { value.count(); }) {
       value = T(static_cast<typename T::rep>(number));
+      if constexpr (std::is_same_v<T, Picos>)
+        return value == unknown_time || (value >= -longest_time && value <= longest_time);
       return true;
     } else if constexpr (std::is_enum_v<T>) {
       std::underlying_type_t<T> plain{};

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "tests/fuzz/import.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 #include "traces/execution_trace_reader.h"
@@ -10,7 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     auto source = spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), 1 << 22);
-    spillway::read_execution_trace(source, {}).check_invariants();
+    spillway::import_trace(spillway::read_execution_trace(source, {}));
   } catch (const spillway::InputError&) {
   }
   return 0;

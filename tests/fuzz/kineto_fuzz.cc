@@ -3,9 +3,8 @@
 #include <cstdint>
 #include <span>
 
+#include "tests/fuzz/import.h"
 #include "traces/base/input_error.h"
-#include "traces/capture_fit.h"
-#include "traces/derive.h"
 #include "traces/kineto_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -14,11 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     spillway::ByteSource source =
         spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), options.max_decompressed_bytes);
-    spillway::Trace trace = spillway::read_kineto(source, options);
-    trace.check_invariants();
-    derive(trace);
-    fit_capture(trace);
-    trace.check_invariants();
+    spillway::import_trace(spillway::read_kineto(source, options), true);
   } catch (const spillway::InputError&) {
   }
   return 0;

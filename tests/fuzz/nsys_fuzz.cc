@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/fuzz/import.h"
 #include "traces/base/input_error.h"
 #include "traces/nsys_reader.h"
 
@@ -19,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool written = std::fwrite(data, 1, size, file) == size;
   std::fclose(file);
   try {
-    if (written) spillway::read_nsys(path, {}).check_invariants();
+    if (written) spillway::import_trace(spillway::read_nsys(path, {}), true);
   } catch (const spillway::InputError&) {
   }
   std::filesystem::remove(path);

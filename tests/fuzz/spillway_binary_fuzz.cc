@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 
+#include "tests/fuzz/import.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 #include "traces/spillway_binary.h"
@@ -12,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto source = spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), 1 << 22);
     spillway::ReadOptions options;
     options.max_decompressed_bytes = 1 << 22;
-    spillway::read_spillway_binary(source, options).check_invariants();
+    spillway::import_trace(spillway::read_spillway_binary(source, options));
   } catch (const spillway::InputError&) {
   }
   return 0;

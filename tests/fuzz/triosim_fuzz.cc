@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <span>
 
+#include "tests/fuzz/import.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 #include "traces/triosim_reader.h"
@@ -15,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     auto operators = spillway::ByteSource::from_memory("operators", std::as_bytes(all.first(cut)), 1 << 22);
     auto tensors = spillway::ByteSource::from_memory("tensors", std::as_bytes(rest), 1 << 22);
-    spillway::read_triosim(operators, tensors, {}).check_invariants();
+    spillway::import_trace(spillway::read_triosim(operators, tensors, {}));
   } catch (const spillway::InputError&) {
   }
   return 0;

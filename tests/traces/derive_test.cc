@@ -146,13 +146,15 @@ TEST(Derive, StepsByLaunch) {
   EXPECT_EQ(step[index_of(late)], 0);
 }
 
-// Spans without times enclose nothing: a stamped one before another leaves that one's phase open.
+// Spans without times enclose nothing: a stamped one before another leaves that one's phase open. Nor do spans of no
+// thread, which own forms may hold.
 TEST(Derive, SpansWithoutTimesHaveNoParents) {
   Sketch s;
+  s.span("aten::mul", LaneId::none, 0, 10);
   s.span("Optimizer.step#AdamW.step", s.main, 0, 10, -1, SpanKind::annotation);
   const SpanId other = s.span("aten::add", s.main, 0, 5);
-  s.trace.spans.start.assign(2, unknown_time);
-  s.trace.spans.duration.assign(2, unknown_time);
+  for (const SpanId span : {SpanId{1}, SpanId{2}})
+    s.trace.spans.start[index_of(span)] = s.trace.spans.duration[index_of(span)] = unknown_time;
   const OpId op = s.launch(s.main, 0, other);
   derive(s.trace);
   EXPECT_NE(s.phase(op), Phase::optimizer);

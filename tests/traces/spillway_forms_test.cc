@@ -58,7 +58,7 @@ class RandomTrace {
       t.ops.launched_by[i] = below(2) != 0U ? OpId::none : static_cast<OpId>(below(rows_));
       t.ops.span[i] = below(2) != 0U ? SpanId::none : static_cast<SpanId>(below(rows_));
       t.ops.step[i] = below(2) != 0U ? no_index16 : static_cast<std::uint16_t>(below(rows_));
-      t.ops.duration[i] = below(4) == 0U ? unknown_time : Picos(static_cast<std::int64_t>(random_() >> 2U));
+      t.ops.duration[i] = below(4) == 0U ? unknown_time : Picos(static_cast<std::int64_t>(random_() >> 3U));
       t.spans.lane[i] = LaneId::none;
       t.syncs[i] = {.op = static_cast<OpId>(below(rows_)),
                     .lane = LaneId::none,
@@ -68,6 +68,8 @@ class RandomTrace {
       t.uses[i].tensor = static_cast<TensorId>(below(rows_));
       t.edges[i].from = static_cast<OpId>(0);
       t.edges[i].to = static_cast<OpId>(rows_ - 1);
+      t.steps[i].start = Picos(static_cast<std::int64_t>(below(1000)));
+      t.steps[i].duration = Picos(static_cast<std::int64_t>(below(1000)));
       t.collectives[i].op = static_cast<OpId>(below(rows_));
       t.memory_events[i].anchor = static_cast<OpId>(below(rows_));
       t.memory_events[i].tensor = TensorId::none;

@@ -1,0 +1,17 @@
+// What read_trace() does to a trace once its reader is done, for the readers' fuzz targets.
+#pragma once
+
+#include "traces/capture_fit.h"
+#include "traces/derive.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+inline void import_trace(Trace trace, bool fit = false) {
+  trace.check_invariants();
+  derive(trace);
+  if (fit) fit_capture(trace);
+  trace.check_invariants();
+}
+
+}  // namespace spillway
