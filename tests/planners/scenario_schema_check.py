@@ -1,14 +1,10 @@
 #!/usr/bin/env python3
 """Validates every bundled scenario against the published JSON Schema; skipped without python3-jsonschema."""
-import json
 import pathlib
 import sys
 
-try:
-    import jsonschema
-except ImportError:
-    print("python3-jsonschema is not installed: skipped")
-    sys.exit(77)
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import schema_test  # noqa: E402
 
 
 def broken(scenario):
@@ -25,24 +21,5 @@ def broken(scenario):
     yield "an execution trace alone", {**scenario, "execution_trace": "graph.json"}
 
 
-def main():
-    root = pathlib.Path(sys.argv[1])
-    schema = json.loads((root / "docs/schemas/scenario.schema.json").read_text())
-    jsonschema.Draft202012Validator.check_schema(schema)
-    validator = jsonschema.Draft202012Validator(schema)
-    files = sorted((root / "cli/scenarios").glob("*.json"))
-    failures = 0
-    for path in files:
-        for error in validator.iter_errors(json.loads(path.read_text())):
-            failures += 1
-            print(f"{path.relative_to(root)}: {'/'.join(map(str, error.path))}: {error.message[:300]}")
-    sound = json.loads((root / "cli/scenarios/gpt2-xl-1k-h100.json").read_text())
-    for what, scenario in broken(sound):
-        if validator.is_valid(scenario):
-            failures += 1
-            print(f"the schema accepts a scenario with: {what}")
-    print(f"{len(files)} scenarios, {failures} problems")
-    return 1 if failures or not files else 0
-
-
-sys.exit(main())
+schema_test.check("scenario.schema.json", "cli/scenarios/*.json",
+                  schema_test.load("cli/scenarios/gpt2-xl-1k-h100.json"), broken)
