@@ -8,6 +8,7 @@
 #include "models/model_spec.h"
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
+#include "validation/layer_memory.h"
 
 namespace spillway {
 namespace {
@@ -23,10 +24,10 @@ constexpr std::array<Unit, 2> share_units = {{{"fraction", 1}, {"%", 0.01}}};
 constexpr std::array<Unit, 4> memory_units = {{{"B", 1}, {"MiB", 1048576}, {"GB", 1e9}, {"GiB", 1073741824}}};
 
 constexpr std::array<std::string_view, metric_count> names = {
-    "iteration_time",    "throughput",         "mfu",
-    "peak_allocated",    "peak_reserved",      "state_memory",
-    "activation_memory", "layer_forward_time", "layer_backward_time",
-    "layer_time"};
+    "iteration_time",     "throughput",          "mfu",
+    "peak_allocated",     "peak_reserved",       "state_memory",
+    "activation_memory",  "layer_state_memory",  "layer_kept_memory",
+    "layer_forward_time", "layer_backward_time", "layer_time"};
 
 std::span<const Unit> units(Metric metric) {
   switch (metric) {
@@ -38,6 +39,8 @@ std::span<const Unit> units(Metric metric) {
     case Metric::peak_reserved:
     case Metric::state_memory:
     case Metric::activation_memory:
+    case Metric::layer_state_memory:
+    case Metric::layer_kept_memory:
       return memory_units;
     case Metric::iteration_time:
     case Metric::layer_forward_time:
@@ -66,9 +69,8 @@ double state_bytes(const LoadedScenario& loaded, const Result& result) {
   const Trace& trace = loaded.trace;
   std::map<std::int16_t, double> held;  // by device
   for (const MemoryEvent& event : trace.memory_events) {
-    if (event.anchor != OpId::none) break;
     const bool is_named = event.action == MemoryAction::allocate && event.tensor != TensorId::none;
-    if (!is_named) continue;
+    if (!is_named || event.anchor != OpId::none) continue;
     const TensorRole role = trace.tensors.role[index_of(event.tensor)];
     if (role == TensorRole::weight || role == TensorRole::gradient || role == TensorRole::optimizer_state)
       held[event.device] += static_cast<double>(event.bytes.count());
@@ -76,6 +78,14 @@ double state_bytes(const LoadedScenario& loaded, const Result& result) {
   double most = 0;
   for (const auto& [device, bytes] : held) most = std::max(most, bytes);
   return most;
+}
+
+double layer_bytes(Metric metric, const Trace& trace) {
+  for (const Capability needed : {Capability::memory, Capability::uses, Capability::phases})
+    if (!trace.has(needed)) cannot_tell(metric, "the trace does not say which operators use which tensors, and when");
+  const double bytes = metric == Metric::layer_state_memory ? state_of_layers(trace) : most_kept_by_layers(trace);
+  if (bytes == 0) cannot_tell(metric, "the trace names no layers");
+  return bytes;
 }
 
 // Mean distance between the first kernels of neighbouring layers in one pass of the first micro-batch.
@@ -144,6 +154,9 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
       return in_unit(state_bytes(loaded, result));
     case Metric::activation_memory:
       return bytes(result.memory.peak_allocated) - in_unit(state_bytes(loaded, result));
+    case Metric::layer_state_memory:
+    case Metric::layer_kept_memory:
+      return in_unit(layer_bytes(metric, loaded.trace));
     case Metric::layer_forward_time:
     case Metric::layer_backward_time:
       return in_unit(layer_seconds(metric, loaded, result));

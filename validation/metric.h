@@ -8,11 +8,14 @@
 //   peak_reserved        most device memory its allocator had taken               same
 //   state_memory         weights, gradients, master weights, optimizer state      same
 //   activation_memory    peak_allocated - state_memory                            same
+//   layer_state_memory   state_memory of the layers alone, mean over the GPUs     same
+//   layer_kept_memory    most that layers keep from forward to backward           same
 //   layer_forward_time   from one layer's forward to the next one's               s, ms, us
 //   layer_backward_time  same of the backward, recomputation included             same
 //   layer_time           sum of the two                                           same
 //
-// Memory is that of the GPU with the highest peak. GB is 1e9 bytes.
+// Memory is that of the GPU with the highest peak. GB is 1e9 bytes. What counts as kept and as a layer's state:
+// validation/layer_memory.h; papers that print closed forms per layer print these.
 #pragma once
 
 #include <cstdint>
@@ -33,6 +36,8 @@ enum class Metric : std::uint8_t {
   peak_reserved,
   state_memory,
   activation_memory,
+  layer_state_memory,
+  layer_kept_memory,
   layer_forward_time,
   layer_backward_time,
   layer_time

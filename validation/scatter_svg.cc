@@ -30,7 +30,8 @@ const std::vector<Family>& families() {
       {"Throughput", "samples/s or tokens/s, as published", {Metric::throughput}, 1},
       {"Memory",
        "GiB",
-       {Metric::peak_allocated, Metric::peak_reserved, Metric::state_memory, Metric::activation_memory},
+       {Metric::peak_allocated, Metric::peak_reserved, Metric::state_memory, Metric::activation_memory,
+        Metric::layer_state_memory, Metric::layer_kept_memory},
        1073741824},
       {"Layer time", "ms", {Metric::layer_forward_time, Metric::layer_backward_time, Metric::layer_time}, 1e-3},
       {"Model flops utilisation", "%", {Metric::mfu}, 0.01}};
