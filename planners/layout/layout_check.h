@@ -1,0 +1,29 @@
+// Is a layout legal? Written apart from the solver, which it does not include: every layout is checked by it before it
+// is shown or stored.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace spillway {
+
+// What a buffer claims: alive in [lower, upper), at [offset, offset + size).
+struct LaidBuffer {
+  std::int64_t lower = 0, upper = 0, size = 0, offset = 0;
+  std::int64_t alignment = 1;
+};
+
+struct LayoutVerdict {
+  std::string fault;        // empty for a legal layout; else what is wrong with which buffers, by position
+  std::int64_t height = 0;  // largest offset + size
+  [[nodiscard]] bool legal() const { return fault.empty(); }
+};
+
+// Every buffer has a life, a size and an aligned offset >= 0, ends at most at `capacity` (negative: any height), and no
+// two of positive size that are alive together overlap. A sweep over time with the living ordered by address:
+// n log n.
+LayoutVerdict check_layout(std::span<const LaidBuffer> buffers, std::int64_t capacity = -1);
+
+}  // namespace spillway
