@@ -85,6 +85,7 @@ class RandomProgram {
 };
 
 struct Setting {
+  const char* policy;
   const char* text;
   std::int64_t memory;
   double fraction;
@@ -99,7 +100,7 @@ TEST_P(RandomPrograms, KeepEveryInvariant) {
   std::int64_t retries = 0;
   std::int64_t failures = 0;
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
-    MemoryPool pool = make("torch", GetParam().text, GetParam().memory, GetParam().fraction);
+    MemoryPool pool = make(GetParam().policy, GetParam().text, GetParam().memory, GetParam().fraction);
     const TorchPool* torch = pool.as<TorchPool>();
     RandomProgram(seed).run(pool, 3000, [&](int step) {
       const auto violation = torch->check();
@@ -124,14 +125,22 @@ TEST_P(RandomPrograms, KeepEveryInvariant) {
   EXPECT_EQ(failures > 0, limited);
 }
 
-INSTANTIATE_TEST_SUITE_P(Settings, RandomPrograms,
-                         testing::Values(Setting{"", Bytes::max().count(), 1}, Setting{"", 400 * mib, 1},
-                                         Setting{"max_split_size_mb:20", 500 * mib, 1},
-                                         Setting{"roundup_power2_divisions:8", 900 * mib, 1},
-                                         Setting{"garbage_collection_threshold:0.5", 900 * mib, 0.8},
-                                         Setting{"garbage_collection_threshold:0.3,max_split_size_mb:25,"
-                                                 "roundup_power2_divisions:[1:4,8:2,>:1],large_segment_size_mb:32",
-                                                 700 * mib, 0.9}));
+constexpr std::int64_t no_limit = Bytes::max().count();
+
+INSTANTIATE_TEST_SUITE_P(
+    Settings, RandomPrograms,
+    testing::Values(Setting{"torch", "", no_limit, 1}, Setting{"torch", "", 400 * mib, 1},
+                    Setting{"torch", "max_split_size_mb:20", 500 * mib, 1},
+                    Setting{"torch", "roundup_power2_divisions:8", 900 * mib, 1},
+                    Setting{"torch", "garbage_collection_threshold:0.5", 900 * mib, 0.8},
+                    Setting{"torch",
+                            "garbage_collection_threshold:0.3,max_split_size_mb:25,"
+                            "roundup_power2_divisions:[1:4,8:2,>:1],large_segment_size_mb:32",
+                            700 * mib, 0.9},
+                    Setting{"torch-expandable", "", no_limit, 1}, Setting{"torch-expandable", "", 400 * mib, 1},
+                    Setting{"torch-expandable", "max_split_size_mb:20,large_segment_size_mb:33", 500 * mib, 1},
+                    Setting{"torch-expandable", "garbage_collection_threshold:0.5,roundup_power2_divisions:4",
+                            900 * mib, 0.8}));
 
 // Without a limit the ideal peak is the peak of what is asked for: ideal <= torch, in allocated and in reserved.
 TEST(MemoryPool, IdealIsALowerBound) {
@@ -167,7 +176,7 @@ TEST(MemoryPool, IsDeterministic) {
 
 // Two rows that overlap in time never overlap in addresses, whatever the policy.
 TEST(MemoryPool, LivesNeverShareAddresses) {
-  for (const char* policy : {"ideal", "torch"}) {
+  for (const char* policy : {"ideal", "torch", "torch-expandable"}) {
     MemoryPool pool = make(policy);
     pool.keep_rows(true);
     RandomProgram(3).run(pool, 2000, [](int) {});
@@ -211,6 +220,9 @@ TEST(MemoryPool, RefusesUnknownPolicies) {
   EXPECT_THROW(make("torch", "", 100, 1.5), InputError);
   EXPECT_EQ(make("torch").name(), "torch");
   EXPECT_EQ(make("ideal").name(), "ideal");
+  EXPECT_EQ(make("torch-expandable").name(), "torch-expandable");
+  EXPECT_EQ(make("torch", "expandable_segments:True").name(), "torch-expandable");
+  EXPECT_THROW(make("torch-expandable", "expandable_segments:False"), InputError);
 }
 
 // Freeing twice, or a block that never was, is a programmer's error.

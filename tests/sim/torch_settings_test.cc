@@ -106,13 +106,26 @@ TEST(TorchSettings, ReadsEveryKey) {
   EXPECT_EQ(settings.max_non_split_rounding, Bytes(40 * mib));
   EXPECT_DOUBLE_EQ(settings.garbage_collection_threshold, 0.8);
   EXPECT_DOUBLE_EQ(settings.memory_fraction, 0.9);
+  EXPECT_FALSE(settings.expandable_segments);
+  EXPECT_TRUE(parse_torch_settings("expandable_segments:True").expandable_segments);
   EXPECT_EQ(parse_torch_settings(""), TorchSettings{});
+}
+
+// Rule 17: ceil(1.125 total / g) g addresses; g = 2 MiB (small) or the large segment size.
+TEST(TorchSettings, ExpandableRanges) {
+  TorchSettings settings;
+  settings.device_memory = Bytes(80 * mib);
+  EXPECT_EQ(page_size(settings, true), Bytes(2 * mib));
+  EXPECT_EQ(page_size(settings, false), Bytes(20 * mib));
+  EXPECT_EQ(address_range(settings, true), Bytes(90 * mib));
+  EXPECT_EQ(address_range(settings, false), Bytes(100 * mib));
+  settings.large_segment_size = Bytes(32 * mib);
+  EXPECT_EQ(address_range(settings, false), Bytes(96 * mib));
 }
 
 // What we don't model or know is refused in words, never skipped.
 TEST(TorchSettings, RefusesWithARemedy) {
   EXPECT_NE(refusal("max_splitsize_mb:128").find("did you mean max_split_size_mb?"), std::string::npos);
-  EXPECT_NE(refusal("expandable_segments:True").find("torch-expandable"), std::string::npos);
   EXPECT_NE(refusal("wibble:1").find("use one of"), std::string::npos);
   EXPECT_NE(refusal("backend:cudaMallocAsync").find("backend:native"), std::string::npos);
   for (const char* text :

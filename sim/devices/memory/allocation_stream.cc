@@ -154,12 +154,7 @@ class StreamReplay {
   }
 
   void note_cost(const Allocation& made) {
-    DriverCost& cost = result_.cost;
-    cost.device_mallocs += made.cost.device_mallocs;
-    cost.device_frees += made.cost.device_frees;
-    cost.synchronizations += made.cost.synchronizations;
-    cost.malloc_bytes += made.cost.malloc_bytes;
-    cost.free_bytes += made.cost.free_bytes;
+    result_.cost.add(made.cost);
     if (!made.out_of_memory) return;
     if (result_.out_of_memory++ == 0) result_.first_out_of_memory = pool_.last_out_of_memory();
   }

@@ -132,7 +132,8 @@ PoolState IdealPool::state() const {
   PoolState state;
   for (const Block* block : sorted) {
     const auto index = static_cast<std::uint32_t>(state.blocks.size());
-    state.segments.push_back({block->address, block->size, block->stream, 0, block->size > Bytes(1 << 20), index, 1});
+    state.segments.push_back(
+        {block->address, block->size, block->stream, 0, block->size > Bytes(1 << 20), false, index, 1});
     state.blocks.push_back({block->address, block->size, block->requested,
                             block->allocated ? BlockState::allocated : BlockState::pending_free});
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "sim/devices/memory/memory_types.h"
 #include "sim/devices/memory/stream_uses.h"
@@ -23,6 +24,7 @@ class IdealPool {
   DriverCost empty_cache(Picos time);
   std::vector<BlockId> restore(const PoolState& state);
 
+  [[nodiscard]] std::string_view name() const { return "ideal"; }
   [[nodiscard]] PoolState state() const;
   [[nodiscard]] const MemoryStatistics& statistics() const { return statistics_; }
   [[nodiscard]] const OutOfMemory& last_out_of_memory() const { return out_of_memory_; }

@@ -86,8 +86,8 @@ class MemoryPool {
 
 // What a scenario or a command line says about an allocator.
 struct MemoryPoolOptions {
-  std::string policy = "torch";  // "ideal" or "torch"
-  std::string settings;          // in PYTORCH_CUDA_ALLOC_CONF's spelling; torch only
+  std::string policy = "torch";  // "ideal", "torch", "torch-expandable"
+  std::string settings;          // in PYTORCH_CUDA_ALLOC_CONF's spelling; torch policies only
   Bytes device_memory = Bytes::max();
   Bytes outside_memory{0};     // taken by others: context, communication buffers
   double memory_fraction = 1;  // in [0, 1]; a value in `settings` wins

@@ -13,6 +13,20 @@ double unused_share(std::int64_t used, std::int64_t reserved) {
 
 }  // namespace
 
+void DriverCost::add(const DriverCost& more) {
+  device_mallocs += more.device_mallocs;
+  device_frees += more.device_frees;
+  synchronizations += more.synchronizations;
+  malloc_bytes += more.malloc_bytes;
+  free_bytes += more.free_bytes;
+  chunks_created += more.chunks_created;
+  chunks_released += more.chunks_released;
+  maps += more.maps;
+  unmaps += more.unmaps;
+  access_changes += more.access_changes;
+  reservations += more.reservations;
+}
+
 std::string describe(const OutOfMemory& why) {
   std::string text =
       fmt::format("out of memory: {} asked for ({} needed), {} reserved of a limit of {}", mebibytes(why.requested),

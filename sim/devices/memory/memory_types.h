@@ -42,6 +42,17 @@ struct DriverCost {
   std::uint32_t synchronizations = 0;  // waits for every pending cross-stream event
   Bytes malloc_bytes{};
   Bytes free_bytes{};
+  // Virtual memory management: physical chunks, and the address ranges they appear in.
+  std::uint32_t chunks_created = 0;   // cuMemCreate
+  std::uint32_t chunks_released = 0;  // cuMemRelease
+  std::uint32_t maps = 0;             // cuMemMap, one a chunk
+  std::uint32_t unmaps = 0;           // cuMemUnmap, one a chunk
+  std::uint32_t access_changes = 0;   // cuMemSetAccess, one a range
+  std::uint32_t reservations = 0;     // cuMemAddressReserve
+
+  void add(const DriverCost& more);
+  [[nodiscard]] bool empty() const { return *this == DriverCost{}; }
+  friend bool operator==(const DriverCost&, const DriverCost&) = default;
 };
 
 struct Allocation {
@@ -133,6 +144,7 @@ struct SegmentState {
   std::int64_t stream = 0;
   std::uint32_t private_pool = 0;
   bool large = false;
+  bool expandable = false;        // a mapped range of an address reservation
   std::uint32_t first_block = 0;  // range in PoolState::blocks; blocks tile the segment in address order
   std::uint32_t block_count = 0;
 };

@@ -40,7 +40,7 @@ std::optional<std::string> compare(const char* pool, const Tally& tally, const P
 std::optional<std::string> TorchPool::check() const {
   std::array<Tally, pool_kind_count> tallies{};
   std::map<Addr, Addr> segments;  // begin -> end
-  std::size_t free_blocks = 0;
+  std::size_t free_blocks = 0, unmapped_blocks = 0;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
     const Block& head = blocks_[i];
     if (!head.exists || head.prev != BlockId::none) continue;
@@ -62,6 +62,22 @@ std::optional<std::string> TorchPool::check() const {
       end += Addr(static_cast<std::uint64_t>(block.size.count()));
       const bool active = block.allocated || block.events > 0;
       if (active && block.size < block.requested) return place + " is smaller than its request";
+      if (block.range != head.range) return place + " strayed from its reservation";
+      const bool outside = pools_[block.pool].unmapped.contains(unmapped_key(id));
+      if (outside == block.mapped)
+        return place + (outside ? " is mapped and listed as not" : " is not mapped nor listed");
+      if (previous != BlockId::none && at(previous).mapped != block.mapped &&
+          (block.address.count() - block.range.count()) %
+                  static_cast<std::uint64_t>(page_size(settings_, pools_[block.pool].small).count()) !=
+              0)
+        return place + " begins within a page";
+      if (!block.mapped) {
+        if (active || !block.expandable()) return place + " has no memory and can't be";
+        if (previous != BlockId::none && !at(previous).mapped) return place + " was not merged with its predecessor";
+        after_free = false;
+        ++unmapped_blocks;
+        continue;
+      }
       const bool listed = pools_[block.pool].free.contains(key(id));
       if (listed == active) return place + (active ? " is active and in the free set" : " is free but not in the set");
       if (!active && after_free) return place + " was not merged with its free predecessor";
@@ -69,15 +85,15 @@ std::optional<std::string> TorchPool::check() const {
       free_blocks += active ? 0 : 1;
       for (const std::size_t k : {std::size_t{0}, kind}) {
         Tally& tally = tallies[k];
-        tally.segments += block.prev == BlockId::none ? 1 : 0;
+        tally.segments += block.prev == BlockId::none && !block.expandable() ? 1 : 0;
         tally.reserved_bytes += block.size.count();
         tally.allocations += block.allocated ? 1 : 0;
         tally.allocated_bytes += block.allocated ? block.size.count() : 0;
         tally.active += active ? 1 : 0;
         tally.active_bytes += active ? block.size.count() : 0;
         tally.requested_bytes += active ? block.requested.count() : 0;
-        tally.inactive_split += !active && !whole ? 1 : 0;
-        tally.inactive_split_bytes += !active && !whole ? block.size.count() : 0;
+        tally.inactive_split += !active && !whole && !block.expandable() ? 1 : 0;
+        tally.inactive_split_bytes += !active && !whole && !block.expandable() ? block.size.count() : 0;
       }
     }
     segments[head.address] = end;
@@ -87,10 +103,15 @@ std::optional<std::string> TorchPool::check() const {
     if (begin < last) return "segments overlap at " + std::to_string(begin.count());
     last = end;
   }
-  std::size_t listed = 0;
-  for (const Pool& pool : pools_) listed += pool.free.size();
+  std::size_t listed = 0, unmapped = 0;
+  for (const Pool& pool : pools_) {
+    listed += pool.free.size();
+    unmapped += pool.unmapped.size();
+  }
   if (listed != free_blocks) return "the free sets hold blocks of no segment";
-  if (Bytes(tallies[0].reserved_bytes) > limit_) return "reserved passes the limit";
+  if (unmapped != unmapped_blocks) return "the unmapped sets hold blocks of no segment";
+  if (Bytes(tallies[0].reserved_bytes) > (settings_.expandable_segments ? physical_limit(settings_) : limit_))
+    return "reserved passes the limit";
   const char* const names[] = {"all", "small", "large"};
   for (std::size_t k = 0; k < pool_kind_count; ++k) {
     if (auto text = compare(names[k], tallies[k], statistics_.pools[k])) return text;

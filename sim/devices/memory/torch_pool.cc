@@ -67,8 +67,9 @@ Allocation TorchPool::allocate(const AllocationRequest& request) {
 BlockId TorchPool::find_free(std::uint32_t pool_number, std::int64_t stream, Bytes size) {
   Pool& pool = pools_[pool_number];
   if (collects_garbage()) ++pool.searches;
-  const auto best = pool.free.lower_bound(stream, size);
+  auto best = pool.free.lower_bound(stream, size);
   if (best == pool.free.end() || best->stream != stream) return BlockId::none;
+  if (at(best->block).expandable()) best = prefer_expandable(pool, best);
   if (size < settings_.max_split_size) {
     if (best->size >= settings_.max_split_size) return BlockId::none;
   } else if (best->size - size >= settings_.max_non_split_rounding) {
@@ -81,16 +82,16 @@ BlockId TorchPool::find_free(std::uint32_t pool_number, std::int64_t stream, Byt
 
 // Rule 13, in order.
 BlockId TorchPool::find_on_miss(const AllocationRequest& request, std::uint32_t pool, Bytes size, DriverCost& cost) {
-  if (collects_garbage()) collect_garbage(cost);                                  // a
-  BlockId id = take_segment(pool, request.stream, size, cost);                    // b
-  if (id == BlockId::none && release_oversize(pool, request.stream, size, cost))  // d
+  if (collects_garbage()) collect_garbage(cost);                                                      // a
+  BlockId id = take_segment(pool, request.stream, size, cost);                                        // b
+  if (id == BlockId::none && request.private_pool == 0) id = find_in_overflow(request.stream, size);  // c
+  if (id == BlockId::none && release_oversize(pool, request.stream, size, cost))                      // d
     id = take_segment(pool, request.stream, size, cost);
   if (id == BlockId::none) {  // e
     release_cached(request.time, cost);
     ++statistics_.alloc_retries;
     id = take_segment(pool, request.stream, size, cost);
   }
-  if (id == BlockId::none && request.private_pool == 0) id = find_in_overflow(request.stream, size);  // c
   return id;
 }
 
@@ -105,6 +106,7 @@ BlockId TorchPool::find_in_overflow(std::int64_t stream, Bytes size) {
 
 // Rule 13b and 14: one block as large as the segment, outside the free set.
 BlockId TorchPool::take_segment(std::uint32_t pool, std::int64_t stream, Bytes size, DriverCost& cost) {
+  if (settings_.expandable_segments) return take_expandable(pool, stream, size, cost);
   const Bytes segment = segment_size(settings_, size);
   if (segment > limit_ - Bytes(statistics_.all().reserved_bytes.current)) return BlockId::none;
   Block block;
@@ -126,7 +128,7 @@ BlockId TorchPool::take_segment(std::uint32_t pool, std::int64_t stream, Bytes s
 
 Addr TorchPool::segment_address(Bytes size) {
   const auto suggested = std::find_if(suggestions_.begin(), suggestions_.end(), [&](const Suggestion& suggestion) {
-    return suggestion.size == size &&
+    return suggestion.size == size && !suggestion.expandable &&
            (after(suggestion.address, size) <= synthetic_base || suggestion.address >= next_segment_);
   });
   Addr address = next_segment_;
@@ -142,7 +144,7 @@ Allocation TorchPool::hand_out(BlockId id, const AllocationRequest& request, Byt
   const bool was_split = is_split(at(id));
   if (should_split(at(id), size)) {
     split(id, size, was_split);
-  } else if (was_split) {
+  } else if (was_split && !at(id).expandable()) {
     const std::int64_t taken = at(id).size.count();
     count(at(id).pool, [taken](PoolStatistics& statistics) {
       statistics.inactive_split.decrease(1);
@@ -161,21 +163,16 @@ Allocation TorchPool::hand_out(BlockId id, const AllocationRequest& request, Byt
 // Rule 12.
 bool TorchPool::should_split(const Block& block, Bytes size) const {
   const Bytes remaining = block.size - size;
-  if (pools_[block.pool].small) return remaining >= Bytes(512);
+  if (pools_[block.pool].small || settings_.expandable_segments) return remaining >= Bytes(512);
   return size < settings_.max_split_size && remaining > small_pool_limit;
 }
 
 // The low part keeps the id, the remainder becomes a free block.
 void TorchPool::split(BlockId id, Bytes size, bool was_split) {
-  Block rest = at(id);
-  rest.address = after(rest.address, size);
-  rest.size -= size;
-  rest.prev = id;
-  const BlockId rest_id = make_block(rest);
-  if (rest.next != BlockId::none) at(rest.next).prev = rest_id;
-  at(id).next = rest_id;
-  at(id).size = size;
+  const BlockId rest_id = cut(id, size);
   insert_free(rest_id);
+  const Block& rest = at(rest_id);
+  if (rest.expandable()) return;
   count(rest.pool, [&](PoolStatistics& statistics) {
     if (was_split) {
       statistics.inactive_split_bytes.decrease(size.count());
@@ -184,6 +181,19 @@ void TorchPool::split(BlockId id, Bytes size, bool was_split) {
       statistics.inactive_split_bytes.increase(rest.size.count());
     }
   });
+}
+
+// Two linked blocks of one; neither set is touched. Returns the second.
+BlockId TorchPool::cut(BlockId id, Bytes size) {
+  Block rest = at(id);
+  rest.address = after(rest.address, size);
+  rest.size -= size;
+  rest.prev = id;
+  const BlockId rest_id = make_block(rest);
+  if (rest.next != BlockId::none) at(rest.next).prev = rest_id;
+  at(id).next = rest_id;
+  at(id).size = size;
+  return rest_id;
 }
 
 void TorchPool::count_live(BlockId id) {
@@ -238,7 +248,7 @@ void TorchPool::make_reusable(BlockId id, Picos time) {
   std::int64_t split_blocks = 0;
   std::int64_t split_bytes = 0;
   const auto idle = [this](BlockId neighbour) {
-    return neighbour != BlockId::none && !at(neighbour).allocated && at(neighbour).events == 0;
+    return neighbour != BlockId::none && at(neighbour).idle() && at(neighbour).mapped;
   };
   for (const BlockId neighbour : {freed.prev, freed.next}) {
     if (!idle(neighbour)) continue;
@@ -253,8 +263,10 @@ void TorchPool::make_reusable(BlockId id, Picos time) {
     split_bytes += at(id).size.count();
   }
   count(freed.pool, [&](PoolStatistics& statistics) {
-    statistics.inactive_split.change(split_blocks);
-    statistics.inactive_split_bytes.change(split_bytes);
+    if (!freed.expandable()) {
+      statistics.inactive_split.change(split_blocks);
+      statistics.inactive_split_bytes.change(split_bytes);
+    }
     statistics.active.decrease(1);
     statistics.active_bytes.decrease(freed.size.count());
     statistics.requested_bytes.decrease(freed.requested.count());
@@ -281,7 +293,7 @@ void TorchPool::fail(const AllocationRequest& request, std::uint32_t pool, Bytes
   why.active = Bytes(all.active_bytes.current);
   why.reserved = Bytes(all.reserved_bytes.current);
   why.live_requested = Bytes(all.requested_bytes.current);
-  why.limit = limit_;
+  why.limit = limit_;  // the smaller one, whichever was met
   why.time = request.time;
   why.tag = request.tag;
   for (const Pool& cached : pools_) {
@@ -321,5 +333,11 @@ void TorchPool::insert_free(BlockId id) {
 }
 
 void TorchPool::erase_free(BlockId id) { pools_[at(id).pool].free.erase(key(id)); }
+
+FreeBlock TorchPool::unmapped_key(BlockId id) const { return {at(id).stream, Bytes{}, at(id).address, id}; }
+
+void TorchPool::insert_unmapped(BlockId id) { pools_[at(id).pool].unmapped.insert(unmapped_key(id)); }
+
+void TorchPool::erase_unmapped(BlockId id) { pools_[at(id).pool].unmapped.erase(unmapped_key(id)); }
 
 }  // namespace spillway

@@ -1,13 +1,17 @@
 // The torch policy: PyTorch's CUDA caching allocator, rule by rule (specs/pytorch-allocator.md, section 2, from
-// c10/cuda/CUDACachingAllocator.cpp of 2025). Numbers in comments are its rules. Expandable segments (17-21) are
-// a policy of their own and not modelled here.
+// c10/cuda/CUDACachingAllocator.cpp of 2025). Numbers in comments are its rules. The torch-expandable policy is
+// the same class with expandable_segments:True.
 //
 //   allocate  9 notice finished cross-stream events -> 3 round -> 5 choose pool -> 10, 11 best fit on the stream
 //             -> 12 split; on a miss 13: collect garbage, take a segment, else give back cached segments and
 //             try again, else out of memory
 //   free      15 pending while other streams use it; then coalesce with free neighbours; the driver gets nothing
 //
-// Deviations: overflow MemPools (13c) are searched last, just before failing, as the revisions we read do.
+//   expandable segment (17): a range of addresses of one stream and pool, mapped in pages of g bytes
+//     |## A ##|.free.|## B ##|...free...|--- unmapped ---|.free.|------------- unmapped -------------|
+//     every boundary between mapped and unmapped lies on a multiple of g from the range's beginning
+//
+// Deviation: a memory fraction of exactly 1 is no fraction (no garbage collection, no allowed limit).
 // Segment addresses are synthetic unless suggested: they count up from 2^48 (above what a
 // process can address) on 2 MiB boundaries and are never reused. Real ones only break ties between blocks of equal size
 // (24).
@@ -41,9 +45,14 @@ class TorchPool {
   DriverCost empty_cache(Picos time);
   // Gives back the one cached segment at this address, if it is there and unsplit.
   bool release_segment(Addr address);
+  // Unmaps the whole pages of the free block at this address of an expandable segment, if there is one.
+  bool unmap_range(Addr address);
 
   // The next segment of this size gets this address (recorded ones, for verification). Kept until used or cleared.
-  void suggest_segment(Addr address, Bytes size) { suggestions_.push_back({address, size}); }
+  // An expandable segment may begin there, and pages put there in one go count as the ones suggested.
+  void suggest_segment(Addr address, Bytes size, bool expandable = false) {
+    suggestions_.push_back({address, size, expandable});
+  }
   void clear_suggestions() { suggestions_.clear(); }
   [[nodiscard]] std::size_t suggestions() const { return suggestions_.size(); }
 
@@ -54,6 +63,8 @@ class TorchPool {
 
   // Starts from a recorded state. Precondition: nothing allocated yet; blocks tile their segments. Neighbouring
   // inactive blocks are merged. Returns one id per block of the state, none for free ones. Peaks start from here.
+  // Expandable segments of one stream and pool that follow each other closely are ranges of one reservation; with
+  // expandable segments off they are taken for driver allocations.
   std::vector<BlockId> restore(const PoolState& state);
 
   [[nodiscard]] PoolState state() const;  // O(blocks log segments)
@@ -61,6 +72,7 @@ class TorchPool {
   [[nodiscard]] const OutOfMemory& last_out_of_memory() const { return out_of_memory_; }
   [[nodiscard]] std::span<const PendingEvent> pending_events() const { return uses_.events(); }
   [[nodiscard]] const TorchSettings& settings() const { return settings_; }
+  [[nodiscard]] std::string_view name() const { return settings_.expandable_segments ? "torch-expandable" : "torch"; }
   void keep_rows(bool keep) { keep_rows_ = keep; }
   // Finished lives in the order they ended, then live ones by block id.
   [[nodiscard]] std::vector<AllocationRow> rows() const;
@@ -76,6 +88,7 @@ class TorchPool {
     Bytes requested{};
     std::int64_t stream = 0;
     Picos since{};
+    Addr range{};  // beginning of its expandable segment; 0: a driver allocation
     BlockId prev = BlockId::none;
     BlockId next = BlockId::none;
     std::uint32_t pool = 0;  // index into pools_
@@ -84,10 +97,14 @@ class TorchPool {
     std::uint64_t searches_at_insertion = 0;  // for its age (16)
     bool exists = false;
     bool allocated = false;
+    bool mapped = true;           // false: addresses of an expandable segment without memory
     bool used_elsewhere = false;  // has recorded stream uses
+    [[nodiscard]] bool expandable() const { return range != Addr{}; }
+    [[nodiscard]] bool idle() const { return !allocated && events == 0; }
   };
   struct Pool {
     FreeSet free;
+    FreeSet unmapped;            // by (stream, address): every size counts as 0
     std::uint64_t searches = 0;  // counted only when garbage collection is on
     std::uint32_t private_pool = 0;
     bool small = false;
@@ -97,6 +114,7 @@ class TorchPool {
   struct Suggestion {
     Addr address{};
     Bytes size{};
+    bool expandable = false;
   };
 
   // Paths of one allocation (torch_pool.cc).
@@ -109,10 +127,18 @@ class TorchPool {
   void make_reusable(BlockId id, Picos time);
   BlockId merge(BlockId first, BlockId second);
   void fail(const AllocationRequest& request, std::uint32_t pool, Bytes size);
+  // Expandable segments (torch_expandable.cc).
+  [[nodiscard]] FreeSet::const_iterator prefer_expandable(const Pool& pool, FreeSet::const_iterator best) const;
+  BlockId take_expandable(std::uint32_t pool, std::int64_t stream, Bytes size, DriverCost& cost);
+  BlockId find_addresses(std::uint32_t pool, std::int64_t stream, Bytes size, DriverCost& cost);
+  BlockId map(BlockId id, Bytes size, DriverCost& cost);
+  void unmap(BlockId id, DriverCost& cost);
+  BlockId cut(BlockId id, Bytes size);
   // Giving memory back (torch_release.cc).
   void collect_garbage(DriverCost& cost);
   bool release_oversize(std::uint32_t pool, std::int64_t stream, Bytes size, DriverCost& cost);
   void release_cached(Picos time, DriverCost& cost);
+  void release_pool(std::uint32_t pool, DriverCost& cost);
   void release(BlockId id, DriverCost& cost);
 
   [[nodiscard]] bool collects_garbage() const;
@@ -128,6 +154,9 @@ class TorchPool {
   void insert_free(BlockId id);
   void erase_free(BlockId id);
   [[nodiscard]] FreeBlock key(BlockId id) const;
+  void insert_unmapped(BlockId id);
+  void erase_unmapped(BlockId id);
+  [[nodiscard]] FreeBlock unmapped_key(BlockId id) const;
   Addr segment_address(Bytes size);
   template <class Change>
   void count(std::uint32_t pool, Change change) {
@@ -135,10 +164,12 @@ class TorchPool {
     change(statistics_.pools[static_cast<std::size_t>(pools_[pool].small ? PoolKind::small : PoolKind::large)]);
   }
   void count_live(BlockId id);
-  void restore_segment(const SegmentState& segment, const PoolState& state, std::vector<BlockId>& ids);
+  BlockId restore_segment(const SegmentState& segment, const PoolState& state, std::vector<BlockId>& ids);
+  void restore_ranges(const PoolState& state, const std::vector<BlockId>& heads);
+  void link_unmapped(BlockId before, Addr end, BlockId behind);
 
   TorchSettings settings_;
-  Bytes limit_;  // reserved bytes may not pass this
+  Bytes limit_;  // reserved bytes may not pass this; expandable segments: physical_limit()
   std::vector<Block> blocks_;
   std::vector<BlockId> unused_;
   std::vector<Pool> pools_;  // small and large pairs; the default pair first

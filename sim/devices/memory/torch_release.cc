@@ -25,7 +25,7 @@ void TorchPool::collect_garbage(DriverCost& cost) {
     std::vector<BlockId> candidates;
     std::uint64_t total_age = 0;
     for (const FreeBlock& free : pools_[large].free) {
-      if (is_split(at(free.block))) continue;
+      if (is_split(at(free.block)) || at(free.block).expandable()) continue;
       candidates.push_back(free.block);
       total_age += age(free.block);
     }
@@ -48,16 +48,19 @@ bool TorchPool::release_oversize(std::uint32_t pool, std::int64_t stream, Bytes 
   const FreeSet& free = pools_[pool].free;
   const auto first = free.lower_bound(stream, wanted);
   auto sufficient = first;
-  while (sufficient != free.end() && sufficient->stream == stream && is_split(at(sufficient->block))) ++sufficient;
+  while (sufficient != free.end() && sufficient->stream == stream && is_split(at(sufficient->block)) &&
+         !at(sufficient->block).expandable())
+    ++sufficient;
   std::vector<BlockId> chosen;
   Bytes sum{};
-  if (sufficient != free.end() && sufficient->stream == stream) {
+  if (sufficient != free.end() && sufficient->stream == stream && !at(sufficient->block).expandable()) {
     chosen.push_back(sufficient->block);
     sum = sufficient->size;
   } else {
     for (auto largest = first; largest != free.begin() && sum < wanted;) {
       --largest;
       if (largest->stream != stream || largest->size < settings_.max_split_size) break;
+      if (at(largest->block).expandable()) continue;
       if (is_split(at(largest->block))) continue;  // only in states recorded under other settings
       chosen.push_back(largest->block);
       sum += largest->size;
@@ -67,20 +70,30 @@ bool TorchPool::release_oversize(std::uint32_t pool, std::int64_t stream, Bytes 
   return sum >= wanted;
 }
 
-// Rule 13e: after all events, every unsplit cached segment goes.
+// Rule 13e: after all events, every unsplit cached segment goes, and every empty page of expandable ones. The default
+// pair goes large first, private ones small first.
 void TorchPool::release_cached(Picos time, DriverCost& cost) {
   ++statistics_.sync_all_streams;
   ++cost.synchronizations;
   uses_.complete_all();
   process_events(time);
-  std::vector<BlockId> unsplit;
-  for (const Pool& pool : pools_) {
-    if (!pool.freeable) continue;
-    for (const FreeBlock& free : pool.free) {
-      if (!is_split(at(free.block))) unsplit.push_back(free.block);
-    }
+  release_pool(1, cost);
+  release_pool(0, cost);
+  for (std::uint32_t pool = 2; pool < pools_.size(); ++pool) {
+    if (pools_[pool].freeable) release_pool(pool, cost);
   }
-  for (const BlockId id : unsplit) release(id, cost);
+}
+
+void TorchPool::release_pool(std::uint32_t pool, DriverCost& cost) {
+  std::vector<BlockId> whole, pages;
+  for (const FreeBlock& free : pools_[pool].free) {
+    if (at(free.block).expandable())
+      pages.push_back(free.block);
+    else if (!is_split(at(free.block)))
+      whole.push_back(free.block);
+  }
+  for (const BlockId id : whole) release(id, cost);
+  for (const BlockId id : pages) unmap(id, cost);
 }
 
 DriverCost TorchPool::empty_cache(Picos time) {
@@ -94,7 +107,7 @@ bool TorchPool::release_segment(Addr address) {
     const auto found = std::find_if(pool.free.begin(), pool.free.end(),
                                     [address](const FreeBlock& block) { return block.address == address; });
     if (found == pool.free.end()) continue;
-    if (is_split(at(found->block))) return false;
+    if (is_split(at(found->block)) || at(found->block).expandable()) return false;
     DriverCost cost;
     release(found->block, cost);
     return true;
@@ -105,7 +118,7 @@ bool TorchPool::release_segment(Addr address) {
 // Precondition: a free, unsplit block.
 void TorchPool::release(BlockId id, DriverCost& cost) {
   const Block block = at(id);
-  SPILLWAY_ASSERT(!is_split(block) && !block.allocated && block.events == 0);
+  SPILLWAY_ASSERT(!is_split(block) && block.idle() && !block.expandable());
   erase_free(id);
   drop_block(id);
   count(block.pool, [&block](PoolStatistics& statistics) {

@@ -17,6 +17,7 @@ constexpr Bytes smallest_block{512};
 constexpr Bytes small_segment{2 * mebibyte};
 constexpr Bytes large_rounding{2 * mebibyte};
 constexpr Bytes smallest_direct_segment{10 * mebibyte};
+constexpr Bytes largest_reach{512 * 1024 * mebibyte};
 
 constexpr std::string_view keys[] = {
     "max_split_size_mb", "max_non_split_rounding_mb", "garbage_collection_threshold", "roundup_power2_divisions",
@@ -62,9 +63,7 @@ class SettingsReader {
     } else if (key_ == "roundup_power2_divisions") {
       take('[') ? division_list() : settings_.roundup_power2_divisions.fill(divisions());
     } else if (key_ == "expandable_segments") {
-      if (truth())
-        fail("the torch policy does not model expandable segments",
-             "they come with the torch-expandable policy; set expandable_segments:False here");
+      settings_.expandable_segments = truth();
     } else if (key_ == "backend") {
       if (word() != "native") fail("only PyTorch's native allocator is modelled", "use backend:native");
     } else if (std::find(std::begin(keys), std::end(keys), key_) != std::end(keys)) {
@@ -187,12 +186,28 @@ Bytes segment_size(const TorchSettings& settings, Bytes rounded) {
   return round_up(rounded, large_rounding);
 }
 
-Bytes reserve_limit(const TorchSettings& settings) {
+Bytes allowed_limit(const TorchSettings& settings) {
+  if (settings.device_memory == Bytes::max() || settings.memory_fraction >= 1) return Bytes::max();
+  return Bytes(
+      static_cast<std::int64_t>(settings.memory_fraction * static_cast<double>(settings.device_memory.count())));
+}
+
+Bytes physical_limit(const TorchSettings& settings) {
   if (settings.device_memory == Bytes::max()) return Bytes::max();
-  const auto allowed =
-      static_cast<std::int64_t>(settings.memory_fraction * static_cast<double>(settings.device_memory.count()));
-  const Bytes physical = std::max(Bytes::zero(), settings.device_memory - settings.outside_memory);
-  return settings.memory_fraction < 1 ? std::min(Bytes(allowed), physical) : physical;
+  return std::max(Bytes::zero(), settings.device_memory - settings.outside_memory);
+}
+
+Bytes reserve_limit(const TorchSettings& settings) {
+  return std::min(allowed_limit(settings), physical_limit(settings));
+}
+
+Bytes page_size(const TorchSettings& settings, bool small) {
+  return small ? small_segment : settings.large_segment_size;
+}
+
+Bytes address_range(const TorchSettings& settings, bool small) {
+  const Bytes memory = std::min(settings.device_memory, largest_reach);
+  return round_up(memory + Bytes(memory.count() / 8), page_size(settings, small));
 }
 
 }  // namespace spillway

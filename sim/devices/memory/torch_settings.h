@@ -24,8 +24,10 @@ struct TorchSettings {
   // Share of the limit above which a miss first frees cached segments older than average; 0: off (default).
   // Has an effect only with memory_fraction < 1, as in PyTorch.
   double garbage_collection_threshold = 0;
-  // Segment size for requests of (1, 10) MiB. Default 20 MiB.
+  // Segment size for requests of (1, 10) MiB, and page size of expandable large segments. Default 20 MiB.
   Bytes large_segment_size{20 << 20};
+  // Segments are address ranges mapped page by page instead of driver allocations (17-21). Default off.
+  bool expandable_segments = false;
   // Share of the device's memory the process may reserve (set_per_process_memory_fraction), in [0, 1].
   double memory_fraction = 1;
   // The device's memory; Bytes::max(): unlimited (default).
@@ -39,8 +41,7 @@ struct TorchSettings {
 
 // Reads "key:value,key:value". Known keys that change no placement (backend:native, pinned_*, release_lock_on_*,
 // graph_capture_record_stream_reuse, per_process_memory_fraction apart) are checked and ignored. `source` names
-// the place the text came from. Throws InputError for unknown keys (with the nearest known one), bad values, and
-// expandable_segments:True, which this policy does not model.
+// the place the text came from. Throws InputError for unknown keys (with the nearest known one) and bad values.
 TorchSettings parse_torch_settings(std::string_view text, const std::string& source = "PYTORCH_CUDA_ALLOC_CONF");
 
 // Rule 3: the block size of a request. Precondition: bytes > 0 and below 2^62.
@@ -50,7 +51,14 @@ Bytes segment_size(const TorchSettings& settings, Bytes rounded);
 // Rule 5.
 constexpr Bytes small_pool_limit{1 << 20};
 constexpr bool is_small_request(Bytes rounded) { return rounded <= small_pool_limit; }
-// Rule 13b: reserved bytes may not pass this.
+// Rule 13b: the share of the device's memory the process is allowed; Bytes::max() without a fraction.
+Bytes allowed_limit(const TorchSettings& settings);
+// What the driver can give: device memory less what others took.
+Bytes physical_limit(const TorchSettings& settings);
+// Reserved bytes of driver allocations may not pass either.
 Bytes reserve_limit(const TorchSettings& settings);
+// Rule 17: page size and address range of an expandable segment. Without a device size: room for 512 GiB.
+Bytes page_size(const TorchSettings& settings, bool small);
+Bytes address_range(const TorchSettings& settings, bool small);
 
 }  // namespace spillway
