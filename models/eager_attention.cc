@@ -32,19 +32,22 @@ std::vector<Tensor> EagerOps::join_gradients(const std::string& name, const std:
   return {packed};
 }
 
-Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape) {
+Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
+                                 const Tensor& bias) {
   Tensor out = make(name + ".context", query_elements(shape));
   const Tensor statistics = session_.empty(name + ".log_sum_exp", DataType::fp32,
                                            shape.batch * shape.heads * shape.sequence, TensorRole::activation);
+  std::vector<Tensor> inputs = qkv;
+  if (bias) inputs.push_back(bias);
   session_.kernel(
       {.name = "flash_attention",
-       .reads = qkv,
+       .reads = inputs,
        .writes = {out, statistics},
        .cost = {
            .kind = KernelClass::attention_forward, .type = type_, .attention = shape, .flops = flash_flops(shape, 2)}});
   const Tensor saved = out;
   return autograd_.record(
-      std::move(out), qkv, false, [this, name, qkv, saved, statistics, shape](const Tensor& gradient) {
+      std::move(out), inputs, false, [this, name, qkv, bias, saved, statistics, shape](const Tensor& gradient) {
         std::vector<Tensor> gradients = {make(name + ".q.grad", query_elements(shape), TensorRole::temporary),
                                          make(name + ".k.grad", key_elements(shape), TensorRole::temporary),
                                          make(name + ".v.grad", key_elements(shape), TensorRole::temporary)};
@@ -58,6 +61,8 @@ Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tens
         std::vector<Tensor> writes = gradients;
         writes.push_back(sums);
         writes.push_back(rows);
+        const Tensor bias_gradient = bias ? like(name + ".bias.grad", bias, TensorRole::temporary) : Tensor();
+        if (bias) reads.push_back(bias), writes.push_back(bias_gradient);
         session_.kernel({.name = "flash_attention_backward",
                          .reads = std::move(reads),
                          .writes = std::move(writes),
@@ -65,7 +70,9 @@ Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tens
                                   .type = type_,
                                   .attention = shape,
                                   .flops = flash_flops(shape, 5)}});
-        return join_gradients(name, qkv, std::move(gradients));
+        gradients = join_gradients(name, qkv, std::move(gradients));
+        if (bias) gradients.push_back(bias_gradient);
+        return gradients;
       });
 }
 
@@ -85,6 +92,7 @@ Tensor EagerOps::repeat_heads(const std::string& name, const Tensor& x, const At
 struct EagerOps::Core {
   AttentionShape shape;
   std::vector<Tensor> qkv;     // one packed or three
+  Tensor bias;                 // added to the scores of every sequence; empty: none
   Tensor softmax, mask, kept;  // kept: the softmax after dropout; mask empty without dropout
 
   // The operand of a product that holds queries (0), keys (1), values (2).
@@ -98,9 +106,9 @@ struct EagerOps::Core {
 };
 
 Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
-                                 double dropout) {
+                                 double dropout, const Tensor& bias) {
   SPILLWAY_ASSERT(qkv.size() == 3 || shape.heads == shape.kv_heads);
-  auto core = std::make_shared<Core>(Core{.shape = shape, .qkv = qkv});
+  auto core = std::make_shared<Core>(Core{.shape = shape, .qkv = qkv, .bias = bias});
   if (qkv.size() == 3) {
     core->qkv[1] = repeat_heads(name + ".k", qkv[1], shape);
     core->qkv[2] = repeat_heads(name + ".v", qkv[2], shape);
@@ -110,6 +118,7 @@ Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tens
   std::vector<Tensor> operands = {core->part(0)};
   if (qkv.size() == 3) operands.push_back(core->part(1));
   gemm("gemm_scores", core->rows_by_rows(), std::move(operands), scores);
+  if (bias) session_.kernel({.name = "add_bias_", .reads = {scores, bias}, .writes = {scores}});
   core->softmax = make(name + ".softmax", square);
   session_.kernel({.name = "masked_softmax",
                    .reads = {scores},
@@ -124,7 +133,8 @@ Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tens
   }
   Tensor out = make(name + ".context", query_elements(shape));
   gemm("gemm_context", core->rows_by_width(), {core->kept, core->part(2)}, out);
-  const std::vector<Tensor> inputs = core->qkv;
+  std::vector<Tensor> inputs = core->qkv;
+  if (bias) inputs.push_back(bias);
   return autograd_.record(std::move(out), inputs, false, [this, name, core](Tensor gradient) {
     return core_backward(name, *core, std::move(gradient));
   });
@@ -155,8 +165,16 @@ std::vector<Tensor> EagerOps::core_backward(const std::string& name, Core& core,
   gemm("gemm_scores_dgrad", core.rows_by_width(), {scores, core.part(1)}, q_gradient);
   Tensor k_gradient = make(name + ".k.grad", size, TensorRole::temporary);
   gemm("gemm_scores_dgrad", core.rows_by_width(), {scores, core.part(0)}, k_gradient);
+  Tensor bias_gradient = core.bias ? scores : Tensor();
+  if (core.bias && core.shape.batch > 1) {
+    bias_gradient = make(name + ".bias.grad", core.bias.elements(), TensorRole::temporary);
+    session_.kernel({.name = "sum", .reads = {scores}, .writes = {bias_gradient}});
+  }
   scores = {};
-  return join_gradients(name, core.qkv, {std::move(q_gradient), std::move(k_gradient), std::move(v_gradient)});
+  std::vector<Tensor> gradients =
+      join_gradients(name, core.qkv, {std::move(q_gradient), std::move(k_gradient), std::move(v_gradient)});
+  if (core.bias) gradients.push_back(std::move(bias_gradient));
+  return gradients;
 }
 
 }  // namespace spillway

@@ -121,6 +121,16 @@ Tensor EagerOps::add(const std::string& name, const Tensor& x, const Tensor& y) 
   });
 }
 
+Tensor EagerOps::scale(const std::string& name, const Tensor& x) {
+  Tensor out = like(name + ".out", x);
+  session_.kernel({.name = "scale", .reads = {x}, .writes = {out}});
+  return autograd_.record(std::move(out), {x}, false, [this, name](const Tensor& gradient) {
+    Tensor x_gradient = like(name + ".in.grad", gradient, TensorRole::temporary);
+    session_.kernel({.name = "scale", .reads = {gradient}, .writes = {x_gradient}});
+    return std::vector<Tensor>{std::move(x_gradient)};
+  });
+}
+
 Tensor EagerOps::add_broadcast(const std::string& name, const Tensor& x, const Tensor& part) {
   Tensor out = like(name + ".out", x);
   session_.kernel({.name = "add", .reads = {x, part}, .writes = {out}});

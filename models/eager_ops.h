@@ -67,6 +67,8 @@ class EagerOps {
   Tensor pointwise(const std::string& name, const Tensor& x, Pointwise function);
   Tensor multiply(const std::string& name, const Tensor& x, const Tensor& y);
   Tensor add(const std::string& name, const Tensor& x, const Tensor& y);
+  // By a constant. Saves nothing.
+  Tensor scale(const std::string& name, const Tensor& x);
   // `part` repeats along the rows of x (positions of each sequence).
   Tensor add_broadcast(const std::string& name, const Tensor& x, const Tensor& part);
   // Saves a mask of one byte per element. probability 0: x itself.
@@ -80,8 +82,10 @@ class EagerOps {
   Tensor first_tokens(const std::string& name, const Tensor& x, std::int64_t tokens);
 
   // Queries, keys and values: one packed tensor or three. One fused kernel; saves them, the result and the row
-  // statistics.
-  Tensor flash_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape);
+  // statistics. `bias` [heads, sequence, sequence], if any, is added to the scores of every sequence and has a gradient
+  // of its own (memory-efficient attention of PyTorch and xFormers; its reading is not in the kernel's time).
+  Tensor flash_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
+                         const Tensor& bias = {});
   // The same with the sequence split over the context group (ring attention, Liu et al. 2023): keys and values go
   // round the ring while the part at hand is worked on, backwards with their gradients. The causal work is balanced:
   // every rank does 1 / c of it in every turn. `shape`: of this rank's queries.
@@ -89,7 +93,7 @@ class EagerOps {
   // scores, softmax, dropout, context as four kernels; the whole square of scores whatever the mask. Saves queries,
   // keys, values, the softmax and, with dropout, its mask and result. Shared keys and values are repeated first.
   Tensor plain_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
-                         double dropout);
+                         double dropout, const Tensor& bias = {});
 
   // Mean cross-entropy of logits [rows, classes] against labels, in fp32: a copy of the logits, the log-softmax
   // (saved), the loss; backwards their gradients.

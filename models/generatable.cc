@@ -22,8 +22,7 @@ void refuse(const ModelSpec& model, const Gap& gap, const char* remedy) {
 
 void require_generatable(const ModelSpec& model) {
   const Gap gaps[] = {
-      {model.has_encoder(), "an encoder beside the decoder"},
-      {model.positions == Positions::relative_bias, "a relative position bias"},
+      {model.positions == Positions::relative_bias && !model.has_encoder(), "a relative position bias in one stack"},
       {model.has_experts() && !model.gated(), "experts without gates"},
       {model.has_latent() && (model.qkv_bias || model.query_key_norm || model.wide_query_key_norm),
        "latent attention with biases or norms of queries and keys"},
@@ -42,10 +41,13 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
        "norms of results or parallel blocks split along the sequence"},
       {split && model.logit_softcap > 0, "soft caps split over tensors"},
       {(split || ring) && model.reads_images(), "image patches split over ranks"},
+      {ring && model.has_encoder(), "an encoder beside the decoder, split round a ring"},
       {ring && model.has_latent(), "latent attention round a ring"},
       {ring && model.attention_window > 0, "an attention window round a ring"},
   };
   for (const Gap& gap : splits) refuse(model, gap, "set tensor_parallel and context_parallel to 1");
+  refuse(model, {setup.pipeline_parallel > 1 && model.has_encoder(), "an encoder beside the decoder, in stages"},
+         "set pipeline_parallel to 1");
   refuse(model, {setup.expert_parallel > 1 && setup.zero_stage > 0, "experts spread over ranks under ZeRO"},
          "set zero_stage to 0 or expert_parallel to 1");
   refuse(model,

@@ -62,7 +62,7 @@ Fault stack_fault(const ModelSpec& spec) {
   if (!spec.has_encoder()) return {};
   if (spec.has_experts() || spec.has_latent() || spec.fused_qkv || spec.norm_placement != NormPlacement::pre ||
       spec.block_layout != BlockLayout::sequential || spec.pretraining_heads || spec.masked_lm_head ||
-      spec.positions != Positions::relative_bias)
+      spec.token_types > 0 || (spec.positions != Positions::relative_bias && spec.positions != Positions::learned))
     return ShapeFault{"encoder_layers", "an encoder beside the decoder is modelled for the T5 kind only",
                       "see docs/models.md for what that is"};
   return {};

@@ -13,7 +13,8 @@ enum class Split : std::uint8_t { none, rows, columns, vocabulary };
 // "attention.q" of "layers.3.attention.q.weight".
 std::string stem_of(const Parameter& parameter) {
   std::string stem = parameter.name;
-  if (parameter.layer >= 0) stem.erase(0, stem.find('.', stem.find('.') + 1) + 1);
+  constexpr std::string_view layers = "layers.";
+  if (parameter.layer >= 0) stem.erase(0, stem.find('.', stem.find(layers) + layers.size()) + 1);
   return stem.substr(0, stem.rfind('.'));
 }
 
@@ -22,16 +23,24 @@ bool contains(std::initializer_list<std::string_view> names, std::string_view na
 }
 
 Split split_of(std::string_view stem) {
-  if (contains({"attention.qkv", "attention.q", "attention.k", "attention.v", "mlp.up", "mlp.gate", "mlp.gate_up"},
+  if (contains({"attention.qkv", "attention.q", "attention.k", "attention.v", "cross_attention.q", "cross_attention.k",
+                "cross_attention.v", "mlp.up", "mlp.gate", "mlp.gate_up"},
                stem))
     return Split::rows;
-  if (contains({"attention.out", "mlp.down"}, stem)) return Split::columns;
+  if (contains({"attention.out", "cross_attention.out", "attention.relative_bias", "mlp.down"}, stem))
+    return Split::columns;
   if (contains({"embedding", "head", "mlm"}, stem)) return Split::vocabulary;
   return Split::none;
 }
 
 bool is_before_layers(std::string_view stem) {
   return contains({"embedding", "positions", "token_types", "embedding_norm", "patches", "class_token"}, stem);
+}
+
+// Lookups: the encoder's and the decoder's, where there are both.
+std::int64_t embeddings_in(const ModelSpec& model, const ModelPart& part) {
+  const bool of_decoder = model.has_encoder() && part.layers.contains(model.encoder_layers);
+  return (part.has_embedding ? 1 : 0) + (of_decoder ? 1 : 0);
 }
 
 // The matrix that Megatron-LM has instead, and whether this parameter is the first in it.
@@ -96,10 +105,10 @@ void split(Parameter& shape, std::string_view stem, const TrainingSetup& setup) 
 }
 
 bool belongs(const Parameter& parameter, std::string_view stem, const ModelSpec& model, const ModelPart& part) {
-  if (parameter.layer >= 0)
-    return parameter.layer >= part.layers.first && parameter.layer < part.layers.first + part.layers.count;
+  if (parameter.layer >= 0) return part.layers.contains(parameter.layer);
+  if (stem == "encoder.final_norm") return part.layers.contains(model.encoder_layers - 1);
   if (is_before_layers(stem))
-    return part.has_embedding || (part.has_head && stem == "embedding" && model.tied_embeddings);
+    return embeddings_in(model, part) > 0 || (part.has_head && stem == "embedding" && model.tied_embeddings);
   return part.has_head;
 }
 
@@ -121,7 +130,8 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
     const bool is_bias = local.shape.name.ends_with(".bias");
     const bool is_norm = stem.find("norm") != std::string::npos;
     local.is_partial_sum = sequence && (is_norm || (is_bias && split_of(stem) == Split::columns));
-    if (stem == "embedding" && model.tied_embeddings && part.has_embedding && part.has_head) local.uses = 2;
+    if (stem == "embedding" || stem == "positions") local.uses = embeddings_in(model, part);
+    if (stem == "embedding" && model.tied_embeddings && part.has_head) ++local.uses;
     result.push_back(std::move(local));
   }
   return result;

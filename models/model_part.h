@@ -1,8 +1,9 @@
 // What one rank holds of a model: some layers, perhaps the embedding, perhaps the head, each split over its tensor
 // group.
 //
-//   split by rows (outputs)       attention.qkv / q / k / v, mlp.up, mlp.gate; with their biases
-//   split by columns (inputs)     attention.out, mlp.down; their biases are whole
+//   split by rows (outputs)       attention.qkv / q / k / v, cross_attention.q / k / v, mlp.up, mlp.gate; with biases
+//   split by columns (inputs)     attention.out, cross_attention.out, mlp.down; their biases are whole
+//   split by columns (heads)      attention.relative_bias
 //   split by rows (vocabulary)    embedding, head, mlm; rows are padded to a multiple of t (Megatron-LM: of 128 t)
 //   whole                         everything else
 //

@@ -136,14 +136,14 @@ void add_relative_bias(ParameterList& list, const ModelSpec& spec) {
 
 void add_stacks(ParameterList& list, const ModelSpec& spec) {
   for (std::int64_t layer = 0; layer < spec.encoder_layers; ++layer) {
-    list.enter(layer, "encoder.layers." + std::to_string(layer) + ".");
+    list.enter(layer, spec.layer_prefix(layer));
     if (layer == 0) add_relative_bias(list, spec);
     add_layer(list, spec, false, false);
   }
   list.enter(-1, "");
   if (spec.has_encoder()) list.norm("encoder.final_norm", spec.hidden, spec);
   for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
-    list.enter(spec.encoder_layers + layer, "layers." + std::to_string(layer) + ".");
+    list.enter(spec.encoder_layers + layer, spec.layer_prefix(spec.encoder_layers + layer));
     if (layer == 0) add_relative_bias(list, spec);
     add_layer(list, spec, spec.has_experts(layer), spec.has_encoder());
   }
@@ -215,6 +215,11 @@ std::int64_t matmul_parameter_count(const ModelSpec& spec) {
   }
   const bool shared_head = spec.tied_embeddings && !spec.reads_images();
   return count + (shared_head ? spec.vocabulary * spec.hidden : 0);
+}
+
+std::int64_t half_squares_of_scores(const ModelSpec& spec) {
+  const std::int64_t self = spec.mask == AttentionMask::causal ? 1 : 2;
+  return 2 * spec.encoder_layers + spec.layers * (self + (spec.has_encoder() ? 2 : 0));
 }
 
 ParameterCounts parameter_counts(const ModelSpec& spec) {

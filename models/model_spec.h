@@ -5,7 +5,7 @@
 //                       Gemma 1-3 (norms around each sub-layer, wide heads, soft caps, local layers)
 //   with experts        Mixtral, Qwen2/3-MoE, OLMoE, DeepSeek-V2/V3 (latent attention, shared experts, dense first
 //   layers) encoders            BERT, RoBERTa; ViT (patches, class token, classifier) encoder-decoders    T5 1.0
-//   and 1.1, mT5 (relative position bias, cross attention)
+//   and 1.1, mT5 (relative position bias, cross attention), the same with learned positions
 //
 // Files are JSON, docs/schemas/model.schema.json, or a Hugging Face config.json (models/hf_config.h).
 // `parameters.count` is the count of the published checkpoint; loading refuses a file whose shape does not give exactly
@@ -141,10 +141,17 @@ struct ModelSpec {
     return norm_placement == NormPlacement::sandwich || norm_placement == NormPlacement::branch;
   }
   [[nodiscard]] bool has_encoder() const { return encoder_layers > 0; }
+  // Of both stacks, the encoder's first; Parameter::layer counts them so.
+  [[nodiscard]] std::int64_t all_layers() const { return encoder_layers + layers; }
+  [[nodiscard]] bool is_encoder_layer(std::int64_t index) const { return index < encoder_layers; }
+  [[nodiscard]] std::string layer_prefix(std::int64_t index) const {
+    return is_encoder_layer(index) ? "encoder.layers." + std::to_string(index) + "."
+                                   : "layers." + std::to_string(index - encoder_layers) + ".";
+  }
   [[nodiscard]] bool has_latent() const { return latent.kv_rank > 0; }
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }
   [[nodiscard]] bool reads_images() const { return patches.image > 0; }
-  // `layer` counts within the stack.
+  // `layer` counts within the decoder.
   [[nodiscard]] bool has_experts(std::int64_t layer) const {
     return has_experts() && layer >= experts.first_dense_layers && (layer + 1) % experts.every == 0;
   }
@@ -178,6 +185,10 @@ std::int64_t parameter_count(const ModelSpec& spec);
 // are active; not poolers and classifiers, which see one token of a sequence. With an encoder the sum over both stacks:
 // a pair of one source and one target token.
 std::int64_t matmul_parameter_count(const ModelSpec& spec);
+
+// Halves of a square of scores [sequence, sequence] that a sequence attends over, all layers together: one for causal
+// attention, two for bidirectional and cross attention. Windows are left out.
+std::int64_t half_squares_of_scores(const ModelSpec& spec);
 
 struct ParameterCounts {
   std::int64_t embedding = 0, attention = 0, mlp = 0, router = 0, experts = 0, norm = 0, head = 0;

@@ -18,9 +18,9 @@ ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& mode
   SPILLWAY_ASSERT(gpus_per_machine >= 1);
   const std::int64_t parts = stages_ * chunks_;
   ranges_.resize(static_cast<std::size_t>(parts));
-  const std::int64_t most = (model.layers + parts - 1) / parts;
+  const std::int64_t most = (model.all_layers() + parts - 1) / parts;
   for (LayerRange& range : ranges_) range.count = most;
-  std::int64_t excess = most * parts - model.layers;
+  std::int64_t excess = most * parts - model.all_layers();
   for (std::int64_t i = 0; excess > 0; ++i, --excess) {
     const std::int64_t from_end = i / 2;
     --ranges_[static_cast<std::size_t>(i % 2 == 0 ? parts - 1 - from_end : from_end)].count;

@@ -4,9 +4,9 @@
 // So a tensor group is t neighbours, a data group d ranks t * c apart, and stages lie as far apart as they can.
 // Machines hold `gpus_per_machine` neighbours each.
 //
-// Layers over chunks: chunk g of p v gets layers / (p v) of them, rounded up; where that is too many, chunks lose one
-// layer each, from the last and the first inwards, since these also hold the head and the embedding (22 layers on 8
-// stages: 2, 3, 3, 3, 3, 3, 3, 2).
+// Layers over chunks (an encoder's first, then the decoder's): chunk g of p v gets layers / (p v) of them, rounded up;
+// where that is too many, chunks lose one layer each, from the last and the first inwards, since these also hold the
+// head and the embedding (22 layers on 8 stages: 2, 3, 3, 3, 3, 3, 3, 2).
 #pragma once
 
 #include <cstdint>
@@ -26,6 +26,7 @@ struct GroupShape {
 
 struct LayerRange {
   std::int64_t first = 0, count = 0;
+  [[nodiscard]] bool contains(std::int64_t layer) const { return layer >= first && layer < first + count; }
 };
 
 // One entry of a stage's order of work.

@@ -42,7 +42,7 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   EagerSession session(cost, cost.gpu().title);
   set_host_times(session, setup.framework);
   Autograd autograd(session);
-  Transformer transformer(model, setup, {.layers = {0, model.layers}}, session, autograd, nullptr);
+  Transformer transformer(model, setup, {.layers = {0, model.all_layers()}}, session, autograd, nullptr);
   std::vector<TrainedParameter*> parameters;
   for (TrainedParameter& parameter : transformer.parameters()) parameters.push_back(&parameter);
   OptimizerStep optimizer(setup, session, parameters, nullptr);

@@ -28,15 +28,15 @@ void check_size(const TrainingSetup& setup, const ModelSpec& model) {
   const double square = tokens * static_cast<double>(setup.sequence) * static_cast<double>(model.heads);
   const double attention = 10 * square * static_cast<double>(std::max<std::int64_t>(model.head_dim, 2));
   const double step = (6 * tokens * static_cast<double>(matmul_parameter_count(model)) +
-                       attention * static_cast<double>(model.layers)) *
+                       attention * static_cast<double>(model.all_layers() + model.encoder_layers)) *
                       static_cast<double>(setup.gradient_accumulation);
   if (product > most_per_kernel || attention > most_per_kernel || step > most_per_step)
     throw InputError("", "micro_batch x sequence", fmt::format("one step would be {:.1e} operations", step),
                      fmt::format("stay below {:.0e} in all and {:.0e} in one kernel", most_per_step, most_per_kernel));
-  if (model.layers * setup.gradient_accumulation > most_layer_runs)
+  if (model.all_layers() * setup.gradient_accumulation > most_layer_runs)
     throw InputError(
         "", "gradient_accumulation",
-        fmt::format("{} layers x {} micro-batches make too long a trace", model.layers, setup.gradient_accumulation),
+        fmt::format("{} layers x {} micro-batches make too long a trace", model.all_layers(), setup.gradient_accumulation),
         fmt::format("stay below {} layer runs", most_layer_runs));
 }
 
@@ -65,10 +65,10 @@ void check_divides(const char* name, std::int64_t parts, const char* what, std::
 
 void check_pipeline(const TrainingSetup& setup, const ModelSpec& model) {
   const std::int64_t chunks = setup.pipeline_parallel * setup.pipeline_chunks;
-  if (chunks > model.layers + 2)  // the embedding and the head may be chunks of their own
+  if (chunks > model.all_layers() + 2)  // the embedding and the head may be chunks of their own
     throw InputError("", "pipeline_parallel",
                      fmt::format("{} stages x {} chunks, but {} has {} layers", setup.pipeline_parallel,
-                                 setup.pipeline_chunks, model.title, model.layers),
+                                 setup.pipeline_chunks, model.title, model.all_layers()),
                      "use fewer stages or chunks");
   if (setup.pipeline_chunks == 1) return;
   if (setup.pipeline_parallel == 1)

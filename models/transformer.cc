@@ -63,7 +63,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
     angles_ = session.empty("rotary.angles", type_,
                             2 * setup.local_sequence() * (model.has_latent() ? model.latent.rope_dim : model.head_dim),
                             TensorRole::buffer);
-  if (model.positions == Positions::learned && part.has_embedding)
+  if (model.positions == Positions::learned && (part.has_embedding || part.layers.contains(model.encoder_layers)))
     position_ids_ = session.empty("positions.ids", DataType::int64, setup.local_sequence(), TensorRole::buffer);
   if (model.pretraining_heads && part.has_head)
     next_sentence_labels_ = session.empty("nsp.labels", DataType::int64, setup.micro_batch, TensorRole::buffer);
@@ -111,11 +111,15 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels) {
   Tensor x = part_.has_embedding ? embed(input) : input;
   for (std::int64_t index = part_.layers.first; index < part_.layers.first + part_.layers.count; ++index) {
     session_.set_layer(index);
+    if (model_.has_encoder() && index == model_.encoder_layers) x = enter_decoder(x, labels);
+    if (index == 0 || index == model_.encoder_layers) make_bias(index);
     x = units_.before ? layer_unit(index, x) : layer(index, x);
   }
   session_.set_layer(-1);
+  bias_ = memory_ = {};
   if (!part_.has_head) return x;
   if (model_.norm_placement != NormPlacement::post) x = norm("final_norm", x);
+  if (is_t5()) x = ops_.dropout("final_dropout", x, setup_.dropout);
   if (model_.reads_images()) return classifier_loss(x, labels);
   return model_.pretraining_heads || model_.masked_lm_head ? pretraining_loss(x, labels) : head_loss(x, labels);
 }
@@ -163,35 +167,49 @@ Tensor Transformer::embed_patches(const Tensor& images) {
 }
 
 Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
-  const std::string prefix = "layers." + std::to_string(index) + ".";
-  const auto run = [this, prefix, index](const std::vector<Tensor>& inputs) {
-    const Tensor& input = inputs[0];
-    const bool before = model_.norms_inputs(), post = model_.norm_placement == NormPlacement::post;
-    Tensor branch = before ? norm(prefix + "attention.norm", input) : input;
-    if (model_.block_layout != BlockLayout::sequential) return parallel_blocks(prefix, branch, input);
-    branch = attention(prefix, branch);
-    Tensor middle = add_branch(prefix + "attention.out", branch, input);
+  if (setup_.recompute != Recompute::full) return layer_result(index, {x, bias_, memory_});
+  std::vector<Tensor> inputs = {x};
+  const bool has_bias = static_cast<bool>(bias_), has_memory = static_cast<bool>(memory_);
+  if (has_bias) inputs.push_back(bias_);
+  if (has_memory) inputs.push_back(memory_);
+  return autograd_.checkpoint(inputs, [this, index, has_bias, has_memory](const std::vector<Tensor>& again) {
+    return layer_result(index, {again.front(), has_bias ? again[1] : Tensor(), has_memory ? again.back() : Tensor()});
+  });
+}
+
+Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
+  const std::string prefix = model_.layer_prefix(index);
+  const bool before = model_.norms_inputs(), post = model_.norm_placement == NormPlacement::post;
+  Tensor branch = before ? norm(prefix + "attention.norm", input.x) : input.x;
+  if (model_.block_layout != BlockLayout::sequential) return parallel_blocks(index, branch, input.x);
+  branch = attention(index, branch, input.bias);
+  Tensor middle = add_branch(prefix + "attention.out", branch, input.x);
+  branch = {};
+  if (post) middle = norm(prefix + "attention.norm", middle);
+  if (input.memory) {
+    branch = cross_attention(prefix, norm(prefix + "cross_attention.norm", middle), input.memory);
+    middle = add_branch(prefix + "cross_attention.out", branch, middle);
     branch = {};
-    if (post) middle = norm(prefix + "attention.norm", middle);
-    branch = before ? norm(prefix + "mlp.norm", middle) : middle;
-    Tensor out;
-    if (model_.has_experts(index)) {
-      branch = experts_.run(prefix, branch);
-      out = add_result(prefix + "mlp.experts", branch, middle);
-    } else {
-      branch = feed_forward(prefix, branch);
-      out = add_branch(prefix + "mlp.down", branch, middle);
-    }
-    branch = {};
-    if (post) out = norm(prefix + "mlp.norm", out);
-    return out;
-  };
-  return setup_.recompute == Recompute::full ? autograd_.checkpoint({x}, run) : run({x});
+  }
+  branch = before ? norm(prefix + "mlp.norm", middle) : middle;
+  Tensor out;
+  if (model_.has_experts(index)) {
+    branch = experts_.run(prefix, branch);
+    out = add_result(prefix + "mlp.experts", branch, middle);
+  } else {
+    branch = feed_forward(prefix, branch);
+    if (is_t5()) branch = ops_.dropout(prefix + "mlp.dropout", branch, setup_.dropout);
+    out = add_branch(prefix + "mlp.down", branch, middle);
+  }
+  branch = {};
+  if (post) out = norm(prefix + "mlp.norm", out);
+  return out;
 }
 
 // x + attention(normed) + feed_forward(normed or normed otherwise).
-Tensor Transformer::parallel_blocks(const std::string& prefix, const Tensor& normed, const Tensor& x) {
-  Tensor first = ops_.row_linear(layer_of(prefix + "attention.out"), attention(prefix, normed));
+Tensor Transformer::parallel_blocks(std::int64_t index, const Tensor& normed, const Tensor& x) {
+  const std::string prefix = model_.layer_prefix(index);
+  Tensor first = ops_.row_linear(layer_of(prefix + "attention.out"), attention(index, normed, {}));
   first = ops_.dropout(prefix + "attention.out.dropout", first, setup_.dropout);
   const bool shared = model_.block_layout == BlockLayout::parallel_one_norm;
   const Tensor inner = feed_forward(prefix, shared ? normed : norm(prefix + "mlp.norm", x));
@@ -243,27 +261,41 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
   return qkv;
 }
 
-Tensor Transformer::attention(const std::string& prefix, const Tensor& x) {
+Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor& bias) {
+  const std::string prefix = model_.layer_prefix(index);
   if (model_.has_latent()) return latent_.run(prefix, x, angles_);
-  const std::vector<Tensor> qkv = projections(prefix, x);
-  const std::string name = prefix + "attention.core";
-  if (setup_.recompute == Recompute::selective && !setup_.flash_attention)
-    return autograd_.checkpoint(qkv, [this, name](const std::vector<Tensor>& inputs) { return core(name, inputs); });
-  return core(name, qkv);
+  return attend(prefix + "attention.core",
+                {.qkv = projections(prefix, x),
+                 .bias = bias,
+                 .causal = model_.mask == AttentionMask::causal && !model_.is_encoder_layer(index),
+                 .window = model_.window_of(index)});
 }
 
-Tensor Transformer::core(const std::string& name, const std::vector<Tensor>& qkv) {
+Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
+  if (setup_.recompute != Recompute::selective || setup_.flash_attention) return core(name, input);
+  std::vector<Tensor> inputs = input.qkv;
+  if (input.bias) inputs.push_back(input.bias);
+  const CoreInput rest{.causal = input.causal, .window = input.window};
+  return autograd_.checkpoint(inputs, [this, name, rest, parts = input.qkv.size()](const std::vector<Tensor>& again) {
+    CoreInput now = rest;
+    now.qkv.assign(again.begin(), again.begin() + static_cast<std::ptrdiff_t>(parts));
+    if (again.size() > parts) now.bias = again.back();
+    return core(name, now);
+  });
+}
+
+Tensor Transformer::core(const std::string& name, const CoreInput& input) {
   const AttentionShape shape{.batch = setup_.micro_batch,
                              .heads = model_.heads / setup_.tensor_parallel,
                              .kv_heads = model_.kv_heads / setup_.tensor_parallel,
                              .sequence = setup_.local_sequence(),
                              .head_dim = model_.head_dim,
-                             .causal = model_.mask == AttentionMask::causal,
-                             .window = model_.window_of(session_.layer())};
-  if (setup_.context_parallel > 1) return ops_.ring_attention(name, qkv, shape);
+                             .causal = input.causal,
+                             .window = input.window};
+  if (setup_.context_parallel > 1) return ops_.ring_attention(name, input.qkv, shape);
   const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
-  return setup_.flash_attention ? ops_.flash_attention(name, qkv, shape)
-                                : ops_.plain_attention(name, qkv, shape, dropout);
+  return setup_.flash_attention ? ops_.flash_attention(name, input.qkv, shape, input.bias)
+                                : ops_.plain_attention(name, input.qkv, shape, dropout, input.bias);
 }
 
 Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
@@ -293,7 +325,8 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
 
 Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   TrainedParameter& matrix = weight(model_.tied_embeddings ? "embedding" : "head");
-  Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, x)[0];
+  const bool scales = is_t5() && model_.tied_embeddings;
+  Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
   return is_megatron() || setup_.tensor_parallel > 1 ? ops_.split_cross_entropy("loss", logits, labels)
                                                      : ops_.cross_entropy("loss", logits, labels);

@@ -35,7 +35,8 @@ class Transformer {
   void set_units(Units units) { units_ = std::move(units); }
 
   // Of one micro-batch. `input`: token ids for the part with the embedding, else the stage before's result. The loss
-  // from the part with the head, else the residual stream. ids and labels have one element per token.
+  // from the part with the head, else the residual stream. ids and labels have one element per token. With an encoder,
+  // `input` is what it reads, and the decoder reads the labels shifted by one (as many tokens).
   Tensor forward(const Tensor& input, const Tensor& labels);
 
   [[nodiscard]] DataType type() const { return type_; }  // of weights and the residual stream
@@ -56,21 +57,38 @@ class Transformer {
   // A layer that every rank of a tensor group has whole.
   Tensor linear(const std::string& name, const Tensor& x) { return ops_.linear(name, x, weight(name), bias(name)); }
   [[nodiscard]] bool has(const std::string& name) const { return by_name_.find(name + ".weight") != by_name_.end(); }
+  [[nodiscard]] bool is_t5() const { return model_.has_encoder() && model_.positions == Positions::relative_bias; }
   [[nodiscard]] bool is_megatron() const { return setup_.framework == Framework::megatron; }
   Tensor norm(const std::string& name, const Tensor& x);
   Tensor rotary(const std::string& name, const Tensor& x);
 
   Tensor embed(const Tensor& ids);
+  // A decoder that attends to an encoder (T5).
+  Tensor enter_decoder(const Tensor& encoded, const Tensor& labels);  // sets memory_; the decoder's stream
+  void make_bias(std::int64_t index);                                 // sets bias_, that of the stack of this layer
+  Tensor cross_attention(const std::string& prefix, const Tensor& x, const Tensor& memory);
   Tensor layer(std::int64_t index, const Tensor& x);
   Tensor layer_unit(std::int64_t index, const Tensor& x);
   // x + dropout(branch), the branch made by the row-split layer `name` from `inner`.
   Tensor add_branch(const std::string& name, const Tensor& inner, const Tensor& x);
-  Tensor attention(const std::string& prefix, const Tensor& x);  // without the output projection
+  // What a layer reads: the residual stream, its stack's bias, what the encoder gave (both empty where there is none).
+  struct LayerInput {
+    Tensor x, bias, memory;
+  };
+  Tensor layer_result(std::int64_t index, const LayerInput& input);
+  Tensor attention(std::int64_t index, const Tensor& x, const Tensor& bias);  // without the output projection
   std::vector<Tensor> projections(const std::string& prefix, const Tensor& x);
-  Tensor core(const std::string& name, const std::vector<Tensor>& qkv);
+  struct CoreInput {
+    std::vector<Tensor> qkv;
+    Tensor bias;
+    bool causal = true;
+    std::int64_t window = 0;
+  };
+  Tensor attend(const std::string& name, const CoreInput& input);  // recomputed later, if the set-up says so
+  Tensor core(const std::string& name, const CoreInput& input);
   Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection
   Tensor embed_patches(const Tensor& images);
-  Tensor parallel_blocks(const std::string& prefix, const Tensor& normed, const Tensor& x);
+  Tensor parallel_blocks(std::int64_t index, const Tensor& normed, const Tensor& x);
   Tensor add_result(const std::string& name, Tensor branch, const Tensor& x);
   Tensor classifier_loss(const Tensor& x, const Tensor& labels);
   Tensor head_loss(const Tensor& x, const Tensor& labels);
@@ -89,6 +107,7 @@ class Transformer {
   std::map<std::string, TrainedParameter*, std::less<>> by_name_;
   Tensor angles_;  // cosines and sines of rotary positions
   Tensor position_ids_, next_sentence_labels_;
+  Tensor bias_, memory_;  // of the micro-batch and the stack at hand
   std::vector<Tensor> buffers_;
   Units units_;
 };

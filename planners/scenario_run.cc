@@ -111,7 +111,8 @@ void load_generated(LoadedScenario& loaded, const ProfileLibrary& library, const
   loaded.options.tokens_per_step = setup.step_tokens();
   // 6 flops per matmul parameter and token, plus attention scores and context (causal: half), forward and backward.
   const double tokens = static_cast<double>(loaded.options.tokens_per_step);
-  const double attention = 6.0 * static_cast<double>(model.layers * setup.sequence * model.query_width()) * tokens;
+  const double attention =
+      6.0 * static_cast<double>(half_squares_of_scores(model) * setup.sequence * model.query_width()) * tokens;
   loaded.options.model_flops_per_step = 6.0 * static_cast<double>(matmul_parameter_count(model)) * tokens + attention;
   const Maybe<double> peak = peak_flops_or_wider(loaded.hardware.gpu, peak_precision(setup.precision));
   if (peak) loaded.options.peak_flops_per_second = peak->value * static_cast<double>(setup.gpus());
