@@ -12,10 +12,31 @@ namespace {
 
 constexpr std::int64_t mib = 1 << 20;
 
-MemoryPool make(const char* policy, const char* settings = "", std::int64_t memory = Bytes::max().count(),
+// A plan for a program that does not follow it: every way to fall back is taken.
+std::shared_ptr<const MemoryPlan> some_plan(PlanKind kind) {
+  MemoryPlan plan;
+  plan.kind = kind;
+  plan.pool = Bytes(64 * mib);
+  plan.small_peak = Bytes(10 * 512);
+  plan.period_begin = 100;
+  std::mt19937 random(5);
+  for (int i = 0; i < 700; ++i) {
+    const Bytes size(512 * static_cast<std::int64_t>(1 + random() % (kind == PlanKind::layout ? 4096 : 4)));
+    const Bytes offset(512 * static_cast<std::int64_t>(random() % 120000));
+    plan.places.push_back({i % 50 == 0 ? Bytes(-1) : offset, size});
+  }
+  plan.cached = {3, 5, 700};
+  plan.spaces = {{"a", {{Bytes(0), Bytes(8 * mib)}, {Bytes(16 * mib), Bytes(20 * mib)}}},
+                 {"b", {{Bytes(30 * mib), Bytes(64 * mib)}}}};
+  return std::make_shared<const MemoryPlan>(plan);
+}
+
+MemoryPool make(const std::string& policy, const char* settings = "", std::int64_t memory = Bytes::max().count(),
                 double fraction = 1) {
   MemoryPoolOptions options;
   options.policy = policy;
+  if (policy == "planned") options.plan = some_plan(PlanKind::stalloc);
+  if (policy == "arena") options.plan = some_plan(PlanKind::layout);
   options.settings = settings;
   options.device_memory = Bytes(memory);
   options.memory_fraction = fraction;
@@ -51,6 +72,8 @@ class RandomProgram {
       request.bytes = Bytes(static_cast<std::int64_t>(draw(std::uint64_t{1} << (4 + draw(23)))));
       request.stream = static_cast<std::int64_t>(draw(4));
       request.private_pool = draw(20) == 0 ? 1 : 0;
+      request.space = static_cast<RequestSpace>(static_cast<std::int32_t>(draw(12)) % 7 - 3);
+      if (draw(2) == 0) request.space = RequestSpace::planned;
       request.time = time;
       const Allocation made = pool.allocate(request);
       live_.push_back(made.block);
@@ -84,6 +107,13 @@ class RandomProgram {
   std::vector<BlockId> live_;
 };
 
+std::optional<std::string> check(const MemoryPool& pool) {
+  if (const auto* torch = pool.as<TorchPool>()) return torch->check();
+  if (const auto* gmlake = pool.as<GmlakePool>()) return gmlake->check();
+  if (const auto* planned = pool.as<PlannedPool>()) return planned->check();
+  return std::nullopt;
+}
+
 struct Setting {
   const char* policy;
   const char* text;
@@ -101,9 +131,8 @@ TEST_P(RandomPrograms, KeepEveryInvariant) {
   std::int64_t failures = 0;
   for (std::uint32_t seed = 1; seed <= 4; ++seed) {
     MemoryPool pool = make(GetParam().policy, GetParam().text, GetParam().memory, GetParam().fraction);
-    const TorchPool* torch = pool.as<TorchPool>();
     RandomProgram(seed).run(pool, 3000, [&](int step) {
-      const auto violation = torch->check();
+      const auto violation = check(pool);
       ASSERT_FALSE(violation.has_value()) << *violation << " at step " << step << " of seed " << seed;
       const PoolStatistics& all = pool.statistics().all();
       ASSERT_LE(all.requested_bytes.current, all.active_bytes.current);
@@ -116,9 +145,12 @@ TEST_P(RandomPrograms, KeepEveryInvariant) {
     retries += pool.statistics().alloc_retries;
     failures += pool.statistics().ooms;
     EXPECT_GE(all.reserved_bytes.peak, all.allocated_bytes.peak);
-    pool.as<TorchPool>()->make_freeable(1);
+    if (auto* torch = pool.as<TorchPool>()) torch->make_freeable(1);
     pool.empty_cache(Picos{});
-    EXPECT_EQ(all.reserved_bytes.current, 0);
+    const bool keeps = pool.as<PlannedPool>() != nullptr || pool.as<GmlakePool>() != nullptr;
+    if (!keeps) {
+      EXPECT_EQ(all.reserved_bytes.current, 0);
+    }
   }
   const bool limited = Bytes(GetParam().memory) < Bytes::max();
   EXPECT_EQ(retries > 0, limited) << "the programs reach the limit, where there is one";
@@ -140,7 +172,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Setting{"torch-expandable", "", no_limit, 1}, Setting{"torch-expandable", "", 400 * mib, 1},
                     Setting{"torch-expandable", "max_split_size_mb:20,large_segment_size_mb:33", 500 * mib, 1},
                     Setting{"torch-expandable", "garbage_collection_threshold:0.5,roundup_power2_divisions:4",
-                            900 * mib, 0.8}));
+                            900 * mib, 0.8},
+                    Setting{"gmlake", "", no_limit, 1}, Setting{"gmlake", "fragLimit:4194304", 300 * mib, 1},
+                    Setting{"gmlake", "fragLimit:2097152,defragLevel:1,reuseLimit:2,autoGC:0", 300 * mib, 1},
+                    Setting{"gmlake", "fragLimit:2097152,reAlloc:1,roundup_power2_divisions:4", 300 * mib, 0.9},
+                    Setting{"planned", "", no_limit, 1}, Setting{"planned", "", 250 * mib, 1},
+                    Setting{"arena", "", no_limit, 1}, Setting{"arena", "", 250 * mib, 0.9}));
 
 // Without a limit the ideal peak is the peak of what is asked for: ideal <= torch, in allocated and in reserved.
 TEST(MemoryPool, IdealIsALowerBound) {
@@ -176,8 +213,8 @@ TEST(MemoryPool, IsDeterministic) {
 
 // Two rows that overlap in time never overlap in addresses, whatever the policy.
 TEST(MemoryPool, LivesNeverShareAddresses) {
-  for (const char* policy : {"ideal", "torch", "torch-expandable"}) {
-    MemoryPool pool = make(policy);
+  for (const std::string_view policy : memory_policies()) {
+    MemoryPool pool = make(std::string(policy));
     pool.keep_rows(true);
     RandomProgram(3).run(pool, 2000, [](int) {});
     const std::vector<AllocationRow> rows = pool.rows();

@@ -2,20 +2,23 @@
 // shared between forks.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 
+#include "sim/devices/memory/gmlake_pool.h"
 #include "sim/devices/memory/ideal_pool.h"
+#include "sim/devices/memory/planned_pool.h"
 #include "sim/devices/memory/torch_pool.h"
 
 namespace spillway {
 
 class MemoryPool {
  public:
-  using Policy = std::variant<IdealPool, TorchPool>;
+  using Policy = std::variant<IdealPool, TorchPool, GmlakePool, PlannedPool>;
 
   explicit MemoryPool(Policy policy) : policy_(std::move(policy)) {}
 
@@ -44,10 +47,10 @@ class MemoryPool {
   DriverCost empty_cache(Picos time) {
     return std::visit([&](auto& policy) { return policy.empty_cache(time); }, policy_);
   }
-  // Starts from a recorded state; one id per block of the state, none for free blocks.
-  std::vector<BlockId> restore(const PoolState& state) {
-    return std::visit([&](auto& policy) { return policy.restore(state); }, policy_);
-  }
+  // Starts from a recorded state; one id per block of the state, none for free blocks. The torch policies take it as it
+  // is, if it is of their kind (segments expandable or not); else, and for gmlake, planned and arena, its live blocks
+  // are allocated anew, by address.
+  std::vector<BlockId> restore(const PoolState& state);
   [[nodiscard]] PoolState state() const {
     return std::visit([](const auto& policy) { return policy.state(); }, policy_);
   }
@@ -86,13 +89,17 @@ class MemoryPool {
 
 // What a scenario or a command line says about an allocator.
 struct MemoryPoolOptions {
-  std::string policy = "torch";  // "ideal", "torch", "torch-expandable"
-  std::string settings;          // in PYTORCH_CUDA_ALLOC_CONF's spelling; torch policies only
+  std::string policy = "torch";  // one of memory_policies()
+  std::string settings;          // in PYTORCH_CUDA_ALLOC_CONF's spelling; gmlake: see GmlakeSettings; else none
+  std::shared_ptr<const MemoryPlan> plan;  // planned and arena only, and needed there
   Bytes device_memory = Bytes::max();
   Bytes outside_memory{0};     // taken by others: context, communication buffers
   double memory_fraction = 1;  // in [0, 1]; a value in `settings` wins
 };
-// Throws InputError for unknown policies, with the known ones, and for bad settings.
+// arena, gmlake, ideal, planned, torch, torch-expandable
+std::span<const std::string_view> memory_policies();
+// Throws InputError for unknown policies, with the nearest known ones, for bad settings, and for a plan that is
+// missing, of the other kind or of no use to the policy.
 MemoryPool make_memory_pool(const MemoryPoolOptions& options);
 
 }  // namespace spillway

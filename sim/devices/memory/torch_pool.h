@@ -19,6 +19,7 @@
 // Value semantics: a copy is a fork. Allocate and free are O(log n) plus short moves (free_set.h).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <span>
 
@@ -55,6 +56,12 @@ class TorchPool {
   }
   void clear_suggestions() { suggestions_.clear(); }
   [[nodiscard]] std::size_t suggestions() const { return suggestions_.size(); }
+
+  // Bytes the owner of this pool holds besides, from now on: they count against the limits. Not for expandable segments.
+  void hold_elsewhere(Bytes bytes) {
+    const Bytes limit = reserve_limit(settings_);
+    limit_ = limit == Bytes::max() ? limit : std::max(Bytes{}, limit - bytes);
+  }
 
   // The private pool may serve requests of the default pools when all else failed (13c).
   void use_on_out_of_memory(std::uint32_t private_pool);

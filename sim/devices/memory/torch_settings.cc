@@ -15,7 +15,6 @@ constexpr std::int64_t mebibyte = 1 << 20;
 constexpr std::int64_t largest_mebibytes = std::numeric_limits<std::int64_t>::max() / mebibyte;
 constexpr Bytes smallest_block{512};
 constexpr Bytes small_segment{2 * mebibyte};
-constexpr Bytes large_rounding{2 * mebibyte};
 constexpr Bytes smallest_direct_segment{10 * mebibyte};
 constexpr Bytes largest_reach{512 * 1024 * mebibyte};
 
@@ -183,7 +182,7 @@ Bytes round_request(const TorchSettings& settings, Bytes bytes) {
 Bytes segment_size(const TorchSettings& settings, Bytes rounded) {
   if (is_small_request(rounded)) return small_segment;
   if (rounded < smallest_direct_segment) return settings.large_segment_size;
-  return round_up(rounded, large_rounding);
+  return round_up(rounded, settings.large_rounding);
 }
 
 Bytes allowed_limit(const TorchSettings& settings) {

@@ -26,6 +26,8 @@ struct TorchSettings {
   double garbage_collection_threshold = 0;
   // Segment size for requests of (1, 10) MiB, and page size of expandable large segments. Default 20 MiB.
   Bytes large_segment_size{20 << 20};
+  // Segments for requests from 10 MiB on are multiples of this. PyTorch: 2 MiB, not a setting of its own.
+  Bytes large_rounding{2 << 20};
   // Segments are address ranges mapped page by page instead of driver allocations (17-21). Default off.
   bool expandable_segments = false;
   // Share of the device's memory the process may reserve (set_per_process_memory_fraction), in [0, 1].

@@ -1,0 +1,141 @@
+#include "sim/devices/memory/memory_plan.h"
+
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr const char* remedy = "write it with `spillway plan`, or see docs/memory-allocators.md for the form";
+
+class PlanReader {
+ public:
+  PlanReader(const Json& document, std::string file) : document_(document), file_(std::move(file)) {}
+
+  MemoryPlan read() {
+    if (!document_.is_object() || document_.value("schema", "") != "spillway.memory-plan")
+      fail("schema", "is not a memory plan");
+    MemoryPlan plan;
+    const std::string kind = document_.value("kind", "");
+    if (kind != "stalloc" && kind != "layout") fail("kind", "is neither stalloc nor layout");
+    plan.kind = kind == "stalloc" ? PlanKind::stalloc : PlanKind::layout;
+    plan.pool = Bytes(number(document_, "pool_bytes", 0));
+    plan.small_peak = Bytes(optional_number("small_peak_bytes"));
+    plan.period_begin = static_cast<std::size_t>(optional_number("period_begin"));
+    for (const Json& place : list(document_, "places")) {
+      const auto [offset, size] = pair(place, "places", -1);
+      plan.places.push_back({Bytes(offset), Bytes(size)});
+    }
+    if (document_.contains("cached"))
+      for (const Json& ordinal : list(document_, "cached"))
+        plan.cached.push_back(static_cast<std::uint64_t>(integer(ordinal, "cached", 0)));
+    if (document_.contains("spaces"))
+      for (const Json& space : list(document_, "spaces")) plan.spaces.push_back(read_space(space));
+    check_plan(plan, file_);
+    return plan;
+  }
+
+ private:
+  DynamicSpace read_space(const Json& space) {
+    if (!space.is_object() || !space.contains("name") || !space["name"].is_string())
+      fail("spaces", "a space without a name");
+    DynamicSpace found;
+    found.name = space["name"].get<std::string>();
+    for (const Json& range : list(space, "ranges")) {
+      const auto [begin, end] = pair(range, "ranges", 0);
+      found.ranges.push_back({Bytes(begin), Bytes(end)});
+    }
+    return found;
+  }
+  const Json& list(const Json& from, const char* key) {
+    if (!from.contains(key) || !from[key].is_array()) fail(key, "is not a list");
+    return from[key];
+  }
+  std::pair<std::int64_t, std::int64_t> pair(const Json& value, const char* key, std::int64_t least) {
+    if (!value.is_array() || value.size() != 2) fail(key, "an entry is not a pair of numbers");
+    return {integer(value[0], key, least), integer(value[1], key, 0)};
+  }
+  std::int64_t number(const Json& from, const char* key, std::int64_t least) {
+    if (!from.contains(key)) fail(key, "is missing");
+    return integer(from[key], key, least);
+  }
+  std::int64_t optional_number(const char* key) {
+    return document_.contains(key) ? integer(document_[key], key, 0) : 0;
+  }
+  std::int64_t integer(const Json& value, const char* key, std::int64_t least) {
+    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 4);
+    const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= most);
+    if (!fits || value.get<std::int64_t>() < least)
+      fail(key, "holds '" + value.dump() + "', not a whole number of at least " + std::to_string(least));
+    return value.get<std::int64_t>();
+  }
+  [[noreturn]] void fail(const std::string& place, const std::string& cause) const {
+    throw InputError(file_, place, cause, remedy);
+  }
+
+  const Json& document_;
+  std::string file_;
+};
+
+}  // namespace
+
+void check_plan(const MemoryPlan& plan, const std::string& file) {
+  const auto fail = [&](const std::string& place, const std::string& cause) {
+    throw InputError(file, place, cause, remedy);
+  };
+  for (std::size_t i = 0; i < plan.places.size(); ++i) {
+    const PlannedPlace& place = plan.places[i];
+    const std::string name = "places[" + std::to_string(i) + "]";
+    if (place.size < Bytes::zero()) fail(name, "has a negative size");
+    if (place.offset < Bytes::zero() && place.offset != Bytes(-1)) fail(name, "has a negative offset");
+    if (place.offset >= Bytes::zero() && (place.size > plan.pool || place.offset > plan.pool - place.size))
+      fail(name, "ends behind the pool");
+  }
+  if (plan.pool < Bytes::zero() || plan.small_peak < Bytes::zero()) fail("pool_bytes", "a size is negative");
+  constexpr Bytes most_small{std::int64_t{1} << 32};
+  if (plan.small_peak > most_small) fail("small_peak_bytes", "is more than 4 GiB of requests of 512 bytes");
+  if (plan.period_begin > 0 && plan.period_begin >= plan.places.size())
+    fail("period_begin", "is behind the last place");
+  for (const DynamicSpace& space : plan.spaces) {
+    Bytes reached{};
+    for (const PlanRange& range : space.ranges) {
+      if (range.begin < reached || range.end < range.begin || range.end > plan.pool)
+        fail("space " + space.name, "its ranges are not ascending within the pool");
+      reached = range.end;
+    }
+  }
+}
+
+MemoryPlan read_memory_plan(ByteSource& source) {
+  const std::string text = source.read_all(std::uint64_t{1} << 30);
+  const Json document = Json::parse(text, nullptr, false);
+  if (document.is_discarded()) throw InputError(source.name(), "", "is not JSON", remedy);
+  return PlanReader(document, source.name()).read();
+}
+
+std::string memory_plan_json(const MemoryPlan& plan) {
+  Json document;
+  document["schema"] = "spillway.memory-plan";
+  document["version"] = 1;
+  document["kind"] = plan.kind == PlanKind::stalloc ? "stalloc" : "layout";
+  document["pool_bytes"] = plan.pool.count();
+  document["period_begin"] = plan.period_begin;
+  document["small_peak_bytes"] = plan.small_peak.count();
+  document["places"] = Json::array();
+  for (const PlannedPlace& place : plan.places)
+    document["places"].push_back({place.offset.count(), place.size.count()});
+  document["cached"] = plan.cached;
+  document["spaces"] = Json::array();
+  for (const DynamicSpace& space : plan.spaces) {
+    Json ranges = Json::array();
+    for (const PlanRange& range : space.ranges) ranges.push_back({range.begin.count(), range.end.count()});
+    document["spaces"].push_back({{"name", space.name}, {"ranges", ranges}});
+  }
+  return document.dump() + "\n";
+}
+
+}  // namespace spillway

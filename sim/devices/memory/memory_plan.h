@@ -1,0 +1,61 @@
+// A memory plan: where each request of a step goes, found beforehand by a planner, followed by the planned and the
+// arena policies.
+//
+//   pool    |====== requests with places, reused over time ======|            one allocation from the driver
+//   order   r0 r1 ... | r_p r_p+1 ... r_last | r_p ...                        the p-th to the last repeat for ever
+//
+// Sources: STAlloc (EuroSys 2026, arXiv 2507.16274; run time as in infinigence/STAlloc) for kind stalloc; ROAM's layout
+// (arXiv 2310.19295), fixed places for every tensor, for kind layout.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "traces/base/byte_source.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+enum class PlanKind : std::uint8_t {
+  stalloc,  // requests above 512 bytes, matched by their ordinal and exact size (rounded to 512)
+  layout,   // all requests, matched by their ordinal; a smaller request than planned fits too
+};
+
+struct PlannedPlace {
+  Bytes offset{-1};  // from the pool's beginning; -1: left to the caching allocator
+  Bytes size{};
+};
+
+// Half-open, from the pool's beginning.
+struct PlanRange {
+  Bytes begin{}, end{};
+};
+
+// Pool bytes that no planned request uses between the two layers the space is named after: for requests whose size is
+// not known beforehand (RequestSpace).
+struct DynamicSpace {
+  std::string name;
+  std::vector<PlanRange> ranges;  // ascending, disjoint
+};
+
+struct MemoryPlan {
+  PlanKind kind = PlanKind::stalloc;
+  Bytes pool{};                       // size of the pool
+  std::vector<PlannedPlace> places;   // by ordinal among planned requests
+  std::size_t period_begin = 0;       // after the last place comes this one
+  std::vector<std::uint64_t> cached;  // ordinals among all requests above 512 bytes left to the caching allocator;
+                                      // ascending
+  Bytes small_peak{};                 // stalloc: profiled peak of requests of at most 512 bytes, in 512-byte slots
+  std::vector<DynamicSpace> spaces;
+};
+
+// JSON, schema "spillway.memory-plan": kind, pool_bytes, period_begin, small_peak_bytes, places[[offset, size]],
+// cached[], spaces[{name, ranges[[begin, end]]}]. Throws InputError for what is not such a plan: see check_plan().
+MemoryPlan read_memory_plan(ByteSource& source);
+std::string memory_plan_json(const MemoryPlan& plan);
+// Places in the pool, sizes not negative, period_begin within the places, ranges ascending and in the pool. Says
+// nothing about overlaps in time: that is the validator's business, and the policies fall back where a place is taken.
+void check_plan(const MemoryPlan& plan, const std::string& file);
+
+}  // namespace spillway
