@@ -106,20 +106,24 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
     return results;
   }
   const bool parts = options_.sequence_parallel;
-  const std::string& name = layers.front().name;
-  Tensor entered = x;
-  if (parts) entered = communication_->all_gather(CommGroup::tensor, name + ".in.whole", x, TensorRole::temporary);
-  entered = autograd_.record(std::move(entered), {x}, false, [this, name, parts](const Tensor& gradient) {
+  const Tensor entered = enter_tensor_region(layers.front().name, x, TensorRole::temporary);
+  const auto saved = std::make_shared<SavedInput>(
+      SavedInput{.kept = x, .parts = parts, .users = layers.size(), .wants_gradient = entered.node() != 0});
+  for (const Linear& layer : layers) results.push_back(linear(layer, entered, saved));
+  return results;
+}
+
+Tensor EagerOps::enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role) {
+  if (tensor_ranks() == 1) return x;
+  const bool parts = options_.sequence_parallel;
+  Tensor entered = parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", x, role) : x;
+  return autograd_.record(std::move(entered), {x}, false, [this, name, parts](const Tensor& gradient) {
     if (parts)
       return std::vector<Tensor>{
           communication_->reduce_scatter(CommGroup::tensor, name + ".in.grad.part", gradient, TensorRole::temporary)};
     communication_->all_reduce(CommGroup::tensor, "all_reduce", {gradient});
     return std::vector<Tensor>{gradient};
   });
-  const auto saved = std::make_shared<SavedInput>(
-      SavedInput{.kept = x, .parts = parts, .users = layers.size(), .wants_gradient = entered.node() != 0});
-  for (const Linear& layer : layers) results.push_back(linear(layer, entered, saved));
-  return results;
 }
 
 Tensor EagerOps::row_linear(const Linear& layer, const Tensor& x) {

@@ -29,6 +29,9 @@ class EagerOps {
   EagerOps(EagerSession& session, Autograd& autograd, const OpsOptions& options, Communication* communication = nullptr)
       : session_(session), autograd_(autograd), options_(options), type_(options.type), communication_(communication) {}
 
+  [[nodiscard]] std::int64_t tensor_ranks() const {
+    return communication_ == nullptr ? 1 : communication_->shape(CommGroup::tensor).ranks;
+  }
   // rows of `table` picked by `ids`.
   Tensor embedding(const std::string& name, const Tensor& ids, TrainedParameter& table);
   // x [rows, in] times weight^T [in, out], plus bias when there is one. Saves x.
@@ -47,6 +50,9 @@ class EagerOps {
   std::vector<Tensor> column_linears(const std::vector<Linear>& layers, const Tensor& x);
   // Split by inputs: partial sums, then all-reduce or reduce-scatter, then the bias.
   Tensor row_linear(const Linear& layer, const Tensor& x);
+  // Into what each rank of a tensor group does apart: x itself, whose gradient is then summed over the group; sequence
+  // parallel: gathered, the gradient reduce-scattered.
+  Tensor enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role);
   // Partial sums of a tensor group to their sum; `scatter`: this rank's part of the sequence.
   Tensor leave_tensor_region(const std::string& name, const Tensor& x, bool scatter);
   // This rank's part of the sequence of a tensor all ranks have.
@@ -125,9 +131,6 @@ class EagerOps {
   void linear_backward(const Linear& layer, SavedInput& saved, const Tensor& gradient, Tensor* x_gradient);
   void weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x);
   void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);
-  [[nodiscard]] std::int64_t tensor_ranks() const {
-    return communication_ == nullptr ? 1 : communication_->shape(CommGroup::tensor).ranks;
-  }
   struct Ring;
   std::vector<Tensor> ring_backward(const std::string& name, const Ring& ring, const Tensor& gradient);
   Tensor repeat_heads(const std::string& name, const Tensor& x, const AttentionShape& shape);

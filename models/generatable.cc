@@ -34,8 +34,6 @@ void require_generatable(const ModelSpec& model) {
 void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
   const bool split = setup.tensor_parallel > 1, ring = setup.context_parallel > 1;
   const Gap splits[] = {
-      {split && model.has_experts(), "experts split over tensors"},
-      {split && model.has_latent(), "latent attention split over tensors"},
       {split && model.wide_query_key_norm, "wide norms of queries and keys split over tensors"},
       {split && (model.norms_results() || model.block_layout != BlockLayout::sequential) && setup.sequence_parallel,
        "norms of results or parallel blocks split along the sequence"},
@@ -48,8 +46,6 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
   for (const Gap& gap : splits) refuse(model, gap, "set tensor_parallel and context_parallel to 1");
   refuse(model, {setup.pipeline_parallel > 1 && model.has_encoder(), "an encoder beside the decoder, in stages"},
          "set pipeline_parallel to 1");
-  refuse(model, {setup.expert_parallel > 1 && setup.zero_stage > 0, "experts spread over ranks under ZeRO"},
-         "set zero_stage to 0 or expert_parallel to 1");
   refuse(model,
          {setup.precision == TrainingPrecision::fp8_mixed && (model.has_experts() || model.has_latent()),
           "experts or latent attention in fp8"},

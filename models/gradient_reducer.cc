@@ -34,27 +34,41 @@ void GradientReducer::put(TrainedParameter& parameter, Tensor gradient) {
 
 void GradientReducer::reduce() {
   if (bucket_.empty()) return;
-  if (shares_gradients()) {
-    reduce_to_shares();
-  } else {
-    std::vector<Tensor> gradients, of_experts;
-    for (const Pending& pending : bucket_)
-      (pending.parameter->is_expert ? of_experts : gradients).push_back(pending.gradient);
-    communication_->all_reduce(CommGroup::expert_gradient, "all_reduce_gradients", of_experts);
-    if (setup_.zero_stage == 0)
-      communication_->all_reduce(CommGroup::gradient, "all_reduce_gradients", gradients);
-    else
-      communication_->scatter_into(CommGroup::gradient, "reduce_scatter_gradients", gradients, gradients,
-                                   Bytes(bucket_bytes_));
-  }
+  reduce(true);
+  reduce(false);
   bucket_.clear();
   bucket_bytes_ = 0;
 }
 
-void GradientReducer::reduce_to_shares() {
+void GradientReducer::reduce(bool experts) {
+  const CommGroup group = experts ? CommGroup::expert_gradient : CommGroup::gradient;
+  std::vector<Pending> mine;
+  for (const Pending& pending : bucket_)
+    if (pending.parameter->is_expert == experts) mine.push_back(pending);
+  if (mine.empty()) return;
+  if (shares_gradients()) return reduce_to_shares(group, mine);
+  std::vector<Tensor> gradients;
+  Bytes bytes{};
+  for (const Pending& pending : mine) {
+    gradients.push_back(pending.gradient);
+    bytes += pending.gradient.bytes();
+  }
+  if (setup_.zero_stage == 0)
+    communication_->all_reduce(group, "all_reduce_gradients", gradients);
+  else
+    communication_->scatter_into(group, "reduce_scatter_gradients", gradients, gradients, bytes);
+}
+
+void GradientReducer::reduce_to_shares(CommGroup group, const std::vector<Pending>& bucket) {
+  if (communication_->shape(group).ranks == 1) {  // experts that no other rank holds
+    for (const Pending& pending : bucket) autograd_.add(*pending.parameter, pending.gradient);
+    return;
+  }
   std::vector<Tensor> whole, shares;
-  for (const Pending& pending : bucket_) {
+  Bytes bytes{};
+  for (const Pending& pending : bucket) {
     TrainedParameter& parameter = *pending.parameter;
+    bytes += pending.gradient.bytes();
     const bool first = !parameter.gradient;
     Tensor share =
         session_.empty(parameter.shape.name + (first ? ".grad.share" : ".grad.share.new"), pending.gradient.type(),
@@ -62,8 +76,8 @@ void GradientReducer::reduce_to_shares() {
     whole.push_back(pending.gradient);
     shares.push_back(share);
   }
-  communication_->scatter_into(CommGroup::gradient, "reduce_scatter_gradients", whole, shares, Bytes(bucket_bytes_));
-  for (std::size_t i = 0; i < bucket_.size(); ++i) autograd_.add(*bucket_[i].parameter, std::move(shares[i]));
+  communication_->scatter_into(group, "reduce_scatter_gradients", whole, shares, bytes);
+  for (std::size_t i = 0; i < bucket.size(); ++i) autograd_.add(*bucket[i].parameter, std::move(shares[i]));
 }
 
 void GradientReducer::finish(const std::vector<TrainedParameter*>& parameters) {
@@ -87,9 +101,15 @@ WeightGatherer::WeightGatherer(const TrainingSetup& setup, EagerSession& session
 void WeightGatherer::gather(std::int64_t layer) {
   const auto unit = units_.find(layer);
   if (unit == units_.end() || unit->second.front()->value) return;
+  gather(unit->second, false);
+  gather(unit->second, true);
+}
+
+void WeightGatherer::gather(const std::vector<TrainedParameter*>& unit, bool experts) {
   std::vector<Tensor> shards, values;
   Bytes whole{};
-  for (TrainedParameter* parameter : unit->second) {
+  for (TrainedParameter* parameter : unit) {
+    if (parameter->is_expert != experts) continue;
     if (parameter->share == parameter->shape.elements()) {
       parameter->value = parameter->shard;
       continue;
@@ -101,7 +121,8 @@ void WeightGatherer::gather(std::int64_t layer) {
     whole += parameter->value.bytes();
   }
   if (!values.empty())
-    communication_.gather_into(CommGroup::gradient, "all_gather_weights", std::move(shards), std::move(values), whole);
+    communication_.gather_into(experts ? CommGroup::expert_gradient : CommGroup::gradient, "all_gather_weights",
+                               std::move(shards), std::move(values), whole);
 }
 
 void WeightGatherer::before(std::int64_t layer) {

@@ -5,6 +5,8 @@
 //   ZeRO 1   the same with reduce-scatter (Megatron-LM's distributed optimizer); each rank's share is what counts
 //   ZeRO 2, 3  reduce-scattered in every micro-batch, the shares added up; the whole gradients go with their bucket
 //
+// Experts spread over e ranks are reduced over the ranks that hold the same ones, in the same buckets.
+//
 // A bucket takes gradients in the order in which the backward finishes them, until it has bucket_bytes.
 #pragma once
 
@@ -38,7 +40,8 @@ class GradientReducer {
   void take(TrainedParameter& parameter, Tensor gradient);
   void put(TrainedParameter& parameter, Tensor gradient);
   void reduce();
-  void reduce_to_shares();
+  void reduce(bool experts);  // those of the bucket that are spread over ranks, or the rest
+  void reduce_to_shares(CommGroup group, const std::vector<Pending>& bucket);
   [[nodiscard]] bool shares_gradients() const { return setup_.zero_stage >= 2 && reduces_; }
 
   const TrainingSetup& setup_;
@@ -67,6 +70,7 @@ class WeightGatherer {
 
  private:
   void gather(std::int64_t layer);
+  void gather(const std::vector<TrainedParameter*>& unit, bool experts);
   [[nodiscard]] bool has(std::int64_t layer) const { return units_.find(layer) != units_.end(); }
 
   const TrainingSetup& setup_;

@@ -12,14 +12,19 @@ Tensor LatentAttentionBlock::linear(const std::string& name, const Tensor& x) {
   return context_.ops.linear(name, x, weight_(name), nullptr);
 }
 
+// Split by heads; x is whole, or this rank's part of the sequence.
+Tensor LatentAttentionBlock::up(const std::string& name, const Tensor& x) {
+  return context_.ops.column_linears({{name, &weight_(name), nullptr}}, x)[0];
+}
+
 Tensor LatentAttentionBlock::queries(const std::string& name, const Tensor& x, const Tensor& angles) {
   Tensor q;
   if (model_.latent.query_rank > 0) {
     q = linear(name + ".q_down", x);
     q = context_.ops.norm(name + ".q_latent_norm", q, weight_(name + ".q_latent_norm"), nullptr);
-    q = linear(name + ".q_up", q);
+    q = up(name + ".q_up", q);
   } else {
-    q = linear(name + ".q", x);
+    q = up(name + ".q", x);
   }
   return context_.ops.rotary(name + ".q_rotary", q, angles);
 }
@@ -66,10 +71,11 @@ Tensor LatentAttentionBlock::shared_key(const std::string& name, const Tensor& d
 Tensor LatentAttentionBlock::core(const std::string& name, const Tensor& q, const Tensor& expanded, const Tensor& key) {
   EagerSession& session = context_.session;
   const LatentAttention& latent = model_.latent;
-  const std::int64_t rows = setup_.tokens() * model_.heads, wide = model_.head_dim, narrow = latent.value_dim;
+  const std::int64_t heads = model_.heads / setup_.tensor_parallel;
+  const std::int64_t rows = setup_.tokens() * heads, wide = model_.head_dim, narrow = latent.value_dim;
   const AttentionShape shape{.batch = setup_.micro_batch,
-                             .heads = model_.heads,
-                             .kv_heads = model_.heads,
+                             .heads = heads,
+                             .kv_heads = heads,
                              .sequence = setup_.sequence,
                              .head_dim = wide,
                              .value_dim = narrow};
@@ -120,10 +126,11 @@ Tensor LatentAttentionBlock::run(const std::string& prefix, const Tensor& x, con
   const std::string name = prefix + "attention";
   const Tensor q = queries(name, x, angles);
   Tensor down = linear(name + ".kv_down", x);
-  const Tensor key = shared_key(name + ".k_rotary", down, angles);
+  const Tensor key = context_.ops.enter_tensor_region(name + ".key", shared_key(name + ".k_rotary", down, angles),
+                                                      TensorRole::activation);
   Tensor latent = latent_norm(name + ".kv_latent_norm", down);
   down = {};
-  const Tensor expanded = linear(name + ".kv_up", latent);
+  const Tensor expanded = up(name + ".kv_up", latent);
   latent = {};
   return core(name + ".core", q, expanded, key);
 }

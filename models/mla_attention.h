@@ -6,6 +6,10 @@
 //   kv   up: keys without positions and values                                      [t, a (n + v)]
 //   core keys assembled with the shared part, values copied out, flash attention    [t, a v]
 //
+// Tensor parallel, as in Megatron-Core's MLASelfAttention: queries, keys, values and what follows are split by heads,
+// the bottlenecks are not: every rank computes them, with sequence parallelism for its part of the sequence. The shared
+// key's gradient is summed over the ranks.
+//
 // Forward flops of the core: b a s^2 (n + r + v) under a causal mask; backward three products of width n + r and two
 // of v. Kept with 2-byte activations, besides x: 2 t (2 q + (k + r) + k + 2 a (n + r) + 2 a v) bytes (q both before and
 // after its norm, the rank when there is one; queries, keys, values, result), 4 t for each norm and 4 a t of row sums.
@@ -30,6 +34,7 @@ class LatentAttentionBlock {
 
  private:
   Tensor linear(const std::string& name, const Tensor& x);
+  Tensor up(const std::string& name, const Tensor& x);
   Tensor queries(const std::string& name, const Tensor& x, const Tensor& angles);
   Tensor latent_norm(const std::string& name, const Tensor& down);
   Tensor shared_key(const std::string& name, const Tensor& down, const Tensor& angles);

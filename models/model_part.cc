@@ -23,11 +23,14 @@ bool contains(std::initializer_list<std::string_view> names, std::string_view na
 }
 
 Split split_of(std::string_view stem) {
-  if (contains({"attention.qkv", "attention.q", "attention.k", "attention.v", "cross_attention.q", "cross_attention.k",
-                "cross_attention.v", "mlp.up", "mlp.gate", "mlp.gate_up"},
+  if (contains({"attention.qkv", "attention.q", "attention.k", "attention.v", "attention.q_up", "attention.kv_up",
+                "cross_attention.q", "cross_attention.k", "cross_attention.v", "mlp.up", "mlp.gate", "mlp.gate_up",
+                "mlp.shared.up", "mlp.shared.gate", "mlp.experts.up", "mlp.experts.gate"},
                stem))
     return Split::rows;
-  if (contains({"attention.out", "cross_attention.out", "attention.relative_bias", "mlp.down"}, stem))
+  if (contains({"attention.out", "cross_attention.out", "attention.relative_bias", "mlp.down", "mlp.shared.down",
+                "mlp.experts.down"},
+               stem))
     return Split::columns;
   if (contains({"embedding", "head", "mlm"}, stem)) return Split::vocabulary;
   return Split::none;
@@ -50,8 +53,8 @@ struct Merged {
 };
 Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::string_view stem) {
   if (setup.framework != Framework::megatron) return {};
-  const bool packed_attention =
-      !model.query_key_norm && !model.wide_query_key_norm && (setup.flash_attention || model.kv_heads == model.heads);
+  const bool packed_attention = !model.has_latent() && !model.query_key_norm && !model.wide_query_key_norm &&
+                                (setup.flash_attention || model.kv_heads == model.heads);
   if (packed_attention && contains({"attention.q", "attention.k", "attention.v"}, stem))
     return {"attention.qkv", stem == "attention.q"};
   if (contains({"mlp.gate", "mlp.up"}, stem) && model.gated()) return {"mlp.gate_up", stem == "mlp.gate"};
@@ -129,7 +132,8 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
     LocalParameter local{.shape = std::move(parameter)};
     const bool is_bias = local.shape.name.ends_with(".bias");
     const bool is_norm = stem.find("norm") != std::string::npos;
-    local.is_partial_sum = sequence && (is_norm || (is_bias && split_of(stem) == Split::columns));
+    const bool sees_part = contains({"attention.q_down", "attention.kv_down", "mlp.router", "mlp.shared_gate"}, stem);
+    local.is_partial_sum = sequence && (is_norm || sees_part || (is_bias && split_of(stem) == Split::columns));
     if (stem == "embedding" || stem == "positions") local.uses = embeddings_in(model, part);
     if (stem == "embedding" && model.tied_embeddings && part.has_head) ++local.uses;
     result.push_back(std::move(local));

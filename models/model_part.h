@@ -4,6 +4,8 @@
 //   split by rows (outputs)       attention.qkv / q / k / v, cross_attention.q / k / v, mlp.up, mlp.gate; with biases
 //   split by columns (inputs)     attention.out, cross_attention.out, mlp.down; their biases are whole
 //   split by columns (heads)      attention.relative_bias
+//   latent attention              q_up, kv_up by rows; q_down, kv_down whole
+//   experts, shared and routed    each expert's width, by rows and columns like mlp; mlp.router whole
 //   split by rows (vocabulary)    embedding, head, mlm; rows are padded to a multiple of t (Megatron-LM: of 128 t)
 //   whole                         everything else
 //

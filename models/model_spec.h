@@ -1,11 +1,16 @@
 // ModelSpec: a transformer's shape, enough to count its parameters exactly and to generate its training step.
 //
 // Covered:
-//   decoders            GPT-2/3, OPT, MPT (ALiBi), GPT-NeoX (parallel blocks), Llama 1-3, Mistral, Qwen2/2.5/3, OLMo 2,
-//                       Gemma 1-3 (norms around each sub-layer, wide heads, soft caps, local layers)
-//   with experts        Mixtral, Qwen2/3-MoE, OLMoE, DeepSeek-V2/V3 (latent attention, shared experts, dense first
-//   layers) encoders            BERT, RoBERTa; ViT (patches, class token, classifier) encoder-decoders    T5 1.0
-//   and 1.1, mT5 (relative position bias, cross attention), the same with learned positions
+//
+//   decoders           GPT-2/3, OPT, MPT (ALiBi), GPT-NeoX (parallel blocks), Llama 1-3, Mistral, Qwen2/2.5/3, OLMo 2,
+//                      Gemma 1-3 (norms around each sub-layer, wide heads, soft caps, local layers)
+//
+//   with experts       Mixtral, Qwen2/3-MoE, OLMoE, DeepSeek-V2/V3 (latent attention, shared experts, dense layers
+//   first)
+//
+//   encoders           BERT, RoBERTa; ViT (patches, class token, classifier)
+//
+//   encoder-decoders   T5 1.0 and 1.1, mT5 (relative position bias, cross attention), the same with learned positions
 //
 // Files are JSON, docs/schemas/model.schema.json, or a Hugging Face config.json (models/hf_config.h).
 // `parameters.count` is the count of the published checkpoint; loading refuses a file whose shape does not give exactly

@@ -51,7 +51,8 @@ Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows) {
 
 // Rows that came from several ranks, by local expert, or back in the order of the ranks.
 Tensor MoeBlock::sort(const std::string& name, const Tensor& rows) {
-  if (expert_ranks() == 1 || expert_ranks() == model_.experts.count) return rows;
+  const std::int64_t sources = expert_ranks() * (gathers() ? context_.ops.tensor_ranks() : 1);
+  if (sources == 1 || expert_ranks() == model_.experts.count) return rows;
   EagerSession& session = context_.session;
   Tensor out = session.empty(name + ".sorted", rows.type(), rows.elements(), TensorRole::activation);
   session.kernel({.name = "sort_chunks", .reads = {rows}, .writes = {out}});
@@ -122,17 +123,18 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows) {
 
 Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
   EagerOps& ops = context_.ops;
-  const auto linear = [this, &ops](const std::string& name, const Tensor& in) {
-    return ops.linear(name, in, weight_(name), nullptr);
-  };
+  const auto layer = [this](const std::string& part) { return EagerOps::Linear{part, &weight_(part), nullptr}; };
   const auto function =
       model_.activation == Activation::gelu_gated ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
   const std::string name = prefix + "mlp.shared";
-  Tensor inner = ops.pointwise(name + ".gated", linear(name + ".gate", x), function);
-  inner = ops.multiply(name + ".product", inner, linear(name + ".up", x));
-  Tensor out = linear(name + ".down", inner);
+  std::vector<Tensor> both = ops.column_linears({layer(name + ".gate"), layer(name + ".up")}, x);
+  both[0] = ops.pointwise(name + ".gated", both[0], function);
+  Tensor inner = ops.multiply(name + ".product", both[0], both[1]);
+  both.clear();
+  Tensor out = ops.row_linear(layer(name + ".down"), inner);
+  inner = {};
   if (!model_.experts.shared_gate) return out;
-  const Tensor gate = linear(prefix + "mlp.shared_gate", x);
+  const Tensor gate = ops.linear(prefix + "mlp.shared_gate", x, weight_(prefix + "mlp.shared_gate"), nullptr);
   EagerSession& session = context_.session;
   Tensor weighed = session.empty(name + ".weighed", out.type(), out.elements(), TensorRole::activation);
   session.kernel({.name = "sigmoid_multiply", .reads = {out, gate}, .writes = {weighed}});
@@ -151,18 +153,27 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   const std::string name = prefix + "mlp.experts";
   const auto function =
       model_.activation == Activation::gelu_gated ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
-  const Routing routing = [&] {
-    const std::string router = prefix + "mlp.router";
-    return route(router, ops.linear(router, x, weight_(router), nullptr), x.elements() / model_.hidden);
-  }();
-  Tensor rows = sort(name, exchange(name, permute(name, x, routing)));
+  const std::string router = prefix + "mlp.router";
+  Routing routing = route(router, ops.linear(router, x, weight_(router), nullptr), x.elements() / model_.hidden);
+  Tensor entered = x;
+  if (!gathers()) {
+    entered = ops.enter_tensor_region(name, x, TensorRole::activation);
+    routing.weights = ops.enter_tensor_region(router, routing.weights, TensorRole::activation);
+  }
+  Tensor rows = exchange(name, permute(name, entered, routing));
+  entered = {};
+  if (gathers()) rows = ops.enter_tensor_region(name, rows, TensorRole::activation);
+  rows = sort(name, rows);
   Tensor inner = ops.pointwise(name + ".gated", grouped_linear(name + ".gate", rows), function);
   inner = ops.multiply(name + ".product", inner, grouped_linear(name + ".up", rows));
   rows = {};
   Tensor results = grouped_linear(name + ".down", inner);
   inner = {};
-  results = exchange(name + ".down", sort(name + ".down", results));
-  const Tensor routed = unpermute(name, results, routing, x.elements());
+  results = sort(name + ".down", results);
+  if (gathers()) results = ops.leave_tensor_region(name + ".down", results, true);
+  results = exchange(name + ".down", results);
+  Tensor routed = unpermute(name, results, routing, x.elements());
+  if (!gathers()) routed = ops.leave_tensor_region(name, routed, false);
   if (model_.experts.shared_width == 0) return routed;
   return ops.add(name + ".add_shared", routed, shared(prefix, x));
 }

@@ -7,6 +7,10 @@
 //   unpermute  all-to-all back; the sum of a token's k rows, weighted: [t, h]
 //   shared     a plain feed-forward block over all tokens, perhaps weighed by a gate, added
 //
+// Tensor parallel: the experts' width is split. Ranks with whole sequences route and permute alike and sum the block's
+// result; with sequence parallelism (Megatron-Core's all-to-all dispatcher) each rank permutes and exchanges its part,
+// rows are gathered before the products and reduce-scattered after them. The router is whole on every rank.
+//
 // Tokens are taken to be spread evenly: every expert gets t k / E rows, every rank of an expert group as many as it
 // sends. Auxiliary losses are left out: they see t E numbers.
 //
@@ -44,6 +48,8 @@ class MoeBlock {
   void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,
                        const Tensor& write);
   Tensor shared(const std::string& prefix, const Tensor& x);
+  // Sequence parallel: rows of the tensor group's parts come together for the products.
+  [[nodiscard]] bool gathers() const { return options_.sequence_parallel && context_.ops.tensor_ranks() > 1; }
   [[nodiscard]] std::int64_t expert_ranks() const {
     return context_.communication == nullptr ? 1 : context_.communication->shape(CommGroup::expert).ranks;
   }

@@ -79,7 +79,8 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
   if (setup_.optimizer == OptimizerKind::sgd_momentum || is_muon(parameter)) {
     parameter.first_moment = state(".momentum", type, share);
   } else if (setup_.optimizer == OptimizerKind::adafactor && parameter.shape.columns > 1) {
-    parameter.first_moment = state(".row_factors", type, setup_.optimizer_share(parameter.shape.rows));
+    parameter.first_moment =
+        state(".row_factors", type, setup_.optimizer_share(parameter.shape.rows, parameter.is_expert));
     parameter.second_moment = state(".column_factors", type, parameter.shape.columns);
   } else if (has_small_state(parameter)) {
     const std::int64_t blocks = (share + scaled_block - 1) / scaled_block;
@@ -127,15 +128,22 @@ void OptimizerStep::give_back(const Group& group) {
 
 void OptimizerStep::gather_weights() {
   if (communication_ == nullptr) return;
+  gather_weights(false);
+  gather_weights(true);
+}
+
+void OptimizerStep::gather_weights(bool experts) {
   List values;
   Bytes bytes{};
+  const CommGroup ranks = experts ? CommGroup::expert_gradient : CommGroup::gradient;
   const auto gather = [&] {
-    if (!values.empty()) communication_->gather_into(CommGroup::gradient, "all_gather_weights", values, values, bytes);
+    if (!values.empty()) communication_->gather_into(ranks, "all_gather_weights", values, values, bytes);
     values.clear();
     bytes = Bytes(0);
   };
   for (const Group& group : groups_) {
     for (const TrainedParameter* parameter : group) {
+      if (parameter->is_expert != experts) continue;
       values.push_back(parameter->value);
       bytes += parameter->value.bytes();
       if (bytes.count() >= setup_.bucket_bytes) gather();

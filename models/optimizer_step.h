@@ -53,6 +53,7 @@ class OptimizerStep {
   void newton_schulz(const std::string& name, std::int64_t rows, std::int64_t columns, const Tensor& matrix);
   void give_back(const Group& group);
   void gather_weights();
+  void gather_weights(bool experts);  // of those spread over ranks, or of the rest
   // One elementwise operation over lists: as many launches as the limits above ask for.
   void foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes);
 

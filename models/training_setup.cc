@@ -34,10 +34,10 @@ void check_size(const TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "micro_batch x sequence", fmt::format("one step would be {:.1e} operations", step),
                      fmt::format("stay below {:.0e} in all and {:.0e} in one kernel", most_per_step, most_per_kernel));
   if (model.all_layers() * setup.gradient_accumulation > most_layer_runs)
-    throw InputError(
-        "", "gradient_accumulation",
-        fmt::format("{} layers x {} micro-batches make too long a trace", model.all_layers(), setup.gradient_accumulation),
-        fmt::format("stay below {} layer runs", most_layer_runs));
+    throw InputError("", "gradient_accumulation",
+                     fmt::format("{} layers x {} micro-batches make too long a trace", model.all_layers(),
+                                 setup.gradient_accumulation),
+                     fmt::format("stay below {} layer runs", most_layer_runs));
 }
 
 std::int64_t moment_bytes(const TrainingSetup& setup) {
@@ -99,6 +99,8 @@ void check_layout(const TrainingSetup& setup, const ModelSpec& model) {
   check_divides("tensor_parallel", t, "attention heads", model.heads);
   check_divides("tensor_parallel", t, "key-value heads", model.kv_heads);
   check_divides("tensor_parallel", t, "rows of the feed-forward block", model.feed_forward);
+  check_divides("tensor_parallel", t, "rows of an expert", model.experts.width);
+  check_divides("tensor_parallel", t, "rows of the shared experts", model.experts.shared_width);
   check_divides("context_parallel", setup.context_parallel, "tokens of a sequence", setup.sequence);
   if (setup.sequence_parallel)
     check_divides("tensor_parallel", t, "tokens of a sequence's part", setup.local_sequence());

@@ -97,9 +97,11 @@ struct TrainingSetup {
   [[nodiscard]] std::int64_t gpus() const {
     return tensor_parallel * context_parallel * pipeline_parallel * data_parallel;
   }
-  // Elements of a parameter whose optimizer state one rank keeps (ZeRO stage 1 and up: a share, rounded up).
-  [[nodiscard]] std::int64_t optimizer_share(std::int64_t elements) const {
-    const std::int64_t ranks = zero_stage == 0 ? 1 : data_parallel * context_parallel;
+  // Elements of a parameter whose optimizer state one rank keeps (ZeRO stage 1 and up: a share, rounded up). Experts
+  // spread over e ranks are held by e times fewer ranks.
+  [[nodiscard]] std::int64_t optimizer_share(std::int64_t elements, bool is_expert = false) const {
+    const std::int64_t holders = data_parallel * context_parallel / (is_expert ? expert_parallel : 1);
+    const std::int64_t ranks = zero_stage == 0 ? 1 : holders;
     return (elements + ranks - 1) / ranks;
   }
   [[nodiscard]] bool is_wide() const {

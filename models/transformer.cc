@@ -50,7 +50,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
                            .is_expert = setup.expert_parallel > 1 && local.shape.experts > 0,
                            .uses = local.uses});
     TrainedParameter& parameter = parameters_.back();
-    parameter.share = setup.optimizer_share(local.shape.elements());
+    parameter.share = setup.optimizer_share(local.shape.elements(), parameter.is_expert);
     if (setup.zero_stage == 3)
       parameter.shard = session.empty(name + ".shard", type_, parameter.share, TensorRole::weight);
     else

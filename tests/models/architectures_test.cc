@@ -234,8 +234,8 @@ TEST(Generatable, WhatIsNotKnownIsNamed) {
   latent.title = "X";
   EXPECT_EQ(refusal(latent, {.flash_attention = false}),
             "X has latent attention or capped scores without flash attention, which the trace generator does not know");
-  EXPECT_EQ(refusal(latent, {.tensor_parallel = 2}),
-            "X has latent attention split over tensors, which the trace generator does not know");
+  EXPECT_EQ(refusal(latent, {.context_parallel = 2}),
+            "X has latent attention round a ring, which the trace generator does not know");
   EXPECT_EQ(refusal(latent, {.data_parallel = 2, .expert_parallel = 2}), "X has no experts");
 }
 

@@ -86,6 +86,25 @@ TEST(ParallelReplay, OneRankStandsForItsPeers) {
   }
 }
 
+// The same where experts are spread over ranks, split over tensors and shared out by ZeRO.
+TEST(ParallelReplay, OneRankStandsForItsPeersWithExperts) {
+  ModelSpec model = find_model("deepseek-v2-lite");
+  model.layers = 2, model.hidden = 128, model.heads = model.kv_heads = 4, model.vocabulary = 1000;
+  model.feed_forward = 256;
+  model.experts = {.count = 8, .active = 2, .width = 128, .shared_width = 64, .first_dense_layers = 1};
+  for (const std::int64_t stage : {0, 1, 2, 3}) {
+    TrainingSetup setup = small({.tensor_parallel = 2,
+                                 .sequence_parallel = stage > 1,
+                                 .data_parallel = 4,
+                                 .expert_parallel = 2,
+                                 .zero_stage = stage});
+    const Result one = replay_of(model, setup, RankScope::representative);
+    const Result all = replay_of(model, setup, RankScope::all);
+    EXPECT_EQ(one.step_time, all.step_time);
+    EXPECT_EQ(one.memory.peak_allocated, all.memory.peak_allocated);
+  }
+}
+
 // A lone GPU's trace by way of stages is the trace written in one go: same time, same peak.
 TEST(ParallelReplay, OneGpuIsTheSameEitherWay) {
   const TrainingSetup setup = small({.gradient_accumulation = 5});

@@ -1,0 +1,240 @@
+// Experts and latent attention split over tensor groups, spread over ranks and shared out by ZeRO: activation bytes,
+// flops, parameters and model state against closed forms.
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "models/model_part.h"
+#include "models/parallel_trace.h"
+#include "models/trace_generator.h"
+#include "tests/models/example_profile.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::int64_t s = 64, b = 2, t = s * b;  // tokens per sequence, sequences, tokens
+constexpr std::int64_t h = 256, a = 8, kv = 64, f = 512, e = 8, k = 2;
+
+Trace generate(const ModelSpec& model, TrainingSetup setup = {}) {
+  setup.sequence = s;
+  setup.micro_batch = b;
+  const Cluster cluster{8,
+                        [](NetworkCollective, Bytes bytes, const GroupShape&) { return Picos(1000 + bytes.count()); }};
+  Trace trace = generate_trace(model, setup, CostModel(example_profile()), cluster);
+  trace.check_invariants();
+  return trace;
+}
+
+ModelSpec experts() {
+  ModelSpec model = find_model("mixtral-8x7b");
+  model.layers = 2, model.hidden = h, model.heads = a, model.kv_heads = 2, model.head_dim = 32;
+  model.vocabulary = 1024, model.feed_forward = f;
+  model.experts = {.count = e, .active = k, .width = f};
+  return model;
+}
+
+ModelSpec latent(std::int64_t query_rank = 80) {
+  ModelSpec model = find_model("deepseek-v2-lite");
+  model.layers = 2, model.hidden = h, model.heads = model.kv_heads = 4, model.vocabulary = 1024;
+  model.feed_forward = f, model.experts = {};
+  model.latent = {.query_rank = query_rank, .kv_rank = 48, .rope_dim = 16, .nope_dim = 32, .value_dim = 24};
+  model.head_dim = 48;
+  return model;
+}
+
+// Shared and routed experts under latent attention, the first layer dense.
+ModelSpec both() {
+  ModelSpec model = latent();
+  model.layers = 3;
+  model.experts = {.count = e, .active = k, .width = f, .shared_width = 128, .first_dense_layers = 1};
+  return model;
+}
+
+std::int64_t flops_of(const Trace& trace, Phase phase) {
+  std::int64_t sum = 0;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (trace.ops.phase[i] == phase) sum += trace.ops.flops[i].count();
+  return sum;
+}
+
+int count_of(const Trace& trace, std::string_view name) {
+  int count = 0;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) count += trace.strings.text(trace.ops.name[i]) == name ? 1 : 0;
+  return count;
+}
+
+struct Memory {
+  std::int64_t before = 0, kept = 0, before_optimizer = 0, left = 0;
+};
+Memory memory_of(const Trace& trace) {
+  Memory memory;
+  std::int64_t live = 0, after = 0;
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.action == MemoryAction::free_completed) continue;
+    const Phase phase = event.anchor == OpId::none ? Phase::unknown : trace.ops.phase[index_of(event.anchor)];
+    const std::size_t tensor = index_of(event.tensor);
+    const bool of_optimizer = trace.strings.text(trace.tensors.name[tensor]).starts_with("optimizer.");
+    live += (event.action == MemoryAction::allocate ? 1 : -1) * event.bytes.count();
+    if (phase == Phase::unknown && trace.tensors.role[tensor] != TensorRole::input) memory.before = live;
+    if (phase == Phase::forward) after = live;
+    if (phase == Phase::backward && !of_optimizer) memory.before_optimizer = live;
+  }
+  memory.kept = after - memory.before;
+  memory.left = live - memory.before;
+  return memory;
+}
+
+// What one more layer keeps for its backward.
+std::int64_t kept_per_layer(ModelSpec model, const TrainingSetup& setup) {
+  const Memory less = memory_of(generate(model, setup));
+  ++model.layers;
+  const Memory more = memory_of(generate(model, setup));
+  EXPECT_EQ(more.left, 0);
+  return more.kept - less.kept;
+}
+
+// Over T ranks: queries, keys, values, their result and the four tensors of an expert's width are split. Whole: input,
+// norm, second input and norm, rows as permuted and as they came out, the router's softmax and choices.
+TEST(SplitExperts, ActivationBytesOfALayer) {
+  const std::int64_t T = 2;
+  EXPECT_EQ(kept_per_layer(experts(), {.tensor_parallel = T}), 2 * t * (4 * h + (2 * h + 2 * kv) / T) + 8 * t +
+                                                                   4 * a * t / T + 2 * t * k * (2 * h + 4 * f / T) +
+                                                                   4 * t * e + 12 * t * k);
+}
+
+// With sequence parallelism everything is split but the rows that the products read.
+TEST(SplitExperts, ActivationBytesWithSequenceParallelism) {
+  const std::int64_t T = 2;
+  EXPECT_EQ(kept_per_layer(experts(), {.tensor_parallel = T, .sequence_parallel = true}),
+            (2 * t * (6 * h + 2 * kv) + 8 * t + 4 * a * t + 2 * t * k * (h + 4 * f) + 4 * t * e + 12 * t * k) / T +
+                2 * t * k * h);
+}
+
+// Whole on each rank: the stream, the bottlenecks and the latent's norm.
+TEST(SplitLatentAttention, ActivationBytesOfALayer) {
+  const std::int64_t wide = 48, v = 24, c = 48, r = 16;
+  for (const std::int64_t T : {2, 4}) {
+    const std::int64_t split = 2 * t * (2 * 4 * wide + 2 * 4 * v + 4 * f) + 4 * 4 * t;
+    const std::int64_t whole = 2 * t * (4 * h + (c + r) + c + 2 * 80) + 4 * 4 * t;
+    EXPECT_EQ(kept_per_layer(latent(), {.tensor_parallel = T}), whole + split / T);
+    EXPECT_EQ(kept_per_layer(latent(), {.tensor_parallel = T, .sequence_parallel = true}), (whole + split) / T);
+  }
+}
+
+// With sequence parallelism no product is done twice: T ranks do what one rank does alone.
+TEST(SplitExperts, FlopsAddUp) {
+  for (const ModelSpec& model : {experts(), latent(), latent(0), both()}) {
+    const std::int64_t forward = flops_of(generate(model), Phase::forward);
+    const std::int64_t backward = flops_of(generate(model), Phase::backward);
+    for (const std::int64_t T : {2, 4}) {
+      if (model.kv_heads % T != 0) continue;
+      const Trace part = generate(model, {.tensor_parallel = T, .sequence_parallel = true});
+      EXPECT_EQ(T * flops_of(part, Phase::forward), forward);
+      EXPECT_EQ(T * flops_of(part, Phase::backward), backward);
+    }
+  }
+}
+
+bool is_whole(const Parameter& parameter) {
+  for (const char* name : {"norm", "router", "q_down", "kv_down"})
+    if (parameter.name.find(name) != std::string::npos) return true;
+  return false;
+}
+
+// Parts of a tensor group and of an expert group add up to the model.
+TEST(SplitExperts, PartsAddUp) {
+  for (const ModelSpec& model : {experts(), latent(), both()})
+    for (const std::int64_t T : {1, 2})
+      for (const std::int64_t E : {1, 4}) {
+        if (!model.has_experts() && E > 1) continue;
+        const TrainingSetup setup{.tensor_parallel = T, .data_parallel = 8, .expert_parallel = E};
+        std::int64_t sum = 0;
+        for (const LocalParameter& local : local_parameters(model, setup, {.layers = {0, model.layers}}))
+          sum += local.shape.elements() * (is_whole(local.shape) ? 1 : T) * (local.shape.experts > 0 ? E : 1);
+        EXPECT_EQ(sum, parameter_count(model));
+      }
+}
+
+// Every part has a gradient when the optimizer starts: 16 bytes for each parameter of the rank.
+TEST(SplitExperts, EveryParameterHasAGradient) {
+  for (const ModelSpec& model : {experts(), latent(), both()})
+    for (const bool sequence : {false, true}) {
+      const TrainingSetup setup{.tensor_parallel = 2, .sequence_parallel = sequence};
+      std::int64_t mine = 0;
+      for (const LocalParameter& local : local_parameters(model, setup, {.layers = {0, model.layers}}))
+        mine += local.shape.elements();
+      const Memory memory = memory_of(generate(model, setup));
+      EXPECT_EQ(memory.before_optimizer - memory.before, 2 * mine);
+    }
+}
+
+// Bytes before the step of 18 per parameter; d = 4 ranks, experts spread over E of them and so held by d / E.
+TEST(SplitExperts, ZeroSharesExpertsAmongTheirHolders) {
+  const ModelSpec model = experts();
+  const std::int64_t routed = parameter_counts(model).experts, rest = parameter_count(model) - routed, d = 4;
+  const std::int64_t angles = 2 * 2 * s * 32;
+  for (const std::int64_t E : {1, 2, 4}) {
+    const std::int64_t held = rest + routed / E, shared = (rest + routed) / d;
+    const auto before = [&](std::int64_t stage) {
+      TrainingSetup setup{.framework = Framework::megatron, .data_parallel = d, .expert_parallel = E};
+      setup.zero_stage = stage;
+      const Memory memory = memory_of(generate(model, setup));
+      EXPECT_EQ(memory.left, 0);
+      return memory.before - angles;
+    };
+    EXPECT_EQ(before(0), 18 * held);
+    EXPECT_EQ(before(1), 6 * held + 12 * shared);
+    EXPECT_EQ(before(2), 2 * held + 16 * shared);
+    EXPECT_EQ(before(3), 18 * shared);
+  }
+}
+
+// Gradients of experts are reduced, and their weights gathered, over d / E ranks; not at all where each expert has one
+// holder.
+TEST(SplitExperts, ExpertsTravelAmongTheirHolders) {
+  const auto groups = [](std::int64_t E) {
+    TrainingSetup setup{.data_parallel = 4, .expert_parallel = E, .zero_stage = 3, .bucket_bytes = 1 << 30};
+    const Trace trace = generate(experts(), setup);
+    int with_holders = 0;
+    for (const Collective& collective : trace.collectives)
+      with_holders += trace.strings.text(collective.group) == "expert data" ? 1 : 0;
+    return with_holders;
+  };
+  EXPECT_EQ(groups(4), 0);
+  EXPECT_EQ(groups(1), 0);
+  EXPECT_EQ(groups(2), 2 * 2 + 1);  // two layers gathered twice, one bucket
+}
+
+// Sequence parallelism: rows gathered and reduce-scattered around the products, forwards and the other way backwards.
+TEST(SplitExperts, CollectivesOfALayer) {
+  ModelSpec model = experts();
+  const TrainingSetup setup{.tensor_parallel = 2, .sequence_parallel = true, .data_parallel = 2, .expert_parallel = 2};
+  const Trace two = generate(model, setup);
+  model.layers = 3;
+  const Trace three = generate(model, setup);
+  const auto more = [&](const char* name) { return count_of(three, name) - count_of(two, name); };
+  EXPECT_EQ(more("all_to_all"), 4);
+  // Attention: x in, once more backwards, its result's gradient; experts: rows in, results' gradient.
+  EXPECT_EQ(more("all_gather"), 3 + 2);
+  EXPECT_EQ(more("reduce_scatter"), 2 + 2);
+}
+
+TEST(SplitExperts, EverySetUpRuns) {
+  for (const Framework framework : {Framework::eager, Framework::megatron})
+    for (const Recompute recompute : {Recompute::none, Recompute::full})
+      for (const std::int64_t stage : {0, 1, 2, 3}) {
+        const TrainingSetup setup{.recompute = recompute,
+                                  .framework = framework,
+                                  .tensor_parallel = 2,
+                                  .sequence_parallel = stage % 2 == 1,
+                                  .data_parallel = 4,
+                                  .expert_parallel = 2,
+                                  .zero_stage = stage};
+        EXPECT_EQ(memory_of(generate(both(), setup)).left, 0);
+      }
+  EXPECT_THROW(generate(experts(), {.tensor_parallel = 4}), InputError);  // two key heads
+}
+
+}  // namespace
+}  // namespace spillway
