@@ -7,11 +7,13 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "sim/devices/memory/allocation_stream.h"
+#include "sim/devices/memory/memory_plan.h"
 #include "traces/base/input_error.h"
 #include "traces/read.h"
 
@@ -21,9 +23,10 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Request {
-  std::string file, allocator = "torch", config;
-  std::int64_t capacity_bytes = 0;  // 0: unlimited
-  int device = -1;                  // -1: the first with memory events
+  std::string file, config, plan;
+  std::vector<std::string> allocators;  // NAME or NAME:SETTINGS; empty: torch
+  std::int64_t capacity_bytes = 0;      // 0: unlimited
+  int device = -1;                      // -1: the first with memory events
 };
 
 // Frees find their blocks by address; a file without any says how much was held, not which block came back.
@@ -48,18 +51,59 @@ std::int16_t device_of(const Trace& trace, const Request& request) {
   return static_cast<std::int16_t>(request.device);
 }
 
-AllocationStreamResult replay(const Context& context, const Request& request) {
-  AllocationStreamOptions options;
-  options.pool.policy = request.allocator;
-  options.pool.settings = request.config;
-  if (request.capacity_bytes > 0) options.pool.device_memory = Bytes(request.capacity_bytes);
-  static_cast<void>(make_memory_pool(options.pool));  // a wrong option is told before a big file is read
+bool follows_plan(const std::string& policy) { return policy == "planned" || policy == "arena"; }
+
+// Settings of one allocator, after its name and a colon, win over those for all.
+std::vector<MemoryPoolOptions> pools_of(const Request& request) {
+  std::shared_ptr<const MemoryPlan> plan;
+  if (!request.plan.empty()) {
+    ByteSource source = ByteSource::open(request.plan, std::uint64_t{1} << 30);
+    plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
+  }
+  std::vector<MemoryPoolOptions> pools;
+  for (const std::string& text : request.allocators.empty() ? std::vector<std::string>{"torch"} : request.allocators) {
+    MemoryPoolOptions& options = pools.emplace_back();
+    const std::size_t colon = text.find(':');
+    options.policy = text.substr(0, colon);
+    const bool torch = options.policy.starts_with("torch");
+    if (colon != std::string::npos)
+      options.settings = text.substr(colon + 1);
+    else if (torch || request.allocators.size() < 2)
+      options.settings = request.config;
+    if (follows_plan(options.policy)) options.plan = plan;
+    if (request.capacity_bytes > 0) options.device_memory = Bytes(request.capacity_bytes);
+    static_cast<void>(make_memory_pool(options));  // a wrong option is told before a big file is read
+  }
+  const bool used = std::any_of(pools.begin(), pools.end(), [](const auto& pool) { return pool.plan != nullptr; });
+  if (plan != nullptr && !used)
+    throw InputError(request.plan, "", "no allocator follows the plan", "add --allocator planned or --allocator arena");
+  return pools;
+}
+
+struct Replayed {
+  std::string label;  // the allocator, with settings of its own if it was given any
+  std::string settings;
+  AllocationStreamResult result;
+};
+
+std::vector<Replayed> replay(const Context& context, const Request& request) {
+  const std::vector<MemoryPoolOptions> pools = pools_of(request);
   const Progress progress(context);
   const Trace trace = read_trace(request.file, {.progress = progress.callback("reading " + request.file)});
   const std::int16_t device = device_of(trace, request);
   require_addresses(trace, request.file);
-  options.device = device;
-  return replay_allocation_stream(trace, options);
+  std::vector<Replayed> results;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    AllocationStreamOptions options;
+    options.pool = pools[i];
+    options.device = device;
+    Replayed& replayed = results.emplace_back();
+    replayed.settings = pools[i].settings;
+    replayed.result = replay_allocation_stream(trace, options);
+    const bool own = i < request.allocators.size() && request.allocators[i].find(':') != std::string::npos;
+    replayed.label = own ? request.allocators[i] : replayed.result.policy;
+  }
+  return results;
 }
 
 // What lived before the first event is there already, so it can be too much without any allocation failing.
@@ -70,6 +114,15 @@ bool fits(const AllocationStreamResult& result, const Request& request) {
 
 std::vector<std::string> warnings_of(const AllocationStreamResult& result, const Request& request) {
   std::vector<std::string> warnings;
+  if (result.plan) {
+    const PlanOutcome& plan = *result.plan;
+    const std::uint64_t missed = plan.size_mismatch + plan.overlap + plan.unplanned;
+    if (missed > 0)
+      warnings.push_back(
+          fmt::format("{} of {} planned requests went to the caching allocator: {} of another size, {} "
+                      "whose place was taken, {} without a place",
+                      missed, missed + plan.placed, plan.size_mismatch, plan.overlap, plan.unplanned));
+  }
   if (!fits(result, request) && !result.first_out_of_memory)
     warnings.push_back("the recorded state at the first event is larger than the capacity");
   const auto add = [&](std::uint64_t count, const std::string& what) {
@@ -90,10 +143,70 @@ void put(Json& document, const std::string& key, Bytes bytes) {
   document[key] = bytes < Bytes(0) ? Json(nullptr) : Json(bytes.count());
 }
 
-Json document_of(const AllocationStreamResult& result, const Request& request) {
+// Under the names of torch.cuda.memory_stats(): "allocation.all.current".
+Json statistics_of(const MemoryStatistics& statistics) {
+  Json document = Json::object();
+  const auto put_one = [&document](const std::string& name, const Statistic& statistic) {
+    document[name + ".current"] = statistic.current;
+    document[name + ".peak"] = statistic.peak;
+    document[name + ".allocated"] = statistic.allocated;
+    document[name + ".freed"] = statistic.freed;
+  };
+  constexpr std::pair<PoolKind, const char*> kinds[] = {
+      {PoolKind::all, "all"}, {PoolKind::large, "large_pool"}, {PoolKind::small, "small_pool"}};
+  for (const auto& [kind, name] : kinds) {
+    const PoolStatistics& pool = statistics.of(kind);
+    const std::string suffix = std::string(".") + name;
+    put_one("active" + suffix, pool.active);
+    put_one("active_bytes" + suffix, pool.active_bytes);
+    put_one("allocated_bytes" + suffix, pool.allocated_bytes);
+    put_one("allocation" + suffix, pool.allocations);
+    put_one("inactive_split" + suffix, pool.inactive_split);
+    put_one("inactive_split_bytes" + suffix, pool.inactive_split_bytes);
+    put_one("requested_bytes" + suffix, pool.requested_bytes);
+    put_one("reserved_bytes" + suffix, pool.reserved_bytes);
+    put_one("segment" + suffix, pool.segments);
+  }
+  put_one("oversize_allocations", statistics.oversize_allocations);
+  put_one("oversize_segments", statistics.oversize_segments);
+  document["num_alloc_retries"] = statistics.alloc_retries;
+  document["num_ooms"] = statistics.ooms;
+  document["num_sync_all_streams"] = statistics.sync_all_streams;
+  document["num_device_alloc"] = statistics.device_mallocs;
+  document["num_device_free"] = statistics.device_frees;
+  return document;
+}
+
+Json driver_of(const DriverCost& cost) {
+  return {{"device_mallocs", cost.device_mallocs},
+          {"device_frees", cost.device_frees},
+          {"synchronizations", cost.synchronizations},
+          {"chunks_created", cost.chunks_created},
+          {"chunks_released", cost.chunks_released},
+          {"maps", cost.maps},
+          {"unmaps", cost.unmaps},
+          {"access_changes", cost.access_changes},
+          {"reservations", cost.reservations}};
+}
+
+void put_policy(const AllocationStreamResult& result, Json& document) {
+  if (result.policy == "gmlake") document["stitched_ranges"] = result.stitches;
+  if (!result.plan) return;
+  const PlanOutcome& plan = *result.plan;
+  document["plan"] = {{"placed", plan.placed},
+                      {"small", plan.small},
+                      {"reused", plan.reused},
+                      {"size_mismatch", plan.size_mismatch},
+                      {"overlap", plan.overlap},
+                      {"unplanned", plan.unplanned},
+                      {"dynamic_cached", plan.dynamic_cached}};
+}
+
+void fill(const Replayed& replayed, const Request& request, Json& document) {
+  const AllocationStreamResult& result = replayed.result;
   const PoolStatistics& all = result.statistics.all();
-  Json document = json_document("spillway.memory");
   document["allocator"] = result.policy;
+  document["settings"] = replayed.settings;
   document["device"] = result.device;
   document["fits"] = fits(result, request);
   document["peak_allocated_bytes"] = all.allocated_bytes.peak;
@@ -120,7 +233,19 @@ Json document_of(const AllocationStreamResult& result, const Request& request) {
   match("addresses", result.addresses);
   match("segments", result.segments);
   match("final_blocks", result.final_blocks);
+  put_policy(result, document);
+  document["driver_calls"] = driver_of(result.cost);
+  document["memory_stats"] = statistics_of(result.statistics);
   document["warnings"] = warnings_of(result, request);
+}
+
+// The first allocator's figures are the document's own; with several, all of them are in "allocators".
+Json document_of(const std::vector<Replayed>& results, const Request& request) {
+  Json document = json_document("spillway.memory");
+  fill(results.front(), request, document);
+  if (results.size() == 1) return document;
+  Json& all = document["allocators"] = Json::array();
+  for (const Replayed& result : results) fill(result, request, all.emplace_back(Json::object()));
   return document;
 }
 
@@ -130,35 +255,66 @@ std::string amount(const Context& context, Bytes bytes) {
   return bytes < Bytes(0) ? "" : std::to_string(bytes.count());
 }
 
-Table table_of(const Context& context, const AllocationStreamResult& result) {
-  const PoolStatistics& all = result.statistics.all();
-  const RecordedMemory& recorded = result.recorded;
-  const auto matched = [](const MatchCount& count) { return fmt::format("{} of {}", count.matched, count.total); };
-  Table table({"figure", "replayed by " + result.policy, "recorded"});
-  const auto add = [&](const std::string& name, std::int64_t replayed, Bytes record) {
-    table.add({name, amount(context, Bytes(replayed)), amount(context, record)});
+Table table_of(const Context& context, const std::vector<Replayed>& results) {
+  std::vector<std::string> headings = {"figure"};
+  for (const Replayed& replayed : results)
+    headings.push_back((results.size() == 1 ? "replayed by " : "") + replayed.label);
+  headings.emplace_back("recorded");
+  Table table(headings);
+  const auto add = [&](const std::string& name, auto cell, const std::string& recorded) {
+    std::vector<std::string> row = {name};
+    for (const Replayed& replayed : results) row.push_back(cell(replayed.result));
+    row.push_back(recorded);
+    table.add(row);
   };
-  add("peak allocated", all.allocated_bytes.peak, recorded.peak_allocated);
-  add("peak requested", all.requested_bytes.peak, recorded.peak_requested);
-  add("peak reserved", all.reserved_bytes.peak, recorded.peak_reserved);
-  add("final reserved", all.reserved_bytes.current, recorded.final_reserved);
-  table.add({"fragmentation", fmt::format("{:.4f}", result.fragmentation.by_allocated), "-"});
-  table.add({"segments allocated", std::to_string(result.segments_allocated), std::to_string(result.segments.total)});
-  table.add({"out of memory", std::to_string(result.out_of_memory), std::to_string(recorded.out_of_memory)});
-  table.add({"addresses matched", matched(result.addresses), "-"});
-  table.add({"segments matched", matched(result.segments), "-"});
-  table.add({"final blocks matched", matched(result.final_blocks), "-"});
+  const auto peak = [&context](Statistic PoolStatistics::*which) {
+    return [&context, which](const AllocationStreamResult& r) {
+      return amount(context, Bytes((r.statistics.all().*which).peak));
+    };
+  };
+  const auto matched = [](MatchCount AllocationStreamResult::*which) {
+    return [which](const AllocationStreamResult& r) {
+      return fmt::format("{} of {}", (r.*which).matched, (r.*which).total);
+    };
+  };
+  const RecordedMemory& recorded = results.front().result.recorded;
+  add("peak allocated", peak(&PoolStatistics::allocated_bytes), amount(context, recorded.peak_allocated));
+  add("peak requested", peak(&PoolStatistics::requested_bytes), amount(context, recorded.peak_requested));
+  add("peak reserved", peak(&PoolStatistics::reserved_bytes), amount(context, recorded.peak_reserved));
+  const auto final_reserved = [&](const AllocationStreamResult& r) {
+    return amount(context, Bytes(r.statistics.all().reserved_bytes.current));
+  };
+  add("final reserved", final_reserved, amount(context, recorded.final_reserved));
+  add(
+      "fragmentation", [](const auto& r) { return fmt::format("{:.4f}", r.fragmentation.by_allocated); }, "-");
+  add(
+      "segments allocated", [](const auto& r) { return std::to_string(r.segments_allocated); },
+      std::to_string(results.front().result.segments.total));
+  const auto driver_calls = [](const AllocationStreamResult& r) {
+    const DriverCost& cost = r.cost;
+    return std::to_string(cost.device_mallocs + cost.device_frees + cost.chunks_created + cost.chunks_released +
+                          cost.maps + cost.unmaps);
+  };
+  add("driver calls", driver_calls, "-");
+  add(
+      "out of memory", [](const auto& r) { return std::to_string(r.out_of_memory); },
+      std::to_string(recorded.out_of_memory));
+  add("addresses matched", matched(&AllocationStreamResult::addresses), "-");
+  add("segments matched", matched(&AllocationStreamResult::segments), "-");
+  add("final blocks matched", matched(&AllocationStreamResult::final_blocks), "-");
   return table;
 }
 
 void run_memory(Context& context, const Request& request) {
-  const AllocationStreamResult result = replay(context, request);
-  for (const std::string& warning : warnings_of(result, request)) warn(context, warning);
+  const std::vector<Replayed> results = replay(context, request);
+  for (const Replayed& replayed : results)
+    for (const std::string& warning : warnings_of(replayed.result, request))
+      warn(context, (results.size() == 1 ? "" : replayed.label + ": ") + warning);
   if (context.json())
-    print_json(document_of(result, request));
+    print_json(document_of(results, request));
   else
-    print(context, table_of(context, result));
-  if (!fits(result, request)) context.exit_code = exit_answer_is_no;
+    print(context, table_of(context, results));
+  if (!fits(results.front().result, request)) context.exit_code = exit_answer_is_no;
 }
 
 }  // namespace
@@ -167,10 +323,15 @@ void add_memory_commands(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand("memory", "Replay a recorded stream of allocations through an allocator");
   const auto request = std::make_shared<Request>();
   command->add_option("FILE", request->file, "memory snapshot or trace with memory events")->required();
-  command->add_option("--allocator", request->allocator, "what serves the allocations; torch if not given")
-      ->type_name("torch|ideal");
-  command->add_option("--config", request->config, "settings in PYTORCH_CUDA_ALLOC_CONF's spelling")
+  command
+      ->add_option("--allocator", request->allocators,
+                   "what serves the allocations; torch if not given. Several are compared side by side. Settings of "
+                   "its own may follow a colon")
+      ->type_name("arena|gmlake|ideal|planned|torch|torch-expandable")
+      ->allow_extra_args(false);
+  command->add_option("--alloc-conf,--config", request->config, "settings in PYTORCH_CUDA_ALLOC_CONF's spelling")
       ->type_name("KEY:VALUE,...");
+  command->add_option("--plan", request->plan, "memory plan that planned and arena follow")->type_name("FILE");
   command->add_option("--capacity", request->capacity_bytes, "device memory in bytes; unlimited if not given")
       ->check(CLI::PositiveNumber)
       ->type_name("BYTES");

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <unordered_map>
 
 #include "sim/devices/memory/recorded_state.h"
 #include "traces/base/input_error.h"
@@ -38,33 +37,96 @@ class StreamReplay {
       step(i);
       if (options_.keep_totals) result_.held.push_back(held(i));
     }
-    return finish();
+    AllocationStreamResult result = finish();
+    if (options_.repeat && result.out_of_memory == 0) result.repeated_costs = run_again();
+    return result;
   }
 
  private:
+  // A block and what was asked for it.
+  struct Held {
+    BlockId block = BlockId::none;
+    Bytes bytes{};
+    std::int64_t stream = 0;
+  };
+
+  std::vector<EventCost> run_again() {
+    pool_.keep_rows(false);
+    for (const auto& [address, block] : pending_) pool_.complete_event(block, unnamed_stream);
+    pending_.clear();
+    pool_.process_events(Picos{});
+    rewind_live();
+    result_ = {};
+    allocation_ = 0;
+    for (std::size_t i = 0; i < events_.size(); ++i) step(i);
+    return std::move(result_.costs);
+  }
+
+  // See AllocationStreamResult::repeated_costs.
+  void rewind_live() {
+    std::map<std::uint64_t, Held> left = live_;
+    live_.clear();
+    std::vector<std::pair<std::uint64_t, Held>> lost;
+    for (const auto& [address, held] : initial_live_) {
+      const auto found = left.find(address);
+      if (found != left.end() && found->second.block == held.block) {
+        live_.insert(*found);
+        left.erase(found);
+      } else {
+        lost.emplace_back(address, held);
+      }
+    }
+    std::map<std::pair<Bytes, std::int64_t>, std::vector<std::uint64_t>> alike;  // by address, the lowest at the back
+    for (auto at = left.rbegin(); at != left.rend(); ++at)
+      alike[{at->second.bytes, at->second.stream}].push_back(at->first);
+    for (const auto& [address, held] : lost) {
+      std::vector<std::uint64_t>& same = alike[{held.bytes, held.stream}];
+      if (same.empty()) continue;
+      live_[address] = left.at(same.back());
+      left.erase(same.back());
+      same.pop_back();
+    }
+    for (const auto& [address, held] : left)
+      if (held.block != BlockId::none) pool_.free(held.block, Picos{});
+    for (const auto& [address, held] : lost)
+      if (live_.count(address) == 0) live_[address] = allocate_before(held.bytes, held.stream);
+  }
+
+  Held allocate_before(Bytes bytes, std::int64_t stream) {
+    AllocationRequest request;
+    request.bytes = bytes;
+    request.stream = stream;
+    request.before = true;
+    const Allocation made = pool_.allocate(request);
+    note_failure(made, 0);
+    return {made.block, bytes, stream};
+  }
+
   void begin() {
     pool_.keep_rows(options_.keep_rows);
     RecordedState initial =
         recorded_state(trace_, options_.device, torch_ != nullptr ? torch_->settings() : TorchSettings{});
     if (initial.unexplained > Bytes::zero()) add_resident(initial);
     const std::vector<BlockId> ids = pool_.restore(initial.state);
-    for (std::size_t i = 0; i < ids.size(); ++i) {
-      if (ids[i] == BlockId::none) continue;
-      const MemoryBlock& block = initial.state.blocks[i];
-      if (block.state == BlockState::pending_free)
-        free_pending(ids[i], block.address);
-      else
-        live_[block.address.count()] = ids[i];
+    for (const SegmentState& segment : initial.state.segments) {
+      for (std::uint32_t i = segment.first_block; i < segment.first_block + segment.block_count; ++i) {
+        if (ids[i] == BlockId::none) continue;
+        const MemoryBlock& block = initial.state.blocks[i];
+        if (block.state == BlockState::pending_free)
+          free_pending(ids[i], block.address);
+        else
+          live_[block.address.count()] = {ids[i], block.requested, segment.stream};
+      }
     }
     result_.initial_segments = initial.state.segments.size();
     for (const SegmentState& segment : initial.state.segments) reserved_ += segment.total;
     for (std::size_t i = 0; i < initial.loose_blocks.size(); ++i) {
       const MemoryBlock& block = initial.loose_blocks[i];
       if (!is_plausible(block.size)) continue;
-      const Allocation made = pool_.allocate({block.size, initial.loose_streams[i]});
-      note_cost(made);
-      live_[block.address.count()] = made.block;
+      live_[block.address.count()] = allocate_before(block.size, initial.loose_streams[i]);
     }
+    if (options_.repeat) initial_live_ = live_;
+    mallocs_before_ = pool_.statistics().device_mallocs;
     result_.ambiguous_blocks = initial.ambiguous_blocks;
     result_.unusable_segments = initial.unusable_segments;
     result_.unexplained = initial.unexplained;
@@ -114,6 +176,7 @@ class StreamReplay {
         break;
       case MemoryAction::segment_unmap:
         reserved_ -= event.bytes;
+        if (torch_ != nullptr) torch_->unmap_range(event.address);
         break;
       case MemoryAction::out_of_memory:
         ++result_.recorded.out_of_memory;
@@ -129,7 +192,7 @@ class StreamReplay {
     const auto old = live_.find(event.address.count());
     if (old != live_.end()) {
       ++result_.repeated_addresses;
-      if (old->second != BlockId::none) pool_.free(old->second, time(i));
+      if (old->second.block != BlockId::none) pool_.free(old->second.block, time(i));
       live_.erase(old);
     }
     const std::size_t suggested = torch_ != nullptr ? torch_->suggestions() : 0;
@@ -138,9 +201,13 @@ class StreamReplay {
     request.stream = stream_number(trace_, event.stream);
     request.time = time(i);
     request.tag = events_[i];
+    if (allocation_ < options_.spaces.size()) request.space = options_.spaces[allocation_];
+    ++allocation_;
     const Allocation made = pool_.allocate(request);
-    note_cost(made);
-    live_[event.address.count()] = made.block;
+    result_.cost.add(made.cost);
+    if (!made.cost.empty()) result_.costs.push_back({events_[i], made.cost});
+    note_failure(made, events_[i]);
+    live_[event.address.count()] = {made.block, event.bytes, request.stream};
     ++result_.allocations;
     ++result_.addresses.total;
     if (!made.out_of_memory && made.address == event.address) ++result_.addresses.matched;
@@ -153,10 +220,10 @@ class StreamReplay {
       result_.recorded.peak_requested = std::max(result_.recorded.peak_requested, requested_);
   }
 
-  void note_cost(const Allocation& made) {
-    result_.cost.add(made.cost);
-    if (!made.out_of_memory) return;
-    if (result_.out_of_memory++ == 0) result_.first_out_of_memory = pool_.last_out_of_memory();
+  void note_failure(const Allocation& made, std::uint32_t event) {
+    if (!made.out_of_memory || result_.out_of_memory++ > 0) return;
+    result_.first_out_of_memory = pool_.last_out_of_memory();
+    result_.first_failed_event = event;
   }
 
   void free_requested(std::size_t i) {
@@ -166,7 +233,7 @@ class StreamReplay {
       ++result_.ignored_frees;
       return;
     }
-    const BlockId block = found->second;
+    const BlockId block = found->second.block;
     live_.erase(found);
     ++result_.frees;
     requested_ -= event.bytes;
@@ -200,16 +267,16 @@ class StreamReplay {
     if (requested_before || found == live_.end()) return;
     ++result_.frees;  // some writers record completions only
     requested_ -= event.bytes;
-    if (found->second != BlockId::none) pool_.free(found->second, time(i));
+    if (found->second.block != BlockId::none) pool_.free(found->second.block, time(i));
     live_.erase(found);
   }
 
   void segment_allocated(const MemoryEvent& event) {
     reserved_ += event.bytes;
     if (result_.recorded.peak_reserved < reserved_) result_.recorded.peak_reserved = reserved_;
-    if (event.action != MemoryAction::segment_allocate) return;
     ++result_.segments.total;
-    if (torch_ != nullptr && options_.use_recorded_segments) torch_->suggest_segment(event.address, event.bytes);
+    if (torch_ != nullptr && options_.use_recorded_segments)
+      torch_->suggest_segment(event.address, event.bytes, event.action == MemoryAction::segment_map);
   }
 
   // The program's empty_cache() is not in the record, only what it gave back.
@@ -231,7 +298,9 @@ class StreamReplay {
     result_.device = options_.device;
     result_.statistics = pool_.statistics();
     result_.fragmentation = fragmentation(result_.statistics);
-    result_.segments_allocated = static_cast<std::uint64_t>(result_.statistics.device_mallocs);
+    result_.segments_allocated = static_cast<std::uint64_t>(result_.statistics.device_mallocs - mallocs_before_);
+    if (const auto* planned = pool_.as<PlannedPool>()) result_.plan = planned->outcome();
+    if (const auto* gmlake = pool_.as<GmlakePool>()) result_.stitches = gmlake->stitches();
     if (has_segments_) result_.recorded.final_reserved = reserved_;
     result_.final_state = pool_.state();
     result_.rows = pool_.rows();
@@ -275,10 +344,13 @@ class StreamReplay {
   std::vector<std::uint32_t> events_;  // of this device, indices into Trace::memory_events
   bool has_completions_ = false;
   bool has_segments_ = false;
-  std::unordered_map<std::uint64_t, BlockId> live_;  // by recorded address; never iterated
-  std::unordered_map<std::uint64_t, BlockId> pending_;
-  Bytes reserved_{};   // recorded
-  Bytes requested_{};  // recorded
+  std::map<std::uint64_t, Held> live_;  // by recorded address
+  std::map<std::uint64_t, Held> initial_live_;
+  std::map<std::uint64_t, BlockId> pending_;
+  std::size_t allocation_ = 0;       // ordinal of the next one
+  std::int64_t mallocs_before_ = 0;  // by the driver, for what was there already
+  Bytes reserved_{};                 // recorded
+  Bytes requested_{};                // recorded
   AllocationStreamResult result_;
 };
 

@@ -26,6 +26,16 @@ struct AllocationStreamOptions {
   bool keep_rows = false;             // the life of every block, tagged with its index in Trace::memory_events
   bool keep_totals = false;           // what is held after every event
   bool use_recorded_segments = true;  // give segments their recorded addresses
+  // Where a plan may put each allocation of the stream, by ordinal among them; behind the end: in its planned place.
+  std::vector<RequestSpace> spaces;
+  // Run the stream a second time from where it ended, for what a step costs that is one of many: see repeated_costs.
+  bool repeat = false;
+};
+
+// What an allocation asked of the driver, if anything.
+struct EventCost {
+  std::uint32_t event = 0;  // index in Trace::memory_events
+  DriverCost cost;
 };
 
 // What the policy holds after an event.
@@ -58,10 +68,17 @@ struct AllocationStreamResult {
   std::uint64_t segments_allocated = 0;  // by the policy during the stream
   std::uint64_t out_of_memory = 0;
   std::optional<OutOfMemory> first_out_of_memory;
-  DriverCost cost;  // of the whole stream
+  std::uint32_t first_failed_event = 0;  // of first_out_of_memory, index in Trace::memory_events
+  DriverCost cost;                       // of the whole stream
+  std::vector<EventCost> costs;          // by event, those with any
+  // The same of a second run that begins with the blocks the first began with: blocks the first left stand for lost
+  // ones of the same size and stream, others are given back, and what is still lost is allocated before.
+  std::vector<EventCost> repeated_costs;
+  std::optional<PlanOutcome> plan;  // planned and arena
+  std::uint64_t stitches = 0;       // gmlake: ranges stitched
   RecordedMemory recorded;
   MatchCount addresses;     // allocations placed where the record placed them
-  MatchCount segments;      // recorded segment allocations the policy made too, for the same request
+  MatchCount segments;      // recorded segment allocations (or mappings) the policy made too, for the same request
   MatchCount final_blocks;  // live blocks at the end: same address and size as in the snapshot
   // What the stream leaves open.
   std::uint64_t ignored_frees = 0;       // of blocks never seen

@@ -47,7 +47,7 @@ class Rewinder {
  private:
   void load_end() {
     for (const MemorySegment& segment : trace_.memory_segments) {
-      if (segment.device != device_ || segment.expandable) continue;
+      if (segment.device != device_ || (segment.expandable && !settings_.expandable_segments)) continue;
       if (segment.total == Bytes::zero() || !is_plausible(segment.total)) {
         ++result_.unusable_segments;
         continue;
@@ -58,6 +58,7 @@ class Rewinder {
       state.total = segment.total;
       state.stream = stream_number(trace_, segment.stream);
       state.large = segment.large;
+      state.expandable = segment.expandable;
       segments_[segment.address] = state;
       const std::size_t end =
           std::min<std::size_t>(trace_.memory_blocks.size(), std::size_t{segment.first_block} + segment.block_count);
@@ -99,11 +100,58 @@ class Rewinder {
         break;
       }
       case MemoryAction::segment_map:
+        if (settings_.expandable_segments) unmap(event.address, event.bytes);
+        break;
       case MemoryAction::segment_unmap:
+        if (settings_.expandable_segments) map(event);
+        break;
       case MemoryAction::out_of_memory:
       case MemoryAction::snapshot:
         break;
     }
+  }
+
+  // Before this mapping the range ended sooner, began later, or was two or none.
+  void unmap(Addr begin, Bytes size) {
+    const auto above = segments_.upper_bound(begin);
+    if (above == segments_.begin()) return;
+    const auto at = std::prev(above);
+    const SegmentState whole = at->second;
+    const Addr end = end_of(begin, size), whole_end = end_of(at->first, whole.total);
+    if (!whole.expandable || end > whole_end) return;
+    segments_.erase(at);
+    add_range(whole, whole.address, begin);
+    add_range(whole, end, whole_end);
+  }
+  void map(const MemoryEvent& event) {
+    SegmentState range;
+    range.stream = stream_number(trace_, event.stream);
+    range.expandable = true;
+    range.large = event.bytes.count() % page_size(settings_, false).count() == 0;
+    Addr begin = event.address, end = end_of(event.address, event.bytes);
+    const auto next = segments_.find(end);
+    if (next != segments_.end() && next->second.expandable) {
+      range.large = next->second.large;
+      end = end_of(end, next->second.total);
+      segments_.erase(next);
+    }
+    const auto above = segments_.lower_bound(begin);
+    if (above != segments_.begin()) {
+      const auto before = std::prev(above);
+      if (before->second.expandable && end_of(before->first, before->second.total) == begin) {
+        begin = before->first;
+        range.large = before->second.large;
+        segments_.erase(before);
+      }
+    }
+    add_range(range, begin, end);
+    result_.has_segments = true;
+  }
+  void add_range(SegmentState range, Addr begin, Addr end) {
+    if (begin >= end) return;
+    range.address = begin;
+    range.total = distance(begin, end);
+    segments_[begin] = range;
   }
 
   [[nodiscard]] Bytes known_size(const MemoryEvent& event) const {
@@ -144,7 +192,7 @@ class Rewinder {
     if (block.size > Bytes::zero()) return std::min(block.size, room);
     const Bytes rounded = std::min(round_request(settings_, block.requested), room);
     const Bytes gap = room - rounded;
-    if (!large || gap == Bytes::zero()) return rounded;
+    if (!large || gap == Bytes::zero() || settings_.expandable_segments) return rounded;
     if (gap <= small_pool_limit || rounded >= settings_.max_split_size) return room;
     unsure_.push_back({address, end_of(address, rounded), bound, result_.state.blocks.size()});
     return rounded;

@@ -57,7 +57,8 @@ class TorchPool {
   void clear_suggestions() { suggestions_.clear(); }
   [[nodiscard]] std::size_t suggestions() const { return suggestions_.size(); }
 
-  // Bytes the owner of this pool holds besides, from now on: they count against the limits. Not for expandable segments.
+  // Bytes the owner of this pool holds besides, from now on: they count against the limits. Not for expandable
+  // segments.
   void hold_elsewhere(Bytes bytes) {
     const Bytes limit = reserve_limit(settings_);
     limit_ = limit == Bytes::max() ? limit : std::max(Bytes{}, limit - bytes);
