@@ -29,6 +29,9 @@ struct TrainedParameter {
   bool is_partial_sum = false;         // sequence parallel: its gradient is summed over the tensor group
   bool is_expert = false;              // replicated over the expert-gradient group, not the gradient group
   std::int64_t uses = 1;               // gradients that meet in it in one backward
+  bool in_fp8 = false;                 // its products are done in fp8
+  Tensor narrow, narrow_transposed;    // fp8 copies that live all the time; empty with ZeRO stage 3
+  bool is_narrowed = false;            // they are up to date
 };
 
 class Autograd {
@@ -42,6 +45,9 @@ class Autograd {
   // `output` as the result of a new node. While recording is off, `output` itself: `backward` and what it holds go.
   // So does an output none of whose inputs needs a gradient, unless it `has_parameters`.
   Tensor record(Tensor output, const std::vector<Tensor>& inputs, bool has_parameters, Backward backward);
+
+  // false inside a checkpoint's forward, which has no backward of its own.
+  [[nodiscard]] bool is_recording() const { return recording_; }
 
   // function(inputs) without keeping anything but the inputs; the backward runs it again in phase recompute.
   Tensor checkpoint(const std::vector<Tensor>& inputs, const Function& function);

@@ -160,9 +160,10 @@ Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& t
                         .batch = whole(kernel.gemm.batch),
                         .element_bytes = whole(size_of(kernel.type)),
                         .result_bytes = kernel.type == DataType::fp8 ? 2.0 : whole(size_of(kernel.type))};
+  GemmPhysics physics = times.physics;
+  if (kernel.is_cast_before) physics.quantise_us = 0;
   const double seconds = gemm_seconds(
-      times.physics, {peak(kernel.type), bytes_per_second_, times_->facts.multiprocessors, times_->facts.l2_bytes},
-      sides);
+      physics, {peak(kernel.type), bytes_per_second_, times_->facts.multiprocessors, times_->facts.l2_bytes}, sides);
   const std::int64_t smallest = std::min({kernel.gemm.m, kernel.gemm.n, kernel.gemm.k});
   const std::array<double, 3> point = {sides.m, sides.n, sides.k};
   const bool tabled = !times.residual.empty() && kernel.gemm.batch == 1;

@@ -66,6 +66,8 @@ struct KernelCost {
   Flops flops{};
   Bytes bytes{};  // traffic to and from device memory: every operand read once, every result written once
   MemoryKind memory = MemoryKind::elementwise;  // kind memory_bound
+  // Kind gemm in fp8: A comes in fp8. false: it is scaled and cast on the way, as the published products are.
+  bool is_cast_before = false;
 };
 
 enum class CostSource : std::uint8_t {

@@ -1,4 +1,5 @@
 // Linear layers of EagerOps, alone and split over a tensor group.
+#include <algorithm>
 #include <utility>
 
 #include "models/eager_ops.h"
@@ -8,7 +9,7 @@ namespace spillway {
 
 // What the weight gradients of layers that share an input need of it.
 struct EagerOps::SavedInput {
-  Tensor kept;         // whole, or this rank's part of the sequence
+  Tensor kept;         // whole, or this rank's part of the sequence; in fp8 the whole is transposed
   bool parts = false;  // kept is a part
   std::size_t users = 1;
   bool wants_gradient = true;
@@ -18,38 +19,44 @@ struct EagerOps::SavedInput {
 void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write,
                        Bytes bias) {
   Bytes bytes = bias;
+  const DataType type = reads[0].type() == DataType::fp8 ? DataType::fp8 : options_.product;
   bytes += Bytes(shape.m * shape.k * size_of(reads[0].type()) + shape.k * shape.n * size_of(reads[1].type()) +
                  shape.m * shape.n * size_of(write.type()));
   session_.kernel({.name = kernel,
                    .reads = std::move(reads),
                    .writes = {std::move(write)},
                    .cost = {.kind = KernelClass::gemm,
-                            .type = options_.product,
+                            .type = type,
                             .gemm = shape,
-                            .flops = Flops(2 * shape.m * shape.n * shape.k)},
+                            .flops = Flops(2 * shape.m * shape.n * shape.k),
+                            .is_cast_before = true},
                    .bytes = bytes});
 }
 
-Tensor EagerOps::operand(const std::string& name, const Tensor& x, TensorRole role) {
-  if (options_.product != DataType::fp8 || x.type() == DataType::fp8) return x;
-  Tensor narrow = session_.empty(name + ".fp8", DataType::fp8, x.elements(), role);
-  session_.kernel({.name = "cast_fp8", .reads = {x}, .writes = {narrow}});
-  return narrow;
+bool EagerOps::is_fp8(const std::vector<Linear>& layers) {
+  return std::all_of(layers.begin(), layers.end(), [](const Linear& layer) { return layer.weight->in_fp8; });
 }
 
 Tensor EagerOps::linear(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias) {
-  return linear({name, &weight, bias}, x,
-                std::make_shared<SavedInput>(SavedInput{.kept = x, .wants_gradient = x.node() != 0}));
+  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .wants_gradient = x.node() != 0});
+  Tensor operand = x;
+  if (weight.in_fp8) {
+    Narrowed both = narrow(name + ".in", x, TensorRole::activation, nullptr);
+    operand = std::move(both.rows);
+    saved->kept = std::move(both.columns);
+  }
+  return linear({name, &weight, bias}, x, operand, saved);
 }
 
-Tensor EagerOps::linear(const Linear& layer, const Tensor& x, std::shared_ptr<SavedInput> saved) {
-  const std::int64_t inputs = layer.weight->shape.columns, outputs = layer.weight->shape.rows;
+Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& operand,
+                        std::shared_ptr<SavedInput> saved) {
+  TrainedParameter& weight = *layer.weight;
+  const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
   const std::int64_t rows = x.elements() / inputs;
-  const Tensor narrow = operand(layer.name + ".in", x, TensorRole::activation);
-  if (!saved->parts && saved->users == 1) saved->kept = narrow;
   Tensor out = make(layer.name + ".out", rows * outputs);
   {
-    std::vector<Tensor> reads = {narrow, operand(layer.name + ".weight", layer.weight->value, TensorRole::temporary)};
+    std::vector<Tensor> reads = {operand,
+                                 operand.type() == DataType::fp8 ? narrow_weight(weight, false) : weight.value};
     if (layer.bias != nullptr) reads.push_back(layer.bias->value);
     product("gemm", {.m = rows, .n = outputs, .k = inputs}, std::move(reads), out,
             layer.bias != nullptr ? layer.bias->value.bytes() : Bytes(0));
@@ -61,21 +68,31 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x, std::shared_ptr<Sa
   });
 }
 
+// The input as weight gradients read it.
+Tensor EagerOps::saved_for_weights(const std::string& name, SavedInput& saved) {
+  if (!saved.parts) return saved.kept;
+  if (!saved.whole) {
+    saved.whole = communication_->all_gather(CommGroup::tensor, name + ".in.again", saved.kept, TensorRole::temporary);
+    if (saved.kept.type() == DataType::fp8) saved.whole = transposed(name + ".in.again", saved.whole);
+  }
+  return saved.whole;
+}
+
 void EagerOps::linear_backward(const Linear& layer, SavedInput& saved, const Tensor& gradient, Tensor* x_gradient) {
-  const std::int64_t inputs = layer.weight->shape.columns, outputs = layer.weight->shape.rows;
+  TrainedParameter& weight = *layer.weight;
+  const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
   const std::int64_t rows = gradient.elements() / outputs;
-  if (saved.parts && !saved.whole)
-    saved.whole =
-        communication_->all_gather(CommGroup::tensor, layer.name + ".in.again", saved.kept, TensorRole::temporary);
-  const Tensor narrow = operand(layer.name + ".out.grad", gradient, TensorRole::temporary);
+  const Tensor x = saved_for_weights(layer.name, saved);
+  const bool in_fp8 = x.type() == DataType::fp8;
+  Narrowed both{.rows = gradient, .columns = gradient};
+  if (in_fp8) both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
   if (x_gradient != nullptr) {
     *x_gradient = make(layer.name + ".in.grad", rows * inputs, TensorRole::temporary);
     product("gemm_dgrad", {.m = rows, .n = inputs, .k = outputs},
-            {narrow, operand(layer.name + ".weight", layer.weight->value, TensorRole::temporary)}, *x_gradient, {});
+            {both.rows, in_fp8 ? narrow_weight(weight, true) : weight.value}, *x_gradient, {});
   }
-  if (layer.bias != nullptr) sum_bias_gradient(*layer.bias, gradient);
-  weight_gradient(layer, narrow,
-                  operand(layer.name + ".in", saved.parts ? saved.whole : saved.kept, TensorRole::temporary));
+  if (layer.bias != nullptr && !in_fp8) sum_bias_gradient(*layer.bias, gradient);
+  weight_gradient(layer, both.columns, x);
   if (--saved.users == 0) saved.kept = saved.whole = {};
 }
 
@@ -101,15 +118,23 @@ void EagerOps::sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient)
 
 std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, const Tensor& x) {
   std::vector<Tensor> results;
-  if (tensor_ranks() == 1) {
+  const bool in_fp8 = is_fp8(layers), parts = tensor_ranks() > 1 && options_.sequence_parallel;
+  if (tensor_ranks() == 1 && !in_fp8) {
     for (const Linear& layer : layers) results.push_back(linear(layer.name, x, *layer.weight, layer.bias));
     return results;
   }
-  const bool parts = options_.sequence_parallel;
-  const Tensor entered = enter_tensor_region(layers.front().name, x, TensorRole::temporary);
-  const auto saved = std::make_shared<SavedInput>(
-      SavedInput{.kept = x, .parts = parts, .users = layers.size(), .wants_gradient = entered.node() != 0});
-  for (const Linear& layer : layers) results.push_back(linear(layer, entered, saved));
+  const std::string& name = layers.front().name;
+  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .parts = parts, .users = layers.size()});
+  if (parts && in_fp8) saved->kept = narrow_part(name + ".in", x);
+  const Tensor entered = enter_tensor_region(name, saved->kept, TensorRole::temporary);
+  saved->wants_gradient = entered.node() != 0;
+  Tensor operand = entered;
+  if (in_fp8 && !parts) {
+    Narrowed both = narrow(name + ".in", x, TensorRole::activation, nullptr);
+    operand = std::move(both.rows);
+    saved->kept = std::move(both.columns);
+  }
+  for (const Linear& layer : layers) results.push_back(linear(layer, entered, operand, saved));
   return results;
 }
 

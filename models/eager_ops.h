@@ -17,7 +17,7 @@ namespace spillway {
 
 struct OpsOptions {
   DataType type = DataType::bf16;     // of activations and weights
-  DataType product = DataType::bf16;  // of linear layers' operands: type, tf32 on fp32 data, or fp8 cast from type
+  DataType product = DataType::bf16;  // of products: type, or tf32 on fp32 data; parameters in_fp8 have fp8 ones
   bool sequence_parallel = false;
   // Gradients are added into buffers that live all the time by the products that make them (Megatron-LM).
   bool fused_accumulation = false;
@@ -34,7 +34,7 @@ class EagerOps {
   }
   // rows of `table` picked by `ids`.
   Tensor embedding(const std::string& name, const Tensor& ids, TrainedParameter& table);
-  // x [rows, in] times weight^T [in, out], plus bias when there is one. Saves x.
+  // x [rows, in] times weight^T [in, out], plus bias when there is one. Saves x; in fp8 its transposed cast.
   Tensor linear(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias);
 
   // Tensor parallel (Megatron-LM, Shoeybi et al. 2019, section 3; with sequence parallelism Korthikanti et al. 2022,
@@ -46,7 +46,7 @@ class EagerOps {
   };
   // Layers split by outputs that read the same x. Backwards the sum of their input gradients is all-reduced while the
   // last weight gradient is computed. Sequence parallel: x is gathered first, kept in parts and gathered once more
-  // backwards; its gradient is reduce-scattered.
+  // backwards; its gradient is reduce-scattered. In fp8 x is cast once for all layers, before it is gathered.
   std::vector<Tensor> column_linears(const std::vector<Linear>& layers, const Tensor& x);
   // Split by inputs: partial sums, then all-reduce or reduce-scatter, then the bias.
   Tensor row_linear(const Linear& layer, const Tensor& x);
@@ -57,6 +57,13 @@ class EagerOps {
   Tensor leave_tensor_region(const std::string& name, const Tensor& x, bool scatter);
   // This rank's part of the sequence of a tensor all ranks have.
   Tensor split_sequence(const std::string& name, const Tensor& x);
+
+  // fp8 operands (eager_fp8.cc). x cast, and the same transposed for a product of the backward.
+  struct Narrowed {
+    Tensor rows, columns;
+  };
+  Narrowed narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias);
+  Tensor narrow_weight(TrainedParameter& weight, bool transposed);
 
   // Megatron-LM's fused kernels.
   Tensor bias_gelu(const std::string& name, const Tensor& x, TrainedParameter& bias);  // saves x
@@ -126,8 +133,12 @@ class EagerOps {
   void gemm(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write, Bytes bias = {});
   // Of a linear layer: operands in options_.product.
   void product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write, Bytes bias);
-  Tensor operand(const std::string& name, const Tensor& x, TensorRole role);  // x, or its cast to fp8
-  Tensor linear(const Linear& layer, const Tensor& x, std::shared_ptr<SavedInput> saved);
+  Tensor narrow_part(const std::string& name, const Tensor& x);
+  Tensor transposed(const std::string& name, const Tensor& x);
+  // `operand`: x, or its cast to fp8.
+  Tensor linear(const Linear& layer, const Tensor& x, const Tensor& operand, std::shared_ptr<SavedInput> saved);
+  [[nodiscard]] static bool is_fp8(const std::vector<Linear>& layers);
+  Tensor saved_for_weights(const std::string& name, SavedInput& saved);
   void linear_backward(const Linear& layer, SavedInput& saved, const Tensor& gradient, Tensor* x_gradient);
   void weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x);
   void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);

@@ -47,10 +47,6 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
   refuse(model, {setup.pipeline_parallel > 1 && model.has_encoder(), "an encoder beside the decoder, in stages"},
          "set pipeline_parallel to 1");
   refuse(model,
-         {setup.precision == TrainingPrecision::fp8_mixed && (model.has_experts() || model.has_latent()),
-          "experts or latent attention in fp8"},
-         "choose bf16_mixed");
-  refuse(model,
          {!setup.flash_attention && (model.has_latent() || model.attention_softcap > 0),
           "latent attention or capped scores without flash attention"},
          "set flash_attention to true");
@@ -63,6 +59,13 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
   if (model.reads_images() && setup.sequence != model.max_positions)
     throw InputError("", "sequence", fmt::format("{} sees {} tokens of an image", model.title, model.max_positions),
                      "leave it out");
+}
+
+void require_precision(const TrainingSetup& setup, const GpuProfile& gpu) {
+  if (setup.precision == TrainingPrecision::fp8_mixed &&
+      !gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::fp8)])
+    throw InputError("", "precision", fmt::format("{} has no fp8 arithmetic", gpu.title),
+                     "choose bf16_mixed, or give the GPU's gpu.peak_flops.fp8");
 }
 
 }  // namespace spillway

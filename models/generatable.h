@@ -1,6 +1,7 @@
 // Which models the trace generator writes the training step of; more can be described and counted.
 #pragma once
 
+#include "hwprofiles/gpu_profile.h"
 #include "models/model_spec.h"
 #include "models/training_setup.h"
 
@@ -10,5 +11,7 @@ namespace spillway {
 void require_generatable(const ModelSpec& model);
 // The same for the model in a set-up, which is resolved.
 void require_generatable(const ModelSpec& model, const TrainingSetup& setup);
+// Throws InputError when the GPU has no arithmetic for the set-up's precision that a wider one could not stand in for.
+void require_precision(const TrainingSetup& setup, const GpuProfile& gpu);
 
 }  // namespace spillway

@@ -82,9 +82,10 @@ Tensor MoeBlock::unpermute(const std::string& name, const Tensor& rows, const Ro
 void MoeBlock::grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops,
                                std::vector<Tensor> reads, const Tensor& write) {
   const KernelCost cost{.kind = KernelClass::gemm,
-                        .type = options_.product == DataType::tf32 ? DataType::tf32 : options_.type,
+                        .type = reads[0].type() == DataType::fp8 ? DataType::fp8 : options_.product,
                         .gemm = shape,
-                        .flops = Flops(flops)};
+                        .flops = Flops(flops),
+                        .is_cast_before = true};
   context_.session.kernel({.name = kernel, .reads = std::move(reads), .writes = {write}, .cost = cost});
 }
 
@@ -96,25 +97,34 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows) {
   const std::int64_t each = std::max<std::int64_t>(1, (count + groups - 1) / groups),
                      flops = 2 * count * inputs * outputs;
   EagerSession& session = context_.session;
+  EagerOps& ops = context_.ops;
+  const bool in_fp8 = weight.in_fp8;
+  EagerOps::Narrowed operand{.rows = rows, .columns = rows};
+  if (in_fp8) operand = ops.narrow(name + ".in", rows, TensorRole::activation, nullptr);
   Tensor out = session.empty(name + ".out", options_.type, count * outputs, TensorRole::activation);
-  grouped_product("grouped_gemm", {.m = each, .n = outputs, .k = inputs, .batch = groups}, flops, {rows, weight.value},
-                  out);
+  grouped_product("grouped_gemm", {.m = each, .n = outputs, .k = inputs, .batch = groups}, flops,
+                  {operand.rows, in_fp8 ? ops.narrow_weight(weight, false) : weight.value}, out);
+  operand.rows = {};
   return context_.autograd.record(
       std::move(out), {rows}, true,
-      [this, name, rows, each, groups, inputs, outputs, flops, &weight](const Tensor& gradient) {
+      [this, name, kept = operand.columns, count, each, groups, inputs, outputs, flops, in_fp8,
+       &weight](const Tensor& gradient) {
         EagerSession& session_now = context_.session;
-        Tensor back = session_now.empty(name + ".in.grad", options_.type, rows.elements(), TensorRole::temporary);
+        EagerOps& now = context_.ops;
+        EagerOps::Narrowed incoming{.rows = gradient, .columns = gradient};
+        if (in_fp8) incoming = now.narrow(name + ".out.grad", gradient, TensorRole::temporary, nullptr);
+        Tensor back = session_now.empty(name + ".in.grad", options_.type, count * inputs, TensorRole::temporary);
         grouped_product("grouped_gemm_dgrad", {.m = each, .n = inputs, .k = outputs, .batch = groups}, flops,
-                        {gradient, weight.value}, back);
+                        {incoming.rows, in_fp8 ? now.narrow_weight(weight, true) : weight.value}, back);
         const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups};
         if (options_.fused_accumulation) {
-          grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {gradient, rows, weight.gradient},
+          grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {incoming.columns, kept, weight.gradient},
                           weight.gradient);
           context_.autograd.accumulate(weight, {});
         } else {
           Tensor sum = session_now.empty(weight.shape.name + ".grad", options_.type, weight.shape.elements(),
                                          TensorRole::gradient);
-          grouped_product("grouped_gemm_wgrad", shape, flops, {gradient, rows}, sum);
+          grouped_product("grouped_gemm_wgrad", shape, flops, {incoming.columns, kept}, sum);
           context_.autograd.accumulate(weight, std::move(sum));
         }
         return std::vector<Tensor>{std::move(back)};

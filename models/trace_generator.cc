@@ -38,6 +38,7 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   require_generatable(model);
   const TrainingSetup setup = resolve(wanted, model);
   require_generatable(model, setup);
+  require_precision(setup, cost.gpu());
   if (setup.gpus() > 1) return generate_parallel_trace(model, setup, cost, cluster);
   EagerSession session(cost, cost.gpu().title);
   set_host_times(session, setup.framework);

@@ -20,7 +20,7 @@ enum class TrainingPrecision : std::uint8_t {
   bf16,        // everything 2 bytes
   tf32,        // as fp32, matrix products in tf32
   fp16_mixed,  // as bf16_mixed, in fp16
-  fp8_mixed,   // as bf16_mixed, linear layers' products in fp8: operands are cast before each product
+  fp8_mixed,   // as bf16_mixed, products of the layers' linear layers in fp8; weights also kept in fp8, twice
 };
 constexpr bool is_mixed(TrainingPrecision precision) {
   return precision == TrainingPrecision::bf16_mixed || precision == TrainingPrecision::fp16_mixed ||

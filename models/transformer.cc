@@ -20,8 +20,17 @@ OpsOptions options_of(const TrainingSetup& setup) {
                      .sequence_parallel = setup.sequence_parallel,
                      .fused_accumulation = setup.framework == Framework::megatron && setup.zero_stage < 2};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
-  if (setup.precision == TrainingPrecision::fp8_mixed) options.product = DataType::fp8;
   return options;
+}
+
+// Transformer Engine's layers: what multiplies tokens inside the blocks, sides in sixteens. Routers, gates, heads and
+// embeddings are not.
+bool is_in_fp8(const TrainingSetup& setup, const Parameter& shape) {
+  if (setup.precision != TrainingPrecision::fp8_mixed || shape.layer < 0 || shape.columns == 1) return false;
+  const bool is_linear = shape.component == Component::attention || shape.component == Component::mlp ||
+                         shape.component == Component::experts;
+  return is_linear && shape.rows % 16 == 0 && shape.columns % 16 == 0 &&
+         shape.name.find("relative_bias") == std::string::npos;
 }
 
 }  // namespace
@@ -39,6 +48,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
                [this](const std::string& name) -> TrainedParameter& { return weight(name); }),
       latent_(model, setup, options_of(setup), {session, autograd, ops_, communication},
               [this](const std::string& name) -> TrainedParameter& { return weight(name); }) {
+  std::int64_t fp8_linears = 0;
   for (LocalParameter& local : local_parameters(model, setup, part)) {
     const std::string name = local.shape.name;
     session.set_layer(local.shape.layer);
@@ -56,9 +66,18 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
     else
       parameter.value = session.empty(name, type_, local.shape.elements(), TensorRole::weight);
     parameter.shape = std::move(local.shape);
+    parameter.in_fp8 = is_in_fp8(setup, parameter.shape);
+    fp8_linears += parameter.in_fp8 ? 1 : 0;
+    if (parameter.in_fp8 && setup.zero_stage < 3) {
+      const std::int64_t elements = parameter.shape.elements();
+      parameter.narrow = session.empty(name + ".fp8", DataType::fp8, elements, TensorRole::buffer);
+      parameter.narrow_transposed =
+          session.empty(name + ".fp8.transposed", DataType::fp8, elements, TensorRole::buffer);
+    }
     by_name_.emplace(name, &parameter);
   }
   session.set_layer(-1);
+  if (fp8_linears > 0) scaling_.emplace(fp8_linears, session, communication);
   if (model.positions == Positions::rotary && part.layers.count > 0)
     angles_ = session.empty("rotary.angles", type_,
                             2 * setup.local_sequence() * (model.has_latent() ? model.latent.rope_dim : model.head_dim),
@@ -109,6 +128,11 @@ Tensor Transformer::rotary(const std::string& name, const Tensor& x) {
 Tensor Transformer::forward(const Tensor& input, const Tensor& labels) {
   if (units_.before) units_.before(-1);
   Tensor x = part_.has_embedding ? embed(input) : input;
+  if (scaling_)  // the last of the backward
+    x = autograd_.record(x, {x}, true, [this](const Tensor& gradient) {
+      scaling_->after_backward();
+      return std::vector<Tensor>{gradient};
+    });
   for (std::int64_t index = part_.layers.first; index < part_.layers.first + part_.layers.count; ++index) {
     session_.set_layer(index);
     if (model_.has_encoder() && index == model_.encoder_layers) x = enter_decoder(x, labels);
@@ -117,6 +141,7 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels) {
   }
   session_.set_layer(-1);
   bias_ = memory_ = {};
+  if (scaling_) scaling_->after_forward();
   if (!part_.has_head) return x;
   if (model_.norm_placement != NormPlacement::post) x = norm("final_norm", x);
   if (is_t5()) x = ops_.dropout("final_dropout", x, setup_.dropout);
@@ -303,7 +328,7 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
   const EagerOps::Pointwise gate_function = gelu ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
   if (has(prefix + "mlp.gate_up"))
     return ops_.swiglu(prefix + "mlp.swiglu", ops_.column_linears({layer_of(prefix + "mlp.gate_up")}, x)[0]);
-  if (model_.gated() && setup_.tensor_parallel == 1) {
+  if (model_.gated() && setup_.tensor_parallel == 1 && setup_.precision != TrainingPrecision::fp8_mixed) {
     Tensor gate = linear(prefix + "mlp.gate", x);
     gate = ops_.pointwise(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate, gate_function);
     return ops_.multiply(prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));

@@ -5,11 +5,13 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "models/eager_ops.h"
+#include "models/fp8_scaling.h"
 #include "models/mla_attention.h"
 #include "models/model_part.h"
 #include "models/model_spec.h"
@@ -110,6 +112,7 @@ class Transformer {
   Tensor bias_, memory_;  // of the micro-batch and the stack at hand
   std::vector<Tensor> buffers_;
   Units units_;
+  std::optional<Fp8Scaling> scaling_;
 };
 
 }  // namespace spillway

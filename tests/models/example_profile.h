@@ -14,6 +14,7 @@ inline HardwareProfile example_profile() {
   gpu.memory.value = Bytes(80'000'000'000);
   gpu.memory_bandwidth.value = rate_from_bytes_per_second(3e12);
   gpu.peak_flops_per_second[index(Precision::bf16)] = {.value = 1e15};
+  gpu.peak_flops_per_second[index(Precision::fp8)] = {.value = 2e15};
   gpu.peak_flops_per_second[index(Precision::fp32)] = {.value = 5e13};
   gpu.sm_count = {.value = 132};
   gpu.pcie_generation.value = 5;
