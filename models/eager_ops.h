@@ -75,6 +75,8 @@ class EagerOps {
 
   // Over the last `weight` elements of each row. Saves x and the row statistics in fp32. `bias`: LayerNorm.
   Tensor norm(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias);
+  // RMSNorm over rows of which each rank of the tensor group has a part, as it has of the weight.
+  Tensor split_rms_norm(const std::string& name, const Tensor& x, TrainedParameter& weight);
   // gelu, silu save x; relu, tanh save their result.
   enum class Pointwise : std::uint8_t { gelu, silu, relu, tanh };
   Tensor pointwise(const std::string& name, const Tensor& x, Pointwise function);

@@ -22,8 +22,6 @@ void refuse(const ModelSpec& model, const Gap& gap, const char* remedy) {
 
 void require_generatable(const ModelSpec& model) {
   const Gap gaps[] = {
-      {model.positions == Positions::relative_bias && !model.has_encoder(), "a relative position bias in one stack"},
-      {model.has_experts() && !model.gated(), "experts without gates"},
       {model.has_latent() && (model.qkv_bias || model.query_key_norm || model.wide_query_key_norm),
        "latent attention with biases or norms of queries and keys"},
       {model.has_experts() && model.block_layout != BlockLayout::sequential, "experts beside attention"},
@@ -34,12 +32,13 @@ void require_generatable(const ModelSpec& model) {
 void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
   const bool split = setup.tensor_parallel > 1, ring = setup.context_parallel > 1;
   const Gap splits[] = {
-      {split && model.wide_query_key_norm, "wide norms of queries and keys split over tensors"},
-      {split && (model.norms_results() || model.block_layout != BlockLayout::sequential) && setup.sequence_parallel,
-       "norms of results or parallel blocks split along the sequence"},
-      {split && model.logit_softcap > 0, "soft caps split over tensors"},
-      {(split || ring) && model.reads_images(), "image patches split over ranks"},
+      {split && model.wide_query_key_norm && model.norm != NormKind::rms_norm,
+       "wide LayerNorms of queries and keys split over tensors"},
+      {setup.sequence_parallel && split && model.reads_images(),
+       "an image's tokens, an odd number, split over tensors"},
+      {ring && model.reads_images(), "image patches round a ring"},
       {ring && model.has_encoder(), "an encoder beside the decoder, split round a ring"},
+      {ring && model.positions == Positions::relative_bias, "a relative position bias round a ring"},
       {ring && model.has_latent(), "latent attention round a ring"},
       {ring && model.attention_window > 0, "an attention window round a ring"},
   };

@@ -89,8 +89,11 @@ std::int64_t padded(std::int64_t rows, const TrainingSetup& setup) {
   return (rows + unit - 1) / unit * unit;
 }
 
-void split(Parameter& shape, std::string_view stem, const TrainingSetup& setup) {
+bool is_query_key_norm(std::string_view stem) { return contains({"attention.q_norm", "attention.k_norm"}, stem); }
+
+void split(Parameter& shape, std::string_view stem, const ModelSpec& model, const TrainingSetup& setup) {
   const std::int64_t t = setup.tensor_parallel;
+  if (is_query_key_norm(stem) && model.wide_query_key_norm) shape.rows /= t;
   const bool is_bias = shape.name.ends_with(".bias");
   switch (split_of(stem)) {
     case Split::none:
@@ -124,16 +127,18 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
   for (Parameter& parameter : merged_parameters(model, setup)) {
     const std::string stem = stem_of(parameter);
     if (!belongs(parameter, stem, model, part)) continue;
-    split(parameter, stem, setup);
+    split(parameter, stem, model, setup);
     if (parameter.experts > 0) {
       parameter.rows /= setup.expert_parallel;
       parameter.experts /= setup.expert_parallel;
     }
     LocalParameter local{.shape = std::move(parameter)};
     const bool is_bias = local.shape.name.ends_with(".bias");
-    const bool is_norm = stem.find("norm") != std::string::npos;
+    const bool of_heads = is_query_key_norm(stem);
+    const bool is_norm = stem.find("norm") != std::string::npos && !of_heads;
     const bool sees_part = contains({"attention.q_down", "attention.kv_down", "mlp.router", "mlp.shared_gate"}, stem);
     local.is_partial_sum = sequence && (is_norm || sees_part || (is_bias && split_of(stem) == Split::columns));
+    if (of_heads) local.is_partial_sum = setup.tensor_parallel > 1 && !model.wide_query_key_norm;
     if (stem == "embedding" || stem == "positions") local.uses = embeddings_in(model, part);
     if (stem == "embedding" && model.tied_embeddings && part.has_head) ++local.uses;
     result.push_back(std::move(local));

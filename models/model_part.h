@@ -4,6 +4,7 @@
 //   split by rows (outputs)       attention.qkv / q / k / v, cross_attention.q / k / v, mlp.up, mlp.gate; with biases
 //   split by columns (inputs)     attention.out, cross_attention.out, mlp.down; their biases are whole
 //   split by columns (heads)      attention.relative_bias
+//   split by rows (heads)         attention.q_norm, k_norm over all heads; whole when one norm is shared by the heads
 //   latent attention              q_up, kv_up by rows; q_down, kv_down whole
 //   experts, shared and routed    each expert's width, by rows and columns like mlp; mlp.router whole
 //   split by rows (vocabulary)    embedding, head, mlm; rows are padded to a multiple of t (Megatron-LM: of 128 t)
@@ -27,9 +28,11 @@ struct ModelPart {
 };
 
 struct LocalParameter {
-  Parameter shape;              // of this rank
-  bool is_partial_sum = false;  // sequence parallel: each rank of the tensor group sees a part of the sequence only
-  std::int64_t uses = 1;        // gradients that meet in it in one backward
+  Parameter shape;  // of this rank
+  // Its gradient is summed over the tensor group: each rank sees a part of the sequence (sequence parallel), or some of
+  // the heads that share a norm.
+  bool is_partial_sum = false;
+  std::int64_t uses = 1;  // gradients that meet in it in one backward
 };
 
 // In the order of the forward pass. `setup` is resolved.

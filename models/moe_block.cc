@@ -131,16 +131,31 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows) {
       });
 }
 
+EagerOps::Pointwise MoeBlock::function() const {
+  switch (model_.activation) {
+    case Activation::relu:
+      return EagerOps::Pointwise::relu;
+    case Activation::silu_gated:
+      return EagerOps::Pointwise::silu;
+    case Activation::gelu:
+    case Activation::gelu_gated:
+      return EagerOps::Pointwise::gelu;
+  }
+  return EagerOps::Pointwise::gelu;
+}
+
 Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
   EagerOps& ops = context_.ops;
   const auto layer = [this](const std::string& part) { return EagerOps::Linear{part, &weight_(part), nullptr}; };
-  const auto function =
-      model_.activation == Activation::gelu_gated ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
   const std::string name = prefix + "mlp.shared";
-  std::vector<Tensor> both = ops.column_linears({layer(name + ".gate"), layer(name + ".up")}, x);
-  both[0] = ops.pointwise(name + ".gated", both[0], function);
-  Tensor inner = ops.multiply(name + ".product", both[0], both[1]);
-  both.clear();
+  Tensor inner;
+  if (model_.gated()) {
+    std::vector<Tensor> both = ops.column_linears({layer(name + ".gate"), layer(name + ".up")}, x);
+    both[0] = ops.pointwise(name + ".gated", both[0], function());
+    inner = ops.multiply(name + ".product", both[0], both[1]);
+  } else {
+    inner = ops.pointwise(name + ".activated", ops.column_linears({layer(name + ".up")}, x)[0], function());
+  }
   Tensor out = ops.row_linear(layer(name + ".down"), inner);
   inner = {};
   if (!model_.experts.shared_gate) return out;
@@ -161,8 +176,6 @@ Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
 Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   EagerOps& ops = context_.ops;
   const std::string name = prefix + "mlp.experts";
-  const auto function =
-      model_.activation == Activation::gelu_gated ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
   const std::string router = prefix + "mlp.router";
   Routing routing = route(router, ops.linear(router, x, weight_(router), nullptr), x.elements() / model_.hidden);
   Tensor entered = x;
@@ -174,8 +187,13 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   entered = {};
   if (gathers()) rows = ops.enter_tensor_region(name, rows, TensorRole::activation);
   rows = sort(name, rows);
-  Tensor inner = ops.pointwise(name + ".gated", grouped_linear(name + ".gate", rows), function);
-  inner = ops.multiply(name + ".product", inner, grouped_linear(name + ".up", rows));
+  Tensor inner;
+  if (model_.gated()) {
+    inner = ops.pointwise(name + ".gated", grouped_linear(name + ".gate", rows), function());
+    inner = ops.multiply(name + ".product", inner, grouped_linear(name + ".up", rows));
+  } else {
+    inner = ops.pointwise(name + ".activated", grouped_linear(name + ".up", rows), function());
+  }
   rows = {};
   Tensor results = grouped_linear(name + ".down", inner);
   inner = {};

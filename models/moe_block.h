@@ -3,7 +3,7 @@
 //
 //   router     logits [t, E], softmax in fp32 and the k largest
 //   permute    each token's row copied to its k experts: [t k, h]; expert parallel: all-to-all, sorted by expert again
-//   experts    gate, up, product, down as one grouped product each over the local experts
+//   experts    gate, up, product, down (or up, activation, down) as one grouped product each over the local experts
 //   unpermute  all-to-all back; the sum of a token's k rows, weighted: [t, h]
 //   shared     a plain feed-forward block over all tokens, perhaps weighed by a gate, added
 //
@@ -48,6 +48,7 @@ class MoeBlock {
   void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,
                        const Tensor& write);
   Tensor shared(const std::string& prefix, const Tensor& x);
+  [[nodiscard]] EagerOps::Pointwise function() const;
   // Sequence parallel: rows of the tensor group's parts come together for the products.
   [[nodiscard]] bool gathers() const { return options_.sequence_parallel && context_.ops.tensor_ranks() > 1; }
   [[nodiscard]] std::int64_t expert_ranks() const {

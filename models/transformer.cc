@@ -275,7 +275,10 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
   }
   std::vector<Tensor> qkv = ops_.column_linears(
       {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k"), layer_of(prefix + "attention.v")}, x);
-  if (model_.query_key_norm || model_.wide_query_key_norm) {
+  if (model_.wide_query_key_norm && model_.norm == NormKind::rms_norm && setup_.tensor_parallel > 1) {
+    qkv[0] = ops_.split_rms_norm(prefix + "attention.q_norm", qkv[0], weight(prefix + "attention.q_norm"));
+    qkv[1] = ops_.split_rms_norm(prefix + "attention.k_norm", qkv[1], weight(prefix + "attention.k_norm"));
+  } else if (model_.query_key_norm || model_.wide_query_key_norm) {
     qkv[0] = norm(prefix + "attention.q_norm", qkv[0]);
     qkv[1] = norm(prefix + "attention.k_norm", qkv[1]);
   }

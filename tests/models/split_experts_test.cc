@@ -1,5 +1,6 @@
 // Experts and latent attention split over tensor groups, spread over ranks and shared out by ZeRO: activation bytes,
 // flops, parameters and model state against closed forms.
+#include <algorithm>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -17,7 +18,7 @@ constexpr std::int64_t s = 64, b = 2, t = s * b;  // tokens per sequence, sequen
 constexpr std::int64_t h = 256, a = 8, kv = 64, f = 512, e = 8, k = 2;
 
 Trace generate(const ModelSpec& model, TrainingSetup setup = {}) {
-  setup.sequence = s;
+  if (!model.reads_images()) setup.sequence = s;
   setup.micro_batch = b;
   const Cluster cluster{8,
                         [](NetworkCollective, Bytes bytes, const GroupShape&) { return Picos(1000 + bytes.count()); }};
@@ -218,6 +219,58 @@ TEST(SplitExperts, CollectivesOfALayer) {
   // Attention: x in, once more backwards, its result's gradient; experts: rows in, results' gradient.
   EXPECT_EQ(more("all_gather"), 3 + 2);
   EXPECT_EQ(more("reduce_scatter"), 2 + 2);
+}
+
+// Experts without gates (Switch Transformer) keep up and its gelu, or the relu's result alone, of four tensors.
+TEST(SplitExperts, WithoutGates) {
+  ModelSpec model = experts();
+  const std::int64_t gated = kept_per_layer(model, {});
+  for (const Activation activation : {Activation::gelu, Activation::relu}) {
+    model.activation = activation;
+    EXPECT_EQ(gated - kept_per_layer(model, {}), 2 * t * k * (activation == Activation::relu ? 3 : 2) * f);
+    EXPECT_EQ(flops_of(generate(model), Phase::forward),
+              2 * t * matmul_parameter_count(model) + 2 * 2 * b * s * s * 256);
+  }
+}
+
+// Every bundled decoder and encoder, cut to two layers, split over tensors with and without the sequence: T ranks hold
+// the model, norms and bottlenecks whole, and have a gradient for each part.
+TEST(SplitExperts, BundledModelsSplitOverTensors) {
+  for (const std::string& name : bundled_models()) {
+    ModelSpec model = find_model(name);
+    if (model.hidden > 2048 || model.kv_heads % 2 != 0 || model.vocabulary % 2 != 0) continue;
+    model.layers = std::min<std::int64_t>(2, model.layers);
+    model.encoder_layers = std::min<std::int64_t>(2, model.encoder_layers);
+    for (const bool sequence : {false, true}) {
+      if (sequence && (model.reads_images() || model.pretraining_heads)) continue;
+      TrainingSetup setup{.tensor_parallel = 2, .sequence_parallel = sequence};
+      std::int64_t mine = 0;
+      for (const LocalParameter& local : local_parameters(model, setup, {.layers = {0, model.all_layers()}}))
+        if (!local.shape.name.ends_with("selection_bias")) mine += local.shape.elements();
+      const Memory memory = memory_of(generate(model, setup));
+      EXPECT_EQ(memory.before_optimizer - memory.before, 2 * mine) << name;
+      EXPECT_EQ(memory.left, 0) << name;
+    }
+  }
+}
+
+// Norms over all heads have their statistics summed over the group, two a layer forwards and two backwards; norms that
+// the heads share have their gradients summed after the backward instead.
+TEST(SplitExperts, NormsOfQueriesAndKeys) {
+  ModelSpec model = experts();
+  model.experts = {};
+  model.query_key_norm = true;
+  const auto partial = [&] {
+    int count = 0;
+    for (const LocalParameter& local : local_parameters(model, {.tensor_parallel = 2}, {.layers = {0, 2}}))
+      count += local.is_partial_sum ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(partial(), 2 * 2);
+  model.query_key_norm = false;
+  model.wide_query_key_norm = true;
+  EXPECT_EQ(partial(), 0);
+  EXPECT_EQ(count_of(generate(model, {.tensor_parallel = 2}), "all_reduce_norm"), 2 * 4);
 }
 
 TEST(SplitExperts, EverySetUpRuns) {
