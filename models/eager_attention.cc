@@ -91,8 +91,10 @@ Tensor EagerOps::repeat_heads(const std::string& name, const Tensor& x, const At
 
 struct EagerOps::Core {
   AttentionShape shape;
+  bool capped = false;
   std::vector<Tensor> qkv;     // one packed or three
   Tensor bias;                 // added to the scores of every sequence; empty: none
+  Tensor tanh;                 // of capped scores
   Tensor softmax, mask, kept;  // kept: the softmax after dropout; mask empty without dropout
 
   // The operand of a product that holds queries (0), keys (1), values (2).
@@ -103,12 +105,23 @@ struct EagerOps::Core {
   [[nodiscard]] GemmShape rows_by_width() const {
     return {shape.sequence, shape.head_dim, shape.sequence, shape.batch * shape.heads};
   }
+  // The same two with values.
+  [[nodiscard]] std::int64_t value_width() const { return shape.value_dim > 0 ? shape.value_dim : shape.head_dim; }
+  [[nodiscard]] GemmShape rows_by_values() const {
+    return {shape.sequence, shape.sequence, value_width(), shape.batch * shape.heads};
+  }
+  [[nodiscard]] GemmShape rows_by_value_width() const {
+    return {shape.sequence, value_width(), shape.sequence, shape.batch * shape.heads};
+  }
+  [[nodiscard]] std::int64_t result_elements() const {
+    return shape.batch * shape.sequence * shape.heads * value_width();
+  }
 };
 
 Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
-                                 double dropout, const Tensor& bias) {
+                                 double dropout, const Tensor& bias, bool capped) {
   SPILLWAY_ASSERT(qkv.size() == 3 || shape.heads == shape.kv_heads);
-  auto core = std::make_shared<Core>(Core{.shape = shape, .qkv = qkv, .bias = bias});
+  auto core = std::make_shared<Core>(Core{.shape = shape, .capped = capped, .qkv = qkv, .bias = bias});
   if (qkv.size() == 3) {
     core->qkv[1] = repeat_heads(name + ".k", qkv[1], shape);
     core->qkv[2] = repeat_heads(name + ".v", qkv[2], shape);
@@ -118,6 +131,12 @@ Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tens
   std::vector<Tensor> operands = {core->part(0)};
   if (qkv.size() == 3) operands.push_back(core->part(1));
   gemm("gemm_scores", core->rows_by_rows(), std::move(operands), scores);
+  if (capped) {  // c tanh(scores / c)
+    session_.kernel({.name = "scale_", .reads = {scores}, .writes = {scores}});
+    core->tanh = make(name + ".tanh", square);
+    session_.kernel({.name = "tanh", .reads = {scores}, .writes = {core->tanh}});
+    session_.kernel({.name = "scale", .reads = {core->tanh}, .writes = {scores}});
+  }
   if (bias) session_.kernel({.name = "add_bias_", .reads = {scores, bias}, .writes = {scores}});
   core->softmax = make(name + ".softmax", square);
   session_.kernel({.name = "masked_softmax",
@@ -131,8 +150,8 @@ Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tens
     core->mask = session_.empty(name + ".dropout.mask", DataType::byte, square, TensorRole::activation);
     session_.kernel({.name = "dropout", .reads = {core->softmax}, .writes = {core->kept, core->mask}});
   }
-  Tensor out = make(name + ".context", query_elements(shape));
-  gemm("gemm_context", core->rows_by_width(), {core->kept, core->part(2)}, out);
+  Tensor out = make(name + ".context", core->result_elements());
+  gemm("gemm_context", core->rows_by_value_width(), {core->kept, core->part(2)}, out);
   std::vector<Tensor> inputs = core->qkv;
   if (bias) inputs.push_back(bias);
   return autograd_.record(std::move(out), inputs, false, [this, name, core](Tensor gradient) {
@@ -143,9 +162,9 @@ Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tens
 std::vector<Tensor> EagerOps::core_backward(const std::string& name, Core& core, Tensor gradient) {
   const std::int64_t size = query_elements(core.shape);
   Tensor square = like(name + ".kept.grad", core.kept, TensorRole::temporary);
-  gemm("gemm_context_dgrad", core.rows_by_rows(), {gradient, core.part(2)}, square);
-  Tensor v_gradient = make(name + ".v.grad", size, TensorRole::temporary);
-  gemm("gemm_context_dgrad", core.rows_by_width(), {core.kept, gradient}, v_gradient);
+  gemm("gemm_context_dgrad", core.rows_by_values(), {gradient, core.part(2)}, square);
+  Tensor v_gradient = make(name + ".v.grad", core.result_elements(), TensorRole::temporary);
+  gemm("gemm_context_dgrad", core.rows_by_value_width(), {core.kept, gradient}, v_gradient);
   core.kept = {};
   gradient = {};
   if (core.mask) {
@@ -161,6 +180,10 @@ std::vector<Tensor> EagerOps::core_backward(const std::string& name, Core& core,
                    .cost = {.memory = MemoryKind::softmax}});
   core.softmax = {};
   square = {};
+  if (core.capped) {
+    session_.kernel({.name = "tanh_backward_", .reads = {scores, core.tanh}, .writes = {scores}});
+    core.tanh = {};
+  }
   Tensor q_gradient = make(name + ".q.grad", size, TensorRole::temporary);
   gemm("gemm_scores_dgrad", core.rows_by_width(), {scores, core.part(1)}, q_gradient);
   Tensor k_gradient = make(name + ".k.grad", size, TensorRole::temporary);

@@ -106,9 +106,10 @@ class EagerOps {
   // every rank does 1 / c of it in every turn. `shape`: of this rank's queries.
   Tensor ring_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape);
   // scores, softmax, dropout, context as four kernels; the whole square of scores whatever the mask. Saves queries,
-  // keys, values, the softmax and, with dropout, its mask and result. Shared keys and values are repeated first.
+  // keys, values, the softmax and, with dropout, its mask and result. Shared keys and values are repeated first. Values
+  // may have a width of their own. `capped`: scores are c tanh(score / c); saves the tanh.
   Tensor plain_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
-                         double dropout, const Tensor& bias = {});
+                         double dropout, const Tensor& bias = {}, bool capped = false);
 
   // Mean cross-entropy of logits [rows, classes] against labels, in fp32: a copy of the logits, the log-softmax
   // (saved), the loss; backwards their gradients.

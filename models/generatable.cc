@@ -45,10 +45,6 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
   for (const Gap& gap : splits) refuse(model, gap, "set tensor_parallel and context_parallel to 1");
   refuse(model, {setup.pipeline_parallel > 1 && model.has_encoder(), "an encoder beside the decoder, in stages"},
          "set pipeline_parallel to 1");
-  refuse(model,
-         {!setup.flash_attention && (model.has_latent() || model.attention_softcap > 0),
-          "latent attention or capped scores without flash attention"},
-         "set flash_attention to true");
   if (model.has_experts() && model.experts.count % setup.expert_parallel != 0)
     throw InputError("", "expert_parallel",
                      fmt::format("{} ranks can't share {} experts evenly", setup.expert_parallel, model.experts.count),

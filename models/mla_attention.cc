@@ -80,6 +80,7 @@ Tensor LatentAttentionBlock::core(const std::string& name, const Tensor& q, cons
                              .head_dim = wide,
                              .value_dim = narrow};
   const auto flops = [rows, this](std::int64_t width) { return Flops(rows * setup_.sequence * width); };
+  if (!setup_.flash_attention) return plain_core(name, q, assembled(name, expanded, key, shape), shape);
   const Tensor keys = make(name + ".keys", rows * wide, TensorRole::activation);
   session.kernel(
       {.name = "assemble_keys", .reads = {expanded, key}, .writes = {keys}, .bytes = keys.bytes() + keys.bytes()});
@@ -120,6 +121,43 @@ Tensor LatentAttentionBlock::core(const std::string& name, const Tensor& q, cons
             {.name = "assemble_keys_backward", .reads = {keys_back, values_back}, .writes = {expanded_back, key_back}});
         return std::vector<Tensor>{std::move(q_back), std::move(expanded_back), std::move(key_back)};
       });
+}
+
+// Keys and values as tensors of their own, each with a gradient of its own.
+std::vector<Tensor> LatentAttentionBlock::assembled(const std::string& name, const Tensor& expanded, const Tensor& key,
+                                                    const AttentionShape& shape) {
+  EagerSession& session = context_.session;
+  const std::int64_t rows = shape.batch * shape.sequence * shape.heads;
+  const std::int64_t expanded_size = expanded.elements(), key_size = key.elements();
+  Tensor keys = make(name + ".keys", rows * shape.head_dim, TensorRole::activation);
+  session.kernel(
+      {.name = "assemble_keys", .reads = {expanded, key}, .writes = {keys}, .bytes = keys.bytes() + keys.bytes()});
+  keys = context_.autograd.record(
+      std::move(keys), {expanded, key}, false, [this, &session, name, expanded_size, key_size](const Tensor& gradient) {
+        Tensor expanded_back = make(name + ".keys.expanded.grad", expanded_size);
+        Tensor key_back = make(name + ".key.grad", key_size);
+        session.kernel({.name = "assemble_keys_backward", .reads = {gradient}, .writes = {expanded_back, key_back}});
+        return std::vector<Tensor>{std::move(expanded_back), std::move(key_back)};
+      });
+  Tensor values = make(name + ".values", rows * shape.value_dim, TensorRole::activation);
+  session.kernel({.name = "copy", .reads = {expanded}, .writes = {values}, .bytes = values.bytes() + values.bytes()});
+  values = context_.autograd.record(std::move(values), {expanded}, false,
+                                    [this, &session, name, expanded_size](const Tensor& gradient) {
+                                      Tensor back = make(name + ".values.expanded.grad", expanded_size);
+                                      session.kernel({.name = "copy", .reads = {gradient}, .writes = {back}});
+                                      return std::vector<Tensor>{std::move(back)};
+                                    });
+  return {keys, values};
+}
+
+Tensor LatentAttentionBlock::plain_core(const std::string& name, const Tensor& q, const std::vector<Tensor>& pair,
+                                        const AttentionShape& shape) {
+  const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
+  const auto run = [this, name, shape, dropout](const std::vector<Tensor>& qkv) {
+    return context_.ops.plain_attention(name, qkv, shape, dropout);
+  };
+  const std::vector<Tensor> qkv = {q, pair[0], pair[1]};
+  return setup_.recompute == Recompute::selective ? context_.autograd.checkpoint(qkv, run) : run(qkv);
 }
 
 Tensor LatentAttentionBlock::run(const std::string& prefix, const Tensor& x, const Tensor& angles) {

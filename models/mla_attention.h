@@ -10,12 +10,15 @@
 // the bottlenecks are not: every rank computes them, with sequence parallelism for its part of the sequence. The shared
 // key's gradient is summed over the ranks.
 //
+// Without flash attention: scores, softmax, dropout and context as kernels of their own, over whole squares.
+//
 // Forward flops of the core: b a s^2 (n + r + v) under a causal mask; backward three products of width n + r and two
 // of v. Kept with 2-byte activations, besides x: 2 t (2 q + (k + r) + k + 2 a (n + r) + 2 a v) bytes (q both before and
 // after its norm, the rank when there is one; queries, keys, values, result), 4 t for each norm and 4 a t of row sums.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "models/block_context.h"
 #include "models/model_spec.h"
@@ -39,6 +42,10 @@ class LatentAttentionBlock {
   Tensor latent_norm(const std::string& name, const Tensor& down);
   Tensor shared_key(const std::string& name, const Tensor& down, const Tensor& angles);
   Tensor core(const std::string& name, const Tensor& q, const Tensor& expanded, const Tensor& key);
+  std::vector<Tensor> assembled(const std::string& name, const Tensor& expanded, const Tensor& key,
+                                const AttentionShape& shape);
+  Tensor plain_core(const std::string& name, const Tensor& q, const std::vector<Tensor>& pair,
+                    const AttentionShape& shape);
   Tensor make(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
 
   const ModelSpec& model_;

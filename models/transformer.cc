@@ -322,8 +322,9 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
                              .window = input.window};
   if (setup_.context_parallel > 1) return ops_.ring_attention(name, input.qkv, shape);
   const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
-  return setup_.flash_attention ? ops_.flash_attention(name, input.qkv, shape, input.bias)
-                                : ops_.plain_attention(name, input.qkv, shape, dropout, input.bias);
+  return setup_.flash_attention
+             ? ops_.flash_attention(name, input.qkv, shape, input.bias)
+             : ops_.plain_attention(name, input.qkv, shape, dropout, input.bias, model_.attention_softcap > 0);
 }
 
 Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {

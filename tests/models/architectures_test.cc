@@ -163,6 +163,20 @@ TEST(LatentAttention, Flops) {
   EXPECT_EQ(flops_of(trace, Phase::backward), 2 * products + square * (3 * 48 + 2 * 24));
 }
 
+// Without the fused kernel: a softmax instead of row sums, the whole square, two products of each kind backwards.
+TEST(LatentAttention, AsSeparateKernels) {
+  const ModelSpec model = small_deepseek(80);
+  const std::int64_t a = 4, square = b * a * s * s;
+  const TrainingSetup plain{.flash_attention = false};
+  EXPECT_EQ(kept_per_layer(model, plain) - kept_per_layer(model), 2 * square - 4 * a * t);
+  TrainingSetup selective = plain;
+  selective.recompute = Recompute::selective;
+  EXPECT_EQ(kept_per_layer(model, plain) - kept_per_layer(model, selective), 2 * square);
+  const std::int64_t forward = 2 * t * matmul_parameter_count(model) + 2 * 2 * square * (48 + 24);
+  EXPECT_EQ(flops_of(generate(model, plain), Phase::forward), forward);
+  EXPECT_EQ(flops_of(generate(model, plain), Phase::backward), 2 * forward);
+}
+
 // ViT: no mask, so attention does the whole square, 4 b s^2 h per layer; the images themselves want no gradient, so
 // the patches' product has one backward product in place of two. The classifier sees one token per image.
 TEST(Images, Flops) {
@@ -210,6 +224,17 @@ TEST(ParallelBlocks, ShareTheNorm) {
   EXPECT_EQ(kept - kept_per_layer(model), 2 * t * 512 + 8 * t);
 }
 
+// Capped scores keep a tanh as large as the softmax; fused attention none.
+TEST(SoftCap, OfScoresKeepsTheTanh) {
+  ModelSpec model = small_mixtral();
+  model.experts = {};
+  const TrainingSetup plain{.flash_attention = false};
+  const std::int64_t without = kept_per_layer(model, plain), fused = kept_per_layer(model);
+  model.attention_softcap = 50;
+  EXPECT_EQ(kept_per_layer(model, plain) - without, 2 * b * 8 * s * s);
+  EXPECT_EQ(kept_per_layer(model), fused);
+}
+
 // Three kernels on the logits, one of whose results is kept.
 TEST(SoftCap, KeepsTheTanh) {
   ModelSpec model = small_mixtral();
@@ -232,8 +257,6 @@ TEST(Generatable, WhatIsNotKnownIsNamed) {
             "T5 small has an encoder beside the decoder, split round a ring, which the trace generator does not know");
   ModelSpec latent = small_deepseek(0);
   latent.title = "X";
-  EXPECT_EQ(refusal(latent, {.flash_attention = false}),
-            "X has latent attention or capped scores without flash attention, which the trace generator does not know");
   EXPECT_EQ(refusal(latent, {.context_parallel = 2}),
             "X has latent attention round a ring, which the trace generator does not know");
   EXPECT_EQ(refusal(latent, {.data_parallel = 2, .expert_parallel = 2}), "X has no experts");
