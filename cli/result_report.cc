@@ -46,6 +46,8 @@ Json memory_json(const MemoryResult& memory) {
           {"shortage_bytes", memory.shortage.count()},
           {"explanation", memory.explanation},
           {"segments_allocated", memory.segments_allocated},
+          {"driver_time_ns", whole_nanoseconds(memory.driver_time)},
+          {"first_step_driver_time_ns", whole_nanoseconds(memory.first_driver_time)},
           {"peak_time_ns", whole_nanoseconds(memory.peak_time)},
           {"peak_owners", owners}};
 }
@@ -156,6 +158,8 @@ std::string result_text(const Result& result) {
                           result.memory.allocator);
     if (result.memory.capacity > Bytes(0))
       text += fmt::format("  capacity       {}\n", gibibytes(result.memory.capacity));
+    if (result.memory.driver_time > Picos(0))
+      text += fmt::format("  in the driver  {} a step for memory\n", for_people(result.memory.driver_time));
     if (!result.memory.explanation.empty()) text += fmt::format("  memory         {}\n", result.memory.explanation);
     if (!result.memory.owners.empty()) text += "\n  at the peak\n";
     for (const PeakOwner& owner : result.memory.owners)

@@ -131,6 +131,9 @@ void describe_launch(GpuProfile& gpu, FieldVisitor& visitor) {
   number(visitor, count("launch_queue_depth", 1, 1e6), gpu.launch_queue_depth);
   number(visitor, time("malloc_cost"), gpu.malloc_cost);
   number(visitor, time("free_cost"), gpu.free_cost);
+  number(visitor, time("chunk_create_cost"), gpu.chunk_create_cost);
+  number(visitor, time("chunk_map_cost"), gpu.chunk_map_cost);
+  number(visitor, time("chunk_unmap_cost"), gpu.chunk_unmap_cost);
   number(visitor, bytes("context_memory", 1e12), gpu.context_memory);
 }
 

@@ -69,7 +69,10 @@ struct GpuProfile {
   Sourced<Picos> kernel_gap;                 // between two queued kernels of one stream
   Sourced<std::int64_t> launch_queue_depth;  // launches the host may run ahead, per stream
   Sourced<Picos> malloc_cost, free_cost;     // cudaMalloc, cudaFree (which also waits for the device)
-  Sourced<Bytes> context_memory;             // taken by driver and libraries before the first tensor
+  // Virtual memory management, per physical chunk of 2 to 20 MiB: cuMemCreate, cuMemMap with cuMemSetAccess, cuMemUnmap
+  // with cuMemRelease.
+  Maybe<Picos> chunk_create_cost, chunk_map_cost, chunk_unmap_cost;
+  Sourced<Bytes> context_memory;  // taken by driver and libraries before the first tensor
 
   RooflineFit roofline;
   std::vector<GemmEfficiency> gemm_efficiency;  // by precision, then smallest_side, rising

@@ -23,7 +23,7 @@ constexpr std::array<std::string_view, 11> root_keys = {"schema",          "vers
                                                         "memory",          "replay",  "note"};
 constexpr std::array<std::string_view, 3> hardware_keys = {"profile", "captured_on", "set"};
 constexpr std::array<std::string_view, 6> what_if_keys = {"gpu", "compute", "memory", "host", "pcie", "network"};
-constexpr std::array<std::string_view, 3> memory_keys = {"allocator", "config", "capacity_bytes"};
+constexpr std::array<std::string_view, 4> memory_keys = {"allocator", "config", "plan", "capacity_bytes"};
 constexpr std::array<std::string_view, 1> replay_keys = {"tie_order"};
 
 std::vector<std::string_view> model_keys() {
@@ -84,8 +84,8 @@ class Reader {
     if (!object[key].is_string()) fail(place + "/" + key, "expected a text", "put it in quotes");
     return object[key].get<std::string>();
   }
-  [[nodiscard]] std::string file(const Json& object, const std::string& key) const {
-    const std::string value = text(object, "", key);
+  [[nodiscard]] std::string file(const Json& object, const std::string& key, const std::string& place = "") const {
+    const std::string value = text(object, place, key);
     if (value.empty() || value.front() == '/') return value;
     return (std::filesystem::path(folder_) / value).lexically_normal().string();
   }
@@ -146,6 +146,7 @@ class Reader {
     known(memory, "/memory", memory_keys);
     if (memory.contains("allocator")) scenario.allocator = text(memory, "/memory", "allocator");
     scenario.allocator_config = text(memory, "/memory", "config");
+    scenario.memory_plan = file(memory, "plan", "/memory");
     if (!memory.contains("capacity_bytes")) return;
     const Json& capacity = memory["capacity_bytes"];
     if (!capacity.is_number_integer() || capacity.get<std::int64_t>() <= 0)

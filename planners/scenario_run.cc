@@ -130,6 +130,10 @@ void set_options(LoadedScenario& loaded) {
   loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
   loaded.options.memory.allocator = scenario.allocator;
   loaded.options.memory.settings = scenario.allocator_config;
+  if (!scenario.memory_plan.empty()) {
+    ByteSource source = ByteSource::open(scenario.memory_plan, std::uint64_t{1} << 30);
+    loaded.options.memory.plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
+  }
   if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
   for (const Finding& finding : loaded.trace.findings)
     loaded.warnings.push_back(finding.kind + " (" + std::to_string(finding.count) + "): " + finding.remedy);
@@ -193,7 +197,7 @@ Result run(const LoadedScenario& loaded) {
   Result result = replay(loaded.trace, loaded.hardware, loaded.options);
   result.title = loaded.scenario.title;
   result.warnings = loaded.warnings;
-  result.provenance = loaded.provenance;
+  result.provenance.insert(result.provenance.begin(), loaded.provenance.begin(), loaded.provenance.end());
   return result;
 }
 

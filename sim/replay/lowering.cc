@@ -194,6 +194,22 @@ class Lowering {
     if (first_work_[i] < first_work_[i + 1]) limit_queue(activity, works_[first_work_[i]]);
     if (waits_for_own_copy(i)) add_copy_wait(i);
     if (ops_.start[i] != unknown_time) lanes_[lane].last_call = {ops_.start[i] + duration(i), out_.end[i]};
+    add_allocator_calls(i);
+  }
+
+  void add_allocator_calls(std::size_t i) {
+    const auto op = OpId(static_cast<std::uint32_t>(i));
+    const std::size_t lane = index_of(ops_.lane[i]);
+    auto delay = std::lower_bound(options_.host_delays.begin(), options_.host_delays.end(), op,
+                                  [](const HostDelay& d, OpId wanted) { return d.after < wanted; });
+    for (; delay != options_.host_delays.end() && delay->after == op; ++delay) {
+      const ActivityId activity = out_.graph.add_delay(out_.lane[lane], scaled(delay->time, options_.speed.host));
+      note_op(i, activity);
+      lanes_[lane].last_call.activity = activity;
+      if (!delay->waits_for_device) continue;
+      for (const std::size_t l : ranks_[trace_.lanes[lane].rank].lanes)
+        wait_for_work(lanes_[l].last_launched, activity);
+    }
   }
 
   [[nodiscard]] bool is_sync(std::size_t i) const {

@@ -11,6 +11,8 @@
 //   stream_wait                             edge from the work the event marked to the stream's next work
 //   launch queue of depth d                 edge from the start of work i-d to launch i
 //   Trace::edges                            edges
+//   the allocator's calls of the driver     delay on the host thread, behind the call they followed; waits for the
+//                                           device's work where the driver does
 //
 // A host call follows whichever call of any thread of its rank ended last before it: a backward thread
 // starts when the main thread handed over, and the main thread goes on when backward is done. A thread
@@ -24,6 +26,7 @@
 #include <vector>
 
 #include "sim/engine/activity_graph.h"
+#include "sim/replay/driver_times.h"
 #include "sim/replay/relative_speed.h"
 #include "traces/trace.h"
 
@@ -36,6 +39,7 @@ struct LoweringOptions {
   std::uint32_t launch_queue_depth = 0;     // 0: the capture's, or unlimited
   Picos sync_cost = microseconds(5);        // from the end of the awaited work to the host's return
   double machine_balance = 0;               // flops per HBM byte, for classify()
+  std::vector<HostDelay> host_delays;       // by op, ascending
 };
 
 // Where copies go. Links live in the graph; an empty path means recorded durations as they are.

@@ -13,10 +13,12 @@ namespace {
 constexpr std::size_t most_owners = 12;
 
 AllocationStreamResult run_stream(const Trace& trace, std::int16_t device, const MemoryReplayOptions& options,
-                                  Bytes capacity, bool peaks_only = false) {
+                                  Bytes capacity, bool peaks_only = false, bool repeat = false) {
   AllocationStreamOptions stream;
   stream.pool.policy = options.allocator;
   stream.pool.settings = options.settings;
+  stream.pool.plan = options.plan;
+  stream.repeat = repeat;
   if (capacity > Bytes(0)) stream.pool.device_memory = capacity;
   stream.device = device;
   stream.keep_rows = !peaks_only;
@@ -26,9 +28,9 @@ AllocationStreamResult run_stream(const Trace& trace, std::int16_t device, const
 }
 
 // What is held over the replay's time, and whose it is at the peak.
-class Curve {
+class HeldCurve {
  public:
-  Curve(const Trace& trace, std::span<const Picos> op_start, const AllocationStreamResult& stream)
+  HeldCurve(const Trace& trace, std::span<const Picos> op_start, const AllocationStreamResult& stream)
       : trace_(trace), op_start_(op_start), stream_(stream), initial_(stream.initial.allocated) {
     for (const AllocationRow& row : stream.rows)
       if (row.tag != no_tag) sizes_[row.tag] = row.size;
@@ -51,7 +53,24 @@ class Curve {
         result.peak_time = now;
       }
     }
-    name_owners(peak_event, result);
+    result.owners = owners_at(peak_event);
+  }
+
+  // Groups what is live after the event; none: before the first. Once per curve.
+  std::vector<PeakOwner> owners_at(std::optional<std::uint32_t> last_event) {
+    std::vector<PeakOwner> owners;
+    for (const HeldMemory& held : stream_.held) {
+      if (!last_event || held.event > *last_event) break;
+      follow(held.event);
+    }
+    std::map<std::string, Bytes> groups;
+    for (const auto& [address, block] : live_) groups[owner(trace_.memory_events[block.event])] += block.size;
+    if (initial_ > initial_freed_) groups["held before the capture"] += initial_ - initial_freed_;
+    for (const auto& [name, bytes] : groups) owners.push_back({name, bytes});
+    std::stable_sort(owners.begin(), owners.end(),
+                     [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
+    if (owners.size() > most_owners) owners.resize(most_owners);
+    return owners;
   }
 
  private:
@@ -82,21 +101,6 @@ class Curve {
       initial_freed_ += event.bytes;
   }
 
-  // Follows the events up to the peak and groups what is live there.
-  void name_owners(std::optional<std::uint32_t> peak_event, MemoryResult& result) {
-    for (const HeldMemory& held : stream_.held) {
-      if (!peak_event || held.event > *peak_event) break;
-      follow(held.event);
-    }
-    std::map<std::string, Bytes> groups;
-    for (const auto& [address, block] : live_) groups[owner(trace_.memory_events[block.event])] += block.size;
-    if (initial_ > initial_freed_) groups["held before the capture"] += initial_ - initial_freed_;
-    for (const auto& [name, bytes] : groups) result.owners.push_back({name, bytes});
-    std::stable_sort(result.owners.begin(), result.owners.end(),
-                     [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
-    if (result.owners.size() > most_owners) result.owners.resize(most_owners);
-  }
-
   [[nodiscard]] std::string owner(const MemoryEvent& event) const {
     if (event.tensor != TensorId::none) {
       const TensorRole role = trace_.tensors.role[index_of(event.tensor)];
@@ -114,7 +118,59 @@ class Curve {
   Bytes initial_{}, initial_freed_{};
 };
 
+std::string gibibytes(Bytes bytes) {
+  const std::int64_t hundredths = (bytes.count() * 100 + (std::int64_t{1} << 29)) >> 30;
+  const std::string cents = std::to_string(100 + hundredths % 100).substr(1);
+  return std::to_string(hundredths / 100) + "." + cents + " GiB";
+}
+
+// Who held the memory when it ran out, and which allocator would have got by with less.
+std::string why_it_failed(const Trace& trace, std::span<const Picos> op_start, const MemoryReplayOptions& options,
+                          std::int16_t device, const AllocationStreamResult& limited) {
+  std::string text = describe(*limited.first_out_of_memory);
+  text += "; resident:";
+  const char* separator = " ";
+  for (const PeakOwner& owner : HeldCurve(trace, op_start, limited).owners_at(limited.first_failed_event)) {
+    text += separator + gibibytes(owner.bytes) + " " + owner.name;
+    separator = ", ";
+  }
+  for (const char* other : {"torch-expandable", "ideal"}) {
+    if (options.allocator == other) continue;
+    MemoryReplayOptions alternative;
+    alternative.allocator = other;
+    const AllocationStreamResult result = run_stream(trace, device, alternative, options.capacity, true);
+    if (result.out_of_memory > 0) continue;
+    const std::string most = gibibytes(Bytes(result.statistics.all().reserved_bytes.peak));
+    return text + (std::string(other) == "ideal" ? "; without any fragmentation " + most + " would do"
+                                                 : "; it fits with expandable_segments:True (" + most + " reserved)");
+  }
+  return text + "; it would not fit without any fragmentation either";
+}
+
+// The last host call before an event.
+OpId host_call_of(const Trace& trace, const MemoryEvent& event) {
+  if (event.anchor == OpId::none || is_host_call(trace.ops.kind[index_of(event.anchor)])) return event.anchor;
+  return trace.ops.launched_by[index_of(event.anchor)];
+}
+
 }  // namespace
+
+AllocatorTime allocator_time(const Trace& trace, const MemoryReplayOptions& options, const DriverTimes& times) {
+  AllocatorTime result;
+  for (const std::int16_t device : memory_devices(trace)) {
+    const AllocationStreamResult run = run_stream(trace, device, options, options.capacity, true, true);
+    for (const EventCost& cost : run.costs) result.first_step += host_time(cost.cost, times);
+    for (const EventCost& cost : run.repeated_costs) {
+      const OpId after = host_call_of(trace, trace.memory_events[cost.event]);
+      if (after == OpId::none) continue;
+      result.delays.push_back({after, host_time(cost.cost, times), waits_for_device(cost.cost)});
+      result.step += result.delays.back().time;
+    }
+  }
+  std::stable_sort(result.delays.begin(), result.delays.end(),
+                   [](const HostDelay& a, const HostDelay& b) { return a.after < b.after; });
+  return result;
+}
 
 std::vector<DevicePeaks> replay_memory_peaks(const Trace& trace, const MemoryReplayOptions& options) {
   std::vector<DevicePeaks> peaks;
@@ -162,14 +218,14 @@ MemoryResult replay_memory(const Trace& trace, std::span<const Picos> op_start, 
     result.out_of_memory = limited.out_of_memory > 0;
     if (result.out_of_memory) {
       result.shortage = result.peak_reserved - options.capacity;
-      if (limited.first_out_of_memory) result.explanation = describe(*limited.first_out_of_memory);
+      if (limited.first_out_of_memory) result.explanation = why_it_failed(trace, op_start, options, device, limited);
     } else {
       result.peak_reserved = Bytes(limited.statistics.all().reserved_bytes.peak);
       result.segments_allocated = limited.segments_allocated;
       result.explanation = "fits because the allocator gives cached segments back and retries";
     }
   }
-  Curve(trace, op_start, needed).fill(result);
+  HeldCurve(trace, op_start, needed).fill(result);
   return result;
 }
 

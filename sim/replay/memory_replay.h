@@ -6,21 +6,25 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "sim/devices/memory/memory_plan.h"
+#include "sim/replay/driver_times.h"
 #include "sim/replay/result.h"
 #include "traces/trace.h"
 
 namespace spillway {
 
 struct MemoryReplayOptions {
-  std::string allocator = "torch";       // "torch" or "ideal"
-  std::string settings;                  // PYTORCH_CUDA_ALLOC_CONF
-  Bytes capacity{};                      // for the step's allocator; 0: unlimited
-  std::optional<std::int16_t> device{};  // of several; not given: the one that reserves most
+  std::string allocator = "torch";         // one of memory_policies()
+  std::string settings;                    // PYTORCH_CUDA_ALLOC_CONF; gmlake: its own
+  std::shared_ptr<const MemoryPlan> plan;  // for planned and arena
+  Bytes capacity{};                        // for the step's allocator; 0: unlimited
+  std::optional<std::int16_t> device{};    // of several; not given: the one that reserves most
 };
 
 // op_start: replayed start by op. A capture with host memory events alone is replayed as host memory: ideal allocator,
@@ -34,6 +38,16 @@ struct DevicePeaks {
   Bytes allocated{}, reserved{};
   bool fits = true;  // after the policy's retries
 };
+
+// What the allocator's calls of the driver add to a step that is one of many: those of a second run of the stream, when
+// the cache is warm. Under pressure the torch policy gives segments back and takes them anew in every step.
+struct AllocatorTime {
+  std::vector<HostDelay> delays;  // by op, ascending; for lower()
+  Picos step{};                   // their sum
+  Picos first_step{};             // of the first run, anchored to ops or not
+};
+AllocatorTime allocator_time(const Trace& trace, const MemoryReplayOptions& options, const DriverTimes& times);
+
 std::vector<DevicePeaks> replay_memory_peaks(const Trace& trace, const MemoryReplayOptions& options);
 // Precondition: not empty.
 const DevicePeaks& most_reserved(const std::vector<DevicePeaks>& peaks);

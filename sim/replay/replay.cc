@@ -208,6 +208,18 @@ void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, Res
   result.bubble = idle / static_cast<double>(ranks.size());
 }
 
+void name_driver_times(const DriverTimes& times, Result& result) {
+  const auto add = [&result](const char* name, const Sourced<Picos>& time) {
+    result.provenance.push_back({name, std::to_string(time.value / microseconds(1)) + " us",
+                                 std::string(provenance_name(time.origin.provenance)), time.origin.source});
+  };
+  add("gpu.malloc_cost", times.malloc);
+  add("gpu.free_cost", times.free);
+  add("gpu.chunk_create_cost", times.chunk_create);
+  add("gpu.chunk_map_cost", times.chunk_map);
+  add("gpu.chunk_unmap_cost", times.chunk_unmap);
+}
+
 void rate_the_step(const ReplayOptions& options, Result& result) {
   const double seconds = to_seconds(result.step_time);
   if (seconds <= 0) return;
@@ -229,6 +241,10 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   if (!captured) lowering.launch_queue_depth = static_cast<std::uint32_t>(hardware.gpu.launch_queue_depth.value);
   const Maybe<double> peak = peak_flops_or_wider(hardware.gpu, Precision::bf16);
   if (peak) lowering.machine_balance = peak->value / to_bytes_per_second(hardware.gpu.memory_bandwidth.value);
+
+  const DriverTimes times = driver_times(hardware.gpu);
+  AllocatorTime allocator = allocator_time(trace, options.memory, times);
+  lowering.host_delays = std::move(allocator.delays);
 
   ActivityGraph graph;
   const CopyLinks copies(trace, hardware, graph);
@@ -253,6 +269,9 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   if (trace.rank_count > 1) peaks = replay_memory_peaks(trace, memory);
   if (!peaks.empty()) memory.device = most_reserved(peaks).device;
   result.memory = replay_memory(trace, result.op_start, memory);
+  result.memory.driver_time = allocator.step;
+  result.memory.first_driver_time = allocator.first_step;
+  if (allocator.step > Picos(0)) name_driver_times(times, result);
   record_ranks(trace, peaks, result);
   rate_the_step(options, result);
   return result;

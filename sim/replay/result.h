@@ -66,7 +66,9 @@ struct MemoryResult {
   bool out_of_memory = false;
   std::string explanation;  // what was asked, what was held, what would have had to give
   std::uint64_t segments_allocated = 0;
-  Bytes shortage{};  // peak_reserved - capacity when it does not fit
+  Picos driver_time{};        // the host's in the allocator's calls of the driver, within the replayed time
+  Picos first_driver_time{};  // the same of a first step, when nothing is cached; not in the replayed time
+  Bytes shortage{};           // peak_reserved - capacity when it does not fit
   std::vector<MemoryPoint> timeline;
   std::vector<PeakOwner> owners;  // largest first
 };

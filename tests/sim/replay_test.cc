@@ -57,6 +57,73 @@ TEST(Replay, KernelsOfAStreamFollowEachOther) {
   EXPECT_EQ(result.breakdown[static_cast<std::size_t>(Binding::host)], microseconds(1));
 }
 
+// 30 and 60 MiB in turn with 80 MiB and blocks from 20 MiB on kept whole: each request frees the other's segment and
+// takes its own, in every step. 2 x (cudaMalloc 100 us + cudaFree 50 us), behind the work launched before.
+TEST(Replay, DriverCallsOfTheAllocatorTakeTime) {
+  Trace trace = launches({{"k1", microseconds(10)}, {"k2", microseconds(10)}, {"k3", microseconds(10)}});
+  const auto event = [&trace](MemoryAction action, std::uint64_t address, std::int64_t bytes, std::uint32_t anchor) {
+    MemoryEvent& added = trace.memory_events.emplace_back();
+    added.action = action;
+    added.address = Addr(address);
+    added.bytes = mebibytes(bytes);
+    added.anchor = OpId(anchor);
+  };
+  event(MemoryAction::allocate, 1, 30, 1);  // behind k1's launch
+  event(MemoryAction::free_requested, 1, 30, 2);
+  event(MemoryAction::allocate, 2, 60, 2);  // behind k2's
+  event(MemoryAction::free_requested, 2, 60, 4);
+  trace.set(Capability::memory);
+  HardwareProfile hardware = quiet_hardware();
+  hardware.gpu.malloc_cost.value = microseconds(100);
+  hardware.gpu.free_cost.value = microseconds(50);
+  ReplayOptions options;
+  options.memory.settings = "max_split_size_mb:20";
+  options.memory.capacity = mebibytes(80);
+  const Result tight = replay(trace, hardware, options);
+  EXPECT_FALSE(tight.memory.out_of_memory);
+  EXPECT_EQ(tight.memory.driver_time, microseconds(300));
+  EXPECT_EQ(tight.memory.first_driver_time, microseconds(250)) << "two mallocs, one free: nothing is cached at first";
+  // k1 [1, 11), host held up [11, 161), call, k2 [162, 172), host [172, 322), call, k3 [323, 333).
+  EXPECT_EQ(tight.op_start[3], microseconds(162));
+  EXPECT_EQ(tight.op_start[5], microseconds(323));
+  EXPECT_EQ(tight.replayed, microseconds(333));
+  ASSERT_FALSE(tight.provenance.empty());
+  EXPECT_EQ(tight.provenance.back().provenance, "assumed") << "the profile has no figures for virtual memory";
+  options.memory.capacity = mebibytes(200);
+  const Result roomy = replay(trace, hardware, options);
+  EXPECT_EQ(roomy.memory.driver_time, Picos(0)) << "both segments stay cached";
+  EXPECT_EQ(roomy.replayed, microseconds(31));
+}
+
+// Out of memory is explained: who held what, and what would have got by.
+TEST(Replay, OutOfMemoryNamesOwnersAndAlternatives) {
+  Trace trace = launches({{"k1", microseconds(10)}});
+  const auto event = [&trace](MemoryAction action, std::uint64_t address, std::int64_t bytes) {
+    MemoryEvent& added = trace.memory_events.emplace_back();
+    added.action = action;
+    added.address = Addr(address);
+    added.bytes = mebibytes(bytes);
+    added.anchor = OpId(0);
+  };
+  trace.ops.phase[0] = Phase::forward;
+  for (std::uint64_t i = 0; i < 8; ++i) event(MemoryAction::allocate, 1 + i, 11);  // 12 MiB segments
+  for (std::uint64_t i = 0; i < 8; i += 2) event(MemoryAction::free_requested, 1 + i, 11);
+  event(MemoryAction::allocate, 100, 55);
+  trace.set(Capability::memory);
+  ReplayOptions options;
+  options.memory.capacity = mebibytes(100);
+  const Result result = replay(trace, quiet_hardware(), options);
+  ASSERT_TRUE(result.memory.out_of_memory);
+  EXPECT_NE(result.memory.explanation.find("resident: 0.05 GiB allocated in forward"), std::string::npos)
+      << result.memory.explanation;
+  EXPECT_NE(result.memory.explanation.find("without any fragmentation 0.10 GiB would do"), std::string::npos)
+      << result.memory.explanation;
+  options.memory.capacity = mebibytes(90);
+  const Result worse = replay(trace, quiet_hardware(), options);
+  EXPECT_NE(worse.memory.explanation.find("not fit without any fragmentation either"), std::string::npos)
+      << worse.memory.explanation;
+}
+
 // A compute-bound step on a GPU k times faster: host call + sum of durations / k.
 TEST(Replay, AFasterGpuDividesWhatItComputes) {
   const Trace trace = launches({{"gemm", microseconds(100)}, {"gemm", microseconds(300)}});
