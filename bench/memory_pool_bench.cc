@@ -45,6 +45,8 @@ void training_step(benchmark::State& state, const char* policy) {
   state.counters["reserved_MiB"] = static_cast<double>(pool.statistics().all().reserved_bytes.peak >> 20);
 }
 BENCHMARK_CAPTURE(training_step, torch, "torch")->Arg(1000)->Arg(10000)->Arg(100000);
+BENCHMARK_CAPTURE(training_step, torch_expandable, "torch-expandable")->Arg(10000);
+BENCHMARK_CAPTURE(training_step, gmlake, "gmlake")->Arg(10000);
 BENCHMARK_CAPTURE(training_step, ideal, "ideal")->Arg(10000);
 
 // The worst case of the flat free set: as many free blocks as given, none mergeable.

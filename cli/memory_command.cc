@@ -14,7 +14,9 @@
 #include "cli/table.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/memory_plan.h"
+#include "sim/devices/memory/request_lives.h"
 #include "traces/base/input_error.h"
+#include "traces/base/output_file.h"
 #include "traces/read.h"
 
 namespace spillway {
@@ -23,7 +25,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Request {
-  std::string file, config, plan;
+  std::string file, config, plan, requests;
   std::vector<std::string> allocators;  // NAME or NAME:SETTINGS; empty: torch
   std::int64_t capacity_bytes = 0;      // 0: unlimited
   int device = -1;                      // -1: the first with memory events
@@ -92,6 +94,11 @@ std::vector<Replayed> replay(const Context& context, const Request& request) {
   const Trace trace = read_trace(request.file, {.progress = progress.callback("reading " + request.file)});
   const std::int16_t device = device_of(trace, request);
   require_addresses(trace, request.file);
+  if (!request.requests.empty()) {
+    OutputFile out(request.requests);
+    out.write(request_lives_csv(request_lives(trace, device)));
+    out.commit();
+  }
   std::vector<Replayed> results;
   for (std::size_t i = 0; i < pools.size(); ++i) {
     AllocationStreamOptions options;
@@ -331,7 +338,12 @@ void add_memory_commands(CLI::App& app, Context& context) {
       ->allow_extra_args(false);
   command->add_option("--alloc-conf,--config", request->config, "settings in PYTORCH_CUDA_ALLOC_CONF's spelling")
       ->type_name("KEY:VALUE,...");
-  command->add_option("--plan", request->plan, "memory plan that planned and arena follow")->type_name("FILE");
+  command->add_option("--plan", request->plan, "memory plan or layout that planned and arena follow")
+      ->type_name("FILE");
+  command
+      ->add_option("--save-requests", request->requests,
+                   "write the requests and their lives as CSV, for `spillway plan layout`")
+      ->type_name("FILE");
   command->add_option("--capacity", request->capacity_bytes, "device memory in bytes; unlimited if not given")
       ->check(CLI::PositiveNumber)
       ->type_name("BYTES");

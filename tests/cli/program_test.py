@@ -164,6 +164,64 @@ class ValidateTest(ProgramTest):
         self.refused("validate", self.cases({"id": "a", "value": 1}), "--source", "dsk", says=["did you mean desk?"])
 
 
+class MemoryTest(ProgramTest):
+    def snapshot(self):
+        scenario = {"schema": "spillway.scenario", "version": 1, "hardware": {"profile": "h100-80gb-1gpu"},
+                    "model": {"name": "gpt2-small", "micro_batch": 2, "sequence": 256}}
+        out = self.path("snapshot.pickle")
+        result = spillway("run", self.path("s.json", json.dumps(scenario).encode()), "--memory-snapshot", out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return out
+
+    def test_allocators_side_by_side(self):
+        names = ["torch", "torch-expandable", "gmlake", "ideal", "torch:roundup_power2_divisions:4"]
+        arguments = [word for name in names for word in ("--allocator", name)]
+        result = spillway("memory", self.snapshot(), "--format", "json", *arguments)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual([one["allocator"] for one in document["allocators"]],
+                         ["torch", "torch-expandable", "gmlake", "ideal", "torch"])
+        self.assertEqual(document["allocators"][4]["settings"], "roundup_power2_divisions:4")
+        for one in document["allocators"]:
+            self.assertGreaterEqual(one["peak_reserved_bytes"], one["peak_allocated_bytes"])
+            self.assertGreaterEqual(one["peak_reserved_bytes"], document["allocators"][3]["peak_reserved_bytes"])
+            stats = one["memory_stats"]
+            self.assertEqual(stats["allocated_bytes.all.peak"], one["peak_allocated_bytes"])
+            self.assertEqual(stats["allocation.all.allocated"] - stats["allocation.all.freed"],
+                             stats["allocation.all.current"])
+        table = spillway("memory", self.snapshot(), *arguments).stdout
+        self.assertIn("torch:roundup_power2_divisions:4", table.splitlines()[0])
+
+    def test_a_layout_is_followed(self):
+        snapshot, requests, layout = self.snapshot(), self.path("requests.csv"), self.path("layout.csv")
+        result = spillway("memory", snapshot, "--save-requests", requests)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        with open(requests, encoding="utf-8") as rows, open(layout, "w", encoding="utf-8") as out:
+            out.write(next(rows).strip() + ",offset\n")
+            offset = 0
+            for row in rows:  # one behind the other: no reuse, but a layout
+                out.write(f"{row.strip()},{offset}\n")
+                offset += int(row.split(",")[3])
+        result = spillway("memory", snapshot, "--allocator", "arena", "--plan", layout, "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual(document["plan"]["placed"], document["allocations"])
+        self.assertEqual(document["peak_reserved_bytes"], offset)
+
+    def test_mistakes(self):
+        snapshot = self.snapshot()
+        self.refused("memory", snapshot, "--allocator", "gmlake", "--alloc-conf", "fragLimt:1",
+                     says=["did you mean fragLimit?"])
+        self.refused("memory", snapshot, "--alloc-conf", "max_split_size:1", says=["did you mean max_split_size_mb?"])
+        self.refused("memory", snapshot, "--allocator", "planned", says=["memory plan"])
+        self.refused("memory", snapshot, "--allocator", "planned", "--plan", self.path("p.json", b"{}"),
+                     says=["p.json", "memory plan"])
+        self.refused("memory", snapshot, "--plan", self.path("l.csv", b"id,size,offset\n0,1,0\n"),
+                     says=["no allocator follows"])
+        self.refused("memory", snapshot, "--allocator", "planned", "--plan",
+                     self.path("l.csv", b"id,size,offset\n0,1,0\n"), says=["another kind"])
+
+
 class TraceTest(ProgramTest):
     def test_info_of_the_bundled_capture(self):
         info = self.info(CAPTURE)

@@ -5,6 +5,7 @@
 #include <random>
 
 #include "sim/devices/memory/recorded_state.h"
+#include "sim/devices/memory/request_lives.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -76,6 +77,88 @@ TEST(AllocationStream, MatchesACompleteHistory) {
   EXPECT_EQ(result.statistics.all().allocated_bytes.peak, 5 * mib);
   EXPECT_EQ(result.recorded.peak_requested, Bytes(5 * mib));
   EXPECT_DOUBLE_EQ(result.fragmentation.by_allocated, 0.75);
+}
+
+// A history with expandable segments: pages mapped where and as large as recorded, also when the history begins late.
+TEST(AllocationStream, MatchesExpandableSegments) {
+  Capture capture;
+  capture.event(MemoryAction::segment_map, 0, 40 * mib);
+  capture.alloc(0, 30 * mib);
+  capture.alloc(30 * mib, 5 * mib);
+  capture.event(MemoryAction::segment_map, 40 * mib, 20 * mib);
+  capture.alloc(35 * mib, 20 * mib);
+  capture.free(0, 30 * mib);
+  capture.event(MemoryAction::segment_unmap, 0, 20 * mib);
+  capture.segment(20 * mib, 40 * mib);
+  capture.trace.memory_segments.back().expandable = true;
+  capture.block(20 * mib, 10 * mib, BlockState::inactive);
+  capture.block(30 * mib, 5 * mib, BlockState::allocated);
+  capture.block(35 * mib, 20 * mib, BlockState::allocated);
+  capture.block(55 * mib, 5 * mib, BlockState::inactive);
+  for (const std::uint64_t missed : {0U, 3U}) {
+    auto& events = capture.trace.memory_events;
+    events.erase(events.begin(), events.begin() + static_cast<std::ptrdiff_t>(missed));
+    const AllocationStreamResult result = capture.replay("torch-expandable");
+    EXPECT_EQ(result.addresses.total, missed == 0 ? 3U : 1U);
+    EXPECT_EQ(result.addresses.matched, result.addresses.total);
+    EXPECT_EQ(result.segments.total, missed == 0 ? 2U : 1U);
+    EXPECT_EQ(result.segments.matched, result.segments.total);
+    EXPECT_EQ(result.final_blocks.matched, 2U);
+    EXPECT_EQ(result.statistics.all().reserved_bytes.peak, 60 * mib);
+    EXPECT_EQ(result.statistics.all().reserved_bytes.current, 40 * mib);
+    EXPECT_EQ(result.recorded.peak_reserved, Bytes(60 * mib));
+  }
+}
+
+// Requests as lives: [event of the allocation, event of the free), to the end if there is none.
+TEST(AllocationStream, RequestLives) {
+  Capture capture;
+  capture.free(64 * mib, 512);  // from before
+  capture.alloc(0, 1000);
+  capture.alloc(4096, 512);
+  capture.alloc(8192, 0);
+  capture.free(0, 1000);
+  const std::vector<RequestLife> lives = request_lives(capture.trace, 0);
+  EXPECT_EQ(request_lives_csv(lives), "id,lower,upper,size\n0,2,5,1024\n1,3,7,512\n");
+}
+
+// A layout of those lives, followed: every request in its place, the pool all there is.
+TEST(AllocationStream, FollowsALayout) {
+  Capture capture;
+  capture.alloc(0, mib);
+  capture.alloc(mib, 2 * mib);
+  capture.free(0, mib);
+  capture.alloc(5 * mib, mib);
+  auto plan = std::make_shared<MemoryPlan>();
+  plan->kind = PlanKind::layout;
+  plan->pool = Bytes(3 * mib);
+  plan->places = {{Bytes(0), Bytes(mib)}, {Bytes(mib), Bytes(2 * mib)}, {Bytes(0), Bytes(mib)}};
+  AllocationStreamOptions options;
+  options.pool.policy = "arena";
+  options.pool.plan = plan;
+  const AllocationStreamResult result = replay_allocation_stream(capture.trace, options);
+  ASSERT_TRUE(result.plan.has_value());
+  EXPECT_EQ(result.plan->placed, 3U);
+  EXPECT_EQ(result.statistics.all().reserved_bytes.peak, 3 * mib);
+  EXPECT_EQ(result.fragmentation.by_allocated, 0);
+}
+
+// Dynamic requests of a stream: what the options say of each, in order.
+TEST(AllocationStream, DynamicRequests) {
+  Capture capture;
+  for (const std::int64_t offset : {0, 2, 4, 6}) capture.alloc(offset * mib, mib);
+  auto plan = std::make_shared<MemoryPlan>();
+  plan->pool = Bytes(4 * mib);
+  plan->places = {{Bytes(0), Bytes(mib)}};
+  plan->spaces = {{"moe-1", {{Bytes(3 * mib), Bytes(4 * mib)}}}};
+  AllocationStreamOptions options;
+  options.pool.policy = "planned";
+  options.pool.plan = plan;
+  options.spaces = {RequestSpace::planned, RequestSpace{0}, RequestSpace::anywhere, RequestSpace::cached};
+  const AllocationStreamResult result = replay_allocation_stream(capture.trace, options);
+  EXPECT_EQ(result.plan->placed, 1U);
+  EXPECT_EQ(result.plan->reused, 2U);
+  EXPECT_EQ(result.plan->dynamic_cached, 1U);
 }
 
 // A history that begins late: blocks live at the end but not allocated, or freed without an allocation, were there.

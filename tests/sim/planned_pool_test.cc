@@ -3,6 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include "tests/traces/test_files.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -187,6 +192,42 @@ TEST_F(Planned, RestoresBesideThePlan) {
   EXPECT_EQ(pool_->outcome().placed, 1U);
 }
 
+// Plans the published planner made for recorded steps, run three times over: every request in its place, nothing
+// reserved but the pool. Lines: start, end (half-open), size, offset; the first line is the pool's size.
+TEST_F(Planned, PublishedPlansRun) {
+  for (const char* name : {"bcrafton_train_step", "notHanmin_train", "silmont_bf16_ctx128", "silmont_fp32_ctx128"}) {
+    const auto path = test::shared_file("memory/stalloc/" + std::string(name) + ".STAllocPlanner.plan.txt");
+    if (!path) GTEST_SKIP() << "third-party plans are not beside this checkout";
+    std::ifstream in(*path);
+    std::int64_t size = 0;
+    in >> size;
+    struct Life {
+      std::int64_t start, end, size, offset;
+    };
+    std::vector<Life> lives;
+    for (Life life{}; in >> life.start >> life.end >> life.size >> life.offset;) lives.push_back(life);
+    std::stable_sort(lives.begin(), lives.end(), [](const Life& a, const Life& b) { return a.start < b.start; });
+    plan = MemoryPlan{};
+    plan.pool = Bytes(size);
+    for (const Life& life : lives) plan.places.push_back({Bytes(life.offset), Bytes(life.size)});
+    start();
+    for (int period = 0; period < 3; ++period) {
+      std::multimap<std::int64_t, BlockId> ends;
+      for (const Life& life : lives) {
+        for (; !ends.empty() && ends.begin()->first <= life.start; ends.erase(ends.begin()))
+          pool_->free(ends.begin()->second, Picos{});
+        AllocationRequest request;
+        request.bytes = Bytes(life.size);
+        ends.emplace(life.end, pool_->allocate(request).block);
+      }
+      expect_sound();
+      for (const auto& [end, block] : ends) pool_->free(block, Picos{});
+    }
+    EXPECT_EQ(pool_->outcome().placed, 3 * lives.size()) << name;
+    EXPECT_EQ(pool_->statistics().all().reserved_bytes.peak, size) << name;
+  }
+}
+
 MemoryPlan reread(const std::string& text) {
   ByteSource source = ByteSource::from_memory("plan.json", std::as_bytes(std::span(text.data(), text.size())), 1 << 20);
   return read_memory_plan(source);
@@ -204,6 +245,21 @@ TEST_F(Planned, FilesRoundTrip) {
   ASSERT_EQ(read.spaces.size(), 1U);
   EXPECT_EQ(read.spaces[0].ranges[1].begin, Bytes(3 * mib));
   EXPECT_EQ(memory_plan_json(read), memory_plan_json(plan));
+}
+
+// A layout as CSV: ids are ordinals, gaps among them have no place; the pool ends where the highest place does.
+TEST_F(Planned, LayoutsAsCsv) {
+  const MemoryPlan read = reread("id,lower,upper,size,offset\r\n2,0,9,1024,512\n0,1,2,512,0\n");
+  EXPECT_EQ(read.kind, PlanKind::layout);
+  EXPECT_EQ(read.pool, Bytes(1536));
+  ASSERT_EQ(read.places.size(), 3U);
+  EXPECT_EQ(read.places[0].offset, Bytes(0));
+  EXPECT_EQ(read.places[1].offset, Bytes(-1));
+  EXPECT_EQ(read.places[2].size, Bytes(1024));
+  for (const char* text : {"", "\n", "id,lower,upper,size\n0,0,1,2\n", "id,size,offset\n0,1\n",
+                           "id,size,offset\n0,1,-1\n", "id,size,offset\nx,1,1\n", "id,size,offset\n0,1,1,1\n",
+                           "id,size,offset\n999999999999,1,1\n", "id,size,offset\n0,99999999999999999999,1\n"})
+    EXPECT_THROW(reread(text), InputError) << text;
 }
 
 TEST_F(Planned, BadFilesAreRefused) {

@@ -1,5 +1,7 @@
 #include "sim/devices/memory/memory_plan.h"
 
+#include <algorithm>
+#include <charconv>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -81,6 +83,81 @@ class PlanReader {
   std::string file_;
 };
 
+// id,lower,upper,size,offset in any order of columns.
+class LayoutReader {
+ public:
+  LayoutReader(std::string_view text, std::string file) : text_(text), file_(std::move(file)) {}
+
+  MemoryPlan read() {
+    read_heading();
+    MemoryPlan plan;
+    plan.kind = PlanKind::layout;
+    while (!text_.empty()) {
+      const std::vector<std::string_view> cells = next_line();
+      if (cells.size() == 1 && cells[0].empty()) continue;
+      if (cells.size() != columns_)
+        fail("has " + std::to_string(cells.size()) + " cells, the heading " + std::to_string(columns_));
+      const std::int64_t id = number(cells[id_]), size = number(cells[size_]), offset = number(cells[offset_]);
+      if (id > most_requests) fail("has an id that is no ordinal of a request");
+      const auto place = static_cast<std::size_t>(id);
+      if (plan.places.size() <= place) plan.places.resize(place + 1);
+      plan.places[place] = {Bytes(offset), Bytes(size)};
+      plan.pool = std::max(plan.pool, Bytes(offset + size));
+    }
+    check_plan(plan, file_);
+    return plan;
+  }
+
+ private:
+  static constexpr std::int64_t most_requests = 100'000'000;
+
+  void read_heading() {
+    const std::vector<std::string_view> names = next_line();
+    const auto column = [&](std::string_view name) {
+      const auto found = std::find(names.begin(), names.end(), name);
+      if (found == names.end())
+        throw InputError(file_, "line 1",
+                         "is neither a memory plan nor a layout: no column '" + std::string(name) + "'",
+                         "a layout is CSV with the columns id, lower, upper, size and offset");
+      return static_cast<std::size_t>(found - names.begin());
+    };
+    columns_ = names.size();
+    id_ = column("id");
+    size_ = column("size");
+    offset_ = column("offset");
+  }
+  std::vector<std::string_view> next_line() {
+    ++line_;
+    const std::size_t end = std::min(text_.find('\n'), text_.size());
+    std::string_view line = text_.substr(0, end);
+    text_.remove_prefix(std::min(end + 1, text_.size()));
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    std::vector<std::string_view> cells;
+    for (std::size_t at = 0; at <= line.size();) {
+      const std::size_t comma = std::min(line.find(',', at), line.size());
+      cells.push_back(line.substr(at, comma - at));
+      at = comma + 1;
+    }
+    return cells;
+  }
+  std::int64_t number(std::string_view text) const {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max() / 4;
+    std::int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (error != std::errc() || end != text.data() + text.size() || value < 0 || value > most)
+      fail("'" + std::string(text) + "' is not a whole number from 0");
+    return value;
+  }
+  [[noreturn]] void fail(const std::string& cause) const {
+    throw InputError(file_, "line " + std::to_string(line_), cause, "see docs/memory-allocators.md for the form");
+  }
+
+  std::string_view text_;
+  std::string file_;
+  std::size_t line_ = 0;
+  std::size_t columns_ = 0, id_ = 0, size_ = 0, offset_ = 0;
+};
+
 }  // namespace
 
 void check_plan(const MemoryPlan& plan, const std::string& file) {
@@ -112,6 +189,9 @@ void check_plan(const MemoryPlan& plan, const std::string& file) {
 
 MemoryPlan read_memory_plan(ByteSource& source) {
   const std::string text = source.read_all(std::uint64_t{1} << 30);
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin != std::string::npos && text[begin] != '{' && text[begin] != '[')
+    return LayoutReader(text, source.name()).read();
   const Json document = Json::parse(text, nullptr, false);
   if (document.is_discarded()) throw InputError(source.name(), "", "is not JSON", remedy);
   return PlanReader(document, source.name()).read();
