@@ -18,7 +18,7 @@
 namespace spillway {
 
 enum class PlanKind : std::uint8_t {
-  stalloc,  // requests above 512 bytes, matched by their ordinal and exact size (rounded to 512)
+  stalloc,  // requests above 512 bytes, matched by their ordinal and size (both rounded to 512)
   layout,   // all requests, matched by their ordinal; a smaller request than planned fits too
 };
 

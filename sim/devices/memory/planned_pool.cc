@@ -12,6 +12,8 @@ constexpr Bytes slot{512};
 constexpr Addr pool_address{std::uint64_t{1} << 56};
 constexpr Addr slots_address{std::uint64_t{1} << 57};
 
+Bytes in_slots(Bytes bytes) { return (bytes.count() + slot.count() - 1) / slot.count() * slot; }
+
 Addr at_offset(Addr base, Bytes offset) { return base + Addr(static_cast<std::uint64_t>(offset.count())); }
 
 TorchSettings cache_settings(const MemoryPlan& plan, const TorchSettings& limits) {
@@ -32,7 +34,7 @@ Allocation PlannedPool::allocate(const AllocationRequest& request) {
   SPILLWAY_ASSERT(request.bytes.count() >= 0 && request.bytes < Bytes(std::int64_t{1} << 62));
   if (request.bytes == Bytes::zero()) return {};
   if (request.before) return cached(request, outcome_.unplanned);
-  const Bytes size = (request.bytes.count() + slot.count() - 1) / slot.count() * slot;
+  const Bytes size = in_slots(request.bytes);
   if (plan_->kind == PlanKind::layout) return in_place(request, size);
   if (size <= slot) return in_slot(request);
   const std::uint64_t ordinal = requests_++;
@@ -60,8 +62,11 @@ Allocation PlannedPool::in_place(const AllocationRequest& request, Bytes size) {
   const PlannedPlace* place = next_place();
   if (place == nullptr || place->offset < Bytes::zero()) return cached(request, outcome_.unplanned);
   const bool layout = plan_->kind == PlanKind::layout;
-  const Bytes wanted = layout ? std::min(size, std::max(place->size, request.bytes)) : size;
-  if (layout ? wanted > place->size : wanted != place->size) return cached(request, outcome_.size_mismatch);
+  const Bytes wanted =
+      layout ? std::min(size, std::max(place->size, request.bytes)) : std::max(place->size, request.bytes);
+  const bool fits =
+      layout ? wanted <= place->size : in_slots(place->size) == size && wanted <= plan_->pool - place->offset;
+  if (!fits) return cached(request, outcome_.size_mismatch);
   if (is_taken(place->offset, place->offset + wanted)) return cached(request, outcome_.overlap);
   DriverCost cost;
   if (!has_pool_ && !(has_pool_ = take_segment(PoolKind::large, plan_->pool, cost)))
