@@ -85,7 +85,7 @@ std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const Cas
 bool CaseSummary::within() const {
   return (!tolerance.median || errors.median_abs <= *tolerance.median) &&
          (!tolerance.p90 || errors.p90_abs <= *tolerance.p90) &&
-         (!tolerance.kendall || errors.n < 2 || errors.kendall_tau >= *tolerance.kendall);
+         (!tolerance.kendall || errors.n < 2 || errors.kendall_tau >= *tolerance.kendall * errors.kendall_ceiling);
 }
 
 std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std::vector<CaseOutcome>& outcomes,

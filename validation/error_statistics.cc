@@ -30,6 +30,13 @@ double kendall_tau(std::span<const double> a, std::span<const double> b) {
   return untied_a > 0 && untied_b > 0 ? score / std::sqrt(untied_a * untied_b) : 0;
 }
 
+double kendall_ceiling(std::span<const double> a) {
+  double pairs = 0, untied = 0;
+  for (std::size_t i = 0; i < a.size(); ++i)
+    for (std::size_t j = i + 1; j < a.size(); ++j, ++pairs) untied += a[i] < a[j] || a[j] < a[i];
+  return pairs > 0 ? std::sqrt(untied / pairs) : 1;
+}
+
 ErrorStatistics error_statistics(std::span<const double> measured, std::span<const double> predicted) {
   SPILLWAY_ASSERT(measured.size() == predicted.size());
   ErrorStatistics found;
@@ -46,6 +53,7 @@ ErrorStatistics error_statistics(std::span<const double> measured, std::span<con
   found.p90_abs = quantile(sizes, 0.9);
   found.worst_abs = quantile(sizes, 1);
   found.kendall_tau = kendall_tau(predicted, measured);
+  found.kendall_ceiling = kendall_ceiling(measured);
   return found;
 }
 

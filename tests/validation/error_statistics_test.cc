@@ -32,6 +32,10 @@ TEST(KendallTau, CountsTiesOnEachSide) {
   const std::vector<double> a = {1, 2, 3, 4}, b = {1, 2, 2, 3}, flat = {7, 7, 7, 7};
   EXPECT_DOUBLE_EQ(kendall_tau(a, b), 5 / std::sqrt(30.0));
   EXPECT_DOUBLE_EQ(kendall_tau(a, flat), 0);
+  // One tie of six pairs: an order without ties reaches 5 / sqrt(5 * 6).
+  EXPECT_DOUBLE_EQ(kendall_ceiling(std::vector<double>{1, 2, 2, 3}), std::sqrt(5.0 / 6));
+  EXPECT_DOUBLE_EQ(kendall_tau(std::vector<double>{1, 2, 2, 3}, std::vector<double>{1, 2, 3, 4}), std::sqrt(5.0 / 6));
+  EXPECT_DOUBLE_EQ(kendall_ceiling(std::vector<double>{7}), 1);
 }
 
 // Errors +10 %, -20 %, 0, +30 %: absolute sorted 0, 0.1, 0.2, 0.3; signed sorted -0.2, 0, 0.1, 0.3.
