@@ -259,6 +259,8 @@ void describe(NetworkProfile& network, FieldVisitor& visitor) {
   number(visitor, fraction("efficiency"), network.efficiency);
   number(visitor, time("latency"), network.latency);
   number(visitor, count("max_group", 1, 1e7), network.max_group);
+  number(visitor, count("gpus_per_port", 1, 1024), network.gpus_per_port);
+  number(visitor, rate("ring_through_host"), network.ring_through_host);
   list(visitor, "collectives", network.collectives, [&](CollectiveCurve& item, std::size_t) {
     choice(visitor, "collective", item.kind, 6, collective_kind_name);
     owned_curve(item.bus_bandwidth, item.origin, [&](Maybe<CurveFamily>& family) {

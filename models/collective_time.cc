@@ -74,6 +74,22 @@ const NetworkProfile& required(const std::optional<NetworkProfile>& network, con
                    std::string("name a network profile under ") + which);
 }
 
+bool is_ring(NetworkCollective kind) {
+  return kind == NetworkCollective::all_reduce || kind == NetworkCollective::all_gather ||
+         kind == NetworkCollective::reduce_scatter;
+}
+
+// One ring over the group, in and out of each machine once; inside machines it is faster and hidden.
+CollectiveTime ring_through_host(const NetworkProfile& out, NetworkCollective kind, Bytes bytes, std::int64_t group,
+                                 std::int64_t machines) {
+  const auto n = static_cast<double>(group);
+  const double moved = static_cast<double>(bytes.count()) * bus_factor(kind, n);
+  const auto steps = static_cast<double>((kind == NetworkCollective::all_reduce ? 2 : 1) * (machines - 1));
+  const double seconds =
+      steps * to_seconds(out.latency.value) + moved / to_bytes_per_second(out.ring_through_host->value);
+  return {from_seconds(seconds), false, group > out.max_group.value};
+}
+
 void add(CollectiveTime& total, const CollectiveTime& part) {
   total.time += part.time;
   total.measured = total.measured || part.measured;
@@ -91,8 +107,8 @@ CollectiveTime collective_time(const NetworkProfile& network, NetworkCollective 
 }
 
 CollectiveTime collective_time(const HardwareProfile& system, NetworkCollective kind, Bytes bytes, std::int64_t group,
-                               std::int64_t per_machine) {
-  SPILLWAY_ASSERT(group >= 1 && per_machine >= 1);
+                               std::int64_t per_machine, std::int64_t stride) {
+  SPILLWAY_ASSERT(group >= 1 && per_machine >= 1 && stride >= 1);
   if (group == 1) return {};
   const std::int64_t inside = std::min(group, per_machine);
   if (inside == group) return collective_time(required(system.scale_up, system, "scale_up"), kind, bytes, group);
@@ -101,6 +117,9 @@ CollectiveTime collective_time(const HardwareProfile& system, NetworkCollective 
   // One rank of each machine talks to its like in the others, all `inside` of them at once.
   const Bytes share((bytes.count() + inside - 1) / inside);
   if (inside == 1) return collective_time(out, kind, bytes, machines);
+  const bool shares_ports = out.gpus_per_port && out.gpus_per_port->value > 1;
+  if (shares_ports && stride >= out.gpus_per_port->value && out.ring_through_host && is_ring(kind))
+    return ring_through_host(out, kind, bytes, group, machines);
   if (kind == NetworkCollective::send_receive) return collective_time(out, kind, bytes, 2);
   const NetworkProfile& up = required(system.scale_up, system, "scale_up");
   CollectiveTime total;

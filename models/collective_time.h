@@ -16,6 +16,10 @@
 // Communication Operations in MPICH", IJHPCA 19(1), 2005; we pipeline the tree, which they don't.
 // Across machines: reduce-scatter inside, all-reduce of 1/g of the bytes between, all-gather inside; likewise
 // all-gather and reduce-scatter; all-to-all and broadcast take inside and outside parts one after the other.
+// Where several GPUs share a port (gpus_per_port), a ring enters a machine by the GPU next to a port and leaves by
+// another one next to the same port. A group with several ranks in a machine, but one behind each port, has none: its
+// ring leaves through the memory of the host, all of it at ring_through_host. Groups whose ranks are neighbours, or one
+// per machine, are not affected. Source: how NCCL before 2.12 lays rings (NVIDIA/nccl issues 371 and 687).
 #pragma once
 
 #include <cstdint>
@@ -34,9 +38,9 @@ struct CollectiveTime {
 // On one network. bytes >= 0; group >= 1 (1 takes no time). O(log table).
 CollectiveTime collective_time(const NetworkProfile& network, NetworkCollective kind, Bytes bytes, std::int64_t group);
 
-// In a system: `group` ranks, `per_machine` of them (>= 1) in each machine. Throws InputError when the profile
-// lacks the network that the group needs (scale_up inside a machine, scale_out between).
+// In a system: `group` ranks, `per_machine` of them (>= 1) in each machine, `stride` GPUs (>= 1) apart. Throws
+// InputError when the profile lacks the network that the group needs (scale_up inside a machine, scale_out between).
 CollectiveTime collective_time(const HardwareProfile& system, NetworkCollective kind, Bytes bytes, std::int64_t group,
-                               std::int64_t per_machine);
+                               std::int64_t per_machine, std::int64_t stride = 1);
 
 }  // namespace spillway

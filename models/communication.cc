@@ -77,7 +77,8 @@ void Communication::run(CommGroup group, std::string_view name, NetworkCollectiv
                        .buffer = whole,
                        .time = timer_(kind, whole, members),
                        .reads = std::move(reads),
-                       .writes = std::move(writes)});
+                       .writes = std::move(writes),
+                       .after_kernels = after_kernels_});
 }
 
 void Communication::all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place) {

@@ -35,6 +35,10 @@ class Communication {
   [[nodiscard]] std::int64_t stage() const { return stage_; }
   [[nodiscard]] GroupShape shape(CommGroup group) const;
 
+  // From now on collectives of groups wait for all kernels launched before them (Collection::after_kernels), or not.
+  void set_after_kernels(bool waits) { after_kernels_ = waits; }
+  [[nodiscard]] bool after_kernels() const { return after_kernels_; }
+
   // All of these do nothing, or give x itself, in a group of one.
   void all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place);
   [[nodiscard]] Tensor all_gather(CommGroup group, const std::string& name, const Tensor& x, TensorRole role);
@@ -65,6 +69,7 @@ class Communication {
   const ParallelLayout& layout_;
   const CollectiveTimer& timer_;
   std::int64_t stage_;
+  bool after_kernels_ = false;
 };
 
 }  // namespace spillway

@@ -94,6 +94,7 @@ OpId EagerSession::kernel(const Kernel& kernel) {
                           .flops = cost.flops},
                          stream_clock_);
   depend(op, kernel.reads, kernel.writes);
+  last_kernel_ = op;
   return op;
 }
 
@@ -152,6 +153,7 @@ OpId EagerSession::collective(const Collection& c) {
                                 .group_size = static_cast<std::uint32_t>(c.group_size),
                                 .group = trace_.strings.intern(c.group)});
   depend(op, c.reads, c.writes);
+  if (c.after_kernels) add_edge(last_kernel_, op, EdgeKind::control);
   return op;
 }
 

@@ -80,6 +80,9 @@ struct Collection {
   Picos time{};
   std::vector<Tensor> reads;
   std::vector<Tensor> writes;
+  // Waits for every kernel launched so far, not only for those that make what it reads (PyTorch's collectives do,
+  // unless called from a stream of their own).
+  bool after_kernels = false;
 };
 
 // How much of a trace is there already; two of them bound a section.
@@ -99,6 +102,8 @@ class EagerSession {
   Tensor empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role);
   OpId kernel(const Kernel& kernel);
   OpId collective(const Collection& collection);
+  // Collectives that wait for all kernels (Collection::after_kernels) wait for those from here on.
+  void forget_kernels() { last_kernel_ = OpId::none; }
   // The latest on that communicator's lane; OpId::none when there was none.
   [[nodiscard]] OpId last_collective(std::string_view group) const;
   // The host waits until everything launched so far is done.
@@ -157,6 +162,7 @@ class EagerSession {
   std::uint16_t layer_ = no_index16, micro_batch_ = no_index16, step_ = no_index16;
   Picos host_clock_{}, stream_clock_{};
   Picos program_time_{}, engine_time_{};
+  OpId last_kernel_ = OpId::none;
   OpId last_launch_ = OpId::none;  // the host call; anchors the memory events that follow it
   std::vector<Addr> addresses_;    // by tensor
   std::uint64_t next_address_ = 0;

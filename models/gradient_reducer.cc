@@ -86,10 +86,43 @@ void GradientReducer::finish(const std::vector<TrainedParameter*>& parameters) {
   for (const TrainedParameter* parameter : parameters)
     if (parameter->is_partial_sum) parts.push_back(parameter->gradient);
   communication_->all_reduce(CommGroup::tensor, "all_reduce_gradients", parts);
-  if (!reduces_ || setup_.overlap_gradients || setup_.zero_stage >= 2) return;
-  for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter)
-    put(**parameter, (*parameter)->gradient);
+  if (setup_.overlap_gradients || setup_.zero_stage >= 2) return;
+  const bool waits = communication_->after_kernels();
+  communication_->set_after_kernels(true);
+  if (is_megatron(setup_.framework))
+    finish_as_megatron(parameters);
+  else if (reduces_)
+    for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter)
+      put(**parameter, (*parameter)->gradient);
   reduce();
+  communication_->set_after_kernels(waits);
+}
+
+// Megatron-LM's own data parallelism: everything is divided by the number of replicas, even by one, and reduced at
+// once.
+void GradientReducer::finish_as_megatron(const std::vector<TrainedParameter*>& parameters) {
+  std::vector<Tensor> gradients;
+  Bytes all{};
+  for (const TrainedParameter* parameter : parameters) {
+    gradients.push_back(parameter->gradient);
+    all += parameter->gradient.bytes();
+  }
+  const auto pass = [&](std::string_view name) {
+    session_.kernel({.name = name,
+                     .reads = gradients,
+                     .writes = gradients,
+                     .cost = {.memory = MemoryKind::optimizer},
+                     .bytes = all + all});
+  };
+  const bool copies = setup_.framework == Framework::megatron_2021;
+  if (copies) pass("flatten_gradients");
+  pass("divide_gradients");
+  if (reduces_) {
+    for (TrainedParameter* parameter : parameters) bucket_.push_back({parameter, parameter->gradient});
+    bucket_bytes_ = all.count();
+    reduce();
+  }
+  if (copies) pass("unflatten_gradients");
 }
 
 WeightGatherer::WeightGatherer(const TrainingSetup& setup, EagerSession& session, Communication& communication,

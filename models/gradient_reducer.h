@@ -5,7 +5,8 @@
 //   ZeRO 1   the same with reduce-scatter (Megatron-LM's distributed optimizer); each rank's share is what counts
 //   ZeRO 2, 3  reduce-scattered in every micro-batch, the shares added up; the whole gradients go with their bucket
 //
-// Experts spread over e ranks are reduced over the ranks that hold the same ones, in the same buckets.
+// Experts spread over e ranks are reduced over the ranks that hold the same ones, in the same buckets. After the
+// backward, framework megatron: divided by the number of replicas and reduced in one piece.
 //
 // A bucket takes gradients in the order in which the backward finishes them, until it has bucket_bytes.
 #pragma once
@@ -29,7 +30,8 @@ class GradientReducer {
   // Around the backward of one micro-batch through one model part.
   void begin_backward(bool is_last_micro_batch);
   void end_backward();
-  // What was not overlapped with the backward. Also sums what the tensor group has in parts (sequence parallel).
+  // What was not overlapped with the backward, after its last kernel. Also sums what the tensor group has in parts
+  // (sequence parallel).
   void finish(const std::vector<TrainedParameter*>& parameters);
 
  private:
@@ -39,6 +41,7 @@ class GradientReducer {
   };
   void take(TrainedParameter& parameter, Tensor gradient);
   void put(TrainedParameter& parameter, Tensor gradient);
+  void finish_as_megatron(const std::vector<TrainedParameter*>& parameters);
   void reduce();
   void reduce(bool experts);  // those of the bucket that are spread over ranks, or the rest
   void reduce_to_shares(CommGroup group, const std::vector<Pending>& bucket);

@@ -16,7 +16,7 @@ inline constexpr double megatron_program_factor = 9;  // forward, recompute, opt
 inline constexpr double megatron_engine_factor = 5;   // backward
 
 inline void set_host_times(EagerSession& session, Framework framework) {
-  if (framework != Framework::megatron) return;
+  if (!is_megatron(framework)) return;
   const double base = to_seconds(session.cost().host_time_per_kernel());
   session.set_host_times(from_seconds(base * megatron_program_factor), from_seconds(base * megatron_engine_factor));
 }

@@ -52,7 +52,7 @@ struct Merged {
   bool is_first = false;
 };
 Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::string_view stem) {
-  if (setup.framework != Framework::megatron) return {};
+  if (!is_megatron(setup.framework)) return {};
   const bool packed_attention = !model.has_latent() && !model.query_key_norm && !model.wide_query_key_norm &&
                                 (setup.flash_attention || model.kv_heads == model.heads);
   if (packed_attention && contains({"attention.q", "attention.k", "attention.v"}, stem))
@@ -85,7 +85,7 @@ std::vector<Parameter> merged_parameters(const ModelSpec& model, const TrainingS
 }
 
 std::int64_t padded(std::int64_t rows, const TrainingSetup& setup) {
-  const std::int64_t unit = setup.tensor_parallel * (setup.framework == Framework::megatron ? 128 : 1);
+  const std::int64_t unit = setup.tensor_parallel * (is_megatron(setup.framework) ? 128 : 1);
   return (rows + unit - 1) / unit * unit;
 }
 

@@ -41,7 +41,7 @@ bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::adam || kind ==
 OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
                              const std::vector<TrainedParameter*>& parameters, Communication* communication)
     : setup_(setup), session_(session), communication_(communication) {
-  const bool one_group = setup.framework == Framework::megatron;
+  const bool one_group = is_megatron(setup.framework);
   const bool shares = setup.zero_stage >= 2 && communication != nullptr;
   std::int64_t layer = -2;
   for (TrainedParameter* const each : parameters) {
@@ -95,19 +95,28 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
 }
 
 void OptimizerStep::run() {
-  if (setup_.framework == Framework::megatron) clip(groups_.front());
+  if (is_megatron(setup_.framework)) prepare_gradients(groups_.front());
   for (const Group& group : groups_) {
     session_.set_layer(group.front()->shape.layer);
     update(group);
   }
+  wide_gradients_.clear();
   if (setup_.zero_stage == 1 || setup_.zero_stage == 2) gather_weights();
   for (const Group& group : groups_) give_back(group);
   session_.set_layer(-1);
 }
 
-// Megatron-LM's clip_grad_norm: a norm over all ranks of the model, then one scaling of every gradient.
-void OptimizerStep::clip(const Group& all) {
-  const List gradients = list_of(all, &TrainedParameter::gradient);
+// Megatron-LM: gradients to fp32 where they aren't; in fp16, their scale is taken off while looking for infinities;
+// then clip_grad_norm: a norm over all ranks of the model, and one scaling of every gradient.
+void OptimizerStep::prepare_gradients(const Group& all) {
+  List gradients = list_of(all, &TrainedParameter::gradient);
+  if (is_mixed(setup_.precision) && !setup_.has_main_gradients()) {
+    wide_gradients_ = temporaries_like(session_, "optimizer.grad_fp32", all, DataType::fp32);
+    foreach_kernel("foreach_copy_", all, {gradients}, {wide_gradients_});
+    gradients = wide_gradients_;
+  }
+  if (setup_.precision == TrainingPrecision::fp16_mixed)
+    foreach_kernel("foreach_unscale_", all, {gradients}, {gradients});
   const Tensor norm = session_.empty("optimizer.norm", DataType::fp32, 1, TensorRole::temporary);
   foreach_kernel("foreach_norm", all, {gradients}, {List(gradients.size(), norm)});
   if (communication_ != nullptr) {
@@ -158,19 +167,19 @@ List OptimizerStep::weights_of(const Group& group) const {
 
 void OptimizerStep::update(const Group& group) {
   const bool mixed = is_mixed(setup_.precision);
-  const bool in_one = setup_.optimizer_form == OptimizerForm::fused || setup_.framework == Framework::megatron;
+  const bool in_one = setup_.optimizer_form == OptimizerForm::fused || is_megatron(setup_.framework);
   const bool fuses = in_one && (is_adam(setup_.optimizer) || setup_.optimizer == OptimizerKind::sgd ||
                                 setup_.optimizer == OptimizerKind::sgd_momentum);
   const List values = weights_of(group);
   const List weights = mixed ? list_of(group, &TrainedParameter::master) : values;
-  List gradients = list_of(group, &TrainedParameter::gradient);
+  List gradients = wide_gradients_.empty() ? list_of(group, &TrainedParameter::gradient) : wide_gradients_;
   if (fuses) {
     const bool copies = mixed && setup_.framework == Framework::eager;
     fused(group, weights, gradients, copies);
     if (mixed && !copies) foreach_kernel("foreach_copy_", group, {weights}, {values});
     return;
   }
-  if (mixed && !setup_.has_main_gradients()) {
+  if (mixed && !setup_.has_main_gradients() && wide_gradients_.empty()) {
     List wide = temporaries_like(session_, "optimizer.grad_fp32", group, DataType::fp32);
     foreach_kernel("foreach_copy_", group, {gradients}, {wide});
     gradients = std::move(wide);

@@ -42,7 +42,7 @@ class OptimizerStep {
   [[nodiscard]] bool is_muon(const TrainedParameter& parameter) const;
   [[nodiscard]] bool has_small_state(const TrainedParameter& parameter) const;  // 8-bit AdamW
   [[nodiscard]] List weights_of(const Group& group) const;                      // what the rank keeps all the time
-  void clip(const Group& all);
+  void prepare_gradients(const Group& all);
   void update(const Group& group);
   void update_moments(const Group& group, const List& weights, const List& gradients);
   void fused(const Group& group, const List& weights, const List& gradients, bool copies);
@@ -61,6 +61,7 @@ class OptimizerStep {
   EagerSession& session_;
   Communication* communication_;
   std::vector<Group> groups_;
+  std::vector<Tensor> wide_gradients_;  // fp32 copies of all, from prepare_gradients to the end of the update
 };
 
 }  // namespace spillway

@@ -38,7 +38,7 @@ LayerRange ParallelLayout::layers(std::int64_t stage, std::int64_t chunk) const 
 
 GroupShape ParallelLayout::group(std::int64_t ranks, std::int64_t stride) const {
   const std::int64_t neighbours = std::max<std::int64_t>(1, (per_machine_ + stride - 1) / stride);
-  return {ranks, std::min(ranks, neighbours)};
+  return {ranks, std::min(ranks, neighbours), stride};
 }
 
 GroupShape ParallelLayout::stage_pair(std::int64_t one, std::int64_t other) const {

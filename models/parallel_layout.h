@@ -22,6 +22,7 @@ struct ModelSpec;
 struct GroupShape {
   std::int64_t ranks = 1;
   std::int64_t per_machine = 1;  // of the group's ranks, in each machine it touches
+  std::int64_t stride = 1;       // GPUs from one of them to the next
 };
 
 struct LayerRange {

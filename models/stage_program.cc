@@ -31,6 +31,7 @@ class StageRecorder {
         reducer_(setup, session_, autograd_, &communication_) {
     session_.merge_free_events();
     set_host_times(session_, setup.framework);
+    communication_.set_after_kernels(setup.framework == Framework::megatron_2021);
   }
 
   StageProgram run() {
@@ -100,7 +101,7 @@ class StageRecorder {
   // Megatron-LM without sequence parallelism sends 1 / t of the tensor from each rank of the tensor group and gathers
   // it on the other side (Narayanan et al. 2021, section 4.1).
   [[nodiscard]] std::int64_t parts() const {
-    return setup_.framework == Framework::megatron && !setup_.sequence_parallel ? setup_.tensor_parallel : 1;
+    return is_megatron(setup_.framework) && !setup_.sequence_parallel ? setup_.tensor_parallel : 1;
   }
   [[nodiscard]] std::int64_t neighbour(std::int64_t step) const {
     return (stage_ + step + layout_.stages()) % layout_.stages();
@@ -112,13 +113,14 @@ class StageRecorder {
     Tensor tensor = session_.empty(name, type, chunk.transformer->stream_elements(), role);
     communication_.receive(name, tensor, from, parts());
     s.receive = last_on(receive_lane);
-    if (setup_.framework == Framework::megatron) session_.device_sync();
+    if (is_megatron(setup_.framework)) session_.device_sync();
     return tensor;
   }
 
   void forward(std::int64_t index, StageProgram::Section& s) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
     session_.set_phase(Phase::forward);
+    session_.forget_kernels();  // what runs before is the schedule's business
     Tensor input;
     if (chunk.is_first) {
       input = copied(chunk.transformer->empty_input());
@@ -142,6 +144,7 @@ class StageRecorder {
   void backward(std::int64_t index, bool is_last_micro_batch, StageProgram::Section& s) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
     session_.set_phase(Phase::backward);
+    session_.forget_kernels();
     Tensor gradient;
     if (chunk.is_last) {
       gradient = session_.empty("loss.grad", DataType::fp32, 1, TensorRole::temporary);

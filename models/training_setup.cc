@@ -228,6 +228,8 @@ std::string_view to_string(Framework framework) {
       return "eager";
     case Framework::megatron:
       return "megatron";
+    case Framework::megatron_2021:
+      return "megatron_2021";
   }
   return "";
 }

@@ -48,8 +48,12 @@ enum class Recompute : std::uint8_t { none, selective, full };
 
 // Whose kernels and buffers. eager: PyTorch modules as they stand. megatron: Megatron-LM's fused kernels (masked
 // softmax, bias-GELU, bias-dropout-add), gradients added into fp32 buffers by the weight-gradient product itself, a
-// host that waits for the device after each transfer between pipeline stages.
-enum class Framework : std::uint8_t { eager, megatron };
+// host that waits for the device after each transfer between pipeline stages. megatron_2021: Megatron-LM before
+// September 2021 (SC'21; its DeepSpeed fork until July 2023): as megatron, but gradients are in the type of the weights
+// and added up by kernels of their own, those of a pipeline are reduced through a copy of all of them, and collectives
+// of a tensor group are waited for.
+enum class Framework : std::uint8_t { eager, megatron, megatron_2021 };
+constexpr bool is_megatron(Framework framework) { return framework != Framework::eager; }
 
 // one_f_one_b: interleaved when pipeline_chunks > 1 (Narayanan et al. 2021, section 2.2). gpipe: all forwards, then
 // all backwards.

@@ -53,7 +53,7 @@ constexpr int choices(TrainingPrecision) { return static_cast<int>(TrainingPreci
 constexpr int choices(OptimizerKind) { return static_cast<int>(OptimizerKind::muon) + 1; }
 constexpr int choices(OptimizerForm) { return static_cast<int>(OptimizerForm::fused) + 1; }
 constexpr int choices(Recompute) { return static_cast<int>(Recompute::full) + 1; }
-constexpr int choices(Framework) { return static_cast<int>(Framework::megatron) + 1; }
+constexpr int choices(Framework) { return static_cast<int>(Framework::megatron_2021) + 1; }
 constexpr int choices(PipelineSchedule) { return static_cast<int>(PipelineSchedule::gpipe) + 1; }
 
 const Field& find_field(std::string_view key) {

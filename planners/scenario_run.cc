@@ -143,7 +143,7 @@ void set_options(LoadedScenario& loaded) {
 
 Cluster cluster_of(const HardwareProfile& hardware) {
   return {hardware.gpu_count, [hardware](NetworkCollective kind, Bytes bytes, const GroupShape& group) {
-            return collective_time(hardware, kind, bytes, group.ranks, group.per_machine).time;
+            return collective_time(hardware, kind, bytes, group.ranks, group.per_machine, group.stride).time;
           }};
 }
 

@@ -103,6 +103,7 @@ TEST(ParallelLayout, GroupsInMachines) {
   EXPECT_EQ(wide.tensor_group().per_machine, 8);
   EXPECT_EQ(wide.gradient_group().ranks, 16);
   EXPECT_EQ(wide.gradient_group().per_machine, 1);
+  EXPECT_EQ(wide.gradient_group().stride, 8);
   EXPECT_EQ(wide.stage_pair(0, 1).per_machine, 1);
   setup = {.tensor_parallel = 2, .context_parallel = 2, .pipeline_parallel = 4, .data_parallel = 1};
   const ParallelLayout narrow(setup, layers_of(12), 8);

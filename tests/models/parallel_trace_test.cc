@@ -169,6 +169,87 @@ TEST(ParallelState, MegatronHas18BytesPerLocalParameter) {
   EXPECT_EQ(state.optimizer, 12 * local);
 }
 
+// Megatron-LM of 2021 has them in 16 bits: 2 + 2 + 12.
+TEST(ParallelState, Megatron2021Has16BytesPerLocalParameter) {
+  const ModelSpec model = gpt(shapes[1], 4);
+  const TrainingSetup setup{
+      .gradient_accumulation = 4, .framework = Framework::megatron_2021, .tensor_parallel = 4, .pipeline_parallel = 2};
+  const State state = model_state(generate(model, setup));
+  const std::int64_t local = local_count(model, setup, {{0, 2}, true, false});
+  EXPECT_EQ(state.weights, 2 * local);
+  EXPECT_EQ(state.gradients, 2 * local);
+  EXPECT_EQ(state.optimizer, 12 * local);
+}
+
+std::int64_t count_ops(const Trace& trace, std::string_view name) {
+  std::int64_t count = 0;
+  for (const StringId id : trace.ops.name) count += trace.strings.text(id) == name;
+  return count;
+}
+
+// Edges from a weight gradient's product to an all-reduce of the tensor group.
+std::int64_t waits_for_weight_gradients(const Trace& trace) {
+  const auto starts = [&](OpId op, std::string_view name) {
+    return trace.strings.text(trace.ops.name[index_of(op)]).starts_with(name);
+  };
+  std::int64_t count = 0;
+  for (const Edge& edge : trace.edges)
+    count += starts(edge.from, "gemm_wgrad") && trace.strings.text(trace.ops.name[index_of(edge.to)]) == "all_reduce";
+  return count;
+}
+
+// Megatron-LM overlaps the input gradient's all-reduce with the weight gradient since September 2021 and adds weight
+// gradients up inside their products since February 2022; before, neither.
+TEST(ParallelMegatron, OverlapsAndFusesSince2022) {
+  const ModelSpec model = gpt(shapes[0], 2);
+  TrainingSetup setup{.gradient_accumulation = 2, .framework = Framework::megatron, .tensor_parallel = 2};
+  const Trace now = generate(model, setup);
+  setup.framework = Framework::megatron_2021;
+  const Trace then = generate(model, setup);
+  EXPECT_EQ(waits_for_weight_gradients(now), 0);
+  EXPECT_GT(waits_for_weight_gradients(then), 0);
+  EXPECT_GT(count_ops(now, "gemm_wgrad_accumulate"), 0);
+  EXPECT_EQ(count_ops(then, "gemm_wgrad_accumulate"), 0);
+  // From the second micro-batch on every parameter's gradient is added; the tied embedding's, used twice, in both.
+  const auto parameters = static_cast<std::int64_t>(local_parameters(model, setup, {{0, 2}, true, true}).size());
+  EXPECT_EQ(count_ops(then, "accumulate_gradient"), parameters + 2);
+}
+
+// After the backward Megatron-LM divides all gradients, even by one replica, and reduces them in one piece; in fp16 the
+// optimizer takes the loss scale off, and in 2021 made fp32 gradients first.
+TEST(ParallelMegatron, ReducesAllGradientsAtOnce) {
+  const ModelSpec model = gpt(shapes[0], 2);
+  for (const Framework framework : {Framework::megatron, Framework::megatron_2021}) {
+    for (const std::int64_t d : {1, 2}) {
+      const Trace trace = generate(model, {.precision = TrainingPrecision::fp16_mixed,
+                                           .framework = framework,
+                                           .data_parallel = d,
+                                           .bucket_bytes = 1 << 18,
+                                           .overlap_gradients = false});
+      const bool is_old = framework == Framework::megatron_2021;
+      EXPECT_EQ(count_ops(trace, "divide_gradients"), 1);
+      EXPECT_EQ(count_ops(trace, "flatten_gradients"), is_old ? 1 : 0);
+      EXPECT_EQ(count_ops(trace, "all_reduce_gradients"), d - 1);
+      EXPECT_GT(count_ops(trace, "foreach_unscale_"), 0);
+    }
+  }
+}
+
+// Gradients that PyTorch's own buckets reduce after the backward wait for its last kernel, not for their own alone.
+TEST(ParallelGradients, ReducedAfterTheBackwardWaitForAllOfIt) {
+  const ModelSpec model = gpt(shapes[0], 2);
+  const Trace trace = generate(model, {.data_parallel = 2, .bucket_bytes = 1 << 18, .overlap_gradients = false});
+  OpId last = OpId::none;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (trace.ops.kind[i] == OpKind::kernel && trace.ops.phase[i] == Phase::backward)
+      last = OpId{static_cast<std::uint32_t>(i)};
+  std::int64_t waits = 0;
+  for (const Edge& edge : trace.edges)
+    waits += edge.from == last && trace.strings.text(trace.ops.name[index_of(edge.to)]) == "all_reduce_gradients";
+  EXPECT_EQ(waits, count_ops(trace, "all_reduce_gradients"));
+  EXPECT_GT(waits, 1);
+}
+
 // Ranks of a tensor group together hold every split matrix once; what is whole they hold t times.
 TEST(ParallelState, TensorSplitCoversTheModel) {
   const ModelSpec llama = find_model("llama-3.2-1b");

@@ -79,5 +79,26 @@ TEST(CollectiveCost, TablesComeFirst) {
   EXPECT_TRUE(collective_time(network, NetworkCollective::all_reduce, Bytes(10), 2).extrapolated);
 }
 
+// Two GPUs behind each port. 16 ranks, two in each of 8 machines and 4 GPUs apart: one behind each port they touch, so
+// the ring leaves through the host, 2 * 15/16 of 1 GB at 5 GB/s and 14 steps. Neighbours close their ring at the port,
+// and so does a group with one rank in each machine; both do better. A transfer needs no ring.
+TEST(CollectiveCost, RingsOfGroupsWithOneRankBehindAPortGoThroughTheHost) {
+  HardwareProfile system;
+  system.scale_up = plain_network();
+  system.scale_out = plain_network();
+  const Bytes gigabyte(1'000'000'000);
+  const auto seconds = [&](NetworkCollective kind, std::int64_t group, std::int64_t per_machine, std::int64_t stride) {
+    return to_seconds(collective_time(system, kind, gigabyte, group, per_machine, stride).time);
+  };
+  const double own_ports = seconds(NetworkCollective::all_reduce, 16, 2, 4);
+  system.scale_out->gpus_per_port = Sourced<std::int64_t>{2, {}};
+  system.scale_out->ring_through_host = gigabytes_per_second(5);
+  EXPECT_NEAR(seconds(NetworkCollective::all_reduce, 16, 2, 4), 14e-6 + 0.375, 1e-8);
+  EXPECT_NEAR(seconds(NetworkCollective::all_gather, 16, 2, 4), 7e-6 + 0.1875, 1e-8);
+  EXPECT_NEAR(seconds(NetworkCollective::all_reduce, 16, 2, 1), own_ports, 1e-12);
+  EXPECT_LT(seconds(NetworkCollective::all_reduce, 16, 1, 8), 0.03);
+  EXPECT_LT(seconds(NetworkCollective::send_receive, 16, 2, 4), 0.02);
+}
+
 }  // namespace
 }  // namespace spillway
