@@ -15,6 +15,7 @@
 #include "cli/interrupt.h"
 #include "cli/manual_command.h"
 #include "cli/memory_command.h"
+#include "cli/plan_command.h"
 #include "cli/profile_command.h"
 #include "cli/run_command.h"
 #include "cli/trace_command.h"
@@ -133,6 +134,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_run_commands(app, context);
   add_trace_commands(app, context);
   add_memory_commands(app, context);
+  add_plan_commands(app, context);
   add_profile_commands(app, context);
   add_validate_commands(app, context);
   add_manual_commands(app);

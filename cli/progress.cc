@@ -43,4 +43,12 @@ std::function<bool(std::size_t, std::size_t)> Progress::counter(std::string what
   };
 }
 
+bool Progress::show(const std::string& line) const {
+  if (visible_) {
+    std::fprintf(stderr, "\r\033[K%s", line.c_str());
+    std::fflush(stderr);
+  }
+  return !is_interrupted();
+}
+
 }  // namespace spillway

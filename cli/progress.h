@@ -25,6 +25,9 @@ class Progress {
   // For counted work: draws every time it is called, false once interrupted.
   [[nodiscard]] std::function<bool(std::size_t, std::size_t)> counter(std::string what) const;
 
+  // Replaces the line, on a terminal; false once interrupted.
+  bool show(const std::string& line) const;
+
  private:
   bool visible_;
 };

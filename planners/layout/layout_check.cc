@@ -34,7 +34,7 @@ LayoutVerdict check_layout(std::span<const LaidBuffer> buffers, std::int64_t cap
   std::vector<Moment> moments;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const std::string fault = fault_alone(buffers[i], capacity);
-    if (!fault.empty()) return {name(i) + " " + fault, 0};
+    if (!fault.empty()) return {name(i) + " " + fault, 0, i};
     verdict.height = std::max(verdict.height, buffers[i].offset + buffers[i].size);
     if (buffers[i].size == 0) continue;
     moments.push_back({buffers[i].lower, true, i});
@@ -54,11 +54,11 @@ LayoutVerdict check_layout(std::span<const LaidBuffer> buffers, std::int64_t cap
     }
     const auto above = alive.lower_bound(buffer.offset);
     if (above != alive.end() && above->first < buffer.offset + buffer.size)
-      return {name(above->second) + " and " + name(moment.index) + " overlap", 0};
+      return {name(above->second) + " and " + name(moment.index) + " overlap", 0, moment.index};
     if (above != alive.begin()) {
       const LaidBuffer& below = buffers[std::prev(above)->second];
       if (below.offset + below.size > buffer.offset)
-        return {name(std::prev(above)->second) + " and " + name(moment.index) + " overlap", 0};
+        return {name(std::prev(above)->second) + " and " + name(moment.index) + " overlap", 0, moment.index};
     }
     alive.emplace(buffer.offset, moment.index);
   }

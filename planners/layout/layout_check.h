@@ -17,7 +17,8 @@ struct LaidBuffer {
 
 struct LayoutVerdict {
   std::string fault;        // empty for a legal layout; else what is wrong with which buffers, by position
-  std::int64_t height = 0;  // largest offset + size
+  std::int64_t height = 0;  // largest offset + size, of a legal layout
+  std::size_t culprit = 0;  // position of a buffer that is at fault
   [[nodiscard]] bool legal() const { return fault.empty(); }
 };
 

@@ -1,0 +1,15 @@
+// Commands: plan layout.
+#pragma once
+
+#include "cli/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace spillway {
+
+// The context must outlive the app's parse().
+void add_plan_commands(CLI::App& app, Context& context);
+
+}  // namespace spillway

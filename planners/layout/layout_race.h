@@ -1,0 +1,54 @@
+// Several exhaustive searches for the same height, racing.
+//
+// How long a search takes depends wildly on its order (2 milliseconds to hours on the public instances), so none is
+// trusted for long: lanes with different ways of choosing restart from orders width^p size^q noise, drawn anew, with
+// limits in Luby's sequence. Each lane begins with one of MiniMalloc's three static orders.
+//
+// Source of the limits: Luby, Sinclair and Zuckerman, Information Processing Letters 47(4), 1993.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planners/layout/layout_budget.h"
+#include "planners/layout/layout_search.h"
+
+namespace spillway {
+
+class LayoutRace {
+ public:
+  // As for LayoutSearch. The options must outlive this.
+  LayoutRace(std::span<const LayoutBuffer> buffers, const LayoutSections& sections, const LayoutOptions& options);
+
+  // Looks for a layout of at most `capacity`: found, proven infeasible, or still running when `effort` or the budget
+  // is spent. `height` and `lower_bound` are what the progress callback is told.
+  LayoutSearch::State run(std::int64_t capacity, std::int64_t effort, LayoutBudget& budget, std::int64_t height,
+                          std::int64_t lower_bound);
+  [[nodiscard]] const std::vector<std::int64_t>& offsets() const { return offsets_; }  // once found
+
+  // Whether the searches would fit the memory and the integers they work with.
+  static bool can_handle(std::span<const LayoutBuffer> buffers, const LayoutSections& sections, std::int64_t height);
+
+ private:
+  struct Lane {
+    LayoutSearch search;
+    std::uint64_t run = 0;  // of this lane
+    std::int64_t left = 0;  // nodes until it restarts
+    std::vector<std::int32_t> rank;
+  };
+
+  void advance(std::size_t lane, std::int64_t capacity);
+  void restart(std::size_t lane, std::int64_t capacity);
+  [[nodiscard]] std::vector<std::int32_t> static_order(std::size_t which) const;
+  [[nodiscard]] std::vector<std::int32_t> drawn_order(std::uint64_t seed) const;
+
+  std::span<const LayoutBuffer> buffers_;
+  const LayoutSections& sections_;
+  const LayoutOptions& options_;
+  std::int64_t slice_ = 0, node_effort_ = 1;
+  std::vector<Lane> lanes_;
+  std::vector<std::int64_t> offsets_;
+};
+
+}  // namespace spillway
