@@ -184,6 +184,7 @@ void describe(GpuProfile& gpu, FieldVisitor& visitor) {
   describe_copies(gpu, visitor);
   describe_launch(gpu, visitor);
   describe_efficiency(gpu, visitor);
+  number(visitor, {"locked_clock_mhz", Dimension::plain, 100, 10'000}, gpu.locked_clock_mhz);
   number(visitor, power("tdp"), gpu.tdp_watts);
   number(visitor, power("idle_power"), gpu.idle_watts);
   number(visitor, money("price"), gpu.price_usd);

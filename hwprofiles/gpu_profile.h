@@ -79,6 +79,9 @@ struct GpuProfile {
   Maybe<Curve> memory_bound_efficiency;         // bytes moved -> fraction of memory_bandwidth
   Maybe<Curve> copy_efficiency;                 // bytes of one copy -> fraction of the large-copy rate
 
+  // Clock the multiprocessors are locked to (nvidia-smi -lgc), MHz; absent: as high as power allows.
+  Maybe<double> locked_clock_mhz;
+
   Maybe<double> tdp_watts, idle_watts;
   Maybe<double> price_usd, price_usd_per_hour;
 };

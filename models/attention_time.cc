@@ -13,7 +13,31 @@ struct Products {
 constexpr Products forward_products = {1, 1}, backward_products = {3, 2};
 constexpr double forward_passes = 1, backward_passes = 2;  // over queries, keys, values and results in memory
 
+constexpr double flash2_forward = 0.80, flash2_backward = 0.66;                  // of the peak on Ampere
+constexpr double register_share_forward = 0.54, register_share_backward = 0.57;  // of what wgmma reaches
+constexpr double triton_forward = 1.4, triton_backward = 2;                      // FlashAttention 2's speed over its
+
 }  // namespace
+
+AttentionPhysics flash2_physics(AttentionPass pass, bool feeds_from_registers) {
+  const bool forward = pass == AttentionPass::forward;
+  const double share = feeds_from_registers ? 1 : forward ? register_share_forward : register_share_backward;
+  return {.efficiency = (forward ? flash2_forward : flash2_backward) * share,
+          .softmax = 20,
+          .prologue = 3,
+          .memory_efficiency = 0.8,
+          .fixed_us = forward ? 14.0 : 26.0,
+          .overlap = 3,
+          .throttle = 0,
+          .throttle_ms = 5,
+          .deterministic = 1};
+}
+
+AttentionPhysics triton_physics(AttentionPass pass, bool feeds_from_registers) {
+  AttentionPhysics physics = flash2_physics(pass, feeds_from_registers);
+  physics.efficiency /= pass == AttentionPass::forward ? triton_forward : triton_backward;
+  return physics;
+}
 
 double attention_seconds(const AttentionPhysics& physics, const AttentionMachine& machine, const AttentionSides& sides,
                          AttentionPass pass) {

@@ -44,6 +44,16 @@ struct AttentionSides {
 
 enum class AttentionPass { forward, backward };
 
+// Constants of kernels that are not the fastest a GPU has, from published figures; dimensions as in attention_seconds.
+//   flash2   Dao 2023 (arXiv:2307.08691, section 4.1) on A100: 0.80 of the peak forwards and 0.66 backwards, softmax
+//            apart. It feeds the tensor unit from registers, which reach a smaller share of the peak where instructions
+//            are made to read shared memory or tensor memory: `register_share`, 0.54 forwards and 0.57 backwards on
+//            H100 by the figures of Shah et al. 2024 (arXiv:2407.08608, section 4.1), taken for later GPUs as well.
+//   triton   the first FlashAttention in Triton: FlashAttention 2 is 1.3 to 1.5 times as fast forwards and about twice
+//            as fast backwards (Dao 2023, section 4.1).
+AttentionPhysics flash2_physics(AttentionPass pass, bool feeds_from_registers);
+AttentionPhysics triton_physics(AttentionPass pass, bool feeds_from_registers);
+
 // Coordinates of a residual table: sequence, batch x heads, heads / kv heads, head dim.
 constexpr std::array<double, 4> attention_point(const AttentionSides& sides) {
   return {sides.queries, sides.batch * sides.heads, sides.heads / sides.kv_heads, sides.key_dim};

@@ -13,7 +13,8 @@ constexpr double least_seconds = 1e-9;
 constexpr double default_memory_efficiency = 0.8, default_memory_fixed_us = 3;
 constexpr std::int64_t small_side = 64, medium_side = 1024;
 constexpr std::int64_t small_sequence = 256, medium_sequence = 2048;
-constexpr double guessed_error = 0.2;  // of what nobody measured
+constexpr double published_error = 0.1;  // of what was read off published figures
+constexpr double guessed_error = 0.2;    // of what nobody measured
 
 Duration made(double seconds, CostSource source, double error = 0) {
   return {from_seconds(std::max(seconds, least_seconds)), source, error};
@@ -63,6 +64,17 @@ CostSource source_of(const Origin& origin) {
   return CostSource::assumed;
 }
 
+// flops/s = multiprocessors x a power of two a clock x the clock; which power follows from clocks being of this range.
+double matrix_clock(double peak, double multiprocessors) {
+  constexpr double least = 1.25e9;
+  double clock = peak / multiprocessors;
+  while (clock >= 2 * least) clock /= 2;
+  return clock;
+}
+
+// Throttling that is left when the clock is this share of the highest anyway.
+double throttle_at(double throttle, double clock_share) { return std::max(0.0, (1 + throttle) * clock_share - 1); }
+
 }  // namespace
 
 std::string_view to_string(DataType type) {
@@ -108,6 +120,9 @@ CostModel::CostModel(const HardwareProfile& profile) : gpu_(profile.gpu) {
   bytes_per_second_ = to_bytes_per_second(gpu_.memory_bandwidth.value);
   if (!gpu_.architecture.empty() && !measured_operator_times().empty())
     times_ = operator_times_for(measured_operator_times(), gpu_);
+  if (gpu_.locked_clock_mhz && times_ && times_->facts.multiprocessors > 0)
+    clock_share_ = std::min(
+        1.0, gpu_.locked_clock_mhz->value * 1e6 / matrix_clock(peak(DataType::bf16), times_->facts.multiprocessors));
   host_time_ = std::max(profile.host.dispatch_cost.value, gpu_.launch_call.value);
   copy_bytes_per_second_ = gpu_.host_to_device_bandwidth
                                ? to_bytes_per_second(gpu_.host_to_device_bandwidth->value)
@@ -162,8 +177,12 @@ Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& t
                         .result_bytes = kernel.type == DataType::fp8 ? 2.0 : whole(size_of(kernel.type))};
   GemmPhysics physics = times.physics;
   if (kernel.is_cast_before) physics.quantise_us = 0;
+  physics.l2_gbps *= clock_share_;
+  physics.throttle = throttle_at(physics.throttle, clock_share_);
   const double seconds = gemm_seconds(
-      physics, {peak(kernel.type), bytes_per_second_, times_->facts.multiprocessors, times_->facts.l2_bytes}, sides);
+      physics,
+      {peak(kernel.type) * clock_share_, bytes_per_second_, times_->facts.multiprocessors, times_->facts.l2_bytes},
+      sides);
   const std::int64_t smallest = std::min({kernel.gemm.m, kernel.gemm.n, kernel.gemm.k});
   const std::array<double, 3> point = {sides.m, sides.n, sides.k};
   const bool tabled = !times.residual.empty() && kernel.gemm.batch == 1;
@@ -191,12 +210,25 @@ Duration CostModel::attention(const KernelCost& kernel) const {
   const std::vector<AttentionTimes>& list = !forward                   ? times_->attention_backward
                                             : kernel.attention.serving ? times_->attention_serving
                                                                        : times_->attention_forward;
+  if (kernel.attention.kernel != AttentionKernel::best && times_->facts.multiprocessors > 0)
+    return attention_by_physics(kernel, published_attention(kernel));
   if (list.empty() || times_->facts.multiprocessors <= 0) return roofline(kernel);
   if (const AttentionTimes* own = entry_of(list, kernel.type)) return attention_by_physics(kernel, *own);
   Duration duration = attention_by_physics(kernel, list.front());
   duration.source = CostSource::assumed;
   duration.relative_error = guessed_error;
   return duration;
+}
+
+AttentionTimes CostModel::published_attention(const KernelCost& kernel) const {
+  const AttentionPass pass =
+      kernel.kind == KernelClass::attention_forward ? AttentionPass::forward : AttentionPass::backward;
+  const bool registers = times_->facts.path == MatrixPath::registers;
+  AttentionTimes times;
+  times.physics = kernel.attention.kernel == AttentionKernel::triton ? triton_physics(pass, registers)
+                                                                     : flash2_physics(pass, registers);
+  times.physics_error = times.table_error = {published_error, published_error, published_error};
+  return times;
 }
 
 Duration CostModel::attention_by_physics(const KernelCost& kernel, const AttentionTimes& times) const {
@@ -215,8 +247,10 @@ Duration CostModel::attention_by_physics(const KernelCost& kernel, const Attenti
                              .deterministic = shape.deterministic};
   const AttentionPass pass =
       kernel.kind == KernelClass::attention_forward ? AttentionPass::forward : AttentionPass::backward;
+  AttentionPhysics physics = times.physics;
+  physics.throttle = throttle_at(physics.throttle, clock_share_);
   const double seconds = attention_seconds(
-      times.physics, {peak(kernel.type), bytes_per_second_, times_->facts.multiprocessors}, sides, pass);
+      physics, {peak(kernel.type) * clock_share_, bytes_per_second_, times_->facts.multiprocessors}, sides, pass);
   const LogGrid& table = shape.causal ? times.causal : times.full;
   const std::array<double, 4> point = attention_point(sides);
   const double residual = table.empty() ? 1 : std::exp(table.at(point));

@@ -9,6 +9,10 @@
 // (operator_times.h); those of its nearest measured kin; for a profile that names no architecture, or where no operator
 // times are installed, the profile's roofline and 0.8 of the bandwidth plus 3 us. tf32 and fp32 products take the
 // constants of bf16 with their own peak (CostSource::assumed).
+//
+// A locked clock (GpuProfile::locked_clock_mhz) slows products and attention by its share of the clock at which the
+// datasheet states the tensor peak, which the measured efficiencies are taken to belong to; where power would have
+// lowered the clock further, the lower one counts. Device memory keeps its rate.
 #pragma once
 
 #include <array>
@@ -20,6 +24,7 @@
 #include "hwprofiles/hardware_profile.h"
 #include "models/cost_kinds.h"
 #include "models/operator_times.h"
+#include "models/training_setup.h"
 #include "traces/base/units.h"
 
 namespace spillway {
@@ -56,6 +61,7 @@ struct AttentionShape {
   std::int64_t window = 0;     // a token attends to so many at most; 0: to all
   bool deterministic = false;  // a backward that adds in a fixed order
   bool serving = false;        // a serving library's prefill kernel, which keeps nothing for a backward
+  AttentionKernel kernel = AttentionKernel::best;
 };
 
 struct KernelCost {
@@ -100,6 +106,7 @@ class CostModel {
   [[nodiscard]] Duration gemm(const KernelCost& kernel) const;
   [[nodiscard]] Duration gemm_by_physics(const KernelCost& kernel, const GemmTimes& times) const;
   [[nodiscard]] Duration attention(const KernelCost& kernel) const;
+  [[nodiscard]] AttentionTimes published_attention(const KernelCost& kernel) const;
   [[nodiscard]] Duration attention_by_physics(const KernelCost& kernel, const AttentionTimes& times) const;
   [[nodiscard]] Duration memory_bound(const KernelCost& kernel) const;
   [[nodiscard]] Duration copy_to_device(const KernelCost& kernel) const;
@@ -109,6 +116,7 @@ class CostModel {
   GpuProfile gpu_;
   std::optional<OperatorTimes> times_;
   Picos host_time_{};
+  double clock_share_ = 1;  // of the clock behind the dense peak, where the profile locks it
   double bytes_per_second_ = 0, copy_bytes_per_second_ = 0;
   std::array<double, precision_count> peak_{};  // or the next wider one's
 };

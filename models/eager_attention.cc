@@ -89,6 +89,37 @@ Tensor EagerOps::repeat_heads(const std::string& name, const Tensor& x, const At
   });
 }
 
+Tensor EagerOps::copied(const std::string& name, const Tensor& x) {
+  Tensor out = like(name + ".copy", x);
+  session_.kernel({.name = "copy", .reads = {x}, .writes = {out}});
+  return autograd_.record(std::move(out), {x}, false, [this, name](const Tensor& gradient) {
+    Tensor result = like(name + ".copy.grad", gradient, TensorRole::temporary);
+    session_.kernel({.name = "copy", .reads = {gradient}, .writes = {result}});
+    return std::vector<Tensor>{std::move(result)};
+  });
+}
+
+Tensor EagerOps::copying_flash_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape) {
+  SPILLWAY_ASSERT(qkv.size() == 3);
+  qkv[0] = copied(name + ".q", qkv[0]);
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}}) {
+    const std::string part = name + (i == 1 ? ".k" : ".v");
+    // Repeating copies forwards; the gradient that comes back is summed over the copies, then laid out as it was.
+    qkv[i] = shape.heads == shape.kv_heads ? copied(part, qkv[i]) : repeat_heads(part, laid_out(part, qkv[i]), shape);
+  }
+  shape.kv_heads = shape.heads;
+  return copied(name + ".out", flash_attention(name, qkv, shape));
+}
+
+// x itself; its gradient is copied.
+Tensor EagerOps::laid_out(const std::string& name, const Tensor& x) {
+  return autograd_.record(x, {x}, false, [this, name](const Tensor& gradient) {
+    Tensor result = like(name + ".copy.grad", gradient, TensorRole::temporary);
+    session_.kernel({.name = "copy", .reads = {gradient}, .writes = {result}});
+    return std::vector<Tensor>{std::move(result)};
+  });
+}
+
 struct EagerOps::Core {
   AttentionShape shape;
   bool capped = false;

@@ -178,40 +178,4 @@ Tensor EagerOps::first_tokens(const std::string& name, const Tensor& x, std::int
   });
 }
 
-Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels) {
-  Tensor wide = logits;
-  if (logits.type() != DataType::fp32) {
-    wide = session_.empty(name + ".logits_fp32", DataType::fp32, logits.elements(), TensorRole::temporary);
-    session_.kernel({.name = "cast", .reads = {logits}, .writes = {wide}});
-  }
-  const Tensor probabilities =
-      session_.empty(name + ".log_softmax", DataType::fp32, logits.elements(), TensorRole::activation);
-  session_.kernel(
-      {.name = "log_softmax", .reads = {wide}, .writes = {probabilities}, .cost = {.memory = MemoryKind::softmax}});
-  Tensor loss = session_.empty(name, DataType::fp32, 1, TensorRole::activation);
-  session_.kernel({.name = "nll_loss",
-                   .reads = {probabilities, labels},
-                   .writes = {loss},
-                   .bytes = labels.bytes() + Bytes(labels.elements() * 4)});
-  return autograd_.record(
-      std::move(loss), {logits}, false, [this, name, probabilities, labels](const Tensor& gradient) {
-        Tensor sparse = like(name + ".nll.grad", probabilities, TensorRole::temporary);
-        session_.kernel({.name = "fill_zero", .writes = {sparse}});
-        session_.kernel({.name = "nll_loss_backward",
-                         .reads = {gradient, labels},
-                         .writes = {sparse},
-                         .bytes = labels.bytes() + Bytes(labels.elements() * 4)});
-        Tensor wide_gradient = like(name + ".logits_fp32.grad", probabilities, TensorRole::temporary);
-        session_.kernel({.name = "log_softmax_backward",
-                         .reads = {sparse, probabilities},
-                         .writes = {wide_gradient},
-                         .cost = {.memory = MemoryKind::softmax}});
-        if (type_ == DataType::fp32) return std::vector<Tensor>{std::move(wide_gradient)};
-        Tensor narrow = make(name + ".logits.grad", probabilities.elements(), TensorRole::temporary);
-        sparse = {};
-        session_.kernel({.name = "cast", .reads = {wide_gradient}, .writes = {narrow}});
-        return std::vector<Tensor>{std::move(narrow)};
-      });
-}
-
 }  // namespace spillway

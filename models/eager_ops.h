@@ -12,6 +12,7 @@
 #include "models/autograd.h"
 #include "models/communication.h"
 #include "models/eager_session.h"
+#include "models/training_setup.h"
 
 namespace spillway {
 
@@ -21,6 +22,7 @@ struct OpsOptions {
   bool sequence_parallel = false;
   // Gradients are added into buffers that live all the time by the products that make them (Megatron-LM).
   bool fused_accumulation = false;
+  LossForm loss = LossForm::fp32;  // of cross_entropy
 };
 
 class EagerOps {
@@ -105,15 +107,24 @@ class EagerOps {
   // round the ring while the part at hand is worked on, backwards with their gradients. The causal work is balanced:
   // every rank does 1 / c of it in every turn. `shape`: of this rank's queries.
   Tensor ring_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape);
+  // A copy in another layout, and one of its gradient backwards.
+  Tensor copied(const std::string& name, const Tensor& x);
+  // flash_attention between the copies that Hugging Face's code makes (transformers 4.48 to 4.52,
+  // integrations/sdpa_attention.py): queries and the result with heads before the sequence and back, shared keys and
+  // values repeated for every head; backwards a copy of each gradient. Three tensors.
+  Tensor copying_flash_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape);
   // scores, softmax, dropout, context as four kernels; the whole square of scores whatever the mask. Saves queries,
   // keys, values, the softmax and, with dropout, its mask and result. Shared keys and values are repeated first. Values
   // may have a width of their own. `capped`: scores are c tanh(score / c); saves the tanh.
   Tensor plain_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
                          double dropout, const Tensor& bias = {}, bool capped = false);
 
-  // Mean cross-entropy of logits [rows, classes] against labels, in fp32: a copy of the logits, the log-softmax
-  // (saved), the loss; backwards their gradients.
+  // Mean cross-entropy of logits [rows, classes] against labels, in OpsOptions::loss. fp32: a copy of the logits, the
+  // log-softmax (saved), the loss; backwards their gradients. native: without the copy. fused: saves the logits and a
+  // number per row.
   Tensor cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+  // The same sum once more with PyTorch's kernels and without a backward, as a metric takes it.
+  void loss_metric(const std::string& name, const Tensor& logits, const Tensor& labels);
   // The same with classes split over the tensor group, as Megatron-LM computes it: the row maximum, the logit of the
   // label and the sum of exponentials are all-reduced; saves the softmax in fp32, which becomes the gradient in place.
   Tensor split_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
@@ -147,6 +158,11 @@ class EagerOps {
   void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);
   struct Ring;
   std::vector<Tensor> ring_backward(const std::string& name, const Ring& ring, const Tensor& gradient);
+  // The log-softmax of each row; and how often its passes over x go to device memory.
+  Tensor log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form);
+  [[nodiscard]] std::int64_t memory_passes(const Tensor& x, std::int64_t rows, std::int64_t passes) const;
+  Tensor fused_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+  Tensor laid_out(const std::string& name, const Tensor& x);
   Tensor repeat_heads(const std::string& name, const Tensor& x, const AttentionShape& shape);
   std::vector<Tensor> join_gradients(const std::string& name, const std::vector<Tensor>& inputs,
                                      std::vector<Tensor> gradients);

@@ -166,6 +166,15 @@ void WeightGatherer::before(std::int64_t layer) {
 
 void WeightGatherer::before_backward(std::int64_t layer) {
   gather(layer);
+  if (!setup_.late_prefetch) gather_below(layer);
+}
+
+void WeightGatherer::after_backward(std::int64_t layer) {
+  after(layer);
+  if (setup_.late_prefetch) gather_below(layer);
+}
+
+void WeightGatherer::gather_below(std::int64_t layer) {
   for (std::int64_t next = layer - 1; next >= layer - setup_.prefetch && next >= 0 && has(next); --next) gather(next);
 }
 

@@ -30,6 +30,8 @@ class GradientReducer {
   // Around the backward of one micro-batch through one model part.
   void begin_backward(bool is_last_micro_batch);
   void end_backward();
+  // ZeRO stage 3: all gradients of a layer are there; what is left of them is reduced (FSDP reduces each unit apart).
+  void end_unit() { reduce(); }
   // What was not overlapped with the backward, after its last kernel. Also sums what the tensor group has in parts
   // (sequence parallel).
   void finish(const std::vector<TrainedParameter*>& parameters);
@@ -59,8 +61,10 @@ class GradientReducer {
 };
 
 // ZeRO stage 3: the weights of a layer are gathered before its forward and once more before its backward, so many
-// layers ahead as the set-up's prefetch says, and given back after each. Weights outside the layers are gathered once
-// per micro-batch and kept to the end of its backward (as FSDP keeps its root module).
+// layers ahead as the set-up's prefetch says, and given back after each. Backwards the layers ahead are asked for
+// before the backward of the one at hand or, with late_prefetch, when its gradients have been handed to the reducer.
+// Weights outside the layers are gathered once per micro-batch and kept to the end of its backward (as FSDP keeps its
+// root module).
 class WeightGatherer {
  public:
   WeightGatherer(const TrainingSetup& setup, EagerSession& session, Communication& communication,
@@ -69,11 +73,13 @@ class WeightGatherer {
   void before(std::int64_t layer);
   void after(std::int64_t layer);
   void before_backward(std::int64_t layer);
+  void after_backward(std::int64_t layer);
   void end_backward();  // gives the rest back
 
  private:
   void gather(std::int64_t layer);
   void gather(const std::vector<TrainedParameter*>& unit, bool experts);
+  void gather_below(std::int64_t layer);  // those that the backward will come to
   [[nodiscard]] bool has(std::int64_t layer) const { return units_.find(layer) != units_.end(); }
 
   const TrainingSetup& setup_;

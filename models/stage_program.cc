@@ -87,7 +87,10 @@ class StageRecorder {
     chunk.transformer->set_units({[gatherer](std::int64_t layer) { gatherer->before(layer); },
                                   [gatherer](std::int64_t layer) { gatherer->after(layer); },
                                   [gatherer](std::int64_t layer) { gatherer->before_backward(layer); },
-                                  [gatherer](std::int64_t layer) { gatherer->after(layer); }});
+                                  [gatherer, this](std::int64_t layer) {
+                                    reducer_.end_unit();
+                                    gatherer->after_backward(layer);
+                                  }});
   }
 
   Tensor copied(Tensor tensor) {
@@ -158,6 +161,7 @@ class StageRecorder {
     Tensor passed = autograd_.backward_to(leaf, root_, std::move(gradient));
     output_ = {};
     reducer_.end_backward();
+    chunk.transformer->run_metrics();
     session_.set_layer(-1);
     if (chunk.gatherer) chunk.gatherer->end_backward();
     if (chunk.is_first) return;

@@ -28,6 +28,7 @@ void run_micro_batch(EagerSession& session, Autograd& autograd, Transformer& tra
   Tensor seed = session.empty("loss.grad", DataType::fp32, 1, TensorRole::temporary);
   session.kernel({.name = "fill_one", .writes = {seed}});
   autograd.backward(loss, std::move(seed));
+  transformer.run_metrics();
   session.set_layer(-1);
 }
 

@@ -95,6 +95,8 @@ void check_layout(const TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "zero_stage", fmt::format("there is no ZeRO stage {}", setup.zero_stage), "give 0 .. 3");
   if (setup.prefetch < 0 || setup.prefetch > 8)
     throw InputError("", "prefetch", fmt::format("{} is out of range", setup.prefetch), "give 0 .. 8");
+  if (setup.loss_metrics < 0 || setup.loss_metrics > 8)
+    throw InputError("", "loss_metrics", fmt::format("{} is out of range", setup.loss_metrics), "give 0 .. 8");
   const std::int64_t t = setup.tensor_parallel;
   check_divides("tensor_parallel", t, "attention heads", model.heads);
   check_divides("tensor_parallel", t, "key-value heads", model.kv_heads);
@@ -218,6 +220,30 @@ std::string_view to_string(Recompute recompute) {
       return "selective";
     case Recompute::full:
       return "full";
+  }
+  return "";
+}
+
+std::string_view to_string(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::best:
+      return "best";
+    case AttentionKernel::flash2:
+      return "flash2";
+    case AttentionKernel::triton:
+      return "triton";
+  }
+  return "";
+}
+
+std::string_view to_string(LossForm form) {
+  switch (form) {
+    case LossForm::fp32:
+      return "fp32";
+    case LossForm::native:
+      return "native";
+    case LossForm::fused:
+      return "fused";
   }
   return "";
 }

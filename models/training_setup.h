@@ -46,6 +46,15 @@ enum class OptimizerForm : std::uint8_t { foreach, fused };
 // only each layer's input is kept.
 enum class Recompute : std::uint8_t { none, selective, full };
 
+// Which fused kernel computes attention. best: the fastest measured on the GPU (cuDNN's on Hopper and Blackwell).
+// flash2: FlashAttention 2. triton: the first FlashAttention in Triton, as trained with in 2022 and 2023.
+enum class AttentionKernel : std::uint8_t { best, flash2, triton };
+
+// The cross-entropy of the whole vocabulary on one GPU. fp32: PyTorch's kernels on a fp32 copy of the logits, as under
+// autocast. native: the same on the logits as they are. fused: one kernel each way that keeps a number per row
+// (flash-attn, Apex).
+enum class LossForm : std::uint8_t { fp32, native, fused };
+
 // Whose kernels and buffers. eager: PyTorch modules as they stand. megatron: Megatron-LM's fused kernels (masked
 // softmax, bias-GELU, bias-dropout-add), gradients added into fp32 buffers by the weight-gradient product itself, a
 // host that waits for the device after each transfer between pipeline stages. megatron_2021: Megatron-LM before
@@ -71,10 +80,14 @@ struct TrainingSetup {
   OptimizerForm optimizer_form = OptimizerForm::foreach;
   Recompute recompute = Recompute::none;
   bool flash_attention = true;
-  // RMSNorm and rotary embedding as one kernel each (Apex, Transformer Engine, a compiler). false: the sequence of
-  // elementwise kernels of Hugging Face's code run eagerly, with its fp32 copies; slower and larger.
+  AttentionKernel attention_kernel = AttentionKernel::best;  // with flash_attention
+  // RMSNorm and rotary embedding as one kernel each (Apex, Transformer Engine, a compiler), attention on queries, keys
+  // and values as they come. false: the sequence of elementwise kernels of Hugging Face's code run eagerly, with its
+  // fp32 copies, heads moved before the sequence and shared keys and values repeated; slower and larger.
   bool fused_kernels = true;
-  double dropout = -1;  // [0, 1) replaces the model's; -1: the model's own
+  LossForm loss = LossForm::fp32;
+  std::int64_t loss_metrics = 0;  // metrics that compute the loss once more from each micro-batch's logits, 0 .. 8
+  double dropout = -1;            // [0, 1) replaces the model's; -1: the model's own
 
   Framework framework = Framework::eager;
   std::int64_t global_batch = 0;       // sequences of all replicas; when given, it sets gradient_accumulation
@@ -91,6 +104,9 @@ struct TrainingSetup {
   std::int64_t zero_stage = 0;
   std::int64_t bucket_bytes = 25 << 20;  // gradients are reduced in buckets of at least so many bytes
   std::int64_t prefetch = 1;             // zero_stage 3: layers whose weights are gathered ahead of their use, 0 .. 8
+  // zero_stage 3, backwards: the weights ahead are gathered after the gradients of the layer at hand are reduced, not
+  // before (FSDP's BACKWARD_POST). On one communicator they wait for that reduction, so neither is hidden.
+  bool late_prefetch = false;
   // Gradients are reduced while the last micro-batch's backward still runs; false: after it.
   bool overlap_gradients = true;
 
@@ -139,6 +155,8 @@ std::string_view to_string(TrainingPrecision precision);
 std::string_view to_string(OptimizerKind optimizer);
 std::string_view to_string(OptimizerForm form);
 std::string_view to_string(Recompute recompute);
+std::string_view to_string(AttentionKernel kernel);
+std::string_view to_string(LossForm form);
 std::string_view to_string(Framework framework);
 std::string_view to_string(PipelineSchedule schedule);
 

@@ -15,13 +15,14 @@ namespace {
 using Member =
     std::variant<std::int64_t TrainingSetup::*, double TrainingSetup::*, bool TrainingSetup::*,
                  TrainingPrecision TrainingSetup::*, OptimizerKind TrainingSetup::*, OptimizerForm TrainingSetup::*,
-                 Recompute TrainingSetup::*, Framework TrainingSetup::*, PipelineSchedule TrainingSetup::*>;
+                 Recompute TrainingSetup::*, Framework TrainingSetup::*, PipelineSchedule TrainingSetup::*,
+                 AttentionKernel TrainingSetup::*, LossForm TrainingSetup::*>;
 struct Field {
   std::string_view key;
   Member member;
 };
 
-constexpr std::array<Field, 25> fields = {{
+constexpr std::array<Field, 29> fields = {{
     {"micro_batch", &TrainingSetup::micro_batch},
     {"sequence", &TrainingSetup::sequence},
     {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
@@ -31,7 +32,10 @@ constexpr std::array<Field, 25> fields = {{
     {"optimizer_form", &TrainingSetup::optimizer_form},
     {"recompute", &TrainingSetup::recompute},
     {"flash_attention", &TrainingSetup::flash_attention},
+    {"attention_kernel", &TrainingSetup::attention_kernel},
     {"fused_kernels", &TrainingSetup::fused_kernels},
+    {"loss", &TrainingSetup::loss},
+    {"loss_metrics", &TrainingSetup::loss_metrics},
     {"dropout", &TrainingSetup::dropout},
     {"framework", &TrainingSetup::framework},
     {"global_batch", &TrainingSetup::global_batch},
@@ -46,6 +50,7 @@ constexpr std::array<Field, 25> fields = {{
     {"zero_stage", &TrainingSetup::zero_stage},
     {"bucket_bytes", &TrainingSetup::bucket_bytes},
     {"prefetch", &TrainingSetup::prefetch},
+    {"late_prefetch", &TrainingSetup::late_prefetch},
     {"overlap_gradients", &TrainingSetup::overlap_gradients},
 }};
 
@@ -54,6 +59,8 @@ constexpr int choices(OptimizerKind) { return static_cast<int>(OptimizerKind::mu
 constexpr int choices(OptimizerForm) { return static_cast<int>(OptimizerForm::fused) + 1; }
 constexpr int choices(Recompute) { return static_cast<int>(Recompute::full) + 1; }
 constexpr int choices(Framework) { return static_cast<int>(Framework::megatron_2021) + 1; }
+constexpr int choices(AttentionKernel) { return static_cast<int>(AttentionKernel::triton) + 1; }
+constexpr int choices(LossForm) { return static_cast<int>(LossForm::fused) + 1; }
 constexpr int choices(PipelineSchedule) { return static_cast<int>(PipelineSchedule::gpipe) + 1; }
 
 const Field& find_field(std::string_view key) {

@@ -18,7 +18,8 @@ OpsOptions options_of(const TrainingSetup& setup) {
   OpsOptions options{.type = activation_type(setup),
                      .product = activation_type(setup),
                      .sequence_parallel = setup.sequence_parallel,
-                     .fused_accumulation = setup.framework == Framework::megatron && setup.zero_stage < 2};
+                     .fused_accumulation = setup.framework == Framework::megatron && setup.zero_stage < 2,
+                     .loss = setup.loss};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
 }
@@ -319,12 +320,15 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
                              .sequence = setup_.local_sequence(),
                              .head_dim = model_.head_dim,
                              .causal = input.causal,
-                             .window = input.window};
+                             .window = input.window,
+                             .kernel = setup_.attention_kernel};
   if (setup_.context_parallel > 1) return ops_.ring_attention(name, input.qkv, shape);
   const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
-  return setup_.flash_attention
+  if (!setup_.flash_attention)
+    return ops_.plain_attention(name, input.qkv, shape, dropout, input.bias, model_.attention_softcap > 0);
+  return setup_.fused_kernels || input.bias || input.qkv.size() != 3
              ? ops_.flash_attention(name, input.qkv, shape, input.bias)
-             : ops_.plain_attention(name, input.qkv, shape, dropout, input.bias, model_.attention_softcap > 0);
+             : ops_.copying_flash_attention(name, input.qkv, shape);
 }
 
 Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
@@ -357,8 +361,15 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   const bool scales = is_t5() && model_.tied_embeddings;
   Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
-  return is_megatron() || setup_.tensor_parallel > 1 ? ops_.split_cross_entropy("loss", logits, labels)
-                                                     : ops_.cross_entropy("loss", logits, labels);
+  if (is_megatron() || setup_.tensor_parallel > 1) return ops_.split_cross_entropy("loss", logits, labels);
+  if (setup_.loss_metrics > 0) judged_ = {logits, labels};
+  return ops_.cross_entropy("loss", logits, labels);
+}
+
+void Transformer::run_metrics() {
+  if (judged_.empty()) return;
+  for (std::int64_t i = 0; i < setup_.loss_metrics; ++i) ops_.loss_metric("metric", judged_[0], judged_[1]);
+  judged_.clear();
 }
 
 Tensor Transformer::classifier_loss(const Tensor& x, const Tensor& labels) {

@@ -41,6 +41,9 @@ class Transformer {
   // `input` is what it reads, and the decoder reads the labels shifted by one (as many tokens).
   Tensor forward(const Tensor& input, const Tensor& labels);
 
+  // TrainingSetup::loss_metrics of the latest forward, whose logits are kept until then. After the backward.
+  void run_metrics();
+
   [[nodiscard]] DataType type() const { return type_; }  // of weights and the residual stream
   // What a micro-batch reads: token ids, or images cut into patches, [patches, values].
   Tensor empty_input();
@@ -111,6 +114,7 @@ class Transformer {
   Tensor position_ids_, next_sentence_labels_;
   Tensor bias_, memory_;  // of the micro-batch and the stack at hand
   std::vector<Tensor> buffers_;
+  std::vector<Tensor> judged_;  // logits and labels that metrics will read
   Units units_;
   std::optional<Fp8Scaling> scaling_;
 };

@@ -77,6 +77,62 @@ TEST(CostModel, HalfPrecisionRunsAsBf16) {
     EXPECT_EQ(cost.duration(gemm(m, 4096, 4096)).time, cost.duration(gemm(m, 4096, 4096, DataType::fp16)).time);
 }
 
+// Teraflops a second of attention with 16k tokens and 2,048 units of heads, as the published figures have it.
+double attention_tflops(const CostModel& cost, KernelClass kind, AttentionKernel which, std::int64_t head_dim) {
+  const std::int64_t heads = 2048 / head_dim, sequence = 16'384;
+  const AttentionShape shape{.batch = 1,
+                             .heads = heads,
+                             .kv_heads = heads,
+                             .sequence = sequence,
+                             .head_dim = head_dim,
+                             .causal = false,
+                             .kernel = which};
+  const double products = kind == KernelClass::attention_forward ? 2 : 5;
+  const double flops = products * 2 * 2048.0 * 16'384.0 * 16'384.0;
+  return flops / to_seconds(cost.duration({.kind = kind, .attention = shape}).time) / 1e12;
+}
+
+// Shah et al. 2024, figures 5 and 6: FlashAttention 2 on H100, 16k, no mask: 370 and 324 forwards, 322 and 291
+// backwards. Dao 2023, figure 5, on A100: about 225
+// forwards with heads of 128.
+TEST(CostModel, FlashAttention2AsPublished) {
+  const CostModel h100(ProfileLibrary::standard().load_system("dgx-h100"));
+  const auto forward = KernelClass::attention_forward, backward = KernelClass::attention_backward;
+  EXPECT_NEAR(attention_tflops(h100, forward, AttentionKernel::flash2, 128) / 370, 1, 0.03);
+  EXPECT_NEAR(attention_tflops(h100, forward, AttentionKernel::flash2, 64) / 324, 1, 0.03);
+  EXPECT_NEAR(attention_tflops(h100, backward, AttentionKernel::flash2, 128) / 322, 1, 0.03);
+  EXPECT_NEAR(attention_tflops(h100, backward, AttentionKernel::flash2, 64) / 291, 1, 0.06);
+  const CostModel a100(ProfileLibrary::standard().load_system("dgx-a100"));
+  EXPECT_NEAR(attention_tflops(a100, forward, AttentionKernel::flash2, 128) / 225, 1, 0.07);
+  // The first FlashAttention in Triton: 1.4 and 2 times as long.
+  for (const CostModel* cost : {&h100, &a100}) {
+    EXPECT_NEAR(attention_tflops(*cost, forward, AttentionKernel::flash2, 128) /
+                    attention_tflops(*cost, forward, AttentionKernel::triton, 128),
+                1.4, 0.02);
+    EXPECT_NEAR(attention_tflops(*cost, backward, AttentionKernel::flash2, 128) /
+                    attention_tflops(*cost, backward, AttentionKernel::triton, 128),
+                2, 0.02);
+  }
+}
+
+// H200's tensor peak is 132 multiprocessors x 4,096 flops x 1,830 MHz: at 1,500 MHz attention takes 1.22 times as long;
+// products less, as far as power had lowered their clock already. Memory-bound kernels do not change.
+TEST(CostModel, LockedClockSlowsTensorUnits) {
+  HardwareProfile profile = ProfileLibrary::standard().load_system("dgx-h200");
+  const CostModel boost(profile);
+  profile.gpu.locked_clock_mhz = Sourced<double>{1500, {}};
+  const CostModel locked(profile);
+  const KernelCost core = attention(KernelClass::attention_forward, 16'384, true), product = gemm(16'384, 8192, 8192),
+                   copy{.bytes = Bytes(1 << 30)};
+  const auto ratio = [&](const KernelCost& kernel) { return ms(locked.duration(kernel)) / ms(boost.duration(kernel)); };
+  EXPECT_NEAR(ratio(core), 1830.0 / 1500, 0.01);
+  EXPECT_GT(ratio(product), 1.05);
+  EXPECT_LT(ratio(product), 1830.0 / 1500);
+  EXPECT_EQ(ratio(copy), 1);
+  profile.gpu.locked_clock_mhz = Sourced<double>{3000, {}};
+  EXPECT_EQ(CostModel(profile).duration(product).time, boost.duration(product).time);
+}
+
 // One more row than fills the tiles costs at least as much, up to the noise in the tables of residuals.
 TEST(CostModel, TimeDoesNotFallWithSize) {
   HardwareProfile profile = example_profile();

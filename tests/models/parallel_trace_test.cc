@@ -370,6 +370,29 @@ TEST(ParallelCollectives, GradientBytes) {
 }
 
 // A copy of a micro-batch differs from its neighbour in ids alone: all of them have the same kernels, flops and uses.
+// FSDP on one communicator: with BACKWARD_PRE a layer's gather comes before the reduction of the layer above, with
+// BACKWARD_POST after it. Every layer's gradients are reduced apart, however large a bucket may be.
+TEST(ParallelCollectives, LatePrefetchGathersAfterReducing) {
+  const std::int64_t layers = 5;
+  for (const bool late : {false, true}) {
+    const Trace trace =
+        generate(gpt({64, 2, 256, 8}, layers),
+                 {.data_parallel = 4, .zero_stage = 3, .bucket_bytes = std::int64_t{1} << 40, .late_prefetch = late});
+    std::string order;
+    for (const Collective& collective : trace.collectives) {
+      const std::string_view name = trace.strings.text(trace.ops.name[index_of(collective.op)]);
+      order += name == "all_gather_weights" ? 'g' : 'r';
+    }
+    // Forwards what lies outside the layers, then each layer. Backwards the head's gradients are reduced with the last
+    // layer's, and the embedding's at the end.
+    std::string wanted(static_cast<std::size_t>(layers) + 1, 'g');
+    wanted += late ? "g" : "gg";
+    for (std::int64_t layer = layers - 1; layer >= 0; --layer)
+      wanted += std::string("r") + (layer > (late ? 0 : 1) ? "g" : "");
+    EXPECT_EQ(order, wanted + "r") << (late ? "late" : "early");
+  }
+}
+
 TEST(TraceAssembly, MicroBatchesAreAlike) {
   const ModelSpec model = gpt(shapes[0], 4);
   const TrainingSetup setup{.gradient_accumulation = 9, .tensor_parallel = 2, .pipeline_parallel = 2};

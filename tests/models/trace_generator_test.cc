@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <map>
 #include <set>
 #include <string>
 
@@ -116,11 +117,41 @@ TEST(ActivationBytes, LlamaLayer) {
 }
 
 // Unfused, each of the two norms keeps its input in fp32 and its normalised input instead of the input: 4 h more.
-TEST(ActivationBytes, UnfusedNormsKeepWideCopies) {
-  const std::int64_t t = s * b, h = 2048;
+// Attention keeps keys and values repeated for every head, and its result twice: as it came and laid out for the next
+// product.
+TEST(ActivationBytes, UnfusedKernelsKeepCopies) {
+  const std::int64_t t = s * b, h = 2048, kv = 512;
   EXPECT_EQ(activation_bytes_per_layer(llama_block(1), llama_block(2), {.fused_kernels = false}) -
                 activation_bytes_per_layer(llama_block(1), llama_block(2), {}),
-            2 * 4 * h * t);
+            2 * 4 * h * t + 2 * t * (2 * (h - kv) + h));
+}
+
+std::map<std::string, std::int64_t> bytes_by_name(const Trace& trace) {
+  std::map<std::string, std::int64_t> sums;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    sums[std::string(trace.strings.text(trace.ops.name[i]))] += trace.ops.bytes[i].count();
+  return sums;
+}
+
+// Logits of n elements in 2 bytes, rows in L2 (the profile names no cache: every pass goes to memory). fp32: a copy,
+// three reads and a write forwards; sums, products and the cast backwards. native: the same without copies. fused: two
+// reads forwards, a read and a write backwards; one number per row is kept.
+TEST(Loss, FormsMoveTheirPasses) {
+  const ModelSpec model = gpt_block(1);
+  const std::int64_t n = s * b * model.vocabulary;
+  const auto of = [&](LossForm form, std::int64_t metrics) {
+    return bytes_by_name(generate(model, {.loss = form, .loss_metrics = metrics}));
+  };
+  const auto wide = of(LossForm::fp32, 0), native = of(LossForm::native, 0), fused = of(LossForm::fused, 0);
+  EXPECT_EQ(wide.at("log_softmax"), 4 * 4 * n);
+  EXPECT_EQ(wide.at("log_softmax_backward"), 4 * 4 * n);
+  EXPECT_EQ(native.at("log_softmax"), 4 * 2 * n);
+  EXPECT_EQ(wide.at("cast") - (native.contains("cast") ? native.at("cast") : 0), 2 * 6 * n);
+  EXPECT_FALSE(fused.contains("log_softmax"));
+  EXPECT_NEAR(static_cast<double>(fused.at("cross_entropy")), 2.0 * 2 * static_cast<double>(n), 20 * s * b);
+  EXPECT_NEAR(static_cast<double>(fused.at("cross_entropy_backward")), 2.0 * 2 * static_cast<double>(n), 20 * s * b);
+  // Each metric casts the logits and takes their log-softmax once more.
+  EXPECT_EQ(of(LossForm::fused, 2).at("log_softmax"), 2 * wide.at("log_softmax"));
 }
 
 // Fusing changes no product; the same tensors are gone at the end.
@@ -329,7 +360,9 @@ TEST(GeneratedTrace, StepOfAMeasuredModel) {
       "/../shared/data/ops/cudnn-frontend/Llama-3.2-1B-Training_artifacts_h200_training_timing.csv";
   std::ifstream file(path);
   if (!file) GTEST_SKIP() << "no ../shared/data/ops beside the source tree";
-  const CostModel cost(ProfileLibrary::standard().load_system("dgx-h200"));
+  HardwareProfile system = ProfileLibrary::standard().load_system("dgx-h200");
+  system.gpu.locked_clock_mhz = Sourced<double>{1500, {}};  // as the benchmark's README states
+  const CostModel cost(system);
   const ModelSpec model = find_model("llama-3.2-1b");
   int rows = 0;
   for (std::string line; std::getline(file, line);) {
@@ -341,11 +374,12 @@ TEST(GeneratedTrace, StepOfAMeasuredModel) {
                                         .sequence = sequence,
                                         .precision = TrainingPrecision::bf16,
                                         .optimizer = OptimizerKind::sgd,
-                                        .fused_kernels = false},
+                                        .fused_kernels = false,
+                                        .loss = LossForm::native},
                                        cost);
     const double error = to_seconds(trace.steps[0].duration) / seconds - 1;
     std::printf("batch %ld x %ld: %+.1f %%\n", batch, sequence, 100 * error);
-    EXPECT_NEAR(error, -0.09, 0.04);
+    EXPECT_NEAR(error, 0, 0.04);
     ++rows;
   }
   EXPECT_EQ(rows, 6);

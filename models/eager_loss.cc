@@ -1,0 +1,89 @@
+// The cross-entropy of EagerOps where one GPU has the whole vocabulary.
+//
+// A block of PyTorch's and Apex's kernels works through one row at a time (aten/src/ATen/native/cuda/SoftMax.cu; Apex
+// contrib/csrc/xentropy): it reads the row for its maximum, once more for the sum, and for the result. Reads after the
+// first come from L2 while the rows at work, two to a multiprocessor, fit in it.
+#include <algorithm>
+#include <utility>
+
+#include "models/eager_ops.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::int64_t rows_per_multiprocessor = 2;  // blocks of 1,024 threads
+
+}  // namespace
+
+std::int64_t EagerOps::memory_passes(const Tensor& x, std::int64_t rows, std::int64_t passes) const {
+  const GpuProfile& gpu = session_.cost().gpu();
+  if (!gpu.sm_count || !gpu.l2_cache) return passes;
+  const std::int64_t at_work = std::min(rows, rows_per_multiprocessor * gpu.sm_count->value);
+  return x.bytes().count() / rows * at_work <= gpu.l2_cache->value.count() ? 1 : passes;
+}
+
+Tensor EagerOps::log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form) {
+  const Tensor x = form == LossForm::fp32 ? cast(name + ".logits_fp32", logits, DataType::fp32) : logits;
+  Tensor out = session_.empty(name + ".log_softmax", x.type(), x.elements(), TensorRole::activation);
+  session_.kernel({.name = "log_softmax",
+                   .reads = {x},
+                   .writes = {out},
+                   .cost = {.memory = MemoryKind::softmax},
+                   .bytes = x.bytes() * memory_passes(x, rows, 3) + out.bytes()});
+  return out;
+}
+
+Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels) {
+  if (options_.loss == LossForm::fused) return fused_cross_entropy(name, logits, labels);
+  const std::int64_t rows = labels.elements();
+  const Tensor probabilities = log_softmax(name, logits, rows, options_.loss);
+  Tensor loss = session_.empty(name, probabilities.type(), 1, TensorRole::activation);
+  const Bytes picked = labels.bytes() + Bytes(rows * size_of(probabilities.type()));
+  session_.kernel({.name = "nll_loss", .reads = {probabilities, labels}, .writes = {loss}, .bytes = picked});
+  return autograd_.record(std::move(loss), {logits}, false, [=, this](const Tensor& gradient) {
+    Tensor sparse = like(name + ".nll.grad", probabilities, TensorRole::temporary);
+    session_.kernel({.name = "fill_zero", .writes = {sparse}});
+    session_.kernel({.name = "nll_loss_backward", .reads = {gradient, labels}, .writes = {sparse}, .bytes = picked});
+    Tensor result = like(name + ".logits_fp32.grad", probabilities, TensorRole::temporary);
+    // The sum over a row reads the gradient; the result reads it and the log-softmax.
+    const Bytes sums = sparse.bytes() * (memory_passes(sparse, rows, 2) - 1);
+    session_.kernel({.name = "log_softmax_backward",
+                     .reads = {sparse, probabilities},
+                     .writes = {result},
+                     .cost = {.memory = MemoryKind::softmax},
+                     .bytes = sums + sparse.bytes() + probabilities.bytes() + result.bytes()});
+    sparse = {};
+    return std::vector<Tensor>{cast(name + ".logits.grad", result, type_)};
+  });
+}
+
+Tensor EagerOps::fused_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels) {
+  const std::int64_t rows = labels.elements();
+  Tensor loss = session_.empty(name, DataType::fp32, 1, TensorRole::activation);
+  const Tensor sums = session_.empty(name + ".log_sum_exp", DataType::fp32, rows, TensorRole::activation);
+  session_.kernel({.name = "cross_entropy",
+                   .reads = {logits, labels},
+                   .writes = {loss, sums},
+                   .cost = {.memory = MemoryKind::softmax},
+                   .bytes = logits.bytes() * memory_passes(logits, rows, 2) + labels.bytes() + sums.bytes()});
+  return autograd_.record(std::move(loss), {logits}, false, [=, this](const Tensor& gradient) {
+    Tensor result = like(name + ".logits.grad", logits, TensorRole::temporary);
+    session_.kernel({.name = "cross_entropy_backward",
+                     .reads = {gradient, logits, labels, sums},
+                     .writes = {result},
+                     .cost = {.memory = MemoryKind::softmax}});
+    return std::vector<Tensor>{std::move(result)};
+  });
+}
+
+void EagerOps::loss_metric(const std::string& name, const Tensor& logits, const Tensor& labels) {
+  const LossForm form = options_.loss == LossForm::native ? LossForm::native : LossForm::fp32;
+  const Tensor probabilities = log_softmax(name, logits, labels.elements(), form);
+  const Tensor result = session_.empty(name, probabilities.type(), 1, TensorRole::temporary);
+  session_.kernel({.name = "nll_loss",
+                   .reads = {probabilities, labels},
+                   .writes = {result},
+                   .bytes = labels.bytes() + Bytes(labels.elements() * size_of(probabilities.type()))});
+}
+
+}  // namespace spillway
