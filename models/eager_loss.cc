@@ -2,7 +2,8 @@
 //
 // A block of PyTorch's and Apex's kernels works through one row at a time (aten/src/ATen/native/cuda/SoftMax.cu; Apex
 // contrib/csrc/xentropy): it reads the row for its maximum, once more for the sum, and for the result. Reads after the
-// first come from L2 while the rows at work, two to a multiprocessor, fit in it.
+// first come from L2 as far as the rows at work, two to a multiprocessor, fit in it: 1 / (1 + (rows / L2)^4), as
+// gemm_time.cc has it for operands.
 #include <algorithm>
 #include <utility>
 
@@ -15,11 +16,15 @@ constexpr std::int64_t rows_per_multiprocessor = 2;  // blocks of 1,024 threads
 
 }  // namespace
 
-std::int64_t EagerOps::memory_passes(const Tensor& x, std::int64_t rows, std::int64_t passes) const {
+Bytes EagerOps::row_reads(const Tensor& x, std::int64_t rows, std::int64_t passes) const {
   const GpuProfile& gpu = session_.cost().gpu();
-  if (!gpu.sm_count || !gpu.l2_cache) return passes;
-  const std::int64_t at_work = std::min(rows, rows_per_multiprocessor * gpu.sm_count->value);
-  return x.bytes().count() / rows * at_work <= gpu.l2_cache->value.count() ? 1 : passes;
+  if (!gpu.sm_count || !gpu.l2_cache) return x.bytes() * passes;
+  const auto at_work = static_cast<double>(std::min(rows, rows_per_multiprocessor * gpu.sm_count->value));
+  const double share = static_cast<double>(x.bytes().count()) / static_cast<double>(rows) * at_work /
+                       static_cast<double>(gpu.l2_cache->value.count());
+  const double square = share * share, hits = 1 / (1 + square * square);
+  const double again = static_cast<double>((passes - 1) * x.bytes().count()) * (1 - hits);
+  return x.bytes() + Bytes(static_cast<std::int64_t>(again));
 }
 
 Tensor EagerOps::log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form) {
@@ -29,7 +34,7 @@ Tensor EagerOps::log_softmax(const std::string& name, const Tensor& logits, std:
                    .reads = {x},
                    .writes = {out},
                    .cost = {.memory = MemoryKind::softmax},
-                   .bytes = x.bytes() * memory_passes(x, rows, 3) + out.bytes()});
+                   .bytes = row_reads(x, rows, 3) + out.bytes()});
   return out;
 }
 
@@ -46,12 +51,12 @@ Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, co
     session_.kernel({.name = "nll_loss_backward", .reads = {gradient, labels}, .writes = {sparse}, .bytes = picked});
     Tensor result = like(name + ".logits_fp32.grad", probabilities, TensorRole::temporary);
     // The sum over a row reads the gradient; the result reads it and the log-softmax.
-    const Bytes sums = sparse.bytes() * (memory_passes(sparse, rows, 2) - 1);
+    const Bytes gradients = row_reads(sparse, rows, 2);
     session_.kernel({.name = "log_softmax_backward",
                      .reads = {sparse, probabilities},
                      .writes = {result},
                      .cost = {.memory = MemoryKind::softmax},
-                     .bytes = sums + sparse.bytes() + probabilities.bytes() + result.bytes()});
+                     .bytes = gradients + probabilities.bytes() + result.bytes()});
     sparse = {};
     return std::vector<Tensor>{cast(name + ".logits.grad", result, type_)};
   });
@@ -65,7 +70,7 @@ Tensor EagerOps::fused_cross_entropy(const std::string& name, const Tensor& logi
                    .reads = {logits, labels},
                    .writes = {loss, sums},
                    .cost = {.memory = MemoryKind::softmax},
-                   .bytes = logits.bytes() * memory_passes(logits, rows, 2) + labels.bytes() + sums.bytes()});
+                   .bytes = row_reads(logits, rows, 2) + labels.bytes() + sums.bytes()});
   return autograd_.record(std::move(loss), {logits}, false, [=, this](const Tensor& gradient) {
     Tensor result = like(name + ".logits.grad", logits, TensorRole::temporary);
     session_.kernel({.name = "cross_entropy_backward",

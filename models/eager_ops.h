@@ -158,9 +158,9 @@ class EagerOps {
   void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);
   struct Ring;
   std::vector<Tensor> ring_backward(const std::string& name, const Ring& ring, const Tensor& gradient);
-  // The log-softmax of each row; and how often its passes over x go to device memory.
+  // The log-softmax of each row; and what its passes over x read from device memory.
   Tensor log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form);
-  [[nodiscard]] std::int64_t memory_passes(const Tensor& x, std::int64_t rows, std::int64_t passes) const;
+  [[nodiscard]] Bytes row_reads(const Tensor& x, std::int64_t rows, std::int64_t passes) const;
   Tensor fused_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
   Tensor laid_out(const std::string& name, const Tensor& x);
   Tensor repeat_heads(const std::string& name, const Tensor& x, const AttentionShape& shape);

@@ -34,6 +34,7 @@ void GradientReducer::put(TrainedParameter& parameter, Tensor gradient) {
 
 void GradientReducer::reduce() {
   if (bucket_.empty()) return;
+  if (setup_.fp32_reduction) widen_bucket();
   reduce(true);
   reduce(false);
   bucket_.clear();
@@ -57,6 +58,18 @@ void GradientReducer::reduce(bool experts) {
     communication_->all_reduce(group, "all_reduce_gradients", gradients);
   else
     communication_->scatter_into(group, "reduce_scatter_gradients", gradients, gradients, bytes);
+}
+
+void GradientReducer::widen_bucket() {
+  std::vector<Tensor> narrow, wide;
+  for (Pending& pending : bucket_) {
+    if (pending.gradient.type() == DataType::fp32) continue;
+    narrow.push_back(pending.gradient);
+    wide.push_back(session_.empty(pending.parameter->shape.name + ".grad.wide", DataType::fp32,
+                                  pending.gradient.elements(), TensorRole::temporary));
+    pending.gradient = wide.back();
+  }
+  if (!wide.empty()) session_.kernel({.name = "cast", .reads = std::move(narrow), .writes = std::move(wide)});
 }
 
 void GradientReducer::reduce_to_shares(CommGroup group, const std::vector<Pending>& bucket) {

@@ -179,7 +179,7 @@ void OptimizerStep::update(const Group& group) {
     if (mixed && !copies) foreach_kernel("foreach_copy_", group, {weights}, {values});
     return;
   }
-  if (mixed && !setup_.has_main_gradients() && wide_gradients_.empty()) {
+  if (gradients.front().type() != DataType::fp32 && mixed && !setup_.has_main_gradients() && wide_gradients_.empty()) {
     List wide = temporaries_like(session_, "optimizer.grad_fp32", group, DataType::fp32);
     foreach_kernel("foreach_copy_", group, {gradients}, {wide});
     gradients = std::move(wide);

@@ -159,6 +159,9 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.fp32_gradients && !is_mixed(result.precision))
     throw InputError("", "fp32_gradients", "only mixed precision has gradients wider than its weights",
                      "set precision to bf16_mixed or fp32_gradients to false");
+  if (result.fp32_reduction && (!is_mixed(result.precision) || result.zero_stage < 2))
+    throw InputError("", "fp32_reduction", "only gradients in 16 bits that ZeRO shares out are cast to be reduced",
+                     "choose a mixed precision with zero_stage 2 or 3, or set it to false");
   check_layout(result, model);
   check_size(result, model);
   return result;

@@ -107,6 +107,8 @@ struct TrainingSetup {
   // zero_stage 3, backwards: the weights ahead are gathered after the gradients of the layer at hand are reduced, not
   // before (FSDP's BACKWARD_POST). On one communicator they wait for that reduction, so neither is hidden.
   bool late_prefetch = false;
+  // zero_stage 2 and 3, mixed precision: gradients are cast to fp32 before they are reduced (FSDP's reduce_dtype).
+  bool fp32_reduction = false;
   // Gradients are reduced while the last micro-batch's backward still runs; false: after it.
   bool overlap_gradients = true;
 
@@ -129,7 +131,7 @@ struct TrainingSetup {
   }
   [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() ? 4 : 2; }
   [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || framework == Framework::megatron; }
-  [[nodiscard]] std::int64_t gradient_bytes() const { return has_main_gradients() ? 4 : weight_bytes(); }
+  [[nodiscard]] std::int64_t gradient_bytes() const { return has_main_gradients() || fp32_reduction ? 4 : weight_bytes(); }
   [[nodiscard]] std::int64_t state_bytes() const {
     return precision == TrainingPrecision::bf16 ? 2 : 4;
   }  // of one moment

@@ -22,7 +22,7 @@ struct Field {
   Member member;
 };
 
-constexpr std::array<Field, 29> fields = {{
+constexpr std::array<Field, 30> fields = {{
     {"micro_batch", &TrainingSetup::micro_batch},
     {"sequence", &TrainingSetup::sequence},
     {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
@@ -51,6 +51,7 @@ constexpr std::array<Field, 29> fields = {{
     {"bucket_bytes", &TrainingSetup::bucket_bytes},
     {"prefetch", &TrainingSetup::prefetch},
     {"late_prefetch", &TrainingSetup::late_prefetch},
+    {"fp32_reduction", &TrainingSetup::fp32_reduction},
     {"overlap_gradients", &TrainingSetup::overlap_gradients},
 }};
 

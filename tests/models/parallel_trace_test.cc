@@ -393,6 +393,21 @@ TEST(ParallelCollectives, LatePrefetchGathersAfterReducing) {
   }
 }
 
+// Cast before they are reduced, gradients cross the network in twice the bytes and are kept in 4 bytes.
+TEST(ParallelCollectives, Fp32ReductionMovesTwice) {
+  const auto of = [](bool fp32) {
+    std::int64_t sum = 0;
+    const Trace trace = generate(gpt({64, 2, 256, 8}, 3),
+                                 {.data_parallel = 4, .zero_stage = 3, .fp32_reduction = fp32});
+    for (const Collective& collective : trace.collectives)
+      if (trace.strings.text(trace.ops.name[index_of(collective.op)]) == "reduce_scatter_gradients")
+        sum += collective.bytes.count();
+    return sum;
+  };
+  EXPECT_EQ(of(true), 2 * of(false));
+  EXPECT_THROW(generate(gpt({64, 2, 256, 8}, 3), {.data_parallel = 4, .fp32_reduction = true}), InputError);
+}
+
 TEST(TraceAssembly, MicroBatchesAreAlike) {
   const ModelSpec model = gpt(shapes[0], 4);
   const TrainingSetup setup{.gradient_accumulation = 9, .tensor_parallel = 2, .pipeline_parallel = 2};

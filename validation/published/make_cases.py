@@ -292,6 +292,7 @@ FOUNDRY_SHAPES = {"125m": (12, 768, 12), "350m": (24, 1024, 16), "760m": (24, 15
                   "3b": (32, 2560, 20), "7b": (32, 4096, 32), "13b": (40, 5120, 40), "30b": (48, 7168, 56),
                   "70b": (80, 8192, 64)}
 FOUNDRY_BUCKET = 1 << 36  # FSDP reduces each layer's gradients as a whole
+FOUNDRY_FLASH = ("1b", "3b", "7b", "70b")  # sweep.py
 FOUNDRY_HARDWARE = {"h100_80gb": "dgx-h100", "a100_80gb": "dgx-a100", "a100_40gb": "dgx-a100-40gb"}
 
 
@@ -316,7 +317,8 @@ def foundry(path):
                      "model arguments, which agree with the table; its common arguments do not: PURE against DEFAULT). "
                      "The loss is a fused kernel, and two metrics (cross-entropy, perplexity) take it once more from "
                      "each micro-batch's logits (Composer's trainer). FSDP gathers weights late (Composer's default "
-                     "BACKWARD_POST). Role fit: a fifth, by SHA-256 of the id.",
+                     "BACKWARD_POST); Composer from 0.16.4 on, so in the table of 128 and more GPUs, reduces in fp32. "
+                     "Role fit: a fifth, by SHA-256 of the id.",
                      {"median": 0.05, "p90": 0.10, "kendall": 0.93})
     with open(path, encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
@@ -327,15 +329,20 @@ def foundry(path):
                             (" fp8" if precision == "fp8_mixed" else ""),
                   "metric": "throughput", "unit": "tokens/s/GPU", "value": float(row["throughput_tok_s_gpu"]),
                   "confidence": "exact", "role": role_by_hash(name),
-                  "hardware.profile": FOUNDRY_HARDWARE[row["gpu"]], "model.name": foundry_model(cases, row), "model.sequence": int(row["seq_len"]),
+                  "hardware.profile": FOUNDRY_HARDWARE[row["gpu"]],
+                  "model.name": foundry_model(cases, row), "model.sequence": int(row["seq_len"]),
                   "model.micro_batch": int(row["micro_batch_size"]),
                   "model.gradient_accumulation": int(row["grad_accum"]), "model.data_parallel": int(row["n_gpus"]),
                   "model.zero_stage": 3, "model.precision": precision,
                   "model.recompute": "full" if row["activation_checkpointing"] == "True" else "none",
                   "model.optimizer": "adamw", "model.optimizer_form": "foreach", "model.loss": "fused",
                   "model.loss_metrics": 2, "model.bucket_bytes": FOUNDRY_BUCKET, "model.late_prefetch": True}
-        is_new = "Large Scale" in row["section"] and row["model"] in ("1b", "3b", "7b", "70b")
-        fields["model.attention_kernel"] = "flash2" if is_new else "triton"
+        is_large = "Large Scale" in row["section"]
+        is_flash = is_large and row["model"] in FOUNDRY_FLASH
+        fields["model.attention_kernel"] = "flash2" if is_flash else "triton"
+        fields["model.fp32_reduction"] = is_large
+        if row["sharding_strategy"] == "SHARD_GRAD_OP":
+            fields["model.zero_stage"] = 2
         cases.add(name, **fields)
     return cases
 
@@ -343,8 +350,9 @@ def foundry(path):
 def cudnn_llama(folder):
     cases = CaseFile("Llama-3.2 1B training steps on H200",
                      "NVIDIA/cudnn-frontend (MIT licence), benchmark/Llama-3.2-1B-Training: Hugging Face's model in "
-                     "bf16, "
-                     "SGD, cuDNN attention; the embedding look-up is left out of the measured step.",
+                     "bf16, SGD; the clock locked at 1,500 MHz, as the README states; logits are not cast for the "
+                     "loss. The embedding look-up is left out of the measured step. The flash backend is "
+                     "FlashAttention 2.",
                      {"median": 0.06, "p90": 0.06})
     path = os.path.join(folder, "Llama-3.2-1B-Training_artifacts_h200_training_timing.csv")
     with open(path, encoding="utf-8") as table:
@@ -357,8 +365,10 @@ def cudnn_llama(folder):
                   "model.name": "llama-3.2-1b", "model.sequence": int(row["seq_len"]),
                   "model.micro_batch": int(row["batch_size"]), "model.precision": "bf16", "model.optimizer": "sgd",
                   "model.fused_kernels": False, "model.loss": "native"}
-        if row["backend"] != "CUDNN_ATTENTION":
-            fields["skip"] = "attention kernels of another library than the one whose times are in the tables"
+        if row["backend"] == "FLASH_ATTENTION":
+            fields.update({"source": "cuDNN Llama-3.2-1B, flash", "model.attention_kernel": "flash2"})
+        if row["backend"] == "EFFICIENT_ATTENTION":
+            fields["skip"] = "nothing is known of the times of this attention kernel"
         cases.add(name, **fields)
     return cases
 
