@@ -46,7 +46,7 @@ class GradientReducer {
   void finish_as_megatron(const std::vector<TrainedParameter*>& parameters);
   void reduce();
   void reduce(bool experts);  // those of the bucket that are spread over ranks, or the rest
-  void widen_bucket();  // fp32_reduction
+  void widen_bucket();        // fp32_reduction
   void reduce_to_shares(CommGroup group, const std::vector<Pending>& bucket);
   [[nodiscard]] bool shares_gradients() const { return setup_.zero_stage >= 2 && reduces_; }
 

@@ -131,7 +131,9 @@ struct TrainingSetup {
   }
   [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() ? 4 : 2; }
   [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || framework == Framework::megatron; }
-  [[nodiscard]] std::int64_t gradient_bytes() const { return has_main_gradients() || fp32_reduction ? 4 : weight_bytes(); }
+  [[nodiscard]] std::int64_t gradient_bytes() const {
+    return has_main_gradients() || fp32_reduction ? 4 : weight_bytes();
+  }
   [[nodiscard]] std::int64_t state_bytes() const {
     return precision == TrainingPrecision::bf16 ? 2 : 4;
   }  // of one moment

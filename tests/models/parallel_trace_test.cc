@@ -397,8 +397,8 @@ TEST(ParallelCollectives, LatePrefetchGathersAfterReducing) {
 TEST(ParallelCollectives, Fp32ReductionMovesTwice) {
   const auto of = [](bool fp32) {
     std::int64_t sum = 0;
-    const Trace trace = generate(gpt({64, 2, 256, 8}, 3),
-                                 {.data_parallel = 4, .zero_stage = 3, .fp32_reduction = fp32});
+    const Trace trace =
+        generate(gpt({64, 2, 256, 8}, 3), {.data_parallel = 4, .zero_stage = 3, .fp32_reduction = fp32});
     for (const Collective& collective : trace.collectives)
       if (trace.strings.text(trace.ops.name[index_of(collective.op)]) == "reduce_scatter_gradients")
         sum += collective.bytes.count();
