@@ -166,7 +166,7 @@ class ValidateTest(ProgramTest):
 
 class MemoryTest(ProgramTest):
     def snapshot(self):
-        scenario = {"schema": "spillway.scenario", "version": 1, "hardware": {"profile": "h100-80gb-1gpu"},
+        scenario = {"schema": "spillway-scenario", "version": 1, "hardware": {"profile": "h100-80gb-1gpu"},
                     "model": {"name": "gpt2-small", "micro_batch": 2, "sequence": 256}}
         out = self.path("snapshot.pickle")
         result = spillway("run", self.path("s.json", json.dumps(scenario).encode()), "--memory-snapshot", out)

@@ -264,7 +264,7 @@ TEST_F(Planned, LayoutsAsCsv) {
 
 TEST_F(Planned, BadFilesAreRefused) {
   const auto with = [](const char* part) {
-    return std::string("{\"schema\":\"spillway.memory-plan\",\"kind\":\"stalloc\",") + part + "}";
+    return std::string("{\"schema\":\"spillway-memory-plan\",\"kind\":\"stalloc\",") + part + "}";
   };
   for (const std::string& text :
        {std::string("{"), std::string("[]"), std::string("{\"schema\":\"x\"}"), with("\"pool_bytes\":1"),

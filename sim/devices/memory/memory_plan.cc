@@ -19,7 +19,7 @@ class PlanReader {
   PlanReader(const Json& document, std::string file) : document_(document), file_(std::move(file)) {}
 
   MemoryPlan read() {
-    if (!document_.is_object() || document_.value("schema", "") != "spillway.memory-plan")
+    if (!document_.is_object() || document_.value("schema", "") != "spillway-memory-plan")
       fail("schema", "is not a memory plan");
     MemoryPlan plan;
     const std::string kind = document_.value("kind", "");
@@ -199,7 +199,7 @@ MemoryPlan read_memory_plan(ByteSource& source) {
 
 std::string memory_plan_json(const MemoryPlan& plan) {
   Json document;
-  document["schema"] = "spillway.memory-plan";
+  document["schema"] = "spillway-memory-plan";
   document["version"] = 1;
   document["kind"] = plan.kind == PlanKind::stalloc ? "stalloc" : "layout";
   document["pool_bytes"] = plan.pool.count();

@@ -50,7 +50,7 @@ struct MemoryPlan {
   std::vector<DynamicSpace> spaces;
 };
 
-// JSON, schema "spillway.memory-plan": kind, pool_bytes, period_begin, small_peak_bytes, places[[offset, size]],
+// JSON, schema "spillway-memory-plan": kind, pool_bytes, period_begin, small_peak_bytes, places[[offset, size]],
 // cached[], spaces[{name, ranges[[begin, end]]}]. Or a layout as CSV, MiniMalloc's form with an offset: columns id,
 // size and offset, others ignored; ids are ordinals of requests, those not there are left to the caching allocator, and
 // the whole repeats. Throws InputError for what is neither: see check_plan().
