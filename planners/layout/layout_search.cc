@@ -25,23 +25,25 @@ std::uint64_t mix(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// The two inner loops of the search, over the sections of an item; written for the vectoriser.
+// The two inner loops of the search, over the sections of an item; written for the vectoriser. Integers alone, so that
+// the answer is the same whichever version a machine runs.
+#if defined(__x86_64__)
+#define SPILLWAY_WIDE_VECTORS __attribute__((target_clones("avx2", "default")))
+#else
+#define SPILLWAY_WIDE_VECTORS
+#endif
 
 // Where the item comes to lie if it can't be next in some sections.
-__attribute__((target_clones("avx2", "default"))) std::int32_t raised_bound(std::int32_t bound,
-                                                                            const std::int32_t* __restrict latest,
-                                                                            const std::int32_t* __restrict lowest_top,
-                                                                            std::int32_t count) {
+SPILLWAY_WIDE_VECTORS std::int32_t raised_bound(std::int32_t bound, const std::int32_t* __restrict latest,
+                                                const std::int32_t* __restrict lowest_top, std::int32_t count) {
   std::int32_t raised = bound;
   for (std::int32_t s = 0; s < count; ++s) raised = std::max(raised, bound > latest[s] ? lowest_top[s] : 0);
   return raised;
 }
 
 // Stacks the item onto the chains of its sections; the highest top.
-__attribute__((target_clones("avx2", "default"))) std::int32_t stack(std::int32_t bound, std::int32_t size,
-                                                                     std::int32_t* __restrict top,
-                                                                     std::int32_t* __restrict lowest_top,
-                                                                     std::int32_t count) {
+SPILLWAY_WIDE_VECTORS std::int32_t stack(std::int32_t bound, std::int32_t size, std::int32_t* __restrict top,
+                                         std::int32_t* __restrict lowest_top, std::int32_t count) {
   std::int32_t highest = 0;
   for (std::int32_t s = 0; s < count; ++s) {
     top[s] = std::max(top[s], bound) + size;

@@ -8,8 +8,8 @@
 //     | |  a  |   c   |     |
 //     +-+-----+-------+-----+---> time
 //
-// Method: independent stretches of time apart; skyline packing with many orders, improved where it fails; then an
-// exhaustive search of bottom-justified layouts with strong bounds, over several orders. See docs/layout.md.
+// Method: skyline packing again and again, favouring what failed; then, of stretches of time that no buffer joins, an
+// exhaustive search of bottom-justified layouts, several orders racing. See docs/layout.md.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct LayoutOptions {
   // the lower bound is answered without searching for one.
   std::int64_t capacity = 0;
   // How much is tried after the first layout, in placements of a buffer; the same effort gives the same answer on
-  // every machine and with any number of threads. 100 million are some 10 to 60 seconds of one core.
-  std::int64_t effort = 100'000'000;
+  // every machine and with any number of threads. A million are some 1 to 3 seconds of one core.
+  std::int64_t effort = 5'000'000;
   // Wall-clock limit, 0: none. The answer then depends on the machine's speed.
   double seconds = 0;
   // Threads, 0: as many as the machine has. Does not change the answer.
@@ -57,9 +57,9 @@ struct LayoutResult {
   [[nodiscard]] bool fits(std::int64_t capacity) const { return height <= capacity; }
 };
 
-// Lays the buffers out. With no buffers the height is 0. The sum of all sizes, rounded up to their alignments, plus the
-// largest fixed offset must be below 2^62 (layout_problems says so). Buffers fixed where they overlap are a
-// programmer's error. First layout: about n log n for n buffers.
+// Lays the buffers out. With no buffers the height is 0. Preconditions: the sum of all sizes, rounded up to their
+// alignments, plus the largest fixed offset is below 2^62; buffers fixed where they overlap are a programmer's error.
+// First layout: about n log n for n buffers.
 LayoutResult solve_layout(std::span<const LayoutBuffer> buffers, const LayoutOptions& options = {});
 
 // The most that is alive at once, the plain lower bound. n log n.

@@ -50,6 +50,34 @@ class ProgramTest(unittest.TestCase):
         return json.loads(result.stdout)
 
 
+class PlanLayoutTest(ProgramTest):
+    TABLE = b"id,lower,upper,size\na,0,3,4\nb,1,5,2\nc,3,6,4\n"
+
+    def test_layout_is_written_with_offsets(self):
+        table, out = self.path("in.csv", self.TABLE), self.path("out.csv")
+        result = spillway("plan", "layout", table, "--output", out, "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual((document["buffers"], document["height"], document["lower_bound"]), (3, 6, 6))
+        self.assertTrue(document["proven"] and document["fits"])
+        with open(out, encoding="utf-8") as lines:
+            rows = [line.strip().split(",") for line in lines]
+        self.assertEqual(rows[0], ["id", "lower", "upper", "size", "offset"])
+        self.assertEqual([row[:4] for row in rows[1:]], [line.split(",") for line in self.TABLE.decode().split()[1:]])
+
+    def test_what_does_not_fit_is_exit_code_1(self):
+        result = spillway("plan", "layout", self.path("in.csv", self.TABLE), "--capacity", "5", "--format", "json")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertFalse(document["fits"])
+        self.assertTrue(document["fit_impossible"])
+
+    def test_bad_tables_are_refused(self):
+        self.refused("plan", "layout", self.path("a.csv", b"id,lower,upper,size\na,3,1,4\n"), says=["line 2", "upper"])
+        self.refused("plan", "layout", self.path("b.csv", b"id,lower,uper,size\n"), says=["did you mean upper?"])
+        self.refused("plan", "layout", self.path("c.csv", self.TABLE), "--capacity", "0", says=["--capacity"])
+
+
 class UsageTest(ProgramTest):
     def test_unknown_words_get_the_nearest_known_one(self):
         self.refused("trce", "info", CAPTURE, says=["'trce'", "did you mean trace?"])
