@@ -5,6 +5,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "sim/devices/memory/stalloc_plan_text.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -190,6 +191,8 @@ void check_plan(const MemoryPlan& plan, const std::string& file) {
 MemoryPlan read_memory_plan(ByteSource& source) {
   const std::string text = source.read_all(std::uint64_t{1} << 30);
   const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin != std::string::npos && text[begin] >= '0' && text[begin] <= '9')
+    return parse_stalloc_plan(text, source.name());
   if (begin != std::string::npos && text[begin] != '{' && text[begin] != '[')
     return LayoutReader(text, source.name()).read();
   const Json document = Json::parse(text, nullptr, false);

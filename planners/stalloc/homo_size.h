@@ -1,0 +1,32 @@
+// Layers of equal sizes: the packing of STAlloc's published planner.
+//
+//   offset    layer of 8 |##8##|  |####8####|      Sizes from the largest down. A request goes into the first layer, by
+//     ^                  +--2--+--+---+-----+      address, over the highest top the layer has during its life; those
+//     |       layer of 5 |###5###||#5#| |2|        that fit nowhere form layers of their own size, each request behind
+//     +----------------------------------> time    the one that ended last before it.
+//
+// Source: Liu et al., STAlloc (EuroSys 2026, arXiv 2507.16274), algorithm 1 and section 5.1, with what the authors'
+// code does besides (specs/stalloc.md 1.4): the order within a size is that of the layers the size would form alone,
+// and what did not fit is tried first in the next of several trials as long as that costs no more.
+//
+// Deviation: a life ends before the moment another begins may share its place ([lower, upper)), as in the code; the
+// paper asks for a gap.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planners/layout/layout_solver.h"
+
+namespace spillway {
+
+// Offsets in the order given; alignments and fixed offsets are not looked at. Requests of size 0 lie at 0.
+// O(n (layers log n)) and more where lives are long and layers fragmented.
+std::vector<std::int64_t> layer_by_size(std::span<const LayoutBuffer> requests);
+
+// Least number of layers for lives that may not overlap within one: the first request of each layer opens it. Returns
+// the requests layer by layer, within one in order of time. `requests` index `all`. n log n.
+std::vector<std::vector<std::size_t>> layers_of(std::span<const LayoutBuffer> all, std::vector<std::size_t> requests);
+
+}  // namespace spillway

@@ -1,0 +1,118 @@
+#include "planners/stalloc/memory_profile.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr Bytes largest_small{512};
+
+// "step 1 mb 3 F": requests of equal pairs of these form a group.
+std::string phase_name(const Trace& trace, OpId anchor) {
+  if (anchor == OpId::none) return "";
+  const std::size_t op = index_of(anchor);
+  const auto number = [](std::uint16_t index) { return index == no_index16 ? "-" : std::to_string(index); };
+  const Phase phase = trace.ops.phase[op] == Phase::recompute ? Phase::backward : trace.ops.phase[op];
+  return "step " + number(trace.ops.step[op]) + " mb " + number(trace.ops.micro_batch[op]) + " " +
+         std::string(to_string(phase));
+}
+
+// First ticks of the steps and of what follows the last; empty where they are fewer than three or hold nothing.
+class StepMarks {
+ public:
+  explicit StepMarks(const Trace& trace) {
+    for (const Step& step : trace.steps)
+      if (step.rank == trace.steps.front().rank) begins_.push_back(step.start);
+    if (begins_.size() >= 3)
+      begins_.push_back(trace.steps[begins_.size() - 1].start + trace.steps[begins_.size() - 1].duration);
+  }
+  void event(Picos time, std::int64_t tick) {
+    if (time == unknown_time) return;
+    for (; next_ < begins_.size() && time >= begins_[next_]; ++next_) ticks_.push_back(tick);
+  }
+  [[nodiscard]] std::vector<std::int64_t> ticks(std::int64_t end) const {
+    std::vector<std::int64_t> ticks = ticks_;
+    if (ticks.size() + 1 == begins_.size()) ticks.push_back(end);  // nothing behind the last step
+    const bool rising = std::adjacent_find(ticks.begin(), ticks.end(), std::greater_equal<>()) == ticks.end();
+    return begins_.size() < 4 || ticks.size() < begins_.size() || !rising ? std::vector<std::int64_t>{} : ticks;
+  }
+
+ private:
+  std::vector<Picos> begins_;
+  std::vector<std::int64_t> ticks_;
+  std::size_t next_ = 0;
+};
+
+}  // namespace
+
+std::string_view to_string(RequestClass request_class) {
+  constexpr std::array<std::string_view, request_class_count> names{
+      "small", "persistent", "initial", "scoped", "transient", "dynamic", "unreleased", "repeated"};
+  return names[static_cast<std::size_t>(request_class)];
+}
+
+RequestClass MemoryProfile::class_of(const ProfiledRequest& request) const {
+  if (request.bytes <= largest_small) return RequestClass::small;
+  if (request.lower >= period_end()) return RequestClass::repeated;
+  if (request.dynamic()) return RequestClass::dynamic;
+  const bool is_held = !request.freed || (!iterations.empty() && request.upper >= iterations.back());
+  if (iterations.size() >= 3 && request.lower < iterations.front()) {
+    if (is_held) return RequestClass::persistent;
+    return request.upper < iterations.front() ? RequestClass::initial : RequestClass::unreleased;
+  }
+  if (is_held && (iterations.empty() || request.lower < period_begin())) return RequestClass::persistent;
+  return request.phase_allocated != request.phase_freed ? RequestClass::scoped : RequestClass::transient;
+}
+
+MemoryProfile profile_of(const Trace& trace, std::int16_t device) {
+  MemoryProfile profile;
+  std::map<std::string, std::int32_t> phases;
+  std::map<Addr, std::size_t> live;
+  StepMarks steps(trace);
+  OpId last_anchor = OpId::none;
+  std::int32_t phase = 0;
+  std::int64_t tick = 0;
+  const auto free = [&](Addr address) {
+    const auto found = live.find(address);
+    if (found == live.end()) return;
+    ProfiledRequest& request = profile.requests[found->second];
+    request.upper = tick++;
+    request.phase_freed = phase;
+    request.freed = true;
+    live.erase(found);
+  };
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.device != device) continue;
+    if (event.anchor != last_anchor || phases.empty()) {
+      last_anchor = event.anchor;
+      const auto [at, is_new] =
+          phases.emplace(phase_name(trace, event.anchor), static_cast<std::int32_t>(phases.size()));
+      if (is_new) profile.phases.push_back(at->first);
+      phase = at->second;
+    }
+    steps.event(event.time, tick);
+    if (event.action == MemoryAction::allocate && event.bytes > Bytes::zero()) {
+      free(event.address);
+      live[event.address] = profile.requests.size();
+      profile.requests.push_back(
+          {.lower = tick++, .bytes = event.bytes, .phase_allocated = phase, .phase_freed = phase});
+    } else if (event.action == MemoryAction::free_requested || event.action == MemoryAction::free_completed) {
+      free(event.address);
+    }
+  }
+  if (profile.requests.empty())
+    throw InputError(trace.provenance.empty() ? "" : trace.provenance.front().file, "device " + std::to_string(device),
+                     "the trace has no allocations of this device",
+                     "record with torch.cuda.memory._record_memory_history() or profile_memory=True");
+  profile.end = tick;
+  profile.iterations = steps.ticks(tick);
+  for (ProfiledRequest& request : profile.requests)
+    if (!request.freed) request.upper = tick;
+  return profile;
+}
+
+}  // namespace spillway
