@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/plan_stalloc.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "planners/layout/layout_check.h"
@@ -144,6 +145,7 @@ void add_plan_commands(CLI::App& app, Context& context) {
   CLI::App* group = app.add_subcommand("plan", "Plans for memory: where buffers lie");
   group->require_subcommand(1);
   add_layout(*group, context);
+  add_plan_stalloc(*group, context);
 }
 
 }  // namespace spillway

@@ -78,6 +78,30 @@ class PlanLayoutTest(ProgramTest):
         self.refused("plan", "layout", self.path("c.csv", self.TABLE), "--capacity", "0", says=["--capacity"])
 
 
+class PlanStallocTest(ProgramTest):
+    LOG = b"1 1 4096 0\n1 2 1024 0\n0 1 4096 0\n1 1 2048 0\n0 1 2048 0\n0 2 1024 0\n"
+
+    # 4096 and 1024 are alive together, 2048 follows 4096.
+    def test_a_log_is_planned_and_written_in_stallocs_form(self):
+        for algorithm in ("group", "split-and-fuse", "best"):
+            out = self.path("dev_0.txt")
+            result = spillway("plan", "stalloc", self.path("log.txt", self.LOG), "--algorithm", algorithm, "--output",
+                              out, "--format", "json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            document = json.loads(result.stdout)
+            self.assertEqual((document["pool_bytes"], document["lower_bound_bytes"]), (5120, 5120))
+            self.assertEqual(document["requests"]["transient"], 3)
+            self.assertEqual(document["allocators"][0]["peak_reserved_bytes"], 5120)
+            with open(out, encoding="utf-8") as lines:
+                rows = lines.read().split("\n")
+            self.assertEqual(rows[:2], ["", "5120 5120 0 3 0"])
+            self.assertEqual([row.split()[1] for row in rows[2:5]], ["4096", "1024", "2048"])
+
+    def test_bad_logs_are_refused(self):
+        self.refused("plan", "stalloc", self.path("a.txt", b"1 1 4096 0\n1 1\n"), says=["line 2"])
+        self.refused("plan", "stalloc", self.path("b.txt", b"1 1 4096 0\n"), "--algorithm", "bset", says=["algorithm"])
+
+
 class UsageTest(ProgramTest):
     def test_unknown_words_get_the_nearest_known_one(self):
         self.refused("trce", "info", CAPTURE, says=["'trce'", "did you mean trace?"])
