@@ -11,6 +11,7 @@
 
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "planners/scenario_run.h"
 #include "planners/stalloc/stalloc_plan.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/stalloc_plan_text.h"
@@ -32,7 +33,8 @@ const std::map<std::string, StallocAlgorithm> algorithms{{"best", StallocAlgorit
 
 struct StallocRequest {
   std::string file, output, algorithm = "best";
-  int device = -1;  // -1: the first with memory events
+  std::vector<std::string> settings;  // of a scenario
+  int device = -1;                    // -1: the first with memory events
   StallocOptions options;
 };
 
@@ -62,7 +64,10 @@ Profiled profiled(const Context& context, const StallocRequest& request) {
     result.stream = stream_of(result.profile);
     return result;
   }
-  result.stream = read_trace(request.file, {.progress = callback});
+  if (is_scenario_file(request.file))
+    result.stream = load(load_scenario(request.file, request.settings)).trace;
+  else
+    result.stream = read_trace(request.file, {.progress = callback});
   const std::vector<std::int16_t> devices = memory_devices(result.stream);
   if (devices.empty())
     throw InputError(request.file, "", "holds no memory events of a GPU",
@@ -164,7 +169,8 @@ void run_stalloc(Context& context, StallocRequest& request) {
 void add_plan_stalloc(CLI::App& group, Context& context) {
   CLI::App* command = group.add_subcommand("stalloc", "Places for a step's requests, as STAlloc plans them, or better");
   const auto request = std::make_shared<StallocRequest>();
-  command->add_option("FILE", request->file, "snapshot, trace with memory events, or STAlloc's mem_log")->required();
+  command->add_option("FILE", request->file, "snapshot, trace with memory events, scenario, or STAlloc's mem_log")
+      ->required();
   command->add_option("--algorithm", request->algorithm, "group and split-and-fuse are the published ones")
       ->check(CLI::IsMember(algorithms))
       ->capture_default_str()
@@ -174,6 +180,8 @@ void add_plan_stalloc(CLI::App& group, Context& context) {
                    "write the plan: in STAlloc's form, or with the dynamic spaces if it ends in .json; - for "
                    "standard output")
       ->type_name("FILE");
+  command->add_option("--set", request->settings, "change a value of the scenario; may be repeated")
+      ->type_name("KEY=VALUE");
   command->add_option("--device", request->device, "GPU; the first with memory events if not given")
       ->check(CLI::NonNegativeNumber)
       ->type_name("N");

@@ -69,7 +69,7 @@ class ManualTest(unittest.TestCase):
     def test_bash_offers_values(self):
         self.assertEqual(complete("run", "x.json", "--format", ""), ["table", "json", "csv"])
         self.assertEqual(complete("run", "--format", "=", "js"), ["json"])
-        self.assertEqual(complete("memory", "--allocator", "to"), ["torch"])
+        self.assertEqual(complete("memory", "--allocator", "to"), ["torch", "torch-expandable"])
         self.assertEqual(complete("run", "x.json", "--set", "model.seq"),
                          ["model.sequence=", "model.sequence_parallel="])
         self.assertEqual(complete("run", "x.json", "--set", "hardware.s"), ["hardware.set."])
