@@ -24,9 +24,9 @@ class Planner {
   StallocPlan run() {
     sort_out();
     if (options_.algorithm == StallocAlgorithm::best)
-      lay_out();
+      plan_best();
     else
-      stack_regions();
+      stack_regions(options_.algorithm);
     finish();
     return std::move(result_);
   }
@@ -79,20 +79,40 @@ class Planner {
     return {max_live(small), max_live(all)};
   }
 
-  void lay_out() {
+  // The lowest of several, the cheap ones last: one layout of everything, one above what is held to the end, and the
+  // published ones. Ends with the first that reaches the bound.
+  void plan_best() {
+    std::vector<std::int64_t> best;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    const auto consider = [&] {
+      std::int64_t height = 0;
+      for (std::size_t i = 0; i < static_.size(); ++i) height = std::max(height, offsets_[i] + static_[i].life.size);
+      if (height < least) best = offsets_;
+      least = std::min(least, height);
+      return least == result_.lower_bound.count();
+    };
     std::vector<LayoutBuffer> lives;
-    for (const Static& one : static_) {
-      lives.push_back(one.life);
-      lives.back().alignment = step;
+    for (const Static& one : static_) lives.push_back(one.life);
+    offsets_ = lay_out(lives);
+    bool is_done = consider();
+    for (const StallocAlgorithm algorithm :
+         {StallocAlgorithm::best, StallocAlgorithm::split_and_fuse, StallocAlgorithm::group}) {
+      if (is_done) break;
+      stack_regions(algorithm);
+      is_done = consider();
     }
+    offsets_ = std::move(best);
+  }
+  [[nodiscard]] std::vector<std::int64_t> lay_out(std::vector<LayoutBuffer> lives) const {
+    for (LayoutBuffer& life : lives) life.alignment = step;
     LayoutOptions options;
     options.threads = options_.threads;
     options.effort = options_.effort > 0 ? options_.effort : 1'000'000 + 4 * static_cast<std::int64_t>(lives.size());
-    offsets_ = solve_layout(lives, options).offsets;
+    return solve_layout(lives, options).offsets;
   }
 
-  void stack_regions() {
-    offsets_.resize(static_.size());
+  void stack_regions(StallocAlgorithm algorithm) {
+    offsets_.assign(static_.size(), 0);
     std::int64_t held = 0, early = 0;
     std::vector<std::size_t> initial, rest;
     for (const bool before : {true, false}) {
@@ -110,7 +130,7 @@ class Planner {
         rest.push_back(i);
     }
     pack(initial, early, StallocAlgorithm::split_and_fuse);
-    pack(rest, held, options_.algorithm);
+    pack(rest, held, algorithm);
   }
   // From before the iterations: weights and gradients.
   [[nodiscard]] bool is_early(const Static& one) const {
@@ -124,8 +144,9 @@ class Planner {
       lives.push_back(static_[i].life);
       phased.push_back({static_[i].life, request.phase_allocated, request.phase_freed});
     }
-    const std::vector<std::int64_t> offsets =
-        algorithm == StallocAlgorithm::group ? group_by_phase(phased) : layer_by_size(lives);
+    const std::vector<std::int64_t> offsets = algorithm == StallocAlgorithm::group  ? group_by_phase(phased)
+                                              : algorithm == StallocAlgorithm::best ? lay_out(lives)
+                                                                                    : layer_by_size(lives);
     for (std::size_t m = 0; m < members.size(); ++m) offsets_[members[m]] = base + offsets[m];
   }
 

@@ -1,9 +1,8 @@
 // A STAlloc plan: the profile of a step in, places for its static requests and room for its dynamic ones out.
 //
-//   pool  |weights, gradients|optimizer state|  scoped and transient requests  |    as published (group,
-//   split-and-fuse)
+//   pool  |weights, gradients|optimizer state|  scoped and transient requests  |    as published
 //                            |initial ones...|
-//   pool  |  one layout of all of them, as low as the layout solver gets it    |    best
+//   pool  |  one layout of all of them, as low as the layout solver gets it    |    best, or as above if that is lower
 //
 // A dynamic request between layers a and b may use what no static request whose life meets T(a, b) = [a begins, b ends)
 // occupies (HomoLayer groups).
@@ -32,7 +31,8 @@ namespace spillway {
 enum class StallocAlgorithm : std::uint8_t {
   group,           // the paper's: HomoPhase groups fused, then HomoSize layers
   split_and_fuse,  // the published code's default: HomoSize layers alone
-  best,            // ours: the layout solver, over everything at once
+  best,            // ours: the layout solver, over everything or over all but what is held to the end; or one of the
+                   // above where it is lower
 };
 
 struct StallocOptions {
