@@ -252,7 +252,7 @@ MemoryProfile random_profile(LayoutRandom& random) {
 // without one planned request out of place, in the repeated iteration too.
 TEST(Stalloc, RandomRunsFollowTheirPlans) {
   LayoutRandom random(20260);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 34000; ++round) {
     const MemoryProfile profile = random_profile(random);
     for (const StallocAlgorithm algorithm : algorithms) {
       StallocOptions options;
