@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/plan_order.h"
 #include "cli/plan_stalloc.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -142,10 +143,11 @@ void add_layout(CLI::App& group, Context& context) {
 }  // namespace
 
 void add_plan_commands(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand("plan", "Plans for memory: where buffers lie");
+  CLI::App* group = app.add_subcommand("plan", "Plans for memory: where buffers lie, in what order operators run");
   group->require_subcommand(1);
   add_layout(*group, context);
   add_plan_stalloc(*group, context);
+  add_plan_order(*group, context);
 }
 
 }  // namespace spillway

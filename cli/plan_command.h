@@ -1,4 +1,4 @@
-// Commands: plan layout.
+// Commands: plan layout, plan order, plan stalloc.
 #pragma once
 
 #include "cli/context.h"

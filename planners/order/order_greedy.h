@@ -1,0 +1,14 @@
+// The greedy list order of LESCEA (baseline of ROAM's evaluation): of the ready operators the one that leaves least
+// alive; if every one would exceed the peak so far, the one that exceeds it least.
+#pragma once
+
+#include <vector>
+
+#include "planners/order/order_links.h"
+
+namespace spillway {
+
+// A legal order; ties go to the operator that comes first in `program_order`. Operators times the width of the graph.
+std::vector<OperatorIndex> greedy_order(const OrderLinks& links, std::span<const OperatorIndex> program_order);
+
+}  // namespace spillway

@@ -1,0 +1,195 @@
+#include "planners/order/order_pass.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+#include <tuple>
+#include <utility>
+
+namespace spillway {
+namespace {
+
+class Pass {
+ public:
+  Pass(const OrderLinks& links, const OrderPassOptions& options)
+      : links_(links),
+        options_(options),
+        state_(links),
+        bound_(options.bound),
+        found_(links.operators()),
+        watchers_(links.tensors()),
+        dirty_(links.operators(), false),
+        reached_(links.operators(), 0) {
+    for (OperatorIndex op = 0; op < links.operators(); ++op)
+      if (state_.ready(op) && !links.is_root(op)) add(op);
+  }
+
+  OrderPassResult run() {
+    while (!ready_.empty()) {
+      explore();
+      if (!excursions_.empty() && excursions_.begin()->first <= bound_ - state_.live()) {
+        take(found_[excursions_.begin()->second].sequence);
+      } else {
+        take({choose()});
+      }
+      if (options_.give_up >= 0 && state_.peak() > options_.give_up) return {};
+      bound_ = std::max(bound_, state_.peak());
+    }
+    return {state_.order(), state_.peak()};
+  }
+
+ private:
+  struct Found {
+    std::vector<OperatorIndex> sequence;  // empty: none
+    std::int64_t hill = 0;
+  };
+
+  void add(OperatorIndex op) {
+    ready_.insert({-options_.rank[op], op});
+    mark(op);
+  }
+  void mark(OperatorIndex op) {
+    if (dirty_[op]) return;
+    dirty_[op] = true;
+    to_explore_.push_back(op);
+  }
+  void forget(OperatorIndex op) {
+    if (!found_[op].sequence.empty()) excursions_.erase({found_[op].hill, op});
+    found_[op].sequence.clear();
+  }
+  void watch(OperatorIndex op, OperatorIndex explorer) {
+    for (const TensorIndex t : links_.in(op)) watchers_[t].push_back(explorer);
+    for (const TensorIndex t : links_.out(op)) watchers_[t].push_back(explorer);
+  }
+
+  // Looks again for excursions from ready operators near which something ran.
+  void explore() {
+    while (!to_explore_.empty()) {
+      const OperatorIndex op = to_explore_.back();
+      to_explore_.pop_back();
+      dirty_[op] = false;
+      forget(op);
+      if (!state_.ready(op)) continue;
+      excursion_from(op);
+      if (!found_[op].sequence.empty()) excursions_.insert({found_[op].hill, op});
+    }
+  }
+
+  void excursion_from(OperatorIndex start) {
+    const std::size_t length = state_.order().size();
+    const std::int64_t base = state_.live(), peak = state_.peak();
+    std::vector<OperatorIndex> local{start};
+    Found& found = found_[start];
+    found.hill = 0;
+    while (!local.empty() && found.sequence.size() < options_.excursion) {
+      const std::size_t best = best_of(local);
+      const OperatorIndex op = local[best];
+      local.erase(local.begin() + static_cast<std::ptrdiff_t>(best));
+      found.hill = std::max(found.hill, state_.live() - base + state_.cost(op).rise);
+      watch(op, start);
+      state_.run(op);
+      found.sequence.push_back(op);
+      if (state_.live() <= base) {
+        state_.back_to(length, peak);
+        return;
+      }
+      grow(op, local, start);
+    }
+    found.sequence.clear();
+    state_.back_to(length, peak);
+  }
+
+  // The operator that leaves least; of equals the one that needs least.
+  std::size_t best_of(const std::vector<OperatorIndex>& local) const {
+    std::size_t best = 0;
+    std::tuple<std::int64_t, std::int64_t> best_key{std::numeric_limits<std::int64_t>::max(), 0};
+    for (std::size_t i = 0; i < local.size(); ++i) {
+      const OrderState::Cost cost = state_.cost(local[i]);
+      const std::tuple<std::int64_t, std::int64_t> key{cost.net <= 0 ? 0 : cost.net, cost.rise};
+      if (key < best_key) best = i, best_key = key;
+    }
+    return best;
+  }
+
+  // What became ready through an operator, and what else the readers of its tensors wait for if that is near.
+  void grow(OperatorIndex op, std::vector<OperatorIndex>& local, OperatorIndex explorer) {
+    constexpr std::size_t widest = 16;
+    ++growth_;
+    for (const TensorIndex t : links_.out(op)) {
+      if (links_.sinks(t).size() > widest) continue;
+      for (const OperatorIndex sink : links_.sinks(t)) reach(sink, local, explorer, 6);
+    }
+  }
+  void reach(OperatorIndex op, std::vector<OperatorIndex>& local, OperatorIndex explorer, int depth) {
+    if (state_.ran(op) || local.size() >= 24) return;
+    if (state_.ready(op)) {
+      if (std::find(local.begin(), local.end(), op) == local.end()) local.push_back(op);
+      return;
+    }
+    if (depth == 0 || reached_[op] == growth_) return;
+    reached_[op] = growth_;
+    watch(op, explorer);
+    for (const TensorIndex t : links_.in(op))
+      if (!state_.ran(links_.source(t)) && !links_.is_root(links_.source(t)))
+        reach(links_.source(t), local, explorer, depth - 1);
+  }
+
+  // The ready operator of highest rank that stays below the bound; if there is none, what exceeds it least.
+  [[nodiscard]] OperatorIndex choose() const {
+    OperatorIndex lowest = ready_.begin()->second;
+    std::int64_t least = std::numeric_limits<std::int64_t>::max();
+    for (const auto& [rank, op] : ready_) {
+      const std::int64_t rise = state_.cost(op).rise;
+      if (rise <= bound_ - state_.live()) return op;
+      if (rise < least) least = rise, lowest = op;
+    }
+    if (!excursions_.empty() && excursions_.begin()->first <= least) return excursions_.begin()->second;
+    return lowest;
+  }
+
+  void take(const std::vector<OperatorIndex>& given) {
+    const std::vector<OperatorIndex> sequence = given;  // what is given changes with what runs
+    for (const OperatorIndex op : sequence) {
+      const std::size_t first = state_.order().size();
+      state_.run(op);
+      for (std::size_t i = first; i < state_.order().size(); ++i) ran(state_.order()[i]);
+    }
+  }
+  void ran(OperatorIndex op) {
+    ready_.erase({-options_.rank[op], op});
+    forget(op);
+    wake(links_.in(op));
+    wake(links_.out(op));
+    if (links_.is_root(op)) return;
+    for (const TensorIndex t : links_.out(op))
+      for (const OperatorIndex sink : links_.sinks(t))
+        if (state_.ready(sink)) add(sink);
+  }
+  void wake(std::span<const TensorIndex> tensors) {
+    for (const TensorIndex t : tensors) {
+      for (const OperatorIndex explorer : watchers_[t]) mark(explorer);
+      watchers_[t].clear();
+    }
+  }
+
+  const OrderLinks& links_;
+  const OrderPassOptions& options_;
+  OrderState state_;
+  std::int64_t bound_;
+  std::set<std::pair<std::int64_t, OperatorIndex>> ready_;       // by rank, highest first
+  std::set<std::pair<std::int64_t, OperatorIndex>> excursions_;  // by the height of their hill
+  std::vector<Found> found_;
+  std::vector<std::vector<OperatorIndex>> watchers_;  // of each tensor: from where an excursion came near
+  std::vector<OperatorIndex> to_explore_;
+  std::vector<bool> dirty_;
+  std::vector<std::uint64_t> reached_;  // by each operator: the last growth_ that looked at what it waits for
+  std::uint64_t growth_ = 0;
+};
+
+}  // namespace
+
+OrderPassResult order_pass(const OrderLinks& links, const OrderPassOptions& options) {
+  return Pass(links, options).run();
+}
+
+}  // namespace spillway

@@ -1,0 +1,34 @@
+// One pass through the graph that tries to keep below a bound.
+//
+// Whatever can run below the bound and leaves no more alive than before runs at once: an operator, or a sequence found
+// from it through what it makes ready (an excursion: a hill that ends in a valley no higher than its start, Liu 1987).
+// Running such a single operator early never harms (what is alive is a submodular function of what has run), so the
+// updates of weights need no treatment of their own: the bound decides which of them wait. Only where nothing of the
+// sort is left the pass chooses, the operator of highest rank that stays below the bound.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "planners/order/order_graph.h"
+#include "planners/order/order_links.h"
+
+namespace spillway {
+
+struct OrderPassOptions {
+  std::int64_t bound = 0;              // bytes, without the constant; exceeded as little as the pass can where it must
+  std::span<const std::int64_t> rank;  // of each operator; the highest runs first where there is a choice
+  std::size_t excursion = 48;          // operators in an excursion, at most
+  std::int64_t give_up = -1;           // the pass ends without an order as soon as it needs more; -1: never
+};
+
+struct OrderPassResult {
+  std::vector<OperatorIndex> order;  // empty if given up
+  std::int64_t peak = 0;             // without the constant
+};
+
+// Near n log n with bounded fan-out. Legal orders only.
+OrderPassResult order_pass(const OrderLinks& links, const OrderPassOptions& options);
+
+}  // namespace spillway
