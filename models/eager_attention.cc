@@ -21,6 +21,11 @@ Flops flash_flops(const AttentionShape& s, std::int64_t products) {
 std::int64_t query_elements(const AttentionShape& s) { return s.batch * s.sequence * s.heads * s.head_dim; }
 std::int64_t key_elements(const AttentionShape& s) { return s.batch * s.sequence * s.kv_heads * s.head_dim; }
 
+// Whether Megatron-LM's fused softmax takes the shape (fused_softmax.py, is_kernel_available): four matrices a block.
+bool fits_fused_softmax(const AttentionShape& s) {
+  return s.sequence > 16 && s.sequence <= 16'384 && s.sequence % 4 == 0 && s.batch * s.heads % 4 == 0;
+}
+
 }  // namespace
 
 // Gradients of a packed tensor are computed apart and then joined by a copy.
@@ -127,6 +132,7 @@ struct EagerOps::Core {
   Tensor bias;                 // added to the scores of every sequence; empty: none
   Tensor tanh;                 // of capped scores
   Tensor softmax, mask, kept;  // kept: the softmax after dropout; mask empty without dropout
+  bool softmax_in_parts = false;
 
   // The operand of a product that holds queries (0), keys (1), values (2).
   [[nodiscard]] const Tensor& part(std::size_t i) const { return qkv.size() == 1 ? qkv[0] : qkv[i]; }
@@ -149,6 +155,59 @@ struct EagerOps::Core {
   }
 };
 
+// Probabilities in the type of the scores; keeps what the backward needs in core.softmax.
+Tensor EagerOps::softmax(const std::string& name, Core& core, Tensor scores) {
+  if (!core.softmax_in_parts) {
+    core.softmax = like(name + ".softmax", scores);
+    session_.kernel({.name = "masked_softmax",
+                     .reads = {scores},
+                     .writes = {core.softmax},
+                     .cost = {.memory = MemoryKind::softmax}});
+    return core.softmax;
+  }
+  const DataType type = scores.type();
+  Tensor wide = cast(name + ".scores.wide", scores, DataType::fp32);
+  scores = {};
+  const Tensor scaled = like(name + ".scores.scaled", wide, TensorRole::temporary);
+  session_.kernel({.name = "multiply", .reads = {wide}, .writes = {scaled}});
+  wide = {};
+  session_.kernel({.name = "masked_fill_", .reads = {scaled}, .writes = {scaled}});
+  core.softmax = like(name + ".softmax", scaled);
+  session_.kernel(
+      {.name = "softmax", .reads = {scaled}, .writes = {core.softmax}, .cost = {.memory = MemoryKind::softmax}});
+  return cast(name + ".probabilities", core.softmax, type);
+}
+
+Tensor EagerOps::softmax_backward(const std::string& name, Core& core, Tensor gradient) {
+  if (!core.softmax_in_parts) {
+    Tensor scores = like(name + ".scores.grad", gradient, TensorRole::temporary);
+    session_.kernel({.name = "masked_softmax_backward",
+                     .reads = {gradient, core.softmax},
+                     .writes = {scores},
+                     .cost = {.memory = MemoryKind::softmax}});
+    core.softmax = {};
+    return scores;
+  }
+  const DataType type = gradient.type();
+  Tensor wide = cast(name + ".softmax.grad.wide", gradient, DataType::fp32);
+  gradient = {};
+  Tensor scores = like(name + ".scores.grad.wide", wide, TensorRole::temporary);
+  session_.kernel({.name = "softmax_backward",
+                   .reads = {wide, core.softmax},
+                   .writes = {scores},
+                   .cost = {.memory = MemoryKind::softmax}});
+  core.softmax = {};
+  wide = {};
+  Tensor unmasked = like(name + ".scores.grad.unmasked", scores, TensorRole::temporary);
+  session_.kernel({.name = "copy", .reads = {scores}, .writes = {unmasked}});
+  scores = {};
+  session_.kernel({.name = "masked_fill_", .reads = {unmasked}, .writes = {unmasked}});
+  Tensor unscaled = like(name + ".scores.grad.unscaled", unmasked, TensorRole::temporary);
+  session_.kernel({.name = "multiply", .reads = {unmasked}, .writes = {unscaled}});
+  unmasked = {};
+  return cast(name + ".scores.grad", unscaled, type);
+}
+
 Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
                                  double dropout, const Tensor& bias, bool capped) {
   SPILLWAY_ASSERT(qkv.size() == 3 || shape.heads == shape.kv_heads);
@@ -169,17 +228,13 @@ Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tens
     session_.kernel({.name = "scale", .reads = {core->tanh}, .writes = {scores}});
   }
   if (bias) session_.kernel({.name = "add_bias_", .reads = {scores, bias}, .writes = {scores}});
-  core->softmax = make(name + ".softmax", square);
-  session_.kernel({.name = "masked_softmax",
-                   .reads = {scores},
-                   .writes = {core->softmax},
-                   .cost = {.memory = MemoryKind::softmax}});
+  core->softmax_in_parts = options_.softmax_limits && !fits_fused_softmax(shape);
+  core->kept = softmax(name, *core, std::move(scores));
   scores = {};
-  core->kept = core->softmax;
   if (dropout > 0) {
-    core->kept = make(name + ".dropout.out", square);
+    const Tensor probabilities = std::exchange(core->kept, make(name + ".dropout.out", square));
     core->mask = session_.empty(name + ".dropout.mask", DataType::byte, square, TensorRole::activation);
-    session_.kernel({.name = "dropout", .reads = {core->softmax}, .writes = {core->kept, core->mask}});
+    session_.kernel({.name = "dropout", .reads = {probabilities}, .writes = {core->kept, core->mask}});
   }
   Tensor out = make(name + ".context", core->result_elements());
   gemm("gemm_context", core->rows_by_value_width(), {core->kept, core->part(2)}, out);
@@ -204,12 +259,7 @@ std::vector<Tensor> EagerOps::core_backward(const std::string& name, Core& core,
     square = std::move(undropped);
     core.mask = {};
   }
-  Tensor scores = like(name + ".scores.grad", square, TensorRole::temporary);
-  session_.kernel({.name = "masked_softmax_backward",
-                   .reads = {square, core.softmax},
-                   .writes = {scores},
-                   .cost = {.memory = MemoryKind::softmax}});
-  core.softmax = {};
+  Tensor scores = softmax_backward(name, core, std::move(square));
   square = {};
   if (core.capped) {
     session_.kernel({.name = "tanh_backward_", .reads = {scores, core.tanh}, .writes = {scores}});

@@ -23,6 +23,7 @@ struct OpsOptions {
   // Gradients are added into buffers that live all the time by the products that make them (Megatron-LM).
   bool fused_accumulation = false;
   LossForm loss = LossForm::fp32;  // of cross_entropy
+  bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
 };
 
 class EagerOps {
@@ -132,6 +133,8 @@ class EagerOps {
  private:
   struct SavedInput;  // of linear layers, gathered again when needed
   struct Core;        // what plain attention's backward needs
+  Tensor softmax(const std::string& name, Core& core, Tensor scores);
+  Tensor softmax_backward(const std::string& name, Core& core, Tensor gradient);
   struct NormSaved {
     Tensor wide, factor, narrow;
   };

@@ -124,6 +124,7 @@ class StageRecorder {
     Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
     session_.set_phase(Phase::forward);
     session_.forget_kernels();  // what runs before is the schedule's business
+    read_timer();
     Tensor input;
     if (chunk.is_first) {
       input = copied(chunk.transformer->empty_input());
@@ -135,6 +136,7 @@ class StageRecorder {
     const Tensor labels = chunk.is_last ? copied(chunk.transformer->empty_labels()) : Tensor();
     Tensor out = chunk.transformer->forward(input, labels);
     root_ = out.node();
+    read_timer();
     if (!chunk.is_last) {
       communication_.send("send_forward", out, neighbour(1), parts());
       s.send = last_on(send_lane);
@@ -148,6 +150,7 @@ class StageRecorder {
     Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
     session_.set_phase(Phase::backward);
     session_.forget_kernels();
+    read_timer();
     Tensor gradient;
     if (chunk.is_last) {
       gradient = session_.empty("loss.grad", DataType::fp32, 1, TensorRole::temporary);
@@ -164,9 +167,14 @@ class StageRecorder {
     chunk.transformer->run_metrics();
     session_.set_layer(-1);
     if (chunk.gatherer) chunk.gatherer->end_backward();
+    read_timer();
     if (chunk.is_first) return;
     communication_.send("send_backward", passed, neighbour(-1), parts());
     s.send = last_on(send_lane);
+  }
+
+  void read_timer() {
+    if (setup_.phase_timers) session_.device_sync();
   }
 
   void update() {

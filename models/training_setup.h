@@ -60,7 +60,7 @@ enum class LossForm : std::uint8_t { fp32, native, fused };
 // host that waits for the device after each transfer between pipeline stages. megatron_2021: Megatron-LM before
 // September 2021 (SC'21; its DeepSpeed fork until July 2023): as megatron, but gradients are in the type of the weights
 // and added up by kernels of their own, those of a pipeline are reduced through a copy of all of them, and collectives
-// of a tensor group are waited for.
+// of a tensor group are waited for; without flash attention its fused softmax takes shapes in multiples of four only.
 enum class Framework : std::uint8_t { eager, megatron, megatron_2021 };
 constexpr bool is_megatron(Framework framework) { return framework != Framework::eager; }
 
@@ -111,6 +111,9 @@ struct TrainingSetup {
   bool fp32_reduction = false;
   // Gradients are reduced while the last micro-batch's backward still runs; false: after it.
   bool overlap_gradients = true;
+  // The program times every forward and backward of a micro-batch on the host, waiting for the device before and after
+  // each, as Megatron-LM did until August 2022: host and device no longer run ahead of each other.
+  bool phase_timers = false;
 
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch, all its ranks
   [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }

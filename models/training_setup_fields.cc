@@ -22,7 +22,7 @@ struct Field {
   Member member;
 };
 
-constexpr std::array<Field, 30> fields = {{
+constexpr std::array<Field, 31> fields = {{
     {"micro_batch", &TrainingSetup::micro_batch},
     {"sequence", &TrainingSetup::sequence},
     {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
@@ -53,6 +53,7 @@ constexpr std::array<Field, 30> fields = {{
     {"late_prefetch", &TrainingSetup::late_prefetch},
     {"fp32_reduction", &TrainingSetup::fp32_reduction},
     {"overlap_gradients", &TrainingSetup::overlap_gradients},
+    {"phase_timers", &TrainingSetup::phase_timers},
 }};
 
 constexpr int choices(TrainingPrecision) { return static_cast<int>(TrainingPrecision::fp8_mixed) + 1; }

@@ -19,7 +19,8 @@ OpsOptions options_of(const TrainingSetup& setup) {
                      .product = activation_type(setup),
                      .sequence_parallel = setup.sequence_parallel,
                      .fused_accumulation = setup.framework == Framework::megatron && setup.zero_stage < 2,
-                     .loss = setup.loss};
+                     .loss = setup.loss,
+                     .softmax_limits = setup.framework == Framework::megatron_2021};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
 }
