@@ -179,6 +179,7 @@ Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& t
   if (kernel.is_cast_before) physics.quantise_us = 0;
   physics.l2_gbps *= clock_share_;
   physics.throttle = throttle_at(physics.throttle, clock_share_);
+  physics.throttle_ms = 0;  // a step keeps the GPU busy for longer than its clock takes to settle
   const double seconds = gemm_seconds(
       physics,
       {peak(kernel.type) * clock_share_, bytes_per_second_, times_->facts.multiprocessors, times_->facts.l2_bytes},
