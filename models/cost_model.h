@@ -10,6 +10,9 @@
 // times are installed, the profile's roofline and 0.8 of the bandwidth plus 3 us. tf32 and fp32 products take the
 // constants of bf16 with their own peak (CostSource::assumed).
 //
+// Products are at the settled clock: the share by which a long one throttles (GemmPhysics) holds for all, because a
+// training step keeps the GPU busy for longer than the clock takes to settle.
+//
 // A locked clock (GpuProfile::locked_clock_mhz) slows products and attention by its share of the clock at which the
 // datasheet states the tensor peak, which the measured efficiencies are taken to belong to; where power would have
 // lowered the clock further, the lower one counts. Device memory keeps its rate.
