@@ -20,14 +20,16 @@ TEST(PublishedCases, AreAllSound) {
   EXPECT_LT(skipped, cases / 2);
 }
 
-// A fifth of vTrain's single-node rows may be fitted to; nothing else.
-TEST(PublishedCases, OnlyVTrainsSingleNodeHasFitCases) {
+// A fifth of vTrain's single-node rows may be fitted to, and a part of llm-foundry's (to which nothing is); nothing
+// else.
+TEST(PublishedCases, OnlyTwoSourcesHaveFitCases) {
   std::size_t fit = 0;
   for (const std::string& path : published_case_files())
     for (const Case& one : load_cases(path).cases)
       if (one.role == "fit") {
-        ++fit;
-        EXPECT_EQ(one.source, "vTrain single node");
+        const bool is_vtrain = one.source == "vTrain single node";
+        fit += is_vtrain ? 1 : 0;
+        EXPECT_TRUE(is_vtrain || one.source.starts_with("llm-foundry")) << one.source;
       }
   EXPECT_GT(fit, 747U / 7);
   EXPECT_LT(fit, 747U / 4);
