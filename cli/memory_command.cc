@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/memory_device.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "sim/devices/memory/allocation_stream.h"
@@ -39,18 +40,6 @@ void require_addresses(const Trace& trace, const std::string& file) {
   throw InputError(
       file, "", "its memory events have no addresses, so they are no stream of allocations",
       "record with torch.cuda.memory._record_memory_history(), or with profile_memory=True and a chrome trace");
-}
-
-std::int16_t device_of(const Trace& trace, const Request& request) {
-  const std::vector<std::int16_t> devices = memory_devices(trace);
-  if (devices.empty())
-    throw InputError(request.file, "", "holds no memory events of a GPU",
-                     "record with profile_memory=True, or with torch.cuda.memory._record_memory_history()");
-  if (request.device < 0) return devices.front();
-  if (std::find(devices.begin(), devices.end(), request.device) == devices.end())
-    throw InputError(request.file, "", fmt::format("device {} has no memory events", request.device),
-                     fmt::format("use one of {}", fmt::join(devices, ", ")));
-  return static_cast<std::int16_t>(request.device);
 }
 
 bool follows_plan(const std::string& policy) { return policy == "planned" || policy == "arena"; }
@@ -92,7 +81,7 @@ std::vector<Replayed> replay(const Context& context, const Request& request) {
   const std::vector<MemoryPoolOptions> pools = pools_of(request);
   const Progress progress(context);
   const Trace trace = read_trace(request.file, {.progress = progress.callback("reading " + request.file)});
-  const std::int16_t device = device_of(trace, request);
+  const std::int16_t device = memory_device(trace, request.file, request.device);
   require_addresses(trace, request.file);
   if (!request.requests.empty()) {
     OutputFile out(request.requests);

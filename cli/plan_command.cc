@@ -1,151 +1,17 @@
 #include "cli/plan_command.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <memory>
-#include <nlohmann/json.hpp>
-#include <string>
-#include <vector>
 
-#include "cli/interrupt.h"
+#include "cli/plan_layout.h"
 #include "cli/plan_order.h"
 #include "cli/plan_stalloc.h"
-#include "cli/progress.h"
-#include "cli/table.h"
-#include "planners/layout/layout_check.h"
-#include "planners/layout/layout_csv.h"
-#include "planners/layout/layout_solver.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
 
 namespace spillway {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-constexpr std::uint64_t largest_file = 4'000'000'000;
-
-struct LayoutRequest {
-  std::string file, output;
-  LayoutOptions options;
-};
-
-LayoutResult solve(const Context& context, const LayoutRequest& request, const LayoutTable& table) {
-  const Progress progress(context);
-  LayoutOptions options = request.options;
-  std::int64_t shown = -1;
-  options.progress = [&](std::int64_t height, std::int64_t lower_bound) {
-    if (height == shown) return !is_interrupted();
-    shown = height;
-    return progress.show(fmt::format("height {}, at least {}", height, lower_bound));
-  };
-  return solve_layout(table.buffers, options);
-}
-
-// A layout that breaks a rule is a defect of the solver, whatever the input.
-void check(const LayoutTable& table, const LayoutResult& result) {
-  std::vector<LaidBuffer> laid;
-  laid.reserve(table.buffers.size());
-  for (std::size_t i = 0; i < table.buffers.size(); ++i) {
-    const LayoutBuffer& buffer = table.buffers[i];
-    const bool fixed = buffer.fixed_offset != layout_free;
-    SPILLWAY_ASSERT(!fixed || result.offsets[i] == buffer.fixed_offset);
-    laid.push_back({buffer.lower, buffer.upper, buffer.size, result.offsets[i], fixed ? 1 : buffer.alignment});
-  }
-  const LayoutVerdict verdict = check_layout(laid);
-  SPILLWAY_ASSERT(verdict.legal() && verdict.height == result.height);
-}
-
-double gap_of(const LayoutResult& result) {
-  if (result.lower_bound == 0) return 0;
-  return static_cast<double>(result.height - result.lower_bound) / static_cast<double>(result.lower_bound);
-}
-
-void print_layout(Context& context, const LayoutRequest& request, const LayoutResult& result, double seconds) {
-  const std::int64_t capacity = request.options.capacity;
-  const bool fits = capacity == 0 || result.fits(capacity);
-  if (context.json()) {
-    Json document = json_document("spillway.plan_layout");
-    document["buffers"] = result.offsets.size();
-    document["height"] = result.height;
-    document["lower_bound"] = result.lower_bound;
-    document["proven"] = result.proven;
-    document["gap"] = gap_of(result);
-    document["capacity"] = capacity > 0 ? Json(capacity) : Json(nullptr);
-    document["fits"] = fits;
-    document["fit_impossible"] = capacity > 0 && result.lower_bound > capacity;
-    document["seconds"] = seconds;
-    document["effort"] = result.effort;
-    document["stopped"] = result.stopped;
-    document["warnings"] = Json::array();
-    print_json(document);
-    return;
-  }
-  Table table({"figure", "value"});
-  table.add({"buffers", std::to_string(result.offsets.size())});
-  table.add({"height", std::to_string(result.height)});
-  table.add({"lower bound", std::to_string(result.lower_bound)});
-  table.add({"gap", fmt::format("{:.4f} %", 100 * gap_of(result))});
-  table.add({"proven", result.proven ? "yes" : "no"});
-  if (capacity > 0) table.add({"fits", fits ? "yes" : result.lower_bound > capacity ? "no layout does" : "none found"});
-  table.add({"seconds", fmt::format("{:.3f}", seconds)});
-  print(context, table);
-}
-
-void run_layout(Context& context, const LayoutRequest& request) {
-  const Progress progress(context);
-  const std::string text =
-      ByteSource::open(request.file, largest_file, progress.callback("reading " + request.file)).read_all(largest_file);
-  const LayoutTable table = read_layout_csv(text, request.file);
-  const auto begin = std::chrono::steady_clock::now();
-  const LayoutResult result = solve(context, request, table);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  check(table, result);
-  if (!request.output.empty()) {
-    OutputFile output(request.output);
-    output.write(write_layout_csv(table, result.offsets));
-    output.commit();
-  }
-  if (request.output != "-") print_layout(context, request, result, seconds);
-  const std::int64_t capacity = request.options.capacity;
-  if (capacity > 0 && !result.fits(capacity)) context.exit_code = exit_answer_is_no;
-}
-
-void add_layout(CLI::App& group, Context& context) {
-  CLI::App* command = group.add_subcommand("layout", "Addresses for buffers with known lives, as low as can be");
-  const auto request = std::make_shared<LayoutRequest>();
-  command->add_option("FILE", request->file, "buffers: a table id,lower,upper,size")->required();
-  command
-      ->add_option("--capacity", request->options.capacity,
-                   "stop at the first layout this high, exit code 1 if none is found; as low as possible if not given")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  command->add_option("--output", request->output, "write the table with an offset column; - for standard output")
-      ->type_name("FILE");
-  command->add_option("--effort", request->options.effort, "how much is tried, in placements of a buffer")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->type_name("N");
-  command
-      ->add_option("--seconds", request->options.seconds,
-                   "stop after that time with the best so far, which then depends on the machine")
-      ->check(CLI::PositiveNumber)
-      ->type_name("S");
-  command->add_option("--threads", request->options.threads, "threads, without effect on the answer; all if not given")
-      ->check(CLI::PositiveNumber)
-      ->type_name("N");
-  command->callback([&context, request] { run_layout(context, *request); });
-}
-
-}  // namespace
 
 void add_plan_commands(CLI::App& app, Context& context) {
   CLI::App* group = app.add_subcommand("plan", "Plans for memory: where buffers lie, in what order operators run");
   group->require_subcommand(1);
-  add_layout(*group, context);
+  add_plan_layout(*group, context);
   add_plan_stalloc(*group, context);
   add_plan_order(*group, context);
 }

@@ -13,8 +13,8 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "planners/layout/layout_check.h"
 #include "planners/layout/layout_solver.h"
+#include "planners/layout/result_check.h"
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_check.h"
 #include "planners/order/order_greedy.h"
@@ -61,12 +61,7 @@ LayoutResult lay_out(const OrderGraph& graph, const OrderResult& order) {
   options.effort = 2'000'000;
   options.progress = [](std::int64_t, std::int64_t) { return !is_interrupted(); };
   LayoutResult result = solve_layout(buffers, options);
-  std::vector<LaidBuffer> laid;
-  laid.reserve(buffers.size());
-  for (std::size_t i = 0; i < buffers.size(); ++i)
-    laid.push_back({buffers[i].lower, buffers[i].upper, buffers[i].size, result.offsets[i], 1});
-  const LayoutVerdict verdict = check_layout(laid);
-  SPILLWAY_ASSERT(verdict.legal() && verdict.height == result.height);
+  check_result(buffers, result);
   return result;
 }
 

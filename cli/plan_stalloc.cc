@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/memory_device.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "planners/scenario_run.h"
@@ -68,11 +69,7 @@ Profiled profiled(const Context& context, const StallocRequest& request) {
     result.stream = load(load_scenario(request.file, request.settings)).trace;
   else
     result.stream = read_trace(request.file, {.progress = callback});
-  const std::vector<std::int16_t> devices = memory_devices(result.stream);
-  if (devices.empty())
-    throw InputError(request.file, "", "holds no memory events of a GPU",
-                     "record with profile_memory=True, or with torch.cuda.memory._record_memory_history()");
-  result.device = request.device < 0 ? devices.front() : static_cast<std::int16_t>(request.device);
+  result.device = memory_device(result.stream, request.file, request.device);
   result.profile = profile_of(result.stream, result.device);
   return result;
 }

@@ -1,6 +1,7 @@
 #include "planners/order/order_bound.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -58,7 +59,7 @@ class Block {
       for (const TensorIndex t : links_.out(op)) unset(op, tensors, count, t);
       for (std::size_t w = 0; w < words; ++w)
         for (Word both = born_[op * words + w] & needed_[op * words + w]; both != 0; both &= both - 1)
-          live[op] += links_.size(tensors[w * 64 + static_cast<std::size_t>(__builtin_ctzll(both))]);
+          live[op] += links_.size(tensors[w * 64 + static_cast<std::size_t>(std::countr_zero(both))]);
     }
   }
 

@@ -6,8 +6,8 @@
 //     +----------------------------------> time    the one that ended last before it.
 //
 // Source: Liu et al., STAlloc (EuroSys 2026, arXiv 2507.16274), algorithm 1 and section 5.1, with what the authors'
-// code does besides (specs/stalloc.md 1.4): the order within a size is that of the layers the size would form alone,
-// and what did not fit is tried first in the next of several trials as long as that costs no more.
+// code does besides (infinigence/STAlloc 3a9f97f): the order within a size is that of the layers the size would form
+// alone, and what did not fit is tried first in the next of several trials as long as that costs no more.
 //
 // Deviation: a life ends before the moment another begins may share its place ([lower, upper)), as in the code; the
 // paper asks for a gap.

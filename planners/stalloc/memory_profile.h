@@ -7,7 +7,7 @@
 //   head | iteration 0 | iteration 1 | iteration 2 | tail       a captured run
 //          |           single step               |              a capture or generated trace of fewer: planned whole
 //
-// Source: STAlloc (EuroSys 2026, arXiv 2507.16274), sections 4 and 5, and its profiler (specs/stalloc.md 1.2).
+// Source: STAlloc (EuroSys 2026, arXiv 2507.16274), sections 4 and 5, and its profiler (infinigence/STAlloc 3a9f97f).
 #pragma once
 
 #include <cstdint>

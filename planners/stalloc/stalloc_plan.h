@@ -8,7 +8,7 @@
 // occupies (HomoLayer groups).
 //
 // Source: STAlloc (EuroSys 2026, arXiv 2507.16274), sections 5.1 and 5.2; address space of the authors' planner
-// (specs/stalloc.md 1.4).
+// (infinigence/STAlloc 3a9f97f).
 //
 // Deviations. A request of the repeated period that is freed behind it holds its place for the whole period, in every
 // algorithm: the published planner keeps a copy of it one period on, but looks at that only when it forms layers.

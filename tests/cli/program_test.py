@@ -102,6 +102,33 @@ class PlanStallocTest(ProgramTest):
         self.refused("plan", "stalloc", self.path("b.txt", b"1 1 4096 0\n"), "--algorithm", "bset", says=["algorithm"])
 
 
+class PlanOrderTest(ProgramTest):
+    # Both branches of operator 0 end in 4: the deep one first leaves 1 byte of it beside the wide one's 4 and 2.
+    GRAPH = (b'{"nodes": [{"name": "a"}, {"name": "b"}, {"name": "c"}, {"name": "d"}, {"name": "e"}], "edges": ['
+             b'{"src": [0], "sinks": [1, 2], "size": 1}, {"src": [1], "sinks": [3], "size": 8},'
+             b'{"src": [3], "sinks": [4], "size": 1}, {"src": [2], "sinks": [4], "size": 4}], "pt_order": [0, 2, 1, 3, 4]}')
+
+    def test_an_order_is_found_checked_and_written(self):
+        out = self.path("order.txt")
+        result = spillway("plan", "order", self.path("g.json", self.GRAPH), "--layout", "--baselines", "--output", out,
+                          "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        # The program: 1 + 4 + 8 when b runs, and 1 more when d does. Deep branch first: 1 + 8 + 1.
+        self.assertEqual((document["program_order_peak_bytes"], document["peak_bytes"]), (13, 10))
+        self.assertTrue(document["proven"])
+        self.assertEqual((document["operators"], document["layout"]["height_bytes"]), (5, 10))
+        with open(out, encoding="utf-8") as lines:
+            self.assertEqual(lines.read().split(), ["a", "b", "d", "c", "e"])
+
+    def test_bad_graphs_are_refused(self):
+        loop = self.GRAPH.replace(b'"sinks": [4], "size": 1', b'"sinks": [1], "size": 1')
+        self.refused("plan", "order", self.path("loop.json", loop), says=["wait for each other"])
+        self.refused("plan", "order", self.path("neg.json", self.GRAPH.replace(b'"size": 8', b'"size": -8')),
+                     says=["/edges/1", "size"])
+        self.refused("plan", "order", self.path("cut.json", self.GRAPH[:60]), says=["cut.json", "not JSON"])
+
+
 class UsageTest(ProgramTest):
     def test_unknown_words_get_the_nearest_known_one(self):
         self.refused("trce", "info", CAPTURE, says=["'trce'", "did you mean trace?"])

@@ -1,8 +1,5 @@
 // The bookkeeping that policies share: live and pending blocks, uses by other streams, statistics, finished lives.
 // A policy decides where a block goes; the ledger remembers it and says when its place may be reused.
-//
-// Policies made of several parts keep a caching allocator inside (LentTorch) for what is not their own business; its
-// segments enter the statistics of the whole.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +8,6 @@
 
 #include "sim/devices/memory/memory_types.h"
 #include "sim/devices/memory/stream_uses.h"
-#include "sim/devices/memory/torch_pool.h"
 
 namespace spillway {
 
@@ -29,6 +25,18 @@ class BlockLedger {
     BlockId inner = BlockId::none;    // in the caching allocator inside
     PoolKind kind = PoolKind::large;  // small or large: where it is counted
     bool allocated = true;
+
+    // Where a request was put; the rest as above.
+    static Block of(const AllocationRequest& request, Addr address, Bytes size) {
+      Block block;
+      block.address = address;
+      block.size = size;
+      block.requested = request.bytes;
+      block.since = request.time;
+      block.stream = request.stream;
+      block.tag = request.tag;
+      return block;
+    }
   };
 
   BlockId add(const Block& block);
@@ -97,25 +105,6 @@ class BlockLedger {
   std::vector<AllocationRow> rows_;
   OutOfMemory out_of_memory_;
   bool keep_rows_ = false;
-};
-
-// A caching allocator inside another policy. Its blocks are live in both; its segments and its split free blocks are
-// carried over to the owner's statistics after every call, what was given back first.
-class LentTorch {
- public:
-  explicit LentTorch(const TorchSettings& settings) : torch_(settings) {}
-
-  // `owned_elsewhere`: device memory the owner holds outside.
-  Allocation allocate(const AllocationRequest& request, Bytes owned_elsewhere, MemoryStatistics& owner);
-  void free(BlockId id, Picos time, MemoryStatistics& owner);
-  DriverCost empty_cache(Picos time, MemoryStatistics& owner);
-  [[nodiscard]] const TorchPool& torch() const { return torch_; }
-
- private:
-  void carry_over(MemoryStatistics& owner);
-
-  TorchPool torch_;
-  MemoryStatistics seen_;
 };
 
 // Allocates the live blocks of a recorded state anew, by address: for policies that would not have come to that state

@@ -51,13 +51,7 @@ Allocation GmlakePool::allocate(const AllocationRequest& request) {
     return made;
   }
   made.size = size;
-  BlockLedger::Block block;
-  block.address = made.address;
-  block.size = size;
-  block.requested = request.bytes;
-  block.since = request.time;
-  block.stream = request.stream;
-  block.tag = request.tag;
+  BlockLedger::Block block = BlockLedger::Block::of(request, made.address, size);
   block.place = stitched;
   made.block = ledger_.add(block);
   return made;
@@ -77,13 +71,7 @@ Allocation GmlakePool::allocate_small(const AllocationRequest& request) {
     why.cached_small = small_.torch().last_out_of_memory().cached_small;
     return made;
   }
-  BlockLedger::Block block;
-  block.address = made.address;
-  block.size = made.size;
-  block.requested = request.bytes;
-  block.since = request.time;
-  block.stream = request.stream;
-  block.tag = request.tag;
+  BlockLedger::Block block = BlockLedger::Block::of(request, made.address, made.size);
   block.inner = made.block;
   block.kind = PoolKind::small;
   made.block = ledger_.add(block);

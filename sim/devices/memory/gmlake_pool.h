@@ -36,6 +36,7 @@
 
 #include "sim/devices/memory/block_ledger.h"
 #include "sim/devices/memory/free_set.h"
+#include "sim/devices/memory/lent_torch.h"
 #include "sim/devices/memory/torch_settings.h"
 
 namespace spillway {

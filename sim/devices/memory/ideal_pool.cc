@@ -17,90 +17,37 @@ Addr next_aligned(Addr address, Bytes size) {
 
 IdealPool::IdealPool(Bytes capacity) : capacity_(capacity), next_address_(first_address) {}
 
-IdealPool::Block& IdealPool::live(BlockId id) {
-  SPILLWAY_ASSERT(static_cast<std::size_t>(id) < blocks_.size() && blocks_[static_cast<std::size_t>(id)].allocated);
-  return blocks_[static_cast<std::size_t>(id)];
-}
-
 Allocation IdealPool::allocate(const AllocationRequest& request) {
   SPILLWAY_ASSERT(request.bytes.count() >= 0);
   if (request.bytes == Bytes::zero()) return {};
   process_events(request.time);
-  if (request.bytes > capacity_ - Bytes(statistics_.all().active_bytes.current)) {
-    fail(request);
+  if (request.bytes > capacity_ - Bytes(statistics().all().active_bytes.current)) {
+    ledger_.fail(request, request.bytes, capacity_);
     Allocation failed;
     failed.out_of_memory = true;
     return failed;
   }
-  Block block{next_address_, request.bytes, request.bytes, request.time, request.stream, request.tag, 0, true};
-  next_address_ = next_aligned(next_address_, request.bytes);
-  const BlockId id = make_block(block);
-  return {id, block.address, block.size, false, {}};
+  const Addr address = next_address_;
+  next_address_ = next_aligned(address, request.bytes);
+  return {add(BlockLedger::Block::of(request, address, request.bytes)), address, request.bytes, false, {}};
 }
 
-BlockId IdealPool::make_block(const Block& block) {
-  BlockId id = static_cast<BlockId>(blocks_.size());
-  if (unused_.empty()) {
-    SPILLWAY_ASSERT(id != BlockId::none);
-    blocks_.push_back(block);
-  } else {
-    id = unused_.back();
-    unused_.pop_back();
-    blocks_[static_cast<std::size_t>(id)] = block;
-  }
-  PoolStatistics& all = statistics_.pools[static_cast<std::size_t>(PoolKind::all)];
-  all.allocations.increase(1);
-  all.allocated_bytes.increase(block.size.count());
-  all.active.increase(1);
-  all.active_bytes.increase(block.size.count());
-  all.requested_bytes.increase(block.requested.count());
-  all.segments.increase(1);
-  all.reserved_bytes.increase(block.size.count());
-  return id;
+BlockId IdealPool::add(const BlockLedger::Block& block) {
+  ledger_.change_segments(block.kind, 1, block.size);
+  return ledger_.add(block);
 }
 
-std::uint32_t IdealPool::free(BlockId id, Picos time) {
-  Block& block = live(id);
-  block.allocated = false;
-  PoolStatistics& all = statistics_.pools[static_cast<std::size_t>(PoolKind::all)];
-  all.allocations.decrease(1);
-  all.allocated_bytes.decrease(block.size.count());
-  block.events = uses_.give_back(id);
-  const std::uint32_t events = block.events;
-  if (events == 0) release(id, time);
-  return events;
+std::uint32_t IdealPool::free(BlockId block, Picos time) {
+  return ledger_.free(block, time, [this](const BlockLedger::Block& gone) { release(gone); });
 }
-
-void IdealPool::release(BlockId id, Picos time) {
-  Block& block = blocks_[static_cast<std::size_t>(id)];
-  if (keep_rows_) rows_.push_back({block.address, block.size, block.since, time, block.tag});
-  PoolStatistics& all = statistics_.pools[static_cast<std::size_t>(PoolKind::all)];
-  all.active.decrease(1);
-  all.active_bytes.decrease(block.size.count());
-  all.requested_bytes.decrease(block.requested.count());
-  all.segments.decrease(1);
-  all.reserved_bytes.decrease(block.size.count());
-  block = Block{};
-  unused_.push_back(id);
-}
-
-void IdealPool::record_stream(BlockId id, std::int64_t stream) {
-  if (stream != live(id).stream) uses_.record(id, stream);
-}
-
-void IdealPool::complete_event(BlockId id, std::int64_t stream) { uses_.complete(id, stream); }
 
 void IdealPool::process_events(Picos time) {
-  uses_.take_completed([&](BlockId id) {
-    if (--blocks_[static_cast<std::size_t>(id)].events == 0) release(id, time);
-  });
+  ledger_.process_events(time, [this](const BlockLedger::Block& gone) { release(gone); });
 }
 
 // Nothing is ever cached, but the call waits for pending uses as it does elsewhere.
 DriverCost IdealPool::empty_cache(Picos time) {
-  uses_.complete_all();
-  process_events(time);
-  ++statistics_.sync_all_streams;
+  ledger_.wait_for_events(time, [this](const BlockLedger::Block& gone) { release(gone); });
   DriverCost cost;
   cost.synchronizations = 1;
   return cost;
@@ -108,14 +55,16 @@ DriverCost IdealPool::empty_cache(Picos time) {
 
 // Blocks keep the addresses and sizes they were recorded with.
 std::vector<BlockId> IdealPool::restore(const PoolState& state) {
-  SPILLWAY_ASSERT(blocks_.empty());
+  SPILLWAY_ASSERT(statistics().all().active.current == 0);
   std::vector<BlockId> ids(state.blocks.size(), BlockId::none);
   for (const SegmentState& segment : state.segments) {
     for (std::uint32_t i = segment.first_block; i < segment.first_block + segment.block_count; ++i) {
       const MemoryBlock& recorded = state.blocks[i];
       if (recorded.state == BlockState::inactive) continue;
-      ids[i] = make_block(
-          {recorded.address, recorded.requested, recorded.requested, Picos{}, segment.stream, no_tag, 0, true});
+      AllocationRequest request;
+      request.bytes = recorded.requested;
+      request.stream = segment.stream;
+      ids[i] = add(BlockLedger::Block::of(request, recorded.address, recorded.requested));
       next_address_ = std::max(next_address_, next_aligned(recorded.address, recorded.size));
     }
   }
@@ -124,13 +73,11 @@ std::vector<BlockId> IdealPool::restore(const PoolState& state) {
 
 // One segment per block.
 PoolState IdealPool::state() const {
-  std::vector<const Block*> sorted;
-  for (const Block& block : blocks_) {
-    if (block.size > Bytes::zero()) sorted.push_back(&block);
-  }
-  std::sort(sorted.begin(), sorted.end(), [](const Block* a, const Block* b) { return a->address < b->address; });
+  std::vector<const BlockLedger::Block*> sorted;
+  ledger_.for_each([&sorted](const BlockLedger::Block& block) { sorted.push_back(&block); });
+  std::sort(sorted.begin(), sorted.end(), [](const auto* a, const auto* b) { return a->address < b->address; });
   PoolState state;
-  for (const Block* block : sorted) {
+  for (const BlockLedger::Block* block : sorted) {
     const auto index = static_cast<std::uint32_t>(state.blocks.size());
     state.segments.push_back(
         {block->address, block->size, block->stream, 0, block->size > Bytes(1 << 20), false, index, 1});
@@ -138,29 +85,6 @@ PoolState IdealPool::state() const {
                             block->allocated ? BlockState::allocated : BlockState::pending_free});
   }
   return state;
-}
-
-std::vector<AllocationRow> IdealPool::rows() const {
-  std::vector<AllocationRow> rows = rows_;
-  if (!keep_rows_) return rows;
-  for (const Block& block : blocks_) {
-    if (block.size > Bytes::zero()) rows.push_back({block.address, block.size, block.since, unknown_time, block.tag});
-  }
-  return rows;
-}
-
-void IdealPool::fail(const AllocationRequest& request) {
-  ++statistics_.ooms;
-  const PoolStatistics& all = statistics_.all();
-  OutOfMemory why;
-  why.requested = why.needed = request.bytes;
-  why.allocated = Bytes(all.allocated_bytes.current);
-  why.active = why.reserved = Bytes(all.active_bytes.current);
-  why.live_requested = Bytes(all.requested_bytes.current);
-  why.limit = capacity_;
-  why.time = request.time;
-  why.tag = request.tag;
-  out_of_memory_ = why;
 }
 
 }  // namespace spillway

@@ -164,16 +164,9 @@ Allocation PlannedPool::cached(const AllocationRequest& request, std::uint64_t& 
     why.largest_free_block = inner.largest_free_block;
     return made;
   }
-  const BlockId inner = made.block;
-  BlockLedger::Block block;
-  block.address = made.address;
-  block.size = made.size;
-  block.requested = request.bytes;
-  block.since = request.time;
-  block.stream = request.stream;
-  block.tag = request.tag;
+  BlockLedger::Block block = BlockLedger::Block::of(request, made.address, made.size);
   block.place = static_cast<std::uint32_t>(Part::cache);
-  block.inner = inner;
+  block.inner = made.block;
   block.kind =
       is_small_request(round_request(cache_.torch().settings(), request.bytes)) ? PoolKind::small : PoolKind::large;
   made.block = ledger_.add(block);
@@ -182,13 +175,7 @@ Allocation PlannedPool::cached(const AllocationRequest& request, std::uint64_t& 
 
 Allocation PlannedPool::hand_out(const AllocationRequest& request, Addr address, Bytes size, Part part,
                                  const DriverCost& cost) {
-  BlockLedger::Block block;
-  block.address = address;
-  block.size = size;
-  block.requested = request.bytes;
-  block.since = request.time;
-  block.stream = request.stream;
-  block.tag = request.tag;
+  BlockLedger::Block block = BlockLedger::Block::of(request, address, size);
   block.place = static_cast<std::uint32_t>(part);
   block.kind = part == Part::slots ? PoolKind::small : PoolKind::large;
   return {ledger_.add(block), address, size, false, cost};

@@ -13,7 +13,7 @@
 // round. The plan's pool is one driver allocation, made at the first request that needs it; if it does not fit, that
 // request runs out of memory.
 //
-// Sources: specs/stalloc.md 1.5 and 1.6, from infinigence/STAlloc 3a9f97f: slots of twice the profiled peak; the
+// Source: the run time of infinigence/STAlloc 3a9f97f: slots of twice the profiled peak; the
 // caching allocator inside rounds segments to 512 bytes instead of 2 MiB and has no expandable segments. Arena: ROAM
 // has no run time of its own; requests without a place go to PyTorch's allocator as it is.
 //
@@ -33,6 +33,7 @@
 #include <vector>
 
 #include "sim/devices/memory/block_ledger.h"
+#include "sim/devices/memory/lent_torch.h"
 #include "sim/devices/memory/memory_plan.h"
 
 namespace spillway {
