@@ -6,6 +6,7 @@
 
 #include "models/trace_generator.h"
 #include "tests/models/example_profile.h"
+#include "tests/models/measured_trace.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -21,37 +22,12 @@ Trace generate(const ModelSpec& model, TrainingSetup setup = {}) {
   return trace;
 }
 
-std::int64_t flops_of(const Trace& trace, Phase phase) {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < trace.ops.size(); ++i)
-    if (trace.ops.phase[i] == phase) sum += trace.ops.flops[i].count();
-  return sum;
-}
-
-// Live bytes when the forward ends less those before the step, and those at the end of the trace.
-struct Memory {
-  std::int64_t kept = 0, left = 0;
-};
-
-Memory memory_of(const Trace& trace) {
-  std::int64_t live = 0, before = 0, after = 0;
-  for (const MemoryEvent& event : trace.memory_events) {
-    if (event.action == MemoryAction::free_completed) continue;
-    const Phase phase = event.anchor == OpId::none ? Phase::unknown : trace.ops.phase[index_of(event.anchor)];
-    const TensorRole role = trace.tensors.role[index_of(event.tensor)];
-    live += (event.action == MemoryAction::allocate ? 1 : -1) * event.bytes.count();
-    if (phase == Phase::unknown && role != TensorRole::input) before = live;
-    if (phase <= Phase::forward) after = live;
-  }
-  return {.kept = after - before, .left = live - before};
-}
-
 // What one more layer keeps for its backward.
 std::int64_t kept_per_layer(ModelSpec model, const TrainingSetup& setup = {}) {
   model.layers = 2;
   const std::int64_t less = memory_of(generate(model, setup)).kept;
   model.layers = 3;
-  const Memory more = memory_of(generate(model, setup));
+  const HeldBytes more = memory_of(generate(model, setup));
   EXPECT_EQ(more.left, 0);
   return more.kept - less;
 }

@@ -8,6 +8,7 @@
 #include "models/model_part.h"
 #include "models/trace_generator.h"
 #include "tests/models/example_profile.h"
+#include "tests/models/measured_trace.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -15,14 +16,10 @@ namespace {
 
 constexpr std::int64_t s = 64, b = 2, t = s * b;  // tokens per sequence, sequences, tokens
 
-Cluster cluster() {
-  return {8, [](NetworkCollective, Bytes bytes, const GroupShape&) { return Picos(1000 + bytes.count()); }};
-}
-
 Trace generate(const ModelSpec& model, TrainingSetup setup = {}) {
   setup.sequence = s;
   setup.micro_batch = b;
-  Trace trace = generate_trace(model, setup, CostModel(example_profile()), cluster());
+  Trace trace = generate_trace(model, setup, CostModel(example_profile()), flat_cluster());
   trace.check_invariants();
   return trace;
 }
@@ -37,37 +34,8 @@ ModelSpec t5(std::int64_t encoder, std::int64_t decoder, bool gated = false) {
   return model;
 }
 
-std::int64_t flops_of(const Trace& trace, Phase phase) {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < trace.ops.size(); ++i)
-    if (trace.ops.phase[i] == phase) sum += trace.ops.flops[i].count();
-  return sum;
-}
-
-// Live when the forward ends less what was there before the step, and at the end less that.
-struct Memory {
-  std::int64_t before = 0, kept = 0, before_optimizer = 0, left = 0;
-};
-Memory memory_of(const Trace& trace) {
-  Memory memory;
-  std::int64_t live = 0, after = 0;
-  for (const MemoryEvent& event : trace.memory_events) {
-    if (event.action == MemoryAction::free_completed || event.device != 0) continue;
-    const Phase phase = event.anchor == OpId::none ? Phase::unknown : trace.ops.phase[index_of(event.anchor)];
-    const std::size_t tensor = index_of(event.tensor);
-    live += (event.action == MemoryAction::allocate ? 1 : -1) * event.bytes.count();
-    if (phase == Phase::unknown && trace.tensors.role[tensor] != TensorRole::input) memory.before = live;
-    if (phase == Phase::forward) after = live;
-    const bool of_optimizer = trace.strings.text(trace.tensors.name[tensor]).starts_with("optimizer.");
-    if (phase == Phase::backward && !of_optimizer) memory.before_optimizer = live;
-  }
-  memory.kept = after - memory.before;
-  memory.left = live - memory.before;
-  return memory;
-}
-
 std::int64_t kept(const ModelSpec& model, const TrainingSetup& setup) {
-  const Memory memory = memory_of(generate(model, setup));
+  const HeldBytes memory = memory_of(generate(model, setup));
   EXPECT_EQ(memory.left, 0);
   return memory.kept;
 }
@@ -148,7 +116,7 @@ TEST(EncoderDecoder, Flops) {
 TEST(EncoderDecoder, EveryParameterHasItsState) {
   for (const bool flash : {false, true}) {
     const ModelSpec model = t5(2, 2);
-    const Memory memory = memory_of(generate(model, {.flash_attention = flash}));
+    const HeldBytes memory = memory_of(generate(model, {.flash_attention = flash}));
     EXPECT_EQ(memory.before, 14 * parameter_count(model));
     EXPECT_EQ(memory.before_optimizer, 16 * parameter_count(model));
   }
@@ -209,7 +177,7 @@ TEST(EncoderDecoder, LearnedPositions) {
   model.encoder_layers = 2, model.layers = 2;
   const std::int64_t n = parameter_count(model);
   for (const Framework framework : {Framework::eager, Framework::megatron}) {
-    const Memory memory = memory_of(generate(model, {.framework = framework}));
+    const HeldBytes memory = memory_of(generate(model, {.framework = framework}));
     const std::int64_t padding = framework == Framework::megatron ? (50'304 - 50'257) * 768 : 0;
     EXPECT_EQ(memory.before - 8 * s, (framework == Framework::megatron ? 18 : 14) * (n + padding));
     EXPECT_EQ(memory.left, 0);

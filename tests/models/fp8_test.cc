@@ -7,6 +7,7 @@
 #include "models/model_part.h"
 #include "models/trace_generator.h"
 #include "tests/models/example_profile.h"
+#include "tests/models/measured_trace.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -17,9 +18,7 @@ constexpr std::int64_t s = 64, b = 2, t = s * b;
 Trace generate(const ModelSpec& model, TrainingSetup setup) {
   setup.sequence = s;
   setup.micro_batch = b;
-  const Cluster cluster{8,
-                        [](NetworkCollective, Bytes bytes, const GroupShape&) { return Picos(1000 + bytes.count()); }};
-  Trace trace = generate_trace(model, setup, CostModel(example_profile()), cluster);
+  Trace trace = generate_trace(model, setup, CostModel(example_profile()), flat_cluster());
   trace.check_invariants();
   return trace;
 }
@@ -42,27 +41,10 @@ ModelSpec mixtral(std::int64_t layers) {
   return model;
 }
 
-struct Memory {
-  std::int64_t before = 0, kept = 0, left = 0;
-};
-Memory memory_of(const Trace& trace) {
-  Memory memory;
-  std::int64_t live = 0, after = 0;
-  for (const MemoryEvent& event : trace.memory_events) {
-    if (event.action == MemoryAction::free_completed) continue;
-    const Phase phase = event.anchor == OpId::none ? Phase::unknown : trace.ops.phase[index_of(event.anchor)];
-    live += (event.action == MemoryAction::allocate ? 1 : -1) * event.bytes.count();
-    if (phase == Phase::unknown && trace.tensors.role[index_of(event.tensor)] != TensorRole::input)
-      memory.before = live;
-    if (phase == Phase::forward) after = live;
-  }
-  return {.before = memory.before, .kept = after - memory.before, .left = live - memory.before};
-}
-
 std::int64_t kept_per_layer(ModelSpec model, const TrainingSetup& setup) {
-  const Memory less = memory_of(generate(model, setup));
+  const HeldBytes less = memory_of(generate(model, setup));
   ++model.layers;
-  const Memory more = memory_of(generate(model, setup));
+  const HeldBytes more = memory_of(generate(model, setup));
   EXPECT_EQ(more.left, 0);
   return more.kept - less.kept;
 }

@@ -1,20 +1,13 @@
 // What Megatron-LM's earlier versions did differently: timers around every forward and backward, a fused softmax for
 // some shapes only.
-#include <algorithm>
-#include <set>
-#include <string>
-
 #include <gtest/gtest.h>
 
 #include "models/parallel_trace.h"
 #include "tests/models/example_profile.h"
+#include "tests/models/measured_trace.h"
 
 namespace spillway {
 namespace {
-
-Cluster cluster() {
-  return {8, [](NetworkCollective, Bytes bytes, const GroupShape&) { return Picos(bytes.count() * 10); }};
-}
 
 ModelSpec small_gpt(std::int64_t heads) {
   ModelSpec model = find_model("gpt2-small");
@@ -37,41 +30,33 @@ TrainingSetup early() {
 }
 
 Trace generate(const ModelSpec& model, const TrainingSetup& setup) {
-  Trace trace = generate_parallel_trace(model, setup, CostModel(example_profile()), cluster());
+  Trace trace = generate_parallel_trace(model, setup, CostModel(example_profile()), flat_cluster());
   trace.check_invariants();
   return trace;
-}
-
-std::string_view name_of(const Trace& trace, std::size_t op) { return trace.strings.text(trace.ops.name[op]); }
-
-std::int64_t count(const Trace& trace, std::string_view name) {
-  std::int64_t found = 0;
-  for (std::size_t op = 0; op < trace.ops.size(); ++op) found += name_of(trace, op) == name ? 1 : 0;
-  return found;
 }
 
 // Two waits per forward and two per backward of every micro-batch.
 TEST(Megatron, PhaseTimersWaitAroundEveryPhase) {
   TrainingSetup setup = early();
   setup.gradient_accumulation = 3;
-  const std::int64_t before = count(generate(small_gpt(8), setup), "cudaDeviceSynchronize");
+  const std::int64_t before = count_of(generate(small_gpt(8), setup), "cudaDeviceSynchronize");
   setup.phase_timers = true;
-  EXPECT_EQ(count(generate(small_gpt(8), setup), "cudaDeviceSynchronize"), before + 3 * 4);
+  EXPECT_EQ(count_of(generate(small_gpt(8), setup), "cudaDeviceSynchronize"), before + 3 * 4);
 }
 
 // is_kernel_available: micro-batch x heads of a GPU a multiple of four.
 TEST(Megatron, FusedSoftmaxTakesMultiplesOfFour) {
   TrainingSetup setup = early();
-  EXPECT_GT(count(generate(small_gpt(8), setup), "masked_softmax"), 0);  // 4 heads a GPU
-  const Trace parts = generate(small_gpt(4), setup);                     // 2
-  EXPECT_EQ(count(parts, "masked_softmax"), 0);
-  EXPECT_GT(count(parts, "softmax"), 0);
-  EXPECT_EQ(count(parts, "softmax_backward"), 2);
+  EXPECT_GT(count_of(generate(small_gpt(8), setup), "masked_softmax"), 0);  // 4 heads a GPU
+  const Trace parts = generate(small_gpt(4), setup);                        // 2
+  EXPECT_EQ(count_of(parts, "masked_softmax"), 0);
+  EXPECT_GT(count_of(parts, "softmax"), 0);
+  EXPECT_EQ(count_of(parts, "softmax_backward"), 2);
   setup.micro_batch = 2;
-  EXPECT_GT(count(generate(small_gpt(4), setup), "masked_softmax"), 0);
+  EXPECT_GT(count_of(generate(small_gpt(4), setup), "masked_softmax"), 0);
   setup.micro_batch = 1;
   setup.framework = Framework::megatron;
-  EXPECT_GT(count(generate(small_gpt(4), setup), "masked_softmax"), 0);
+  EXPECT_GT(count_of(generate(small_gpt(4), setup), "masked_softmax"), 0);
 }
 
 }  // namespace

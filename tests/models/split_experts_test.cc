@@ -9,6 +9,7 @@
 #include "models/parallel_trace.h"
 #include "models/trace_generator.h"
 #include "tests/models/example_profile.h"
+#include "tests/models/measured_trace.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -20,9 +21,7 @@ constexpr std::int64_t h = 256, a = 8, kv = 64, f = 512, e = 8, k = 2;
 Trace generate(const ModelSpec& model, TrainingSetup setup = {}) {
   if (!model.reads_images()) setup.sequence = s;
   setup.micro_batch = b;
-  const Cluster cluster{8,
-                        [](NetworkCollective, Bytes bytes, const GroupShape&) { return Picos(1000 + bytes.count()); }};
-  Trace trace = generate_trace(model, setup, CostModel(example_profile()), cluster);
+  Trace trace = generate_trace(model, setup, CostModel(example_profile()), flat_cluster());
   trace.check_invariants();
   return trace;
 }
@@ -52,45 +51,11 @@ ModelSpec both() {
   return model;
 }
 
-std::int64_t flops_of(const Trace& trace, Phase phase) {
-  std::int64_t sum = 0;
-  for (std::size_t i = 0; i < trace.ops.size(); ++i)
-    if (trace.ops.phase[i] == phase) sum += trace.ops.flops[i].count();
-  return sum;
-}
-
-int count_of(const Trace& trace, std::string_view name) {
-  int count = 0;
-  for (std::size_t i = 0; i < trace.ops.size(); ++i) count += trace.strings.text(trace.ops.name[i]) == name ? 1 : 0;
-  return count;
-}
-
-struct Memory {
-  std::int64_t before = 0, kept = 0, before_optimizer = 0, left = 0;
-};
-Memory memory_of(const Trace& trace) {
-  Memory memory;
-  std::int64_t live = 0, after = 0;
-  for (const MemoryEvent& event : trace.memory_events) {
-    if (event.action == MemoryAction::free_completed) continue;
-    const Phase phase = event.anchor == OpId::none ? Phase::unknown : trace.ops.phase[index_of(event.anchor)];
-    const std::size_t tensor = index_of(event.tensor);
-    const bool of_optimizer = trace.strings.text(trace.tensors.name[tensor]).starts_with("optimizer.");
-    live += (event.action == MemoryAction::allocate ? 1 : -1) * event.bytes.count();
-    if (phase == Phase::unknown && trace.tensors.role[tensor] != TensorRole::input) memory.before = live;
-    if (phase == Phase::forward) after = live;
-    if (phase == Phase::backward && !of_optimizer) memory.before_optimizer = live;
-  }
-  memory.kept = after - memory.before;
-  memory.left = live - memory.before;
-  return memory;
-}
-
 // What one more layer keeps for its backward.
 std::int64_t kept_per_layer(ModelSpec model, const TrainingSetup& setup) {
-  const Memory less = memory_of(generate(model, setup));
+  const HeldBytes less = memory_of(generate(model, setup));
   ++model.layers;
-  const Memory more = memory_of(generate(model, setup));
+  const HeldBytes more = memory_of(generate(model, setup));
   EXPECT_EQ(more.left, 0);
   return more.kept - less.kept;
 }
@@ -165,7 +130,7 @@ TEST(SplitExperts, EveryParameterHasAGradient) {
       std::int64_t mine = 0;
       for (const LocalParameter& local : local_parameters(model, setup, {.layers = {0, model.layers}}))
         mine += local.shape.elements();
-      const Memory memory = memory_of(generate(model, setup));
+      const HeldBytes memory = memory_of(generate(model, setup));
       EXPECT_EQ(memory.before_optimizer - memory.before, 2 * mine);
     }
 }
@@ -180,7 +145,7 @@ TEST(SplitExperts, ZeroSharesExpertsAmongTheirHolders) {
     const auto before = [&](std::int64_t stage) {
       TrainingSetup setup{.framework = Framework::megatron, .data_parallel = d, .expert_parallel = E};
       setup.zero_stage = stage;
-      const Memory memory = memory_of(generate(model, setup));
+      const HeldBytes memory = memory_of(generate(model, setup));
       EXPECT_EQ(memory.left, 0);
       return memory.before - angles;
     };
@@ -247,7 +212,7 @@ TEST(SplitExperts, BundledModelsSplitOverTensors) {
       std::int64_t mine = 0;
       for (const LocalParameter& local : local_parameters(model, setup, {.layers = {0, model.all_layers()}}))
         if (!local.shape.name.ends_with("selection_bias")) mine += local.shape.elements();
-      const Memory memory = memory_of(generate(model, setup));
+      const HeldBytes memory = memory_of(generate(model, setup));
       EXPECT_EQ(memory.before_optimizer - memory.before, 2 * mine) << name;
       EXPECT_EQ(memory.left, 0) << name;
     }

@@ -3,14 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/sim/pool_fixture.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
 namespace {
 
-constexpr std::int64_t mib = 1 << 20;
-
-class Gmlake : public testing::Test {
+class Gmlake : public PoolTest<GmlakePool> {
  protected:
   Gmlake() { use("fragLimit:2097152"); }
   void use(const char* text, std::int64_t device_bytes = Bytes::max().count()) {
@@ -18,25 +17,6 @@ class Gmlake : public testing::Test {
     settings.torch.device_memory = Bytes(device_bytes);
     pool = GmlakePool(settings);
   }
-  Allocation take(std::int64_t bytes, std::int64_t stream = 0) {
-    AllocationRequest request;
-    request.bytes = Bytes(bytes);
-    request.stream = stream;
-    const Allocation made = pool.allocate(request);
-    expect_sound();
-    return made;
-  }
-  void give(const Allocation& made) {
-    pool.free(made.block, Picos{});
-    expect_sound();
-  }
-  void expect_sound() const {
-    const auto violation = pool.check();
-    EXPECT_FALSE(violation.has_value()) << *violation;
-  }
-  [[nodiscard]] std::int64_t reserved() const { return pool.statistics().all().reserved_bytes.current; }
-
-  GmlakePool pool;
 };
 
 // More than 1 MiB: multiples of 2 MiB on chunks of 2 MiB; up to 1 MiB: the torch policy's small pool.

@@ -1,14 +1,13 @@
-// Expandable segments, rules 17 to 21 of the list that torch_pool.h names, by hand.
+// Expandable segments by hand: rules 17 to 21, after those of torch_pool_test.cc.
 #include <gtest/gtest.h>
 
 #include "sim/devices/memory/torch_pool.h"
+#include "tests/sim/pool_fixture.h"
 
 namespace spillway {
 namespace {
 
-constexpr std::int64_t mib = 1 << 20;
-
-class TorchExpandable : public testing::Test {
+class TorchExpandable : public PoolTest<TorchPool> {
  protected:
   TorchExpandable() { limited(1024 * mib); }
   void limited(std::int64_t device_bytes, double fraction = 1) {
@@ -18,28 +17,9 @@ class TorchExpandable : public testing::Test {
     settings.memory_fraction = fraction;
     pool = TorchPool(settings);
   }
-  Allocation take(std::int64_t bytes, std::int64_t stream = 0) {
-    AllocationRequest request;
-    request.bytes = Bytes(bytes);
-    request.stream = stream;
-    const Allocation made = pool.allocate(request);
-    expect_sound();
-    return made;
-  }
-  void give(const Allocation& made) {
-    pool.free(made.block, Picos{});
-    expect_sound();
-  }
-  void expect_sound() const {
-    const auto violation = pool.check();
-    EXPECT_FALSE(violation.has_value()) << *violation;
-  }
-  [[nodiscard]] std::int64_t reserved() const { return pool.statistics().all().reserved_bytes.current; }
   static std::int64_t between(const Allocation& a, const Allocation& b) {
     return static_cast<std::int64_t>(b.address.count()) - static_cast<std::int64_t>(a.address.count());
   }
-
-  TorchPool pool;
 };
 
 // Rule 19: only what is missing is mapped, rounded up to g = 20 MiB (large) or 2 MiB (small); the segment grows in

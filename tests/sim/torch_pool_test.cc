@@ -3,42 +3,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/sim/pool_fixture.h"
+
 namespace spillway {
 namespace {
 
-constexpr std::int64_t mib = 1 << 20;
-
-class Pool : public testing::Test {
+class TorchPoolTest : public PoolTest<TorchPool> {
  protected:
-  Allocation take(std::int64_t bytes, std::int64_t stream = 0, std::uint32_t private_pool = 0) {
-    AllocationRequest request;
-    request.bytes = Bytes(bytes);
-    request.stream = stream;
-    request.private_pool = private_pool;
-    const Allocation made = pool.allocate(request);
-    expect_sound();
-    return made;
-  }
-  void give(const Allocation& made) {
-    pool.free(made.block, Picos{});
-    expect_sound();
-  }
-  void expect_sound() const {
-    const auto violation = pool.check();
-    EXPECT_FALSE(violation.has_value()) << *violation;
-  }
   void limited(const char* settings, std::int64_t device_bytes, double fraction = 1) {
     TorchSettings parsed = parse_torch_settings(settings);
     parsed.device_memory = Bytes(device_bytes);
     parsed.memory_fraction = fraction;
     pool = TorchPool(parsed);
   }
-  [[nodiscard]] std::int64_t reserved() const { return pool.statistics().all().reserved_bytes.current; }
   [[nodiscard]] std::int64_t segments() const { return pool.statistics().all().segments.current; }
-
-  TorchPool pool;
 };
-using TorchPoolTest = Pool;
 
 Addr operator+(Addr address, std::int64_t bytes) { return address + Addr(static_cast<std::uint64_t>(bytes)); }
 
