@@ -29,7 +29,7 @@ struct GemmEfficiency {
 };
 
 // Three-constant roofline: time = latency + max(flops / (compute * peak), bytes / (memory * bandwidth)).
-// Source: specs/operator-data.md, fitted there to measured products with sides of at least 1024.
+// Fitted to products with sides of at least 1024 in NVIDIA's aiconfigurator tables; each profile names its source.
 struct RooflineFit {
   Sourced<double> compute_efficiency;  // (0, 1]
   Sourced<double> memory_efficiency;   // (0, 1]

@@ -54,7 +54,7 @@ struct HostProfile {
 
 // Raw rate per direction of a PCIe link after line coding, before packet overhead.
 // Generations 1 to 7, lanes 1 to 32. x16 gives 15.75, 31.5, 63 GB/s for generations 3 to 5; 121 GB/s for 6
-// (after flit overhead, specs/ssdtrain.md section 3), twice that for 7.
+// (after flit overhead), twice that for 7.
 Rate pcie_raw_rate(std::int64_t generation, std::int64_t lanes);
 
 }  // namespace spillway

@@ -21,9 +21,10 @@ Flops flash_flops(const AttentionShape& s, std::int64_t products) {
 std::int64_t query_elements(const AttentionShape& s) { return s.batch * s.sequence * s.heads * s.head_dim; }
 std::int64_t key_elements(const AttentionShape& s) { return s.batch * s.sequence * s.kv_heads * s.head_dim; }
 
-// Whether Megatron-LM's fused softmax takes the shape (fused_softmax.py, is_kernel_available): four matrices a block.
+// Whether Megatron-LM's fused softmax took the shape in 2021 (fused_softmax.py, is_kernel_available): four matrices a
+// block, up to 2,048 keys.
 bool fits_fused_softmax(const AttentionShape& s) {
-  return s.sequence > 16 && s.sequence <= 16'384 && s.sequence % 4 == 0 && s.batch * s.heads % 4 == 0;
+  return s.sequence > 16 && s.sequence <= 2048 && s.sequence % 4 == 0 && s.batch * s.heads % 4 == 0;
 }
 
 }  // namespace

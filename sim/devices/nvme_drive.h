@@ -11,7 +11,7 @@
 // A folding stage between the two rates is not modelled: the drop is taken at once, which is pessimistic.
 // Interference. Reads at r and writes at w share the media: r/R + w/W <= 2 - interference, so 1 is one shared
 // budget and 0 independence. W stays the fast rate after the drop.
-// Sources: specs/ssdtrain.md section 3 (cache states, ratings), specs/engine.md recommendation 6.
+// Source: our own model; what a profile says of cache, steady rate and ratings names its source there.
 #pragma once
 
 #include <cstdint>

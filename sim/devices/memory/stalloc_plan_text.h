@@ -6,7 +6,7 @@
 //
 // and the space for dynamic requests beside it, devN_spare_addr.txt: NAME (begin,end) (begin,end) ... , one line each.
 //
-// Source: infinigence/STAlloc (specs/stalloc.md 1.5 and 1.6).
+// Source: infinigence/STAlloc 3a9f97f.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// The torch policy: PyTorch's CUDA caching allocator, rule by rule (specs/pytorch-allocator.md, section 2, from
-// c10/cuda/CUDACachingAllocator.cpp of 2025). Numbers in comments are its rules. The torch-expandable policy is
-// the same class with expandable_segments:True.
+// The torch policy: PyTorch's CUDA caching allocator, rule by rule (c10/cuda/CUDACachingAllocator.cpp of 2025). Numbers
+// in comments are rules as tests/sim/torch_pool_test.cc and torch_expandable_test.cc state them. The torch-expandable
+// policy is the same class with expandable_segments:True.
 //
 //   allocate  9 notice finished cross-stream events -> 3 round -> 5 choose pool -> 10, 11 best fit on the stream
 //             -> 12 split; on a miss 13: collect garbage, take a segment, else give back cached segments and
