@@ -219,6 +219,8 @@ void describe(NvmeProfile& drive, FieldVisitor& visitor) {
   number(visitor, {"drive_writes_per_day", Dimension::plain, 0, 1e4}, drive.drive_writes_per_day);
   number(visitor, {"warranty", Dimension::years, 0, 100}, drive.warranty_years);
   number(visitor, fraction("over_provisioning", 0, 10), drive.over_provisioning);
+  number(visitor, {"indirection_unit", Dimension::bytes, 512, 1 << 24}, drive.indirection_unit);
+  number(visitor, fraction("thermal_duty"), drive.thermal_duty);
   number(visitor, power("active_power"), drive.active_watts);
   number(visitor, power("idle_power"), drive.idle_watts);
   number(visitor, money("price"), drive.price_usd);

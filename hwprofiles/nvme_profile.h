@@ -39,6 +39,10 @@ struct NvmeProfile {
   Maybe<double> drive_writes_per_day;
   Maybe<double> warranty_years;
   Maybe<double> over_provisioning;  // spare / user capacity
+  Maybe<Bytes> indirection_unit;    // flash is mapped in units of this; absent: 4 KiB
+
+  // Largest mean share of its full rates that its cooling lets it keep up for minutes; absent: 1.
+  Maybe<double> thermal_duty;
 
   Maybe<double> active_watts, idle_watts;
   Maybe<double> price_usd;
