@@ -87,8 +87,11 @@ class CaseReader {
     return keys;
   }
   void check_key(const std::string& key, const std::string& place) const {
-    if (is_setting(key) || std::find(fields.begin(), fields.end(), key) != fields.end()) return;
+    if (is_setting(key) || key.starts_with(projection_prefix) ||
+        std::find(fields.begin(), fields.end(), key) != fields.end())
+      return;
     std::vector<std::string> known(fields.begin(), fields.end());
+    for (const std::string& setting : projection_keys()) known.push_back(setting);
     for (const std::string& setting : scenario_keys())
       if (is_setting(setting)) known.push_back(setting);
     fail(place, "unknown key '" + key + "'", suggest(key, known, "see " + std::string(description)));
@@ -155,8 +158,29 @@ class CaseReader {
     if (!std::isfinite(one.measured) || one.measured <= 0) fail(place, "no positive \"value\"", "give the figure");
   }
 
+  // True when the case is one of a closed form.
+  bool read_projection(const Json& all, Case& one, const std::string& place) const {
+    for (const auto& [key, value] : all.items()) {
+      if (!key.starts_with(projection_prefix)) continue;
+      if (!one.projection) one.projection.emplace();
+      const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+      one.setup += key + "=" + text + ";";
+      try {
+        set_projection(*one.projection, key, text);
+      } catch (const InputError& error) {
+        fail(place + "/" + key, error.cause(), error.remedy());
+      }
+    }
+    return one.projection.has_value();
+  }
+
   void read_setup(const Json& all, Case& one, const std::string& place) const {
     std::vector<std::string> settings;
+    if (read_projection(all, one, place)) {
+      for (const auto& [key, value] : all.items())
+        if (is_setting(key)) fail(place + "/" + key, "a scenario's key beside projection.*", "leave one kind out");
+      return;
+    }
     for (const auto& [key, value] : all.items())
       if (is_setting(key))
         settings.push_back(key + "=" + (value.is_string() ? value.get<std::string>() : value.dump()));

@@ -22,6 +22,7 @@
 //   confidence  how sure the reading is: "exact", "text", "read-off-figure", ...
 //   role        "validation" (default), or "fit" for a case that any constant of the program was fitted to
 //   note        for people
+//   projection.*  instead of a scenario: a closed form's inputs (validation/projection_case.h)
 //   skip        why the case can't be simulated; it is listed, not run
 #pragma once
 
@@ -34,6 +35,7 @@
 #include "models/model_spec.h"
 #include "planners/scenario.h"
 #include "validation/metric.h"
+#include "validation/projection_case.h"
 
 namespace spillway {
 
@@ -45,6 +47,7 @@ struct Case {
   std::string skip;     // reason; empty: it is run
   std::string setup;    // the scenario's settings in one line: cases with the same one share a replay
   Scenario scenario;    // of cases that are run
+  std::optional<ProjectionCase> projection;  // then there is no scenario
 };
 
 // What the errors of a file's validation cases must not exceed, source by source; none: nothing is asked.

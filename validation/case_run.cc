@@ -48,13 +48,22 @@ void run_group(const Group& group) {
   }
 }
 
+void run_projection(CaseOutcome& outcome) {
+  const Case& measured = *outcome.measured;
+  try {
+    outcome.predicted = predict(measured.metric, measured.unit, *measured.projection);
+  } catch (const InputError& error) {
+    outcome.skipped = reason(error);
+  }
+}
+
 std::vector<Group> group_by_setup(const std::vector<CaseFile>& files, std::vector<CaseOutcome>& outcomes) {
   std::vector<Group> groups;
   std::size_t at = 0;
   for (const CaseFile& file : files) {
     std::map<std::string, std::size_t> known;
     for (std::size_t i = 0; i < file.cases.size(); ++i, ++at) {
-      if (!outcomes[at].skipped.empty()) continue;
+      if (!outcomes[at].skipped.empty() || file.cases[i].projection) continue;
       const auto [group, is_new] = known.emplace(file.cases[i].setup, groups.size());
       if (is_new) groups.push_back({&file, {}});
       groups[group->second].outcomes.push_back(&outcomes[at]);
@@ -71,6 +80,8 @@ std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const Cas
     for (const Case& measured : file.cases)
       outcomes.push_back({.measured = &measured, .predicted = 0, .fits = true, .skipped = measured.skip});
   const std::vector<Group> groups = group_by_setup(files, outcomes);
+  for (CaseOutcome& outcome : outcomes)
+    if (outcome.skipped.empty() && outcome.measured->projection) run_projection(outcome);
   std::mutex mutex;
   std::size_t done = 0;
   oneapi::tbb::parallel_for(std::size_t{0}, groups.size(), [&](std::size_t i) {

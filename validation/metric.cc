@@ -23,11 +23,20 @@ constexpr std::array<Unit, 4> rate_units = {
 constexpr std::array<Unit, 2> share_units = {{{"fraction", 1}, {"%", 0.01}}};
 constexpr std::array<Unit, 4> memory_units = {{{"B", 1}, {"MiB", 1048576}, {"GB", 1e9}, {"GiB", 1073741824}}};
 
+constexpr std::array<Unit, 2> speed_units = {{{"GB/s", 1e9}, {"GiB/s", 1073741824}}};
+constexpr std::array<Unit, 2> volume_units = {{{"TB", 1e12}, {"PB", 1e15}}};
+constexpr std::array<Unit, 1> day_units = {{{"day", 86400}}};
+constexpr std::array<Unit, 1> year_units = {{{"year", 1}}};
+constexpr std::array<Unit, 1> factor_units = {{{"x", 1}}};
+
 constexpr std::array<std::string_view, metric_count> names = {
-    "iteration_time",     "throughput",          "mfu",
-    "peak_allocated",     "peak_reserved",       "state_memory",
-    "activation_memory",  "layer_state_memory",  "layer_kept_memory",
-    "layer_forward_time", "layer_backward_time", "layer_time"};
+    "iteration_time",      "throughput",          "mfu",
+    "peak_allocated",      "peak_reserved",       "state_memory",
+    "activation_memory",   "layer_state_memory",  "layer_kept_memory",
+    "layer_forward_time",  "layer_backward_time", "layer_time",
+    "activation_volume",   "write_bandwidth",     "forward_time",
+    "bytes_written",       "training_time",       "drive_life",
+    "write_amplification", "drive_fill_rate"};
 
 std::span<const Unit> units(Metric metric) {
   switch (metric) {
@@ -41,8 +50,21 @@ std::span<const Unit> units(Metric metric) {
     case Metric::activation_memory:
     case Metric::layer_state_memory:
     case Metric::layer_kept_memory:
+    case Metric::activation_volume:
       return memory_units;
+    case Metric::write_bandwidth:
+    case Metric::drive_fill_rate:
+      return speed_units;
+    case Metric::bytes_written:
+      return volume_units;
+    case Metric::training_time:
+      return day_units;
+    case Metric::drive_life:
+      return year_units;
+    case Metric::write_amplification:
+      return factor_units;
     case Metric::iteration_time:
+    case Metric::forward_time:
     case Metric::layer_forward_time:
     case Metric::layer_backward_time:
     case Metric::layer_time:
@@ -163,8 +185,17 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
     case Metric::layer_time:
       return in_unit(layer_seconds(Metric::layer_forward_time, loaded, result) +
                      layer_seconds(Metric::layer_backward_time, loaded, result));
+    case Metric::activation_volume:
+    case Metric::write_bandwidth:
+    case Metric::forward_time:
+    case Metric::bytes_written:
+    case Metric::training_time:
+    case Metric::drive_life:
+    case Metric::write_amplification:
+    case Metric::drive_fill_rate:
+      break;
   }
-  return 0;
+  cannot_tell(metric, "it is a closed form's; give projection.* instead of a scenario");
 }
 
 }  // namespace spillway

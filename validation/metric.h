@@ -14,6 +14,16 @@
 //   layer_backward_time  same of the backward, recomputation included             same
 //   layer_time           sum of the two                                           same
 //
+// And of closed forms, which no replay gives (validation/projection_case.h):
+//   activation_volume    a GPU's activations of one pass of a micro-batch         B, MiB, GB, GiB
+//   write_bandwidth      a GPU's drives must take                                 GB/s, GiB/s
+//   forward_time         one micro-batch (all stages' shares at once)             s, ms, us
+//   bytes_written        to a GPU's drives by a whole training run                TB, PB
+//   training_time        of that run                                              day
+//   drive_life           until a GPU's drives are worn out                        year
+//   write_amplification  of random writes                                         x
+//   drive_fill_rate      mean rate of writing a drive full once                   GB/s, GiB/s
+//
 // Memory is that of the GPU with the highest peak. GB is 1e9 bytes. What counts as kept and as a layer's state:
 // validation/layer_memory.h; papers that print closed forms per layer print these.
 #pragma once
@@ -40,9 +50,17 @@ enum class Metric : std::uint8_t {
   layer_kept_memory,
   layer_forward_time,
   layer_backward_time,
-  layer_time
+  layer_time,
+  activation_volume,
+  write_bandwidth,
+  forward_time,
+  bytes_written,
+  training_time,
+  drive_life,
+  write_amplification,
+  drive_fill_rate
 };
-constexpr int metric_count = static_cast<int>(Metric::layer_time) + 1;
+constexpr int metric_count = static_cast<int>(Metric::drive_fill_rate) + 1;
 
 std::string_view to_string(Metric metric);
 // Throws InputError (nearest name offered) for a text that names none.

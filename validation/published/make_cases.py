@@ -2,7 +2,7 @@
 """Writes the case files of this folder from tables of published measurements.
 
 Usage: make_cases.py DATA [OUTPUT]
-  DATA    folder with published/pipeline.csv, throughput/llm-foundry.csv, ops/cudnn-frontend/
+  DATA    folder with published/pipeline.csv and offload.csv, throughput/llm-foundry.csv, ops/cudnn-frontend/
   OUTPUT  folder to write to (default: this one)
 
 Every row of the tables becomes a case: simulated, or skipped with the reason. How a row's words map to a set-up is
@@ -373,12 +373,105 @@ def cudnn_llama(folder):
     return cases
 
 
+def offload_skip(row):
+    """Why a row of offload.csv is not run."""
+    source, metric = row["source"], row["metric"]
+    if source.startswith("SSDTrain"):
+        if "multiplier" in metric:
+            return "an assumption of the authors, taken as given"
+        return "a statement about a set of runs, not a figure of one"
+    if source.startswith(("stas00", "gds-bench")):
+        return "a transfer alone, not a training step"
+    if source == "TechPowerUp":
+        return "the drive profile's own input"
+    if source.startswith("Xiang"):
+        return "the model's own printed figure"
+    return "no complete set-up of a training step"
+
+
+PROJECTED = {"activations written per GPU per microbatch pass": "activation_volume",
+             "required write bandwidth per GPU = act/(1.5*fwd time)": "write_bandwidth",
+             "forward time": "forward_time", "iteration time": "iteration_time",
+             "bytes written per GPU over 300e9 tokens": "bytes_written", "training time": "training_time",
+             "SSD lifespan (formula applied here)": "drive_life"}
+# (layers, hidden, heads): both with OPT's padded vocabulary, which the volumes show.
+PROJECTED_MODELS = {"megatron-lm-175b": (96, 12288, 96, 50272), "megatron-lm-530b": (105, 20480, 128, 50272)}
+PROJECTED_MEMORY = {"a100-pcie-80gb": 1935, "a100-sxm-80gb": 2039}
+
+
+def projected(row):
+    """The set-up of a row of SSDTrain's projection."""
+    s = setup_of(row)
+    model = row["setup"].split(";")[0]
+    if model in PROJECTED_MODELS:
+        layers, hidden, heads, vocabulary = PROJECTED_MODELS[model]
+    else:
+        layers, hidden, vocabulary = int(s["layers"]), int(s["hidden"]), int(s["vocab"])
+        heads = hidden // int(s["head_dim"])
+        if "layers multiplied by pp" in row["setup"]:
+            layers *= int(s["pp"])
+    keys = {"layers": layers, "hidden": hidden, "heads": heads, "vocabulary": vocabulary, "sequence": int(s["seq"]),
+            "micro_batch": int(s["micro_batch"]), "tensor_parallel": int(s["tp"]), "pipeline_parallel": int(s["pp"]),
+            "data_parallel": int(s["dp"]), "gradient_accumulation": int(s["grad_acc"]), "zero_stage": int(s["zero"]),
+            "tflops": float(s["achieved_TFLOPS"]), "memory_gbs": PROJECTED_MEMORY[s["gpu"]], "link_gbs": 300}
+    if "total_tokens" in s:
+        keys["tokens"] = float(s["total_tokens"])
+    if "endurance" in s:
+        keys["endurance_pb"] = 516
+    return {"projection__" + key: value for key, value in keys.items()}
+
+
+def ssdtrain(rows):
+    cases = CaseFile("SSDTrain: the authors' projection of activation volume, write bandwidth and drive life",
+                     "arXiv 2408.10013, sections II-B and III-D; the authors' code, run again, prints these digits. "
+                     "Closed forms (models/activation_volume.h): nothing is replayed. Memory and link rates are those "
+                     "of the A100's datasheets.",
+                     {"median": 0.0001, "p90": 0.0002})
+    for row in rows:
+        if "llm-analysis" not in row["source"]:
+            continue
+        s, metric = setup_of(row), PROJECTED[row["metric"]]
+        name = row["setup"].split(";")[0].replace("hidden=", "h")
+        cases.add(f"{row['table_or_figure']} {name} {s['gpus']} GPUs {metric}", source="SSDTrain's projection",
+                  metric=metric, unit=row["unit"], value=float(row["value"]), confidence=row["confidence"],
+                  **projected(row))
+    return cases
+
+
+def offload(rows):
+    """Figures on offloading that state no step which could be simulated, and single ones that a formula gives."""
+    cases = CaseFile("Published figures on offloading and drives",
+                     "Rows that state no set-up of a training step, and figures of drives.")
+    first = next(row for row in rows if "175b" in row["setup"] and "zero=3" in row["setup"] and "gpus=384" in row["setup"])
+    largest = {**projected(first), "projection__endurance_pb": 516}
+    for row in rows:
+        if "llm-analysis" in row["source"]:
+            continue
+        name = f"{row['table_or_figure']} {len(cases.cases)}"
+        fields = {"source": row["source"], "value": float(row["value"]), "confidence": row["confidence"]}
+        if row["metric"].startswith("max required write bandwidth"):
+            cases.add(name, metric="write_bandwidth", unit="GiB/s", **fields, **largest,
+                      note="the largest of all projected systems is ZeRO-3 175B on 384 GPUs; printed as GB/s")
+        elif row["metric"] == "write amplification, measured":
+            cases.add(name, metric="write_amplification", unit="x", projection__spare=0.3, **fields)
+        elif row["metric"] == "whole-drive average":
+            cases.add(name, metric="drive_fill_rate", unit="GB/s", projection__drive="samsung-980-pro-1tb", **fields,
+                      note="two rates and a cache size from the same review do not add up to its average")
+        else:
+            cases.add(name, **skipped(row, row["source"], offload_skip(row)))
+    return cases
+
+
 def main():
     data = sys.argv[1]
     output = sys.argv[2] if len(sys.argv) > 2 else os.path.dirname(os.path.abspath(__file__))
     with open(os.path.join(data, "published/pipeline.csv"), encoding="utf-8") as table:
         rows = list(csv.DictReader(table))
+    with open(os.path.join(data, "published/offload.csv"), encoding="utf-8") as table:
+        offload_rows = [row for row in csv.DictReader(table)]
     files = {
+        "ssdtrain-projection": ssdtrain(offload_rows),
+        "offload": offload(offload_rows),
         "vtrain-single": vtrain(rows, "ground_truth_single.csv", "vTrain: one machine of 2-8 A100",
                                 "vTrain single node",
                                 "dgx-a100", {"median": 0.05, "p90": 0.12, "kendall": 0.93}, True),
