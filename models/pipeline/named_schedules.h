@@ -1,0 +1,60 @@
+// The pipeline schedules that have a name, as builders of PipelinePlans.
+//
+// In docs/pipelines.md: what each one does, its memory and its bubble, and where it comes from. Rules with a source:
+//   gpipe         Huang et al. 2019: all forwards, then all backwards
+//   1f1b          Narayanan et al. 2019, 2021: p - 1 - d forwards, then one forward and one backward in turn
+//   eager-1f1b    2 (p - 1 - d) forwards first, so that transfers hide behind compute
+//   interleaved   Narayanan et al. 2021, section 2.2: v chunks, groups of p micro-batches; m divides by p
+//   zb-h1, zb-h2  Qi et al. 2024 (Zero Bubble), section 2: W delayed by d, by 2 d
+//   zb-1p, zb-2p  Qi et al. 2024, section 3.1: greedy within p and 2 p micro-batches of activations
+//   zb-v          Qi et al. 2024b: two chunks in a V, greedy within p
+//   v-half, v-min, 1f1b-v   Qi et al. 2024b (Pipeline Parallelism with Controllable Memory): repeated blocks in a V
+//   gis, gis-h, po-uniform, po-h, po-f   Wan et al. 2025 (PipeOffload): groups of g, split backward; halves offloaded
+//   chronos       uniform injection of micro-batches into v looped chunks (ChronosPipe, Lin et al. 2025, reconstructed)
+//   dualpipe, dualpipe-v    DeepSeek-V3 report and its published code: bidirectional, overlapped F&B
+//   chimera       Li & Hoefler 2021: two 1F1B pipelines in opposite directions, interleaved
+//   hanayo        Liu et al. 2023: waves over 2 w zigzag chunks
+//   seq1f1b       Sun et al. 2024: 1F1B over k slices of each sequence; slimpipe (Li et al. 2025): at least p of them
+//   bpipe         Kim et al. 2023: 1F1B whose first half of devices keeps activations on the second half
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/pipeline/pipeline_plan.h"
+#include "models/pipeline/stage_times.h"
+
+namespace spillway {
+
+struct PipelineRequest {
+  std::int64_t devices = 1;            // p, 1 .. 1024
+  std::int64_t micro_batches = 1;      // m, 1 .. 65,534
+  std::int64_t chunks = 0;             // v per device; 0: the schedule's own (1, or 2 where it needs several)
+  std::int64_t slices = 0;             // k of seq1f1b and slimpipe; 0: 4, and p
+  std::int64_t recomputed_chunks = 0;  // r < = v: the first r chunks of each device run forward twice; block schedules
+  std::int64_t offloaded_chunks = -1;  // the first so many chunks of each device; -1: the schedule's own
+  bool split_backward = false;         // chronos: W as a pass of its own behind B
+  bool pairs = true;                   // dualpipe, dualpipe-v: overlap F and B; false: one after the other
+  // zb-1p, zb-2p and zb-v order by them, the block schedules by their ratios. No positions: 1 each.
+  StageTimes times;
+  // Share of the activations that W needs and B does not free, in millionths; zb-1p, zb-2p.
+  std::int64_t weight_part = 1'000'000;
+};
+
+struct NamedSchedule {
+  std::string_view name, about;
+};
+const std::vector<NamedSchedule>& named_schedules();
+
+// With the schedule's own values filled in (chunks, slices, offloaded_chunks). Throws as build_schedule does.
+PipelineRequest resolve_request(std::string_view name, const PipelineRequest& request);
+
+// O(operations), the greedy and the V schedules O(operations log operations) or a little more. Throws InputError
+// (place "schedule", or the option at fault) for an unknown name, with the nearest one offered, and for sizes the
+// schedule can't have: m that doesn't divide by p (interleaved), odd p or m (bidirectional), m < 2 p (dualpipe),
+// r > v, and the like.
+PipelinePlan build_schedule(std::string_view name, const PipelineRequest& request);
+
+}  // namespace spillway

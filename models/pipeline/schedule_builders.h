@@ -1,0 +1,41 @@
+// The builders behind build_schedule(), one per family. The request is resolved: sizes are legal, defaults filled in.
+#pragma once
+
+#include "models/pipeline/named_schedules.h"
+#include "models/pipeline/pipeline_plan.h"
+
+namespace spillway {
+
+// one_f_one_b.cc
+PipelinePlan build_gpipe(const PipelineRequest& request);
+PipelinePlan build_one_f_one_b(const PipelineRequest& request, bool is_eager);
+PipelinePlan build_interleaved(const PipelineRequest& request);
+PipelinePlan build_delayed_weights(const PipelineRequest& request, std::int64_t delay);  // zb-h1: 1, zb-h2: 2
+PipelinePlan build_sliced(const PipelineRequest& request);
+
+// block_schedules.cc
+PipelinePlan build_chronos(const PipelineRequest& request);
+PipelinePlan build_grouped(const PipelineRequest& request, std::int64_t group);  // PipeOffload's family; 0: half
+
+// v_schedules.cc
+enum class VMemory : std::uint8_t { half, least };
+PipelinePlan build_v_block(const PipelineRequest& request, VMemory memory);
+PipelinePlan build_v_one_f_one_b(const PipelineRequest& request);
+
+// bidirectional.cc
+PipelinePlan build_dual_pipe(const PipelineRequest& request);
+PipelinePlan build_dual_pipe_v(const PipelineRequest& request);
+PipelinePlan build_chimera(const PipelineRequest& request);
+
+// wave_schedule.cc
+PipelinePlan build_hanayo(const PipelineRequest& request);
+
+// zero_bubble.cc
+PipelinePlan build_zero_bubble(const PipelineRequest& request, std::int64_t memory_in_p);
+PipelinePlan build_zero_bubble_v(const PipelineRequest& request);
+
+// activation_copies.cc
+PipelinePlan build_bpipe(const PipelineRequest& request);
+void offload_chunks(PipelinePlan& plan, std::int64_t chunks);
+
+}  // namespace spillway
