@@ -72,9 +72,12 @@ class DualDevice {
   void forward(std::int64_t phase) { lane_.forward(take(phase, &Phase::next_forward)); }
   void backward(std::int64_t phase, bool is_split) {
     const PipelinePass pass = take(phase, &Phase::next_backward);
-    if (!is_split) return lane_.backward(pass);
+    if (pairs_ && !is_split) return lane_.backward(pass);
     lane_.input_gradient(pass);
-    pending_.push_back(pass);
+    if (is_split)
+      pending_.push_back(pass);
+    else
+      lane_.weight_gradient(pass);
   }
   void weights() { lane_.weight_gradient(pending_[first_pending_++]); }
   void pair(std::int64_t forward_phase, std::int64_t backward_phase, bool is_pair) {

@@ -17,8 +17,8 @@ constexpr Ticks never = std::numeric_limits<Ticks>::max();
 struct Site {
   std::size_t route = 0, position = 0;
   std::int64_t chunk = 0;
-  std::size_t forwards = 0, backwards = 0;      // done
-  std::vector<Ticks> forward_at, backward_at;   // when each micro-batch of the route may run; never: not known yet
+  std::size_t forwards = 0, backwards = 0;     // done
+  std::vector<Ticks> forward_at, backward_at;  // when each micro-batch of the route may run; never: not known yet
 };
 
 class ListPlay {
@@ -115,8 +115,8 @@ class ListPlay {
   PipelinePlan& plan_;
   const ListRules& rules_;
   std::vector<std::vector<std::int64_t>> by_route_;
-  std::vector<std::vector<Site>> sites_;          // by device
-  std::vector<std::vector<std::size_t>> where_;   // by route and position: place in the device's sites
+  std::vector<std::vector<Site>> sites_;         // by device
+  std::vector<std::vector<std::size_t>> where_;  // by route and position: place in the device's sites
   std::vector<Ticks> free_at_;
   std::int64_t finished_ = 0;
 };

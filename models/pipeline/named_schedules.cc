@@ -13,15 +13,15 @@ namespace {
 enum Needs : unsigned {
   nothing = 0,
   even_devices = 1,
-  whole_groups = 2,       // m divides by p
+  whole_groups = 2,  // m divides by p
   even_micro_batches = 4,
-  twice_devices = 8,      // m >= 2 p
-  two_chunks = 16,        // exactly
-  several_chunks = 32,    // v >= 2
+  twice_devices = 8,    // m >= 2 p
+  two_chunks = 16,      // exactly
+  several_chunks = 32,  // v >= 2
   takes_slices = 64,
   takes_recompute = 128,
   takes_offload = 256,
-  takes_chunks = 512,     // v >= 1
+  takes_chunks = 512,  // v >= 1
   even_chunks = 1024,
 };
 
@@ -92,8 +92,9 @@ void check_sizes(const Entry& entry, const PipelineRequest& r) {
     refuse("stages", name + " runs in both directions and " + std::to_string(r.devices) + " is odd",
            "give an even number of stages");
   if (has(even_micro_batches) && r.micro_batches % 2 != 0)
-    refuse("micro-batches", name + " splits them between two directions and " + std::to_string(r.micro_batches) +
-                                " is odd", "give an even number");
+    refuse("micro-batches",
+           name + " splits them between two directions and " + std::to_string(r.micro_batches) + " is odd",
+           "give an even number");
   if (has(twice_devices) && r.micro_batches < 2 * r.devices)
     refuse("micro-batches", name + " needs at least 2 p = " + std::to_string(2 * r.devices), "give more");
   if (has(whole_groups) && r.micro_batches % r.devices != 0)
@@ -136,7 +137,8 @@ PipelineRequest resolve_request(std::string_view name, const PipelineRequest& wa
   const bool is_several = (entry.needs & (two_chunks | several_chunks | even_chunks)) != 0;
   if (r.chunks == 0) r.chunks = is_several ? 2 : 1;
   if (r.slices == 0) r.slices = (entry.needs & takes_slices) == 0 ? 1 : name == "slimpipe" ? r.devices : 4;
-  if (r.offloaded_chunks == -1) r.offloaded_chunks = name == "po-h" ? (r.chunks + 1) / 2 : name == "po-f" ? r.chunks : 0;
+  if (r.offloaded_chunks == -1)
+    r.offloaded_chunks = name == "po-h" ? (r.chunks + 1) / 2 : name == "po-f" ? r.chunks : 0;
   check_range("chunks", r.chunks, 1, 64);
   check_range("slices", r.slices, 1, 1024);
   check_range("recompute", r.recomputed_chunks, 0, r.chunks);
@@ -147,8 +149,10 @@ PipelineRequest resolve_request(std::string_view name, const PipelineRequest& wa
   check_sizes(entry, r);
   if (r.times.positions.empty()) r.times.positions = {{1, 1, 1, 1}};
   if (r.times.positions.size() != 1 && static_cast<std::int64_t>(r.times.positions.size()) != r.devices * r.chunks)
-    refuse("times", "there are " + std::to_string(r.times.positions.size()) + " of them for " +
-                        std::to_string(r.devices * r.chunks) + " parts of the model", "give one, or one per part");
+    refuse("times",
+           "there are " + std::to_string(r.times.positions.size()) + " of them for " +
+               std::to_string(r.devices * r.chunks) + " parts of the model",
+           "give one, or one per part");
   return r;
 }
 

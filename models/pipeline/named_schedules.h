@@ -36,7 +36,7 @@ struct PipelineRequest {
   std::int64_t recomputed_chunks = 0;  // r < = v: the first r chunks of each device run forward twice; block schedules
   std::int64_t offloaded_chunks = -1;  // the first so many chunks of each device; -1: the schedule's own
   bool split_backward = false;         // chronos: W as a pass of its own behind B
-  bool pairs = true;                   // dualpipe, dualpipe-v: overlap F and B; false: one after the other
+  bool pairs = true;                   // dualpipe, dualpipe-v: overlap F and B; false: F, B and W one after the other
   // zb-1p, zb-2p and zb-v order by them, the block schedules by their ratios. No positions: 1 each.
   StageTimes times;
   // Share of the activations that W needs and B does not free, in millionths; zb-1p, zb-2p.

@@ -45,9 +45,9 @@ struct PipelinePass {
 
 struct PipelineOp {
   PipelinePass pass;
-  PipelinePass second;       // paired: the pass whose backward runs along
-  std::int32_t after = -1;   // place in the same device's other lane that must have ended; -1: none
-  std::int16_t peer = -1;    // copies: the device that holds the activations meanwhile; -1: the host
+  PipelinePass second;      // paired: the pass whose backward runs along
+  std::int32_t after = -1;  // place in the same device's other lane that must have ended; -1: none
+  std::int16_t peer = -1;   // copies: the device that holds the activations meanwhile; -1: the host
   PipelineOpKind kind = PipelineOpKind::forward;
 };
 
@@ -57,10 +57,10 @@ struct PipelinePlan {
   };
 
   std::string name;
-  std::int64_t devices = 1;        // p
-  std::int64_t micro_batches = 1;  // m
-  std::int64_t chunks = 1;         // v: positions of a route per device
-  std::int64_t slices = 1;         // k: parts of a sequence that go through one after another
+  std::int64_t devices = 1;                      // p
+  std::int64_t micro_batches = 1;                // m
+  std::int64_t chunks = 1;                       // v: positions of a route per device
+  std::int64_t slices = 1;                       // k: parts of a sequence that go through one after another
   std::vector<std::vector<Place>> routes;        // by position
   std::vector<std::uint8_t> route_of;            // by micro-batch; empty: all on route 0
   std::vector<std::vector<PipelineOp>> compute;  // by device

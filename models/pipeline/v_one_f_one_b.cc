@@ -158,9 +158,9 @@ class VTable {
   }
 
   std::int64_t p_, m_, peak_ = 0;
-  std::vector<std::vector<std::int8_t>> cells_;                                     // by device and slot
-  std::vector<std::array<std::vector<std::int64_t>, kind_count>> places_;           // once moved
-  std::vector<std::vector<std::int64_t>> held_;                                     // passes in memory, by slot
+  std::vector<std::vector<std::int8_t>> cells_;                            // by device and slot
+  std::vector<std::array<std::vector<std::int64_t>, kind_count>> places_;  // once moved
+  std::vector<std::vector<std::int64_t>> held_;                            // passes in memory, by slot
 };
 
 }  // namespace

@@ -134,9 +134,7 @@ class VGreedy {
     if (is_first(i, kind)) return;
     const std::optional<Ticks> at = arrival(i, kind);
     if (!at) return;
-    const auto weight = [&] {
-      return times(i, stages_[i].backwards[stages_[i].weights].chunk).weight_gradient;
-    };
+    const auto weight = [&] { return times(i, stages_[i].backwards[stages_[i].weights].chunk).weight_gradient; };
     while (has_weights(i) && *at >= stages_[i].clock + weight()) put_weights(i);
     const Ticks allowed = std::max(most_idle(), allowance_.empty() ? 0 : most_allowance_ - allowance_[i]);
     if (fills_rest && has_weights(i) && *at - stages_[i].clock > allowed - stages_[i].idle) put_weights(i);
@@ -174,8 +172,7 @@ class VGreedy {
     for (std::size_t i = 0; i < p_; ++i) {
       make_room(i, request_.weight_part - whole);
       const bool only_first = count(i, 3) >= count(i, 2);
-      const bool takes_second =
-          !only_first && (i + 1 == p_ || count(i + 1, 3) > count(i, 3) || count(i, 2) >= m_);
+      const bool takes_second = !only_first && (i + 1 == p_ || count(i + 1, 3) > count(i, 3) || count(i, 2) >= m_);
       if (takes_second)
         up.emplace_back(i, 3);
       else
@@ -238,7 +235,8 @@ PipelinePlan build_zero_bubble_v(const PipelineRequest& request) {
     }
   }
   if (!best)
-    throw InputError("", "micro-batches", "ZB-V finds no order for so few micro-batches", "use v-half, or more of them");
+    throw InputError("", "micro-batches", "ZB-V finds no order for so few micro-batches",
+                     "use v-half, or more of them");
   return plan;
 }
 

@@ -90,8 +90,7 @@ class PlanRun {
         whole = times.recompute;
         break;
       case Kind::paired:
-        whole = times_.paired >= 0 ? times_.paired
-                                   : times.forward + times_.at(position(device, op.second)).backward();
+        whole = times_.paired >= 0 ? times_.paired : times.forward + times_.at(position(device, op.second)).backward();
         break;
       case Kind::offload:
         whole = times_.offload;
@@ -142,8 +141,7 @@ class PlanRun {
 
   bool forward_ready(std::size_t device, const PipelinePass& pass, std::uint32_t lane, Ticks& ready) {
     const std::size_t at = position(device, pass), index = table_.index(pass, at);
-    return at == 0 ||
-           after(forward_[index - 1], lag(device, pass, -1), lane, waiters_of_forward_[index - 1], ready);
+    return at == 0 || after(forward_[index - 1], lag(device, pass, -1), lane, waiters_of_forward_[index - 1], ready);
   }
   bool backward_ready(std::size_t device, const PipelinePass& pass, std::uint32_t lane, Ticks& ready) {
     const std::size_t at = position(device, pass), index = table_.index(pass, at);
@@ -200,8 +198,7 @@ class PlanRun {
       publish(backward_, waiters_of_backward_, index(op.pass), end);
     if (op.kind == Kind::paired) publish(backward_, waiters_of_backward_, index(op.second), end);
     const Lane& other = lanes_[number ^ 1u];
-    if (other.next < other.ops->size() &&
-        (*other.ops)[other.next].after == static_cast<std::int32_t>(lane.next) - 1)
+    if (other.next < other.ops->size() && (*other.ops)[other.next].after == static_cast<std::int32_t>(lane.next) - 1)
       awake_.push_back(number ^ 1u);
     return true;
   }
