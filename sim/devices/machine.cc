@@ -194,6 +194,8 @@ void Machine::add_drive_set(ActivityGraph& graph, const HostProfile& host, const
     spec.drain = steady;
     spec.fast = write;
     spec.slow = steady;
+    spec.fold_level = (drive.cache->fold_level * n).count();
+    spec.fold = std::min(drive.cache->fold * n, write);
     set.cache = graph.add_reservoir(spec);
   }
   drive_sets_.push_back(std::move(set));

@@ -29,6 +29,15 @@ Bytes fraction_of(Bytes bytes, double fraction) {
   return Bytes(std::llround(static_cast<double>(bytes.count()) * fraction));
 }
 
+// A stage of `bytes` at `fold` behind the cache of the fast rate; none when it is no faster than the steady one.
+void add_folding(NvmeModel::Cache& cache, Rate fold, Bytes bytes) {
+  if (fold <= cache.drain || bytes <= Bytes::zero()) return;
+  const double filling = 1 - to_bytes_per_second(cache.drain) / to_bytes_per_second(fold);
+  cache.fold_level = cache.size;
+  cache.fold = fold;
+  cache.size += std::max(Bytes(1), fraction_of(bytes, filling));
+}
+
 }  // namespace
 
 NvmeModel nvme_model(const NvmeProfile& drive, Bytes extent, std::int64_t queue_depth) {
@@ -54,7 +63,10 @@ NvmeModel nvme_model(const NvmeProfile& drive, Bytes extent, std::int64_t queue_
   if (drive.write_cache && model.steady_write < model.write) {
     const double filling = 1 - to_bytes_per_second(model.steady_write) / to_bytes_per_second(model.write);
     const Bytes size = std::max(Bytes(2), fraction_of(drive.write_cache->value, filling));
-    model.cache = NvmeModel::Cache{size, size / 2, model.steady_write};
+    model.cache = NvmeModel::Cache{size, size / 2, model.steady_write, Bytes(0), Rate()};
+    if (drive.folding_write_bandwidth && drive.folding_bytes)
+      add_folding(*model.cache, std::min(model.write, scaled(drive.folding_write_bandwidth->value, write_share)),
+                  drive.folding_bytes->value);
   } else if (!drive.write_cache) {
     model.write = model.steady_write;
   }

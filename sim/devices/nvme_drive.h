@@ -8,7 +8,8 @@
 // it already drains at the steady rate. The reservoir is sized so that an empty cache written without pause is
 // full after exactly those bytes:  size = bytes * (fast - steady) / fast. Full, the drive writes at its steady
 // rate; idle, the cache empties at that rate, and half empty the fast rate is back (the half is assumed).
-// A folding stage between the two rates is not modelled: the drop is taken at once, which is pessimistic.
+// Drives that fold pSLC to TLC between the two rates take `folding_bytes` more at the folding rate, by the same rule;
+// where the profile does not say how many, the drop is taken at once, which is pessimistic.
 // Interference. Reads at r and writes at w share the media: r/R + w/W <= 2 - interference, so 1 is one shared
 // budget and 0 independence. W stays the fast rate after the drop.
 // Source: our own model; what a profile says of cache, steady rate and ratings names its source there.
@@ -27,6 +28,8 @@ struct NvmeModel {
     Bytes size;          // of the reservoir, see above
     Bytes resume_level;  // the fast rate is back once the level has come down to this
     Rate drain;
+    Bytes fold_level;  // the folding rate from here on; 0: no such stage
+    Rate fold;
   };
   Rate read, write, steady_write;  // steady_write == write without a cache
   Rate read_window, write_window;  // what the submission window allows, unlimited when latency is 0

@@ -69,7 +69,7 @@ std::uint64_t ExecutorState::state_digest() const {
   }
   for (const Reservoir& reservoir : reservoirs_) {
     digest.add(static_cast<std::uint64_t>(reservoir.level()));
-    digest.add(reservoir.full() ? 1 : 0);
+    digest.add(static_cast<std::uint64_t>(reservoir.stage()));
   }
   return digest.value();
 }

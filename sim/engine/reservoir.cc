@@ -27,11 +27,15 @@ Reservoir::Reservoir(const ReservoirSpec& spec) : spec_(spec) {
   require(spec.drain >= Rate{} && spec.drain <= max_capacity, "drain", "it is negative or too large");
   require(spec.fast >= Rate{} && spec.fast <= max_capacity, "fast", "it is negative or too large");
   require(spec.slow >= Rate{} && spec.slow <= max_capacity, "slow", "it is negative or too large");
+  require(spec.fold_level == 0 || (spec.fold_level > spec.resume_level && spec.fold_level < spec.size), "fold_level",
+          "it must be 0 or lie in (resume_level, size)");
+  require(spec.fold >= Rate{} && spec.fold <= max_capacity, "fold", "it is negative or too large");
   brim_ = spec.size * level_scale;
+  fold_ = spec.fold_level > 0 ? spec.fold_level * level_scale : brim_;
   resume_ = spec.resume_level * level_scale;
   level_ = initial_ = spec.initial_level * level_scale;
   drain_ = spec.drain.count() << 16;
-  full_ = level_ == brim_;
+  stage_ = level_ == brim_ ? Stage::slow : level_ >= fold_ ? Stage::fold : Stage::fast;
 }
 
 std::int64_t Reservoir::net_rate() const {
@@ -64,8 +68,11 @@ void Reservoir::set_inflow(Picos now, std::int64_t scaled_rate) {
 Picos Reservoir::next_event() const {
   const std::int64_t net = net_rate();
   if (net == 0) return Picos::max();
-  Wide distance = net > 0 ? brim_ - level_ : level_;
-  if (net < 0 && full_) distance = level_ - resume_;
+  Wide distance = level_;
+  if (net > 0)
+    distance = (stage_ == Stage::fast && level_ < fold_ ? fold_ : brim_) - level_;
+  else if (stage_ != Stage::fast)
+    distance = level_ - resume_;
   const Wide speed = net > 0 ? net : -static_cast<Wide>(net);
   const Wide wait = (distance + speed - 1) / speed;
   if (wait >= Picos::max().count() - settled_.count()) return Picos::max();
@@ -74,10 +81,13 @@ Picos Reservoir::next_event() const {
 
 bool Reservoir::advance(Picos now) {
   settle(now);
-  const bool was_full = full_;
-  if (level_ == brim_) full_ = true;
-  if (full_ && level_ <= resume_) full_ = false;
-  return full_ != was_full;
+  const Stage before = stage_;
+  if (level_ == brim_)
+    stage_ = Stage::slow;
+  else if (stage_ == Stage::fast && level_ >= fold_)
+    stage_ = Stage::fold;
+  if (level_ <= resume_) stage_ = Stage::fast;
+  return stage_ != before;
 }
 
 std::int64_t Reservoir::level() const { return whole(level_); }

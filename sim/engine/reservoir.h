@@ -9,7 +9,8 @@
 //             v                                  +---------------> time
 //
 // While not full the link in front of it runs at `fast`. On becoming full the link drops to `slow`, and
-// stays there until the level has come down to `resume_level` (hysteresis). While full, inflow above
+// stays there until the level has come down to `resume_level` (hysteresis). With a `fold_level` there is a stage
+// between: from that level on the link runs at `fold`, also until `resume_level`. While full, inflow above
 // the drain passes by the buffer (`bypassed`) and the level stays at `size`.
 //
 // The level is held in 2^-16 picosecond-rate units (see fluid_network.h), so settling never rounds. Full
@@ -17,8 +18,8 @@
 // counts as bypassed, what it would take from below the floor is not drained. Conservation is exact:
 // initial level + inflow == level + drained + bypassed.
 //
-// Model: pseudo-SLC cache with folding, two rates and hysteresis; real firmware also folds at idle and
-// varies the cache with the drive's filling, which a caller expresses by choosing size and drain.
+// Model: pseudo-SLC cache with folding, two or three rates and hysteresis; real firmware also varies the cache with the
+// drive's filling, which a caller expresses by choosing size and drain.
 #pragma once
 
 #include <cstdint>
@@ -37,6 +38,8 @@ struct ReservoirSpec {
   Rate drain{};                    // >= 0
   Rate fast{};                     // link capacity while not full
   Rate slow{};                     // link capacity from full until resume_level
+  std::int64_t fold_level = 0;     // 0: no middle stage; else resume_level < fold_level < size
+  Rate fold{};                     // link capacity from fold_level until full
 };
 
 class Reservoir {
@@ -48,13 +51,17 @@ class Reservoir {
   void settle(Picos now);
   // From now on the inflow is `scaled_rate` 2^-16 Rate units. Settles first.
   void set_inflow(Picos now, std::int64_t scaled_rate);
-  // First instant after now at which full() will change or the level reaches 0; Picos::max() when never.
+  // First instant after now at which stage() will change or the level reaches 0; Picos::max() when never.
   [[nodiscard]] Picos next_event() const;
   // Handles what is due at `now`; true when capacity() changed.
   bool advance(Picos now);
 
-  [[nodiscard]] Rate capacity() const { return full_ ? spec_.slow : spec_.fast; }
-  [[nodiscard]] bool full() const { return full_; }
+  enum class Stage : std::uint8_t { fast, slow, fold };
+  [[nodiscard]] Stage stage() const { return stage_; }
+  [[nodiscard]] Rate capacity() const {
+    return stage_ == Stage::fast ? spec_.fast : stage_ == Stage::slow ? spec_.slow : spec_.fold;
+  }
+  [[nodiscard]] bool full() const { return stage_ == Stage::slow; }
   [[nodiscard]] const ReservoirSpec& spec() const { return spec_; }
   // Whole units, rounded down.
   [[nodiscard]] std::int64_t level() const;
@@ -67,10 +74,10 @@ class Reservoir {
   [[nodiscard]] std::int64_t net_rate() const;  // change of level, scaled; 0 where a bound holds it
 
   ReservoirSpec spec_;
-  Wide level_ = 0, brim_ = 0, resume_ = 0, initial_ = 0, inflow_total_ = 0, drained_ = 0, bypassed_ = 0;
+  Wide level_ = 0, brim_ = 0, fold_ = 0, resume_ = 0, initial_ = 0, inflow_total_ = 0, drained_ = 0, bypassed_ = 0;
   std::int64_t inflow_ = 0, drain_ = 0;
   Picos settled_{};
-  bool full_ = false;
+  Stage stage_ = Stage::fast;
 };
 
 }  // namespace spillway

@@ -28,6 +28,23 @@ TEST(NvmeDrive, CacheIsFullAfterTheReviewedBytes) {
   EXPECT_EQ(model.cache->drain, model.steady_write);
 }
 
+// 5 GB/s for 280 GB, then 2.5 GB/s for 100 GB, then 0.8: 280 * 4.2 / 5 and 100 * 1.7 / 2.5 more.
+TEST(NvmeDrive, FoldingFollowsTheCache) {
+  NvmeProfile drive = cached_drive();
+  drive.write_bandwidth = gigabytes_per_second(5);
+  drive.steady_write_bandwidth = gigabytes_per_second(0.8);
+  drive.write_cache = Sourced<Bytes>{Bytes(280'000'000'000), {}};
+  drive.folding_write_bandwidth = gigabytes_per_second(2.5);
+  drive.folding_bytes = Sourced<Bytes>{Bytes(100'000'000'000), {}};
+  const NvmeModel model = nvme_model(drive);
+  ASSERT_TRUE(model.cache);
+  EXPECT_NEAR(static_cast<double>(model.cache->fold_level.count()), 235.2e9, 1e6);
+  EXPECT_NEAR(static_cast<double>(model.cache->size.count()), 235.2e9 + 68e9, 1e6);
+  EXPECT_LT(model.cache->resume_level, model.cache->fold_level);
+  drive.folding_write_bandwidth = gigabytes_per_second(0.7);
+  EXPECT_EQ(nvme_model(drive).cache->fold_level, Bytes(0)) << "no faster than the steady rate";
+}
+
 // Little's law: one 4 KiB command in flight at 80 us moves 51.2 MB/s.
 TEST(NvmeDrive, WindowFollowsLittlesLaw) {
   NvmeProfile drive = cached_drive();

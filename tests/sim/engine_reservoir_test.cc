@@ -38,6 +38,33 @@ TEST(Reservoir, FullInstantRoundsUp) {
   EXPECT_TRUE(cache.conserves());
 }
 
+// Three stages: fast to 40 in ceil(40 / 3) = 14 ps (2 over), folding to 100 in ceil(58 / 2) = 29 ps, then slow; idle,
+// all of it drains at 1 and the fast rate is back at 20.
+TEST(Reservoir, FoldingLiesBetweenFastAndSlow) {
+  ReservoirSpec spec = cache_of(100);
+  spec.fold_level = 40;
+  spec.resume_level = 20;
+  spec.fold = unit_per_pico * 3;
+  Reservoir cache(spec);
+  cache.set_inflow(Picos(0), 4 * scaled_unit);
+  EXPECT_EQ(cache.next_event(), Picos(14));
+  EXPECT_TRUE(cache.advance(Picos(14)));
+  EXPECT_EQ(cache.stage(), Reservoir::Stage::fold);
+  EXPECT_EQ(cache.capacity(), unit_per_pico * 3);
+  cache.set_inflow(Picos(14), 3 * scaled_unit);
+  EXPECT_EQ(cache.next_event(), Picos(14 + 29));
+  EXPECT_TRUE(cache.advance(Picos(43)));
+  EXPECT_TRUE(cache.full());
+  cache.set_inflow(Picos(43), 0);
+  EXPECT_EQ(cache.next_event(), Picos(43 + 80));
+  EXPECT_TRUE(cache.advance(Picos(123)));
+  EXPECT_EQ(cache.stage(), Reservoir::Stage::fast);
+  EXPECT_EQ(cache.level(), 20);
+  EXPECT_TRUE(cache.conserves());
+  spec.fold_level = 15;
+  EXPECT_THROW(Reservoir{spec}, InputError);
+}
+
 // Full and fed above the drain it stays full: 10 ps at 2 - 1 pass by 10 units. Idle, it falls to half in 50 ps
 // and is fast again, then is empty after another 50.
 TEST(Reservoir, HysteresisAndEmpty) {
