@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
-#include "sim/devices/memory/allocation_stream.h"
+#include "sim/devices/memory/address_map.h"
+#include "sim/devices/memory/torch_settings.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -12,19 +14,15 @@ namespace {
 
 constexpr std::size_t most_owners = 12;
 
-AllocationStreamResult run_stream(const Trace& trace, std::int16_t device, const MemoryReplayOptions& options,
-                                  Bytes capacity, bool peaks_only = false, bool repeat = false) {
+AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::int16_t device, Bytes capacity) {
   AllocationStreamOptions stream;
   stream.pool.policy = options.allocator;
   stream.pool.settings = options.settings;
   stream.pool.plan = options.plan;
-  stream.repeat = repeat;
   if (capacity > Bytes(0)) stream.pool.device_memory = capacity;
   stream.device = device;
-  stream.keep_rows = !peaks_only;
-  stream.keep_totals = !peaks_only;
   stream.use_recorded_segments = false;
-  return replay_allocation_stream(trace, stream);
+  return stream;
 }
 
 // What is held over the replay's time, and whose it is at the peak.
@@ -32,8 +30,9 @@ class HeldCurve {
  public:
   HeldCurve(const Trace& trace, std::span<const Picos> op_start, const AllocationStreamResult& stream)
       : trace_(trace), op_start_(op_start), stream_(stream), initial_(stream.initial.allocated) {
+    sizes_.resize(stream.held.size());
     for (const AllocationRow& row : stream.rows)
-      if (row.tag != no_tag) sizes_[row.tag] = row.size;
+      if (row.tag != no_tag) sizes_[place_of(row.tag)] = row.size;
   }
 
   void fill(MemoryResult& result) {
@@ -59,12 +58,12 @@ class HeldCurve {
   // Groups what is live after the event; none: before the first. Once per curve.
   std::vector<PeakOwner> owners_at(std::optional<std::uint32_t> last_event) {
     std::vector<PeakOwner> owners;
-    for (const HeldMemory& held : stream_.held) {
-      if (!last_event || held.event > *last_event) break;
-      follow(held.event);
+    for (std::size_t i = 0; i < stream_.held.size(); ++i) {
+      if (!last_event || stream_.held[i].event > *last_event) break;
+      follow(i);
     }
     std::map<std::string, Bytes> groups;
-    for (const auto& [address, block] : live_) groups[owner(trace_.memory_events[block.event])] += block.size;
+    for (const auto& [address, block] : live_.sorted()) groups[owner(trace_.memory_events[block.event])] += block.size;
     if (initial_ > initial_freed_) groups["held before the capture"] += initial_ - initial_freed_;
     for (const auto& [name, bytes] : groups) owners.push_back({name, bytes});
     std::stable_sort(owners.begin(), owners.end(),
@@ -88,15 +87,23 @@ class HeldCurve {
     return op_start_[op] + (timed ? std::max(Picos(0), event.time - recorded) : Picos(0));
   }
 
-  void follow(std::uint32_t e) {
+  // Of an event, in stream_.held.
+  [[nodiscard]] std::size_t place_of(std::uint32_t event) const {
+    const auto at = std::lower_bound(stream_.held.begin(), stream_.held.end(), event,
+                                     [](const HeldMemory& held, std::uint32_t wanted) { return held.event < wanted; });
+    SPILLWAY_ASSERT(at != stream_.held.end() && at->event == event);
+    return static_cast<std::size_t>(at - stream_.held.begin());
+  }
+
+  void follow(std::size_t place) {
+    const std::uint32_t e = stream_.held[place].event;
     const MemoryEvent& event = trace_.memory_events[e];
     if (event.action == MemoryAction::allocate) {
-      const auto size = sizes_.find(e);
-      if (size != sizes_.end()) live_[event.address.count()] = {size->second, e};
+      if (sizes_[place] > Bytes(0)) live_[event.address.count()] = {sizes_[place], e};
       return;
     }
     if (event.action != MemoryAction::free_completed && event.action != MemoryAction::free_requested) return;
-    const bool seen = live_.erase(event.address.count()) > 0;
+    const bool seen = live_.erase(event.address.count());
     if (!seen && event.action == MemoryAction::free_requested && initial_freed_ + event.bytes <= initial_)
       initial_freed_ += event.bytes;
   }
@@ -113,8 +120,8 @@ class HeldCurve {
   const Trace& trace_;
   std::span<const Picos> op_start_;
   const AllocationStreamResult& stream_;
-  std::map<std::uint32_t, Bytes> sizes_;  // by event
-  std::map<std::uint64_t, Live> live_;    // by address
+  std::vector<Bytes> sizes_;  // of the block an event made, as stream_.held; 0: none
+  AddressMap<Live> live_;
   Bytes initial_{}, initial_freed_{};
 };
 
@@ -122,29 +129,6 @@ std::string gibibytes(Bytes bytes) {
   const std::int64_t hundredths = (bytes.count() * 100 + (std::int64_t{1} << 29)) >> 30;
   const std::string cents = std::to_string(100 + hundredths % 100).substr(1);
   return std::to_string(hundredths / 100) + "." + cents + " GiB";
-}
-
-// Who held the memory when it ran out, and which allocator would have got by with less.
-std::string why_it_failed(const Trace& trace, std::span<const Picos> op_start, const MemoryReplayOptions& options,
-                          std::int16_t device, const AllocationStreamResult& limited) {
-  std::string text = describe(*limited.first_out_of_memory);
-  text += "; resident:";
-  const char* separator = " ";
-  for (const PeakOwner& owner : HeldCurve(trace, op_start, limited).owners_at(limited.first_failed_event)) {
-    text += separator + gibibytes(owner.bytes) + " " + owner.name;
-    separator = ", ";
-  }
-  for (const char* other : {"torch-expandable", "ideal"}) {
-    if (options.allocator == other) continue;
-    MemoryReplayOptions alternative;
-    alternative.allocator = other;
-    const AllocationStreamResult result = run_stream(trace, device, alternative, options.capacity, true);
-    if (result.out_of_memory > 0) continue;
-    const std::string most = gibibytes(Bytes(result.statistics.all().reserved_bytes.peak));
-    return text + (std::string(other) == "ideal" ? "; without any fragmentation " + most + " would do"
-                                                 : "; it fits with expandable_segments:True (" + most + " reserved)");
-  }
-  return text + "; it would not fit without any fragmentation either";
 }
 
 // The last host call before an event.
@@ -155,13 +139,76 @@ OpId host_call_of(const Trace& trace, const MemoryEvent& event) {
 
 }  // namespace
 
-AllocatorTime allocator_time(const Trace& trace, const MemoryReplayOptions& options, const DriverTimes& times) {
+MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& options) : trace_(trace), options_(options) {
+  std::vector<std::pair<std::int16_t, EventIndex>> streams = index_memory_events(trace);
+  const std::vector<std::int16_t> devices = memory_devices(trace);
+  if (streams.empty() && devices.empty()) return;
+  known_ = true;
+  if (devices.empty()) {  // host memory is not the GPU allocator's business
+    options_ = {.allocator = "ideal"};
+    on_host_ = true;
+    AllocationStreamOptions stream = stream_options(options_, shown_device_, Bytes(0));
+    stream.keep_rows = stream.keep_totals = true;
+    shown_events_ = std::move(streams.front().second);
+    shown_run_ = replay_allocation_stream(trace, shown_events_, stream);
+    return;
+  }
+  for (const std::int16_t device : devices) {
+    const auto found =
+        std::find_if(streams.begin(), streams.end(), [device](const auto& stream) { return stream.first == device; });
+    run_device(device, found == streams.end() ? EventIndex{} : found->second);
+  }
+}
+
+// The torch policy's garbage collection begins at a share of the limit, and the addresses of expandable segments are
+// reserved by the device's size.
+bool MemoryReplay::limit_matters_only_when_met() const {
+  if (options_.allocator == "ideal") return true;
+  if (options_.allocator != "torch") return false;
+  const TorchSettings settings = parse_torch_settings(options_.settings);
+  return !settings.expandable_segments && settings.memory_fraction == 1;
+}
+
+void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
+  const Bytes capacity = options_.capacity;
+  AllocationStreamOptions stream = stream_options(options_, device, Bytes(0));
+  stream.keep_rows = stream.keep_totals = true;
+  stream.repeat = capacity == Bytes(0) || limit_matters_only_when_met();
+  if (capacity > Bytes(0)) stream.repeat_up_to = capacity;
+  AllocationStreamResult needed = replay_allocation_stream(trace_, events, stream);
+  DevicePeaks& peaks = peaks_.emplace_back();
+  peaks.device = device;
+  peaks.allocated = Bytes(needed.statistics.all().allocated_bytes.peak);
+  peaks.reserved = Bytes(needed.statistics.all().reserved_bytes.peak);
+
+  DeviceRun& run = runs_.emplace_back();
+  const bool ran_twice = needed.repeated_peak_reserved > Bytes(0);
+  const bool met_limit = capacity > Bytes(0) && (!ran_twice || needed.repeated_peak_reserved > capacity);
+  if (met_limit) {
+    stream = stream_options(options_, device, capacity);
+    stream.repeat = stream.stop_when_out_of_memory = true;
+    AllocationStreamResult limited = replay_allocation_stream(trace_, events, stream);
+    if (peaks.reserved > capacity) peaks.fits = limited.out_of_memory == 0;
+    run = {std::move(limited.costs), std::move(limited.repeated_costs),
+           Bytes(limited.statistics.all().reserved_bytes.peak), limited.segments_allocated};
+  } else {
+    run = {needed.costs, needed.repeated_costs, peaks.reserved, needed.segments_allocated};
+  }
+  const bool is_wanted =
+      options_.device ? device == *options_.device : peaks_.size() == 1 || peaks.reserved > peaks_[shown_].reserved;
+  if (!is_wanted) return;
+  shown_ = peaks_.size() - 1;
+  shown_device_ = device;
+  shown_events_ = events;
+  shown_run_ = std::move(needed);
+}
+
+AllocatorTime MemoryReplay::allocator_time(const DriverTimes& times) const {
   AllocatorTime result;
-  for (const std::int16_t device : memory_devices(trace)) {
-    const AllocationStreamResult run = run_stream(trace, device, options, options.capacity, true, true);
-    for (const EventCost& cost : run.costs) result.first_step += host_time(cost.cost, times);
-    for (const EventCost& cost : run.repeated_costs) {
-      const OpId after = host_call_of(trace, trace.memory_events[cost.event]);
+  for (const DeviceRun& run : runs_) {
+    for (const EventCost& cost : run.first) result.first_step += host_time(cost.cost, times);
+    for (const EventCost& cost : run.second) {
+      const OpId after = host_call_of(trace_, trace_.memory_events[cost.event]);
       if (after == OpId::none) continue;
       result.delays.push_back({after, host_time(cost.cost, times), waits_for_device(cost.cost)});
       result.step += result.delays.back().time;
@@ -172,60 +219,54 @@ AllocatorTime allocator_time(const Trace& trace, const MemoryReplayOptions& opti
   return result;
 }
 
-std::vector<DevicePeaks> replay_memory_peaks(const Trace& trace, const MemoryReplayOptions& options) {
-  std::vector<DevicePeaks> peaks;
-  for (const std::int16_t device : memory_devices(trace)) {
-    const AllocationStreamResult needed = run_stream(trace, device, options, Bytes(0), true);
-    DevicePeaks& found = peaks.emplace_back();
-    found.device = device;
-    found.allocated = Bytes(needed.statistics.all().allocated_bytes.peak);
-    found.reserved = Bytes(needed.statistics.all().reserved_bytes.peak);
-    if (options.capacity > Bytes(0) && found.reserved > options.capacity)
-      found.fits = run_stream(trace, device, options, options.capacity, true).out_of_memory == 0;
+// Who held the memory when it ran out, and which allocator would have got by with less.
+std::string MemoryReplay::why_it_failed(std::span<const Picos> op_start) const {
+  AllocationStreamOptions stream = stream_options(options_, shown_device_, options_.capacity);
+  stream.keep_rows = stream.keep_totals = stream.stop_when_out_of_memory = true;
+  const AllocationStreamResult limited = replay_allocation_stream(trace_, shown_events_, stream);
+  SPILLWAY_ASSERT(limited.first_out_of_memory.has_value());
+  std::string text = describe(*limited.first_out_of_memory);
+  text += "; resident:";
+  const char* separator = " ";
+  for (const PeakOwner& owner : HeldCurve(trace_, op_start, limited).owners_at(limited.first_failed_event)) {
+    text += separator + gibibytes(owner.bytes) + " " + owner.name;
+    separator = ", ";
   }
-  return peaks;
+  for (const char* other : {"torch-expandable", "ideal"}) {
+    if (options_.allocator == other) continue;
+    stream = stream_options({.allocator = other}, shown_device_, options_.capacity);
+    stream.stop_when_out_of_memory = true;
+    const AllocationStreamResult result = replay_allocation_stream(trace_, shown_events_, stream);
+    if (result.out_of_memory > 0) continue;
+    const std::string most = gibibytes(Bytes(result.statistics.all().reserved_bytes.peak));
+    return text + (std::string(other) == "ideal" ? "; without any fragmentation " + most + " would do"
+                                                 : "; it fits with expandable_segments:True (" + most + " reserved)");
+  }
+  return text + "; it would not fit without any fragmentation either";
 }
 
-const DevicePeaks& most_reserved(const std::vector<DevicePeaks>& peaks) {
-  SPILLWAY_ASSERT(!peaks.empty());
-  return *std::max_element(peaks.begin(), peaks.end(),
-                           [](const DevicePeaks& a, const DevicePeaks& b) { return a.reserved < b.reserved; });
-}
-
-MemoryResult replay_memory(const Trace& trace, std::span<const Picos> op_start, const MemoryReplayOptions& given) {
-  MemoryReplayOptions options = given;
+MemoryResult MemoryReplay::result(std::span<const Picos> op_start) const {
   MemoryResult result;
-  std::vector<std::int16_t> devices = memory_devices(trace);
-  if (options.device)
-    devices = {*options.device};
-  else if (devices.size() > 1)
-    devices = {most_reserved(replay_memory_peaks(trace, options)).device};
-  if (devices.empty()) {
-    if (trace.memory_events.empty()) return result;
-    options = {.allocator = "ideal"};  // host memory is not the GPU allocator's business
-    result.on_host = true;
-  }
-  result.allocator = options.allocator;
-  result.capacity = options.capacity;
+  if (!known_) return result;
+  result.on_host = on_host_;
+  result.allocator = options_.allocator;
+  result.capacity = options_.capacity;
   result.known = true;
-  const std::int16_t device = devices.empty() ? std::int16_t{-1} : devices.front();
-  const AllocationStreamResult needed = run_stream(trace, device, options, Bytes(0));
-  result.peak_allocated = Bytes(needed.statistics.all().allocated_bytes.peak);
-  result.peak_reserved = Bytes(needed.statistics.all().reserved_bytes.peak);
-  result.segments_allocated = needed.segments_allocated;
-  if (options.capacity > Bytes(0) && result.peak_reserved > options.capacity) {
-    const AllocationStreamResult limited = run_stream(trace, device, options, options.capacity);
-    result.out_of_memory = limited.out_of_memory > 0;
+  result.peak_allocated = Bytes(shown_run_.statistics.all().allocated_bytes.peak);
+  result.peak_reserved = Bytes(shown_run_.statistics.all().reserved_bytes.peak);
+  result.segments_allocated = shown_run_.segments_allocated;
+  if (options_.capacity > Bytes(0) && result.peak_reserved > options_.capacity) {
+    result.out_of_memory = !peaks_[shown_].fits;
     if (result.out_of_memory) {
-      result.shortage = result.peak_reserved - options.capacity;
-      if (limited.first_out_of_memory) result.explanation = why_it_failed(trace, op_start, options, device, limited);
+      result.shortage = result.peak_reserved - options_.capacity;
+      result.explanation = why_it_failed(op_start);
     } else {
-      result.peak_reserved = Bytes(limited.statistics.all().reserved_bytes.peak);
-      result.segments_allocated = limited.segments_allocated;
+      result.peak_reserved = runs_[shown_].reserved;
+      result.segments_allocated = runs_[shown_].segments_allocated;
       result.explanation = "fits because the allocator gives cached segments back and retries";
     }
   }
-  HeldCurve(trace, op_start, needed).fill(result);
+  HeldCurve(trace_, op_start, shown_run_).fill(result);
   return result;
 }
 

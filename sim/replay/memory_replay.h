@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/memory_plan.h"
 #include "sim/replay/driver_times.h"
 #include "sim/replay/result.h"
@@ -27,12 +28,7 @@ struct MemoryReplayOptions {
   std::optional<std::int16_t> device{};    // of several; not given: the one that reserves most
 };
 
-// op_start: replayed start by op. A capture with host memory events alone is replayed as host memory: ideal allocator,
-// no limit. A trace without memory events gives MemoryResult::known == false.
-// Throws InputError for bad options. O(events log live blocks).
-MemoryResult replay_memory(const Trace& trace, std::span<const Picos> op_start, const MemoryReplayOptions& options);
-
-// Peaks alone, of every device in the trace, ascending.
+// Peaks of one device.
 struct DevicePeaks {
   std::int16_t device = 0;
   Bytes allocated{}, reserved{};
@@ -40,16 +36,51 @@ struct DevicePeaks {
 };
 
 // What the allocator's calls of the driver add to a step that is one of many: those of a second run of the stream, when
-// the cache is warm. Under pressure the torch policy gives segments back and takes them anew in every step.
+// the cache is warm. Under pressure the torch policy gives segments back and takes them anew in every step. A device
+// that runs out of memory has no second run.
 struct AllocatorTime {
   std::vector<HostDelay> delays;  // by op, ascending; for lower()
   Picos step{};                   // their sum
-  Picos first_step{};             // of the first run, anchored to ops or not
+  Picos first_step{};             // of the first run, until memory runs out, anchored to ops or not
 };
-AllocatorTime allocator_time(const Trace& trace, const MemoryReplayOptions& options, const DriverTimes& times);
 
-std::vector<DevicePeaks> replay_memory_peaks(const Trace& trace, const MemoryReplayOptions& options);
-// Precondition: not empty.
-const DevicePeaks& most_reserved(const std::vector<DevicePeaks>& peaks);
+// The allocation streams of all devices, each run as often as its questions need and no more: without a limit; where
+// that exceeds the capacity, with it, until it fails; and a second time behind the run that fits. A limit that the
+// torch and ideal policies never meet changes nothing, so that one run stands for both.
+class MemoryReplay {
+ public:
+  // `trace` must outlive it. A capture with host memory events alone is replayed as host memory: ideal allocator, no
+  // limit. Throws InputError for bad options. O(events log live blocks).
+  MemoryReplay(const Trace& trace, const MemoryReplayOptions& options);
+
+  [[nodiscard]] AllocatorTime allocator_time(const DriverTimes& times) const;
+  // Of every device in the trace, ascending. None for host memory.
+  [[nodiscard]] const std::vector<DevicePeaks>& peaks() const { return peaks_; }
+  // Of options.device, or of the device that reserves most. op_start: replayed start by op. A trace without memory
+  // events gives MemoryResult::known == false. May run the stream again, to explain a failure.
+  [[nodiscard]] MemoryResult result(std::span<const Picos> op_start) const;
+
+ private:
+  struct DeviceRun {
+    std::vector<EventCost> first, second;  // costs
+    Bytes reserved{};                      // at most, as it ran within the capacity
+    std::uint64_t segments_allocated = 0;
+  };
+
+  void run_device(std::int16_t device, const EventIndex& events);
+  [[nodiscard]] bool limit_matters_only_when_met() const;
+  [[nodiscard]] std::string why_it_failed(std::span<const Picos> op_start) const;
+
+  const Trace& trace_;
+  MemoryReplayOptions options_;
+  std::vector<DeviceRun> runs_;     // as peaks_
+  std::vector<DevicePeaks> peaks_;  // ascending
+  // The device that result() is about.
+  bool known_ = false, on_host_ = false;
+  std::size_t shown_ = 0;  // in peaks_; not for host memory
+  std::int16_t shown_device_ = -1;
+  EventIndex shown_events_;
+  AllocationStreamResult shown_run_;  // without a limit, with rows and totals
+};
 
 }  // namespace spillway

@@ -243,7 +243,8 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   if (peak) lowering.machine_balance = peak->value / to_bytes_per_second(hardware.gpu.memory_bandwidth.value);
 
   const DriverTimes times = driver_times(hardware.gpu);
-  AllocatorTime allocator = allocator_time(trace, options.memory, times);
+  const MemoryReplay memory(trace, options.memory);
+  AllocatorTime allocator = memory.allocator_time(times);
   lowering.host_delays = std::move(allocator.delays);
 
   ActivityGraph graph;
@@ -264,15 +265,11 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   result.breakdown = critical_path(trace, lowered, run.graph(), run.starts(), run.ends());
   result.binding = largest(result.breakdown);
   record_links(copies, run, result);
-  MemoryReplayOptions memory = options.memory;
-  std::vector<DevicePeaks> peaks;
-  if (trace.rank_count > 1) peaks = replay_memory_peaks(trace, memory);
-  if (!peaks.empty()) memory.device = most_reserved(peaks).device;
-  result.memory = replay_memory(trace, result.op_start, memory);
+  result.memory = memory.result(result.op_start);
   result.memory.driver_time = allocator.step;
   result.memory.first_driver_time = allocator.first_step;
   if (allocator.step > Picos(0)) name_driver_times(times, result);
-  record_ranks(trace, peaks, result);
+  record_ranks(trace, memory.peaks(), result);
   rate_the_step(options, result);
   return result;
 }

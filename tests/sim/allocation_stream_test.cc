@@ -294,6 +294,59 @@ TEST(AllocationStream, RunsOutOfMemoryAndGoesOn) {
   EXPECT_EQ(result.statistics.all().allocated_bytes.current, 0);
 }
 
+// Asked to, it stops there: what follows is neither counted nor placed.
+TEST(AllocationStream, StopsWhenOutOfMemory) {
+  Capture capture;
+  capture.alloc(0, 30 * mib);
+  capture.alloc(64 * mib, 30 * mib);
+  capture.alloc(128 * mib, mib);
+  AllocationStreamOptions options;
+  options.pool.device_memory = Bytes(50 * mib);
+  options.repeat = true;
+  EXPECT_EQ(replay_allocation_stream(capture.trace, options).allocations, 3U);
+  options.stop_when_out_of_memory = options.keep_totals = true;
+  const AllocationStreamResult result = replay_allocation_stream(capture.trace, options);
+  EXPECT_EQ(result.allocations, 2U);
+  EXPECT_EQ(result.first_failed_event, 1U);
+  EXPECT_EQ(result.held.size(), 2U);
+  EXPECT_EQ(result.repeated_peak_reserved, Bytes(0));
+}
+
+// A second run for steps that reserve no more than they may. What the first leaves, the second gives back before.
+TEST(AllocationStream, RepeatsWhatReservesNoMore) {
+  Capture capture;
+  capture.alloc(0, 30 * mib);
+  capture.alloc(64 * mib, 40 * mib);
+  capture.free(0, 30 * mib);
+  AllocationStreamOptions options;
+  options.repeat = true;
+  options.repeat_up_to = Bytes(70 * mib);
+  EXPECT_EQ(replay_allocation_stream(capture.trace, options).repeated_peak_reserved, Bytes(70 * mib));
+  options.repeat_up_to = Bytes(70 * mib - 1);
+  EXPECT_EQ(replay_allocation_stream(capture.trace, options).repeated_peak_reserved, Bytes(0));
+}
+
+// A history that frees what it never allocated begins with that block, wherever the free is, and however many events
+// of allocations came before it; events of other devices don't count.
+TEST(AllocationStream, AFreeOfAnUnknownBlockShowsItWasThere) {
+  Capture capture;
+  capture.alloc(0, 30 * mib);
+  capture.free(0, 30 * mib);
+  EXPECT_EQ(capture.replay().statistics.all().allocated_bytes.peak, 30 * mib);
+  capture.event(MemoryAction::free_requested, 64 * mib, 12 * mib);
+  EXPECT_EQ(capture.replay().statistics.all().allocated_bytes.peak, 42 * mib);
+  EXPECT_EQ(capture.replay().ignored_frees, 0U);
+  capture.event(MemoryAction::free_requested, 256 * mib, 7 * mib);
+  capture.trace.memory_events.back().device = 1;
+  EXPECT_EQ(capture.replay().statistics.all().allocated_bytes.peak, 42 * mib);
+  const auto index = index_memory_events(capture.trace);
+  ASSERT_EQ(index.size(), 2U);
+  EXPECT_EQ(index[0].second, (EventIndex{0, 1, 2, 3}));
+  EXPECT_EQ(index[1].first, 1);
+  EXPECT_EQ(index[1].second, (EventIndex{4}));
+  EXPECT_EQ(memory_devices(capture.trace), (std::vector<std::int16_t>{0, 1}));
+}
+
 // Record a random program on the torch policy itself, cut the history anywhere, replay: every address again.
 TEST(AllocationStream, ReproducesItsOwnRecordings) {
   for (std::uint32_t seed = 1; seed <= 8; ++seed) {

@@ -124,6 +124,35 @@ TEST(Replay, OutOfMemoryNamesOwnersAndAlternatives) {
       << worse.memory.explanation;
 }
 
+// A limit that is never met changes no figure; one that is met does.
+TEST(Replay, OneRunStandsForALimitThatIsNotMet) {
+  Trace trace = launches({{"k1", microseconds(10)}});
+  for (const MemoryAction action : {MemoryAction::allocate, MemoryAction::free_requested}) {
+    for (std::uint64_t i = 0; i < 3; ++i) {
+      MemoryEvent& added = trace.memory_events.emplace_back();
+      added.action = action;
+      added.address = Addr(1 + i);
+      added.bytes = mebibytes(static_cast<std::int64_t>(20 + 2 * i));
+      added.anchor = OpId(0);
+    }
+  }
+  trace.set(Capability::memory);
+  ReplayOptions options;
+  const Result unlimited = replay(trace, quiet_hardware(), options);
+  EXPECT_EQ(unlimited.memory.peak_reserved, mebibytes(66));
+  for (const std::int64_t capacity : {66, 100}) {
+    options.memory.capacity = mebibytes(capacity);
+    const Result limited = replay(trace, quiet_hardware(), options);
+    EXPECT_FALSE(limited.memory.out_of_memory);
+    EXPECT_EQ(limited.memory.peak_reserved, unlimited.memory.peak_reserved);
+    EXPECT_EQ(limited.memory.first_driver_time, unlimited.memory.first_driver_time);
+    EXPECT_EQ(limited.memory.driver_time, unlimited.memory.driver_time);
+    EXPECT_EQ(limited.fingerprint, unlimited.fingerprint);
+  }
+  options.memory.capacity = mebibytes(65);
+  EXPECT_TRUE(replay(trace, quiet_hardware(), options).memory.out_of_memory);
+}
+
 // A compute-bound step on a GPU k times faster: host call + sum of durations / k.
 TEST(Replay, AFasterGpuDividesWhatItComputes) {
   const Trace trace = launches({{"gemm", microseconds(100)}, {"gemm", microseconds(300)}});

@@ -1,9 +1,14 @@
 #include "sim/devices/memory/allocation_stream.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
+#include <set>
+#include <utility>
 
+#include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/recorded_state.h"
 #include "traces/base/input_error.h"
 
@@ -15,31 +20,25 @@ constexpr std::int64_t unnamed_stream = std::numeric_limits<std::int64_t>::max()
 
 class StreamReplay {
  public:
-  StreamReplay(const Trace& trace, const AllocationStreamOptions& options)
-      : trace_(trace), options_(options), pool_(make_memory_pool(options.pool)), torch_(pool_.as<TorchPool>()) {
-    for (std::size_t i = 0; i < trace.memory_events.size(); ++i) {
-      const MemoryEvent& event = trace.memory_events[i];
-      if (event.device != options.device) continue;
-      events_.push_back(static_cast<std::uint32_t>(i));
-      has_completions_ = has_completions_ || event.action == MemoryAction::free_completed;
-    }
+  StreamReplay(const Trace& trace, const EventIndex& events, const AllocationStreamOptions& options)
+      : trace_(trace),
+        options_(options),
+        events_(events),
+        pool_(make_memory_pool(options.pool)),
+        torch_(pool_.as<TorchPool>()) {}
+
+  // Takes nothing to be there before the first event. No result if a block is freed that was never allocated.
+  std::optional<AllocationStreamResult> run_from_nothing() {
+    stops_at_unknown_ = true;
+    begin({});
+    AllocationStreamResult result = run();
+    if (met_unknown_) return std::nullopt;
+    return result;
   }
 
-  AllocationStreamResult run() {
-    if (events_.empty())
-      throw InputError(trace_.provenance.empty() ? "" : trace_.provenance.front().file,
-                       "device " + std::to_string(options_.device), "the trace has no memory events of this device",
-                       "record with torch.cuda.memory._record_memory_history() or profile_memory=True");
-    begin();
-    result_.initial = held(0);
-    if (options_.keep_totals) result_.held.reserve(events_.size());
-    for (std::size_t i = 0; i < events_.size(); ++i) {
-      step(i);
-      if (options_.keep_totals) result_.held.push_back(held(i));
-    }
-    AllocationStreamResult result = finish();
-    if (options_.repeat && result.out_of_memory == 0) result.repeated_costs = run_again();
-    return result;
+  AllocationStreamResult run_from_record() {
+    begin(recorded_state(trace_, options_.device, torch_ != nullptr ? torch_->settings() : TorchSettings{}));
+    return run();
   }
 
  private:
@@ -49,6 +48,22 @@ class StreamReplay {
     Bytes bytes{};
     std::int64_t stream = 0;
   };
+
+  AllocationStreamResult run() {
+    result_.initial = held(0);
+    if (options_.keep_totals) result_.held.reserve(events_.size());
+    for (std::size_t i = 0; i < events_.size() && !met_unknown_; ++i) {
+      step(i);
+      if (options_.keep_totals) result_.held.push_back(held(i));
+      if (result_.out_of_memory > 0 && options_.stop_when_out_of_memory) break;
+    }
+    AllocationStreamResult result = finish();
+    const Bytes reserved(result.statistics.all().reserved_bytes.peak);
+    if (!options_.repeat || result.out_of_memory > 0 || reserved > options_.repeat_up_to || met_unknown_) return result;
+    result.repeated_costs = run_again();
+    result.repeated_peak_reserved = Bytes(pool_.statistics().all().reserved_bytes.peak);
+    return result;
+  }
 
   std::vector<EventCost> run_again() {
     pool_.keep_rows(false);
@@ -64,13 +79,14 @@ class StreamReplay {
 
   // See AllocationStreamResult::repeated_costs.
   void rewind_live() {
-    std::map<std::uint64_t, Held> left = live_;
+    std::map<std::uint64_t, Held> left;
+    for (const auto& [address, held] : live_.sorted()) left.emplace(address, held);
     live_.clear();
     std::vector<std::pair<std::uint64_t, Held>> lost;
     for (const auto& [address, held] : initial_live_) {
       const auto found = left.find(address);
       if (found != left.end() && found->second.block == held.block) {
-        live_.insert(*found);
+        live_[address] = found->second;
         left.erase(found);
       } else {
         lost.emplace_back(address, held);
@@ -89,7 +105,7 @@ class StreamReplay {
     for (const auto& [address, held] : left)
       if (held.block != BlockId::none) pool_.free(held.block, Picos{});
     for (const auto& [address, held] : lost)
-      if (live_.count(address) == 0) live_[address] = allocate_before(held.bytes, held.stream);
+      if (live_.find(address) == nullptr) live_[address] = allocate_before(held.bytes, held.stream);
   }
 
   Held allocate_before(Bytes bytes, std::int64_t stream) {
@@ -102,10 +118,11 @@ class StreamReplay {
     return {made.block, bytes, stream};
   }
 
-  void begin() {
+  void begin(RecordedState initial) {
+    has_completions_ = std::any_of(events_.begin(), events_.end(), [this](std::uint32_t event) {
+      return trace_.memory_events[event].action == MemoryAction::free_completed;
+    });
     pool_.keep_rows(options_.keep_rows);
-    RecordedState initial =
-        recorded_state(trace_, options_.device, torch_ != nullptr ? torch_->settings() : TorchSettings{});
     if (initial.unexplained > Bytes::zero()) add_resident(initial);
     const std::vector<BlockId> ids = pool_.restore(initial.state);
     for (const SegmentState& segment : initial.state.segments) {
@@ -125,7 +142,7 @@ class StreamReplay {
       if (!is_plausible(block.size)) continue;
       live_[block.address.count()] = allocate_before(block.size, initial.loose_streams[i]);
     }
-    if (options_.repeat) initial_live_ = live_;
+    if (options_.repeat) initial_live_ = live_.sorted();
     mallocs_before_ = pool_.statistics().device_mallocs;
     result_.ambiguous_blocks = initial.ambiguous_blocks;
     result_.unusable_segments = initial.unusable_segments;
@@ -189,11 +206,10 @@ class StreamReplay {
   void allocate(std::size_t i) {
     const MemoryEvent& event = at(i);
     if (event.bytes == Bytes::zero()) return;
-    const auto old = live_.find(event.address.count());
-    if (old != live_.end()) {
+    Held* old = live_.find(event.address.count());
+    if (old != nullptr) {
       ++result_.repeated_addresses;
-      if (old->second.block != BlockId::none) pool_.free(old->second.block, time(i));
-      live_.erase(old);
+      if (old->block != BlockId::none) pool_.free(old->block, time(i));
     }
     const std::size_t suggested = torch_ != nullptr ? torch_->suggestions() : 0;
     AllocationRequest request;
@@ -228,13 +244,14 @@ class StreamReplay {
 
   void free_requested(std::size_t i) {
     const MemoryEvent& event = at(i);
-    const auto found = live_.find(event.address.count());
-    if (found == live_.end()) {
+    const Held* found = live_.find(event.address.count());
+    if (found == nullptr) {
       ++result_.ignored_frees;
+      met_unknown_ = stops_at_unknown_;
       return;
     }
-    const BlockId block = found->second.block;
-    live_.erase(found);
+    const BlockId block = found->block;
+    live_.erase(event.address.count());
     ++result_.frees;
     requested_ -= event.bytes;
     if (block == BlockId::none) return;
@@ -263,12 +280,16 @@ class StreamReplay {
     }
     const bool requested_before =
         i > 0 && at(i - 1).address == event.address && at(i - 1).action == MemoryAction::free_requested;
-    const auto found = live_.find(event.address.count());
-    if (requested_before || found == live_.end()) return;
+    if (requested_before) return;
+    const Held* found = live_.find(event.address.count());
+    if (found == nullptr) {
+      met_unknown_ = stops_at_unknown_;
+      return;
+    }
     ++result_.frees;  // some writers record completions only
     requested_ -= event.bytes;
-    if (found->second.block != BlockId::none) pool_.free(found->second.block, time(i));
-    live_.erase(found);
+    if (found->block != BlockId::none) pool_.free(found->block, time(i));
+    live_.erase(event.address.count());
   }
 
   void segment_allocated(const MemoryEvent& event) {
@@ -339,13 +360,14 @@ class StreamReplay {
 
   const Trace& trace_;
   const AllocationStreamOptions& options_;
+  const EventIndex& events_;
   MemoryPool pool_;
-  TorchPool* torch_;                   // null for other policies
-  std::vector<std::uint32_t> events_;  // of this device, indices into Trace::memory_events
+  TorchPool* torch_;  // null for other policies
   bool has_completions_ = false;
   bool has_segments_ = false;
-  std::map<std::uint64_t, Held> live_;  // by recorded address
-  std::map<std::uint64_t, Held> initial_live_;
+  bool stops_at_unknown_ = false, met_unknown_ = false;
+  AddressMap<Held> live_;  // by recorded address
+  std::vector<std::pair<std::uint64_t, Held>> initial_live_;
   std::map<std::uint64_t, BlockId> pending_;
   std::size_t allocation_ = 0;       // ordinal of the next one
   std::int64_t mallocs_before_ = 0;  // by the driver, for what was there already
@@ -354,20 +376,61 @@ class StreamReplay {
   AllocationStreamResult result_;
 };
 
+// Whether the record can say anything of the time before its first event, but by freeing what it never allocated.
+bool may_begin_empty(const Trace& trace, std::int16_t device, const EventIndex& events) {
+  for (const MemorySegment& segment : trace.memory_segments)
+    if (segment.device == device) return false;
+  return std::all_of(events.begin(), events.end(), [&trace](std::uint32_t index) {
+    const MemoryEvent& event = trace.memory_events[index];
+    const bool is_block = event.action == MemoryAction::allocate || event.action == MemoryAction::free_requested ||
+                          event.action == MemoryAction::free_completed;
+    return is_block && event.total_allocated < Bytes::zero() && event.bytes > Bytes::zero();
+  });
+}
+
 }  // namespace
 
 std::vector<std::int16_t> memory_devices(const Trace& trace) {
-  std::vector<std::int16_t> devices;
-  for (const MemoryEvent& event : trace.memory_events) devices.push_back(event.device);
-  for (const MemorySegment& segment : trace.memory_segments) devices.push_back(segment.device);
-  std::sort(devices.begin(), devices.end());
-  devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
-  std::erase_if(devices, [](std::int16_t device) { return device < 0; });
-  return devices;
+  std::set<std::int16_t> devices;
+  auto meet = [&devices, last = std::int16_t{-1}](std::int16_t device) mutable {
+    if (device != last && device >= 0) devices.insert(device);
+    last = device;
+  };
+  for (const MemoryEvent& event : trace.memory_events) meet(event.device);
+  for (const MemorySegment& segment : trace.memory_segments) meet(segment.device);
+  return {devices.begin(), devices.end()};
+}
+
+std::vector<std::pair<std::int16_t, EventIndex>> index_memory_events(const Trace& trace) {
+  std::map<std::int16_t, EventIndex> index;
+  EventIndex* at = nullptr;
+  std::int16_t device = 0;
+  for (std::size_t i = 0; i < trace.memory_events.size(); ++i) {
+    const MemoryEvent& event = trace.memory_events[i];
+    if (at == nullptr || event.device != device) at = &index[device = event.device];
+    at->push_back(static_cast<std::uint32_t>(i));
+  }
+  return {std::make_move_iterator(index.begin()), std::make_move_iterator(index.end())};
+}
+
+AllocationStreamResult replay_allocation_stream(const Trace& trace, const EventIndex& events,
+                                                const AllocationStreamOptions& options) {
+  if (events.empty())
+    throw InputError(trace.provenance.empty() ? "" : trace.provenance.front().file,
+                     "device " + std::to_string(options.device), "the trace has no memory events of this device",
+                     "record with torch.cuda.memory._record_memory_history() or profile_memory=True");
+  if (may_begin_empty(trace, options.device, events)) {
+    std::optional<AllocationStreamResult> result = StreamReplay(trace, events, options).run_from_nothing();
+    if (result) return std::move(*result);
+  }
+  return StreamReplay(trace, events, options).run_from_record();
 }
 
 AllocationStreamResult replay_allocation_stream(const Trace& trace, const AllocationStreamOptions& options) {
-  return StreamReplay(trace, options).run();
+  EventIndex events;
+  for (std::size_t i = 0; i < trace.memory_events.size(); ++i)
+    if (trace.memory_events[i].device == options.device) events.push_back(static_cast<std::uint32_t>(i));
+  return replay_allocation_stream(trace, events, options);
 }
 
 }  // namespace spillway

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/devices/memory/memory_pool.h"
@@ -29,7 +30,10 @@ struct AllocationStreamOptions {
   // Where a plan may put each allocation of the stream, by ordinal among them; behind the end: in its planned place.
   std::vector<RequestSpace> spaces;
   // Run the stream a second time from where it ended, for what a step costs that is one of many: see repeated_costs.
+  // Not after running out of memory, nor when the first run reserved more than this.
   bool repeat = false;
+  Bytes repeat_up_to = Bytes::max();
+  bool stop_when_out_of_memory = false;  // at the first allocation that fails; statistics are those until then
 };
 
 // What an allocation asked of the driver, if anything.
@@ -74,6 +78,7 @@ struct AllocationStreamResult {
   // The same of a second run that begins with the blocks the first began with: blocks the first left stand for lost
   // ones of the same size and stream, others are given back, and what is still lost is allocated before.
   std::vector<EventCost> repeated_costs;
+  Bytes repeated_peak_reserved{};   // of both runs; 0 without a second
   std::optional<PlanOutcome> plan;  // planned and arena
   std::uint64_t stitches = 0;       // gmlake: ranges stitched
   RecordedMemory recorded;
@@ -96,8 +101,16 @@ struct AllocationStreamResult {
 // Devices with memory events or segments, ascending; host memory (-1) left out.
 std::vector<std::int16_t> memory_devices(const Trace& trace);
 
+// The events of one device, indices into Trace::memory_events.
+using EventIndex = std::vector<std::uint32_t>;
+// By device, ascending, those without events left out. One pass: for replaying many devices, or one many times.
+std::vector<std::pair<std::int16_t, EventIndex>> index_memory_events(const Trace& trace);
+
 // Throws InputError if the device has no memory events, or for bad pool options. Running out of memory is a
 // result, not an error: the failed allocation is skipped. O(events log live blocks).
 AllocationStreamResult replay_allocation_stream(const Trace& trace, const AllocationStreamOptions& options);
+// Precondition: `events` are those of options.device. The index is not copied.
+AllocationStreamResult replay_allocation_stream(const Trace& trace, const EventIndex& events,
+                                                const AllocationStreamOptions& options);
 
 }  // namespace spillway
