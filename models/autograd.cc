@@ -55,13 +55,15 @@ void Autograd::backward(const Tensor& root, Tensor gradient) {
   run_down_to(1);
 }
 
-Tensor Autograd::backward_to(std::uint32_t leaf, std::uint32_t root, Tensor gradient) {
+std::vector<Tensor> Autograd::backward_to(std::uint32_t first, std::size_t leaves, std::uint32_t root,
+                                          Tensor gradient) {
+  SPILLWAY_ASSERT(first > 0 && first + leaves <= nodes_.size());
   pass(root, std::move(gradient));
-  run_down_to(leaf + std::size_t{1});
-  if (leaf == 0) return {};
-  Tensor result = std::move(nodes_[leaf].gradient);
-  nodes_.resize(leaf);
-  return result;
+  run_down_to(first + leaves);
+  std::vector<Tensor> gradients;
+  for (std::size_t i = first; i < first + leaves; ++i) gradients.push_back(std::move(nodes_[i].gradient));
+  nodes_.resize(first);
+  return gradients;
 }
 
 void Autograd::run_down_to(std::size_t floor) {

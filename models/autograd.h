@@ -64,8 +64,9 @@ class Autograd {
 
   // A tensor from outside the graph whose gradient is wanted.
   Tensor leaf(const Tensor& tensor);
-  // Runs all nodes after the leaf's, from the root's down, forgets them, and gives the leaf's gradient. leaf 0: none.
-  Tensor backward_to(std::uint32_t leaf, std::uint32_t root, Tensor gradient);
+  // Runs all nodes after the leaves', from the root's down, forgets them, and gives the leaves' gradients. So many
+  // leaves were made one after the other, before any other node, `first` their first node; none: 0 of 1.
+  std::vector<Tensor> backward_to(std::uint32_t first, std::size_t leaves, std::uint32_t root, Tensor gradient);
 
  private:
   struct Node {

@@ -1,5 +1,6 @@
 #include "models/communication.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "traces/base/input_error.h"
@@ -149,11 +150,12 @@ void Communication::receive(std::string_view name, const Tensor& into, std::int6
   if (parts > 1) run(CommGroup::tensor, "all_gather", NetworkCollective::all_gather, into.bytes(), {into}, {into});
 }
 
-void Communication::all_reduce_stages(std::string_view name, std::vector<Tensor> in_place, bool pair) {
-  const std::int64_t last = layout_.stages() - 1;
-  if (last == 0 || in_place.empty() || (pair && stage_ != 0 && stage_ != last)) return;
-  GroupShape group = layout_.stage_pair(0, last);
-  if (!pair) group = {last + 1, layout_.stage_pair(0, last).per_machine == 2 ? last + 1 : 1};
+void Communication::all_reduce_stages(std::string_view name, std::vector<Tensor> in_place,
+                                      const std::vector<std::int64_t>& stages) {
+  const bool is_member = std::find(stages.begin(), stages.end(), stage_) != stages.end();
+  if (stages.size() < 2 || in_place.empty() || !is_member) return;
+  const auto ranks = static_cast<std::int64_t>(stages.size());
+  const GroupShape group{ranks, layout_.stage_pair(stages.front(), stages.back()).per_machine == 2 ? ranks : 1};
   const Bytes whole = bytes_of(in_place);
   session_.collective({.name = name,
                        .kind = CollectiveKind::all_reduce,

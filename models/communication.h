@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hwprofiles/network_profile.h"
 #include "models/eager_session.h"
@@ -56,8 +57,8 @@ class Communication {
   // splits it up and gathers it on the other side).
   void send(std::string_view name, const Tensor& x, std::int64_t to_stage, std::int64_t parts);
   void receive(std::string_view name, const Tensor& into, std::int64_t from_stage, std::int64_t parts);
-  // Among all stages (`pair`: the first and the last alone), which wait for each other.
-  void all_reduce_stages(std::string_view name, std::vector<Tensor> in_place, bool pair);
+  // Among these stages, ascending, which wait for each other; nothing on the others. Names tell groups apart.
+  void all_reduce_stages(std::string_view name, std::vector<Tensor> in_place, const std::vector<std::int64_t>& stages);
 
  private:
   void run(CommGroup group, std::string_view name, NetworkCollective kind, Bytes whole, std::vector<Tensor> reads,

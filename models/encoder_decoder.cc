@@ -11,10 +11,15 @@
 
 namespace spillway {
 
+Tensor Transformer::leave_encoder(const Tensor& x) {
+  session_.set_layer(-1);
+  Tensor encoded = norm("encoder.final_norm", x);
+  return is_t5() ? ops_.dropout("encoder.dropout", encoded, setup_.dropout) : encoded;
+}
+
 Tensor Transformer::enter_decoder(const Tensor& encoded, const Tensor& labels) {
   session_.set_layer(-1);
-  memory_ = norm("encoder.final_norm", encoded);
-  if (is_t5()) memory_ = ops_.dropout("encoder.dropout", memory_, setup_.dropout);
+  memory_ = encoded;
   const Tensor ids = session_.empty("decoder.ids", DataType::int64, labels.elements(), TensorRole::input);
   session_.kernel({.name = "shift_right", .reads = {labels}, .writes = {ids}});
   Tensor x = embed(ids);
@@ -22,11 +27,13 @@ Tensor Transformer::enter_decoder(const Tensor& encoded, const Tensor& labels) {
   return x;
 }
 
-// A bucket for each pair of positions, then its row of the table, one number per head.
+// A bucket for each pair of positions, then its row of the table, one number per head. The table is named after the
+// first layer of its stack.
 void Transformer::make_bias(std::int64_t index) {
   bias_ = {};
   if (model_.positions != Positions::relative_bias) return;
-  const std::string name = model_.layer_prefix(index) + "attention.relative_bias";
+  const std::string name =
+      model_.layer_prefix(model_.is_encoder_layer(index) ? 0 : model_.encoder_layers) + "attention.relative_bias";
   if (units_.before) units_.before(index);
   TrainedParameter& table = weight(name);
   const std::int64_t pairs = setup_.sequence * setup_.sequence;

@@ -43,8 +43,8 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
       {ring && model.attention_window > 0, "an attention window round a ring"},
   };
   for (const Gap& gap : splits) refuse(model, gap, "set tensor_parallel and context_parallel to 1");
-  refuse(model, {setup.pipeline_parallel > 1 && model.has_encoder(), "an encoder beside the decoder, in stages"},
-         "set pipeline_parallel to 1");
+  refuse(model, {setup.pipeline_chunks > 1 && model.has_encoder(), "an encoder beside the decoder, interleaved"},
+         "set pipeline_chunks to 1");
   if (model.has_experts() && model.experts.count % setup.expert_parallel != 0)
     throw InputError("", "expert_parallel",
                      fmt::format("{} ranks can't share {} experts evenly", setup.expert_parallel, model.experts.count),

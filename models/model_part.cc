@@ -110,7 +110,17 @@ void split(Parameter& shape, std::string_view stem, const ModelSpec& model, cons
   }
 }
 
+// The part's first layer of the stack (encoder or decoder) that `layer` is in; -1: it has none.
+std::int64_t first_of_stack(const ModelSpec& model, const ModelPart& part, std::int64_t layer) {
+  const bool encoder = model.is_encoder_layer(layer);
+  const std::int64_t begin = std::max(part.layers.first, encoder ? 0 : model.encoder_layers);
+  const std::int64_t end =
+      std::min(part.layers.first + part.layers.count, encoder ? model.encoder_layers : model.all_layers());
+  return begin < end ? begin : -1;
+}
+
 bool belongs(const Parameter& parameter, std::string_view stem, const ModelSpec& model, const ModelPart& part) {
+  if (stem == "attention.relative_bias") return first_of_stack(model, part, parameter.layer) >= 0;
   if (parameter.layer >= 0) return part.layers.contains(parameter.layer);
   if (stem == "encoder.final_norm") return part.layers.contains(model.encoder_layers - 1);
   if (is_before_layers(stem))
@@ -127,6 +137,7 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
   for (Parameter& parameter : merged_parameters(model, setup)) {
     const std::string stem = stem_of(parameter);
     if (!belongs(parameter, stem, model, part)) continue;
+    if (stem == "attention.relative_bias") parameter.layer = first_of_stack(model, part, parameter.layer);
     split(parameter, stem, model, setup);
     if (parameter.experts > 0) {
       parameter.rows /= setup.expert_parallel;

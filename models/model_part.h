@@ -11,7 +11,9 @@
 //   whole                         everything else
 //
 // Megatron-LM keeps queries, keys and values in one matrix (attention.qkv), likewise gate and up (mlp.gate_up). With
-// tied embeddings the stage of the head has a copy of the embedding.
+// tied embeddings the stage of the head has a copy of the embedding. The stage a decoder beside an encoder begins with
+// has one too, and of the learned positions; each stage of a stack with a relative bias has a copy of its table,
+// counted to the first layer there.
 #pragma once
 
 #include <vector>

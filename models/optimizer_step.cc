@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "traces/base/input_error.h"
@@ -121,7 +122,9 @@ void OptimizerStep::prepare_gradients(const Group& all) {
   foreach_kernel("foreach_norm", all, {gradients}, {List(gradients.size(), norm)});
   if (communication_ != nullptr) {
     communication_->all_reduce(CommGroup::tensor, "all_reduce", {norm});
-    communication_->all_reduce_stages("all_reduce", {norm}, false);
+    std::vector<std::int64_t> stages(static_cast<std::size_t>(communication_->layout().stages()));
+    std::iota(stages.begin(), stages.end(), std::int64_t{0});
+    communication_->all_reduce_stages("all_reduce", {norm}, stages);
   }
   foreach_kernel("foreach_mul_", all, {gradients}, {gradients});
 }

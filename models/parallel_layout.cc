@@ -10,25 +10,33 @@ namespace spillway {
 ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine)
     : stages_(setup.pipeline_parallel),
       chunks_(setup.pipeline_chunks),
+      split_(setup.pipeline_split),
       tensor_(setup.tensor_parallel),
       context_(setup.context_parallel),
       data_(setup.data_parallel),
       expert_(setup.expert_parallel),
       per_machine_(gpus_per_machine) {
   SPILLWAY_ASSERT(gpus_per_machine >= 1);
-  const std::int64_t parts = stages_ * chunks_;
-  ranges_.resize(static_cast<std::size_t>(parts));
-  const std::int64_t most = (model.all_layers() + parts - 1) / parts;
-  for (LayerRange& range : ranges_) range.count = most;
-  std::int64_t excess = most * parts - model.all_layers();
+  ranges_.resize(static_cast<std::size_t>(stages_ * chunks_));
+  const std::span<LayerRange> all(ranges_);
+  const auto encoder = static_cast<std::size_t>(split_);
+  if (split_ > 0) spread(0, model.encoder_layers, all.first(encoder));
+  const std::int64_t first = split_ > 0 ? model.encoder_layers : 0;
+  spread(first, model.all_layers() - first, all.subspan(encoder));
+}
+
+void ParallelLayout::spread(std::int64_t first_layer, std::int64_t layers, std::span<LayerRange> over) {
+  const auto parts = static_cast<std::int64_t>(over.size());
+  const std::int64_t most = (layers + parts - 1) / parts;
+  for (LayerRange& range : over) range.count = most;
+  std::int64_t excess = most * parts - layers;
   for (std::int64_t i = 0; excess > 0; ++i, --excess) {
     const std::int64_t from_end = i / 2;
-    --ranges_[static_cast<std::size_t>(i % 2 == 0 ? parts - 1 - from_end : from_end)].count;
+    --over[static_cast<std::size_t>(i % 2 == 0 ? parts - 1 - from_end : from_end)].count;
   }
-  std::int64_t first = 0;
-  for (LayerRange& range : ranges_) {
-    range.first = first;
-    first += range.count;
+  for (LayerRange& range : over) {
+    range.first = first_layer;
+    first_layer += range.count;
   }
 }
 

@@ -6,10 +6,12 @@
 //
 // Layers over chunks (an encoder's first, then the decoder's): chunk g of p v gets layers / (p v) of them, rounded up;
 // where that is too many, chunks lose one layer each, from the last and the first inwards, since these also hold the
-// head and the embedding (22 layers on 8 stages: 2, 3, 3, 3, 3, 3, 3, 2).
+// head and the embedding (22 layers on 8 stages: 2, 3, 3, 3, 3, 3, 3, 2). With an encoder, so for the encoder's layers
+// over the first `pipeline_split` stages, and for the decoder's over the others.
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "models/training_setup.h"
@@ -44,6 +46,8 @@ class ParallelLayout {
 
   [[nodiscard]] std::int64_t stages() const { return stages_; }
   [[nodiscard]] std::int64_t chunks() const { return chunks_; }  // per stage
+  // Where a decoder beside an encoder begins; 0: no encoder, or no pipeline.
+  [[nodiscard]] std::int64_t decoder_stage() const { return split_; }
   [[nodiscard]] LayerRange layers(std::int64_t stage, std::int64_t chunk) const;
   // Global index of a chunk in the order of the forward pass: chunk * stages + stage.
   [[nodiscard]] bool is_first(std::int64_t stage, std::int64_t chunk) const { return stage == 0 && chunk == 0; }
@@ -64,10 +68,11 @@ class ParallelLayout {
   [[nodiscard]] GroupShape stage_pair(std::int64_t one, std::int64_t other) const;
 
  private:
+  void spread(std::int64_t first_layer, std::int64_t layers, std::span<LayerRange> over);
   // `ranks` ranks `stride` apart, starting at rank 0.
   [[nodiscard]] GroupShape group(std::int64_t ranks, std::int64_t stride) const;
 
-  std::int64_t stages_, chunks_, tensor_, context_, data_, expert_, per_machine_;
+  std::int64_t stages_, chunks_, split_, tensor_, context_, data_, expert_, per_machine_;
   std::vector<LayerRange> ranges_;  // by global chunk
 };
 

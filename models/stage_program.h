@@ -23,7 +23,8 @@ namespace spillway {
 struct StageProgram {
   struct Section {
     TraceMark begin, end;
-    OpId send = OpId::none, receive = OpId::none;  // to and from a neighbouring stage, if any
+    std::vector<OpId> sends,
+        receives;  // to and from neighbouring stages; the n-th receive gets what the n-th send sent
   };
   Trace trace;
   std::int64_t stage = 0;

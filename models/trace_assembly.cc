@@ -249,14 +249,17 @@ void TraceAssembly::connect(std::size_t sender, std::size_t receiver, std::int64
   const Rank& from = ranks_[sender];
   const Rank& to = ranks_[receiver];
   for (std::int64_t m = 0; m < from.program->micro_batches; ++m) {
-    const auto place = [&](const Rank& rank, std::int64_t chunk, OpId Section::*which) {
-      const StageProgram& program = *rank.program;
-      const Section& section = program.sections[program.section(chunk, program.recording_of(m), is_backward)];
-      return shifted(section.*which, rank.copies[copy_index(program, chunk, m, is_backward)].op);
+    const auto section_of = [&](const Rank& rank, std::int64_t chunk) -> const Section& {
+      return rank.program->sections[rank.program->section(chunk, rank.program->recording_of(m), is_backward)];
     };
-    const OpId receive = place(to, receiver_chunk, &Section::receive);
-    for (const OpId wait : waits_of(place(from, sender_chunk, &Section::send)))
-      between_.push_back({.from = wait, .to = receive, .kind = EdgeKind::cross_stream});
+    const std::int64_t from_delta = from.copies[copy_index(*from.program, sender_chunk, m, is_backward)].op;
+    const std::int64_t to_delta = to.copies[copy_index(*to.program, receiver_chunk, m, is_backward)].op;
+    const std::vector<OpId>& sends = section_of(from, sender_chunk).sends;
+    const std::vector<OpId>& receives = section_of(to, receiver_chunk).receives;
+    SPILLWAY_ASSERT(sends.size() == receives.size());
+    for (std::size_t n = 0; n < sends.size(); ++n)
+      for (const OpId wait : waits_of(shifted(sends[n], from_delta)))
+        between_.push_back({.from = wait, .to = shifted(receives[n], to_delta), .kind = EdgeKind::cross_stream});
   }
 }
 

@@ -63,6 +63,30 @@ void check_divides(const char* name, std::int64_t parts, const char* what, std::
                      "choose a divisor of it");
 }
 
+// Stages of the encoder: in proportion to its layers, rounded, at least one for each stack.
+void apply_split(TrainingSetup& setup, const ModelSpec& model) {
+  const std::int64_t p = setup.pipeline_parallel;
+  if (setup.pipeline_split != 0 && (!model.has_encoder() || setup.pipeline_split < 0 || setup.pipeline_split >= p))
+    throw InputError("", "pipeline_split",
+                     model.has_encoder()
+                         ? fmt::format("{} of {} stages can't be the encoder's", setup.pipeline_split, p)
+                         : model.title + " has no encoder",
+                     "leave it at 0, or give 1 .. pipeline_parallel - 1 for a model with an encoder");
+  if (!model.has_encoder() || p == 1) return;
+  if (setup.pipeline_split == 0) {
+    const std::int64_t whole = model.all_layers();
+    const std::int64_t least = std::max<std::int64_t>(1, p - model.layers);
+    const std::int64_t most = std::max(least, std::min(p - 1, model.encoder_layers));
+    setup.pipeline_split = std::clamp((2 * p * model.encoder_layers + whole) / (2 * whole), least, most);
+  }
+  if (setup.pipeline_split > model.encoder_layers || p - setup.pipeline_split > model.layers)
+    throw InputError(
+        "", "pipeline_parallel",
+        fmt::format("{} stages of the encoder and {} of the decoder, but {} has {} and {} layers", setup.pipeline_split,
+                    p - setup.pipeline_split, model.title, model.encoder_layers, model.layers),
+        "use fewer stages");
+}
+
 void check_pipeline(const TrainingSetup& setup, const ModelSpec& model) {
   const std::int64_t chunks = setup.pipeline_parallel * setup.pipeline_chunks;
   if (chunks > model.all_layers() + 2)  // the embedding and the head may be chunks of their own
@@ -163,6 +187,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "fp32_reduction", "only gradients in 16 bits that ZeRO shares out are cast to be reduced",
                      "choose a mixed precision with zero_stage 2 or 3, or set it to false");
   check_layout(result, model);
+  apply_split(result, model);
   check_size(result, model);
   return result;
 }

@@ -97,6 +97,9 @@ struct TrainingSetup {
   std::int64_t pipeline_parallel = 1;  // p stages
   std::int64_t pipeline_chunks = 1;    // v model chunks per stage; > 1: interleaved, chunk c of stage i is c p + i
   PipelineSchedule pipeline_schedule = PipelineSchedule::one_f_one_b;
+  // Of a model with an encoder: the first so many stages are the encoder's, the others the decoder's (Megatron-LM's
+  // pipeline split rank), 1 .. p - 1; 0: by their layers.
+  std::int64_t pipeline_split = 0;
   std::int64_t data_parallel = 1;    // d replicas
   std::int64_t expert_parallel = 1;  // e: experts are spread over e of the d * context_parallel ranks
   // 0: every replica holds everything. 1: optimizer state and master weights are split over d * context_parallel

@@ -22,7 +22,7 @@ struct Field {
   Member member;
 };
 
-constexpr std::array<Field, 31> fields = {{
+constexpr std::array<Field, 32> fields = {{
     {"micro_batch", &TrainingSetup::micro_batch},
     {"sequence", &TrainingSetup::sequence},
     {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
@@ -45,6 +45,7 @@ constexpr std::array<Field, 31> fields = {{
     {"pipeline_parallel", &TrainingSetup::pipeline_parallel},
     {"pipeline_chunks", &TrainingSetup::pipeline_chunks},
     {"pipeline_schedule", &TrainingSetup::pipeline_schedule},
+    {"pipeline_split", &TrainingSetup::pipeline_split},
     {"data_parallel", &TrainingSetup::data_parallel},
     {"expert_parallel", &TrainingSetup::expert_parallel},
     {"zero_stage", &TrainingSetup::zero_stage},

@@ -127,8 +127,9 @@ Tensor Transformer::rotary(const std::string& name, const Tensor& x) {
   return setup_.fused_kernels ? ops_.rotary(name, x, angles_) : ops_.unfused_rotary(name, x, angles_);
 }
 
-Tensor Transformer::forward(const Tensor& input, const Tensor& labels) {
+Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Tensor& memory) {
   if (units_.before) units_.before(-1);
+  memory_ = memory;
   Tensor x = part_.has_embedding ? embed(input) : input;
   if (scaling_)  // the last of the backward
     x = autograd_.record(x, {x}, true, [this](const Tensor& gradient) {
@@ -138,8 +139,9 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels) {
   for (std::int64_t index = part_.layers.first; index < part_.layers.first + part_.layers.count; ++index) {
     session_.set_layer(index);
     if (model_.has_encoder() && index == model_.encoder_layers) x = enter_decoder(x, labels);
-    if (index == 0 || index == model_.encoder_layers) make_bias(index);
+    if (index == part_.layers.first || index == model_.encoder_layers) make_bias(index);
     x = units_.before ? layer_unit(index, x) : layer(index, x);
+    if (model_.has_encoder() && index + 1 == model_.encoder_layers) x = leave_encoder(x);
   }
   session_.set_layer(-1);
   bias_ = memory_ = {};

@@ -38,8 +38,10 @@ class Transformer {
 
   // Of one micro-batch. `input`: token ids for the part with the embedding, else the stage before's result. The loss
   // from the part with the head, else the residual stream. ids and labels have one element per token. With an encoder,
-  // `input` is what it reads, and the decoder reads the labels shifted by one (as many tokens).
-  Tensor forward(const Tensor& input, const Tensor& labels);
+  // `input` is what it reads, and the decoder reads the labels shifted by one (as many tokens). In stages, the
+  // encoder's last gives its result, which is the input of the decoder's first and, as `memory`, goes into all later
+  // ones.
+  Tensor forward(const Tensor& input, const Tensor& labels, const Tensor& memory = {});
 
   // TrainingSetup::loss_metrics of the latest forward, whose logits are kept until then. After the backward.
   void run_metrics();
@@ -69,6 +71,7 @@ class Transformer {
 
   Tensor embed(const Tensor& ids);
   // A decoder that attends to an encoder (T5).
+  Tensor leave_encoder(const Tensor& x);                              // its result
   Tensor enter_decoder(const Tensor& encoded, const Tensor& labels);  // sets memory_; the decoder's stream
   void make_bias(std::int64_t index);                                 // sets bias_, that of the stack of this layer
   Tensor cross_attention(const std::string& prefix, const Tensor& x, const Tensor& memory);

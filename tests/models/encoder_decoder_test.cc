@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "models/model_part.h"
+#include "models/parallel_layout.h"
 #include "models/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/measured_trace.h"
@@ -184,6 +185,106 @@ TEST(EncoderDecoder, LearnedPositions) {
   }
 }
 
+// In four stages, two of the encoder and two of the decoder, tied: the stages hold the model, once more the embedding
+// where the decoder begins and at the head, and once more each stack's bias table (32 buckets, a heads).
+TEST(EncoderDecoderStages, ParametersAddUp) {
+  const ModelSpec model = t5(4, 4);
+  const TrainingSetup setup = resolve({.pipeline_parallel = 4}, model);
+  EXPECT_EQ(setup.pipeline_split, 2);
+  const ParallelLayout layout(setup, model, 8);
+  std::int64_t sum = 0;
+  for (std::int64_t stage = 0; stage < 4; ++stage)
+    for (const LocalParameter& local :
+         local_parameters(model, setup, {layout.layers(stage, 0), stage == 0, stage == 3})) {
+      sum += local.shape.elements();
+      EXPECT_TRUE(local.shape.layer < 0 || layout.layers(stage, 0).contains(local.shape.layer)) << local.shape.name;
+    }
+  EXPECT_EQ(sum, parameter_count(model) + 2 * 1024 * h + 2 * 32 * a);
+}
+
+TrainingSetup staged(TrainingSetup setup) {
+  setup.gradient_accumulation = 8;
+  setup.pipeline_parallel = 4;
+  return setup;
+}
+
+// Bytes of a role at most.
+std::int64_t most_of(const Trace& trace, std::int16_t device, TensorRole role) {
+  std::int64_t live = 0, most = 0;
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.device != device || trace.tensors.role[index_of(event.tensor)] != role) continue;
+    if (event.action == MemoryAction::free_completed) continue;
+    most = std::max(most, live += (event.action == MemoryAction::allocate ? 1 : -1) * event.bytes.count());
+  }
+  return most;
+}
+
+// What one GPU does for eight micro-batches, four do; each holds 14 bytes per parameter of its own before the step, and
+// nothing more when it is over.
+TEST(EncoderDecoderStages, WorkAndMemoryAreConserved) {
+  const ModelSpec model = t5(4, 4);
+  for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+    const Trace whole = generate(model, {.gradient_accumulation = 8, .recompute = recompute});
+    const Trace stages = generate(model, staged({.recompute = recompute}));
+    EXPECT_EQ(flops_of(stages, Phase::forward), flops_of(whole, Phase::forward));
+    EXPECT_EQ(flops_of(stages, Phase::backward), flops_of(whole, Phase::backward));
+    EXPECT_EQ(flops_of(stages, Phase::recompute), flops_of(whole, Phase::recompute));
+    std::int64_t before = 0;
+    for (std::int16_t stage = 0; stage < 4; ++stage) {
+      const HeldBytes memory = memory_of(stages, stage);
+      EXPECT_EQ(most_of(stages, stage, TensorRole::weight) * 7, memory.before) << stage;
+      EXPECT_EQ(memory.left, 0) << stage;
+      before += memory.before;
+    }
+    EXPECT_EQ(before, 14 * (parameter_count(model) + 2 * 1024 * h + 2 * 32 * a));
+  }
+}
+
+// 1F1B: stage i of p holds p - i micro-batches, whichever stack it belongs to; one layer more in each stage.
+TEST(EncoderDecoderStages, MicroBatchesInFlight) {
+  const Trace small = generate(t5(4, 4), staged({.flash_attention = false}));
+  const Trace large = generate(t5(6, 6), staged({.flash_attention = false}));
+  for (std::int16_t stage = 0; stage < 4; ++stage)
+    EXPECT_EQ(most_of(large, stage, TensorRole::activation) - most_of(small, stage, TensorRole::activation),
+              (4 - stage) * (stage < 2 ? encoder_layer : decoder_layer))
+        << stage;
+}
+
+// Between the decoder's stages two tensors go each way, elsewhere one; the encoder's gradient is added up on the way
+// back. Copies of the embedding are on three stages, those of a bias table on the two of its stack.
+TEST(EncoderDecoderStages, Transfers) {
+  const Trace trace = generate(t5(4, 4), staged({}));
+  EXPECT_EQ(count_of(trace, "send_forward"), 8 * (1 + 1 + 2));
+  EXPECT_EQ(count_of(trace, "receive_forward"), 8 * (1 + 1 + 2));
+  EXPECT_EQ(count_of(trace, "send_backward"), 8 * (1 + 1 + 2));
+  EXPECT_EQ(count_of(trace, "add_encoder_gradient_"), 8);
+  EXPECT_EQ(count_of(trace, "all_reduce_embedding"), 3);
+  EXPECT_EQ(count_of(trace, "all_reduce_encoder_bias"), 2);
+  EXPECT_EQ(count_of(trace, "all_reduce_decoder_bias"), 2);
+  EXPECT_EQ(count_of(trace, "shift_right"), 8);
+  const Trace deep = generate(t5(4, 4), staged({.pipeline_split = 1}));
+  EXPECT_EQ(count_of(deep, "send_forward"), 8 * (1 + 2 + 2));
+  EXPECT_EQ(count_of(deep, "add_encoder_gradient_"), 8 * 2);
+  EXPECT_EQ(count_of(deep, "all_reduce_encoder_bias"), 0);
+  EXPECT_EQ(count_of(deep, "all_reduce_decoder_bias"), 3);
+}
+
+// Splits that no rank can hold, and interleaving, which Megatron-LM refuses too.
+TEST(EncoderDecoderStages, WhatIsRefused) {
+  const ModelSpec model = t5(2, 6);
+  EXPECT_EQ(resolve({.pipeline_parallel = 4}, model).pipeline_split, 1);
+  EXPECT_EQ(resolve({.pipeline_parallel = 8}, model).pipeline_split, 2);
+  EXPECT_EQ(resolve({.pipeline_parallel = 1}, model).pipeline_split, 0);
+  EXPECT_EQ(resolve({.pipeline_parallel = 8, .pipeline_split = 2}, model).pipeline_split, 2);
+  EXPECT_THROW((void)resolve({.pipeline_parallel = 8, .pipeline_split = 3}, model), InputError);
+  EXPECT_THROW((void)resolve({.pipeline_parallel = 4, .pipeline_split = 4}, model), InputError);
+  EXPECT_THROW((void)resolve({.pipeline_parallel = 4, .pipeline_split = -1}, model), InputError);
+  EXPECT_THROW((void)resolve({.pipeline_parallel = 9}, model), InputError);
+  EXPECT_THROW((void)resolve({.pipeline_parallel = 2, .pipeline_split = 1}, find_model("gpt2-small")), InputError);
+  EXPECT_THROW((void)generate(model, {.gradient_accumulation = 4, .pipeline_parallel = 2, .pipeline_chunks = 2}),
+               InputError);
+}
+
 TEST(EncoderDecoder, BundledModelsRunInEverySetUp) {
   for (const std::string& name : bundled_models()) {
     ModelSpec model = find_model(name);
@@ -197,6 +298,13 @@ TEST(EncoderDecoder, BundledModelsRunInEverySetUp) {
                                   .data_parallel = 2,
                                   .zero_stage = stage};
         EXPECT_EQ(memory_of(generate(model, setup)).left, 0) << name;
+        TrainingSetup stages = setup;
+        stages.framework = stage % 2 == 0 ? Framework::megatron : Framework::eager;
+        stages.pipeline_parallel = 2 + stage / 2;
+        stages.gradient_accumulation = 5;
+        const Trace trace = generate(model, stages);
+        for (std::int16_t device = 0; device < stages.pipeline_parallel; ++device)
+          EXPECT_EQ(memory_of(trace, device).left, 0) << name << " stage " << device;
       }
   }
 }

@@ -26,22 +26,23 @@ inline std::int64_t count_of(const Trace& trace, std::string_view name) {
   return count;
 }
 
-// Bytes of the first GPU. before: live when the step begins, without its input; kept: added when the forward ends;
+// Bytes of one GPU. before: live when the step begins, without its input; kept: added when the forward ends;
 // before_optimizer: live when the backward ends; left: added at the end of the trace.
 struct HeldBytes {
   std::int64_t before = 0, kept = 0, before_optimizer = 0, left = 0;
 };
 
-inline HeldBytes memory_of(const Trace& trace) {
+inline HeldBytes memory_of(const Trace& trace, std::int16_t device = 0) {
   HeldBytes held;
   std::int64_t live = 0, after = 0;
   for (const MemoryEvent& event : trace.memory_events) {
-    if (event.action == MemoryAction::free_completed || event.device != 0) continue;
+    if (event.action == MemoryAction::free_completed || event.device != device) continue;
     const Phase phase = event.anchor == OpId::none ? Phase::unknown : trace.ops.phase[index_of(event.anchor)];
     const std::size_t tensor = index_of(event.tensor);
     const bool of_optimizer = trace.strings.text(trace.tensors.name[tensor]).starts_with("optimizer.");
     live += (event.action == MemoryAction::allocate ? 1 : -1) * event.bytes.count();
-    if (phase == Phase::unknown && trace.tensors.role[tensor] != TensorRole::input) held.before = live;
+    const TensorRole role = trace.tensors.role[tensor];  // a later stage of a pipeline begins with receiving
+    if (phase == Phase::unknown && role != TensorRole::input && role != TensorRole::activation) held.before = live;
     if (phase <= Phase::forward) after = live;
     if (phase == Phase::backward && !of_optimizer) held.before_optimizer = live;
   }

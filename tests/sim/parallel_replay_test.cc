@@ -86,6 +86,27 @@ TEST(ParallelReplay, OneRankStandsForItsPeers) {
   }
 }
 
+// The same of an encoder and a decoder in stages of their own, where two tensors go from stage to stage.
+TEST(ParallelReplay, OneRankStandsForItsPeersWithAnEncoder) {
+  ModelSpec model = gpt(4);
+  model.fused_qkv = false;
+  model.encoder_layers = 2;
+  for (const std::int64_t split : {1, 2}) {
+    const TrainingSetup setup = small({.gradient_accumulation = 6,
+                                       .framework = Framework::megatron,
+                                       .tensor_parallel = 2,
+                                       .sequence_parallel = split == 1,
+                                       .pipeline_parallel = 4,
+                                       .pipeline_split = split,
+                                       .data_parallel = 2});
+    const Result one = replay_of(model, setup, RankScope::representative);
+    const Result all = replay_of(model, setup, RankScope::all);
+    EXPECT_EQ(one.step_time, all.step_time);
+    EXPECT_EQ(one.memory.peak_allocated, all.memory.peak_allocated);
+    EXPECT_NEAR(one.bubble, all.bubble, 1e-9);
+  }
+}
+
 // The same where experts are spread over ranks, split over tensors and shared out by ZeRO.
 TEST(ParallelReplay, OneRankStandsForItsPeersWithExperts) {
   ModelSpec model = find_model("deepseek-v2-lite");
