@@ -122,15 +122,19 @@ PipelinePlan build_dual_pipe_v(const PipelineRequest& request) {
   return plan;
 }
 
-// Units of p micro-batches, half in each direction, 1F1B each; slots of one forward are as long as those of one
-// backward, as in the paper's timetable, and a unit's first forwards fill the end of the one before.
+// Units of p micro-batches, half in each direction, 1F1B each, forwards as long as backwards as in the paper's
+// timetable; the next unit's first forwards fill what would be idle at the end of the one before.
 PipelinePlan build_chimera(const PipelineRequest& request) {
   const std::int64_t p = request.devices, m = request.micro_batches;
   PipelinePlan plan = bidirectional_plan("chimera", p, m);
-  for (std::int64_t j = 0; j < m; ++j) plan.route_of.push_back(static_cast<std::uint8_t>(j % p < (p + 1) / 2 ? 0 : 1));
+  for (std::int64_t j = 0; j < m; ++j) {
+    const std::int64_t size = std::min(p, m - j / p * p);
+    plan.route_of.push_back(j % p < size / 2 ? 0 : 1);
+  }
   ListRules rules;
   rules.times.positions = {{.forward = 2, .input_gradient = 1, .weight_gradient = 1}};
-  rules.window = p;
+  rules.held = p;
+  rules.unit = p;
   write_list_order(plan, rules);
   return plan;
 }

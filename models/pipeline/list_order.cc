@@ -39,6 +39,7 @@ class ListPlay {
       }
     }
     free_at_.assign(static_cast<std::size_t>(plan.devices), 0);
+    held_.assign(free_at_.size(), 0);
   }
 
   void play() {
@@ -54,13 +55,13 @@ class ListPlay {
  private:
   struct Choice {
     Ticks start = never;
-    std::int64_t is_forward = 0, depth = 0, micro_batch = 0;
+    std::int64_t unit = 0, is_forward = 0, depth = 0, micro_batch = 0;
     std::size_t device = 0, site = 0;
-    [[nodiscard]] auto key() const { return std::tie(start, is_forward, depth, micro_batch, device); }
+    [[nodiscard]] auto key() const { return std::tie(start, unit, is_forward, depth, micro_batch, device); }
     bool operator<(const Choice& other) const { return key() < other.key(); }
   };
 
-  [[nodiscard]] bool may_enter(std::int64_t micro_batch) const { return micro_batch < finished_ + rules_.window; }
+  [[nodiscard]] bool may_enter(std::size_t device) const { return held_[device] < rules_.held; }
 
   Choice choose(std::size_t d) const {
     Choice best;
@@ -68,12 +69,14 @@ class ListPlay {
       const Site& site = sites_[d][s];
       const auto& batches = by_route_[site.route];
       if (site.backwards < batches.size() && site.backward_at[site.backwards] != never)
-        best = std::min(best, {std::max(free_at_[d], site.backward_at[site.backwards]), 0,
-                               -static_cast<std::int64_t>(site.position), batches[site.backwards], d, s});
+        best = std::min(
+            best, {std::max(free_at_[d], site.backward_at[site.backwards]), batches[site.backwards] / rules_.unit, 0,
+                   -static_cast<std::int64_t>(site.position), batches[site.backwards], d, s});
       if (site.forwards < batches.size() && site.forward_at[site.forwards] != never &&
-          (site.position > 0 || may_enter(batches[site.forwards])))
-        best = std::min(best, {std::max(free_at_[d], site.forward_at[site.forwards]), 1,
-                               -static_cast<std::int64_t>(site.position), batches[site.forwards], d, s});
+          (site.position > 0 || may_enter(d)))
+        best =
+            std::min(best, {std::max(free_at_[d], site.forward_at[site.forwards]), batches[site.forwards] / rules_.unit,
+                            1, -static_cast<std::int64_t>(site.position), batches[site.forwards], d, s});
     }
     return best;
   }
@@ -85,6 +88,7 @@ class ListPlay {
     const bool is_forward = choice.is_forward == 1;
     const Ticks end = choice.start + (is_forward ? times.forward : times.backward());
     free_at_[choice.device] = end;
+    held_[choice.device] += is_forward ? 1 : -1;
     const std::size_t turn = is_forward ? site.forwards++ : site.backwards++;
     const std::size_t last = plan_.routes[site.route].size() - 1;
     if (is_forward) {
@@ -92,11 +96,10 @@ class ListPlay {
       if (site.position == last)
         site.backward_at[turn] = end;
       else
-        next(site, choice.device, 1).forward_at[turn] = arrival(site, choice.device, 1, end);
+        next(site, 1).forward_at[turn] = arrival(site, choice.device, 1, end);
     } else {
       lane.backward(pass_of(choice.micro_batch, site.chunk));
-      if (site.position > 0) next(site, choice.device, -1).backward_at[turn] = arrival(site, choice.device, -1, end);
-      if (site.position == 0) ++finished_;
+      if (site.position > 0) next(site, -1).backward_at[turn] = arrival(site, choice.device, -1, end);
     }
   }
 
@@ -104,7 +107,7 @@ class ListPlay {
     const std::size_t at = step > 0 ? site.position + 1 : site.position - 1;
     return static_cast<std::size_t>(plan_.routes[site.route][at].device);
   }
-  Site& next(const Site& site, std::size_t, int step) {
+  Site& next(const Site& site, int step) {
     const std::size_t at = step > 0 ? site.position + 1 : site.position - 1;
     return sites_[neighbour(site, step)][where_[site.route][at]];
   }
@@ -118,13 +121,13 @@ class ListPlay {
   std::vector<std::vector<Site>> sites_;         // by device
   std::vector<std::vector<std::size_t>> where_;  // by route and position: place in the device's sites
   std::vector<Ticks> free_at_;
-  std::int64_t finished_ = 0;
+  std::vector<std::int64_t> held_;  // chunks' activations, by device
 };
 
 }  // namespace
 
 void write_list_order(PipelinePlan& plan, const ListRules& rules) {
-  SPILLWAY_ASSERT(rules.window >= 1);
+  SPILLWAY_ASSERT(rules.held >= 1);
   ListPlay(plan, rules).play();
 }
 

@@ -1,5 +1,5 @@
-// Orders found by playing a plan through once: whenever a device is idle it takes, of what is ready, a backward before
-// a forward, the deeper position first among forwards, the earlier micro-batch first.
+// Orders found by playing a plan through once: whenever a device is idle it takes, of what is ready, the earlier unit
+// of micro-batches first, then a backward before a forward, the deeper position first, the earlier micro-batch first.
 #pragma once
 
 #include <cstdint>
@@ -11,10 +11,12 @@ namespace spillway {
 
 struct ListRules {
   StageTimes times;
-  std::int64_t window = 0;  // micro-batches that may be under way at once, from first forward to last backward
+  // A route takes in its next micro-batch while its first device holds activations of fewer chunks than this. >= 1.
+  std::int64_t held = 0;
+  std::int64_t unit = 1;  // so many micro-batches make a unit; what belongs to an earlier one goes first. >= 1
 };
 
-// Fills the empty compute lanes of `plan` with forwards and whole backwards. Precondition: window >= 1.
+// Fills the empty compute lanes of `plan` with forwards and whole backwards. Precondition: held >= 1, unit >= 1.
 // O(operations x positions per device).
 void write_list_order(PipelinePlan& plan, const ListRules& rules);
 

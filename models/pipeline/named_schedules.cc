@@ -160,7 +160,7 @@ PipelinePlan build_schedule(std::string_view name, const PipelineRequest& wanted
   const PipelineRequest request = resolve_request(name, wanted);
   PipelinePlan plan = entry_of(name).build(request);
   plan.name = name;
-  if (request.offloaded_chunks > 0) offload_chunks(plan, request.offloaded_chunks);
+  if (request.offloaded_chunks > 0) offload_chunks(plan, request);
   return plan;
 }
 

@@ -36,6 +36,7 @@ PipelinePlan build_zero_bubble_v(const PipelineRequest& request);
 
 // activation_copies.cc
 PipelinePlan build_bpipe(const PipelineRequest& request);
-void offload_chunks(PipelinePlan& plan, std::int64_t chunks);
+// The first request.offloaded_chunks of every device; looped placements only.
+void offload_chunks(PipelinePlan& plan, const PipelineRequest& request);
 
 }  // namespace spillway

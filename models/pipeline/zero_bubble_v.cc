@@ -217,9 +217,15 @@ class VGreedy {
 
 }  // namespace
 
-PipelinePlan build_zero_bubble_v(const PipelineRequest& request) {
-  PipelinePlan plan = zigzag_plan("zb-v", request.devices, request.micro_batches, 2);
-  std::optional<std::pair<Ticks, Ticks>> best;
+namespace {
+
+struct VBest {
+  std::optional<std::pair<Ticks, Ticks>> score;  // most idle time of a stage, makespan
+  std::vector<std::vector<PipelineOp>> lanes;
+};
+
+VBest best_of_variants(const PipelineRequest& request) {
+  VBest best;
   for (int bits = 0; bits < 4; ++bits) {
     const VOptions options{(bits & 1) == 0, (bits & 2) == 0};
     std::vector<Ticks> allowance;
@@ -229,14 +235,38 @@ PipelinePlan build_zero_bubble_v(const PipelineRequest& request) {
       reached = greedy.most_idle();
       allowance = greedy.idle();
       const std::pair score(reached, greedy.makespan());
-      if (best && *best <= score) continue;
-      best = score;
-      plan.compute = greedy.take_lanes();
+      if (best.score && *best.score <= score) continue;
+      best.score = score;
+      best.lanes = greedy.take_lanes();
     }
   }
-  if (!best)
-    throw InputError("", "micro-batches", "ZB-V finds no order for so few micro-batches",
-                     "use v-half, or more of them");
+  return best;
+}
+
+PassTimes mean(const std::vector<PassTimes>& all) {
+  PassTimes sum;
+  for (const PassTimes& times : all) {
+    sum.forward += times.forward;
+    sum.input_gradient += times.input_gradient;
+    sum.weight_gradient += times.weight_gradient;
+  }
+  const auto count = static_cast<Ticks>(all.size());
+  return {sum.forward / count, sum.input_gradient / count, sum.weight_gradient / count, 0};
+}
+
+}  // namespace
+
+// Rounds that give every stage a pass can get stuck where parts of the model differ; their mean then says the order.
+PipelinePlan build_zero_bubble_v(const PipelineRequest& request) {
+  PipelinePlan plan = zigzag_plan("zb-v", request.devices, request.micro_batches, 2);
+  VBest best = best_of_variants(request);
+  if (!best.score) {
+    PipelineRequest even = request;
+    even.times.positions = {mean(request.times.positions)};
+    best = best_of_variants(even);
+  }
+  if (!best.score) throw InputError("", "schedule", "ZB-V's rounds find no order for these times", "use v-half");
+  plan.compute = std::move(best.lanes);
   return plan;
 }
 

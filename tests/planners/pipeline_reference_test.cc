@@ -3,11 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,57 +12,10 @@
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
+#include "tests/planners/pipeline_files.h"
 
 namespace spillway {
 namespace {
-
-// CSV with quoted fields; no quotes within them.
-std::vector<std::string> fields(const std::string& line) {
-  std::vector<std::string> out(1);
-  bool quoted = false;
-  for (const char c : line) {
-    if (c == '"') {
-      quoted = !quoted;
-    } else if (c == ',' && !quoted) {
-      out.emplace_back();
-    } else {
-      out.back() += c;
-    }
-  }
-  return out;
-}
-
-struct Row {
-  std::map<std::string, std::string> cells;
-  [[nodiscard]] const std::string& text(const std::string& column) const { return cells.at(column); }
-  [[nodiscard]] double number(const std::string& column) const { return std::stod(cells.at(column)); }
-  [[nodiscard]] std::int64_t count(const std::string& column) const { return std::stoll(cells.at(column)); }
-  [[nodiscard]] std::vector<double> numbers(const std::string& column) const {
-    std::istringstream in(cells.at(column));
-    std::vector<double> out;
-    for (double value = 0; in >> value;) out.push_back(value);
-    return out;
-  }
-};
-
-std::vector<Row> rows(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  std::string line;
-  std::vector<Row> out;
-  std::getline(in, line);
-  const std::vector<std::string> names = fields(line);
-  while (std::getline(in, line)) {
-    const std::vector<std::string> values = fields(line);
-    Row& row = out.emplace_back();
-    for (std::size_t i = 0; i < names.size() && i < values.size(); ++i) row.cells[names[i]] = values[i];
-  }
-  return out;
-}
-
-std::filesystem::path reference_file() {
-  const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
-  return std::filesystem::path(root == nullptr ? "." : root) / "../shared/data/pipeline/reference.csv";
-}
 
 struct Known {
   std::string name;
@@ -100,6 +50,8 @@ Known known(const std::string& published) {
   return names.at(published);
 }
 
+std::filesystem::path reference_file() { return shared_data("pipeline/reference.csv"); }
+
 constexpr double ticks_per_unit = 1e6;
 Ticks ticks(double units) { return std::llround(units * ticks_per_unit); }
 
@@ -108,7 +60,7 @@ struct Found {
   std::vector<double> peaks;
 };
 
-Found run_row(const Row& row, const Known& schedule) {
+Found run_row(const CsvRow& row, const Known& schedule) {
   PipelineRequest request;
   request.devices = row.count("p");
   request.micro_batches = row.count("m");
@@ -136,7 +88,7 @@ Found run_row(const Row& row, const Known& schedule) {
 TEST(PipelineReference, EveryRow) {
   if (!std::filesystem::exists(reference_file())) GTEST_SKIP() << "no ../shared/data/pipeline/reference.csv";
   std::size_t checked = 0;
-  for (const Row& row : rows(reference_file())) {
+  for (const CsvRow& row : csv_rows(reference_file())) {
     const Known schedule = known(row.text("schedule"));
     SCOPED_TRACE(row.text("schedule") + " p " + row.text("p") + " m " + row.text("m") + " v " + row.text("v") + " " +
                  row.text("time_set"));
