@@ -76,6 +76,43 @@ std::vector<Figure> figures(const Result& a, const Result& b) {
   return rows;
 }
 
+Json offload_json(const Result& result) {
+  if (!result.offload) return {};
+  const OffloadResult& offload = *result.offload;
+  return {{"technique", offload.technique},
+          {"candidate_bytes", offload.candidates.count()},
+          {"stored_bytes", offload.stored.count()},
+          {"loaded_bytes", offload.loaded.count()},
+          {"forwarded_bytes", offload.forwarded.count()},
+          {"kept_bytes", offload.kept.count()},
+          {"store_bytes_per_second", offload.store_bytes_per_second},
+          {"settled", offload.settled}};
+}
+
+Json drives_json(const Result& result) {
+  Json drives = Json::array();
+  for (const DriveTraffic& drive : result.drives)
+    drives.push_back({{"name", drive.name},
+                      {"drives", drive.drives},
+                      {"bytes_written", drive.written.count()},
+                      {"bytes_read", drive.read.count()},
+                      {"cache_was_full", drive.cache_was_full}});
+  return drives;
+}
+
+std::string offload_text(const Result& result) {
+  const OffloadResult& offload = *result.offload;
+  std::string text = fmt::format("\n  offload        {}: {} stored, {} read back, {} forwarded, {} kept\n",
+                                 offload.technique, gibibytes(offload.stored), gibibytes(offload.loaded),
+                                 gibibytes(offload.forwarded), gibibytes(offload.kept));
+  for (const DriveTraffic& drive : result.drives)
+    text += fmt::format("  drives         {}: {} written and {} read a step by {} drives{}\n", drive.name,
+                        gibibytes(drive.written), gibibytes(drive.read), drive.drives,
+                        drive.cache_was_full ? ", some of it at their steady rate" : "");
+  if (!offload.settled) text += "  note           decisions about loads did not settle; the last replay is shown\n";
+  return text;
+}
+
 std::string ranks_text(const Result& result) {
   std::string text = "\n  peak reserved   idle\n";
   for (const RankResult& rank : result.ranks)
@@ -131,6 +168,8 @@ Json result_json(const Result& result) {
   for (const LinkResult& link : result.links)
     links.push_back({{"name", link.name}, {"bytes", link.bytes.count()}, {"busy_fraction", link.busy_fraction}});
   document["links"] = links;
+  document["offload"] = offload_json(result);
+  document["drives"] = drives_json(result);
   Json provenance = Json::array();
   for (const InputProvenance& input : result.provenance)
     provenance.push_back(
@@ -165,6 +204,7 @@ std::string result_text(const Result& result) {
     for (const PeakOwner& owner : result.memory.owners)
       text += fmt::format("    {:>12}  {}\n", gibibytes(owner.bytes), owner.name);
   }
+  if (result.offload) text += offload_text(result);
   if (!result.ranks.empty()) text += ranks_text(result);
   text += "\n  critical path\n";
   for (int i = 0; i < binding_count; ++i) {

@@ -42,20 +42,19 @@ void write_text(const std::string& path, const std::string& text) {
   out.commit();
 }
 
-void write_timeline(const LoadedScenario& loaded, const Result& result, const std::string& path) {
-  if (path.ends_with(".svg")) return write_text(path, timeline_svg(loaded.trace, result));
+void write_timeline(const Trace& trace, const Result& result, const std::string& path) {
+  if (path.ends_with(".svg")) return write_text(path, timeline_svg(trace, result));
   if (!path.ends_with(".json"))
     throw InputError(path, "--timeline", "neither .svg nor .json", "name a picture (.svg) or a Perfetto file (.json)");
   OutputFile out(path);
-  write_chrome_trace(replayed_trace(loaded.trace, result), out);
+  write_chrome_trace(replayed_trace(trace, result), out);
   out.commit();
 }
 
 // The step's own allocations, on the replay's clock.
-void write_snapshot(const LoadedScenario& loaded, const Result& result, const std::string& path) {
+void write_snapshot(Trace trace, const Result& result, const std::string& path) {
   constexpr std::array needed = {Capability::memory};
-  loaded.trace.require(needed, "--memory-snapshot");
-  Trace trace = loaded.trace;
+  trace.require(needed, "--memory-snapshot");
   Picos now{};
   for (MemoryEvent& event : trace.memory_events) {
     if (event.anchor != OpId::none && result.op_start[index_of(event.anchor)] != unknown_time)
@@ -73,9 +72,10 @@ void print_warnings(const Context& context, const Result& result) {
 
 void run_scenario(const RunArguments& arguments, Context& context) {
   const LoadedScenario loaded = load_argument(arguments.first, arguments);
-  const Result result = run(loaded);
-  if (!arguments.timeline.empty()) write_timeline(loaded, result, arguments.timeline);
-  if (!arguments.memory_snapshot.empty()) write_snapshot(loaded, result, arguments.memory_snapshot);
+  const ScenarioRun run = run_traced(loaded);
+  const Result& result = run.result;
+  if (!arguments.timeline.empty()) write_timeline(run.trace(loaded), result, arguments.timeline);
+  if (!arguments.memory_snapshot.empty()) write_snapshot(run.trace(loaded), result, arguments.memory_snapshot);
   if (context.json()) {
     print_json(result_json(result));
   } else {

@@ -18,12 +18,15 @@ using Json = nlohmann::ordered_json;
 using Keys = std::span<const std::string_view>;
 constexpr std::uint64_t largest_scenario = 16U << 20U;
 
-constexpr std::array<std::string_view, 11> root_keys = {"schema",          "version", "title",    "trace",
+constexpr std::array<std::string_view, 12> root_keys = {"schema",          "version", "title",    "trace",
                                                         "execution_trace", "model",   "hardware", "what_if",
-                                                        "memory",          "replay",  "note"};
+                                                        "memory",          "offload", "replay",   "note"};
 constexpr std::array<std::string_view, 3> hardware_keys = {"profile", "captured_on", "set"};
 constexpr std::array<std::string_view, 6> what_if_keys = {"gpu", "compute", "memory", "host", "pcie", "network"};
 constexpr std::array<std::string_view, 4> memory_keys = {"allocator", "config", "plan", "capacity_bytes"};
+constexpr std::array<std::string_view, 14> offload_keys = {
+    "technique",       "tier",     "route",        "drive_set", "drives",    "drive_count",    "workers",
+    "in_flight_bytes", "prefetch", "chunk_leaves", "adaptive",  "keep_last", "least_elements", "adaptive_bandwidth"};
 constexpr std::array<std::string_view, 1> replay_keys = {"tie_order"};
 
 std::vector<std::string_view> model_keys() {
@@ -48,6 +51,7 @@ class Reader {
     if (root.contains("hardware")) read_hardware(root["hardware"], scenario);
     if (root.contains("what_if")) read_what_if(root["what_if"], scenario);
     if (root.contains("memory")) read_memory(root["memory"], scenario);
+    if (root.contains("offload")) read_offload(root["offload"], scenario.offload);
     if (root.contains("replay")) read_replay(root["replay"], scenario);
     check_whole(scenario);
     return scenario;
@@ -154,6 +158,58 @@ class Reader {
     scenario.capacity_bytes = capacity.get<std::int64_t>();
   }
 
+  void read_offload(const Json& offload, OffloadSettings& settings) const {
+    known(offload, "/offload", offload_keys);
+    choose(offload, "technique", settings.technique, {OffloadTechnique::none, OffloadTechnique::ssdtrain});
+    choose(offload, "tier", settings.tier, {Tier::drive, Tier::host});
+    choose(offload, "prefetch", settings.ssdtrain.prefetch, {Prefetch::chunked, Prefetch::module, Prefetch::off});
+    const std::string route = text(offload, "/offload", "route");
+    if (!route.empty() && route != "gpudirect" && route != "bounce")
+      fail("/offload/route", "no route '" + route + "'", "take gpudirect or bounce");
+    settings.route = route == "bounce" ? DriveRoute::bounce : DriveRoute::gpudirect;
+    settings.drive_set = text(offload, "/offload", "drive_set");
+    settings.drives = text(offload, "/offload", "drives");
+    settings.drive_count = count(offload, "drive_count", settings.drive_count, 1, 64);
+    settings.workers = count(offload, "workers", settings.workers, 2, 4096);
+    settings.ssdtrain.chunk_leaves = count(offload, "chunk_leaves", settings.ssdtrain.chunk_leaves, 1, 1000);
+    settings.ssdtrain.least_elements =
+        count(offload, "least_elements", settings.ssdtrain.least_elements, 0, std::int64_t{1} << 40);
+    if (offload.contains("in_flight_bytes"))
+      settings.in_flight = Bytes(count(offload, "in_flight_bytes", 0, 0, std::int64_t{1} << 50));
+    settings.adaptive_bytes_per_second =
+        static_cast<double>(count(offload, "adaptive_bandwidth", 0, 0, std::int64_t{1} << 50));
+    settings.ssdtrain.adaptive = flag(offload, "adaptive", settings.ssdtrain.adaptive);
+    settings.ssdtrain.keep_last = flag(offload, "keep_last", settings.ssdtrain.keep_last);
+  }
+  template <class Choice>
+  void choose(const Json& object, const std::string& key, Choice& chosen, std::initializer_list<Choice> choices) const {
+    const std::string wanted = text(object, "/offload", key);
+    if (wanted.empty()) return;
+    std::string names;
+    for (const Choice choice : choices) {
+      if (to_string(choice) == wanted) {
+        chosen = choice;
+        return;
+      }
+      names += (names.empty() ? "" : ", ") + std::string(to_string(choice));
+    }
+    fail("/offload/" + key, "no " + key + " '" + wanted + "'", "take one of " + names);
+  }
+  [[nodiscard]] std::int64_t count(const Json& object, const std::string& key, std::int64_t otherwise,
+                                   std::int64_t least, std::int64_t most) const {
+    if (!object.contains(key)) return otherwise;
+    const Json& value = object[key];
+    if (!value.is_number_integer() || value.get<std::int64_t>() < least || value.get<std::int64_t>() > most)
+      fail("/offload/" + key, "expected a whole number from " + std::to_string(least) + " to " + std::to_string(most),
+           "see docs/offload.md");
+    return value.get<std::int64_t>();
+  }
+  [[nodiscard]] bool flag(const Json& object, const std::string& key, bool otherwise) const {
+    if (!object.contains(key)) return otherwise;
+    if (!object[key].is_boolean()) fail("/offload/" + key, "expected true or false", "write it without quotes");
+    return object[key].get<bool>();
+  }
+
   void read_replay(const Json& replay, Scenario& scenario) const {
     known(replay, "/replay", replay_keys);
     if (replay.contains("tie_order")) scenario.tie_order = text(replay, "/replay", "tie_order");
@@ -224,6 +280,7 @@ std::vector<std::string> scenario_keys() {
   add("hardware", hardware_keys);
   add("what_if", what_if_keys);
   add("memory", memory_keys);
+  add("offload", offload_keys);
   add("replay", replay_keys);
   std::sort(keys.begin(), keys.end());
   return keys;

@@ -7,6 +7,7 @@
 //     "hardware": {"profile": "h100-80gb-1gpu", "set": {"gpu.memory_bandwidth": "x0.5"}},
 //     "what_if": {"gpu": 2, "host": 1.5},
 //     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
+//     "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4},
 //     "replay": {"tie_order": "fifo"}
 //   }
 //
@@ -22,6 +23,7 @@
 #include <vector>
 
 #include "models/training_setup.h"
+#include "planners/offload/offload_settings.h"
 #include "sim/replay/relative_speed.h"
 
 namespace spillway {
@@ -46,6 +48,8 @@ struct Scenario {
   std::string allocator_config;                // as in PYTORCH_CUDA_ALLOC_CONF
   std::string memory_plan;                     // file, for planned and arena
   std::optional<std::int64_t> capacity_bytes;  // instead of the profile's
+
+  OffloadSettings offload;
 
   std::string tie_order = "fifo";
 };

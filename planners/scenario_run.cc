@@ -11,6 +11,7 @@
 #include "models/cost_model.h"
 #include "models/model_spec.h"
 #include "models/trace_generator.h"
+#include "planners/offload/offload_run.h"
 #include "traces/base/input_error.h"
 #include "traces/join.h"
 
@@ -135,8 +136,30 @@ void set_options(LoadedScenario& loaded) {
     loaded.options.memory.plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
   }
   if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
+  if (!loaded.scenario.model.empty()) loaded.options.gpus_alike = loaded.setup.gpus();
   for (const Finding& finding : loaded.trace.findings)
     loaded.warnings.push_back(finding.kind + " (" + std::to_string(finding.count) + "): " + finding.remedy);
+}
+
+// With other options than the scenario's own. planned: null when the trace with its transfers isn't wanted.
+Result replay_scenario(const LoadedScenario& loaded, const ReplayOptions& options, std::optional<Trace>* planned) {
+  if (loaded.scenario.offload.technique == OffloadTechnique::none)
+    return replay(loaded.trace, loaded.hardware, options);
+  OffloadOutcome outcome = run_ssdtrain(loaded.trace, loaded.hardware, options, loaded.scenario.offload);
+  if (planned != nullptr) *planned = std::move(outcome.planned.trace);
+  return std::move(outcome.result);
+}
+
+// The scenario's drives in place of the machine's.
+void set_drives(LoadedScenario& loaded, const ProfileLibrary& library) {
+  const OffloadSettings& offload = loaded.scenario.offload;
+  if (offload.drives.empty()) return;
+  DriveGroup group;
+  group.name = "offload";
+  group.drive = library.load_nvme(offload.drives);
+  group.count = offload.drive_count;
+  loaded.hardware.drives = {std::move(group)};
+  assign_slots(loaded.hardware, true);
 }
 
 }  // namespace
@@ -180,7 +203,9 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
   if (!scenario.model.empty()) return load(scenario, find_model(scenario.model));
   LoadedScenario loaded;
   loaded.scenario = scenario;
-  load_captured(loaded, ProfileLibrary::standard(), read);
+  const ProfileLibrary& library = ProfileLibrary::standard();
+  load_captured(loaded, library, read);
+  set_drives(loaded, library);
   set_options(loaded);
   return loaded;
 }
@@ -188,18 +213,25 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
 LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
   LoadedScenario loaded;
   loaded.scenario = scenario;
-  load_generated(loaded, ProfileLibrary::standard(), model);
+  const ProfileLibrary& library = ProfileLibrary::standard();
+  load_generated(loaded, library, model);
+  set_drives(loaded, library);
   set_options(loaded);
   return loaded;
 }
 
-Result run(const LoadedScenario& loaded) {
-  Result result = replay(loaded.trace, loaded.hardware, loaded.options);
+ScenarioRun run_traced(const LoadedScenario& loaded) {
+  ScenarioRun run;
+  Result& result = run.result;
+  result = replay_scenario(loaded, loaded.options,
+                           loaded.scenario.offload.technique == OffloadTechnique::none ? nullptr : &run.planned);
   result.title = loaded.scenario.title;
   result.warnings = loaded.warnings;
   result.provenance.insert(result.provenance.begin(), loaded.provenance.begin(), loaded.provenance.end());
-  return result;
+  return run;
 }
+
+Result run(const LoadedScenario& loaded) { return run_traced(loaded).result; }
 
 std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed) {
   struct Case {
@@ -216,7 +248,7 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
   oneapi::tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {
     ReplayOptions options = loaded.options;
     options.speed = times(options.speed, cases[i].factor);
-    const Result result = replay(loaded.trace, loaded.hardware, options);
+    const Result result = replay_scenario(loaded, options, nullptr);
     const double before = to_seconds(unrelaxed.step_time);
     relaxations[i] = {cases[i].name, result.step_time, before > 0 ? 1 - to_seconds(result.step_time) / before : 0};
   });

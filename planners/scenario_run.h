@@ -1,6 +1,7 @@
 // From a scenario to a Result: reads or generates the trace, finds the hardware, replays.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +34,15 @@ struct LoadedScenario {
 LoadedScenario load(const Scenario& scenario, const ReadOptions& read = {});
 // With a model of the caller's own instead of the one the scenario names.
 LoadedScenario load(const Scenario& scenario, const ModelSpec& model);
+
+// A replay of a scenario, and the trace it is of: the scenario's, or under an offload technique that with its
+// transfers.
+struct ScenarioRun {
+  Result result;
+  std::optional<Trace> planned;
+  [[nodiscard]] const Trace& trace(const LoadedScenario& loaded) const { return planned ? *planned : loaded.trace; }
+};
+ScenarioRun run_traced(const LoadedScenario& loaded);
 Result run(const LoadedScenario& loaded);
 
 // The GPU profile a capture's device name and memory size fit, or an empty text. "Tesla V100-SXM2-32GB" with 32 GB

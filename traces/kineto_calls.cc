@@ -95,17 +95,4 @@ CollectiveKind classify_collective(std::string_view name) {
   return CollectiveKind::unknown;
 }
 
-std::int64_t dtype_bytes(std::string_view dtype) {
-  if (dtype.starts_with("c10::")) dtype.remove_prefix(5);
-  if (dtype.starts_with("Float8")) return 1;
-  using Sized = std::pair<std::string_view, std::int64_t>;
-  constexpr std::array<Sized, 20> sizes = {
-      {{"Float", 4},  {"float", 4}, {"Half", 2}, {"half", 2},     {"BFloat16", 2}, {"bfloat16", 2},    {"Double", 8},
-       {"double", 8}, {"Long", 8},  {"long", 8}, {"long int", 8}, {"Int", 4},      {"int", 4},         {"Short", 2},
-       {"short", 2},  {"Char", 1},  {"Byte", 1}, {"Bool", 1},     {"bool", 1},     {"ComplexFloat", 8}}};
-  for (const auto& [name, bytes] : sizes)
-    if (dtype == name) return bytes;
-  return 0;
-}
-
 }  // namespace spillway

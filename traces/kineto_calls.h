@@ -32,7 +32,4 @@ bool is_collective_kernel(std::string_view name);
 // From a kernel's name ("ncclDevKernel_AllReduce_Sum_f32_RING_LL") or a collective's ("allreduce", "_allgather_base").
 CollectiveKind classify_collective(std::string_view name);
 
-// Bytes of one element of the types that torch names ("Float", "BFloat16", "c10::Half"); 0 unknown.
-std::int64_t dtype_bytes(std::string_view dtype);
-
 }  // namespace spillway

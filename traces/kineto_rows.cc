@@ -1,4 +1,5 @@
 #include "traces/kineto_rows.h"
+#include "traces/dtype.h"
 
 #include <algorithm>
 #include <charconv>
@@ -182,7 +183,7 @@ void KinetoRows::add_collective(const KinetoEvent& event) {
                   .dtype = intern(event, Field::dtype)};
   std::int64_t elements = event.integer(Field::in_elements, 0), bytes = 0;
   if (elements <= 0) elements = event.integer(Field::out_elements, 0);  // a receiver has no input
-  if (elements > 0 && !__builtin_mul_overflow(elements, dtype_bytes(event.text(Field::dtype)), &bytes))
+  if (elements > 0 && !__builtin_mul_overflow(elements, element_bytes(event.text(Field::dtype)), &bytes))
     what.bytes = Bytes(bytes);
   const std::int64_t group = event.integer(Field::group_size, 0);
   if (group > 0 && group <= std::numeric_limits<std::uint32_t>::max())

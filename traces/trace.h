@@ -68,6 +68,7 @@ enum class OpKind : std::uint8_t {
 constexpr int op_kind_count = static_cast<int>(OpKind::storage_write) + 1;
 constexpr bool is_host_call(OpKind kind) { return kind <= OpKind::host_work; }
 constexpr bool is_device_work(OpKind kind) { return kind >= OpKind::kernel && kind <= OpKind::collective; }
+constexpr bool is_storage(OpKind kind) { return kind >= OpKind::storage_read; }
 constexpr bool is_copy(OpKind kind) { return kind >= OpKind::copy_host_to_device && kind <= OpKind::copy_peer; }
 std::string_view to_string(OpKind kind);
 

@@ -55,12 +55,12 @@ std::uint32_t usage_factor(double usage) {
 
 }  // namespace
 
-Machine::Machine(const HardwareProfile& profile, ActivityGraph& graph) {
+Machine::Machine(const HardwareProfile& profile, ActivityGraph& graph, std::span<const std::int64_t> cache_levels) {
   SPILLWAY_ASSERT(profile.gpu_slots.size() == static_cast<std::size_t>(profile.gpu_count));
   dram_ = add_link(graph, "DRAM", profile.host.dram_bandwidth.value);
   add_nodes(graph, profile);
   add_gpus(graph, profile);
-  add_drives(graph, profile);
+  add_drives(graph, profile, cache_levels);
   const double hbm_usage = profile.gpu.hbm_contention_factor.value;
   add_copy_paths(graph, hbm_usage);
   add_peer_paths(graph, hbm_usage);
@@ -147,7 +147,9 @@ void Machine::add_gpus(ActivityGraph& graph, const HardwareProfile& profile) {
   }
 }
 
-void Machine::add_drives(ActivityGraph& graph, const HardwareProfile& profile) {
+void Machine::add_drives(ActivityGraph& graph, const HardwareProfile& profile,
+                         std::span<const std::int64_t> cache_levels) {
+  const auto level = [&] { return drive_sets_.size() < cache_levels.size() ? cache_levels[drive_sets_.size()] : 0; };
   for (const DriveGroup& group : profile.drives) {
     SPILLWAY_ASSERT(group.slots.size() == static_cast<std::size_t>(group.count));
     const NvmeModel model = nvme_model(group.drive);
@@ -155,18 +157,18 @@ void Machine::add_drives(ActivityGraph& graph, const HardwareProfile& profile) {
     set.name = group.name;
     set.drive = model;
     if (group.raid0) {
-      add_drive_set(graph, profile.host, group, set, group.slots);
+      add_drive_set(graph, profile.host, group, set, group.slots, level());
       continue;
     }
     for (std::size_t i = 0; i < group.slots.size(); ++i) {
       set.name = group.name + "." + std::to_string(i);
-      add_drive_set(graph, profile.host, group, set, {group.slots[i]});
+      add_drive_set(graph, profile.host, group, set, {group.slots[i]}, level());
     }
   }
 }
 
 void Machine::add_drive_set(ActivityGraph& graph, const HostProfile& host, const DriveGroup& group, DriveSet set,
-                            const std::vector<std::size_t>& slots) {
+                            const std::vector<std::size_t>& slots, std::int64_t cache_level) {
   NvmeModel& drive = set.drive;
   Rate link = unlimited_rate;
   for (const std::size_t slot : slots) {
@@ -191,6 +193,7 @@ void Machine::add_drive_set(ActivityGraph& graph, const HostProfile& host, const
     spec.link = set.write;
     spec.size = (drive.cache->size * n).count();
     spec.resume_level = (drive.cache->resume_level * n).count();
+    spec.initial_level = std::min(cache_level, spec.size);
     spec.drain = steady;
     spec.fast = write;
     spec.slow = steady;

@@ -26,6 +26,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,8 +58,9 @@ class Machine {
   };
 
   // Adds links, paths and reservoirs to `graph`. Throws InputError when a drive states no rates.
-  // Precondition: slots are assigned (assign_slots).
-  Machine(const HardwareProfile& profile, ActivityGraph& graph);
+  // cache_levels: bytes in each drive set's write cache at the start, in the order of drive_sets(), at most its size;
+  // what is not given is 0. Precondition: slots are assigned (assign_slots).
+  Machine(const HardwareProfile& profile, ActivityGraph& graph, std::span<const std::int64_t> cache_levels = {});
 
   [[nodiscard]] std::size_t gpu_count() const { return gpus_.size(); }
   [[nodiscard]] const std::vector<DriveSet>& drive_sets() const { return drive_sets_; }
@@ -99,9 +101,9 @@ class Machine {
   PathId add_path(ActivityGraph& graph, Hops hops) const;
   void add_nodes(ActivityGraph& graph, const HardwareProfile& profile);
   void add_gpus(ActivityGraph& graph, const HardwareProfile& profile);
-  void add_drives(ActivityGraph& graph, const HardwareProfile& profile);
+  void add_drives(ActivityGraph& graph, const HardwareProfile& profile, std::span<const std::int64_t> cache_levels);
   void add_drive_set(ActivityGraph& graph, const HostProfile& host, const DriveGroup& group, DriveSet set,
-                     const std::vector<std::size_t>& slots);
+                     const std::vector<std::size_t>& slots, std::int64_t cache_level);
   void add_copy_paths(ActivityGraph& graph, double hbm_usage);
   void add_peer_paths(ActivityGraph& graph, double hbm_usage);
   void add_drive_paths(ActivityGraph& graph, const HostProfile& host, double hbm_usage);

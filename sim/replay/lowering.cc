@@ -32,10 +32,13 @@ class Lowering {
       if (trace.lanes[l].kind == LaneKind::host_thread) ranks_[rank].threads.push_back(l);
     }
     std::sort(gaps_.begin(), gaps_.end(), [](const StreamGap& a, const StreamGap& b) { return key(a) < key(b); });
+    transfers_.assign(trace.lanes.size(), nullptr);
+    for (const LaneTransfer& transfer : options.transfers) transfers_[index_of(transfer.lane)] = &transfer;
   }
 
   LoweredTrace run() {
-    for (std::size_t l = 0; l < trace_.lanes.size(); ++l) out_.lane.push_back(out_.graph.add_lane());
+    for (const LaneTransfer* transfer : transfers_)
+      out_.lane.push_back(out_.graph.add_lane(transfer == nullptr ? 1 : transfer->width));
     for (std::size_t i = 0; i < ops_.size(); ++i)
       out_.work[i] = classify(trace_, OpId(static_cast<std::uint32_t>(i)), options_.machine_balance);
     index_launches();
@@ -132,7 +135,7 @@ class Lowering {
       const std::size_t lane = index_of(ops_.lane[i]);
       const ActivityId activity = add_work(i, out_.lane[lane]);
       record(i, activity);
-      if (before[lane] != none) out_.graph.set_gap(activity, gap(before[lane], i));
+      if (before[lane] != none && transfers_[lane] == nullptr) out_.graph.set_gap(activity, gap(before[lane], i));
       if (placed_by_recording(before[lane], i)) out_.graph.set_release(activity, ops_.start[i] - first_start_);
       if (ops_.launched_by[i] == OpId::none && lanes_[lane].last_launched == none) lanes_[lane].leading_orphan = i;
       if (ops_.launched_by[i] != OpId::none) lanes_[lane].last_launched = i;
@@ -142,6 +145,8 @@ class Lowering {
   }
 
   ActivityId add_work(std::size_t i, TrackId lane) {
+    if (const LaneTransfer* transfer = transfers_[index_of(ops_.lane[i])]; transfer != nullptr)
+      return out_.graph.add_flow(lane, ops_.bytes[i].count(), transfer->path);
     const PathId* path = copy_path(i);
     const Picos lasts = duration(i);
     if (path == nullptr || ops_.bytes[i] <= Bytes(0) || lasts <= Picos(0))
@@ -347,7 +352,10 @@ class Lowering {
     if (a < b && ops_.lane[a] == ops_.lane[b] && edge.lag == Picos(0)) return;
     const ActivityId from = out_.end[index_of(edge.from)];
     const ActivityId to = out_.begin[index_of(edge.to)];
-    if (from != no_activity && to != no_activity) out_.graph.add_edge(from, to, EdgeType::end_to_start, edge.lag);
+    if (from == no_activity || to == no_activity) return;
+    const LaneTransfer* transfer = transfers_[index_of(ops_.lane[b])];
+    out_.graph.add_edge(from, to, EdgeType::end_to_start,
+                        edge.lag + (transfer == nullptr ? Picos(0) : transfer->latency));
   }
 
  private:
@@ -363,6 +371,7 @@ class Lowering {
   std::vector<RankState> ranks_;
   std::vector<std::size_t> mark_;  // by op: for an event_record, the last work of its stream so far
   std::vector<bool> has_edge_;
+  std::vector<const LaneTransfer*> transfers_;  // by lane of the trace; null: none
   Picos first_start_{};
 };
 

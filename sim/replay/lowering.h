@@ -11,6 +11,8 @@
 //   stream_wait                             edge from the work the event marked to the stream's next work
 //   launch queue of depth d                 edge from the start of work i-d to launch i
 //   Trace::edges                            edges
+//   op of a transfer lane                   flow over that lane's path, as fast as sharing allows; `latency` after what
+//                                           it waits for
 //   the allocator's calls of the driver     delay on the host thread, behind the call they followed; waits for the
 //                                           device's work where the driver does
 //
@@ -32,6 +34,14 @@
 
 namespace spillway {
 
+// A lane of a planned trace whose ops are transfers over links.
+struct LaneTransfer {
+  LaneId lane = LaneId::none;
+  PathId path{};
+  std::uint32_t width = 1;  // transfers at work at once
+  Picos latency{};
+};
+
 struct LoweringOptions {
   RelativeSpeed speed;
   Picos launch_to_start = microseconds(5);  // from the end of the host call; used when the capture shows none
@@ -40,6 +50,7 @@ struct LoweringOptions {
   Picos sync_cost = microseconds(5);        // from the end of the awaited work to the host's return
   double machine_balance = 0;               // flops per HBM byte, for classify()
   std::vector<HostDelay> host_delays;       // by op, ascending
+  std::vector<LaneTransfer> transfers;
 };
 
 // Where copies go. Links live in the graph; an empty path means recorded durations as they are.

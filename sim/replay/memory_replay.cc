@@ -28,8 +28,8 @@ AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::
 // What is held over the replay's time, and whose it is at the peak.
 class HeldCurve {
  public:
-  HeldCurve(const Trace& trace, std::span<const Picos> op_start, const AllocationStreamResult& stream)
-      : trace_(trace), op_start_(op_start), stream_(stream), initial_(stream.initial.allocated) {
+  HeldCurve(const Trace& trace, std::span<const Picos> event_time, const AllocationStreamResult& stream)
+      : trace_(trace), event_time_(event_time), stream_(stream), initial_(stream.initial.allocated) {
     sizes_.resize(stream.held.size());
     for (const AllocationRow& row : stream.rows)
       if (row.tag != no_tag) sizes_[place_of(row.tag)] = row.size;
@@ -41,7 +41,7 @@ class HeldCurve {
     std::optional<std::uint32_t> peak_event;
     Bytes peak = stream_.initial.allocated;
     for (const HeldMemory& held : stream_.held) {
-      now = std::max(now, time_of(trace_.memory_events[held.event]));
+      now = std::max(now, event_time_[held.event]);
       if (result.timeline.back().time != now) result.timeline.push_back({now, Bytes(0), Bytes(0)});
       MemoryPoint& point = result.timeline.back();  // the most within an instant
       point.allocated = std::max(point.allocated, held.allocated);
@@ -78,15 +78,6 @@ class HeldCurve {
     std::uint32_t event = 0;
   };
 
-  [[nodiscard]] Picos time_of(const MemoryEvent& event) const {
-    if (event.anchor == OpId::none) return Picos(0);
-    const std::size_t op = index_of(event.anchor);
-    if (op_start_[op] == unknown_time) return Picos(0);
-    const Picos recorded = trace_.ops.start[op];
-    const bool timed = event.time != unknown_time && recorded != unknown_time;
-    return op_start_[op] + (timed ? std::max(Picos(0), event.time - recorded) : Picos(0));
-  }
-
   // Of an event, in stream_.held.
   [[nodiscard]] std::size_t place_of(std::uint32_t event) const {
     const auto at = std::lower_bound(stream_.held.begin(), stream_.held.end(), event,
@@ -118,7 +109,7 @@ class HeldCurve {
   }
 
   const Trace& trace_;
-  std::span<const Picos> op_start_;
+  std::span<const Picos> event_time_;
   const AllocationStreamResult& stream_;
   std::vector<Bytes> sizes_;  // of the block an event made, as stream_.held; 0: none
   AddressMap<Live> live_;
@@ -220,7 +211,7 @@ AllocatorTime MemoryReplay::allocator_time(const DriverTimes& times) const {
 }
 
 // Who held the memory when it ran out, and which allocator would have got by with less.
-std::string MemoryReplay::why_it_failed(std::span<const Picos> op_start) const {
+std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const {
   AllocationStreamOptions stream = stream_options(options_, shown_device_, options_.capacity);
   stream.keep_rows = stream.keep_totals = stream.stop_when_out_of_memory = true;
   const AllocationStreamResult limited = replay_allocation_stream(trace_, shown_events_, stream);
@@ -228,7 +219,7 @@ std::string MemoryReplay::why_it_failed(std::span<const Picos> op_start) const {
   std::string text = describe(*limited.first_out_of_memory);
   text += "; resident:";
   const char* separator = " ";
-  for (const PeakOwner& owner : HeldCurve(trace_, op_start, limited).owners_at(limited.first_failed_event)) {
+  for (const PeakOwner& owner : HeldCurve(trace_, event_time, limited).owners_at(limited.first_failed_event)) {
     text += separator + gibibytes(owner.bytes) + " " + owner.name;
     separator = ", ";
   }
@@ -245,7 +236,7 @@ std::string MemoryReplay::why_it_failed(std::span<const Picos> op_start) const {
   return text + "; it would not fit without any fragmentation either";
 }
 
-MemoryResult MemoryReplay::result(std::span<const Picos> op_start) const {
+MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   MemoryResult result;
   if (!known_) return result;
   result.on_host = on_host_;
@@ -259,14 +250,14 @@ MemoryResult MemoryReplay::result(std::span<const Picos> op_start) const {
     result.out_of_memory = !peaks_[shown_].fits;
     if (result.out_of_memory) {
       result.shortage = result.peak_reserved - options_.capacity;
-      result.explanation = why_it_failed(op_start);
+      result.explanation = why_it_failed(event_time);
     } else {
       result.peak_reserved = runs_[shown_].reserved;
       result.segments_allocated = runs_[shown_].segments_allocated;
       result.explanation = "fits because the allocator gives cached segments back and retries";
     }
   }
-  HeldCurve(trace_, op_start, shown_run_).fill(result);
+  HeldCurve(trace_, event_time, shown_run_).fill(result);
   return result;
 }
 

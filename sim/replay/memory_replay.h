@@ -56,9 +56,10 @@ class MemoryReplay {
   [[nodiscard]] AllocatorTime allocator_time(const DriverTimes& times) const;
   // Of every device in the trace, ascending. None for host memory.
   [[nodiscard]] const std::vector<DevicePeaks>& peaks() const { return peaks_; }
-  // Of options.device, or of the device that reserves most. op_start: replayed start by op. A trace without memory
-  // events gives MemoryResult::known == false. May run the stream again, to explain a failure.
-  [[nodiscard]] MemoryResult result(std::span<const Picos> op_start) const;
+  // Of options.device, or of the device that reserves most. event_time: by memory event, as event_times() gives them;
+  // events are processed in their own order whatever it says. A trace without memory events gives
+  // MemoryResult::known == false. May run the stream again, to explain a failure.
+  [[nodiscard]] MemoryResult result(std::span<const Picos> event_time) const;
 
  private:
   struct DeviceRun {
@@ -69,7 +70,7 @@ class MemoryReplay {
 
   void run_device(std::int16_t device, const EventIndex& events);
   [[nodiscard]] bool limit_matters_only_when_met() const;
-  [[nodiscard]] std::string why_it_failed(std::span<const Picos> op_start) const;
+  [[nodiscard]] std::string why_it_failed(std::span<const Picos> event_time) const;
 
   const Trace& trace_;
   MemoryReplayOptions options_;

@@ -2,14 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <memory>
+#include <numeric>
+#include <utility>
 
-#include "sim/devices/machine.h"
 #include "sim/engine/executor.h"
 #include "sim/replay/critical_path.h"
+#include "sim/replay/transfer_links.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
 namespace {
+
+constexpr int most_rounds = 4;  // of simulations until drives' caches begin a step as full as they end it
 
 Binding largest(const std::array<Picos, binding_count>& parts) {
   return static_cast<Binding>(std::max_element(parts.begin(), parts.end()) - parts.begin());
@@ -58,12 +63,12 @@ class StepClock {
     for (std::size_t i = 0; i < ops.size(); ++i) device_work |= is_device_work(ops.kind[i]) && in(i, wanted);
     for (std::size_t i = 0; i < ops.size(); ++i) {
       if (!in(i, wanted) || result_.op_start[i] == unknown_time) continue;
-      if (device_work && !is_device_work(ops.kind[i])) continue;
+      if (device_work && !is_device_work(ops.kind[i]) && !is_storage(ops.kind[i])) continue;
       const OpId by = ops.launched_by[i];
       const std::size_t first = by == OpId::none ? i : index_of(by);
       begin = std::min(begin, result_.op_start[first]);
       end = std::max(end, result_.op_end[i]);
-      if (device_work) step.device_busy += result_.op_end[i] - result_.op_start[i];
+      if (is_device_work(ops.kind[i])) step.device_busy += result_.op_end[i] - result_.op_start[i];
       timed &= ops.start[i] != unknown_time && ops.duration[i] != unknown_time && ops.start[first] != unknown_time;
       if (!timed) continue;
       recorded_begin = std::min(recorded_begin, ops.start[first]);
@@ -103,33 +108,6 @@ void explain_failure(const Trace& trace, const LoweredTrace& lowered, const Outc
   throw InputError(trace.provenance.empty() ? "" : trace.provenance.front().file, "dependencies",
                    "the step can't run: ops wait for each other: " + names,
                    "check the trace's edges and event waits with `spillway trace check`");
-}
-
-// The machine's PCIe tree and where copies between host and GPU go. A profile without a tree has none, nor have traces
-// of several ranks (their machines are not told apart): copies then last as recorded.
-struct CopyLinks {
-  CopyLinks(const Trace& trace, const HardwareProfile& hardware, ActivityGraph& graph) {
-    if (trace.rank_count > 1 || hardware.host.pcie.empty() || hardware.gpu_slots.empty()) return;
-    const Machine machine(hardware, graph);
-    for (std::size_t gpu = 0; gpu < machine.gpu_count(); ++gpu) {
-      paths.host_to_device.push_back(machine.host_to_device(gpu));
-      paths.device_to_host.push_back(machine.device_to_host(gpu));
-    }
-    links = machine.links();
-  }
-  CopyPaths paths;
-  std::vector<Machine::NamedLink> links;
-};
-
-void record_links(const CopyLinks& copies, const ExecutorState& run, Result& result) {
-  const double seconds = to_seconds(result.replayed);
-  for (const Machine::NamedLink& named : copies.links) {
-    const FluidNetwork::LinkTotals totals = run.link_totals(named.link);
-    if (totals.units == 0) continue;
-    const double possible = to_bytes_per_second(named.capacity) * seconds;
-    result.links.push_back({named.name, Bytes(totals.units), named.capacity,
-                            possible > 0 ? static_cast<double>(totals.units) / possible : 0});
-  }
 }
 
 void record_times(const Trace& trace, const LoweredTrace& lowered, const ExecutorState& run, Result& result) {
@@ -220,6 +198,95 @@ void name_driver_times(const DriverTimes& times, Result& result) {
   add("gpu.chunk_unmap_cost", times.chunk_unmap);
 }
 
+LoweringOptions lowering_options(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options) {
+  LoweringOptions lowering;
+  lowering.speed = options.speed;
+  lowering.launch_to_start = hardware.gpu.launch_to_start.value;
+  lowering.kernel_gap = hardware.gpu.kernel_gap.value;
+  const bool captured = trace.capture_fit.launch_to_start != unknown_time || !trace.capture_fit.gaps.empty();
+  if (!captured) lowering.launch_queue_depth = static_cast<std::uint32_t>(hardware.gpu.launch_queue_depth.value);
+  const Maybe<double> peak = peak_flops_or_wider(hardware.gpu, Precision::bf16);
+  if (peak) lowering.machine_balance = peak->value / to_bytes_per_second(hardware.gpu.memory_bandwidth.value);
+  return lowering;
+}
+
+// One simulation of a trace, from empty streams to the last end.
+class Run {
+ public:
+  Run(const Trace& trace, const PlannedTrace* planned, const HardwareProfile& hardware, const ReplayOptions& options,
+      std::vector<HostDelay> delays, const std::vector<std::int64_t>& cache_levels)
+      : trace_(trace),
+        links_(trace, hardware, planned, options.gpus_alike, cache_levels, graph_),
+        lowered_(lowered(hardware, options, std::move(delays))),
+        executor_(std::move(lowered_.graph), {.tie_order = options.tie_order}),
+        outcome_(executor_.run()) {
+    if (!outcome_.ok()) explain_failure(trace, lowered_, outcome_);
+    const std::string broken = executor_.check_conservation();
+    SPILLWAY_ASSERT(broken.empty());
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> cache_levels() const { return links_.cache_levels(executor_); }
+  [[nodiscard]] std::vector<std::int64_t> cache_sizes() const { return links_.cache_sizes(); }
+
+  // All but memory and rates.
+  [[nodiscard]] Result result() const {
+    Result result;
+    result.replayed = outcome_.end_time;
+    result.fingerprint = outcome_.result_digest;
+    record_times(trace_, lowered_, executor_, result);
+    result.steps = StepClock(trace_, result).run();
+    result.step_time = step_time(result.steps);
+    result.breakdown = critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends());
+    result.binding = largest(result.breakdown);
+    links_.record(executor_, result.replayed, result);
+    return result;
+  }
+
+ private:
+  LoweredTrace lowered(const HardwareProfile& hardware, const ReplayOptions& options, std::vector<HostDelay> delays) {
+    LoweringOptions lowering = lowering_options(trace_, hardware, options);
+    lowering.host_delays = std::move(delays);
+    lowering.transfers = links_.lanes();
+    return lower(trace_, lowering, links_.copies(), std::move(graph_));
+  }
+
+  const Trace& trace_;
+  ActivityGraph graph_;
+  TransferLinks links_;
+  LoweredTrace lowered_;
+  Executor<> executor_;
+  Outcome outcome_;
+};
+
+// Puts the memory events in the order of their times in this replay; gives the times.
+std::vector<Picos> order_events(PlannedTrace& planned, const Result& result) {
+  Trace& trace = planned.trace;
+  const std::vector<Picos> times = event_times(trace, planned.gate, result.op_start, result.op_end);
+  std::vector<std::size_t> order(times.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
+  std::vector<MemoryEvent> events;
+  std::vector<OpId> gate;
+  std::vector<Picos> sorted;
+  for (const std::size_t e : order) {
+    events.push_back(trace.memory_events[e]);
+    gate.push_back(planned.gate[e]);
+    sorted.push_back(times[e]);
+  }
+  trace.memory_events = std::move(events);
+  planned.gate = std::move(gate);
+  return sorted;
+}
+
+void record_memory(const Trace& trace, const MemoryReplay& memory, const std::vector<Picos>& event_time,
+                   const AllocatorTime& allocator, const DriverTimes& times, Result& result) {
+  result.memory = memory.result(event_time);
+  result.memory.driver_time = allocator.step;
+  result.memory.first_driver_time = allocator.first_step;
+  if (allocator.step > Picos(0)) name_driver_times(times, result);
+  record_ranks(trace, memory.peaks(), result);
+}
+
 void rate_the_step(const ReplayOptions& options, Result& result) {
   const double seconds = to_seconds(result.step_time);
   if (seconds <= 0) return;
@@ -233,43 +300,42 @@ void rate_the_step(const ReplayOptions& options, Result& result) {
 }  // namespace
 
 Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options) {
-  LoweringOptions lowering;
-  lowering.speed = options.speed;
-  lowering.launch_to_start = hardware.gpu.launch_to_start.value;
-  lowering.kernel_gap = hardware.gpu.kernel_gap.value;
-  const bool captured = trace.capture_fit.launch_to_start != unknown_time || !trace.capture_fit.gaps.empty();
-  if (!captured) lowering.launch_queue_depth = static_cast<std::uint32_t>(hardware.gpu.launch_queue_depth.value);
-  const Maybe<double> peak = peak_flops_or_wider(hardware.gpu, Precision::bf16);
-  if (peak) lowering.machine_balance = peak->value / to_bytes_per_second(hardware.gpu.memory_bandwidth.value);
-
   const DriverTimes times = driver_times(hardware.gpu);
   const MemoryReplay memory(trace, options.memory);
-  AllocatorTime allocator = memory.allocator_time(times);
-  lowering.host_delays = std::move(allocator.delays);
+  const AllocatorTime allocator = memory.allocator_time(times);
+  const Run run(trace, nullptr, hardware, options, allocator.delays, {});
+  Result result = run.result();
+  record_memory(trace, memory, event_times(trace, {}, result.op_start, result.op_end), allocator, times, result);
+  rate_the_step(options, result);
+  return result;
+}
 
-  ActivityGraph graph;
-  const CopyLinks copies(trace, hardware, graph);
-  LoweredTrace lowered = lower(trace, lowering, copies.paths, std::move(graph));
-  Executor<> run(std::move(lowered.graph), {.tie_order = options.tie_order});
-  const Outcome outcome = run.run();
-  if (!outcome.ok()) explain_failure(trace, lowered, outcome);
-  const std::string broken = run.check_conservation();
-  SPILLWAY_ASSERT(broken.empty());
-
-  Result result;
-  result.replayed = outcome.end_time;
-  result.fingerprint = outcome.result_digest;
-  record_times(trace, lowered, run, result);
-  result.steps = StepClock(trace, result).run();
-  result.step_time = step_time(result.steps);
-  result.breakdown = critical_path(trace, lowered, run.graph(), run.starts(), run.ends());
-  result.binding = largest(result.breakdown);
-  record_links(copies, run, result);
-  result.memory = memory.result(result.op_start);
-  result.memory.driver_time = allocator.step;
-  result.memory.first_driver_time = allocator.first_step;
-  if (allocator.step > Picos(0)) name_driver_times(times, result);
-  record_ranks(trace, memory.peaks(), result);
+Result replay(PlannedTrace planned, const HardwareProfile& hardware, const ReplayOptions& options) {
+  const Trace& trace = planned.trace;
+  const DriverTimes times = driver_times(hardware.gpu);
+  auto run =
+      std::make_unique<Run>(trace, &planned, hardware, options, std::vector<HostDelay>{}, std::vector<std::int64_t>{});
+  Result result = run->result();
+  std::vector<Picos> event_time = order_events(planned, result);
+  auto memory = std::make_unique<MemoryReplay>(trace, options.memory);
+  AllocatorTime allocator = memory->allocator_time(times);
+  std::vector<std::int64_t> levels = run->cache_levels();
+  const bool caches_fill = std::any_of(levels.begin(), levels.end(), [](std::int64_t level) { return level > 0; });
+  if (caches_fill) levels = run->cache_sizes();
+  const bool again = caches_fill || !allocator.delays.empty();
+  for (int round = 0; again && round < (caches_fill ? most_rounds : 1); ++round) {
+    run = std::make_unique<Run>(trace, &planned, hardware, options, allocator.delays, levels);
+    const std::vector<std::int64_t> left = run->cache_levels();
+    if (left == levels) break;
+    levels = left;
+  }
+  if (again) {
+    result = run->result();
+    event_time = order_events(planned, result);
+    memory = std::make_unique<MemoryReplay>(trace, options.memory);
+    allocator = memory->allocator_time(times);
+  }
+  record_memory(trace, *memory, event_time, allocator, times, result);
   rate_the_step(options, result);
   return result;
 }

@@ -8,6 +8,7 @@
 #include "sim/engine/event_queue.h"
 #include "sim/replay/lowering.h"
 #include "sim/replay/memory_replay.h"
+#include "sim/replay/planned_trace.h"
 #include "sim/replay/result.h"
 
 namespace spillway {
@@ -19,11 +20,17 @@ struct ReplayOptions {
   std::int64_t tokens_per_step = 0;  // 0 unknown
   double model_flops_per_step = 0;   // without recomputation; 0 unknown
   double peak_flops_per_second = 0;  // of one GPU in the step's precision; 0 unknown
+  // GPUs of a machine that do what the simulated one does (TransferLinks); of planned traces only.
+  std::int64_t gpus_alike = 1;
 };
 
 // Throws InputError when the trace lacks times, or when its edges and launch order close a cycle.
 // O(n log n) in ops, edges and memory events.
 Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options);
+
+// The same under an offload plan. Memory events are processed in the order of their replayed times. The step is one of
+// many: drives' write caches begin as full as the steps before left them.
+Result replay(PlannedTrace planned, const HardwareProfile& hardware, const ReplayOptions& options);
 
 // How much faster `to` is than `from`, resource by resource: dense peak in the widest precision both have figures for,
 // memory bandwidth, host link, NVLink. The host itself counts as equal.

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,6 +43,26 @@ struct LinkResult {
   Bytes bytes{};
   Rate capacity{};
   double busy_fraction = 0;  // bytes / (capacity x replayed time)
+};
+
+// What a rank's drive set was given to do in the replayed time, by all GPUs of its machine.
+struct DriveTraffic {
+  std::string name;  // "rank 3 scratch"
+  std::string set;   // drive group of the hardware profile
+  std::int64_t drives = 1;
+  Bytes written{}, read{};
+  bool cache_was_full = false;  // some of it at the drives' steady rate
+};
+
+// What an offload technique moved in the replayed time, of one rank of each kind.
+struct OffloadResult {
+  std::string technique;
+  Bytes candidates{};  // what it might have moved
+  Bytes stored{}, loaded{};
+  Bytes forwarded{};                  // stored, but asked for back before that had ended: never left
+  Bytes kept{};                       // candidates that were not stored
+  double store_bytes_per_second = 0;  // from the first store to the end of the last, everything offloaded
+  bool settled = true;                // another replay would take no decision back
 };
 
 struct MemoryPoint {
@@ -100,6 +121,8 @@ struct Result {
   MemoryResult memory;            // of the rank that needs most
   std::vector<RankResult> ranks;  // empty for a trace of one
   std::vector<LinkResult> links;
+  std::vector<DriveTraffic> drives;  // those of an offload plan
+  std::optional<OffloadResult> offload;
   std::uint64_t fingerprint = 0;
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;

@@ -1,0 +1,30 @@
+// What a scenario says about offloading.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "planners/offload/ssdtrain.h"
+#include "sim/replay/offload_plan.h"
+
+namespace spillway {
+
+enum class OffloadTechnique : std::uint8_t { none, ssdtrain };
+std::string_view to_string(OffloadTechnique technique);
+
+struct OffloadSettings {
+  OffloadTechnique technique = OffloadTechnique::none;
+  Tier tier = Tier::drive;
+  DriveRoute route = DriveRoute::gpudirect;
+  std::string drive_set;                 // of the hardware; empty: set number (GPU mod sets)
+  std::string drives;                    // drive profile that replaces the hardware's drives; empty: as they are
+  std::int64_t drive_count = 1;          // of them in one RAID-0 set per machine
+  std::int64_t workers = 12;             // half of them store, half load
+  std::optional<Bytes> in_flight;        // OffloadPlan::in_flight; not given: a tenth of the device's memory
+  double adaptive_bytes_per_second = 0;  // for the adaptive rule instead of the measured rate; 0: measured
+  SsdtrainSettings ssdtrain;
+};
+
+}  // namespace spillway

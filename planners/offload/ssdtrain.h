@@ -1,0 +1,67 @@
+// SSDTrain: activations to SSD while the step computes (arXiv 2408.10013, sections III and IV; runtime
+// K-Wu/FlashTrain).
+//
+// Candidates. What the forward saves for the backward, each storage once whoever saves it (tensor deduplication),
+// unless it is smaller than `least_elements`, or saved outside the layers (loss, head, embeddings: the runtime's
+// ignored modules). Weights and their transposes are never saved tensors here. Kept. The last module of a forward whose
+// own backward comes next (`keep_last`), and, adaptively, a suffix of the forward: walking the scopes of one
+// micro-batch in post-order (attention, feed-forward, layer), the first scope n with
+//   (sum of v_p over scopes p before n + 2 v_n) / (3 T_f - 2 sum of t_p)  >  B
+// and everything after it stays, where v is the bytes a scope saves, t its forward time, T_f the whole forward's, and B
+// the measured rate of offloading.
+// Prefetch. chunked: modules in backward order are cut into chunks of `chunk_leaves`; when the last module of a chunk
+// begins its backward, the next chunk is asked for. module: each module asks for the next one. off: at first use.
+//
+// Deviations. Scopes are read off the names of tensors ("layers.3.attention...", "layers.3.mlp..."); a layer whose
+// tensors have no such names is one scope. The runtime hands a tensor over when a module packs it; here it is handed
+// over when its writer has been launched. `in_flight` is ours: see docs/offload.md.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planners/offload/saved_tensors.h"
+#include "sim/replay/offload_plan.h"
+#include "sim/replay/result.h"
+
+namespace spillway {
+
+enum class Prefetch : std::uint8_t { chunked, module, off };
+std::string_view to_string(Prefetch prefetch);
+
+struct SsdtrainSettings {
+  std::int64_t least_elements = 8 * 1024 * 1024;
+  Prefetch prefetch = Prefetch::chunked;
+  std::int64_t chunk_leaves = 2;
+  bool adaptive = true;
+  bool keep_last = true;
+};
+
+// A part of one micro-batch's forward, in post-order.
+struct OffloadScope {
+  std::string name;  // "layers.3.mlp"
+  std::uint16_t rank = 0, micro_batch = no_index16, layer = no_index16;
+  Bytes bytes{};  // of its candidates
+  Picos time{};   // of its forward ops, without those of scopes inside it
+  double need_bytes_per_second = 0;
+  bool kept = false;
+  std::vector<std::size_t> tensors;  // into the candidates
+};
+
+// Candidates among a step's saved tensors, in their order.
+std::vector<SavedTensor> offload_candidates(const Trace& trace, const SsdtrainSettings& settings);
+
+// The scopes of every rank and micro-batch, in the order of their forwards. op_start, op_end: of a replay of `trace`.
+std::vector<OffloadScope> offload_scopes(const Trace& trace, std::span<const SavedTensor> candidates,
+                                         std::span<const Picos> op_start, std::span<const Picos> op_end);
+
+// Marks what the adaptive rule keeps at this rate, in each rank's and micro-batch's own walk.
+void keep_adaptively(std::vector<OffloadScope>& scopes, double bytes_per_second);
+
+// `tier`: host or drive. Absences are in the order of the candidates that leave. O((candidates + ops) log).
+OffloadPlan ssdtrain_plan(const Trace& trace, std::span<const SavedTensor> candidates,
+                          std::span<const OffloadScope> scopes, const SsdtrainSettings& settings, Tier tier);
+
+}  // namespace spillway

@@ -1,0 +1,484 @@
+#include "sim/replay/planned_trace.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <string>
+#include <tuple>
+#include <unordered_map>
+#include <utility>
+
+#include "sim/replay/storage_lives.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+
+std::string_view to_string(Tier tier) {
+  switch (tier) {
+    case Tier::host:
+      return "host";
+    case Tier::drive:
+      return "drive";
+    case Tier::recompute:
+      return "recompute";
+  }
+  return "drive";
+}
+
+namespace {
+
+class Rewriter {
+ public:
+  Rewriter(const Trace& trace, const OffloadPlan& plan)
+      : old_(trace), plan_(plan), new_id_(trace.ops.size(), OpId::none), lives_(trace, new_id_) {}
+
+  PlannedTrace run() {
+    copy_unchanged();
+    const std::size_t n = old_.ops.size();
+    index_plan();
+    first_use_of_.assign(n + 1, 0);
+    for (const Use& use : old_.uses) ++first_use_of_[index_of(use.op) + 1];
+    for (std::size_t i = 0; i < n; ++i) first_use_of_[i + 1] += first_use_of_[i];
+    for (std::size_t i = 0; i < n; ++i) emit_column(i);
+    map_references();
+    add_edges();
+    place_memory_events();
+    return std::move(out_);
+  }
+
+ private:
+  struct InFlight {
+    std::deque<OpId> ops;
+    Bytes bytes{};
+  };
+
+  [[noreturn]] void fail(const std::string& place, const std::string& cause) const {
+    throw InputError(old_.provenance.empty() ? "" : old_.provenance.front().file, place, cause,
+                     "make the plan anew from this trace");
+  }
+  [[nodiscard]] static std::string name_of(std::size_t absence) { return "absence " + std::to_string(absence); }
+
+  void copy_unchanged() {
+    Trace& to = out_.trace;
+    to.strings = old_.strings;
+    to.lanes = old_.lanes;
+    to.spans = old_.spans;
+    to.tensors = old_.tensors;
+    to.memory_segments = old_.memory_segments;
+    to.memory_blocks = old_.memory_blocks;
+    to.memory_size_is_requested = old_.memory_size_is_requested;
+    to.steps = old_.steps;
+    to.devices = old_.devices;
+    to.provenance = old_.provenance;
+    to.findings = old_.findings;
+    to.capture_fit = old_.capture_fit;
+    to.source_events = old_.source_events;
+    to.time_base_ns = old_.time_base_ns;
+    to.rank_count = old_.rank_count;
+    out_.route = plan_.route;
+    out_.drives = plan_.drives;
+    for (int c = 0; c < capability_count; ++c) {
+      const auto capability = static_cast<Capability>(c);
+      if (old_.has(capability)) to.set(capability, old_.is_inferred(capability));
+    }
+    store_name_ = to.strings.intern("offload store");
+    load_name_ = to.strings.intern("offload load");
+  }
+
+  [[nodiscard]] std::size_t launch_column(OpId op) const {
+    const OpId by = old_.ops.launched_by[index_of(op)];
+    return index_of(by == OpId::none ? op : by);
+  }
+  [[nodiscard]] std::uint32_t storage_of(const Absence& absence) const {
+    return old_.tensors.storage[index_of(absence.tensor)];
+  }
+  [[nodiscard]] OpId fetch_op(const Absence& absence) const {
+    return absence.fetch_at == OpId::none ? absence.back_before : absence.fetch_at;
+  }
+
+  void index_plan() {
+    out_.transfer.assign(plan_.absences.size(), OpId::none);
+    out_.fetch.assign(plan_.absences.size(), OpId::none);
+    out_.asked.assign(plan_.absences.size(), OpId::none);
+    std::map<OpId, std::size_t> groups;
+    for (std::size_t g = 0; g < plan_.recomputations.size(); ++g) {
+      const Recomputation& group = plan_.recomputations[g];
+      check_op(group.before, "recomputation " + std::to_string(g));
+      for (const OpId op : group.ops) check_op(op, "recomputation " + std::to_string(g));
+      if (!groups.emplace(group.before, g).second)
+        fail("recomputation " + std::to_string(g), "there is another one before the same op");
+      clones_before_launch_[launch_column(group.before)].push_back(g);
+      clones_before_work_[index_of(group.before)].push_back(g);
+    }
+    clone_.resize(plan_.recomputations.size());
+    clone_launch_.resize(plan_.recomputations.size());
+    remade_.resize(plan_.recomputations.size());
+    for (std::size_t k = 0; k < plan_.absences.size(); ++k) index_absence(k, groups);
+    for (auto& [storage, absences] : absences_of_) check_order(absences);
+  }
+
+  void check_op(OpId op, const std::string& place) const {
+    if (op == OpId::none || index_of(op) >= old_.ops.size()) fail(place, "names an op the trace doesn't have");
+    if (!is_device_work(old_.ops.kind[index_of(op)]))
+      fail(place, "op " + std::to_string(index_of(op)) + " is no device work");
+  }
+
+  void index_absence(std::size_t k, const std::map<OpId, std::size_t>& groups) {
+    const Absence& absence = plan_.absences[k];
+    if (absence.tensor == TensorId::none || index_of(absence.tensor) >= old_.tensors.size())
+      fail(name_of(k), "names a tensor the trace doesn't have");
+    for (const OpId op : {absence.store_after, absence.leave_after, absence.fetch_at, absence.back_before})
+      if (op != OpId::none) check_op(op, name_of(k));
+    if (lives_.allocation(storage_of(absence)) == nullptr)
+      fail(name_of(k), "the trace has no allocation of its tensor");
+    absences_of_[storage_of(absence)].push_back(k);
+    if (absence.stores()) stores_after_[index_of(absence.store_after)].push_back(k);
+    if (absence.back_before == OpId::none || absence.forwarded) return;
+    if (absence.tier != Tier::recompute) {
+      loads_before_[launch_column(fetch_op(absence))].push_back(k);
+      return;
+    }
+    const auto group = groups.find(fetch_op(absence));
+    if (group == groups.end()) fail(name_of(k), "nothing recomputes its tensor");
+    remade_[group->second].push_back(k);
+  }
+
+  void check_order(std::vector<std::size_t>& absences) const {
+    const auto leave = [&](std::size_t k) {
+      return plan_.absences[k].leave_after == OpId::none ? std::size_t{0} : index_of(plan_.absences[k].leave_after) + 1;
+    };
+    std::stable_sort(absences.begin(), absences.end(),
+                     [&](std::size_t a, std::size_t b) { return leave(a) < leave(b); });
+    std::size_t reached = 0;
+    for (const std::size_t k : absences) {
+      const Absence& a = plan_.absences[k];
+      if (leave(k) < reached) fail(name_of(k), "begins before an earlier absence of its tensor has ended");
+      if (a.stores() && a.leave_after != OpId::none && index_of(a.store_after) > index_of(a.leave_after))
+        fail(name_of(k), "is stored after it has left");
+      if (a.stores() && a.leave_after == OpId::none)
+        fail(name_of(k), "is stored though it was away from the beginning");
+      reached = a.back_before == OpId::none ? old_.ops.size() + 1 : index_of(a.back_before) + 1;
+      if (reached <= leave(k)) fail(name_of(k), "is back before it has left");
+      if (a.back_before != OpId::none && index_of(fetch_op(a)) + 1 > reached)
+        fail(name_of(k), "is asked for after its next use");
+    }
+  }
+
+  void emit_column(std::size_t i) {
+    if (const auto loads = loads_before_.find(i); loads != loads_before_.end())
+      for (const std::size_t k : loads->second) emit_load(k, i);
+    if (const auto groups = clones_before_launch_.find(i); groups != clones_before_launch_.end())
+      for (const std::size_t g : groups->second) emit_launches(g);
+    if (const auto groups = clones_before_work_.find(i); groups != clones_before_work_.end())
+      for (const std::size_t g : groups->second) emit_works(g);
+    const OpId id = append(old_.op(OpId(static_cast<std::uint32_t>(i))), OpId(static_cast<std::uint32_t>(i)));
+    new_id_[i] = id;
+    copy_uses(i, id);
+    if (is_host_call(old_.ops.kind[i])) note_host_call(old_.ops.lane[i], id);
+    if (const auto stores = stores_after_.find(i); stores != stores_after_.end())
+      for (const std::size_t k : stores->second) emit_store(k);
+  }
+
+  OpId append(const OpRow& row, OpId source) {
+    out_.source.push_back(source);
+    return out_.trace.append_op(row);
+  }
+  void copy_uses(std::size_t i, OpId to) {
+    for (std::size_t u = first_use_of_[i]; u < first_use_of_[i + 1]; ++u) {
+      const Use& use = old_.uses[u];
+      out_.trace.uses.push_back({to, use.tensor, use.access});
+    }
+  }
+  void note_host_call(LaneId lane, OpId call) {
+    if (last_call_.size() <= index_of(lane)) last_call_.resize(index_of(lane) + 1, OpId::none);
+    last_call_[index_of(lane)] = call;
+    const auto waits = host_waits_.find(lane);
+    if (waits == host_waits_.end()) return;
+    for (const OpId store : waits->second) edge(store, call);
+    host_waits_.erase(waits);
+  }
+  [[nodiscard]] OpId last_call(LaneId lane) const {
+    return index_of(lane) < last_call_.size() ? last_call_[index_of(lane)] : OpId::none;
+  }
+  void edge(OpId from, OpId to) { out_.trace.edges.push_back({from, to, EdgeKind::data, false, Picos{}}); }
+
+  LaneId transfer_lane(OpId beside, Tier tier, bool inbound) {
+    const Lane& device = old_.lanes[index_of(old_.ops.lane[index_of(beside)])];
+    const auto key = std::tuple(device.rank, device.device, tier, inbound);
+    const auto found = transfer_lanes_.find(key);
+    if (found != transfer_lanes_.end()) return found->second;
+    Lane lane;
+    lane.kind = tier == Tier::drive ? LaneKind::storage : LaneKind::stream;
+    lane.rank = device.rank;
+    lane.device = device.device;
+    lane.number = (tier == Tier::drive ? 1'000'000 : 1'000'002) + (inbound ? 1 : 0);
+    lane.name = out_.trace.strings.intern(std::string(inbound ? "loads from " : "stores to ") +
+                                          (tier == Tier::drive ? "drives" : "host memory"));
+    const LaneId id = out_.trace.lane(lane);
+    const std::int64_t workers = tier == Tier::host ? 1 : inbound ? plan_.load_workers : plan_.store_workers;
+    out_.lanes.push_back({id, device.rank, device.device, tier, inbound,
+                          static_cast<std::uint32_t>(std::max<std::int64_t>(1, workers))});
+    transfer_lanes_.emplace(key, id);
+    return id;
+  }
+
+  OpId append_transfer(std::size_t k, OpId beside, bool inbound) {
+    const Absence& absence = plan_.absences[k];
+    const OpRow near = old_.op(beside);
+    OpRow row;
+    row.name = inbound ? load_name_ : store_name_;
+    if (absence.tier == Tier::drive)
+      row.kind = inbound ? OpKind::storage_read : OpKind::storage_write;
+    else
+      row.kind = inbound ? OpKind::copy_host_to_device : OpKind::copy_device_to_host;
+    row.phase = near.phase;
+    row.layer = near.layer;
+    row.micro_batch = near.micro_batch;
+    row.step = near.launched_by == OpId::none ? near.step : old_.ops.step[index_of(near.launched_by)];
+    row.lane = transfer_lane(beside, absence.tier, inbound);
+    row.bytes = lives_.allocation(storage_of(absence))->bytes;
+    row.duration = Picos{};
+    const OpId id = append(row, OpId::none);
+    out_.trace.uses.push_back({id, absence.tensor, inbound ? Access::write : Access::read});
+    return id;
+  }
+
+  void emit_store(std::size_t k) {
+    const Absence& absence = plan_.absences[k];
+    const OpId store = append_transfer(k, absence.store_after, false);
+    out_.transfer[k] = store;
+    edge(new_id_[index_of(absence.store_after)], store);
+    const OpId by = old_.ops.launched_by[index_of(absence.store_after)];
+    if (plan_.in_flight > Bytes(0) && by != OpId::none) limit_stores(old_.ops.lane[index_of(by)], store);
+  }
+
+  void limit_stores(LaneId host, OpId store) {
+    InFlight& stores = in_flight_[host];
+    const auto size = [this](OpId op) { return out_.trace.ops.bytes[index_of(op)]; };
+    stores.ops.push_back(store);
+    stores.bytes += size(store);
+    while (stores.bytes > plan_.in_flight && stores.ops.size() > 1) {
+      host_waits_[host].push_back(stores.ops.front());
+      stores.bytes = stores.bytes - size(stores.ops.front());
+      stores.ops.pop_front();
+    }
+  }
+
+  void emit_load(std::size_t k, std::size_t column) {
+    const Absence& absence = plan_.absences[k];
+    const OpId load = append_transfer(k, fetch_op(absence), true);
+    out_.fetch[k] = load;
+    const OpId asked = last_call(old_.ops.lane[column]);
+    out_.asked[k] = asked;
+    if (asked != OpId::none) edge(asked, load);
+    if (absence.stores()) edge(out_.transfer[k], load);
+    waits_for_load_.emplace_back(load, OpId(static_cast<std::uint32_t>(launch_column(absence.back_before))));
+  }
+
+  void emit_launches(std::size_t g) {
+    for (const OpId op : plan_.recomputations[g].ops) {
+      const OpId by = old_.ops.launched_by[index_of(op)];
+      OpId launch = OpId::none;
+      if (by != OpId::none) {
+        OpRow row = old_.op(by);
+        row.start = unknown_time;
+        row.phase = Phase::recompute;
+        launch = append(row, by);
+        note_host_call(row.lane, launch);
+      }
+      clone_launch_[g].push_back(launch);
+    }
+  }
+
+  void emit_works(std::size_t g) {
+    const Recomputation& group = plan_.recomputations[g];
+    for (std::size_t i = 0; i < group.ops.size(); ++i) {
+      OpRow row = old_.op(group.ops[i]);
+      row.start = unknown_time;
+      row.phase = Phase::recompute;
+      row.launched_by = clone_launch_[g][i];
+      row.step = old_.ops.step[launch_column(group.before)];
+      const OpId id = append(row, group.ops[i]);
+      clone_[g].push_back(id);
+      copy_uses(index_of(group.ops[i]), id);
+      if (const Collective* collective = old_.collective_of(group.ops[i])) {
+        Collective again = *collective;
+        again.op = id;
+        out_.trace.collectives.push_back(again);
+      }
+    }
+  }
+
+  [[nodiscard]] OpId mapped(OpId old) const { return old == OpId::none ? old : new_id_[index_of(old)]; }
+
+  void map_references() {
+    Trace& to = out_.trace;
+    for (std::size_t i = 0; i < to.ops.size(); ++i) {
+      const OpId source = out_.source[i];
+      if (source == OpId::none || new_id_[index_of(source)] != OpId(static_cast<std::uint32_t>(i))) continue;
+      to.ops.launched_by[i] = mapped(old_.ops.launched_by[index_of(source)]);
+    }
+    to.syncs = old_.syncs;
+    for (Sync& sync : to.syncs) {
+      sync.op = mapped(sync.op);
+      sync.event = mapped(sync.event);
+    }
+    for (const Collective& collective : old_.collectives) {
+      to.collectives.push_back(collective);
+      to.collectives.back().op = mapped(collective.op);
+    }
+    std::stable_sort(to.collectives.begin(), to.collectives.end(),
+                     [](const Collective& a, const Collective& b) { return a.op < b.op; });
+  }
+
+  void add_edges() {
+    std::unordered_map<std::uint32_t, std::vector<std::pair<std::size_t, OpId>>> clones;  // of an op: group, clone
+    for (std::size_t g = 0; g < clone_.size(); ++g)
+      for (std::size_t i = 0; i < clone_[g].size(); ++i)
+        clones[static_cast<std::uint32_t>(plan_.recomputations[g].ops[i])].emplace_back(g, clone_[g][i]);
+    for (const Edge& old : old_.edges) {
+      Edge copy = old;
+      copy.from = mapped(old.from);
+      copy.to = mapped(old.to);
+      out_.trace.edges.push_back(copy);
+      const auto to = clones.find(static_cast<std::uint32_t>(old.to));
+      const auto from = clones.find(static_cast<std::uint32_t>(old.from));
+      if (to != clones.end())
+        for (const auto& [group, clone] : to->second)
+          add_edge_into(old, group, clone, from == clones.end() ? nullptr : &from->second);
+      if (from != clones.end())
+        for (const auto& [group, clone] : from->second)
+          if (index_of(old.to) >= index_of(plan_.recomputations[group].before)) {
+            copy.from = clone;
+            copy.to = mapped(old.to);
+            out_.trace.edges.push_back(copy);
+          }
+    }
+    for (const auto& [load, launch] : waits_for_load_) edge(load, mapped(launch));
+  }
+
+  void add_edge_into(const Edge& old, std::size_t group, OpId clone,
+                     const std::vector<std::pair<std::size_t, OpId>>* sources) {
+    Edge copy = old;
+    copy.to = clone;
+    copy.from = mapped(old.from);
+    if (sources != nullptr)
+      for (const auto& [other, source] : *sources)
+        if (other == group) copy.from = source;
+    out_.trace.edges.push_back(copy);
+  }
+
+  void place_memory_events() {
+    for (std::size_t k = 0; k < plan_.absences.size(); ++k) place_absence(k);
+    for (std::size_t g = 0; g < plan_.recomputations.size(); ++g) place_recomputation(g);
+    RewrittenMemory memory = lives_.write();
+    out_.trace.memory_events = std::move(memory.events);
+    out_.gate = std::move(memory.gate);
+  }
+
+  void place_absence(std::size_t k) {
+    const Absence& absence = plan_.absences[k];
+    if (absence.forwarded) return;
+    const std::uint32_t storage = storage_of(absence);
+    if (absence.leave_after != OpId::none) {
+      const std::size_t column = launch_column(absence.leave_after);
+      lives_.give_back(storage, column, new_id_[column], out_.transfer[k]);
+    } else {
+      lives_.away_at_the_start(storage);
+    }
+    if (absence.loads()) lives_.take(storage, launch_column(fetch_op(absence)), out_.fetch[k]);
+  }
+
+  [[nodiscard]] OpId launch_or_work(std::size_t g, std::size_t i) const {
+    return clone_launch_[g][i] == OpId::none ? clone_[g][i] : clone_launch_[g][i];
+  }
+
+  // What the repeated ops write: the storages brought back, and temporaries.
+  void place_recomputation(std::size_t g) {
+    const Recomputation& group = plan_.recomputations[g];
+    const std::size_t column = launch_column(group.before);
+    std::map<std::uint32_t, bool> wanted;  // storage: taken already
+    for (const std::size_t k : remade_[g]) wanted.emplace(storage_of(plan_.absences[k]), false);
+    struct Span {
+      std::size_t first = 0, last = 0;
+    };
+    std::map<std::uint32_t, Span> temporaries;
+    for (std::size_t i = 0; i < group.ops.size(); ++i) {
+      const std::size_t op = index_of(group.ops[i]);
+      for (std::size_t u = first_use_of_[op]; u < first_use_of_[op + 1]; ++u) {
+        const bool writes = old_.uses[u].access == Access::write;
+        const std::uint32_t storage = old_.tensors.storage[index_of(old_.uses[u].tensor)];
+        const auto found = wanted.find(storage);
+        const auto temporary = temporaries.find(storage);
+        if (found != wanted.end()) {
+          if (writes && !found->second) lives_.take(storage, column, launch_or_work(g, i));
+          found->second |= writes;
+        } else if (temporary != temporaries.end()) {
+          temporary->second.last = i;
+        } else if (writes && is_fresh(op, storage)) {
+          temporaries[storage] = {i, i};
+        }
+      }
+    }
+    for (const auto& [storage, taken] : wanted)
+      if (!taken) fail("recomputation " + std::to_string(g), "doesn't write a tensor it is to bring back");
+    for (const auto& [storage, span] : temporaries)
+      lives_.temporary(storage, column, launch_or_work(g, span.first), launch_or_work(g, span.last));
+  }
+
+  // True when `op` made the storage, false when it changed one that was there.
+  [[nodiscard]] bool is_fresh(std::size_t op, std::uint32_t storage) const {
+    for (std::size_t u = first_use_of_[op]; u < first_use_of_[op + 1]; ++u)
+      if (old_.uses[u].access == Access::read && old_.tensors.storage[index_of(old_.uses[u].tensor)] == storage)
+        return false;
+    return lives_.allocation(storage) != nullptr;
+  }
+
+  using ByColumn = std::unordered_map<std::size_t, std::vector<std::size_t>>;
+
+  const Trace& old_;
+  const OffloadPlan& plan_;
+  std::vector<OpId> new_id_;  // by old op
+  StorageLives lives_;
+  PlannedTrace out_;
+  StringId store_name_{}, load_name_{};
+  std::map<std::uint32_t, std::vector<std::size_t>> absences_of_;  // by storage, in time order
+  ByColumn stores_after_, loads_before_;                           // absences
+  ByColumn clones_before_launch_, clones_before_work_;             // recomputations
+  std::vector<std::vector<OpId>> clone_, clone_launch_;            // by recomputation
+  std::vector<std::vector<std::size_t>> remade_;                   // by recomputation: the absences it ends
+  std::vector<std::size_t> first_use_of_;
+  std::vector<OpId> last_call_;  // by host lane
+  std::map<LaneId, std::vector<OpId>> host_waits_;
+  std::map<LaneId, InFlight> in_flight_;  // stores a host has handed over, as far as it has not waited for them
+  std::map<std::tuple<std::uint16_t, std::int16_t, Tier, bool>, LaneId> transfer_lanes_;
+  std::vector<std::pair<OpId, OpId>> waits_for_load_;  // load (new), launch (old)
+};
+
+}  // namespace
+
+const TransferLane* PlannedTrace::lane_of(LaneId lane) const {
+  for (const TransferLane& candidate : lanes)
+    if (candidate.lane == lane) return &candidate;
+  return nullptr;
+}
+
+PlannedTrace planned_trace(const Trace& trace, const OffloadPlan& plan) { return Rewriter(trace, plan).run(); }
+
+std::vector<Picos> event_times(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> op_start,
+                               std::span<const Picos> op_end) {
+  std::vector<Picos> times(trace.memory_events.size(), Picos(0));
+  for (std::size_t e = 0; e < times.size(); ++e) {
+    const MemoryEvent& event = trace.memory_events[e];
+    if (event.anchor == OpId::none) continue;
+    const std::size_t op = index_of(event.anchor);
+    if (op_start[op] == unknown_time) continue;
+    const Picos recorded = trace.ops.start[op];
+    const bool timed = event.time != unknown_time && recorded != unknown_time;
+    times[e] = op_start[op] + (timed ? std::max(Picos(0), event.time - recorded) : Picos(0));
+    if (e < gate.size() && gate[e] != OpId::none) times[e] = std::max(times[e], op_end[index_of(gate[e])]);
+  }
+  return times;
+}
+
+}  // namespace spillway

@@ -1,0 +1,56 @@
+// A trace under an OffloadPlan: transfers and repeated ops put in, lives of storages cut.
+//
+//   store   op of kind storage_write (copy_device_to_host) on a transfer lane: starts when its writer has ended and the
+//           host has launched it; FIFO over store_workers. The memory goes when the store has ended and the last op
+//           that uses it has been launched, which is when an eager framework drops its handle.
+//   load    storage_read (copy_host_to_device): asked for by the host just before it launches fetch_at; its memory is
+//           taken when a worker begins it; the host launches back_before only when it has ended.
+//   again   repeated ops, phase recompute, launched just before `before`.
+//
+// The repeated life of a storage has the same TensorId and an address of its own.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "sim/replay/offload_plan.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+// A lane whose ops are transfers over a machine's links.
+struct TransferLane {
+  LaneId lane = LaneId::none;
+  std::uint16_t rank = 0;
+  std::int16_t device = 0;
+  Tier tier = Tier::drive;
+  bool inbound = false;  // towards the GPU
+  std::uint32_t width = 1;
+};
+
+struct PlannedTrace {
+  Trace trace;
+  std::vector<TransferLane> lanes;
+  std::vector<OpId> source;    // by op: the op it is, or repeats, in the original; none for transfers
+  std::vector<OpId> transfer;  // by absence: its store; none when it has none
+  std::vector<OpId> fetch;     // by absence: its load; none when it has none
+  std::vector<OpId> asked;     // by absence: the host call after which its load is asked for; none: at once, or no load
+  std::vector<OpId> gate;      // by memory event: it also waits for the end of this op; none: for nothing
+  DriveRoute route = DriveRoute::gpudirect;
+  std::string drives;  // as OffloadPlan::drives
+
+  [[nodiscard]] const TransferLane* lane_of(LaneId lane) const;  // null: no transfer lane
+};
+
+// Throws InputError when the plan doesn't fit the trace: ids out of range, a storage without an allocation, ends of an
+// absence in the wrong order, tiers that overlap. O((trace + plan) log).
+PlannedTrace planned_trace(const Trace& trace, const OffloadPlan& plan);
+
+// When each memory event happens in a replay that gave these times. Anchored to a host call: at its start, as the
+// recording says how much later. Anchored to a load: at its start. Never before its gate's end. O(events).
+std::vector<Picos> event_times(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> op_start,
+                               std::span<const Picos> op_end);
+
+}  // namespace spillway

@@ -1,0 +1,141 @@
+#include "sim/replay/storage_lives.h"
+
+#include <algorithm>
+#include <tuple>
+
+namespace spillway {
+namespace {
+
+constexpr std::uint64_t address_step = 512;
+
+}  // namespace
+
+StorageLives::StorageLives(const Trace& trace, std::span<const OpId> new_id) : trace_(trace), new_id_(new_id) {
+  for (const MemoryEvent& event : trace.memory_events) {
+    has_completions_ |= event.action == MemoryAction::free_completed;
+    next_address_ = std::max(next_address_, event.address.count() + static_cast<std::uint64_t>(event.bytes.count()));
+    if (event.tensor == TensorId::none || event.action != MemoryAction::allocate) continue;
+    allocation_.emplace(trace.tensors.storage[index_of(event.tensor)], event);
+  }
+  next_address_ = (next_address_ / address_step + 1) * address_step;
+}
+
+const MemoryEvent* StorageLives::allocation(std::uint32_t storage) const {
+  const auto found = allocation_.find(storage);
+  return found == allocation_.end() ? nullptr : &found->second;
+}
+
+void StorageLives::place(std::uint32_t storage, std::size_t column, int rank, Change change, MemoryAction action,
+                         OpId anchor, OpId gate) {
+  MemoryEvent event = allocation_.at(storage);
+  event.action = action;
+  event.anchor = anchor;
+  event.time = unknown_time;
+  event.total_allocated = event.total_reserved = Bytes(-1);
+  placed_.push_back({column, rank, change, storage, gate, event});
+}
+
+void StorageLives::give_back(std::uint32_t storage, std::size_t column, OpId anchor, OpId gate) {
+  lives_.try_emplace(storage);
+  place(storage, column, 2, Change::give_back, MemoryAction::free_requested, anchor, gate);
+}
+
+void StorageLives::take(std::uint32_t storage, std::size_t column, OpId anchor) {
+  lives_.try_emplace(storage);
+  place(storage, column, 0, Change::take, MemoryAction::allocate, anchor, OpId::none);
+}
+
+void StorageLives::temporary(std::uint32_t storage, std::size_t column, OpId taken_at, OpId given_back_at) {
+  place(storage, column, 0, Change::whole, MemoryAction::allocate, taken_at, OpId::none);
+  const Addr address = fresh_address(placed_.back().event.bytes);
+  placed_.back().event.address = address;
+  place(storage, column, 0, Change::whole, MemoryAction::free_requested, given_back_at, OpId::none);
+  placed_.back().event.address = address;
+  if (!has_completions_) return;
+  placed_.push_back(placed_.back());
+  placed_.back().event.action = MemoryAction::free_completed;
+}
+
+Addr StorageLives::fresh_address(Bytes bytes) {
+  const Addr address(next_address_);
+  next_address_ += (static_cast<std::uint64_t>(bytes.count()) / address_step + 1) * address_step;
+  return address;
+}
+
+void StorageLives::place_recorded() {
+  std::size_t column = 0;
+  for (const MemoryEvent& event : trace_.memory_events) {
+    if (event.anchor != OpId::none) column = std::max(column, index_of(event.anchor));
+    const std::uint32_t storage = event.tensor == TensorId::none ? 0 : trace_.tensors.storage[index_of(event.tensor)];
+    const bool changes = event.tensor != TensorId::none && lives_.contains(storage);
+    Placed placed{column, 1, changes ? Change::recorded : Change::whole, storage, OpId::none, event};
+    if (event.anchor != OpId::none) placed.event.anchor = new_id_[index_of(event.anchor)];
+    placed_.push_back(placed);
+  }
+}
+
+void StorageLives::push(const MemoryEvent& event, OpId gate, RewrittenMemory& out) {
+  out.events.push_back(event);
+  out.gate.push_back(gate);
+}
+
+void StorageLives::write_recorded(const Placed& placed, RewrittenMemory& out) {
+  Life& life = lives_.at(placed.storage);
+  MemoryEvent event = placed.event;
+  if (event.action == MemoryAction::allocate) {
+    if (life.away) return;
+    life.address = event.address;
+    life.resident = true;
+  } else if (event.action == MemoryAction::free_requested) {
+    if (!life.resident) return;
+    event.address = life.address;
+    life.resident = false;
+    life.pending = has_completions_;
+  } else if (event.action == MemoryAction::free_completed) {
+    if (!life.pending && !life.resident) return;
+    event.address = life.address;
+    life.resident = life.pending = false;
+  }
+  push(event, placed.gate, out);
+}
+
+void StorageLives::write_give_back(const Placed& placed, RewrittenMemory& out) {
+  Life& life = lives_.at(placed.storage);
+  if (!life.resident) return;
+  MemoryEvent event = placed.event;
+  event.address = life.address;
+  life.resident = false;
+  push(event, placed.gate, out);
+  if (!has_completions_) return;
+  event.action = MemoryAction::free_completed;
+  push(event, placed.gate, out);
+}
+
+RewrittenMemory StorageLives::write() {
+  place_recorded();
+  std::stable_sort(placed_.begin(), placed_.end(), [](const Placed& a, const Placed& b) {
+    return std::tie(a.column, a.rank) < std::tie(b.column, b.rank);
+  });
+  RewrittenMemory out;
+  out.events.reserve(placed_.size());
+  out.gate.reserve(placed_.size());
+  for (const Placed& placed : placed_) {
+    if (placed.change == Change::whole) {
+      push(placed.event, placed.gate, out);
+    } else if (placed.change == Change::recorded) {
+      write_recorded(placed, out);
+    } else if (placed.change == Change::give_back) {
+      write_give_back(placed, out);
+    } else {
+      Life& life = lives_.at(placed.storage);
+      MemoryEvent event = placed.event;
+      life.address = event.address = fresh_address(event.bytes);
+      life.resident = true;
+      life.away = false;
+      push(event, placed.gate, out);
+    }
+  }
+  return out;
+}
+
+}  // namespace spillway

@@ -1,0 +1,73 @@
+// The memory events of a trace with some storages' lives cut: given back early, taken anew, or away when the step
+// begins. Used by planned_trace(); knows nothing of why.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "traces/trace.h"
+
+namespace spillway {
+
+struct RewrittenMemory {
+  std::vector<MemoryEvent> events;
+  std::vector<OpId> gate;  // by event: it also waits for the end of this op; none: for nothing
+};
+
+class StorageLives {
+ public:
+  // `new_id`: by op of `trace`, its id in the trace to be written.
+  StorageLives(const Trace& trace, std::span<const OpId> new_id);
+
+  // Null when the trace doesn't show the storage being allocated.
+  [[nodiscard]] const MemoryEvent* allocation(std::uint32_t storage) const;
+
+  // `column`: op of the old trace beside whose recorded events the new one goes. `anchor`, `gate`: ids of the new
+  // trace.
+  void away_at_the_start(std::uint32_t storage) { lives_[storage].away = true; }
+  void give_back(std::uint32_t storage, std::size_t column, OpId anchor, OpId gate);
+  void take(std::uint32_t storage, std::size_t column, OpId anchor);
+  // Another block as big as the storage's.
+  void temporary(std::uint32_t storage, std::size_t column, OpId taken_at, OpId given_back_at);
+
+  // Frees of what is gone already are left out. O(events log events).
+  RewrittenMemory write();
+
+ private:
+  enum class Change : std::uint8_t { recorded, take, give_back, whole };  // whole: as it stands, tied to no storage
+  struct Placed {
+    std::size_t column = 0;
+    int rank = 1;  // 0: before the recorded ones of the column, 1: recorded, 2: after
+    Change change = Change::recorded;
+    std::uint32_t storage = 0;
+    OpId gate = OpId::none;
+    MemoryEvent event;
+  };
+  struct Life {
+    Addr address{};
+    bool away = false;      // until first taken
+    bool resident = false;  // not yet given back
+    bool pending = false;   // given back, completion to come
+  };
+
+  void place_recorded();
+  void place(std::uint32_t storage, std::size_t column, int rank, Change change, MemoryAction action, OpId anchor,
+             OpId gate);
+  Addr fresh_address(Bytes bytes);
+  void write_recorded(const Placed& placed, RewrittenMemory& out);
+  void write_give_back(const Placed& placed, RewrittenMemory& out);
+  static void push(const MemoryEvent& event, OpId gate, RewrittenMemory& out);
+
+  const Trace& trace_;
+  std::span<const OpId> new_id_;
+  std::unordered_map<std::uint32_t, MemoryEvent> allocation_;  // by storage
+  std::unordered_map<std::uint32_t, Life> lives_;              // of the storages that change
+  std::vector<Placed> placed_;
+  std::uint64_t next_address_ = 0;
+  bool has_completions_ = false;
+};
+
+}  // namespace spillway

@@ -1,0 +1,280 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "planners/offload/offload_run.h"
+#include "planners/scenario_run.h"
+
+namespace spillway {
+namespace {
+
+LoadedScenario gpt2(const std::string& more = "") {
+  const std::string text = R"({"schema": "spillway-scenario", "version": 1,
+    "model": {"name": "gpt2-small", "sequence": 1024, "micro_batch": 8},
+    "hardware": {"profile": "h100-80gb-1gpu"})" +
+                           more + "}";
+  return load(parse_scenario(text, "test", ""));
+}
+
+OffloadSettings everything() {
+  OffloadSettings settings;
+  settings.technique = OffloadTechnique::ssdtrain;
+  settings.in_flight = Bytes(64 << 20);
+  settings.ssdtrain.least_elements = 1 << 20;
+  settings.ssdtrain.adaptive = false;
+  return settings;
+}
+
+// What must hold of any planned replay: transfers after what they wait for, uses within lives, bytes conserved.
+void check(const Trace& original, const OffloadPlan& plan, const PlannedTrace& planned, const Result& result) {
+  planned.trace.check_invariants();
+  Bytes stored{}, loaded{}, forwarded{};
+  for (std::size_t k = 0; k < plan.absences.size(); ++k) {
+    const Absence& absence = plan.absences[k];
+    const OpId store = planned.transfer[k], load = planned.fetch[k];
+    ASSERT_EQ(store != OpId::none, absence.stores());
+    ASSERT_EQ(load != OpId::none, absence.loads());
+    const Picos begun = store == OpId::none ? Picos(0) : result.op_start[index_of(store)];
+    if (store != OpId::none) stored += planned.trace.ops.bytes[index_of(store)];
+    if (load == OpId::none) {
+      if (absence.forwarded) forwarded += planned.trace.ops.bytes[index_of(store)];
+      continue;
+    }
+    loaded += planned.trace.ops.bytes[index_of(load)];
+    if (store != OpId::none) {
+      EXPECT_LE(result.op_end[index_of(store)], result.op_start[index_of(load)]) << "read before it was written";
+    }
+    for (std::size_t i = 0; i < planned.source.size(); ++i) {
+      if (planned.source[i] == absence.store_after && planned.trace.ops.phase[i] != Phase::recompute) {
+        EXPECT_GE(begun, result.op_end[i]) << "stored before it was made";
+      }
+      if (planned.source[i] == absence.back_before) {
+        EXPECT_GE(result.op_start[i], result.op_end[index_of(load)]) << "used before it was there";
+      }
+    }
+  }
+  EXPECT_EQ(stored, loaded + forwarded);
+  Bytes written{}, read{};
+  for (const DriveTraffic& drive : result.drives) {
+    written += drive.written;
+    read += drive.read;
+  }
+  if (!result.drives.empty()) {
+    EXPECT_EQ(written, stored);
+    EXPECT_EQ(read, loaded);
+  }
+  // Every original op runs once, in its lane's order.
+  std::map<OpId, int> runs;
+  for (const OpId source : planned.source)
+    if (source != OpId::none) ++runs[source];
+  EXPECT_EQ(runs.size(), original.ops.size());
+}
+
+// A block's events alternate: taken, given back, taken anew; nothing is given back that isn't there.
+void check_lives(const Trace& trace) {
+  std::map<std::uint64_t, int> live;
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.action == MemoryAction::allocate) {
+      EXPECT_EQ(live[event.address.count()]++, 0);
+    } else if (event.action == MemoryAction::free_requested) {
+      EXPECT_EQ(live[event.address.count()]--, 1);
+    }
+  }
+}
+
+TEST(SavedTensors, AreTheActivationsOfAGeneratedStep) {
+  const LoadedScenario loaded = gpt2();
+  const std::vector<SavedTensor> saved = saved_tensors(loaded.trace);
+  Bytes layer_zero{};
+  for (const SavedTensor& tensor : saved) {
+    EXPECT_LT(tensor.written_by, tensor.first_backward);
+    EXPECT_LE(tensor.last_forward, tensor.first_backward);
+    EXPECT_LE(tensor.first_backward, tensor.last_backward);
+    EXPECT_EQ(loaded.trace.tensors.role[index_of(tensor.tensor)], TensorRole::activation);
+    if (tensor.layer == 1) layer_zero += tensor.bytes;
+  }
+  // Korthikanti et al. 2022, table 2, with flash attention instead of scores, one mask byte an element: 34 sbh less
+  // the value and key of the scores' path; plus norm statistics and log-sum-exps of 4 bytes a row.
+  const double sbh = 1024.0 * 8 * 768;
+  EXPECT_NEAR(static_cast<double>(layer_zero.count()) / sbh, 34, 2.0);
+}
+
+TEST(Ssdtrain, MovesCandidatesAndLowersThePeak) {
+  const LoadedScenario loaded = gpt2();
+  const Result keep = run(loaded);
+  const OffloadOutcome offload = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, everything());
+  check(loaded.trace, offload.plan, offload.planned, offload.result);
+  check_lives(offload.planned.trace);
+  EXPECT_TRUE(offload.settled);
+  EXPECT_GT(offload.stored, Bytes(0));
+  EXPECT_EQ(offload.stored + offload.kept, offload.candidates);
+  EXPECT_LT(offload.result.memory.peak_allocated, keep.memory.peak_allocated);
+  EXPECT_GE(offload.result.step_time, keep.step_time);
+}
+
+TEST(Ssdtrain, SmallTensorsWeightsAndTheHeadStay) {
+  const LoadedScenario loaded = gpt2();
+  SsdtrainSettings settings;
+  settings.least_elements = 1 << 20;
+  for (const SavedTensor& candidate : offload_candidates(loaded.trace, settings)) {
+    EXPECT_GE(candidate.elements, 1 << 20);
+    EXPECT_NE(candidate.layer, no_index16);
+    EXPECT_NE(loaded.trace.tensors.role[index_of(candidate.tensor)], TensorRole::weight);
+  }
+  settings.least_elements = std::int64_t{1} << 40;
+  EXPECT_TRUE(offload_candidates(loaded.trace, settings).empty());
+}
+
+// The published rule on a hand-made walk: T_f = 4 s, v = 10, 10, 10, 10 bytes; need = 20/12, 30/10, 40/8, 50/6.
+TEST(Ssdtrain, AdaptiveRuleKeepsASuffix) {
+  std::vector<OffloadScope> scopes(4);
+  for (OffloadScope& scope : scopes) {
+    scope.bytes = Bytes(10);
+    scope.time = from_seconds(1);
+  }
+  keep_adaptively(scopes, 4.9);
+  EXPECT_DOUBLE_EQ(scopes[0].need_bytes_per_second, 20.0 / 12);
+  EXPECT_DOUBLE_EQ(scopes[1].need_bytes_per_second, 30.0 / 10);
+  EXPECT_DOUBLE_EQ(scopes[2].need_bytes_per_second, 40.0 / 8);
+  EXPECT_DOUBLE_EQ(scopes[3].need_bytes_per_second, 50.0 / 6);
+  EXPECT_FALSE(scopes[0].kept);
+  EXPECT_FALSE(scopes[1].kept);
+  EXPECT_TRUE(scopes[2].kept);
+  EXPECT_TRUE(scopes[3].kept);
+}
+
+// A slower drive moves the border of the kept suffix towards the front, never the other way.
+TEST(Ssdtrain, SlowerDrivesKeepMore) {
+  Bytes kept{};
+  for (const double rate : {1e12, 2e10, 5e9, 1e9, 1e8}) {
+    OffloadSettings settings = everything();
+    settings.ssdtrain.adaptive = true;
+    settings.adaptive_bytes_per_second = rate;
+    const LoadedScenario loaded = gpt2();
+    const OffloadOutcome outcome = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, settings);
+    EXPECT_GE(outcome.kept, kept) << rate;
+    kept = outcome.kept;
+  }
+  EXPECT_GT(kept, Bytes(0));
+}
+
+TEST(Ssdtrain, WithoutPrefetchTheHostWaitsForEachLoad) {
+  const LoadedScenario loaded = gpt2();
+  OffloadSettings settings = everything();
+  const OffloadOutcome chunked = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, settings);
+  settings.ssdtrain.prefetch = Prefetch::off;
+  const OffloadOutcome off = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, settings);
+  EXPECT_GT(off.result.step_time, chunked.result.step_time);
+}
+
+TEST(Ssdtrain, HostTierGoesOverTheCopyEngines) {
+  const LoadedScenario loaded = gpt2();
+  OffloadSettings settings = everything();
+  settings.tier = Tier::host;
+  const OffloadOutcome outcome = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, settings);
+  check(loaded.trace, outcome.plan, outcome.planned, outcome.result);
+  EXPECT_TRUE(outcome.result.drives.empty());
+  Bytes out{};
+  for (const LinkResult& link : outcome.result.links)
+    if (link.name == "gpu0 copy out") out = link.bytes;
+  EXPECT_EQ(out, outcome.stored);
+}
+
+TEST(OffloadScenario, UnknownDrivesAndSettingsAreRefused) {
+  EXPECT_THROW(gpt2(R"(, "offload": {"technique": "magic"})"), InputError);
+  EXPECT_THROW(gpt2(R"(, "offload": {"technique": "ssdtrain", "drives": "no-such-drive"})"), InputError);
+  EXPECT_THROW(gpt2(R"(, "offload": {"workers": 0})"), InputError);
+  EXPECT_THROW(run(gpt2(R"(, "offload": {"technique": "ssdtrain", "least_elements": 1000, "drive_set": "none"})")),
+               InputError);
+}
+
+// Random absences and recomputations on a real step: every plan that is made keeps the rules.
+TEST(PlannedTrace, RandomPlansKeepTheRules) {
+  const LoadedScenario loaded = gpt2();
+  const std::vector<SavedTensor> saved = saved_tensors(loaded.trace);
+  std::mt19937_64 random(7);
+  for (int round = 0; round < 40; ++round) {
+    OffloadPlan plan;
+    plan.store_workers = 1 + static_cast<std::int64_t>(random() % 4);
+    plan.load_workers = 1 + static_cast<std::int64_t>(random() % 4);
+    plan.in_flight = Bytes(static_cast<std::int64_t>(random() % 3) * (50 << 20));
+    plan.route = random() % 2 == 0 ? DriveRoute::gpudirect : DriveRoute::bounce;
+    for (const SavedTensor& tensor : saved) {
+      if (random() % 3 == 0 || tensor.last_forward == tensor.first_backward) continue;
+      Absence absence{tensor.tensor,     random() % 2 == 0 ? Tier::drive : Tier::host,
+                      tensor.written_by, tensor.last_forward,
+                      OpId::none,        tensor.first_backward,
+                      random() % 8 == 0};
+      plan.absences.push_back(absence);
+    }
+    PlannedTrace planned = planned_trace(loaded.trace, plan);
+    const Result result = replay(planned, loaded.hardware, loaded.options);
+    Bytes stored{}, loaded_bytes{}, forwarded{};
+    planned.trace.check_invariants();
+    for (std::size_t k = 0; k < plan.absences.size(); ++k) {
+      if (planned.transfer[k] != OpId::none) stored += planned.trace.ops.bytes[index_of(planned.transfer[k])];
+      if (planned.fetch[k] != OpId::none) {
+        loaded_bytes += planned.trace.ops.bytes[index_of(planned.fetch[k])];
+        ASSERT_LE(result.op_end[index_of(planned.transfer[k])], result.op_start[index_of(planned.fetch[k])]);
+      }
+      if (plan.absences[k].forwarded) forwarded += planned.trace.ops.bytes[index_of(planned.transfer[k])];
+    }
+    ASSERT_EQ(stored, loaded_bytes + forwarded);
+    check_lives(planned.trace);
+  }
+}
+
+TEST(PlannedTrace, RefusesPlansThatDoNotFit) {
+  const LoadedScenario loaded = gpt2();
+  const SavedTensor saved = saved_tensors(loaded.trace).front();
+  const auto with = [&](const Absence& absence) {
+    OffloadPlan plan;
+    plan.absences = {absence};
+    return plan;
+  };
+  const Absence good{saved.tensor, Tier::drive, saved.written_by, saved.last_forward, OpId::none, saved.first_backward};
+  EXPECT_NO_THROW(planned_trace(loaded.trace, with(good)));
+  Absence bad = good;
+  bad.back_before = saved.written_by;
+  EXPECT_THROW(planned_trace(loaded.trace, with(bad)), InputError);
+  bad = good;
+  bad.tensor = TensorId(static_cast<std::uint32_t>(loaded.trace.tensors.size()));
+  EXPECT_THROW(planned_trace(loaded.trace, with(bad)), InputError);
+  bad = good;
+  bad.tier = Tier::recompute;
+  EXPECT_THROW(planned_trace(loaded.trace, with(bad)), InputError);  // nothing recomputes it
+  OffloadPlan twice = with(good);
+  twice.absences.push_back(good);
+  EXPECT_THROW(planned_trace(loaded.trace, twice), InputError);
+}
+
+// gelu's output made again from its input just before the product that needs it: one kernel more, memory less.
+TEST(PlannedTrace, RepeatsOps) {
+  const LoadedScenario loaded = gpt2();
+  const Result keep = run(loaded);
+  OffloadPlan plan;
+  for (const SavedTensor& saved : saved_tensors(loaded.trace)) {
+    if (loaded.trace.strings.text(loaded.trace.ops.name[index_of(saved.written_by)]) != "gelu") continue;
+    plan.absences.push_back(
+        {saved.tensor, Tier::recompute, OpId::none, saved.last_forward, OpId::none, saved.first_backward});
+    plan.recomputations.push_back({saved.first_backward, {saved.written_by}});
+  }
+  ASSERT_EQ(plan.recomputations.size(), 12U);
+  std::sort(plan.recomputations.begin(), plan.recomputations.end(),
+            [](const Recomputation& a, const Recomputation& b) { return a.before < b.before; });
+  const PlannedTrace planned = planned_trace(loaded.trace, plan);
+  check_lives(planned.trace);
+  EXPECT_EQ(planned.trace.ops.size(), loaded.trace.ops.size() + 24);
+  const Result again = replay(planned, loaded.hardware, loaded.options);
+  EXPECT_GT(again.step_time, keep.step_time);
+  // 12 layers keep 8 x 1,024 x 3,072 values of two bytes less, one of them is back at the peak.
+  const std::int64_t one = 8 * 1024 * 3072 * 2;
+  EXPECT_LE(again.memory.peak_allocated.count(), keep.memory.peak_allocated.count() - 10 * one);
+}
+
+}  // namespace
+}  // namespace spillway
