@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "sim/replay/storage_lives.h"
+#include "sim/replay/planned_lives.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -439,7 +439,7 @@ class Rewriter {
   const Trace& old_;
   const OffloadPlan& plan_;
   std::vector<OpId> new_id_;  // by old op
-  StorageLives lives_;
+  PlannedLives lives_;
   PlannedTrace out_;
   StringId store_name_{}, load_name_{};
   std::map<std::uint32_t, std::vector<std::size_t>> absences_of_;  // by storage, in time order

@@ -1,4 +1,4 @@
-#include "sim/replay/storage_lives.h"
+#include "sim/replay/planned_lives.h"
 
 #include <algorithm>
 #include <tuple>
@@ -10,7 +10,7 @@ constexpr std::uint64_t address_step = 512;
 
 }  // namespace
 
-StorageLives::StorageLives(const Trace& trace, std::span<const OpId> new_id) : trace_(trace), new_id_(new_id) {
+PlannedLives::PlannedLives(const Trace& trace, std::span<const OpId> new_id) : trace_(trace), new_id_(new_id) {
   for (const MemoryEvent& event : trace.memory_events) {
     has_completions_ |= event.action == MemoryAction::free_completed;
     next_address_ = std::max(next_address_, event.address.count() + static_cast<std::uint64_t>(event.bytes.count()));
@@ -20,12 +20,12 @@ StorageLives::StorageLives(const Trace& trace, std::span<const OpId> new_id) : t
   next_address_ = (next_address_ / address_step + 1) * address_step;
 }
 
-const MemoryEvent* StorageLives::allocation(std::uint32_t storage) const {
+const MemoryEvent* PlannedLives::allocation(std::uint32_t storage) const {
   const auto found = allocation_.find(storage);
   return found == allocation_.end() ? nullptr : &found->second;
 }
 
-void StorageLives::place(std::uint32_t storage, std::size_t column, int rank, Change change, MemoryAction action,
+void PlannedLives::place(std::uint32_t storage, std::size_t column, int rank, Change change, MemoryAction action,
                          OpId anchor, OpId gate) {
   MemoryEvent event = allocation_.at(storage);
   event.action = action;
@@ -35,17 +35,17 @@ void StorageLives::place(std::uint32_t storage, std::size_t column, int rank, Ch
   placed_.push_back({column, rank, change, storage, gate, event});
 }
 
-void StorageLives::give_back(std::uint32_t storage, std::size_t column, OpId anchor, OpId gate) {
+void PlannedLives::give_back(std::uint32_t storage, std::size_t column, OpId anchor, OpId gate) {
   lives_.try_emplace(storage);
   place(storage, column, 2, Change::give_back, MemoryAction::free_requested, anchor, gate);
 }
 
-void StorageLives::take(std::uint32_t storage, std::size_t column, OpId anchor) {
+void PlannedLives::take(std::uint32_t storage, std::size_t column, OpId anchor) {
   lives_.try_emplace(storage);
   place(storage, column, 0, Change::take, MemoryAction::allocate, anchor, OpId::none);
 }
 
-void StorageLives::temporary(std::uint32_t storage, std::size_t column, OpId taken_at, OpId given_back_at) {
+void PlannedLives::temporary(std::uint32_t storage, std::size_t column, OpId taken_at, OpId given_back_at) {
   place(storage, column, 0, Change::whole, MemoryAction::allocate, taken_at, OpId::none);
   const Addr address = fresh_address(placed_.back().event.bytes);
   placed_.back().event.address = address;
@@ -56,13 +56,13 @@ void StorageLives::temporary(std::uint32_t storage, std::size_t column, OpId tak
   placed_.back().event.action = MemoryAction::free_completed;
 }
 
-Addr StorageLives::fresh_address(Bytes bytes) {
+Addr PlannedLives::fresh_address(Bytes bytes) {
   const Addr address(next_address_);
   next_address_ += (static_cast<std::uint64_t>(bytes.count()) / address_step + 1) * address_step;
   return address;
 }
 
-void StorageLives::place_recorded() {
+void PlannedLives::place_recorded() {
   std::size_t column = 0;
   for (const MemoryEvent& event : trace_.memory_events) {
     if (event.anchor != OpId::none) column = std::max(column, index_of(event.anchor));
@@ -74,12 +74,12 @@ void StorageLives::place_recorded() {
   }
 }
 
-void StorageLives::push(const MemoryEvent& event, OpId gate, RewrittenMemory& out) {
+void PlannedLives::push(const MemoryEvent& event, OpId gate, RewrittenMemory& out) {
   out.events.push_back(event);
   out.gate.push_back(gate);
 }
 
-void StorageLives::write_recorded(const Placed& placed, RewrittenMemory& out) {
+void PlannedLives::write_recorded(const Placed& placed, RewrittenMemory& out) {
   Life& life = lives_.at(placed.storage);
   MemoryEvent event = placed.event;
   if (event.action == MemoryAction::allocate) {
@@ -99,7 +99,7 @@ void StorageLives::write_recorded(const Placed& placed, RewrittenMemory& out) {
   push(event, placed.gate, out);
 }
 
-void StorageLives::write_give_back(const Placed& placed, RewrittenMemory& out) {
+void PlannedLives::write_give_back(const Placed& placed, RewrittenMemory& out) {
   Life& life = lives_.at(placed.storage);
   if (!life.resident) return;
   MemoryEvent event = placed.event;
@@ -111,7 +111,7 @@ void StorageLives::write_give_back(const Placed& placed, RewrittenMemory& out) {
   push(event, placed.gate, out);
 }
 
-RewrittenMemory StorageLives::write() {
+RewrittenMemory PlannedLives::write() {
   place_recorded();
   std::stable_sort(placed_.begin(), placed_.end(), [](const Placed& a, const Placed& b) {
     return std::tie(a.column, a.rank) < std::tie(b.column, b.rank);

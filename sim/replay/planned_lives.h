@@ -17,10 +17,10 @@ struct RewrittenMemory {
   std::vector<OpId> gate;  // by event: it also waits for the end of this op; none: for nothing
 };
 
-class StorageLives {
+class PlannedLives {
  public:
   // `new_id`: by op of `trace`, its id in the trace to be written.
-  StorageLives(const Trace& trace, std::span<const OpId> new_id);
+  PlannedLives(const Trace& trace, std::span<const OpId> new_id);
 
   // Null when the trace doesn't show the storage being allocated.
   [[nodiscard]] const MemoryEvent* allocation(std::uint32_t storage) const;
