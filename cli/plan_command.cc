@@ -4,16 +4,18 @@
 
 #include "cli/plan_layout.h"
 #include "cli/plan_order.h"
+#include "cli/plan_pipeline.h"
 #include "cli/plan_stalloc.h"
 
 namespace spillway {
 
 void add_plan_commands(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand("plan", "Plans for memory: where buffers lie, in what order operators run");
+  CLI::App* group = app.add_subcommand("plan", "Plans: where buffers lie, in what order operators run, how a pipeline runs");
   group->require_subcommand(1);
   add_plan_layout(*group, context);
   add_plan_stalloc(*group, context);
   add_plan_order(*group, context);
+  add_plan_pipeline(*group, context);
 }
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-// Commands: plan layout, plan order, plan stalloc.
+// Commands: plan layout, plan order, plan pipeline, plan stalloc.
 #pragma once
 
 #include "cli/context.h"

@@ -1,0 +1,225 @@
+#include "cli/plan_pipeline.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/pipeline_settings.h"
+#include "cli/table.h"
+#include "models/pipeline/named_schedules.h"
+#include "planners/pipeline/pipeline_check.h"
+#include "planners/pipeline/pipeline_executor.h"
+#include "planners/pipeline/pipeline_memory.h"
+#include "planners/pipeline/pipeline_svg.h"
+#include "planners/pipeline/plan_json.h"
+#include "traces/base/byte_source.h"
+#include "traces/base/input_error.h"
+#include "traces/base/output_file.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint64_t largest_file = 1'000'000'000;
+
+struct PipelineCall {
+  std::string schedule = "1f1b", output;
+  PipelineRequest request;
+  std::vector<std::string> settings;
+  bool no_pairs = false;
+  double memory_limit = 0;  // 0: none
+};
+
+struct PipelineAnswer {
+  PipelinePlan plan;
+  PipelineTimeline timeline;
+  std::vector<double> peaks;
+
+  [[nodiscard]] double worst_peak() const { return *std::max_element(peaks.begin(), peaks.end()); }
+  [[nodiscard]] bool fits(double limit) const { return limit == 0 || worst_peak() <= limit + 1e-9; }
+  [[nodiscard]] double makespan() const { return static_cast<double>(timeline.makespan) / ticks_per_unit; }
+};
+
+PipelineAnswer played(PipelinePlan plan, const StageTimes& times, const ActivationRules& rules) {
+  PipelineAnswer answer;
+  answer.plan = std::move(plan);
+  answer.timeline = execute_plan(answer.plan, times);
+  answer.peaks = activation_peaks(answer.plan, answer.timeline, rules);
+  return answer;
+}
+
+PipelineAnswer from_file(const PipelineCall& call, const PipelineSettings& settings, StageTimes& times) {
+  const std::string text = ByteSource::open(call.schedule, largest_file).read_all(largest_file);
+  PipelinePlan plan = read_plan_json(text, call.schedule);
+  times = stage_times(settings, plan.devices, plan.chunks);
+  return played(std::move(plan), times, activation_rules(settings));
+}
+
+PipelineAnswer by_name(const PipelineCall& call, const PipelineSettings& settings, StageTimes& times) {
+  PipelineRequest request = resolve_request(call.schedule, call.request);
+  times = request.times = stage_times(settings, request.devices, request.chunks);
+  request.weight_part = activation_rules(settings).weight_part;
+  PipelinePlan plan = build_schedule(call.schedule, request);
+  check_plan(plan);
+  return played(std::move(plan), times, activation_rules(settings));
+}
+
+void print_json_answer(const PipelineCall& call, const PipelineAnswer& answer) {
+  Json document = json_document("spillway.plan_pipeline");
+  document["name"] = answer.plan.name;
+  document["makespan"] = answer.makespan();
+  document["bubble_makespan"] = answer.timeline.bubble_of_makespan();
+  document["bubble_stage_span"] = answer.timeline.bubble_of_longest_span();
+  document["peak_activations"] = answer.peaks;
+  document["memory_limit"] = call.memory_limit > 0 ? Json(call.memory_limit) : Json(nullptr);
+  document["fits"] = answer.fits(call.memory_limit);
+  add_plan_json(document, answer.plan);
+  print_json(document);
+}
+
+std::string compact(double value) { return fmt::format("{:.6g}", value); }
+
+void print_answer(Context& context, const PipelineCall& call, const PipelineAnswer& answer) {
+  if (context.json()) return print_json_answer(call, answer);
+  if (context.csv()) {
+    Table table({"device", "peak_activations", "busy", "begin", "end"});
+    for (std::size_t d = 0; d < answer.peaks.size(); ++d) {
+      const auto& spans = answer.timeline.compute[d];
+      const auto units = [](Ticks ticks) { return compact(static_cast<double>(ticks) / ticks_per_unit); };
+      table.add({std::to_string(d), compact(answer.peaks[d]), units(answer.timeline.work[d]),
+                 spans.empty() ? "" : units(spans.front().begin), spans.empty() ? "" : units(spans.back().end)});
+    }
+    return print(context, table);
+  }
+  std::string peaks;
+  for (const double peak : answer.peaks) peaks += (peaks.empty() ? "" : " ") + compact(peak);
+  Table table({"figure", "value"});
+  table.add({"schedule", answer.plan.name});
+  table.add({"step takes", compact(answer.makespan())});
+  table.add({"idle, of the whole step", fmt::format("{:.2f} %", 100 * answer.timeline.bubble_of_makespan())});
+  table.add(
+      {"idle, of the longest device's span", fmt::format("{:.2f} %", 100 * answer.timeline.bubble_of_longest_span())});
+  table.add({"activations, in micro-batches, at most", compact(answer.worst_peak())});
+  table.add({"by device", peaks});
+  if (call.memory_limit > 0) table.add({"fits", answer.fits(call.memory_limit) ? "yes" : "no"});
+  print(context, table);
+}
+
+void write_output(const PipelineCall& call, const PipelineAnswer& answer, const PipelineSettings& settings) {
+  std::string text;
+  if (call.output.ends_with(".svg")) {
+    PipelineSvgOptions options;
+    options.title = fmt::format("{}: {} stages, {} micro-batches", answer.plan.name, answer.plan.devices,
+                                answer.plan.micro_batches);
+    if (answer.plan.chunks > 1) options.title += fmt::format(", {} chunks per stage", answer.plan.chunks);
+    if (answer.plan.slices > 1) options.title += fmt::format(", {} slices", answer.plan.slices);
+    options.ticks_per_unit = ticks_per_unit;
+    options.memory_limit = call.memory_limit;
+    const ActivationProfile memory = activation_profile(answer.plan, answer.timeline, activation_rules(settings));
+    text = pipeline_svg(answer.plan, answer.timeline, memory, options);
+  } else if (call.output.ends_with(".json")) {
+    Json document = json_document("spillway.plan_pipeline");
+    document["name"] = answer.plan.name;
+    add_plan_json(document, answer.plan);
+    text = document.dump() + "\n";
+  } else {
+    throw InputError(call.output, "--output", "neither .svg nor .json",
+                     "name a picture (.svg) or a file of the orders (.json)");
+  }
+  OutputFile output(call.output);
+  output.write(text);
+  output.commit();
+}
+
+// One line per schedule that can have these sizes; the others are named on standard error.
+void compare_all(Context& context, const PipelineCall& call, const PipelineSettings& settings) {
+  Table table({"schedule", "makespan", "bubble_makespan", "bubble_stage_span", "peak_activations", "fits"});
+  Json rows = Json::array();
+  for (const NamedSchedule& named : named_schedules()) {
+    PipelineCall each = call;
+    each.schedule = named.name;
+    StageTimes times;
+    try {
+      const PipelineAnswer answer = by_name(each, settings, times);
+      const bool fits = answer.fits(call.memory_limit);
+      table.add({each.schedule, compact(answer.makespan()), fmt::format("{:.4f}", answer.timeline.bubble_of_makespan()),
+                 fmt::format("{:.4f}", answer.timeline.bubble_of_longest_span()), compact(answer.worst_peak()),
+                 fits ? "yes" : "no"});
+      rows.push_back({{"name", each.schedule},
+                      {"makespan", answer.makespan()},
+                      {"bubble_makespan", answer.timeline.bubble_of_makespan()},
+                      {"bubble_stage_span", answer.timeline.bubble_of_longest_span()},
+                      {"peak_activations", answer.peaks},
+                      {"fits", fits}});
+    } catch (const InputError& error) {
+      note(context, each.schedule + " left out: " + error.cause());
+    }
+  }
+  if (!context.json()) return print(context, table);
+  Json document = json_document("spillway.plan_pipeline_comparison");
+  document["schedules"] = rows;
+  print_json(document);
+}
+
+void run_pipeline(Context& context, PipelineCall& call) {
+  const PipelineSettings settings = parse_pipeline_settings(call.settings);
+  call.request.pairs = !call.no_pairs;
+  if (call.schedule == "all") {
+    if (!call.output.empty())
+      throw InputError(call.output, "--output", "'all' is a comparison, not one schedule", "name a schedule");
+    return compare_all(context, call, settings);
+  }
+  StageTimes times;
+  const PipelineAnswer answer =
+      call.schedule.ends_with(".json") ? from_file(call, settings, times) : by_name(call, settings, times);
+  if (!call.output.empty()) write_output(call, answer, settings);
+  print_answer(context, call, answer);
+  if (!answer.fits(call.memory_limit)) context.exit_code = exit_answer_is_no;
+}
+
+std::string names_for_help() {
+  std::string names;
+  for (const NamedSchedule& named : named_schedules()) names += std::string(named.name) + "|";
+  return names + "all|FILE.json";
+}
+
+}  // namespace
+
+void add_plan_pipeline(CLI::App& group, Context& context) {
+  CLI::App* command = group.add_subcommand("pipeline", "A pipeline schedule: its time, idle time, memory and picture");
+  const auto call = std::make_shared<PipelineCall>();
+  command->add_option("--schedule", call->schedule, "by name; all compares them; or orders from a file")
+      ->capture_default_str()
+      ->type_name(names_for_help());
+  command->add_option("--stages", call->request.devices, "devices the model is spread over")->type_name("P");
+  command->add_option("--microbatches", call->request.micro_batches, "micro-batches of a step")->type_name("M");
+  command
+      ->add_option("--chunks", call->request.chunks, "parts of the model per device; the schedule's own if not given")
+      ->type_name("V");
+  command->add_option("--slices", call->request.slices, "parts of each sequence (seq1f1b, slimpipe)")->type_name("K");
+  command
+      ->add_option("--recompute", call->request.recomputed_chunks, "chunks per device recomputed, shallow ones first")
+      ->type_name("R");
+  command->add_option("--offload", call->request.offloaded_chunks, "chunks per device offloaded, shallow ones first")
+      ->type_name("C");
+  command->add_flag("--split", call->request.split_backward, "chronos: weight gradients as passes of their own");
+  command->add_flag("--no-pairs", call->no_pairs, "dualpipe: forwards and backwards one after the other");
+  command
+      ->add_option("--set", call->settings,
+                   "tf, tb, tw, tr (of a device's share of a micro-batch, or a list: one per part of the model), tfb, "
+                   "tcomm, toffload, treload, w_memory, checkpoint, blocking; may be repeated")
+      ->type_name("KEY=VALUE");
+  command->add_option("--memory-limit", call->memory_limit, "micro-batches of activations a device can hold")
+      ->check(CLI::PositiveNumber)
+      ->type_name("X");
+  command->add_option("--output", call->output, "write a picture (.svg) or the orders (.json)")->type_name("FILE");
+  command->callback([&context, call] { run_pipeline(context, *call); });
+}
+
+}  // namespace spillway
