@@ -239,6 +239,10 @@ Tensor EagerOps::plain_attention(const std::string& name, const std::vector<Tens
   }
   Tensor out = make(name + ".context", core->result_elements());
   gemm("gemm_context", core->rows_by_value_width(), {core->kept, core->part(2)}, out);
+  if (options_.separate_passes) {
+    const Tensor by_head = std::exchange(out, make(name + ".context.joined", core->result_elements()));
+    session_.kernel({.name = "copy", .reads = {by_head}, .writes = {out}});
+  }
   std::vector<Tensor> inputs = core->qkv;
   if (bias) inputs.push_back(bias);
   return autograd_.record(std::move(out), inputs, false, [this, name, core](Tensor gradient) {

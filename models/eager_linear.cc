@@ -54,12 +54,18 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& oper
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
   const std::int64_t rows = x.elements() / inputs;
   Tensor out = make(layer.name + ".out", rows * outputs);
+  const bool adds_after = layer.bias != nullptr && options_.separate_passes;
   {
     std::vector<Tensor> reads = {operand,
                                  operand.type() == DataType::fp8 ? narrow_weight(weight, false) : weight.value};
-    if (layer.bias != nullptr) reads.push_back(layer.bias->value);
+    const bool adds = layer.bias != nullptr && !adds_after;
+    if (adds) reads.push_back(layer.bias->value);
     product("gemm", {.m = rows, .n = outputs, .k = inputs}, std::move(reads), out,
-            layer.bias != nullptr ? layer.bias->value.bytes() : Bytes(0));
+            adds ? layer.bias->value.bytes() : Bytes(0));
+  }
+  if (adds_after) {
+    const Tensor unbiased = std::exchange(out, make(layer.name + ".biased", rows * outputs));
+    session_.kernel({.name = "add_bias", .reads = {unbiased, layer.bias->value}, .writes = {out}});
   }
   return autograd_.record(std::move(out), {x}, true, [this, layer, saved = std::move(saved)](const Tensor& gradient) {
     std::vector<Tensor> gradients(1);

@@ -23,6 +23,9 @@ struct OpsOptions {
   // Gradients are added into buffers that live all the time by the products that make them (Megatron-LM).
   bool fused_accumulation = false;
   LossForm loss = LossForm::fp32;  // of cross_entropy
+  // Biases of split layers are added, and contexts of plain attention moved behind each other, by kernels of their own
+  // (Megatron-LM's layers, whether they are split or not).
+  bool separate_passes = false;
   bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
 };
 

@@ -15,12 +15,14 @@ DataType activation_type(const TrainingSetup& setup) {
 }
 
 OpsOptions options_of(const TrainingSetup& setup) {
-  OpsOptions options{.type = activation_type(setup),
-                     .product = activation_type(setup),
-                     .sequence_parallel = setup.sequence_parallel,
-                     .fused_accumulation = setup.framework == Framework::megatron && setup.zero_stage < 2,
-                     .loss = setup.loss,
-                     .softmax_limits = setup.framework == Framework::megatron_2021};
+  OpsOptions options{
+      .type = activation_type(setup),
+      .product = activation_type(setup),
+      .sequence_parallel = setup.sequence_parallel,
+      .fused_accumulation = setup.framework == Framework::megatron && setup.zero_stage < 2,
+      .loss = setup.loss,
+      .separate_passes = setup.framework == Framework::megatron && setup.precision != TrainingPrecision::fp8_mixed,
+      .softmax_limits = setup.framework == Framework::megatron_2021};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
 }
