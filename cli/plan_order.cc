@@ -3,136 +3,57 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
+#include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/order_report.h"
 #include "cli/progress.h"
-#include "cli/table.h"
-#include "planners/layout/layout_solver.h"
-#include "planners/layout/result_check.h"
+#include "planners/layout/layout_csv.h"
 #include "planners/order/order_buffers.h"
-#include "planners/order/order_check.h"
-#include "planners/order/order_greedy.h"
 #include "planners/order/order_json.h"
-#include "planners/order/order_links.h"
-#include "planners/order/order_solver.h"
+#include "planners/order/order_trace.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 #include "traces/base/output_file.h"
+#include "traces/read.h"
 
 namespace spillway {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using Clock = std::chrono::steady_clock;
-
 constexpr std::uint64_t largest_file = 4'000'000'000;
 
+const std::map<std::string, OrderMethod> methods{{"best", OrderMethod::best},       {"greedy", OrderMethod::greedy},
+                                                 {"ilp", OrderMethod::ilp},         {"lescea", OrderMethod::lescea},
+                                                 {"program", OrderMethod::program}, {"roam", OrderMethod::roam}};
+const std::map<std::string, RoamLeafSolver> leaf_solvers{{"exact", RoamLeafSolver::exact},
+                                                         {"ilp", RoamLeafSolver::ilp}};
+
 struct OrderRequest {
-  std::string file, output;
-  OrderOptions options;
-  bool layout = false, baselines = false;
+  std::string file, output, layout_output, method = "best", leaf_solver = "exact";
+  OrderMethodOptions options;
+  bool layout = false, baselines = false, compare = false;
+
+  [[nodiscard]] bool wants_layout() const { return layout || !layout_output.empty(); }
 };
 
-struct OrderAnswer {
-  OrderResult order;
-  double seconds = 0;
-  std::optional<LayoutResult> layout;  // of the ordered tensors, without the constant
-  std::optional<std::int64_t> greedy_peak_bytes;
-};
-
-double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-// An order that breaks a dependency is a defect of the solver, whatever the input.
-std::int64_t checked_peak(const OrderGraph& graph, std::span<const OperatorIndex> order) {
-  const OrderVerdict verdict = check_order(graph, order);
-  SPILLWAY_ASSERT(verdict.legal());
-  return verdict.peak_bytes;
-}
-
-LayoutResult lay_out(const OrderGraph& graph, const OrderResult& order) {
-  const std::vector<LayoutBuffer> buffers = buffers_of_order(graph, order.order);
-  LayoutOptions options;
-  options.effort = 2'000'000;
-  options.progress = [](std::int64_t, std::int64_t) { return !is_interrupted(); };
-  LayoutResult result = solve_layout(buffers, options);
-  check_result(buffers, result);
-  return result;
-}
-
-OrderAnswer solve(const Context& context, const OrderRequest& request, const OrderGraph& graph) {
+OrderAnswer solve(const Context& context, const OrderRequest& request, const OrderGraph& graph, OrderMethod method,
+                  bool layout) {
   const Progress progress(context);
-  OrderOptions options = request.options;
+  OrderMethodOptions options = request.options;
   std::int64_t shown = -1;
-  options.progress = [&](std::int64_t peak, std::int64_t lower_bound) {
+  const OrderProgress show = [&](std::int64_t peak, std::int64_t lower_bound) {
     if (peak == shown) return !is_interrupted();
     shown = peak;
-    return progress.show(fmt::format("peak {} bytes, at least {}", peak, lower_bound));
+    return progress.show(lower_bound > 0 ? fmt::format("peak {} bytes, at least {}", peak, lower_bound)
+                                         : fmt::format("peak {} bytes", peak));
   };
-  OrderAnswer answer;
-  const auto begin = Clock::now();
-  answer.order = solve_order(graph, options);
-  answer.seconds = seconds_since(begin);
-  SPILLWAY_ASSERT(checked_peak(graph, answer.order.order) == answer.order.peak_bytes);
-  if (request.layout) answer.layout = lay_out(graph, answer.order);
-  if (request.baselines) {
-    const std::vector<OperatorIndex> greedy = greedy_order(OrderLinks(graph), graph.program_order);
-    answer.greedy_peak_bytes = checked_peak(graph, greedy);
-  }
-  return answer;
-}
-
-Json warnings_of(const OrderGraph& graph) {
-  Json warnings = Json::array();
-  if (const std::size_t broken = broken_dependencies(graph, graph.program_order); broken > 0)
-    warnings.push_back(fmt::format("the program's order breaks {} of the graph's dependencies", broken));
-  return warnings;
-}
-
-void print_order_json(const OrderGraph& graph, const OrderAnswer& answer) {
-  Json document = json_document("spillway.plan_order");
-  document["operators"] = graph.operators.size();
-  document["tensors"] = graph.tensors.size();
-  document["peak_bytes"] = answer.order.peak_bytes;
-  document["program_order_peak_bytes"] = answer.order.program_order_peak_bytes;
-  document["lower_bound_bytes"] = answer.order.lower_bound_bytes;
-  document["constant_bytes"] = graph.constant_bytes;
-  document["proven"] = answer.order.proven;
-  document["stopped"] = answer.order.stopped;
-  document["seconds"] = answer.seconds;
-  if (answer.greedy_peak_bytes) document["greedy_peak_bytes"] = *answer.greedy_peak_bytes;
-  if (answer.layout) {
-    document["layout"] = {{"height_bytes", answer.layout->height + graph.constant_bytes},
-                          {"lower_bound_bytes", answer.layout->lower_bound + graph.constant_bytes},
-                          {"proven", answer.layout->proven}};
-  }
-  document["warnings"] = warnings_of(graph);
-  print_json(document);
-}
-
-std::string in_mib(std::int64_t bytes) { return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / 1048576.0); }
-
-void print_order(Context& context, const OrderGraph& graph, const OrderAnswer& answer) {
-  if (context.json()) {
-    print_order_json(graph, answer);
-    return;
-  }
-  Table table({"figure", "value"});
-  table.add({"operators", std::to_string(graph.operators.size())});
-  table.add({"peak", in_mib(answer.order.peak_bytes)});
-  table.add({"peak of the program's order", in_mib(answer.order.program_order_peak_bytes)});
-  if (answer.greedy_peak_bytes) table.add({"peak of the greedy order", in_mib(*answer.greedy_peak_bytes)});
-  table.add({"lower bound", in_mib(answer.order.lower_bound_bytes)});
-  table.add({"proven", answer.order.proven ? "yes" : "no"});
-  if (answer.layout) table.add({"height of the layout", in_mib(answer.layout->height + graph.constant_bytes)});
-  table.add({"seconds", fmt::format("{:.3f}", answer.seconds)});
-  print(context, table);
-  for (const Json& warning : warnings_of(graph)) warn(context, warning.get<std::string>());
+  options.best.progress = options.roam.progress = show;
+  options.roam.layout = layout;
+  options.roam.leaf_solver = leaf_solvers.at(request.leaf_solver);
+  return answer_order(method, graph, options, layout);
 }
 
 // One operator a line, in the order found.
@@ -142,14 +63,61 @@ void write_order(const OrderGraph& graph, const std::vector<OperatorIndex>& orde
   output.commit();
 }
 
-void run_order(Context& context, const OrderRequest& request) {
+// The tensors of positive size, by position among the graph's tensors, in MiniMalloc's form.
+void write_layout(const OrderGraph& graph, const OrderAnswer& answer, const std::string& path) {
+  LayoutTable table;
+  table.buffers = buffers_of_order(graph, answer.outcome.order);
+  for (std::size_t t = 0; t < graph.tensors.size(); ++t)
+    if (graph.tensors[t].size > 0) table.ids.push_back(std::to_string(t));
+  OutputFile output(path);
+  output.write(write_layout_csv(table, answer.layout->offsets));
+  output.commit();
+}
+
+void compare(Context& context, const OrderRequest& request, const OrderGraph& graph) {
+  std::vector<OrderAnswer> answers;
+  for (const OrderMethod method : {OrderMethod::program, OrderMethod::greedy, OrderMethod::lescea, OrderMethod::ilp,
+                                   OrderMethod::roam, OrderMethod::best}) {
+    if (method == OrderMethod::ilp && !can_order_by_ilp(graph)) continue;
+    answers.push_back(solve(context, request, graph, method, true));
+  }
+  print_orders(context, graph, answers);
+}
+
+// Formats of traces that can say what operators read and write; any other file is taken for a graph.
+bool is_trace_with_uses(const std::string& file) {
+  try {
+    const TraceFormat format = detect_format(file);
+    return format == TraceFormat::execution_trace || format == TraceFormat::chakra || format == TraceFormat::triosim ||
+           format == TraceFormat::spillway_binary || format == TraceFormat::spillway_json;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+OrderGraph read_graph(const Context& context, const std::string& file) {
   const Progress progress(context);
+  if (is_trace_with_uses(file)) {
+    ReadOptions options;
+    options.progress = progress.callback("reading " + file);
+    return order_graph_of(read_trace(file, options), file);
+  }
   const std::string text =
-      ByteSource::open(request.file, largest_file, progress.callback("reading " + request.file)).read_all(largest_file);
-  const OrderGraph graph = read_order_graph(text, request.file);
-  const OrderAnswer answer = solve(context, request, graph);
-  if (!request.output.empty()) write_order(graph, answer.order.order, request.output);
-  if (request.output != "-") print_order(context, graph, answer);
+      ByteSource::open(file, largest_file, progress.callback("reading " + file)).read_all(largest_file);
+  return read_order_graph(text, file);
+}
+
+void run_order(Context& context, const OrderRequest& request) {
+  const OrderGraph graph = read_graph(context, request.file);
+  if (request.compare) {
+    compare(context, request, graph);
+    return;
+  }
+  OrderAnswer answer = solve(context, request, graph, methods.at(request.method), request.wants_layout());
+  if (request.baselines) answer.greedy_peak_bytes = order_by(OrderMethod::greedy, graph).peak_bytes;
+  if (!request.output.empty()) write_order(graph, answer.outcome.order, request.output);
+  if (!request.layout_output.empty()) write_layout(graph, answer, request.layout_output);
+  if (request.output != "-" && request.layout_output != "-") print_order(context, graph, answer);
 }
 
 }  // namespace
@@ -157,15 +125,47 @@ void run_order(Context& context, const OrderRequest& request) {
 void add_plan_order(CLI::App& group, Context& context) {
   CLI::App* command = group.add_subcommand("order", "The order of a graph's operators with the lowest peak of memory");
   const auto request = std::make_shared<OrderRequest>();
-  command->add_option("FILE", request->file, "a graph as JSON: nodes, edges, pt_order; may be compressed")->required();
+  command
+      ->add_option("FILE", request->file,
+                   "a graph as JSON (nodes, edges, pt_order) or a trace with uses; may be compressed")
+      ->required();
+  command
+      ->add_option("--method", request->method,
+                   "best: the lowest peak found; roam: ROAM as published; lescea, greedy: list orders; ilp: integer "
+                   "program, up to 40 operators; program: as it is")
+      ->check(CLI::IsMember(methods))
+      ->capture_default_str()
+      ->type_name("NAME");
+  command->add_flag("--compare", request->compare, "a table of all methods on the graph, with their layouts");
   command->add_option("--output", request->output, "write the operators in order, one a line; - for standard output")
       ->type_name("FILE");
   command->add_flag("--layout", request->layout, "also give the tensors addresses, as low as can be");
+  command
+      ->add_option("--layout-output", request->layout_output,
+                   "write the layout as a table id,lower,upper,size,offset; - for standard output")
+      ->type_name("FILE");
   command->add_flag("--baselines", request->baselines, "also the greedy order of LESCEA, for comparison");
-  command->add_option("--effort", request->options.effort, "of the exhaustive search, in operators looked at")
+  command->add_option("--effort", request->options.best.effort, "of the exhaustive search, in operators looked at")
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->type_name("N");
+  command
+      ->add_option("--node-limit", request->options.roam.node_limit, "roam: operators of a leaf of the subgraph tree")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str()
+      ->type_name("N");
+  command
+      ->add_option("--roam-ratio", request->options.roam.ratio,
+                   "roam: a gradient this many times its inputs may be updated late; the published ratio")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str()
+      ->type_name("R");
+  command
+      ->add_option("--leaf-solver", request->leaf_solver,
+                   "roam: order segments by exhaustive search, or up to 40 operators by the published integer program")
+      ->check(CLI::IsMember(leaf_solvers))
+      ->capture_default_str()
+      ->type_name("NAME");
   command->callback([&context, request] { run_order(context, *request); });
 }
 

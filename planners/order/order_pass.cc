@@ -58,8 +58,11 @@ class Pass {
     found_[op].sequence.clear();
   }
   void watch(OperatorIndex op, OperatorIndex explorer) {
-    for (const TensorIndex t : links_.in(op)) watchers_[t].push_back(explorer);
-    for (const TensorIndex t : links_.out(op)) watchers_[t].push_back(explorer);
+    for (const TensorIndex t : links_.in(op)) watch_tensor(t, explorer);
+    for (const TensorIndex t : links_.out(op)) watch_tensor(t, explorer);
+  }
+  void watch_tensor(TensorIndex t, OperatorIndex explorer) {
+    if (watchers_[t].empty() || watchers_[t].back() != explorer) watchers_[t].push_back(explorer);
   }
 
   // Looks again for excursions from ready operators near which something ran.
@@ -121,12 +124,13 @@ class Pass {
     }
   }
   void reach(OperatorIndex op, std::vector<OperatorIndex>& local, OperatorIndex explorer, int depth) {
+    constexpr std::size_t hub = 64;  // what waits for more is no part of a short sequence
     if (state_.ran(op) || local.size() >= 24) return;
     if (state_.ready(op)) {
       if (std::find(local.begin(), local.end(), op) == local.end()) local.push_back(op);
       return;
     }
-    if (depth == 0 || reached_[op] == growth_) return;
+    if (depth == 0 || reached_[op] == growth_ || links_.in(op).size() > hub) return;
     reached_[op] = growth_;
     watch(op, explorer);
     for (const TensorIndex t : links_.in(op))

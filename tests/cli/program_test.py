@@ -121,7 +121,29 @@ class PlanOrderTest(ProgramTest):
         with open(out, encoding="utf-8") as lines:
             self.assertEqual(lines.read().split(), ["a", "b", "d", "c", "e"])
 
+    def test_methods_are_chosen_and_compared(self):
+        graph, table = self.path("g.json", self.GRAPH), self.path("layout.csv")
+        peaks = {}
+        for method in ("program", "greedy", "lescea", "roam", "best"):
+            result = spillway("plan", "order", graph, "--method", method, "--layout-output", table, "--format", "json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            document = json.loads(result.stdout)
+            self.assertEqual(document["method"], method)
+            self.assertGreaterEqual(document["layout"]["height_bytes"], document["peak_bytes"])
+            peaks[method] = document["peak_bytes"]
+        # List orders run c first, which leaves 4 + 1 beside b's 8, and 8 + 1 + 4 when d runs.
+        self.assertEqual(peaks, {"program": 13, "greedy": 13, "lescea": 13, "roam": 10, "best": 10})
+        with open(table, encoding="utf-8") as lines:
+            rows = lines.read().split()
+        self.assertEqual((rows[0], len(rows)), ("id,lower,upper,size,offset", 5))
+        result = spillway("plan", "order", graph, "--compare", "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        methods = {row["method"]: row["peak_bytes"] for row in json.loads(result.stdout)["methods"]}
+        self.assertEqual({name: methods[name] for name in peaks}, peaks)
+        self.assertEqual(methods.get("ilp", 10), 10)
+
     def test_bad_graphs_are_refused(self):
+        self.refused("plan", "order", self.path("g.json", self.GRAPH), "--method", "raom", says=["--method"])
         loop = self.GRAPH.replace(b'"sinks": [4], "size": 1', b'"sinks": [1], "size": 1')
         self.refused("plan", "order", self.path("loop.json", loop), says=["wait for each other"])
         self.refused("plan", "order", self.path("neg.json", self.GRAPH.replace(b'"size": 8', b'"size": -8')),

@@ -1,0 +1,51 @@
+// Solving integer programs in a build with CBC.
+#include <Cbc_C_Interface.h>
+
+#include <memory>
+#include <string>
+
+#include "planners/order/integer_program.h"
+
+namespace spillway {
+
+bool IntegerProgram::can_solve() { return true; }
+
+IntegerProgramResult IntegerProgram::solve(int node_limit, double gap) const {
+  const auto columns = static_cast<int>(cost_.size()), rows = static_cast<int>(row_lower_.size());
+  std::vector<CoinBigIndex> starts{0};
+  std::vector<int> index;
+  std::vector<double> value;
+  for (const std::vector<Entry>& column : entries_) {
+    for (const Entry& entry : column) {
+      index.push_back(entry.row);
+      value.push_back(entry.value);
+    }
+    starts.push_back(static_cast<CoinBigIndex>(index.size()));
+  }
+  const std::unique_ptr<Cbc_Model, decltype(&Cbc_deleteModel)> model(Cbc_newModel(), &Cbc_deleteModel);
+  Cbc_setParameter(model.get(), "log", "0");
+  Cbc_setParameter(model.get(), "slog", "0");
+  Cbc_setLogLevel(model.get(), 0);
+  Cbc_setParameter(model.get(), "threads", "0");
+  Cbc_setParameter(model.get(), "ratioGap", "0");
+  Cbc_setParameter(model.get(), "allowableGap", std::to_string(gap).c_str());
+  Cbc_setParameter(model.get(), "maxNodes", std::to_string(node_limit).c_str());
+  Cbc_loadProblem(model.get(), columns, rows, starts.data(), index.data(), value.data(), lower_.data(), upper_.data(),
+                  cost_.data(), row_lower_.data(), row_upper_.data());
+  Cbc_setObjSense(model.get(), 1);
+  for (int c = 0; c < columns; ++c)
+    if (integer_[static_cast<std::size_t>(c)]) Cbc_setInteger(model.get(), c);
+  Cbc_solve(model.get());
+  IntegerProgramResult result;
+  const bool optimal = Cbc_isProvenOptimal(model.get()) != 0 && Cbc_isProvenInfeasible(model.get()) == 0;
+  const double* solution = Cbc_bestSolution(model.get());
+  // Without integer columns there is no integer solution to be the best one.
+  if (solution == nullptr && optimal) solution = Cbc_getColSolution(model.get());
+  if (solution == nullptr) return result;
+  result.proven = optimal;
+  result.objective = Cbc_getObjValue(model.get());
+  result.values.assign(solution, solution + columns);
+  return result;
+}
+
+}  // namespace spillway
