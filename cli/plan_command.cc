@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 
 #include "cli/plan_layout.h"
+#include "cli/plan_offload.h"
 #include "cli/plan_order.h"
 #include "cli/plan_pipeline.h"
 #include "cli/plan_stalloc.h"
@@ -10,12 +11,15 @@
 namespace spillway {
 
 void add_plan_commands(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand("plan", "Plans: where buffers lie, in what order operators run, how a pipeline runs");
+  CLI::App* group = app.add_subcommand(
+      "plan", "Plans: where buffers lie, in what order operators run, what leaves the device, how a pipeline runs");
   group->require_subcommand(1);
   add_plan_layout(*group, context);
   add_plan_stalloc(*group, context);
   add_plan_order(*group, context);
   add_plan_pipeline(*group, context);
+  add_plan_offload(*group, context);
+  add_plan_rok(*group, context);
 }
 
 }  // namespace spillway

@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include <nlohmann/json.hpp>
 
 namespace spillway {
@@ -89,15 +92,43 @@ Json offload_json(const Result& result) {
           {"settled", offload.settled}};
 }
 
+// JSON has no infinity: nothing written is no end, null.
+Json years_json(double years) { return std::isfinite(years) ? Json(years) : Json(); }
+
 Json drives_json(const Result& result) {
   Json drives = Json::array();
-  for (const DriveTraffic& drive : result.drives)
-    drives.push_back({{"name", drive.name},
-                      {"drives", drive.drives},
-                      {"bytes_written", drive.written.count()},
-                      {"bytes_read", drive.read.count()},
-                      {"cache_was_full", drive.cache_was_full}});
+  for (const DriveTraffic& drive : result.drives) {
+    Json row = {{"name", drive.name},
+                {"model", drive.model},
+                {"drives", drive.drives},
+                {"bytes_written", drive.written.count()},
+                {"bytes_read", drive.read.count()},
+                {"cache_was_full", drive.cache_was_full},
+                {"life_years", nullptr}};
+    if (drive.life) {
+      row["life_years"] = years_json(drive.life->years);
+      row["life_low_years"] = years_json(drive.life->low_years);
+      row["life_high_years"] = years_json(drive.life->high_years);
+      row["endurance_basis"] = drive.life->basis;
+      row["assumptions"] = drive.life->assumptions;
+    }
+    drives.push_back(row);
+  }
   return drives;
+}
+
+// Of all drives together, a step; the shortest life.
+Json ssd_json(const Result& result) {
+  if (result.drives.empty()) return {};
+  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
+  std::int64_t written = 0, read = 0;
+  Json life;
+  for (const DriveTraffic& drive : result.drives) {
+    written += drive.written.count();
+    read += drive.read.count();
+    if (drive.life && (life.is_null() || drive.life->years < life.get<double>())) life = years_json(drive.life->years);
+  }
+  return {{"bytes_written_per_step", written / steps}, {"bytes_read_per_step", read / steps}, {"life_years", life}};
 }
 
 std::string offload_text(const Result& result) {
@@ -109,6 +140,12 @@ std::string offload_text(const Result& result) {
     text += fmt::format("  drives         {}: {} written and {} read a step by {} drives{}\n", drive.name,
                         gibibytes(drive.written), gibibytes(drive.read), drive.drives,
                         drive.cache_was_full ? ", some of it at their steady rate" : "");
+  for (const DriveTraffic& drive : result.drives)
+    if (drive.life && std::isfinite(drive.life->years))
+      text += fmt::format("  drive life     {:.3g} years of {} ({:.3g} to {:.3g}): {}\n", drive.life->years,
+                          drive.model, drive.life->low_years, drive.life->high_years, drive.life->basis);
+    else if (!drive.life && drive.written > Bytes(0))
+      text += fmt::format("  drive life     unknown: {} is not rated\n", drive.model.empty() ? drive.set : drive.model);
   if (!offload.settled) text += "  note           decisions about loads did not settle; the last replay is shown\n";
   return text;
 }
@@ -170,6 +207,7 @@ Json result_json(const Result& result) {
   document["links"] = links;
   document["offload"] = offload_json(result);
   document["drives"] = drives_json(result);
+  document["ssd"] = ssd_json(result);
   Json provenance = Json::array();
   for (const InputProvenance& input : result.provenance)
     provenance.push_back(

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "cli/interrupt.h"
 #include "cli/result_report.h"
+#include "cli/scenario_argument.h"
 #include "planners/scenario_run.h"
 #include "sim/replay/replayed_trace.h"
 #include "sim/replay/timeline_svg.h"
@@ -27,13 +27,10 @@ struct RunArguments {
   std::string tie_order, timeline, memory_snapshot;
 };
 
-LoadedScenario load_argument(const std::string& path, const RunArguments& arguments) {
+LoadedScenario load_with(const std::string& path, const RunArguments& arguments) {
   std::vector<std::string> settings = arguments.settings;
   if (!arguments.tie_order.empty()) settings.push_back("replay.tie_order=" + arguments.tie_order);
-  const Scenario scenario = is_scenario_file(path) ? load_scenario(path, settings) : scenario_for_trace(path, settings);
-  ReadOptions read;
-  read.progress = [](std::uint64_t, std::uint64_t) { return !is_interrupted(); };
-  return load(scenario, read);
+  return load_argument(path, settings);
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -71,7 +68,7 @@ void print_warnings(const Context& context, const Result& result) {
 }
 
 void run_scenario(const RunArguments& arguments, Context& context) {
-  const LoadedScenario loaded = load_argument(arguments.first, arguments);
+  const LoadedScenario loaded = load_with(arguments.first, arguments);
   const ScenarioRun run = run_traced(loaded);
   const Result& result = run.result;
   if (!arguments.timeline.empty()) write_timeline(run.trace(loaded), result, arguments.timeline);
@@ -89,15 +86,15 @@ void run_scenario(const RunArguments& arguments, Context& context) {
 }
 
 void compare_scenarios(const RunArguments& arguments, Context& context) {
-  const Result a = run(load_argument(arguments.first, arguments));
-  const Result b = run(load_argument(arguments.second, arguments));
+  const Result a = run(load_with(arguments.first, arguments));
+  const Result b = run(load_with(arguments.second, arguments));
   if (context.json()) return print_json(comparison_json(a, b));
   if (!context.csv()) print(fmt::format("A: {}: {}\nB: {}: {}\n\n", a.title, verdict(a), b.title, verdict(b)));
   print(context, comparison(a, b));
 }
 
 void explain_scenario(const RunArguments& arguments, Context& context) {
-  const LoadedScenario loaded = load_argument(arguments.first, arguments);
+  const LoadedScenario loaded = load_with(arguments.first, arguments);
   const Result result = run(loaded);
   const std::vector<Relaxation> relaxations = explain(loaded, result);
   if (context.json()) {

@@ -24,9 +24,11 @@ constexpr std::array<std::string_view, 12> root_keys = {"schema",          "vers
 constexpr std::array<std::string_view, 3> hardware_keys = {"profile", "captured_on", "set"};
 constexpr std::array<std::string_view, 6> what_if_keys = {"gpu", "compute", "memory", "host", "pcie", "network"};
 constexpr std::array<std::string_view, 4> memory_keys = {"allocator", "config", "plan", "capacity_bytes"};
-constexpr std::array<std::string_view, 14> offload_keys = {
-    "technique",       "tier",     "route",        "drive_set", "drives",    "drive_count",    "workers",
-    "in_flight_bytes", "prefetch", "chunk_leaves", "adaptive",  "keep_last", "least_elements", "adaptive_bandwidth"};
+constexpr std::array<std::string_view, 16> offload_keys = {
+    "technique",       "tier",      "route",           "drive_set",          "drives",
+    "drive_count",     "workers",   "in_flight_bytes", "prefetch",           "chunk_leaves",
+    "adaptive",        "keep_last", "least_elements",  "adaptive_bandwidth", "budget_bytes",
+    "least_life_years"};
 constexpr std::array<std::string_view, 1> replay_keys = {"tie_order"};
 
 std::vector<std::string_view> model_keys() {
@@ -160,7 +162,8 @@ class Reader {
 
   void read_offload(const Json& offload, OffloadSettings& settings) const {
     known(offload, "/offload", offload_keys);
-    choose(offload, "technique", settings.technique, {OffloadTechnique::none, OffloadTechnique::ssdtrain});
+    choose(offload, "technique", settings.technique,
+           {OffloadTechnique::none, OffloadTechnique::ssdtrain, OffloadTechnique::mix});
     choose(offload, "tier", settings.tier, {Tier::drive, Tier::host});
     choose(offload, "prefetch", settings.ssdtrain.prefetch, {Prefetch::chunked, Prefetch::module, Prefetch::off});
     const std::string route = text(offload, "/offload", "route");
@@ -178,6 +181,13 @@ class Reader {
       settings.in_flight = Bytes(count(offload, "in_flight_bytes", 0, 0, std::int64_t{1} << 50));
     settings.adaptive_bytes_per_second =
         static_cast<double>(count(offload, "adaptive_bandwidth", 0, 0, std::int64_t{1} << 50));
+    settings.budget = Bytes(count(offload, "budget_bytes", 0, 0, std::int64_t{1} << 50));
+    if (offload.contains("least_life_years")) {
+      const Json& years = offload["least_life_years"];
+      if (!years.is_number() || years.get<double>() < 0 || years.get<double>() > 1000)
+        fail("/offload/least_life_years", "expected years from 0 to 1000", "0 asks nothing of the drives");
+      settings.least_life_years = years.get<double>();
+    }
     settings.ssdtrain.adaptive = flag(offload, "adaptive", settings.ssdtrain.adaptive);
     settings.ssdtrain.keep_last = flag(offload, "keep_last", settings.ssdtrain.keep_last);
   }

@@ -11,6 +11,8 @@
 #include "models/cost_model.h"
 #include "models/model_spec.h"
 #include "models/trace_generator.h"
+#include "planners/offload/drive_life.h"
+#include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
 #include "traces/base/input_error.h"
 #include "traces/join.h"
@@ -141,11 +143,23 @@ void set_options(LoadedScenario& loaded) {
     loaded.warnings.push_back(finding.kind + " (" + std::to_string(finding.count) + "): " + finding.remedy);
 }
 
+Result replay_mix(const LoadedScenario& loaded, const ReplayOptions& options, std::optional<Trace>* planned) {
+  MixSettings settings;
+  settings.runtime = loaded.scenario.offload;
+  settings.budget = settings.runtime.budget;
+  settings.least_life_years = settings.runtime.least_life_years;
+  MixOutcome outcome = plan_mix(loaded.trace, loaded.hardware, options, settings);
+  if (planned != nullptr) *planned = std::move(outcome.planned.trace);
+  return std::move(outcome.best.result);
+}
+
 // With other options than the scenario's own. planned: null when the trace with its transfers isn't wanted.
 Result replay_scenario(const LoadedScenario& loaded, const ReplayOptions& options, std::optional<Trace>* planned) {
   if (loaded.scenario.offload.technique == OffloadTechnique::none)
     return replay(loaded.trace, loaded.hardware, options);
+  if (loaded.scenario.offload.technique == OffloadTechnique::mix) return replay_mix(loaded, options, planned);
   OffloadOutcome outcome = run_ssdtrain(loaded.trace, loaded.hardware, options, loaded.scenario.offload);
+  rate_drives(loaded.hardware, {}, outcome.result);
   if (planned != nullptr) *planned = std::move(outcome.planned.trace);
   return std::move(outcome.result);
 }

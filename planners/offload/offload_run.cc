@@ -11,13 +11,15 @@ constexpr int most_rounds = 8;  // of forwarding
 Bytes block_bytes(const PlannedTrace& planned, OpId transfer) { return planned.trace.ops.bytes[index_of(transfer)]; }
 
 void count_bytes(OffloadOutcome& outcome) {
-  outcome.stored = outcome.loaded = outcome.forwarded = Bytes(0);
+  outcome.stored = outcome.loaded = outcome.forwarded = outcome.recomputed = Bytes(0);
   for (std::size_t k = 0; k < outcome.plan.absences.size(); ++k) {
     const PlannedTrace& planned = outcome.planned;
     if (planned.transfer[k] != OpId::none) outcome.stored += block_bytes(planned, planned.transfer[k]);
     if (planned.fetch[k] != OpId::none) outcome.loaded += block_bytes(planned, planned.fetch[k]);
     if (outcome.plan.absences[k].forwarded && planned.transfer[k] != OpId::none)
       outcome.forwarded += block_bytes(planned, planned.transfer[k]);
+    if (outcome.plan.absences[k].tier == Tier::recompute)
+      outcome.recomputed += planned.trace.tensors.bytes[index_of(outcome.plan.absences[k].tensor)];
   }
 }
 
@@ -57,7 +59,29 @@ void set_runtime(const HardwareProfile& hardware, const OffloadSettings& setting
 }  // namespace
 
 std::string_view to_string(OffloadTechnique technique) {
-  return technique == OffloadTechnique::none ? "none" : "ssdtrain";
+  switch (technique) {
+    case OffloadTechnique::none:
+      return "none";
+    case OffloadTechnique::ssdtrain:
+      return "ssdtrain";
+    case OffloadTechnique::mix:
+      return "mix";
+  }
+  return "none";
+}
+
+OffloadResult summary_of(const OffloadOutcome& outcome) {
+  OffloadResult summary;
+  summary.technique = outcome.plan.technique;
+  summary.candidates = outcome.candidates;
+  summary.stored = outcome.stored;
+  summary.loaded = outcome.loaded;
+  summary.forwarded = outcome.forwarded;
+  summary.kept = outcome.kept;
+  summary.recomputed = outcome.recomputed;
+  summary.store_bytes_per_second = outcome.store_bytes_per_second;
+  summary.settled = outcome.settled;
+  return summary;
 }
 
 void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
@@ -108,15 +132,7 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware,
   set_runtime(hardware, settings, outcome.plan);
   replay_with_forwarding(trace, hardware, options, outcome);
   outcome.kept = outcome.candidates - outcome.stored;
-  OffloadResult& summary = outcome.result.offload.emplace();
-  summary.technique = outcome.plan.technique;
-  summary.candidates = outcome.candidates;
-  summary.stored = outcome.stored;
-  summary.loaded = outcome.loaded;
-  summary.forwarded = outcome.forwarded;
-  summary.kept = outcome.kept;
-  summary.store_bytes_per_second = outcome.store_bytes_per_second;
-  summary.settled = outcome.settled;
+  outcome.result.offload = summary_of(outcome);
   return outcome;
 }
 

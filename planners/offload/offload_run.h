@@ -18,7 +18,7 @@ struct OffloadOutcome {
   std::vector<OffloadScope> scopes;
   double store_bytes_per_second =
       0;  // measured: bytes stored over the time from the first store to the end of the last
-  Bytes candidates{}, stored{}, loaded{}, forwarded{}, kept{};
+  Bytes candidates{}, stored{}, loaded{}, forwarded{}, kept{}, recomputed{};
   int rounds = 0;        // replays
   bool settled = false;  // the last replay took no decision back
 };
@@ -27,6 +27,8 @@ struct OffloadOutcome {
 // hardware a place to offload to. At most ten replays.
 OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
                             const OffloadSettings& settings);
+
+OffloadResult summary_of(const OffloadOutcome& outcome);
 
 // Replays `plan`, marking absences as forwarded whose load is asked for before their store has ended, until none is
 // new. Adds its replays to outcome.rounds.

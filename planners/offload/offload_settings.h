@@ -11,7 +11,7 @@
 
 namespace spillway {
 
-enum class OffloadTechnique : std::uint8_t { none, ssdtrain };
+enum class OffloadTechnique : std::uint8_t { none, ssdtrain, mix };
 std::string_view to_string(OffloadTechnique technique);
 
 struct OffloadSettings {
@@ -25,6 +25,9 @@ struct OffloadSettings {
   std::optional<Bytes> in_flight;        // OffloadPlan::in_flight; not given: a tenth of the device's memory
   double adaptive_bytes_per_second = 0;  // for the adaptive rule instead of the measured rate; 0: measured
   SsdtrainSettings ssdtrain;
+  // Of the mix (mix.h), which takes both tiers.
+  Bytes budget{};  // 0: the device's memory
+  double least_life_years = 0;
 };
 
 }  // namespace spillway

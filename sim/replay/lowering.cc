@@ -137,7 +137,8 @@ class Lowering {
       record(i, activity);
       if (before[lane] != none && transfers_[lane] == nullptr) out_.graph.set_gap(activity, gap(before[lane], i));
       if (placed_by_recording(before[lane], i)) out_.graph.set_release(activity, ops_.start[i] - first_start_);
-      if (ops_.launched_by[i] == OpId::none && lanes_[lane].last_launched == none) lanes_[lane].leading_orphan = i;
+      const bool orphan = ops_.launched_by[i] == OpId::none && transfers_[lane] == nullptr;
+      if (orphan && lanes_[lane].last_launched == none) lanes_[lane].leading_orphan = i;
       if (ops_.launched_by[i] != OpId::none) lanes_[lane].last_launched = i;
       before[lane] = i;
     }

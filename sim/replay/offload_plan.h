@@ -33,7 +33,8 @@ struct Absence {
   // or nobody needs it (tier recompute).
   OpId store_after = OpId::none;
   OpId leave_after = OpId::none;  // last op that uses it before; none: it is away when the step begins
-  OpId fetch_at = OpId::none;     // the launch of this op asks for it back; none: that of back_before
+  OpId fetch_at = OpId::none;     // the launch of this op asks for it back (paced_by_device: its turn on its stream);
+                                  // none: that of back_before
   OpId back_before = OpId::none;  // first op that uses it again; none: it stays away until the step ends
   // Asked for back while it was still being written: it never left, and nothing is read (SSDTrain's forwarding).
   bool forwarded = false;
@@ -60,6 +61,9 @@ struct OffloadPlan {
   // The host waits before it launches on while unfinished stores hold more than this, unless it is one store alone; 0:
   // it never waits.
   Bytes in_flight{};
+  // Loads are asked for when the device comes to fetch_at, not when the host launches it: for planners that know when a
+  // load must begin, and a host that runs ahead.
+  bool paced_by_device = false;
   DriveRoute route = DriveRoute::gpudirect;
   // Drive set; empty: set number (GPU mod sets) of its machine.
   std::string drives;

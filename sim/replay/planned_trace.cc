@@ -174,7 +174,10 @@ class Rewriter {
     const OpId id = append(old_.op(OpId(static_cast<std::uint32_t>(i))), OpId(static_cast<std::uint32_t>(i)));
     new_id_[i] = id;
     copy_uses(i, id);
-    if (is_host_call(old_.ops.kind[i])) note_host_call(old_.ops.lane[i], id);
+    if (is_host_call(old_.ops.kind[i]))
+      note_host_call(old_.ops.lane[i], id);
+    else
+      last_work_[old_.ops.lane[i]] = id;
     if (const auto stores = stores_after_.find(i); stores != stores_after_.end())
       for (const std::size_t k : stores->second) emit_store(k);
   }
@@ -199,6 +202,10 @@ class Rewriter {
   }
   [[nodiscard]] OpId last_call(LaneId lane) const {
     return index_of(lane) < last_call_.size() ? last_call_[index_of(lane)] : OpId::none;
+  }
+  [[nodiscard]] OpId last_work(LaneId lane) const {
+    const auto found = last_work_.find(lane);
+    return found == last_work_.end() ? OpId::none : found->second;
   }
   void edge(OpId from, OpId to) { out_.trace.edges.push_back({from, to, EdgeKind::data, false, Picos{}}); }
 
@@ -268,7 +275,8 @@ class Rewriter {
     const Absence& absence = plan_.absences[k];
     const OpId load = append_transfer(k, fetch_op(absence), true);
     out_.fetch[k] = load;
-    const OpId asked = last_call(old_.ops.lane[column]);
+    const OpId asked = plan_.paced_by_device ? last_work(old_.ops.lane[index_of(fetch_op(absence))])
+                                             : last_call(old_.ops.lane[column]);
     out_.asked[k] = asked;
     if (asked != OpId::none) edge(asked, load);
     if (absence.stores()) edge(out_.transfer[k], load);
@@ -354,7 +362,7 @@ class Rewriter {
             out_.trace.edges.push_back(copy);
           }
     }
-    for (const auto& [load, launch] : waits_for_load_) edge(load, mapped(launch));
+    for (const auto& [load, waiting] : waits_for_load_) edge(load, mapped(waiting));
   }
 
   void add_edge_into(const Edge& old, std::size_t group, OpId clone,
@@ -448,7 +456,8 @@ class Rewriter {
   std::vector<std::vector<OpId>> clone_, clone_launch_;            // by recomputation
   std::vector<std::vector<std::size_t>> remade_;                   // by recomputation: the absences it ends
   std::vector<std::size_t> first_use_of_;
-  std::vector<OpId> last_call_;  // by host lane
+  std::vector<OpId> last_call_;       // by host lane
+  std::map<LaneId, OpId> last_work_;  // by stream
   std::map<LaneId, std::vector<OpId>> host_waits_;
   std::map<LaneId, InFlight> in_flight_;  // stores a host has handed over, as far as it has not waited for them
   std::map<std::tuple<std::uint16_t, std::int16_t, Tier, bool>, LaneId> transfer_lanes_;

@@ -36,7 +36,7 @@ struct PlannedTrace {
   std::vector<OpId> source;    // by op: the op it is, or repeats, in the original; none for transfers
   std::vector<OpId> transfer;  // by absence: its store; none when it has none
   std::vector<OpId> fetch;     // by absence: its load; none when it has none
-  std::vector<OpId> asked;     // by absence: the host call after which its load is asked for; none: at once, or no load
+  std::vector<OpId> asked;     // by absence: the op at whose end its load is asked for; none: at once, or no load
   std::vector<OpId> gate;      // by memory event: it also waits for the end of this op; none: for nothing
   DriveRoute route = DriveRoute::gpudirect;
   std::string drives;  // as OffloadPlan::drives

@@ -45,13 +45,22 @@ struct LinkResult {
   double busy_fraction = 0;  // bytes / (capacity x replayed time)
 };
 
+// Of a drive set under the replayed writes, without end; infinity when nothing is written.
+struct DriveLife {
+  double years = 0, low_years = 0, high_years = 0;
+  std::string basis;  // what the endurance rests on
+  std::vector<std::string> assumptions;
+};
+
 // What a rank's drive set was given to do in the replayed time, by all GPUs of its machine.
 struct DriveTraffic {
   std::string name;  // "rank 3 scratch"
   std::string set;   // drive group of the hardware profile
   std::int64_t drives = 1;
   Bytes written{}, read{};
-  bool cache_was_full = false;  // some of it at the drives' steady rate
+  bool cache_was_full = false;    // some of it at the drives' steady rate
+  std::string model;              // drive profile; empty: unknown
+  std::optional<DriveLife> life;  // not rated: none
 };
 
 // What an offload technique moved in the replayed time, of one rank of each kind.
@@ -60,7 +69,8 @@ struct OffloadResult {
   Bytes candidates{};  // what it might have moved
   Bytes stored{}, loaded{};
   Bytes forwarded{};                  // stored, but asked for back before that had ended: never left
-  Bytes kept{};                       // candidates that were not stored
+  Bytes kept{};                       // candidates that stayed
+  Bytes recomputed{};                 // given back, and computed again
   double store_bytes_per_second = 0;  // from the first store to the end of the last, everything offloaded
   bool settled = true;                // another replay would take no decision back
 };

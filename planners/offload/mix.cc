@@ -1,0 +1,542 @@
+#include "planners/offload/mix.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "planners/offload/drive_life.h"
+#include "planners/recompute/closure.h"
+
+namespace spillway {
+namespace {
+
+enum class Fate : std::uint8_t { keep, host, drive, again };
+using Fates = std::vector<Fate>;
+
+constexpr int shares = 6;               // of tensors made again that are tried
+constexpr int bisections = 7;           // of the share that leaves
+constexpr double lead = 1.15;           // loads begin this much earlier than an idle link would need
+constexpr std::size_t most_moves = 64;  // choices up to which single tensors are moved
+
+// What makes one case better than another: fitting, else coming nearer; then time; then fewer bytes written.
+struct Rank {
+  bool fits = false;
+  Bytes excess{};
+  Picos time{};
+  Bytes moved{};
+  friend bool operator<(const Rank& a, const Rank& b) {
+    if (a.fits != b.fits) return a.fits;
+    if (!a.fits && a.excess != b.excess) return a.excess < b.excess;
+    return std::tie(a.time, a.moved) < std::tie(b.time, b.moved);
+  }
+};
+
+// Evenly over the list: every beginning of the result is spread over all of it (van der Corput's order).
+std::vector<std::size_t> spread(const std::vector<std::size_t>& list) {
+  std::vector<std::pair<std::uint32_t, std::size_t>> keyed;
+  for (std::uint32_t i = 0; i < list.size(); ++i) {
+    std::uint32_t reversed = 0;
+    for (int bit = 0; bit < 32; ++bit) reversed |= ((i >> bit) & 1U) << (31 - bit);
+    keyed.emplace_back(reversed, list[i]);
+  }
+  std::sort(keyed.begin(), keyed.end());
+  std::vector<std::size_t> order;
+  for (const auto& [key, item] : keyed) order.push_back(item);
+  return order;
+}
+
+class MixSearch {
+ public:
+  MixSearch(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
+            const MixSettings& settings, const std::function<bool(std::int64_t, std::int64_t)>& progress)
+      : trace_(trace),
+        hardware_(hardware),
+        options_(options),
+        settings_(settings),
+        progress_(progress),
+        saved_(saved_tensors(trace)),
+        index_(trace, saved_) {
+    if (settings.budget > Bytes(0)) options_.memory.capacity = settings.budget;
+    most_ = settings.replays > 0
+                ? settings.replays
+                : std::clamp<std::int64_t>(1'000'000 / static_cast<std::int64_t>(trace.ops.size() + 1), 60, 1000);
+  }
+
+  MixOutcome run() {
+    run_baselines();
+    rank_tensors();
+    if (!choice_.empty() && !keeps_all_fit()) {
+      search_shares();
+      refine();
+    }
+    return finish();
+  }
+
+ private:
+  struct Candidate {
+    Fates fates;
+    MixCase found;
+    PlannedTrace planned;
+    Rank rank;
+  };
+
+  // ---- baselines ----
+
+  void run_baselines() {
+    add_baseline("keep", OffloadPlan{});
+    const MixCase& keep = outcome_.baselines.front();
+    keep_start_ = keep.result.op_start;
+    keep_end_ = keep.result.op_end;
+    OffloadSettings runtime = settings_.runtime;
+    for (const Tier tier : {Tier::drive, Tier::host}) {
+      if (tier == Tier::drive ? !settings_.drives || hardware_.drives.empty() : !settings_.host) continue;
+      if (hardware_.host.pcie.empty()) continue;
+      runtime.tier = tier;
+      add_ssdtrain(tier == Tier::drive ? "ssdtrain" : "ssdtrain to host memory", runtime);
+    }
+    if (settings_.recompute) add_recompute();
+  }
+
+  void add_baseline(const std::string& name, const OffloadPlan& plan) {
+    Candidate candidate;
+    candidate.found.name = name;
+    candidate.found.plan = plan;
+    replay_case(candidate);
+    accept_baseline(std::move(candidate));
+  }
+  void add_ssdtrain(const std::string& name, const OffloadSettings& runtime) {
+    OffloadOutcome outcome = run_ssdtrain(trace_, hardware_, options_, runtime);
+    Candidate candidate;
+    candidate.found.name = name;
+    candidate.found.plan = std::move(outcome.plan);
+    candidate.found.result = std::move(outcome.result);
+    candidate.planned = std::move(outcome.planned);
+    judge(candidate);
+    accept_baseline(std::move(candidate));
+  }
+  // Every layer's activations but its input, made again before the layer's backward.
+  void add_recompute() {
+    Fates fates(saved_.size(), Fate::keep);
+    for (std::size_t i = 0; i < saved_.size(); ++i) {
+      const SavedTensor& saved = saved_[i];
+      if (is_own(saved)) fates[i] = Fate::again;
+    }
+    add_baseline("full recomputation", plan_of(fates));
+  }
+  void accept_baseline(Candidate candidate) {
+    outcome_.baselines.push_back(candidate.found);
+    if (!best_ || candidate.rank < best_->rank) best_ = std::move(candidate);
+  }
+  [[nodiscard]] bool keeps_all_fit() const { return outcome_.baselines.front().fits; }
+
+  // ---- replays ----
+
+  void replay_case(Candidate& candidate) {
+    OffloadOutcome outcome;
+    outcome.plan = candidate.found.plan;
+    for (const std::size_t i : choice_) outcome.candidates += saved_[i].bytes;
+    replay_with_forwarding(trace_, hardware_, options_, outcome);
+    outcome.kept = outcome.candidates - (outcome.stored - outcome.forwarded) - outcome.recomputed;
+    outcome.result.offload = summary_of(outcome);
+    candidate.found.plan = std::move(outcome.plan);
+    candidate.found.result = std::move(outcome.result);
+    candidate.planned = std::move(outcome.planned);
+    judge(candidate);
+  }
+
+  void judge(Candidate& candidate) {
+    MixCase& found = candidate.found;
+    rate_drives(hardware_, {}, found.result);
+    found.life_years = shortest_life_years(found.result);
+    const bool lives = found.life_years >= settings_.least_life_years;
+    const MemoryResult& memory = found.result.memory;
+    found.fits = found.result.fits() && lives;
+    Rank& rank = candidate.rank;
+    rank.fits = found.fits;
+    rank.excess = std::max(memory.shortage, lives ? Bytes(0) : Bytes(1));
+    rank.time = found.result.step_time;
+    rank.moved = Bytes(0);
+    for (const DriveTraffic& drive : found.result.drives) rank.moved += drive.written;
+  }
+
+  // False when the replays are used up.
+  bool try_fates(const Fates& fates) {
+    if (tried_.contains(fates)) return true;
+    if (replays_ >= most_ || (progress_ && !progress_(replays_, most_))) return false;
+    ++replays_;
+    Candidate candidate;
+    candidate.fates = fates;
+    candidate.found.name = "mix";
+    candidate.found.plan = plan_of(fates);
+    replay_case(candidate);
+    last_ = candidate.rank;
+    tried_.emplace(fates, last_.fits);
+    if (!best_mix_ || candidate.rank < best_mix_->rank) best_mix_ = std::move(candidate);
+    return true;
+  }
+
+  // ---- from fates to a plan ----
+
+  OffloadPlan plan_of(const Fates& fates) {
+    OffloadPlan plan;
+    plan.technique = "mix";
+    plan.store_workers = plan.load_workers = std::max<std::int64_t>(1, (settings_.runtime.workers + 1) / 2);
+    plan.in_flight = settings_.runtime.in_flight.value_or(
+        options_.memory.capacity > Bytes(0) ? options_.memory.capacity / 20 : hardware_.gpu.memory.value / 20);
+    plan.route = settings_.runtime.route;
+    plan.drives = settings_.runtime.drive_set;
+    plan.paced_by_device = true;
+    add_transfers(fates, plan);
+    add_repeats(fates, plan);
+    return plan;
+  }
+
+  void add_transfers(const Fates& fates, OffloadPlan& plan) {
+    std::vector<std::size_t> moved;
+    for (std::size_t i = 0; i < fates.size(); ++i)
+      if (fates[i] == Fate::host || fates[i] == Fate::drive) moved.push_back(i);
+    const std::vector<OpId> asked = load_times(fates, moved);
+    for (std::size_t m = 0; m < moved.size(); ++m) {
+      const SavedTensor& saved = saved_[moved[m]];
+      plan.absences.push_back({saved.tensor, fates[moved[m]] == Fate::host ? Tier::host : Tier::drive, saved.written_by,
+                               saved.last_forward, asked[m], saved.first_backward, false});
+    }
+  }
+
+  // Backwards from each use, one load after another per rank and tier, in the replay that kept everything.
+  std::vector<OpId> load_times(const Fates& fates, const std::vector<std::size_t>& moved) const {
+    std::vector<OpId> asked(moved.size(), OpId::none);
+    std::vector<std::size_t> order(moved.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto use = [&](std::size_t m) { return keep_start_[index_of(saved_[moved[m]].first_backward)]; };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return use(a) > use(b); });
+    std::map<std::pair<std::uint16_t, Fate>, Picos> free_until;
+    for (const std::size_t m : order) {
+      const SavedTensor& saved = saved_[moved[m]];
+      const Fate fate = fates[moved[m]];
+      const auto [at, is_new] = free_until.try_emplace({saved.rank, fate}, use(m));
+      const Picos takes = from_seconds(static_cast<double>(saved.bytes.count()) / rate_of(fate) * lead);
+      const Picos begin = std::min(at->second, use(m)) - takes;
+      at->second = begin;
+      asked[m] = work_before(saved, begin);
+    }
+    return asked;
+  }
+
+  // The last op on the tensor's own stream that begins at that time or earlier, between its last use and its next.
+  [[nodiscard]] OpId work_before(const SavedTensor& saved, Picos time) const {
+    const LaneId lane = trace_.ops.lane[index_of(saved.first_backward)];
+    for (std::size_t i = index_of(saved.first_backward); i > index_of(saved.last_forward); --i)
+      if (trace_.ops.lane[i] == lane && keep_start_[i] != unknown_time && keep_start_[i] <= time)
+        return OpId(static_cast<std::uint32_t>(i));
+    for (std::size_t i = index_of(saved.last_forward) + 1; i < index_of(saved.first_backward); ++i)
+      if (trace_.ops.lane[i] == lane) return OpId(static_cast<std::uint32_t>(i));
+    return OpId::none;
+  }
+
+  // Bytes a second a tier gives one GPU, at most: for timing loads and ranking only.
+  [[nodiscard]] double rate_of(Fate fate) const {
+    const GpuProfile& gpu = hardware_.gpu;
+    const double link =
+        gpu.host_to_device_bandwidth
+            ? to_bytes_per_second(gpu.host_to_device_bandwidth->value)
+            : to_bytes_per_second(pcie_raw_rate(gpu.pcie_generation.value, gpu.pcie_lanes.value)) * 0.85;
+    if (fate == Fate::host || hardware_.drives.empty()) return link;
+    const DriveGroup& group = hardware_.drives.front();
+    const double read = group.drive.read_bandwidth ? to_bytes_per_second(group.drive.read_bandwidth->value) : link;
+    return std::min(link, read * static_cast<double>(group.raid0 ? group.count : 1));
+  }
+
+  // Tensors of one layer are made again together, before the first of them is needed.
+  void add_repeats(const Fates& fates, OffloadPlan& plan) {
+    AwayUntil away(saved_.size(), OpId::none);
+    std::map<std::tuple<std::uint16_t, std::uint16_t, std::uint16_t>, std::vector<std::size_t>> parts;
+    for (std::size_t i = 0; i < fates.size(); ++i) {
+      if (fates[i] == Fate::keep) continue;
+      away[i] = saved_[i].first_backward;
+      if (fates[i] == Fate::again) parts[{saved_[i].rank, saved_[i].micro_batch, saved_[i].layer}].push_back(i);
+    }
+    for (const auto& [key, tensors] : parts) {
+      OpId before = saved_[tensors.front()].first_backward;
+      for (const std::size_t i : tensors) before = std::min(before, saved_[i].first_backward);
+      for (const std::size_t i : tensors) away[i] = before;
+    }
+    for (const auto& [key, tensors] : parts) add_part(tensors, away, plan);
+    std::sort(plan.recomputations.begin(), plan.recomputations.end(),
+              [](const Recomputation& a, const Recomputation& b) { return a.before < b.before; });
+  }
+  void add_part(const std::vector<std::size_t>& tensors, const AwayUntil& away, OffloadPlan& plan) {
+    if (const auto group = index_.group(tensors, away)) return add_to_plan(*group, index_, plan);
+    for (const std::size_t i : tensors)  // those that can be had alone
+      if (const auto group = index_.group(std::array{i}, away)) add_to_plan(*group, index_, plan);
+  }
+  // ---- the search ----
+
+  // Written in the layer that saved it. What layers hand on to each other stays or leaves: made again it would have to
+  // be made from the layer before, and that from the one before it.
+  [[nodiscard]] bool is_own(const SavedTensor& saved) const {
+    return saved.layer != no_index16 && trace_.ops.layer[index_of(saved.written_by)] == saved.layer;
+  }
+
+  void rank_tensors() {
+    const AwayUntil all_there(saved_.size(), OpId::none);
+    cost_.assign(saved_.size(), std::numeric_limits<double>::infinity());
+    for (std::size_t i = 0; i < saved_.size(); ++i) {
+      const SavedTensor& saved = saved_[i];
+      if (saved.bytes < settings_.least_bytes || saved.last_forward == saved.first_backward) continue;
+      choice_.push_back(i);
+      if (!settings_.recompute || !is_own(saved)) continue;
+      if (const auto group = index_.group(std::array{i}, all_there))
+        cost_[i] = to_seconds(group->time) / static_cast<double>(saved.bytes.count());
+    }
+    by_idle_ = by_cost_ = choice_;
+    const auto idle = [&](std::size_t i) {
+      return keep_start_[index_of(saved_[i].first_backward)] - keep_end_[index_of(saved_[i].last_forward)];
+    };
+    std::stable_sort(by_idle_.begin(), by_idle_.end(), [&](std::size_t a, std::size_t b) { return idle(a) > idle(b); });
+    by_spread_ = spread(choice_);  // saved tensors are in the order in which they are written
+    std::erase_if(by_cost_, [&](std::size_t i) { return !std::isfinite(cost_[i]); });
+    std::stable_sort(by_cost_.begin(), by_cost_.end(),
+                     [&](std::size_t a, std::size_t b) { return cost_[a] < cost_[b]; });
+  }
+
+  // Where tensors go, and which of them first.
+  struct Way {
+    std::vector<Fate> tiers;  // in turn
+    const std::vector<std::size_t>* order = nullptr;
+  };
+  [[nodiscard]] std::vector<Way> ways() const {
+    std::vector<Way> ways;
+    const bool tree = !hardware_.host.pcie.empty();
+    const bool drives = tree && settings_.drives && !hardware_.drives.empty(), host = tree && settings_.host;
+    for (const auto* order : {&by_spread_, &by_idle_}) {
+      if (host) ways.push_back({{Fate::host}, order});
+      if (drives) ways.push_back({{Fate::drive}, order});
+      if (host && drives) ways.push_back({{Fate::drive, Fate::host}, order});
+    }
+    return ways;
+  }
+
+  // The cheapest `again` of by_cost_ are made again, the longest idle `away` of the rest leave, tiers in turn.
+  [[nodiscard]] Fates fates_of(std::size_t again, std::size_t away, const Way& way) const {
+    Fates fates(saved_.size(), Fate::keep);
+    for (std::size_t k = 0; k < again; ++k) fates[by_cost_[k]] = Fate::again;
+    std::size_t left = away;
+    if (left == 0) return fates;
+    for (const std::size_t i : *way.order) {
+      if (fates[i] != Fate::keep) continue;
+      fates[i] = way.tiers[left % way.tiers.size()];
+      if (--left == 0) break;
+    }
+    return fates;
+  }
+
+  void search_shares() {
+    const std::vector<Way> ways = this->ways();
+    for (int share = 0; share <= shares; ++share) {
+      const std::size_t again = by_cost_.size() * static_cast<std::size_t>(share) / shares;
+      if (share > 0 && again == 0) continue;
+      if (ways.empty()) {
+        if (!try_fates(fates_of(again, 0, Way()))) return;
+        continue;
+      }
+      for (const Way& way : ways)
+        if (!bisect_away(again, way)) return;
+    }
+    if (ways.empty()) bisect_again();
+  }
+  bool bisect_away(std::size_t again, const Way& way) {
+    std::size_t low = 0, high = by_idle_.size() - std::min(by_idle_.size(), again);
+    for (int i = 0; i < bisections && low <= high; ++i) {
+      const std::size_t middle = i == 0 ? high : (low + high) / 2;
+      const Fates fates = fates_of(again, middle, way);
+      const bool is_new = !tried_.contains(fates);
+      if (!try_fates(fates)) return false;
+      if (!is_new) break;
+      if (last_.fits) {
+        if (middle == 0) break;
+        high = middle - 1;
+      } else {
+        if (i == 0) return true;  // not even with everything away
+        low = middle + 1;
+      }
+    }
+    return true;
+  }
+  void bisect_again() {
+    std::size_t low = 0, high = by_cost_.size();
+    while (low < high) {
+      const std::size_t middle = (low + high) / 2;
+      const Fates fates = fates_of(middle, 0, Way());
+      if (tried_.contains(fates) || !try_fates(fates)) return;
+      if (last_.fits)
+        high = middle;
+      else
+        low = middle + 1;
+    }
+  }
+
+  // ---- refining the best ----
+
+  // Whole kinds of tensors first (gelu outputs of all layers), then, where there are few, single ones.
+  void refine() {
+    if (!best_mix_) return;
+    const std::vector<std::vector<std::size_t>> kinds = kinds_of();
+    for (bool better = true; better;) {
+      better = false;
+      for (const auto& kind : kinds) {
+        if (!keep_more(kind, better)) return;
+        for (const Fate fate : {Fate::again, Fate::host, Fate::drive})
+          if (!convert(kind, fate, better)) return;
+      }
+      if (better || choice_.size() > most_moves) continue;
+      for (const std::size_t i : choice_)
+        if (!move(i, better)) return;
+      if (!better && !swap_pairs(better)) return;
+    }
+  }
+
+  // Choices by the names of their tensors without numbers, each kind spread over the forward.
+  [[nodiscard]] std::vector<std::vector<std::size_t>> kinds_of() const {
+    std::map<std::string, std::vector<std::size_t>> kinds;
+    for (const std::size_t i : choice_) {
+      std::string name;
+      for (const char c : trace_.strings.text(trace_.tensors.name[index_of(saved_[i].tensor)]))
+        if (c < '0' || c > '9') name += c;
+      kinds[name].push_back(i);
+    }
+    std::vector<std::vector<std::size_t>> found;
+    for (const auto& [name, tensors] : kinds) found.push_back(spread(tensors));
+    return found;
+  }
+
+  // As many of a kind as still fit stay.
+  bool keep_more(const std::vector<std::size_t>& kind, bool& better) {
+    std::vector<std::size_t> gone;
+    for (auto i = kind.rbegin(); i != kind.rend(); ++i)
+      if (best_mix_->fates[*i] != Fate::keep) gone.push_back(*i);
+    const Fates start = best_mix_->fates;
+    std::size_t low = 0, high = gone.size();
+    while (low < high) {
+      const std::size_t count = (low + high + 1) / 2;
+      Fates fates = start;
+      for (std::size_t k = 0; k < count; ++k) fates[gone[k]] = Fate::keep;
+      const auto fits = improves(fates, better);
+      if (!fits) return false;
+      if (*fits)
+        low = count;
+      else
+        high = count - 1;
+    }
+    return true;
+  }
+  bool convert(const std::vector<std::size_t>& kind, Fate fate, bool& better) {
+    for (std::size_t share = 1; share <= 8; share *= 2) {
+      Fates fates = best_mix_->fates;
+      std::size_t left = (kind.size() + share - 1) / share;
+      for (const std::size_t i : kind) {
+        if (left == 0) break;
+        if (fates[i] == fate || !allowed(i, fate)) continue;
+        fates[i] = fate;
+        --left;
+      }
+      if (fates != best_mix_->fates && !improves(fates, better)) return false;
+      if (kind.size() / share <= 1) break;
+    }
+    return true;
+  }
+  bool move(std::size_t i, bool& better) {
+    for (const Fate fate : {Fate::keep, Fate::again, Fate::drive, Fate::host}) {
+      Fates fates = best_mix_->fates;
+      if (fates[i] == fate || !allowed(i, fate)) continue;
+      fates[i] = fate;
+      if (!improves(fates, better)) return false;
+    }
+    return true;
+  }
+  // One tensor stays, another goes in its place.
+  bool swap_pairs(bool& better) {
+    for (const std::size_t i : choice_)
+      for (const std::size_t j : choice_) {
+        Fates fates = best_mix_->fates;
+        if (fates[i] == fates[j] || !allowed(j, fates[i]) || !allowed(i, fates[j])) continue;
+        std::swap(fates[i], fates[j]);
+        if (!improves(fates, better)) return false;
+      }
+    return true;
+  }
+  // Whether these fates fit; nothing when the replays are used up. What was tried before isn't replayed.
+  std::optional<bool> improves(const Fates& fates, bool& better) {
+    const Rank before = best_mix_->rank;
+    const auto known = tried_.find(fates);
+    if (known != tried_.end()) return known->second;
+    if (!try_fates(fates)) return std::nullopt;
+    better |= best_mix_->rank < before;
+    return last_.fits;
+  }
+  [[nodiscard]] bool allowed(std::size_t i, Fate fate) const {
+    const bool tree = !hardware_.host.pcie.empty();
+    switch (fate) {
+      case Fate::keep:
+        return true;
+      case Fate::host:
+        return settings_.host && tree;
+      case Fate::drive:
+        return settings_.drives && tree && !hardware_.drives.empty();
+      case Fate::again:
+        return std::isfinite(cost_[i]);
+    }
+    return false;
+  }
+
+  MixOutcome finish() {
+    if (best_mix_ && best_mix_->rank < best_->rank) best_ = std::move(best_mix_);
+    outcome_.best = std::move(best_->found);
+    outcome_.planned = std::move(best_->planned);
+    outcome_.replays = replays_;
+    std::map<std::uint32_t, Tier> gone;
+    for (const Absence& absence : outcome_.best.plan.absences)
+      if (!absence.forwarded) gone.emplace(trace_.tensors.storage[index_of(absence.tensor)], absence.tier);
+    for (const std::size_t i : choice_) {
+      const auto found = gone.find(saved_[i].storage);
+      Bytes& sum = found == gone.end()            ? outcome_.kept
+                   : found->second == Tier::host  ? outcome_.to_host
+                   : found->second == Tier::drive ? outcome_.to_drives
+                                                  : outcome_.recomputed;
+      sum += saved_[i].bytes;
+    }
+    return std::move(outcome_);
+  }
+
+  const Trace& trace_;
+  const HardwareProfile& hardware_;
+  ReplayOptions options_;
+  const MixSettings& settings_;
+  const std::function<bool(std::int64_t, std::int64_t)>& progress_;
+  std::vector<SavedTensor> saved_;
+  RecomputeIndex index_;
+  std::vector<Picos> keep_start_, keep_end_;                         // by op, everything kept
+  std::vector<std::size_t> choice_, by_idle_, by_spread_, by_cost_;  // into saved_
+  std::vector<double> cost_;                                         // seconds of recomputation a byte, by saved tensor
+  MixOutcome outcome_;
+  std::optional<Candidate> best_, best_mix_;
+  Rank last_;
+  std::map<Fates, bool> tried_;  // and whether they fit
+  std::int64_t replays_ = 0, most_ = 0;
+};
+
+}  // namespace
+
+MixOutcome plan_mix(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
+                    const MixSettings& settings, const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+  return MixSearch(trace, hardware, options, settings, progress).run();
+}
+
+}  // namespace spillway
