@@ -103,7 +103,7 @@ OrderAnswer answer_order(OrderMethod method, const OrderGraph& graph, const Orde
   answer.seconds = seconds_since(begin);
   if (!layout) return answer;
   LayoutOptions layout_options;
-  layout_options.effort = 300'000;
+  layout_options.effort = 600'000;
   layout_options.progress = [](std::int64_t, std::int64_t) { return !is_interrupted(); };
   const auto layout_begin = Clock::now();
   answer.layout = layout_by(method, graph, answer.outcome, layout_options);
