@@ -163,7 +163,8 @@ class Reader {
   void read_offload(const Json& offload, OffloadSettings& settings) const {
     known(offload, "/offload", offload_keys);
     choose(offload, "technique", settings.technique,
-           {OffloadTechnique::none, OffloadTechnique::ssdtrain, OffloadTechnique::mix});
+           {OffloadTechnique::none, OffloadTechnique::ssdtrain, OffloadTechnique::mix, OffloadTechnique::lifetimes,
+            OffloadTechnique::stream});
     choose(offload, "tier", settings.tier, {Tier::drive, Tier::host});
     choose(offload, "prefetch", settings.ssdtrain.prefetch, {Prefetch::chunked, Prefetch::module, Prefetch::off});
     const std::string route = text(offload, "/offload", "route");

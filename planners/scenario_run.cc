@@ -12,6 +12,7 @@
 #include "models/model_spec.h"
 #include "models/trace_generator.h"
 #include "planners/offload/drive_life.h"
+#include "planners/offload/lifetimes.h"
 #include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
 #include "traces/base/input_error.h"
@@ -158,7 +159,11 @@ Result replay_scenario(const LoadedScenario& loaded, const ReplayOptions& option
   if (loaded.scenario.offload.technique == OffloadTechnique::none)
     return replay(loaded.trace, loaded.hardware, options);
   if (loaded.scenario.offload.technique == OffloadTechnique::mix) return replay_mix(loaded, options, planned);
-  OffloadOutcome outcome = run_ssdtrain(loaded.trace, loaded.hardware, options, loaded.scenario.offload);
+  const OffloadSettings& offload = loaded.scenario.offload;
+  const auto technique = offload.technique == OffloadTechnique::lifetimes ? run_lifetimes
+                         : offload.technique == OffloadTechnique::stream  ? run_streaming
+                                                                          : run_ssdtrain;
+  OffloadOutcome outcome = technique(loaded.trace, loaded.hardware, options, offload);
   rate_drives(loaded.hardware, {}, outcome.result);
   if (planned != nullptr) *planned = std::move(outcome.planned.trace);
   return std::move(outcome.result);

@@ -66,6 +66,10 @@ std::string_view to_string(OffloadTechnique technique) {
       return "ssdtrain";
     case OffloadTechnique::mix:
       return "mix";
+    case OffloadTechnique::lifetimes:
+      return "lifetimes";
+    case OffloadTechnique::stream:
+      return "stream";
   }
   return "none";
 }

@@ -11,7 +11,7 @@
 
 namespace spillway {
 
-enum class OffloadTechnique : std::uint8_t { none, ssdtrain, mix };
+enum class OffloadTechnique : std::uint8_t { none, ssdtrain, mix, lifetimes, stream };
 std::string_view to_string(OffloadTechnique technique);
 
 struct OffloadSettings {

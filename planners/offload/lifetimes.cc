@@ -1,0 +1,436 @@
+#include "planners/offload/lifetimes.h"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <queue>
+#include <set>
+#include <utility>
+
+namespace spillway {
+namespace {
+
+constexpr int buckets = 512;   // of a step's time, for reservations
+constexpr int most_plans = 6;  // for ever lower limits
+constexpr Bytes least_interval{8 << 20};
+
+struct StorageUses {
+  std::vector<OpId> ops;  // device work, in order, each once
+  std::vector<bool> writes;
+  TensorId tensor = TensorId::none;
+  Bytes bytes{};
+  bool outlives = false;  // allocated before the step and not freed in it
+  int lives = 0;
+};
+
+std::vector<StorageUses> uses_of(const Trace& trace) {
+  std::uint32_t count = 0;
+  for (const std::uint32_t storage : trace.tensors.storage) count = std::max(count, storage + 1);
+  std::vector<StorageUses> storages(count);
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.tensor == TensorId::none) continue;
+    StorageUses& uses = storages[trace.tensors.storage[index_of(event.tensor)]];
+    if (event.action == MemoryAction::allocate) {
+      ++uses.lives;
+      uses.tensor = event.tensor;
+      uses.bytes = event.bytes;
+      uses.outlives = event.anchor == OpId::none;
+    } else if (event.action == MemoryAction::free_requested) {
+      uses.outlives = false;
+    }
+  }
+  for (const Use& use : trace.uses) {
+    if (!is_device_work(trace.ops.kind[index_of(use.op)])) continue;
+    StorageUses& uses = storages[trace.tensors.storage[index_of(use.tensor)]];
+    if (uses.ops.empty() || uses.ops.back() != use.op) {
+      uses.ops.push_back(use.op);
+      uses.writes.push_back(false);
+    }
+    uses.writes.back() = uses.writes.back() || use.access == Access::write;
+  }
+  return storages;
+}
+
+// Bytes a second of one GPU's way to a tier and back.
+struct TierRates {
+  double store = 0, load = 0;
+};
+TierRates rates_of(const HardwareProfile& hardware, Tier tier, std::int64_t gpus) {
+  const GpuProfile& gpu = hardware.gpu;
+  const double raw = to_bytes_per_second(pcie_raw_rate(gpu.pcie_generation.value, gpu.pcie_lanes.value)) * 0.85;
+  TierRates rates{gpu.device_to_host_bandwidth ? to_bytes_per_second(gpu.device_to_host_bandwidth->value) : raw,
+                  gpu.host_to_device_bandwidth ? to_bytes_per_second(gpu.host_to_device_bandwidth->value) : raw};
+  if (tier == Tier::host || hardware.drives.empty()) return rates;
+  double write = 0, read = 0;
+  for (const DriveGroup& group : hardware.drives) {
+    const NvmeModel drive = nvme_model(group.drive);
+    write += to_bytes_per_second(drive.steady_write) * static_cast<double>(group.count);
+    read += to_bytes_per_second(drive.read) * static_cast<double>(group.count);
+  }
+  const auto sharing = static_cast<double>(std::max<std::int64_t>(1, std::min(gpus, hardware.gpu_count)));
+  return {std::min(rates.store, write / sharing), std::min(rates.load, read / sharing)};
+}
+
+// Busy time of one direction of one tier over the step.
+class Channel {
+ public:
+  Channel(Picos span, double bytes_per_second)
+      : bucket_(to_seconds(span) / buckets), rate_(bytes_per_second), free_(buckets, to_seconds(span) / buckets) {}
+
+  // Bucket in which a transfer that may start at `from` ends (earliest), or nothing within `until`.
+  [[nodiscard]] std::optional<int> earliest(int from, int until, Bytes bytes) const {
+    double left = seconds(bytes);
+    for (int b = from; b < until; ++b)
+      if ((left -= free_[static_cast<std::size_t>(b)]) <= 0) return b;
+    return std::nullopt;
+  }
+  // Bucket in which a transfer that must end by `until` begins (latest), or nothing from `from` on.
+  [[nodiscard]] std::optional<int> latest(int from, int until, Bytes bytes) const {
+    double left = seconds(bytes);
+    for (int b = until - 1; b >= from; --b)
+      if ((left -= free_[static_cast<std::size_t>(b)]) <= 0) return b;
+    return std::nullopt;
+  }
+  void take(int from, int until, Bytes bytes, bool forwards) {
+    double left = seconds(bytes);
+    for (int k = 0; k < until - from && left > 0; ++k) {
+      double& free = free_[static_cast<std::size_t>(forwards ? from + k : until - 1 - k)];
+      const double used = std::min(free, left);
+      free -= used;
+      left -= used;
+    }
+  }
+  [[nodiscard]] double seconds(Bytes bytes) const { return static_cast<double>(bytes.count()) / rate_; }
+
+ private:
+  double bucket_, rate_;
+  std::vector<double> free_;
+};
+
+struct Chosen {
+  std::size_t first = 0, second = 0;  // intervals; the same for one alone
+  Tier tier = Tier::drive;
+  OpId fetch_at = OpId::none;
+};
+
+class LifetimePlanner {
+ public:
+  LifetimePlanner(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
+                  const OffloadSettings& settings, const Result& keep, std::span<const IdleInterval> intervals)
+      : trace_(trace), settings_(settings), keep_(keep), intervals_(intervals), span_(keep.replayed) {
+    if (!hardware.drives.empty()) add_tier(Tier::drive, rates_of(hardware, Tier::drive, options.gpus_alike));
+    add_tier(Tier::host, rates_of(hardware, Tier::host, options.gpus_alike));
+    if (settings.tier == Tier::host && tiers_.size() > 1) tiers_.erase(tiers_.begin());
+    pair_intervals();
+  }
+
+  OffloadPlan plan(Bytes limit) {
+    excess_ = excess_over(limit);
+    struct Entry {
+      double worth = 0;
+      std::size_t candidate = 0;
+      bool operator<(const Entry& other) const {
+        return worth != other.worth ? worth < other.worth : candidate > other.candidate;
+      }
+    };
+    std::priority_queue<Entry> queue;
+    for (std::size_t c = 0; c < pairs_.size(); ++c)
+      if (const double worth = worth_of(c); worth > 0) queue.push({worth, c});
+    std::vector<Chosen> chosen;
+    std::vector<std::size_t> late;
+    while (!queue.empty() && std::any_of(excess_.begin(), excess_.end(), [](double e) { return e > 0; })) {
+      const Entry top = queue.top();
+      queue.pop();
+      const double now = worth_of(top.candidate);  // others may have taken its worth meanwhile
+      if (now <= 0) continue;
+      if (now < top.worth && !queue.empty() && now < queue.top().worth) {
+        queue.push({now, top.candidate});
+        continue;
+      }
+      if (const auto taken = reserve(top.candidate))
+        chosen.push_back(*taken);
+      else
+        late.push_back(top.candidate);
+    }
+    for (const std::size_t candidate : late)  // the transfers' time is taken: these make the step wait
+      if (worth_of(candidate) > 0) chosen.push_back(force(candidate));
+    return plan_of(chosen);
+  }
+
+ private:
+  struct TierState {
+    Tier tier = Tier::drive;
+    Channel store, load;
+  };
+  void add_tier(Tier tier, const TierRates& rates) {
+    tiers_.push_back({tier, Channel(span_, rates.store), Channel(span_, rates.load)});
+  }
+
+  void pair_intervals() {
+    std::map<std::uint32_t, std::size_t> before;  // storage: its interval before the first use
+    for (std::size_t i = 0; i < intervals_.size(); ++i)
+      if (intervals_[i].leave_after == OpId::none) before[intervals_[i].storage] = i;
+    for (std::size_t i = 0; i < intervals_.size(); ++i) {
+      if (intervals_[i].leave_after == OpId::none) continue;
+      const auto found = before.find(intervals_[i].storage);
+      if (intervals_[i].back_before == OpId::none && found != before.end())
+        pairs_.emplace_back(found->second, i);
+      else
+        pairs_.emplace_back(i, i);
+    }
+  }
+
+  [[nodiscard]] int bucket(Picos time) const {
+    return static_cast<int>(
+        std::clamp<std::int64_t>(time.count() / std::max<std::int64_t>(1, span_.count() / buckets), 0, buckets));
+  }
+  std::vector<double> excess_over(Bytes limit) const {
+    std::vector<double> most(buckets, 0);
+    double held = 0;
+    int at = 0;
+    for (const MemoryPoint& point : keep_.memory.timeline) {
+      const int b = std::min(buckets - 1, bucket(point.time));
+      for (; at < b; ++at) most[static_cast<std::size_t>(at) + 1] = held;
+      held = static_cast<double>(point.allocated.count());
+      most[static_cast<std::size_t>(b)] = std::max(most[static_cast<std::size_t>(b)], held);
+    }
+    for (; at + 1 < buckets; ++at) most[static_cast<std::size_t>(at) + 1] = held;
+    for (double& value : most) value -= static_cast<double>(limit.count());
+    return most;
+  }
+
+  // Byte-seconds above the limit that go, for a second of transfer.
+  [[nodiscard]] double worth_of(std::size_t candidate) const {
+    double gone = 0;
+    visit_away(candidate,
+               [&](int b, double bytes) { gone += std::clamp(excess_[static_cast<std::size_t>(b)], 0.0, bytes); });
+    const IdleInterval& interval = intervals_[pairs_[candidate].second];
+    return gone / (tiers_.front().store.seconds(interval.bytes) + tiers_.front().load.seconds(interval.bytes));
+  }
+  template <class Visit>
+  void visit_away(std::size_t candidate, Visit&& visit) const {
+    const auto& [first, second] = pairs_[candidate];
+    const auto bytes = static_cast<double>(intervals_[second].bytes.count());
+    for (const std::size_t i : {first, second}) {
+      for (int b = bucket(intervals_[i].begin) + 1; b < bucket(intervals_[i].end); ++b) visit(b, bytes);
+      if (first == second) break;
+    }
+  }
+
+  std::optional<Chosen> reserve(std::size_t candidate) {
+    const auto& [first, second] = pairs_[candidate];
+    const IdleInterval& out = intervals_[second];
+    const IdleInterval& in = intervals_[first];
+    for (TierState& tier : tiers_) {
+      const int out_from = bucket(out.begin), out_until = first == second ? bucket(out.end) : buckets;
+      const bool stores = out.store_after != OpId::none;
+      const auto stored = stores ? tier.store.earliest(out_from, out_until, out.bytes) : std::optional(out_from);
+      if (!stored) continue;
+      const int in_from = first == second ? *stored + 1 : 0, in_until = bucket(in.end);
+      auto begins = tier.load.latest(in_from, in_until, out.bytes);
+      if (!begins && first != second) begins = 0;  // as early as the step allows, however late
+      if (!begins) continue;
+      if (stores) tier.store.take(out_from, out_until, out.bytes, true);
+      tier.load.take(in_from, in_until, out.bytes, false);
+      visit_away(candidate, [&](int b, double bytes) {
+        const bool before_store = first == second || b >= out_from ? b <= *stored && b >= out_from : false;
+        const bool after_load = b >= *begins && b < in_until;
+        if (!before_store && !after_load) excess_[static_cast<std::size_t>(b)] -= bytes;
+      });
+      return Chosen{first, second, tier.tier, op_at(in, *begins)};
+    }
+    return std::nullopt;
+  }
+
+  // As if the way to the first tier were free.
+  Chosen force(std::size_t candidate) {
+    const auto& [first, second] = pairs_[candidate];
+    const IdleInterval& in = intervals_[first];
+    const TierState& tier = tiers_.front();
+    const auto takes = static_cast<int>(tier.load.seconds(in.bytes) / to_seconds(span_) * buckets) + 1;
+    const int from = first == second ? bucket(in.begin) + takes : 0;
+    const int begins = std::max(std::min(from, bucket(in.end)), bucket(in.end) - takes);
+    visit_away(candidate, [&](int b, double bytes) {
+      if (b < begins || b >= bucket(in.end)) excess_[static_cast<std::size_t>(b)] -= bytes;
+    });
+    return Chosen{first, second, tier.tier, op_at(in, begins)};
+  }
+
+  // The last op on the stream of the interval's next use that begins by the bucket's start, within the interval.
+  [[nodiscard]] OpId op_at(const IdleInterval& interval, int b) const {
+    const Picos time = span_ / buckets * b;
+    const std::size_t last = index_of(interval.back_before);
+    const std::size_t first = interval.leave_after == OpId::none ? 0 : index_of(interval.leave_after) + 1;
+    const LaneId lane = trace_.ops.lane[last];
+    OpId earliest = interval.back_before;
+    for (std::size_t i = last + 1; i-- > first;) {
+      if (trace_.ops.lane[i] != lane || keep_.op_start[i] == unknown_time) continue;
+      earliest = OpId(static_cast<std::uint32_t>(i));
+      if (keep_.op_start[i] <= time) break;
+    }
+    return earliest;
+  }
+
+  OffloadPlan plan_of(const std::vector<Chosen>& chosen) const {
+    OffloadPlan plan;
+    plan.technique = "lifetimes";
+    plan.paced_by_device = true;
+    for (const Chosen& c : chosen) {
+      const IdleInterval& in = intervals_[c.first];
+      const IdleInterval& out = intervals_[c.second];
+      if (c.first == c.second) {
+        plan.absences.push_back({in.tensor, c.tier, in.store_after, in.leave_after, c.fetch_at, in.back_before, false});
+        continue;
+      }
+      plan.absences.push_back({in.tensor, c.tier, OpId::none, OpId::none, c.fetch_at, in.back_before, false});
+      plan.absences.push_back({out.tensor, c.tier, out.store_after, out.leave_after, OpId::none, OpId::none, false});
+    }
+    return plan;
+  }
+
+  const Trace& trace_;
+  const OffloadSettings& settings_;
+  const Result& keep_;
+  std::span<const IdleInterval> intervals_;
+  Picos span_;
+  std::vector<TierState> tiers_;
+  std::vector<std::pair<std::size_t, std::size_t>> pairs_;
+  std::vector<double> excess_;  // by bucket, bytes above the limit
+};
+
+// The first op of the layer before the one that needs the tensor, on the same stream.
+OpId a_layer_ahead(const Trace& trace, const IdleInterval& interval) {
+  const std::size_t last = index_of(interval.back_before);
+  const std::size_t first = interval.leave_after == OpId::none ? 0 : index_of(interval.leave_after) + 1;
+  const LaneId lane = trace.ops.lane[last];
+  std::uint16_t own = trace.ops.layer[last], ahead = own;
+  OpId found = interval.back_before;
+  for (std::size_t i = last; i-- > first;) {
+    if (trace.ops.lane[i] != lane) continue;
+    const std::uint16_t layer = trace.ops.layer[i];
+    if (ahead != own && layer != ahead) break;
+    if (layer != own) ahead = layer;
+    found = OpId(static_cast<std::uint32_t>(i));
+  }
+  return found;
+}
+
+void set_runtime(const HardwareProfile& hardware, const OffloadSettings& settings, OffloadPlan& plan) {
+  plan.store_workers = plan.load_workers = std::max<std::int64_t>(1, (settings.workers + 1) / 2);
+  plan.in_flight = settings.in_flight.value_or(hardware.gpu.memory.value / 10);
+  plan.route = settings.route;
+  plan.drives = settings.drive_set;
+}
+
+void finish(OffloadOutcome& outcome, std::span<const IdleInterval> intervals) {
+  std::set<std::uint32_t> storages, gone;
+  for (const IdleInterval& interval : intervals)
+    if (storages.insert(interval.storage).second) outcome.candidates += interval.bytes;
+  const Tensors& tensors = outcome.planned.trace.tensors;
+  for (const Absence& absence : outcome.plan.absences) gone.insert(tensors.storage[index_of(absence.tensor)]);
+  outcome.kept = outcome.candidates;
+  for (const IdleInterval& interval : intervals)
+    if (gone.erase(interval.storage) > 0) outcome.kept = outcome.kept - interval.bytes;
+  outcome.result.offload = summary_of(outcome);
+}
+
+}  // namespace
+
+std::vector<IdleInterval> idle_intervals(const Trace& trace, std::span<const Picos> op_start,
+                                         std::span<const Picos> op_end, Bytes least) {
+  constexpr std::array needed = {Capability::memory, Capability::uses};
+  trace.require(needed, "offloading by lifetimes");
+  Picos end{};
+  for (const Picos time : op_end)
+    if (time != unknown_time) end = std::max(end, time);
+  std::vector<IdleInterval> intervals;
+  const std::vector<StorageUses> storages = uses_of(trace);
+  for (std::uint32_t s = 0; s < storages.size(); ++s) {
+    const StorageUses& uses = storages[s];
+    if (uses.lives != 1 || uses.bytes < least || uses.ops.empty()) continue;
+    IdleInterval base{uses.tensor, s, uses.bytes, trace.tensors.role[index_of(uses.tensor)]};
+    const bool is_written = std::find(uses.writes.begin(), uses.writes.end(), true) != uses.writes.end();
+    OpId dirty = OpId::none;  // last write whose result no tier holds
+    // Of a tensor from before the step the tiers hold a copy only if it goes there at the step's end, which
+    // planners may leave out: it is written out when it first leaves.
+    if (uses.outlives) {
+      IdleInterval before = base;
+      before.back_before = uses.ops.front();
+      before.end = op_start[index_of(uses.ops.front())];
+      intervals.push_back(before);
+    }
+    dirty = uses.ops.front();
+    for (std::size_t u = 0; u < uses.ops.size(); ++u) {
+      if (uses.writes[u]) dirty = uses.ops[u];
+      const bool last = u + 1 == uses.ops.size();
+      if (last && !uses.outlives) break;
+      IdleInterval interval = base;
+      interval.leave_after = uses.ops[u];
+      interval.store_after = dirty;
+      interval.begin = op_end[index_of(uses.ops[u])];
+      interval.end = last ? end : op_start[index_of(uses.ops[u + 1])];
+      if (last && !is_written) interval.store_after = OpId::none;  // as it was when the step began
+      if (!last) interval.back_before = uses.ops[u + 1];
+      intervals.push_back(interval);
+    }
+  }
+  return intervals;
+}
+
+OffloadOutcome run_lifetimes(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
+                             const OffloadSettings& settings) {
+  const Result keep = replay(trace, hardware, options);
+  const std::vector<IdleInterval> intervals = idle_intervals(trace, keep.op_start, keep.op_end, least_interval);
+  LifetimePlanner planner(trace, hardware, options, settings, keep, intervals);
+  const Bytes capacity = options.memory.capacity > Bytes(0) ? options.memory.capacity : hardware.gpu.memory.value;
+  OffloadOutcome best;
+  Bytes limit = capacity;
+  for (int round = 0; round < most_plans; ++round) {
+    LifetimePlanner fresh = planner;
+    OffloadOutcome outcome;
+    outcome.plan = fresh.plan(limit);
+    set_runtime(hardware, settings, outcome.plan);
+    replay_with_forwarding(trace, hardware, options, outcome);
+    outcome.rounds += best.rounds;
+    const Bytes over = outcome.result.memory.peak_reserved - capacity;
+    const bool fits = outcome.result.fits();
+    if (round == 0 || fits || over < best.result.memory.peak_reserved - capacity) best = std::move(outcome);
+    if (fits) break;
+    limit = limit - std::max(over, capacity / 50);
+    if (limit <= Bytes(0)) break;
+  }
+  finish(best, intervals);
+  return best;
+}
+
+OffloadOutcome run_streaming(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
+                             const OffloadSettings& settings) {
+  const Result keep = replay(trace, hardware, options);
+  std::vector<IdleInterval> intervals = idle_intervals(trace, keep.op_start, keep.op_end, least_interval);
+  std::erase_if(intervals, [](const IdleInterval& interval) {
+    return interval.role != TensorRole::weight && interval.role != TensorRole::optimizer_state;
+  });
+  OffloadOutcome outcome;
+  outcome.plan.technique = "stream";
+  outcome.plan.paced_by_device = true;
+  const Picos shortest = from_seconds(1e-3);
+  for (const IdleInterval& interval : intervals) {
+    const bool inside = interval.leave_after != OpId::none && interval.back_before != OpId::none;
+    if (inside && interval.end - interval.begin < shortest) continue;  // used again at once
+    Absence absence{interval.tensor,      settings.tier, interval.store_after, interval.leave_after, OpId::none,
+                    interval.back_before, false};
+    // Every part of the tensor's life is streamed, so the tier holds it until something writes it.
+    const bool written = interval.store_after != OpId::none && interval.role == TensorRole::optimizer_state;
+    const bool after_step = interval.back_before == OpId::none;
+    if (!written && !after_step) absence.store_after = OpId::none;
+    if (interval.back_before != OpId::none) absence.fetch_at = a_layer_ahead(trace, interval);
+    outcome.plan.absences.push_back(absence);
+  }
+  set_runtime(hardware, settings, outcome.plan);
+  replay_with_forwarding(trace, hardware, options, outcome);
+  finish(outcome, intervals);
+  return outcome;
+}
+
+}  // namespace spillway
