@@ -93,6 +93,7 @@ std::vector<Replayed> replay(const Context& context, const Request& request) {
     AllocationStreamOptions options;
     options.pool = pools[i];
     options.device = device;
+    if (pools[i].plan != nullptr) options.spaces = request_spaces(*pools[i].plan);
     Replayed& replayed = results.emplace_back();
     replayed.settings = pools[i].settings;
     replayed.result = replay_allocation_stream(trace, options);

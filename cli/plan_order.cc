@@ -11,10 +11,12 @@
 #include "cli/interrupt.h"
 #include "cli/order_report.h"
 #include "cli/progress.h"
+#include "cli/trace_order.h"
 #include "planners/layout/layout_csv.h"
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_json.h"
 #include "planners/order/order_trace.h"
+#include "planners/scenario.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 #include "traces/base/output_file.h"
@@ -35,6 +37,8 @@ struct OrderRequest {
   std::string file, output, layout_output, method = "best", leaf_solver = "exact";
   OrderMethodOptions options;
   bool layout = false, baselines = false, compare = false;
+  std::string execution_trace;
+  std::vector<std::string> settings;  // of a scenario
 
   [[nodiscard]] bool wants_layout() const { return layout || !layout_output.empty(); }
 };
@@ -107,7 +111,25 @@ OrderGraph read_graph(const Context& context, const std::string& file) {
   return read_order_graph(text, file);
 }
 
+// A step whose order is to be a plan for the replay.
+bool is_for_replay(const OrderRequest& request) {
+  if (is_scenario_file(request.file) || !request.execution_trace.empty()) return true;
+  if (!request.output.ends_with(".json")) return false;
+  ByteSource source = ByteSource::open(request.file, largest_file);
+  const auto head = source.peek(64 << 10);
+  const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());
+  // A graph has nodes, as an ExecutionTrace has, but no schema.
+  return text.find("\"nodes\"") == std::string_view::npos || text.find("\"schema\"") != std::string_view::npos;
+}
+
 void run_order(Context& context, const OrderRequest& request) {
+  if (is_for_replay(request)) {
+    if (request.method != "best" || request.compare)
+      throw InputError(request.file, "--method", "only the best order becomes a plan for the replay",
+                       "name a graph or an ExecutionTrace to compare methods");
+    return run_trace_order(context, {request.file, request.output, request.execution_trace, request.settings,
+                                     request.options.best, request.layout, request.baselines});
+  }
   const OrderGraph graph = read_graph(context, request.file);
   if (request.compare) {
     compare(context, request, graph);
@@ -127,7 +149,7 @@ void add_plan_order(CLI::App& group, Context& context) {
   const auto request = std::make_shared<OrderRequest>();
   command
       ->add_option("FILE", request->file,
-                   "a graph as JSON (nodes, edges, pt_order) or a trace with uses; may be compressed")
+                   "a graph as JSON (nodes, edges, pt_order), a trace with uses, or a scenario; may be compressed")
       ->required();
   command
       ->add_option("--method", request->method,
@@ -137,8 +159,17 @@ void add_plan_order(CLI::App& group, Context& context) {
       ->capture_default_str()
       ->type_name("NAME");
   command->add_flag("--compare", request->compare, "a table of all methods on the graph, with their layouts");
-  command->add_option("--output", request->output, "write the operators in order, one a line; - for standard output")
+  command
+      ->add_option(
+          "--output", request->output,
+          "write the operators in order, one a line; - for standard output. Of a scenario, or of a trace if the "
+          "name ends in .json: a plan for `run --set plan=FILE`")
       ->type_name("FILE");
+  command->add_option("--execution-trace", request->execution_trace, "ExecutionTrace of a Kineto capture's run")
+      ->type_name("FILE");
+  command->add_option("--set", request->settings, "change a value of the scenario; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   command->add_flag("--layout", request->layout, "also give the tensors addresses, as low as can be");
   command
       ->add_option("--layout-output", request->layout_output,

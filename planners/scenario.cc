@@ -18,9 +18,9 @@ using Json = nlohmann::ordered_json;
 using Keys = std::span<const std::string_view>;
 constexpr std::uint64_t largest_scenario = 16U << 20U;
 
-constexpr std::array<std::string_view, 12> root_keys = {"schema",          "version", "title",    "trace",
-                                                        "execution_trace", "model",   "hardware", "what_if",
-                                                        "memory",          "offload", "replay",   "note"};
+constexpr std::array<std::string_view, 13> root_keys = {"schema", "version",  "title",   "trace",  "execution_trace",
+                                                        "model",  "hardware", "what_if", "memory", "offload",
+                                                        "plan",   "replay",   "note"};
 constexpr std::array<std::string_view, 3> hardware_keys = {"profile", "captured_on", "set"};
 constexpr std::array<std::string_view, 6> what_if_keys = {"gpu", "compute", "memory", "host", "pcie", "network"};
 constexpr std::array<std::string_view, 4> memory_keys = {"allocator", "config", "plan", "capacity_bytes"};
@@ -54,6 +54,7 @@ class Reader {
     if (root.contains("what_if")) read_what_if(root["what_if"], scenario);
     if (root.contains("memory")) read_memory(root["memory"], scenario);
     if (root.contains("offload")) read_offload(root["offload"], scenario.offload);
+    scenario.plan = file(root, "plan");
     if (root.contains("replay")) read_replay(root["replay"], scenario);
     check_whole(scenario);
     return scenario;
@@ -150,7 +151,10 @@ class Reader {
 
   void read_memory(const Json& memory, Scenario& scenario) const {
     known(memory, "/memory", memory_keys);
-    if (memory.contains("allocator")) scenario.allocator = text(memory, "/memory", "allocator");
+    if (memory.contains("allocator")) {
+      scenario.allocator = text(memory, "/memory", "allocator");
+      scenario.allocator_named = true;
+    }
     scenario.allocator_config = text(memory, "/memory", "config");
     scenario.memory_plan = file(memory, "plan", "/memory");
     if (!memory.contains("capacity_bytes")) return;

@@ -8,6 +8,7 @@
 //     "what_if": {"gpu": 2, "host": 1.5},
 //     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
 //     "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4},
+//     "plan": "order.plan.json",                                                // written by `spillway plan`
 //     "replay": {"tie_order": "fifo"}
 //   }
 //
@@ -44,7 +45,10 @@ struct Scenario {
   std::vector<std::pair<std::string, std::string>> hardware_overrides;  // apply_override(path, text)
   RelativeSpeed what_if;                                                // factors on top of the hardware's
 
+  std::string plan;  // file: order and layout of the step (sim/replay/plan.h)
+
   std::string allocator = "torch";
+  bool allocator_named = false;                // in the scenario: a plan's layout does not change it then
   std::string allocator_config;                // as in PYTORCH_CUDA_ALLOC_CONF
   std::string memory_plan;                     // file, for planned and arena
   std::optional<std::int64_t> capacity_bytes;  // instead of the profile's

@@ -138,6 +138,10 @@ void set_options(LoadedScenario& loaded) {
     ByteSource source = ByteSource::open(scenario.memory_plan, std::uint64_t{1} << 30);
     loaded.options.memory.plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
   }
+  if (!scenario.plan.empty()) {
+    ByteSource source = ByteSource::open(scenario.plan, std::uint64_t{1} << 30);
+    apply_plan(loaded, read_plan(source));
+  }
   if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
   if (!loaded.scenario.model.empty()) loaded.options.gpus_alike = loaded.setup.gpus();
   for (const Finding& finding : loaded.trace.findings)
@@ -237,6 +241,15 @@ LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
   set_drives(loaded, library);
   set_options(loaded);
   return loaded;
+}
+
+void apply_plan(LoadedScenario& loaded, const Plan& plan) {
+  if (plan.order) loaded.trace = reordered(loaded.trace, *plan.order);
+  MemoryReplayOptions& memory = loaded.options.memory;
+  if (!plan.memory || loaded.scenario.allocator_named || memory.plan != nullptr) return;
+  memory.plan = std::make_shared<const MemoryPlan>(*plan.memory);
+  memory.allocator = plan.memory->kind == PlanKind::layout ? "arena" : "planned";
+  memory.settings.clear();
 }
 
 ScenarioRun run_traced(const LoadedScenario& loaded) {

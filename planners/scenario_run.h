@@ -11,6 +11,7 @@
 #include "models/model_spec.h"
 #include "models/parallel_trace.h"
 #include "planners/scenario.h"
+#include "sim/replay/plan.h"
 #include "sim/replay/replay.h"
 #include "traces/read.h"
 
@@ -44,6 +45,10 @@ struct ScenarioRun {
 };
 ScenarioRun run_traced(const LoadedScenario& loaded);
 Result run(const LoadedScenario& loaded);
+
+// Puts the trace in the plan's order, and has its allocator follow the plan's layout unless the scenario names an
+// allocator or a memory plan of its own. Throws InputError for a plan of another trace.
+void apply_plan(LoadedScenario& loaded, const Plan& plan);
 
 // The GPU profile a capture's device name and memory size fit, or an empty text. "Tesla V100-SXM2-32GB" with 32 GB
 // fits "v100-sxm2-32gb": every profile name word made of a model number must occur, the memory must agree

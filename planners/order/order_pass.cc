@@ -18,6 +18,7 @@ class Pass {
         bound_(options.bound),
         found_(links.operators()),
         watchers_(links.tensors()),
+        callers_(links.operators()),
         dirty_(links.operators(), false),
         reached_(links.operators(), 0) {
     for (OperatorIndex op = 0; op < links.operators(); ++op)
@@ -58,11 +59,13 @@ class Pass {
     found_[op].sequence.clear();
   }
   void watch(OperatorIndex op, OperatorIndex explorer) {
-    for (const TensorIndex t : links_.in(op)) watch_tensor(t, explorer);
-    for (const TensorIndex t : links_.out(op)) watch_tensor(t, explorer);
+    add_once(explorer, callers_[op]);
+    for (const TensorIndex t : links_.in(op))
+      if (links_.size(t) > 0 || !state_.ran(links_.source(t))) add_once(explorer, watchers_[t]);
+    for (const TensorIndex t : links_.out(op)) add_once(explorer, watchers_[t]);
   }
-  void watch_tensor(TensorIndex t, OperatorIndex explorer) {
-    if (watchers_[t].empty() || watchers_[t].back() != explorer) watchers_[t].push_back(explorer);
+  static void add_once(OperatorIndex explorer, std::vector<OperatorIndex>& watchers) {
+    if (watchers.empty() || watchers.back() != explorer) watchers.push_back(explorer);
   }
 
   // Looks again for excursions from ready operators near which something ran.
@@ -124,13 +127,14 @@ class Pass {
     }
   }
   void reach(OperatorIndex op, std::vector<OperatorIndex>& local, OperatorIndex explorer, int depth) {
-    constexpr std::size_t hub = 64;  // what waits for more is no part of a short sequence
     if (state_.ran(op) || local.size() >= 24) return;
     if (state_.ready(op)) {
       if (std::find(local.begin(), local.end(), op) == local.end()) local.push_back(op);
       return;
     }
-    if (depth == 0 || reached_[op] == growth_ || links_.in(op).size() > hub) return;
+    // One that gathers that much (an optimizer's step over all tensors) is never near.
+    constexpr std::size_t most_inputs = 64;
+    if (depth == 0 || reached_[op] == growth_ || links_.in(op).size() > most_inputs) return;
     reached_[op] = growth_;
     watch(op, explorer);
     for (const TensorIndex t : links_.in(op))
@@ -162,18 +166,18 @@ class Pass {
   void ran(OperatorIndex op) {
     ready_.erase({-options_.rank[op], op});
     forget(op);
-    wake(links_.in(op));
-    wake(links_.out(op));
+    wake(callers_[op]);
+    for (const TensorIndex t : links_.in(op))
+      if (links_.size(t) > 0 && state_.unread(t) <= options_.excursion) wake(watchers_[t]);
+    for (const TensorIndex t : links_.out(op)) wake(watchers_[t]);
     if (links_.is_root(op)) return;
     for (const TensorIndex t : links_.out(op))
       for (const OperatorIndex sink : links_.sinks(t))
         if (state_.ready(sink)) add(sink);
   }
-  void wake(std::span<const TensorIndex> tensors) {
-    for (const TensorIndex t : tensors) {
-      for (const OperatorIndex explorer : watchers_[t]) mark(explorer);
-      watchers_[t].clear();
-    }
+  void wake(std::vector<OperatorIndex>& watchers) {
+    for (const OperatorIndex explorer : watchers) mark(explorer);
+    watchers.clear();
   }
 
   const OrderLinks& links_;
@@ -183,7 +187,9 @@ class Pass {
   std::set<std::pair<std::int64_t, OperatorIndex>> ready_;       // by rank, highest first
   std::set<std::pair<std::int64_t, OperatorIndex>> excursions_;  // by the height of their hill
   std::vector<Found> found_;
-  std::vector<std::vector<OperatorIndex>> watchers_;  // of each tensor: from where an excursion came near
+  // Of each tensor: from where an excursion came near. Those are looked at again when its source runs, or a sink and so
+  // few are left that an excursion could end its life. Of each operator: whose excursions hold it or wait for it.
+  std::vector<std::vector<OperatorIndex>> watchers_, callers_;
   std::vector<OperatorIndex> to_explore_;
   std::vector<bool> dirty_;
   std::vector<std::uint64_t> reached_;  // by each operator: the last growth_ that looked at what it waits for

@@ -163,6 +163,8 @@ class Planner {
     ReusableSpaces spaces = reusable_spaces(profile_, laid, result_.plan.pool);
     result_.plan.spaces = std::move(spaces.spaces);
     result_.spaces = std::move(spaces.of_request);
+    for (std::size_t i = 0; i < result_.spaces.size(); ++i)
+      if (result_.spaces[i] != RequestSpace::planned) result_.plan.dynamic.push_back({i, result_.spaces[i]});
     check_plan(result_.plan, "");
   }
 

@@ -19,6 +19,7 @@ AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::
   stream.pool.policy = options.allocator;
   stream.pool.settings = options.settings;
   stream.pool.plan = options.plan;
+  if (options.plan != nullptr) stream.spaces = request_spaces(*options.plan);
   if (capacity > Bytes(0)) stream.pool.device_memory = capacity;
   stream.device = device;
   stream.use_recorded_segments = false;

@@ -13,6 +13,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::int64_t most_requests = 100'000'000;
 constexpr const char* remedy = "write it with `spillway plan`, or see docs/memory-allocators.md for the form";
 
 class PlanReader {
@@ -38,11 +39,19 @@ class PlanReader {
         plan.cached.push_back(static_cast<std::uint64_t>(integer(ordinal, "cached", 0)));
     if (document_.contains("spaces"))
       for (const Json& space : list(document_, "spaces")) plan.spaces.push_back(read_space(space));
+    if (document_.contains("dynamic"))
+      for (const Json& request : list(document_, "dynamic")) {
+        const auto [ordinal, space] = pair(request, "dynamic", 0, static_cast<std::int64_t>(RequestSpace::cached));
+        plan.dynamic.push_back({static_cast<std::uint64_t>(ordinal),
+                                static_cast<RequestSpace>(std::min(space, std::int64_t{largest_space}))});
+      }
     check_plan(plan, file_);
     return plan;
   }
 
  private:
+  static constexpr std::int32_t largest_space = std::numeric_limits<std::int32_t>::max();
+
   DynamicSpace read_space(const Json& space) {
     if (!space.is_object() || !space.contains("name") || !space["name"].is_string())
       fail("spaces", "a space without a name");
@@ -58,9 +67,10 @@ class PlanReader {
     if (!from.contains(key) || !from[key].is_array()) fail(key, "is not a list");
     return from[key];
   }
-  std::pair<std::int64_t, std::int64_t> pair(const Json& value, const char* key, std::int64_t least) {
+  std::pair<std::int64_t, std::int64_t> pair(const Json& value, const char* key, std::int64_t least,
+                                             std::int64_t least_second = 0) {
     if (!value.is_array() || value.size() != 2) fail(key, "an entry is not a pair of numbers");
-    return {integer(value[0], key, least), integer(value[1], key, 0)};
+    return {integer(value[0], key, least), integer(value[1], key, least_second)};
   }
   std::int64_t number(const Json& from, const char* key, std::int64_t least) {
     if (!from.contains(key)) fail(key, "is missing");
@@ -110,8 +120,6 @@ class LayoutReader {
   }
 
  private:
-  static constexpr std::int64_t most_requests = 100'000'000;
-
   void read_heading() {
     const std::vector<std::string_view> names = next_line();
     const auto column = [&](std::string_view name) {
@@ -178,6 +186,14 @@ void check_plan(const MemoryPlan& plan, const std::string& file) {
   if (plan.small_peak > most_small) fail("small_peak_bytes", "is more than 4 GiB of requests of 512 bytes");
   if (plan.period_begin > 0 && plan.period_begin >= plan.places.size())
     fail("period_begin", "is behind the last place");
+  for (std::size_t i = 0; i < plan.dynamic.size(); ++i) {
+    const PlannedSpace& request = plan.dynamic[i];
+    const std::string name = "dynamic[" + std::to_string(i) + "]";
+    if (i > 0 && request.request <= plan.dynamic[i - 1].request) fail(name, "is out of order");
+    if (request.request > most_requests) fail(name, "has an ordinal no request has");
+    if (static_cast<std::int32_t>(request.space) >= static_cast<std::int32_t>(plan.spaces.size()))
+      fail(name, "names a space that is not there");
+  }
   for (const DynamicSpace& space : plan.spaces) {
     Bytes reached{};
     for (const PlanRange& range : space.ranges) {
@@ -218,7 +234,20 @@ std::string memory_plan_json(const MemoryPlan& plan) {
     for (const PlanRange& range : space.ranges) ranges.push_back({range.begin.count(), range.end.count()});
     document["spaces"].push_back({{"name", space.name}, {"ranges", ranges}});
   }
+  Json dynamic = Json::array();
+  for (const PlannedSpace& request : plan.dynamic)
+    dynamic.push_back({request.request, static_cast<std::int32_t>(request.space)});
+  document["dynamic"] = std::move(dynamic);
   return document.dump() + "\n";
+}
+
+std::vector<RequestSpace> request_spaces(const MemoryPlan& plan) {
+  std::vector<RequestSpace> spaces;
+  for (const PlannedSpace& request : plan.dynamic) {
+    spaces.resize(request.request + 1, RequestSpace::planned);
+    spaces.back() = request.space;
+  }
+  return spaces;
 }
 
 }  // namespace spillway

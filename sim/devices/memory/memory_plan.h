@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/devices/memory/memory_types.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/units.h"
 
@@ -39,6 +40,12 @@ struct DynamicSpace {
   std::vector<PlanRange> ranges;  // ascending, disjoint
 };
 
+// A request, by ordinal among all of more than 0 bytes, that is not to go to its planned place.
+struct PlannedSpace {
+  std::uint64_t request = 0;
+  RequestSpace space = RequestSpace::planned;
+};
+
 struct MemoryPlan {
   PlanKind kind = PlanKind::stalloc;
   Bytes pool{};                       // size of the pool
@@ -48,10 +55,14 @@ struct MemoryPlan {
                                       // ascending
   Bytes small_peak{};                 // stalloc: profiled peak of requests of at most 512 bytes, in 512-byte slots
   std::vector<DynamicSpace> spaces;
+  std::vector<PlannedSpace> dynamic;  // ascending by request
 };
 
+// By ordinal, as far as the last of plan.dynamic: what AllocationStreamOptions::spaces wants.
+std::vector<RequestSpace> request_spaces(const MemoryPlan& plan);
+
 // JSON, schema "spillway-memory-plan": kind, pool_bytes, period_begin, small_peak_bytes, places[[offset, size]],
-// cached[], spaces[{name, ranges[[begin, end]]}]. Or a layout as CSV, MiniMalloc's form with an offset: columns id,
+// cached[], spaces[{name, ranges[[begin, end]]}], dynamic[[request, space]]. Or a layout as CSV, MiniMalloc's form with an offset: columns id,
 // size and offset, others ignored; ids are ordinals of requests, those not there are left to the caching allocator, and
 // the whole repeats. Throws InputError for what is neither: see check_plan().
 MemoryPlan read_memory_plan(ByteSource& source);

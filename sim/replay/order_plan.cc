@@ -1,0 +1,371 @@
+#include "sim/replay/order_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "sim/replay/host_order.h"
+#include "sim/replay/plan_check.h"
+#include "sim/replay/storage_lives.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::uint32_t no_unit = 0xffffffffU;
+constexpr const char* remedy = "plan the order anew from this trace: `spillway plan order`";
+
+std::string file_of(const Trace& trace) { return trace.provenance.empty() ? "" : trace.provenance.front().file; }
+
+// A call that neither launches, waits, marks nor touches a tensor.
+bool is_incidental(OpKind kind, bool launches, bool has_uses) {
+  return !has_uses && !launches &&
+         (kind == OpKind::host_work || kind == OpKind::device_malloc || kind == OpKind::launch);
+}
+
+class UnitBuilder {
+ public:
+  explicit UnitBuilder(const Trace& trace) : trace_(trace) {}
+
+  OrderUnits run() {
+    std::vector<bool> launches(trace_.ops.size(), false), has_uses(trace_.ops.size(), false);
+    for (const OpId by : trace_.ops.launched_by)
+      if (by != OpId::none) launches[index_of(by)] = true;
+    for (const Use& use : trace_.uses) has_uses[index_of(use.op)] = true;
+    waiting_.resize(trace_.lanes.size());
+    for (const OpId op : host_order(trace_)) {
+      const std::size_t i = index_of(op);
+      const OpKind kind = trace_.ops.kind[i];
+      std::vector<OpId>& waiting = waiting_[index_of(trace_.ops.lane[i])];
+      if (trace_.ops.launched_by[i] != OpId::none) {
+        if (is_host_call(trace_.ops.kind[index_of(units_.heads.back())])) units_.heads.back() = op;
+        units_.ops.push_back(op);
+        units_.begin.back() = static_cast<std::uint32_t>(units_.ops.size());
+      } else if (is_host_call(kind) && is_incidental(kind, launches[i], has_uses[i])) {
+        waiting.push_back(op);
+      } else {
+        add(op, waiting);
+      }
+    }
+    for (std::vector<OpId>& waiting : waiting_) {
+      if (waiting.empty()) continue;
+      const OpId last = waiting.back();
+      waiting.pop_back();
+      add(last, waiting);
+    }
+    return std::move(units_);
+  }
+
+ private:
+  void add(OpId head, std::vector<OpId>& waiting) {
+    if (units_.begin.empty()) units_.begin.push_back(0);
+    units_.ops.insert(units_.ops.end(), waiting.begin(), waiting.end());
+    waiting.clear();
+    units_.ops.push_back(head);
+    units_.heads.push_back(head);
+    units_.begin.push_back(static_cast<std::uint32_t>(units_.ops.size()));
+  }
+
+  const Trace& trace_;
+  OrderUnits units_;
+  std::vector<std::vector<OpId>> waiting_;  // by lane
+};
+
+class Rewriter {
+ public:
+  Rewriter(const Trace& trace, const OrderPlan& plan) : trace_(trace), units_(order_units(trace)) {
+    constexpr std::array needed = {Capability::uses};
+    trace.require(needed, "an order plan");
+    if (trace.rank_count > 1)
+      throw InputError(file_of(trace), "ranks", "a trace of " + std::to_string(trace.rank_count) + " ranks",
+                       "an order plan is for one rank: take a step without pipeline stages");
+    find_units(plan);
+  }
+
+  Trace run() {
+    copy_header();
+    move_ops();
+    move_references();
+    move_memory();
+    out_.check_invariants();
+    const PlanVerdict verdict = check_reordering(trace_, out_, moved_);
+    if (!verdict.sound()) throw InputError(file_of(trace_), "order", verdict.fault, remedy);
+    return std::move(out_);
+  }
+
+ private:
+  void find_units(const OrderPlan& plan) {
+    if (plan.digest != digest_of_works(trace_))
+      throw InputError(file_of(trace_), "order", "the plan was made for another trace", remedy);
+    std::vector<std::uint32_t> unit_of_head(trace_.ops.size(), no_unit);
+    for (std::size_t u = 0; u < units_.size(); ++u)
+      unit_of_head[index_of(units_.heads[u])] = static_cast<std::uint32_t>(u);
+    for (const OpId head : plan.order) {
+      const std::uint32_t unit = index_of(head) < unit_of_head.size() ? unit_of_head[index_of(head)] : no_unit;
+      if (unit == no_unit)
+        throw InputError(file_of(trace_), "order",
+                         "op " + std::to_string(index_of(head)) + " is missing or comes twice", remedy);
+      unit_of_head[index_of(head)] = no_unit;
+      order_.push_back(unit);
+    }
+    if (order_.size() != units_.size())
+      throw InputError(file_of(trace_), "order",
+                       std::to_string(units_.size() - order_.size()) + " ops of the trace are not in the plan", remedy);
+  }
+
+  void copy_header() {
+    out_ = trace_;
+    out_.spans = {};
+    out_.ops = {};
+    out_.uses.clear();
+    out_.edges.clear();
+    out_.syncs.clear();
+    out_.collectives.clear();
+    out_.memory_events.clear();
+    out_.memory_segments.clear();
+    out_.memory_blocks.clear();
+  }
+
+  void move_ops() {
+    moved_.resize(trace_.ops.size());
+    out_.ops.reserve(trace_.ops.size());
+    std::uint32_t next = 0;
+    for (const std::uint32_t unit : order_)
+      for (const OpId op : units_.of(unit)) moved_[index_of(op)] = OpId(next++);
+    for (const std::uint32_t unit : order_) {
+      for (const OpId op : units_.of(unit)) {
+        OpRow row = trace_.op(op);
+        row.launched_by = now(row.launched_by);
+        if (row.launched_by != OpId::none) row.start = unknown_time;
+        row.span = SpanId::none;
+        out_.append_op(row);
+      }
+    }
+    move_starts();
+  }
+
+  // The pause before a host call is from the latest end of any call issued before it; less than 0 where threads run
+  // side by side. The same order gives the same starts.
+  void move_starts() {
+    std::vector<Picos> pause(trace_.ops.size(), Picos(0));
+    Picos latest = unknown_time, first = unknown_time;
+    for (const OpId op : host_order(trace_)) {
+      const std::size_t i = index_of(op);
+      if (!has_host_time(trace_, i)) continue;
+      if (latest == unknown_time)
+        first = trace_.ops.start[i];
+      else
+        pause[i] = trace_.ops.start[i] - latest;
+      latest = std::max(latest, end_of(trace_, i));
+    }
+    std::vector<Picos> thread_end(trace_.lanes.size(), unknown_time);
+    Picos clock = unknown_time, last_start = unknown_time;
+    for (const std::uint32_t unit : order_) {
+      for (const OpId op : units_.of(unit)) {
+        const std::size_t i = index_of(op), j = index_of(now(op));
+        if (!has_host_time(trace_, i)) continue;
+        const Picos free = clock == unknown_time ? first : clock + pause[i];
+        const std::size_t lane = index_of(trace_.ops.lane[i]);
+        out_.ops.start[j] = std::max({free, thread_end[lane], last_start});
+        last_start = out_.ops.start[j];
+        thread_end[lane] = end_of(out_, j);
+        clock = std::max(clock, thread_end[lane]);
+      }
+    }
+  }
+  static bool has_host_time(const Trace& trace, std::size_t i) {
+    return is_host_call(trace.ops.kind[i]) && trace.ops.start[i] != unknown_time;
+  }
+  static Picos end_of(const Trace& trace, std::size_t i) {
+    const Picos lasts = trace.ops.duration[i];
+    return trace.ops.start[i] + (lasts == unknown_time ? Picos(0) : lasts);
+  }
+
+  void move_references() {
+    out_.uses = trace_.uses;
+    for (Use& use : out_.uses) use.op = now(use.op);
+    std::stable_sort(out_.uses.begin(), out_.uses.end(), [](const Use& a, const Use& b) { return a.op < b.op; });
+    out_.edges = trace_.edges;
+    for (Edge& edge : out_.edges) {
+      edge.from = now(edge.from);
+      edge.to = now(edge.to);
+    }
+    std::stable_sort(out_.edges.begin(), out_.edges.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
+    out_.syncs = trace_.syncs;
+    for (Sync& sync : out_.syncs) {
+      sync.op = now(sync.op);
+      sync.event = now(sync.event);
+    }
+    std::stable_sort(out_.syncs.begin(), out_.syncs.end(), [](const Sync& a, const Sync& b) { return a.op < b.op; });
+    out_.collectives = trace_.collectives;
+    for (Collective& collective : out_.collectives) collective.op = now(collective.op);
+    std::stable_sort(out_.collectives.begin(), out_.collectives.end(),
+                     [](const Collective& a, const Collective& b) { return a.op < b.op; });
+  }
+
+  // Memory events between units: gap k is before the k-th unit of the new order, the last behind them all.
+  struct Gap {
+    std::vector<std::uint32_t> freed, kept, allocated;  // storages; memory events; storages
+  };
+
+  void move_memory() {
+    lives_ = storage_lives(trace_);
+    gaps_.resize(order_.size() + 1);
+    place_storages();
+    if (lives_.from_events) keep_others();
+    if (!lives_.from_events) give_addresses();
+    for (std::size_t e = 0; e < before_.size(); ++e) emit(before_[e], MemoryAction::allocate, OpId::none);
+    for (std::size_t g = 0; g < gaps_.size(); ++g) {
+      const OpId anchor = g == 0 ? OpId::none : anchor_of(order_[g - 1]);
+      for (const std::uint32_t s : gaps_[g].freed) emit(s, MemoryAction::free_requested, anchor);
+      for (const std::uint32_t e : gaps_[g].kept) keep(e, anchor);
+      for (const std::uint32_t s : gaps_[g].allocated) emit(s, MemoryAction::allocate, anchor);
+    }
+    if (!out_.memory_events.empty()) out_.set(Capability::memory, !lives_.from_events);
+    if (!lives_.from_events) {
+      out_.memory_size_is_requested = true;
+      out_.note("memory_from_uses", "",
+                "no memory event names a tensor: what is alive is deduced from the tensors' uses", false);
+    }
+  }
+
+  void place_storages() {
+    std::vector<std::uint32_t> first(lives_.storages.size(), no_unit), last(lives_.storages.size(), 0);
+    std::vector<std::uint32_t> gap_of_op(trace_.ops.size());
+    for (std::uint32_t k = 0; k < order_.size(); ++k)
+      for (const OpId op : units_.of(order_[k])) gap_of_op[index_of(op)] = k;
+    for (const Use& use : trace_.uses) {
+      const std::uint32_t s = trace_.tensors.storage[index_of(use.tensor)];
+      first[s] = std::min(first[s], gap_of_op[index_of(use.op)]);
+      last[s] = std::max(last[s], gap_of_op[index_of(use.op)]);
+    }
+    for (std::uint32_t s = 0; s < lives_.storages.size(); ++s) {
+      const StorageLife& life = lives_.storages[s];
+      if (!life.used || life.bytes <= Bytes(0)) continue;
+      if (life.initial)
+        before_.push_back(s);
+      else
+        gaps_[first[s]].allocated.push_back(s);
+      if (life.released) gaps_[last[s] + 1].freed.push_back(s);
+    }
+    if (lives_.from_events)
+      std::sort(before_.begin(), before_.end(), [&](std::uint32_t a, std::uint32_t b) {
+        return lives_.storages[a].allocation < lives_.storages[b].allocation;
+      });
+  }
+
+  // Events of no tensor, or of one that no op uses, stay behind as many units as before.
+  void keep_others() {
+    std::vector<std::uint32_t> unit_of_op(trace_.ops.size());
+    for (std::uint32_t u = 0; u < units_.size(); ++u)
+      for (const OpId op : units_.of(u)) unit_of_op[index_of(op)] = u;
+    for (std::uint32_t e = 0; e < trace_.memory_events.size(); ++e) {
+      const MemoryEvent& event = trace_.memory_events[e];
+      const bool moves = event.action == MemoryAction::allocate || event.action == MemoryAction::free_requested ||
+                         event.action == MemoryAction::free_completed;
+      if (!moves) continue;
+      if (event.tensor != TensorId::none && lives_.storages[trace_.tensors.storage[index_of(event.tensor)]].used)
+        continue;
+      const std::size_t gap = event.anchor == OpId::none ? 0 : unit_of_op[index_of(event.anchor)] + std::size_t{1};
+      gaps_[gap].kept.push_back(e);
+    }
+  }
+
+  void give_addresses() {
+    std::uint64_t next = std::uint64_t{1} << 40;
+    addresses_.resize(lives_.storages.size());
+    for (std::size_t s = 0; s < addresses_.size(); ++s) {
+      addresses_[s] = Addr(next);
+      next += (static_cast<std::uint64_t>(lives_.storages[s].bytes.count()) + 511) / 512 * 512 + 512;
+    }
+  }
+
+  // The last host call of a unit, or what it has instead.
+  [[nodiscard]] OpId anchor_of(std::uint32_t unit) const {
+    OpId anchor = units_.heads[unit];
+    for (const OpId op : units_.of(unit))
+      if (is_host_call(trace_.ops.kind[index_of(op)])) anchor = op;
+    return now(anchor);
+  }
+
+  void emit(std::uint32_t s, MemoryAction action, OpId anchor) {
+    const StorageLife& life = lives_.storages[s];
+    MemoryEvent event;
+    if (life.allocation != StorageLife::no_event)
+      event = trace_.memory_events[life.allocation];
+    else
+      event.address = addresses_[s];
+    event.time = unknown_time;
+    event.bytes = life.bytes;
+    event.tensor = life.tensor;
+    event.device = life.device;
+    event.action = action;
+    event.anchor = anchor;
+    event.total_allocated = event.total_reserved = Bytes(-1);
+    out_.memory_events.push_back(event);
+  }
+  void keep(std::uint32_t e, OpId anchor) {
+    MemoryEvent event = trace_.memory_events[e];
+    event.time = unknown_time;
+    event.anchor = anchor;
+    event.total_allocated = event.total_reserved = Bytes(-1);
+    out_.memory_events.push_back(event);
+  }
+
+  [[nodiscard]] OpId now(OpId op) const { return op == OpId::none ? op : moved_[index_of(op)]; }
+
+  const Trace& trace_;
+  const OrderUnits units_;
+  std::vector<std::uint32_t> order_;  // units
+  std::vector<OpId> moved_;           // new ids by old
+  StorageLives lives_;
+  std::vector<std::uint32_t> before_;  // storages there before the first op
+  std::vector<Gap> gaps_;
+  std::vector<Addr> addresses_;  // by storage, where no event has them
+  Trace out_;
+};
+
+class Digest {
+ public:
+  void add(std::uint64_t value) {
+    for (int byte = 0; byte < 8; ++byte) {
+      value_ = (value_ ^ (value & 0xffU)) * 0x100000001b3ULL;
+      value >>= 8U;
+    }
+  }
+  void add(std::string_view text) {
+    for (const char c : text) value_ = (value_ ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    add(text.size());
+  }
+  [[nodiscard]] std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325ULL;  // FNV-1a, 64 bits
+};
+
+}  // namespace
+
+OrderUnits order_units(const Trace& trace) { return UnitBuilder(trace).run(); }
+
+std::uint64_t digest_of_works(const Trace& trace) {
+  Digest digest;
+  digest.add(trace.ops.size());
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+    digest.add(static_cast<std::uint64_t>(trace.ops.kind[i]));
+    digest.add(index_of(trace.ops.lane[i]));
+    digest.add(index_of(trace.ops.launched_by[i]));
+    digest.add(trace.strings.text(trace.ops.name[i]));
+  }
+  for (const Use& use : trace.uses) {
+    digest.add(index_of(use.op));
+    digest.add(trace.tensors.storage[index_of(use.tensor)]);
+    digest.add(static_cast<std::uint64_t>(use.access));
+  }
+  return digest.value();
+}
+
+OrderPlan program_order(const Trace& trace) { return {digest_of_works(trace), order_units(trace).heads}; }
+
+Trace reordered(const Trace& trace, const OrderPlan& plan) { return Rewriter(trace, plan).run(); }
+
+}  // namespace spillway

@@ -1,0 +1,30 @@
+// Plan: what a replay is to do differently from the plain trace. Parts are optional; a plan without any changes
+// nothing.
+//
+// JSON, schema "spillway-plan":
+//   {"schema": "spillway-plan", "version": 1,
+//    "order": {"digest": "0123456789abcdef", "ops": [4, 2, 7]},                    heads of units, order_plan.h
+//    "memory": {"schema": "spillway-memory-plan", ...}}                            memory_plan.h
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "sim/devices/memory/memory_plan.h"
+#include "sim/replay/order_plan.h"
+#include "traces/base/byte_source.h"
+
+namespace spillway {
+
+inline constexpr int plan_version = 1;
+
+struct Plan {
+  std::optional<OrderPlan> order;
+  std::optional<MemoryPlan> memory;  // of the trace in that order
+};
+
+// Throws InputError naming file, JSON pointer, cause and remedy.
+Plan read_plan(ByteSource& source);
+std::string plan_json(const Plan& plan);
+
+}  // namespace spillway
