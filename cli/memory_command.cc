@@ -6,16 +6,21 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "cli/memory_device.h"
+#include "cli/memory_explanation.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "hwprofiles/profile_library.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/memory_plan.h"
 #include "sim/devices/memory/request_lives.h"
+#include "sim/replay/driver_times.h"
+#include "sim/replay/memory_replay.h"
 #include "traces/base/input_error.h"
 #include "traces/base/output_file.h"
 #include "traces/read.h"
@@ -30,6 +35,8 @@ struct Request {
   std::vector<std::string> allocators;  // NAME or NAME:SETTINGS; empty: torch
   std::int64_t capacity_bytes = 0;      // 0: unlimited
   int device = -1;                      // -1: the first with memory events
+  bool explain = false;
+  PictureFiles pictures;  // of the first allocator
 };
 
 // Frees find their blocks by address; a file without any says how much was held, not which block came back.
@@ -77,7 +84,23 @@ struct Replayed {
   AllocationStreamResult result;
 };
 
-std::vector<Replayed> replay(const Context& context, const Request& request) {
+struct Answer {
+  std::vector<Replayed> results;
+  std::optional<MemoryExplanation> explanation;  // of the first
+  MemoryResult owners;                           // of it, with an explanation
+};
+
+// Who holds what when most is allocated; the trace's ops need no times for that.
+MemoryResult owners_of(const Trace& trace, const AllocationStreamOptions& options) {
+  MemoryReplayOptions replay;
+  replay.allocator = options.pool.policy;
+  replay.settings = options.pool.settings;
+  replay.plan = options.pool.plan;
+  replay.device = options.device;
+  return MemoryReplay(trace, replay).result(std::vector<Picos>(trace.memory_events.size(), Picos(0)));
+}
+
+Answer replay(const Context& context, const Request& request) {
   const std::vector<MemoryPoolOptions> pools = pools_of(request);
   const Progress progress(context);
   const Trace trace = read_trace(request.file, {.progress = progress.callback("reading " + request.file)});
@@ -88,19 +111,24 @@ std::vector<Replayed> replay(const Context& context, const Request& request) {
     out.write(request_lives_csv(request_lives(trace, device)));
     out.commit();
   }
-  std::vector<Replayed> results;
+  Answer answer;
   for (std::size_t i = 0; i < pools.size(); ++i) {
     AllocationStreamOptions options;
     options.pool = pools[i];
     options.device = device;
     if (pools[i].plan != nullptr) options.spaces = request_spaces(*pools[i].plan);
-    Replayed& replayed = results.emplace_back();
+    if (i == 0) {
+      write_pictures(request.pictures, trace, options, {}, request.file, Bytes(request.capacity_bytes));
+      if (request.explain) answer.explanation = explain_memory(trace, options);
+      if (request.explain) answer.owners = owners_of(trace, options);
+    }
+    Replayed& replayed = answer.results.emplace_back();
     replayed.settings = pools[i].settings;
     replayed.result = replay_allocation_stream(trace, options);
     const bool own = i < request.allocators.size() && request.allocators[i].find(':') != std::string::npos;
     replayed.label = own ? request.allocators[i] : replayed.result.policy;
   }
-  return results;
+  return answer;
 }
 
 // What lived before the first event is there already, so it can be too much without any allocation failing.
@@ -237,9 +265,16 @@ void fill(const Replayed& replayed, const Request& request, Json& document) {
 }
 
 // The first allocator's figures are the document's own; with several, all of them are in "allocators".
-Json document_of(const std::vector<Replayed>& results, const Request& request) {
+Json document_of(const Answer& answer, const Request& request) {
+  const std::vector<Replayed>& results = answer.results;
   Json document = json_document("spillway.memory");
   fill(results.front(), request, document);
+  if (answer.explanation) {
+    document.update(explanation_json(*answer.explanation));
+    document["peak_owners"] = owners_json(answer.owners.owners);
+    document["peak_owners_by_layer"] = owners_json(answer.owners.owners_by_layer);
+    document["peak_owners_by_phase"] = owners_json(answer.owners.owners_by_phase);
+  }
   if (results.size() == 1) return document;
   Json& all = document["allocators"] = Json::array();
   for (const Replayed& result : results) fill(result, request, all.emplace_back(Json::object()));
@@ -293,6 +328,10 @@ Table table_of(const Context& context, const std::vector<Replayed>& results) {
                           cost.maps + cost.unmaps);
   };
   add("driver calls", driver_calls, "-");
+  // A capture seldom names its GPU, and the calls cost much the same on all.
+  const DriverTimes times = driver_times(ProfileLibrary::standard().load_gpu("h100-sxm5-80gb"));
+  add(
+      "driver time on an H100", [&times](const auto& r) { return for_people(host_time(r.cost, times)); }, "-");
   add(
       "out of memory", [](const auto& r) { return std::to_string(r.out_of_memory); },
       std::to_string(recorded.out_of_memory));
@@ -303,14 +342,19 @@ Table table_of(const Context& context, const std::vector<Replayed>& results) {
 }
 
 void run_memory(Context& context, const Request& request) {
-  const std::vector<Replayed> results = replay(context, request);
+  const Answer answer = replay(context, request);
+  const std::vector<Replayed>& results = answer.results;
   for (const Replayed& replayed : results)
     for (const std::string& warning : warnings_of(replayed.result, request))
       warn(context, (results.size() == 1 ? "" : replayed.label + ": ") + warning);
   if (context.json())
-    print_json(document_of(results, request));
+    print_json(document_of(answer, request));
   else
     print(context, table_of(context, results));
+  if (answer.explanation && !context.json() && !context.csv())
+    print(owners_text("at the peak, by what it is", answer.owners.owners, 12) +
+          owners_text("by phase", answer.owners.owners_by_phase, 8) +
+          owners_text("by layer", answer.owners.owners_by_layer, 8) + explanation_text(*answer.explanation));
   if (!fits(results.front().result, request)) context.exit_code = exit_answer_is_no;
 }
 
@@ -334,6 +378,11 @@ void add_memory_commands(CLI::App& app, Context& context) {
       ->add_option("--save-requests", request->requests,
                    "write the requests and their lives as CSV, for `spillway plan layout`")
       ->type_name("FILE");
+  command->add_flag(
+      "--explain", request->explain,
+      "also who owns the peak, what reserved memory is made of, and which setting or allocator would save "
+      "some: each is tried");
+  add_picture_options(*command, request->pictures);
   command->add_option("--capacity", request->capacity_bytes, "device memory in bytes; unlimited if not given")
       ->check(CLI::PositiveNumber)
       ->type_name("BYTES");

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cli/memory_explanation.h"
+
 namespace spillway {
 namespace {
 
@@ -40,8 +42,6 @@ Json steps_json(const Result& result) {
 }
 
 Json memory_json(const MemoryResult& memory) {
-  Json owners = Json::array();
-  for (const PeakOwner& owner : memory.owners) owners.push_back({{"name", owner.name}, {"bytes", owner.bytes.count()}});
   return {{"allocator", memory.allocator},
           {"on_host", memory.on_host},
           {"capacity_bytes", memory.capacity.count()},
@@ -52,7 +52,9 @@ Json memory_json(const MemoryResult& memory) {
           {"driver_time_ns", whole_nanoseconds(memory.driver_time)},
           {"first_step_driver_time_ns", whole_nanoseconds(memory.first_driver_time)},
           {"peak_time_ns", whole_nanoseconds(memory.peak_time)},
-          {"peak_owners", owners}};
+          {"peak_owners", owners_json(memory.owners)},
+          {"peak_owners_by_layer", owners_json(memory.owners_by_layer)},
+          {"peak_owners_by_phase", owners_json(memory.owners_by_phase)}};
 }
 
 struct Figure {
@@ -238,9 +240,9 @@ std::string result_text(const Result& result) {
     if (result.memory.driver_time > Picos(0))
       text += fmt::format("  in the driver  {} a step for memory\n", for_people(result.memory.driver_time));
     if (!result.memory.explanation.empty()) text += fmt::format("  memory         {}\n", result.memory.explanation);
-    if (!result.memory.owners.empty()) text += "\n  at the peak\n";
-    for (const PeakOwner& owner : result.memory.owners)
-      text += fmt::format("    {:>12}  {}\n", gibibytes(owner.bytes), owner.name);
+    text += owners_text("at the peak", result.memory.owners, 12);
+    text += owners_text("by phase", result.memory.owners_by_phase, 8);
+    text += owners_text("by layer", result.memory.owners_by_layer, 4);
   }
   if (result.offload) text += offload_text(result);
   if (!result.ranks.empty()) text += ranks_text(result);

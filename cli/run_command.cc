@@ -3,11 +3,14 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/memory_explanation.h"
 #include "cli/result_report.h"
 #include "cli/scenario_argument.h"
 #include "planners/scenario_run.h"
@@ -25,6 +28,7 @@ struct RunArguments {
   std::string first, second;
   std::vector<std::string> settings;
   std::string tie_order, timeline, memory_snapshot;
+  PictureFiles pictures;
 };
 
 LoadedScenario load_with(const std::string& path, const RunArguments& arguments) {
@@ -63,6 +67,13 @@ void write_snapshot(Trace trace, const Result& result, const std::string& path) 
   out.commit();
 }
 
+// As the replay ran the device that needs most.
+AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Result& result) {
+  MemoryReplayOptions memory = loaded.options.memory;
+  if (result.memory.on_host) memory = {.allocator = "ideal"};
+  return stream_options(memory, result.memory.device, Bytes(0));
+}
+
 void print_warnings(const Context& context, const Result& result) {
   for (const std::string& warning : result.warnings) warn(context, warning);
 }
@@ -73,6 +84,12 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   const Result& result = run.result;
   if (!arguments.timeline.empty()) write_timeline(run.trace(loaded), result, arguments.timeline);
   if (!arguments.memory_snapshot.empty()) write_snapshot(run.trace(loaded), result, arguments.memory_snapshot);
+  if (arguments.pictures.wanted()) {
+    constexpr std::array needed = {Capability::memory};
+    run.trace(loaded).require(needed, "--curve and --map");
+    write_pictures(arguments.pictures, run.trace(loaded), allocations_of(loaded, result), result.op_start, result.title,
+                   loaded.options.memory.capacity);
+  }
   if (context.json()) {
     print_json(result_json(result));
   } else {
@@ -97,12 +114,17 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   const LoadedScenario loaded = load_with(arguments.first, arguments);
   const Result result = run(loaded);
   const std::vector<Relaxation> relaxations = explain(loaded, result);
+  std::optional<MemoryExplanation> memory;
+  const bool stays = loaded.scenario.offload.technique == OffloadTechnique::none;
+  if (result.memory.known && !result.memory.on_host && stays)
+    memory = explain_memory(loaded.trace, allocations_of(loaded, result));
   if (context.json()) {
     nlohmann::ordered_json document = result_json(result);
     document["schema"] = "spillway-explanation";
     for (const Relaxation& r : relaxations)
       document["relaxations"].push_back(
           {{"resource", r.resource}, {"step_time_ns", whole_nanoseconds(r.step_time)}, {"gain_fraction", r.gain}});
+    if (memory) document["memory"].update(explanation_json(*memory));
     return print_json(document);
   }
   Table table({"relaxed", "step time (ms)", "gain"});
@@ -111,7 +133,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
         {r.resource, fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
   if (!context.csv()) {
     print_warnings(context, result);
-    print(result_text(result) + "\n  what would help\n\n");
+    print(result_text(result) + (memory ? explanation_text(*memory) : "") + "\n  what would help\n\n");
   }
   print(context, table);
 }
@@ -137,6 +159,7 @@ void add_run_commands(CLI::App& app, Context& context) {
       ->type_name("FILE");
   run_app->add_option("--memory-snapshot", arguments->memory_snapshot, "write its allocations for PyTorch's memory_viz")
       ->type_name("FILE");
+  add_picture_options(*run_app, arguments->pictures);
   add_common(*run_app, *arguments);
   run_app->callback([arguments, &context] { run_scenario(*arguments, context); });
 

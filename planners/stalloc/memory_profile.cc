@@ -47,6 +47,60 @@ class StepMarks {
   std::size_t next_ = 0;
 };
 
+// Rows of experts: what a generated step allocates between routing and unrouting, sized by the tokens an expert gets.
+bool is_of_experts(const Trace& trace, const MemoryEvent& event) {
+  if (event.tensor == TensorId::none) return false;
+  const TensorRole role = trace.tensors.role[index_of(event.tensor)];
+  if (role != TensorRole::activation && role != TensorRole::temporary) return false;
+  return trace.strings.text(trace.tensors.name[index_of(event.tensor)]).find("mlp.experts.") != std::string_view::npos;
+}
+
+// Passes through the experts of a layer, from their first request to their last.
+class ExpertPasses {
+ public:
+  explicit ExpertPasses(const Trace& trace) : trace_(trace) {}
+
+  void request(ProfiledRequest& request, OpId anchor, std::int64_t tick) {
+    const Key key = key_of(anchor);
+    if (layers_.empty() || key != last_ || layers_.back().end < tick - patience) {
+      const std::string direction = key.backward ? " B" : " F";
+      layers_.push_back({"moe-" + std::to_string(key.layer) + direction, tick, tick});
+      last_ = key;
+    }
+    layers_.back().end = tick + 1;
+    request.layer_allocated = static_cast<std::int32_t>(layers_.size()) - 1;
+  }
+  // Of dynamic requests freed within a pass.
+  void finish(MemoryProfile& profile) {
+    for (ProfiledRequest& request : profile.requests) {
+      if (!request.dynamic() || !request.freed) continue;
+      auto after = std::upper_bound(layers_.begin(), layers_.end(), request.upper,
+                                    [](std::int64_t tick, const ProfiledLayer& layer) { return tick < layer.begin; });
+      if (after != layers_.begin() && request.upper < (after - 1)->end)
+        request.layer_freed = static_cast<std::int32_t>(after - 1 - layers_.begin());
+    }
+    profile.layers = std::move(layers_);
+  }
+
+ private:
+  static constexpr std::int64_t patience = 1000;  // ticks between two requests of one pass
+  struct Key {
+    std::uint16_t layer = no_index16, micro_batch = no_index16;
+    bool backward = false;
+    bool operator==(const Key&) const = default;
+  };
+  [[nodiscard]] Key key_of(OpId anchor) const {
+    if (anchor == OpId::none) return {};
+    const std::size_t op = index_of(anchor);
+    return {trace_.ops.layer[op], trace_.ops.micro_batch[op],
+            trace_.ops.phase[op] == Phase::backward || trace_.ops.phase[op] == Phase::recompute};
+  }
+
+  const Trace& trace_;
+  std::vector<ProfiledLayer> layers_;
+  Key last_;
+};
+
 }  // namespace
 
 std::string_view to_string(RequestClass request_class) {
@@ -73,6 +127,7 @@ MemoryProfile profile_of(const Trace& trace, std::int16_t device) {
   std::map<std::string, std::int32_t> phases;
   std::map<Addr, std::size_t> live;
   StepMarks steps(trace);
+  ExpertPasses experts(trace);
   OpId last_anchor = OpId::none;
   std::int32_t phase = 0;
   std::int64_t tick = 0;
@@ -98,8 +153,9 @@ MemoryProfile profile_of(const Trace& trace, std::int16_t device) {
     if (event.action == MemoryAction::allocate && event.bytes > Bytes::zero()) {
       free(event.address);
       live[event.address] = profile.requests.size();
-      profile.requests.push_back(
-          {.lower = tick++, .bytes = event.bytes, .phase_allocated = phase, .phase_freed = phase});
+      profile.requests.push_back({.lower = tick, .bytes = event.bytes, .phase_allocated = phase, .phase_freed = phase});
+      if (is_of_experts(trace, event)) experts.request(profile.requests.back(), event.anchor, tick);
+      ++tick;
     } else if (event.action == MemoryAction::free_requested || event.action == MemoryAction::free_completed) {
       free(event.address);
     }
@@ -112,6 +168,7 @@ MemoryProfile profile_of(const Trace& trace, std::int16_t device) {
   profile.iterations = steps.ticks(tick);
   for (ProfiledRequest& request : profile.requests)
     if (!request.freed) request.upper = tick;
+  experts.finish(profile);
   return profile;
 }
 

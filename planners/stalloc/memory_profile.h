@@ -62,7 +62,9 @@ struct MemoryProfile {
 
 // From a snapshot, Kineto memory events or a generated step: whatever has memory events of the device. Phases come from
 // the ops that events are anchored to; a capture without them has a single phase. Three or more steps become
-// iterations. No source of these marks dynamic requests. Throws InputError without memory events.
+// iterations. Dynamic are a generated step's activations and temporaries of experts (tensors named
+// "mlp.experts."), in passes from the first of them in a layer to the last; captures mark none. Throws InputError
+// without memory events.
 MemoryProfile profile_of(const Trace& trace, std::int16_t device);
 
 // STAlloc's own log, mem_log_dev*.txt:

@@ -12,19 +12,7 @@
 namespace spillway {
 namespace {
 
-constexpr std::size_t most_owners = 12;
-
-AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::int16_t device, Bytes capacity) {
-  AllocationStreamOptions stream;
-  stream.pool.policy = options.allocator;
-  stream.pool.settings = options.settings;
-  stream.pool.plan = options.plan;
-  if (options.plan != nullptr) stream.spaces = request_spaces(*options.plan);
-  if (capacity > Bytes(0)) stream.pool.device_memory = capacity;
-  stream.device = device;
-  stream.use_recorded_segments = false;
-  return stream;
-}
+constexpr std::size_t most_owners = 12, most_layers = 200;
 
 // What is held over the replay's time, and whose it is at the peak.
 class HeldCurve {
@@ -53,24 +41,18 @@ class HeldCurve {
         result.peak_time = now;
       }
     }
-    result.owners = owners_at(peak_event);
+    go_to(peak_event);
+    result.owners = owners_by([this](const MemoryEvent& event) { return owner(event); }, most_owners);
+    result.owners_by_layer = owners_by([this](const MemoryEvent& event) { return layer_of(event); }, most_layers);
+    result.owners_by_phase = owners_by([this](const MemoryEvent& event) { return phase_of(event); }, most_owners);
+    for (std::vector<PeakOwner>* owners : {&result.owners_by_layer, &result.owners_by_phase})
+      if (std::all_of(owners->begin(), owners->end(), [](const PeakOwner& o) { return !o.known; })) owners->clear();
   }
 
   // Groups what is live after the event; none: before the first. Once per curve.
   std::vector<PeakOwner> owners_at(std::optional<std::uint32_t> last_event) {
-    std::vector<PeakOwner> owners;
-    for (std::size_t i = 0; i < stream_.held.size(); ++i) {
-      if (!last_event || stream_.held[i].event > *last_event) break;
-      follow(i);
-    }
-    std::map<std::string, Bytes> groups;
-    for (const auto& [address, block] : live_.sorted()) groups[owner(trace_.memory_events[block.event])] += block.size;
-    if (initial_ > initial_freed_) groups["held before the capture"] += initial_ - initial_freed_;
-    for (const auto& [name, bytes] : groups) owners.push_back({name, bytes});
-    std::stable_sort(owners.begin(), owners.end(),
-                     [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
-    if (owners.size() > most_owners) owners.resize(most_owners);
-    return owners;
+    go_to(last_event);
+    return owners_by([this](const MemoryEvent& event) { return owner(event); }, most_owners);
   }
 
  private:
@@ -78,6 +60,32 @@ class HeldCurve {
     Bytes size{};
     std::uint32_t event = 0;
   };
+
+  void go_to(std::optional<std::uint32_t> last_event) {
+    for (std::size_t i = 0; i < stream_.held.size(); ++i) {
+      if (!last_event || stream_.held[i].event > *last_event) break;
+      follow(i);
+    }
+  }
+
+  // Largest first; what is beyond `most` is one entry. An empty name: not known.
+  template <class Name>
+  [[nodiscard]] std::vector<PeakOwner> owners_by(const Name& name, std::size_t most) const {
+    std::map<std::string, Bytes> groups;
+    for (const auto& [address, block] : live_.sorted()) groups[name(trace_.memory_events[block.event])] += block.size;
+    std::vector<PeakOwner> owners;
+    for (const auto& [group, bytes] : groups)
+      owners.push_back({group.empty() ? "not known" : group, bytes, !group.empty()});
+    if (initial_ > initial_freed_) owners.push_back({"held before the capture", initial_ - initial_freed_, false});
+    std::stable_sort(owners.begin(), owners.end(),
+                     [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
+    if (owners.size() <= most) return owners;
+    PeakOwner rest{std::to_string(owners.size() - most) + " others", Bytes(0), true};
+    for (std::size_t i = most; i < owners.size(); ++i) rest.bytes += owners[i].bytes;
+    owners.resize(most);
+    owners.push_back(std::move(rest));
+    return owners;
+  }
 
   // Of an event, in stream_.held.
   [[nodiscard]] std::size_t place_of(std::uint32_t event) const {
@@ -109,6 +117,27 @@ class HeldCurve {
     return phase == Phase::unknown ? "allocated in an unknown phase" : "allocated in " + std::string(to_string(phase));
   }
 
+  [[nodiscard]] std::string phase_of(const MemoryEvent& event) const {
+    if (event.anchor == OpId::none) return trace_.ops.size() == 0 ? "" : "before the step";
+    const Phase phase = trace_.ops.phase[index_of(event.anchor)];
+    return phase == Phase::unknown ? "" : std::string(to_string(phase));
+  }
+  // A tensor's own layer where its name has one ("layers.7.mlp.up"), else that of the op it was allocated behind.
+  [[nodiscard]] std::string layer_of(const MemoryEvent& event) const {
+    if (event.tensor != TensorId::none) {
+      const std::string_view name = trace_.strings.text(trace_.tensors.name[index_of(event.tensor)]);
+      const std::size_t begin = name.find_first_of("0123456789");
+      if (begin != std::string_view::npos && begin > 0 && name[begin - 1] == '.') {
+        const std::size_t end = name.find('.', begin);
+        const std::string_view number = name.substr(begin, end == std::string_view::npos ? end : end - begin);
+        if (number.find_first_not_of("0123456789") == std::string_view::npos) return "layer " + std::string(number);
+      }
+    }
+    if (event.anchor == OpId::none) return "";
+    const std::uint16_t layer = trace_.ops.layer[index_of(event.anchor)];
+    return layer == no_index16 ? "" : "layer " + std::to_string(layer);
+  }
+
   const Trace& trace_;
   std::span<const Picos> event_time_;
   const AllocationStreamResult& stream_;
@@ -131,6 +160,18 @@ OpId host_call_of(const Trace& trace, const MemoryEvent& event) {
 
 }  // namespace
 
+AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::int16_t device, Bytes capacity) {
+  AllocationStreamOptions stream;
+  stream.pool.policy = options.allocator;
+  stream.pool.settings = options.settings;
+  stream.pool.plan = options.plan;
+  if (options.plan != nullptr) stream.spaces = request_spaces(*options.plan);
+  if (capacity > Bytes(0)) stream.pool.device_memory = capacity;
+  stream.device = device;
+  stream.use_recorded_segments = false;
+  return stream;
+}
+
 MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& options) : trace_(trace), options_(options) {
   std::vector<std::pair<std::int16_t, EventIndex>> streams = index_memory_events(trace);
   const std::vector<std::int16_t> devices = memory_devices(trace);
@@ -145,6 +186,9 @@ MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& option
     shown_run_ = replay_allocation_stream(trace, shown_events_, stream);
     return;
   }
+  if (options_.plan != nullptr && devices.size() > 1 && !options_.device)
+    throw InputError("memory.plan", "", "a memory plan is for one GPU, the step has " + std::to_string(devices.size()),
+                     "plan and replay a step of one pipeline stage");
   for (const std::int16_t device : devices) {
     const auto found =
         std::find_if(streams.begin(), streams.end(), [device](const auto& stream) { return stream.first == device; });
@@ -241,6 +285,7 @@ MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   MemoryResult result;
   if (!known_) return result;
   result.on_host = on_host_;
+  result.device = shown_device_;
   result.allocator = options_.allocator;
   result.capacity = options_.capacity;
   result.known = true;

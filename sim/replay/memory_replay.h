@@ -44,6 +44,9 @@ struct AllocatorTime {
   Picos first_step{};             // of the first run, until memory runs out, anchored to ops or not
 };
 
+// As the replay runs a device's allocations. Capacity 0: without a limit.
+AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::int16_t device, Bytes capacity);
+
 // The allocation streams of all devices, each run as often as its questions need and no more: without a limit; where
 // that exceeds the capacity, with it, until it fails; and a second time behind the run that fits. A limit that the
 // torch and ideal policies never meet changes nothing, so that one run stands for both.

@@ -85,6 +85,7 @@ struct MemoryPoint {
 struct PeakOwner {
   std::string name;  // role, layer or tensor; "before the capture" for what was there already
   Bytes bytes{};
+  bool known = true;  // whose it is
 };
 
 struct MemoryResult {
@@ -101,7 +102,9 @@ struct MemoryResult {
   Picos first_driver_time{};  // the same of a first step, when nothing is cached; not in the replayed time
   Bytes shortage{};           // peak_reserved - capacity when it does not fit
   std::vector<MemoryPoint> timeline;
-  std::vector<PeakOwner> owners;  // largest first
+  std::vector<PeakOwner> owners;                            // by role, else phase; largest first
+  std::vector<PeakOwner> owners_by_layer, owners_by_phase;  // the same bytes; empty where nothing is known of either
+  std::int16_t device = -1;                                 // whose memory it is; -1: the host's
 };
 
 // One simulated rank of a trace of several.

@@ -151,6 +151,58 @@ class PlanOrderTest(ProgramTest):
         self.refused("plan", "order", self.path("cut.json", self.GRAPH[:60]), says=["cut.json", "not JSON"])
 
 
+class PlanReplayTest(ProgramTest):
+    """Plans of a generated step, written and followed."""
+
+    def scenario(self, name, model):
+        return self.path(name, json.dumps({
+            "schema": "spillway-scenario", "version": 1, "model": model,
+            "hardware": {"profile": "h100-80gb-1gpu"}}).encode())
+
+    def answer(self, *arguments):
+        result = spillway(*arguments, "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_an_order_and_its_layout_are_followed(self):
+        step = self.scenario("step.json", {"name": "gpt2-small", "sequence": 128, "micro_batch": 1})
+        plan = self.path("plan.json")
+        found = self.answer("plan", "order", step, "--layout", "--output", plan)
+        self.assertLessEqual(found["peak_bytes"], found["program_order_peak_bytes"])
+        self.assertLessEqual(found["program_order_peak_bytes"], found["recorded_peak_bytes"])
+        self.assertEqual(found["planned"]["peak_reserved_bytes"], found["layout"]["height_bytes"])
+        followed = self.answer("run", step, "--set", "plan=" + plan)
+        self.assertEqual(followed["memory"]["allocator"], "arena")
+        self.assertEqual(followed["peak_reserved_bytes"], found["layout"]["height_bytes"])
+        self.assertEqual(followed["step_time_ns"], found["planned"]["step_time_ns"])
+        self.refused("run", step, "--set", "plan=" + plan, "--set", "model.micro_batch=2",
+                     says=["made for another trace", "plan order"])
+        self.refused("run", step, "--set", "plan=" + self.path("bad.json", b'{"schema": "spillway-plan", "version": 7}'),
+                     says=["bad.json", "/version"])
+
+    def test_a_capture_and_its_execution_trace(self):
+        plan = self.path("plan.json")
+        found = self.answer("plan", "order", CAPTURE, "--execution-trace", GRAPH, "--output", plan)
+        self.assertLess(found["peak_bytes"], found["program_order_peak_bytes"])
+        self.assertIn("deduced", found["warnings"][0])
+        followed = self.answer("run", CAPTURE, "--set", "execution_trace=" + GRAPH, "--set", "plan=" + plan)
+        self.assertEqual(followed["step_time_ns"], found["planned"]["step_time_ns"])
+        self.refused("plan", "order", CAPTURE, says=["uses"])
+
+    def test_a_stalloc_plan_is_followed(self):
+        steps = (("dense.json", {"name": "gpt2-small", "sequence": 128, "micro_batch": 1, "gradient_accumulation": 2}),
+                 ("moe.json", {"name": "qwen1.5-moe-a2.7b", "sequence": 64, "micro_batch": 1}))
+        for name, model in steps:
+            step, plan = self.scenario(name, model), self.path("plan.json")
+            found = self.answer("plan", "stalloc", step, "--output", plan)
+            planned = found["allocators"][0]
+            followed = self.answer("run", step, "--set", "memory.allocator=planned", "--set", "memory.plan=" + plan,
+                                   "--set", "memory.capacity_bytes=1000000000000")
+            self.assertEqual(followed["peak_reserved_bytes"], planned["peak_reserved_bytes"], name)
+            self.assertGreaterEqual(planned["efficiency"], found["allocators"][1]["efficiency"], name)
+            self.assertEqual("moe" in name, found["requests"]["dynamic"] > 0, name)
+
+
 class UsageTest(ProgramTest):
     def test_unknown_words_get_the_nearest_known_one(self):
         self.refused("trce", "info", CAPTURE, says=["'trce'", "did you mean trace?"])

@@ -51,9 +51,11 @@ class StreamReplay {
 
   AllocationStreamResult run() {
     result_.initial = held(0);
+    if (options_.state_after == AllocationStreamOptions::before_all) result_.wanted_state = pool_.state();
     if (options_.keep_totals) result_.held.reserve(events_.size());
     for (std::size_t i = 0; i < events_.size() && !met_unknown_; ++i) {
       step(i);
+      if (options_.state_after == events_[i]) result_.wanted_state = pool_.state();
       if (options_.keep_totals) result_.held.push_back(held(i));
       if (result_.out_of_memory > 0 && options_.stop_when_out_of_memory) break;
     }

@@ -33,6 +33,9 @@ struct AllocationStreamOptions {
   // Not after running out of memory, nor when the first run reserved more than this.
   bool repeat = false;
   Bytes repeat_up_to = Bytes::max();
+  static constexpr std::int64_t before_all = -1;
+  std::optional<std::int64_t>
+      state_after{};                     // this event (in Trace::memory_events), or before all of them: wanted_state
   bool stop_when_out_of_memory = false;  // at the first allocation that fails; statistics are those until then
 };
 
@@ -92,7 +95,7 @@ struct AllocationStreamResult {
   std::uint64_t unusable_segments = 0;   // of the snapshot: empty, overlapping, of implausible size
   std::uint64_t ambiguous_blocks = 0;    // see recorded_state.h
   Bytes unexplained{};                   // resident from before the capture, place unknown; held throughout
-  PoolState final_state;
+  PoolState final_state, wanted_state;
   std::vector<AllocationRow> rows;
   HeldMemory initial;            // before the first event (`event` means nothing)
   std::vector<HeldMemory> held;  // by event of the device, with keep_totals

@@ -1,0 +1,130 @@
+#include "sim/replay/memory_picture.h"
+
+#include <algorithm>
+#include <map>
+
+namespace spillway {
+namespace {
+
+// Where an event lies on the axis; never before the one ahead of it.
+class Axis {
+ public:
+  Axis(const Trace& trace, const AllocationStreamResult& run, std::span<const Picos> op_start)
+      : at_(trace.memory_events.size(), 0) {
+    const bool recorded = std::all_of(run.held.begin(), run.held.end(), [&](const HeldMemory& held) {
+      return trace.memory_events[held.event].time != unknown_time;
+    });
+    timed_ = !op_start.empty() || recorded;
+    std::int64_t reached = op_start.empty() && recorded && !run.held.empty()
+                               ? trace.memory_events[run.held.front().event].time.count()
+                               : 0;
+    std::int64_t count = 0;
+    for (const HeldMemory& held : run.held) {
+      const MemoryEvent& event = trace.memory_events[held.event];
+      if (!op_start.empty()) {
+        if (event.anchor != OpId::none && op_start[index_of(event.anchor)] != unknown_time)
+          reached = std::max(reached, op_start[index_of(event.anchor)].count());
+      } else {
+        reached = recorded ? std::max(reached, event.time.count()) : count++;
+      }
+      at_[held.event] = reached;
+    }
+  }
+  [[nodiscard]] bool timed() const { return timed_; }
+  [[nodiscard]] std::int64_t of(std::uint32_t event) const { return at_[event]; }
+
+ private:
+  std::vector<std::int64_t> at_;
+  bool timed_ = false;
+};
+
+std::string kind_of(const Trace& trace, std::uint32_t tag) {
+  if (tag == no_tag) return "held before";
+  const MemoryEvent& event = trace.memory_events[tag];
+  if (event.tensor != TensorId::none && trace.tensors.role[index_of(event.tensor)] != TensorRole::unknown)
+    return std::string(to_string(trace.tensors.role[index_of(event.tensor)]));
+  const Phase phase = event.anchor == OpId::none ? Phase::unknown : trace.ops.phase[index_of(event.anchor)];
+  return phase == Phase::unknown ? "allocated" : "allocated in " + std::string(to_string(phase));
+}
+
+// The event that frees each row's block: the first behind its allocation at the address its event names.
+class Frees {
+ public:
+  Frees(const Trace& trace, const AllocationStreamResult& run) : trace_(trace) {
+    for (const HeldMemory& held : run.held) {
+      const MemoryEvent& event = trace.memory_events[held.event];
+      if (event.action == MemoryAction::allocate)
+        last_[event.address.count()] = held.event;
+      else if (event.action == MemoryAction::free_requested || event.action == MemoryAction::free_completed)
+        free(event.address.count(), held.event);
+    }
+  }
+  // none: never.
+  [[nodiscard]] std::optional<std::uint32_t> of(std::uint32_t allocation) const {
+    const auto found = freed_.find(allocation);
+    return found == freed_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+ private:
+  void free(std::uint64_t address, std::uint32_t event) {
+    const auto found = last_.find(address);
+    if (found == last_.end()) return;
+    freed_[found->second] = event;
+    last_.erase(found);
+  }
+  const Trace& trace_;
+  std::map<std::uint64_t, std::uint32_t> last_;   // allocation by address
+  std::map<std::uint32_t, std::uint32_t> freed_;  // by allocation
+};
+
+void sort_kinds(MemoryPicture& picture, const std::map<std::string, std::size_t>& index) {
+  std::vector<double> area(index.size(), 0);
+  for (const MemoryPicture::Block& block : picture.blocks)
+    area[block.kind] += static_cast<double>(block.size.count()) * static_cast<double>(block.end - block.begin);
+  std::vector<std::pair<double, std::string>> order;
+  for (const auto& [name, kind] : index) order.emplace_back(-area[kind], name);
+  std::sort(order.begin(), order.end());
+  std::vector<std::size_t> place(index.size());
+  for (const auto& [negative, name] : order) {
+    place[index.at(name)] = picture.kinds.size();
+    picture.kinds.push_back(name);
+  }
+  for (MemoryPicture::Block& block : picture.blocks) block.kind = place[block.kind];
+}
+
+}  // namespace
+
+MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& run, std::span<const Picos> op_start) {
+  MemoryPicture picture;
+  const Axis axis(trace, run, op_start);
+  picture.timed = axis.timed();
+  picture.begin = run.held.empty() ? 0 : axis.of(run.held.front().event);
+  picture.end = run.held.empty() ? 1 : std::max(axis.of(run.held.back().event), picture.begin) + 1;
+  picture.curve.push_back({picture.begin, run.initial.allocated, run.initial.reserved});
+  for (const HeldMemory& held : run.held) picture.curve.push_back({axis.of(held.event), held.allocated, held.reserved});
+  const Frees frees(trace, run);
+  std::map<std::string, std::size_t> index;
+  for (const AllocationRow& row : run.rows) {
+    if (row.size <= Bytes(0)) continue;
+    MemoryPicture::Block block{picture.begin, picture.end, row.address.count(), row.size, 0};
+    if (row.tag != no_tag) {
+      block.begin = axis.of(row.tag);
+      if (const auto freed = frees.of(row.tag)) block.end = std::max(axis.of(*freed), block.begin);
+    } else if (row.freed != unknown_time && !run.held.empty()) {
+      // Rows carry the times of events; a block from before the record has no event of its own to go by.
+      const auto after = std::find_if(run.held.begin(), run.held.end(), [&](const HeldMemory& held) {
+        const Picos time = trace.memory_events[held.event].time;
+        return (time == unknown_time ? Picos(static_cast<std::int64_t>(held.event)) : time) >= row.freed;
+      });
+      if (after != run.held.end()) block.end = axis.of(after->event);
+    }
+    block.kind = index.emplace(kind_of(trace, row.tag), index.size()).first->second;
+    picture.blocks.push_back(block);
+  }
+  std::stable_sort(picture.blocks.begin(), picture.blocks.end(),
+                   [](const MemoryPicture::Block& a, const MemoryPicture::Block& b) { return a.address < b.address; });
+  sort_kinds(picture, index);
+  return picture;
+}
+
+}  // namespace spillway
