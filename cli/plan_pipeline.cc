@@ -6,10 +6,12 @@
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "cli/pipeline_settings.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 #include "models/pipeline/named_schedules.h"
 #include "planners/pipeline/pipeline_check.h"
@@ -17,6 +19,7 @@
 #include "planners/pipeline/pipeline_memory.h"
 #include "planners/pipeline/pipeline_svg.h"
 #include "planners/pipeline/plan_json.h"
+#include "planners/pipeline/schedule_search.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 #include "traces/base/output_file.h"
@@ -32,17 +35,23 @@ struct PipelineCall {
   std::string schedule = "1f1b", output;
   PipelineRequest request;
   std::vector<std::string> settings;
-  bool no_pairs = false;
-  double memory_limit = 0;  // 0: none
+  bool no_pairs = false, two_copies = false;
+  std::vector<double> memory_limits;  // one, or one per stage; empty: none
+  std::int64_t effort = 0;            // of the search; 0: its own
 };
 
 struct PipelineAnswer {
   PipelinePlan plan;
   PipelineTimeline timeline;
   std::vector<double> peaks;
+  std::optional<SearchResult> search;
 
   [[nodiscard]] double worst_peak() const { return *std::max_element(peaks.begin(), peaks.end()); }
-  [[nodiscard]] bool fits(double limit) const { return limit == 0 || worst_peak() <= limit + 1e-9; }
+  [[nodiscard]] bool fits(const std::vector<double>& limits) const {
+    for (std::size_t d = 0; d < peaks.size() && !limits.empty(); ++d)
+      if (peaks[d] > limits[limits.size() == 1 ? 0 : d] + 1e-9) return false;
+    return true;
+  }
   [[nodiscard]] double makespan() const { return static_cast<double>(timeline.makespan) / ticks_per_unit; }
 };
 
@@ -54,20 +63,20 @@ PipelineAnswer played(PipelinePlan plan, const StageTimes& times, const Activati
   return answer;
 }
 
-PipelineAnswer from_file(const PipelineCall& call, const PipelineSettings& settings, StageTimes& times) {
+PipelineAnswer from_file(const PipelineCall& call, const PipelineSettings& settings) {
   const std::string text = ByteSource::open(call.schedule, largest_file).read_all(largest_file);
   PipelinePlan plan = read_plan_json(text, call.schedule);
-  times = stage_times(settings, plan.devices, plan.chunks);
+  const StageTimes times = stage_times(settings, plan.devices, plan.chunks);
   return played(std::move(plan), times, activation_rules(settings));
 }
 
-PipelineAnswer by_name(const PipelineCall& call, const PipelineSettings& settings, StageTimes& times) {
+PipelineAnswer by_name(const PipelineCall& call, const PipelineSettings& settings) {
   PipelineRequest request = resolve_request(call.schedule, call.request);
-  times = request.times = stage_times(settings, request.devices, request.chunks);
+  request.times = stage_times(settings, request.devices, request.chunks);
   request.weight_part = activation_rules(settings).weight_part;
   PipelinePlan plan = build_schedule(call.schedule, request);
   check_plan(plan);
-  return played(std::move(plan), times, activation_rules(settings));
+  return played(std::move(plan), request.times, activation_rules(settings));
 }
 
 void print_json_answer(const PipelineCall& call, const PipelineAnswer& answer) {
@@ -77,8 +86,14 @@ void print_json_answer(const PipelineCall& call, const PipelineAnswer& answer) {
   document["bubble_makespan"] = answer.timeline.bubble_of_makespan();
   document["bubble_stage_span"] = answer.timeline.bubble_of_longest_span();
   document["peak_activations"] = answer.peaks;
-  document["memory_limit"] = call.memory_limit > 0 ? Json(call.memory_limit) : Json(nullptr);
-  document["fits"] = answer.fits(call.memory_limit);
+  document["memory_limits"] = call.memory_limits;
+  document["fits"] = answer.fits(call.memory_limits);
+  if (answer.search) {
+    document["best_named"] = answer.search->best_named.empty() ? Json(nullptr) : Json(answer.search->best_named);
+    document["best_named_makespan"] = static_cast<double>(answer.search->best_named_makespan) / ticks_per_unit;
+    document["lower_bound"] = static_cast<double>(answer.search->lower_bound) / ticks_per_unit;
+    document["proven"] = answer.search->proven;
+  }
   add_plan_json(document, answer.plan);
   print_json(document);
 }
@@ -107,7 +122,15 @@ void print_answer(Context& context, const PipelineCall& call, const PipelineAnsw
       {"idle, of the longest device's span", fmt::format("{:.2f} %", 100 * answer.timeline.bubble_of_longest_span())});
   table.add({"activations, in micro-batches, at most", compact(answer.worst_peak())});
   table.add({"by device", peaks});
-  if (call.memory_limit > 0) table.add({"fits", answer.fits(call.memory_limit) ? "yes" : "no"});
+  if (!call.memory_limits.empty()) table.add({"fits", answer.fits(call.memory_limits) ? "yes" : "no"});
+  if (answer.search) {
+    const SearchResult& search = *answer.search;
+    if (!search.best_named.empty())
+      table.add({"best named schedule that fits",
+                 fmt::format("{}, {}", search.best_named,
+                             compact(static_cast<double>(search.best_named_makespan) / ticks_per_unit))});
+    table.add({"proven shortest", search.proven ? "yes" : "no"});
+  }
   print(context, table);
 }
 
@@ -120,7 +143,8 @@ void write_output(const PipelineCall& call, const PipelineAnswer& answer, const 
     if (answer.plan.chunks > 1) options.title += fmt::format(", {} chunks per stage", answer.plan.chunks);
     if (answer.plan.slices > 1) options.title += fmt::format(", {} slices", answer.plan.slices);
     options.ticks_per_unit = ticks_per_unit;
-    options.memory_limit = call.memory_limit;
+    if (!call.memory_limits.empty())
+      options.memory_limit = *std::max_element(call.memory_limits.begin(), call.memory_limits.end());
     const ActivationProfile memory = activation_profile(answer.plan, answer.timeline, activation_rules(settings));
     text = pipeline_svg(answer.plan, answer.timeline, memory, options);
   } else if (call.output.ends_with(".json")) {
@@ -137,25 +161,55 @@ void write_output(const PipelineCall& call, const PipelineAnswer& answer, const 
   output.commit();
 }
 
+std::optional<PipelineAnswer> searched(const Context& context, const PipelineCall& call,
+                                       const PipelineSettings& settings) {
+  const Progress progress(context);
+  SearchRequest request;
+  request.devices = call.request.devices;
+  request.micro_batches = call.request.micro_batches;
+  request.chunks = call.request.chunks;
+  request.times = stage_times(settings, request.devices, std::max<std::int64_t>(1, request.chunks));
+  request.limits = call.memory_limits;
+  request.rules = activation_rules(settings);
+  request.two_copies = call.two_copies;
+  if (call.effort > 0) request.effort = call.effort;
+  request.progress = [&] { return progress.show("searching"); };
+  SearchResult result = search_schedule(request);
+  if (!result.found) return std::nullopt;
+  PipelineAnswer answer{result.plan, result.timeline, result.peaks, std::nullopt};
+  answer.search = std::move(result);
+  return answer;
+}
+
+// Memory below what any order needs is an answer.
+void report_nothing(Context& context, const PipelineCall& call) {
+  context.exit_code = exit_answer_is_no;
+  if (!context.json()) return note(context, "no schedule keeps within that memory");
+  Json document = json_document("spillway.plan_pipeline");
+  document["memory_limits"] = call.memory_limits;
+  document["fits"] = false;
+  print_json(document);
+}
+
 // One line per schedule that can have these sizes; the others are named on standard error.
 void compare_all(Context& context, const PipelineCall& call, const PipelineSettings& settings) {
-  Table table({"schedule", "makespan", "bubble_makespan", "bubble_stage_span", "peak_activations", "fits"});
+  Table table({"schedule", "makespan", "bubble_makespan", "bubble_stage_span", "peak_activations", "weights", "fits"});
   Json rows = Json::array();
   for (const NamedSchedule& named : named_schedules()) {
     PipelineCall each = call;
     each.schedule = named.name;
-    StageTimes times;
     try {
-      const PipelineAnswer answer = by_name(each, settings, times);
-      const bool fits = answer.fits(call.memory_limit);
+      const PipelineAnswer answer = by_name(each, settings);
+      const bool fits = answer.fits(call.memory_limits);
       table.add({each.schedule, compact(answer.makespan()), fmt::format("{:.4f}", answer.timeline.bubble_of_makespan()),
                  fmt::format("{:.4f}", answer.timeline.bubble_of_longest_span()), compact(answer.worst_peak()),
-                 fits ? "yes" : "no"});
+                 std::to_string(answer.plan.routes.size()), fits ? "yes" : "no"});
       rows.push_back({{"name", each.schedule},
                       {"makespan", answer.makespan()},
                       {"bubble_makespan", answer.timeline.bubble_of_makespan()},
                       {"bubble_stage_span", answer.timeline.bubble_of_longest_span()},
                       {"peak_activations", answer.peaks},
+                      {"weight_copies", answer.plan.routes.size()},
                       {"fits", fits}});
     } catch (const InputError& error) {
       note(context, each.schedule + " left out: " + error.cause());
@@ -175,18 +229,26 @@ void run_pipeline(Context& context, PipelineCall& call) {
       throw InputError(call.output, "--output", "'all' is a comparison, not one schedule", "name a schedule");
     return compare_all(context, call, settings);
   }
-  StageTimes times;
-  const PipelineAnswer answer =
-      call.schedule.ends_with(".json") ? from_file(call, settings, times) : by_name(call, settings, times);
+  if (call.memory_limits.size() > 1 && call.memory_limits.size() != static_cast<std::size_t>(call.request.devices))
+    throw InputError("", "--memory-limit", "there are neither one nor as many limits as stages",
+                     "give one, or one per stage");
+  std::optional<PipelineAnswer> found;
+  if (call.schedule == "best") {
+    found = searched(context, call, settings);
+    if (!found) return report_nothing(context, call);
+  } else {
+    found = call.schedule.ends_with(".json") ? from_file(call, settings) : by_name(call, settings);
+  }
+  const PipelineAnswer& answer = *found;
   if (!call.output.empty()) write_output(call, answer, settings);
   print_answer(context, call, answer);
-  if (!answer.fits(call.memory_limit)) context.exit_code = exit_answer_is_no;
+  if (!answer.fits(call.memory_limits)) context.exit_code = exit_answer_is_no;
 }
 
 std::string names_for_help() {
   std::string names;
   for (const NamedSchedule& named : named_schedules()) names += std::string(named.name) + "|";
-  return names + "all|FILE.json";
+  return names + "best|all|FILE.json";
 }
 
 }  // namespace
@@ -194,7 +256,7 @@ std::string names_for_help() {
 void add_plan_pipeline(CLI::App& group, Context& context) {
   CLI::App* command = group.add_subcommand("pipeline", "A pipeline schedule: its time, idle time, memory and picture");
   const auto call = std::make_shared<PipelineCall>();
-  command->add_option("--schedule", call->schedule, "by name; all compares them; or orders from a file")
+  command->add_option("--schedule", call->schedule, "by name; best searches, all compares; or orders from a file")
       ->capture_default_str()
       ->type_name(names_for_help());
   command->add_option("--stages", call->request.devices, "devices the model is spread over")->type_name("P");
@@ -215,9 +277,16 @@ void add_plan_pipeline(CLI::App& group, Context& context) {
                    "tf, tb, tw, tr (of a device's share of a micro-batch, or a list: one per part of the model), tfb, "
                    "tcomm, toffload, treload, w_memory, checkpoint, blocking; may be repeated")
       ->type_name("KEY=VALUE");
-  command->add_option("--memory-limit", call->memory_limit, "micro-batches of activations a device can hold")
+  command
+      ->add_option("--memory-limit", call->memory_limits,
+                   "micro-batches of activations a device can hold; one for all, or one per stage: 4,4,3,3")
+      ->delimiter(',')
       ->check(CLI::PositiveNumber)
       ->type_name("X");
+  command->add_flag("--two-copies", call->two_copies, "best: also schedules that hold the weights twice");
+  command->add_option("--effort", call->effort, "best: states the exact search may look at")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
   command->add_option("--output", call->output, "write a picture (.svg) or the orders (.json)")->type_name("FILE");
   command->callback([&context, call] { run_pipeline(context, *call); });
 }

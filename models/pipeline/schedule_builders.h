@@ -1,6 +1,10 @@
 // The builders behind build_schedule(), one per family. The request is resolved: sizes are legal, defaults filled in.
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <vector>
+
 #include "models/pipeline/named_schedules.h"
 #include "models/pipeline/pipeline_plan.h"
 
@@ -31,6 +35,10 @@ PipelinePlan build_chimera(const PipelineRequest& request);
 PipelinePlan build_hanayo(const PipelineRequest& request);
 
 // zero_bubble.cc
+// Within limits by device, in millionths of a chunk's activations; nothing if no variant keeps to them.
+std::optional<PipelinePlan> zero_bubble_within(const PipelineRequest& request, const std::vector<std::int64_t>& limits);
+std::optional<PipelinePlan> zero_bubble_v_within(const PipelineRequest& request,
+                                                 const std::vector<std::int64_t>& limits);
 PipelinePlan build_zero_bubble(const PipelineRequest& request, std::int64_t memory_in_p);
 PipelinePlan build_zero_bubble_v(const PipelineRequest& request);
 

@@ -32,12 +32,12 @@ constexpr std::int64_t whole = 1'000'000;
 
 class StageGreedy {
  public:
-  StageGreedy(const PipelineRequest& request, std::int64_t memory_in_p, Variant variant)
+  StageGreedy(const PipelineRequest& request, const std::vector<std::int64_t>& limits, Variant variant)
       : request_(request),
         variant_(variant),
         p_(static_cast<std::size_t>(request.devices)),
         m_(static_cast<std::size_t>(request.micro_batches)),
-        limit_(memory_in_p * request.devices * whole),
+        limits_(limits),
         stages_(p_) {
     for (Stage& stage : stages_) {
       stage.forward_end.reserve(m_);
@@ -131,7 +131,7 @@ class StageGreedy {
   }
 
   bool make_room(std::size_t j, std::int64_t change) {
-    while (stages_[j].memory + change > limit_) {
+    while (stages_[j].memory + change > limits_[j]) {
       if (!has_weights(j)) return false;
       put_weights(j);
     }
@@ -152,7 +152,7 @@ class StageGreedy {
       Ticks clock = stages_[j].clock;
       std::int64_t memory = stages_[j].memory;
       const Ticks forward = times(j).forward;
-      while (1 + extra[j] < m_ && memory + whole <= limit_) {
+      while (1 + extra[j] < m_ && memory + whole <= limits_[j]) {
         if (clock + (variant_.bubble_before_backward ? forward : 1) > backward_end + transfer()) break;
         memory += whole;
         clock += forward;
@@ -184,7 +184,7 @@ class StageGreedy {
     if (here.clock >= needed) return true;
     std::int64_t memory = here.memory + whole;
     Ticks weights = 0;
-    for (std::size_t w = here.weights; memory > limit_ && w < here.backward_end.size(); ++w) {
+    for (std::size_t w = here.weights; memory > limits_[j] && w < here.backward_end.size(); ++w) {
       weights += times(j).weight_gradient;
       memory -= request_.weight_part;
     }
@@ -195,24 +195,33 @@ class StageGreedy {
   const PipelineRequest& request_;
   Variant variant_;
   std::size_t p_, m_;
-  std::int64_t limit_;
+  const std::vector<std::int64_t>& limits_;  // by stage
   std::vector<Stage> stages_;
 };
 
 }  // namespace
 
-PipelinePlan build_zero_bubble(const PipelineRequest& request, std::int64_t memory_in_p) {
+std::optional<PipelinePlan> zero_bubble_within(const PipelineRequest& request,
+                                               const std::vector<std::int64_t>& limits) {
   std::optional<Outcome> best;
   for (int bits = 0; bits < 8; ++bits) {
     const Variant variant{(bits & 4) == 0, (bits & 2) == 0, (bits & 1) == 0};
-    std::optional<Outcome> outcome = StageGreedy(request, memory_in_p, variant).run();
+    std::optional<Outcome> outcome = StageGreedy(request, limits, variant).run();
     if (outcome && (!best || outcome->beats(*best))) best = std::move(outcome);
   }
-  if (!best)
-    throw InputError("", "schedule", "no zero-bubble order keeps within p micro-batches of activations", "use zb-h1");
-  PipelinePlan plan = looped_plan(memory_in_p == 1 ? "zb-1p" : "zb-2p", request.devices, request.micro_batches, 1);
+  if (!best) return std::nullopt;
+  PipelinePlan plan = looped_plan("zero bubble", request.devices, request.micro_batches, 1);
   plan.compute = std::move(best->lanes);
   return plan;
+}
+
+PipelinePlan build_zero_bubble(const PipelineRequest& request, std::int64_t memory_in_p) {
+  const std::vector<std::int64_t> limits(static_cast<std::size_t>(request.devices),
+                                         memory_in_p * request.devices * whole);
+  std::optional<PipelinePlan> plan = zero_bubble_within(request, limits);
+  if (!plan)
+    throw InputError("", "schedule", "no zero-bubble order keeps within p micro-batches of activations", "use zb-h1");
+  return std::move(*plan);
 }
 
 }  // namespace spillway

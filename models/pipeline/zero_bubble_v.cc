@@ -25,13 +25,14 @@ struct VOptions {
 
 class VGreedy {
  public:
-  VGreedy(const PipelineRequest& request, VOptions options, const std::vector<Ticks>& allowance)
+  VGreedy(const PipelineRequest& request, const std::vector<std::int64_t>& limits, VOptions options,
+          const std::vector<Ticks>& allowance)
       : request_(request),
         options_(options),
         allowance_(allowance),
         p_(static_cast<std::size_t>(request.devices)),
         m_(static_cast<std::size_t>(request.micro_batches)),
-        limit_(2 * request.devices * whole),
+        limits_(limits),
         stages_(p_) {
     for (const Ticks ticks : allowance_) most_allowance_ = std::max(most_allowance_, ticks);
   }
@@ -99,7 +100,7 @@ class VGreedy {
   void put(std::size_t i, std::size_t kind) {
     Stage& stage = stages_[i];
     const std::int64_t change = kind < 2 ? whole : request_.weight_part - whole;
-    if (!can_put(i, kind) || stage.memory + change > limit_) {
+    if (!can_put(i, kind) || stage.memory + change > limits_[i]) {
       stuck_ = true;
       return;
     }
@@ -122,7 +123,7 @@ class VGreedy {
   }
 
   void make_room(std::size_t i, std::int64_t change) {
-    while (stages_[i].memory + change > limit_) {
+    while (stages_[i].memory + change > limits_[i]) {
       if (!has_weights(i)) {
         stuck_ = true;
         return;
@@ -145,7 +146,7 @@ class VGreedy {
     for (std::size_t i = p_; i-- > 0;) {
       if (i + 1 < p_) {
         const Ticks until = stages_[i + 1].ends[1][0] + request_.times.transfer;
-        while (stages_[i].memory + whole * static_cast<std::int64_t>(2 + 2 * i) <= limit_ &&
+        while (stages_[i].memory + whole * static_cast<std::int64_t>(2 + 2 * i) <= limits_[i] &&
                stages_[i].clock + times(i, 0).forward <= until && count(i, 0) < m_)
           for (std::size_t j = 0; j <= i; ++j)
             if (count(j, 0) < m_) put(j, 0);
@@ -210,7 +211,7 @@ class VGreedy {
   std::vector<Ticks> allowance_;  // idle time of the run before, by stage; empty: none
   Ticks most_allowance_ = 0;
   std::size_t p_, m_;
-  std::int64_t limit_;
+  const std::vector<std::int64_t>& limits_;  // by stage
   std::vector<Stage> stages_;
   bool stuck_ = false;
 };
@@ -224,13 +225,13 @@ struct VBest {
   std::vector<std::vector<PipelineOp>> lanes;
 };
 
-VBest best_of_variants(const PipelineRequest& request) {
+VBest best_of_variants(const PipelineRequest& request, const std::vector<std::int64_t>& limits) {
   VBest best;
   for (int bits = 0; bits < 4; ++bits) {
     const VOptions options{(bits & 1) == 0, (bits & 2) == 0};
     std::vector<Ticks> allowance;
     for (Ticks reached = -1;;) {
-      VGreedy greedy(request, options, allowance);
+      VGreedy greedy(request, limits, options, allowance);
       if (!greedy.run() || (reached >= 0 && greedy.most_idle() >= reached)) break;
       reached = greedy.most_idle();
       allowance = greedy.idle();
@@ -257,17 +258,25 @@ PassTimes mean(const std::vector<PassTimes>& all) {
 }  // namespace
 
 // Rounds that give every stage a pass can get stuck where parts of the model differ; their mean then says the order.
-PipelinePlan build_zero_bubble_v(const PipelineRequest& request) {
-  PipelinePlan plan = zigzag_plan("zb-v", request.devices, request.micro_batches, 2);
-  VBest best = best_of_variants(request);
+std::optional<PipelinePlan> zero_bubble_v_within(const PipelineRequest& request,
+                                                 const std::vector<std::int64_t>& limits) {
+  VBest best = best_of_variants(request, limits);
   if (!best.score) {
     PipelineRequest even = request;
     even.times.positions = {mean(request.times.positions)};
-    best = best_of_variants(even);
+    best = best_of_variants(even, limits);
   }
-  if (!best.score) throw InputError("", "schedule", "ZB-V's rounds find no order for these times", "use v-half");
+  if (!best.score) return std::nullopt;
+  PipelinePlan plan = zigzag_plan("zero bubble in a V", request.devices, request.micro_batches, 2);
   plan.compute = std::move(best.lanes);
   return plan;
+}
+
+PipelinePlan build_zero_bubble_v(const PipelineRequest& request) {
+  const std::vector<std::int64_t> limits(static_cast<std::size_t>(request.devices), 2 * request.devices * whole);
+  std::optional<PipelinePlan> plan = zero_bubble_v_within(request, limits);
+  if (!plan) throw InputError("", "schedule", "ZB-V's rounds find no order for these times", "use v-half");
+  return std::move(*plan);
 }
 
 }  // namespace spillway
