@@ -24,6 +24,8 @@ PipelinePlan build_grouped(const PipelineRequest& request, std::int64_t group); 
 // v_schedules.cc
 enum class VMemory : std::uint8_t { half, least };
 PipelinePlan build_v_block(const PipelineRequest& request, VMemory memory);
+// At most `most` plans that hold no more than `limit` chunks of activations in steady state, the fullest first.
+std::vector<PipelinePlan> v_blocks_within(const PipelineRequest& request, std::int64_t limit, std::size_t most);
 PipelinePlan build_v_one_f_one_b(const PipelineRequest& request);
 
 // bidirectional.cc

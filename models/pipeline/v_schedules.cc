@@ -180,25 +180,11 @@ class BlockTimetable {
   std::vector<std::int8_t> scratch_;
 };
 
-}  // namespace
-
-PipelinePlan build_v_block(const PipelineRequest& request, VMemory memory) {
-  const std::int64_t p = request.devices;
-  std::vector<Block> blocks;
-  for (std::int64_t d = 0; d < p; ++d) {
-    if (memory == VMemory::least) {
-      const Slot extra = p % 3 == 0 ? 2 : 0;
-      blocks.push_back({d, 2 * p - d - 1, 2 * p + extra + d, 4 * p + extra - d - 1});
-    } else {
-      const Slot extra = p % 2 == 0 ? 3 : 0;
-      blocks.push_back({2 * d, 3 * p - d - 2, 3 * p + extra + 2 * d - 1, 6 * p + extra - d - 2});
-    }
-  }
-  BlockTimetable table(blocks, request.micro_batches);
+PipelinePlan plan_of_blocks(const std::vector<Block>& blocks, std::int64_t micro_batches, const char* name) {
+  BlockTimetable table(blocks, micro_batches);
   table.pull_together(true);
   table.pull_together(false);
-
-  PipelinePlan plan = zigzag_plan(memory == VMemory::least ? "v-min" : "v-half", p, request.micro_batches, 2);
+  PipelinePlan plan = zigzag_plan(name, static_cast<std::int64_t>(blocks.size()), micro_batches, 2);
   for (std::size_t d = 0; d < blocks.size(); ++d) {
     PlanLane lane(plan.compute[d]);
     std::vector<PipelinePass> backwards;
@@ -214,6 +200,99 @@ PipelinePlan build_v_block(const PipelineRequest& request, VMemory memory) {
     }
   }
   return plan;
+}
+
+// Slots between neighbouring devices for each kind, and what each kind waits beyond its input.
+struct BlockShape {
+  std::array<Slot, kinds> step{}, wait{};
+};
+
+std::vector<Block> blocks_of(const BlockShape& shape, std::int64_t p) {
+  std::vector<Block> blocks(static_cast<std::size_t>(p));
+  Slot begin = 0;
+  for (std::size_t k = 0; k < kinds; ++k) {
+    begin += shape.wait[k];
+    for (std::int64_t i = 0; i < p; ++i)
+      blocks[static_cast<std::size_t>(k % 2 == 0 ? i : p - 1 - i)][k] = begin + shape.step[k] * i;
+    begin += shape.step[k] * (p - 1) + 1;
+  }
+  return blocks;
+}
+
+// No two passes of a device in one slot, whatever their micro-batches.
+bool collides(const std::vector<Block>& blocks) {
+  for (const Block& block : blocks) {
+    unsigned used = 0;
+    for (const Slot slot : block) {
+      const unsigned bit = 1u << (slot % period);
+      if ((used & bit) != 0) return true;
+      used |= bit;
+    }
+  }
+  return false;
+}
+
+// Chunks of activations held in steady state by the device that holds most, a W in each slot that is left over.
+std::int64_t steady_peak(const std::vector<Block>& blocks) {
+  std::vector<std::int8_t> scratch;
+  std::int64_t peak = 0;
+  for (const Block& block : blocks) {
+    const std::int64_t micro_batches = (block[3] - block[0]) / period + 3;
+    DeviceSlots device;
+    for (std::size_t k = 0; k < kinds; ++k)
+      for (std::int64_t j = 0; j < micro_batches; ++j) device[k].push_back(block[k] + period * j);
+    place_weights(device);
+    peak = std::max(peak, peak_of(device, scratch));
+  }
+  return peak;
+}
+
+}  // namespace
+
+// Of the shapes with steps 1 to 4 that collide nowhere: those that fill the limit most, for long lives of activations
+// are what short waits are bought with; of those the shortest.
+std::vector<PipelinePlan> v_blocks_within(const PipelineRequest& request, std::int64_t limit, std::size_t most) {
+  struct Found {
+    std::int64_t peak = 0;
+    Slot length = 0;
+    std::vector<Block> blocks;
+  };
+  std::vector<Found> found;
+  for (int steps = 0; steps < 256; ++steps) {
+    BlockShape shape;
+    for (std::size_t k = 0; k < kinds; ++k) shape.step[k] = 1 + (steps >> (2 * k)) % 4;
+    bool is_free = false;
+    for (int waits = 0; waits < 216 && !is_free; ++waits) {
+      shape.wait = {0, waits % 6, waits / 6 % 6, waits / 36};
+      std::vector<Block> blocks = blocks_of(shape, request.devices);
+      is_free = !collides(blocks);
+      if (!is_free) continue;
+      const std::int64_t peak = steady_peak(blocks);
+      if (peak <= limit) found.push_back({peak, blocks[0][3], std::move(blocks)});
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
+    return std::pair(-a.peak, a.length) < std::pair(-b.peak, b.length);
+  });
+  std::vector<PipelinePlan> plans;
+  for (std::size_t i = 0; i < found.size() && i < most; ++i)
+    plans.push_back(plan_of_blocks(found[i].blocks, request.micro_batches, "block in a V"));
+  return plans;
+}
+
+PipelinePlan build_v_block(const PipelineRequest& request, VMemory memory) {
+  const std::int64_t p = request.devices;
+  std::vector<Block> blocks;
+  for (std::int64_t d = 0; d < p; ++d) {
+    if (memory == VMemory::least) {
+      const Slot extra = p % 3 == 0 ? 2 : 0;
+      blocks.push_back({d, 2 * p - d - 1, 2 * p + extra + d, 4 * p + extra - d - 1});
+    } else {
+      const Slot extra = p % 2 == 0 ? 3 : 0;
+      blocks.push_back({2 * d, 3 * p - d - 2, 3 * p + extra + 2 * d - 1, 6 * p + extra - d - 2});
+    }
+  }
+  return plan_of_blocks(blocks, request.micro_batches, "block in a V");
 }
 
 }  // namespace spillway

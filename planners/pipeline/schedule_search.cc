@@ -19,6 +19,7 @@ namespace {
 constexpr double whole = 1e6;
 constexpr std::int64_t most_exact_devices = 4, most_exact_micro_batches = 8;
 constexpr double slack = 1e-9;
+constexpr std::size_t most_blocks = 40;
 
 [[noreturn]] void refuse(const char* place, const std::string& cause, const std::string& remedy) {
   throw InputError("", place, cause, remedy);
@@ -156,6 +157,10 @@ class Search {
   void two_chunks() {
     const StageTimes times = times_for(2);
     if (auto greedy = zero_bubble_v_within(named_request(2), chunk_limits(2))) offer(std::move(*greedy), times);
+    const std::vector<std::int64_t> room = chunk_limits(2);
+    const auto most =
+        static_cast<std::int64_t>(static_cast<double>(*std::max_element(room.begin(), room.end())) / whole);
+    for (PipelinePlan& block : v_blocks_within(named_request(2), most, most_blocks)) offer(std::move(block), times);
     for (const bool is_zigzag : {false, true}) {
       PipelinePlan plan = is_zigzag ? zigzag_plan("search", request_.devices, request_.micro_batches, 2)
                                     : looped_plan("search", request_.devices, request_.micro_batches, 2);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/pipeline/named_schedules.h"
+#include "planners/pipeline/optimizer_window.h"
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
@@ -257,6 +258,45 @@ TEST(PipelineSchedules, PipeOffload) {
   for (const std::int64_t p : {4, 8, 16}) EXPECT_LE(play("po-f", sizes(p, 4 * p, 2), times).worst_peak(), 1.5);
   times.offload = times.reload = 100;  // more than there is time for: the step waits for the link
   EXPECT_GT(play("po-f", sizes(8, 32, 2), times).timeline.makespan, uniform.timeline.makespan);
+}
+
+// Between its last backward and its next first forward, chunk c of device d has (c p + d) t_b + (c p + d) t_f.
+TEST(PipelineSchedules, ChronosOffloadWindows) {
+  for (const auto& [p, v] : std::vector<std::pair<std::int64_t, std::int64_t>>{{2, 2}, {6, 3}, {6, 2}, {3, 2}}) {
+    const Played played = play("chronos", sizes(p, 4 * p, v), times_of(1, 1, 1));
+    const WindowReport report = optimizer_windows(played.plan, played.timeline, {.chunks = v});
+    ASSERT_EQ(report.windows.size(), static_cast<std::size_t>(p * v));
+    for (const OptimizerWindow& window : report.windows) {
+      SCOPED_TRACE("p " + std::to_string(p) + " v " + std::to_string(v) + " device " + std::to_string(window.device) +
+                   " chunk " + std::to_string(window.chunk));
+      const std::int64_t position = window.chunk * p + window.device;
+      EXPECT_GE(window.tail, 2 * position);
+      EXPECT_GE(window.head, position);
+      if (window.chunk == 0) {
+        EXPECT_EQ(window.tail + window.head, 3 * position);
+      }
+    }
+    EXPECT_EQ(report.exposed, 0);
+  }
+}
+
+// Device 0's deep chunk of p 4, m 8, v 2 waits 4 passes of each kind: 4 t_b + 4 t_f = 12, and a little for slots.
+// Out, update and in of 4 pieces overlap: 10 + 2.5 + 2.5 after the last backward; what is over the window is exposed.
+TEST(PipelineSchedules, ChronosOffloadExposesWhatDoesNotFit) {
+  const Played played = play("chronos", sizes(4, 8, 2), times_of(1000, 1000, 1000));
+  OffloadedOptimizer optimizer{1, OptimizerPlace::host, 10'000, 10'000, 10'000, 4};
+  WindowReport report = optimizer_windows(played.plan, played.timeline, optimizer);
+  ASSERT_EQ(report.windows.size(), 4u);
+  for (const OptimizerWindow& window : report.windows) EXPECT_EQ(window.ready, 15'000);
+  const OptimizerWindow& first = report.windows[0];
+  EXPECT_EQ(first.exposed, std::max<Ticks>(0, 15'000 - first.tail - first.head));
+  EXPECT_EQ(report.exposed, first.exposed);  // the narrowest window
+  optimizer.place = OptimizerPlace::device;  // in and update, and out behind them
+  report = optimizer_windows(played.plan, played.timeline, optimizer);
+  EXPECT_EQ(report.windows[0].ready, 12'500);
+  optimizer.out = optimizer.in = optimizer.update = 100'000;
+  report = optimizer_windows(played.plan, played.timeline, optimizer);
+  EXPECT_EQ(report.exposed, 125'000 - report.windows[0].tail - report.windows[0].head);
 }
 
 struct ZeroBubbleCase {
