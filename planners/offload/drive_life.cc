@@ -23,7 +23,7 @@ void rate_drives(const HardwareProfile& hardware, const EnduranceOptions& option
     const Endurance endurance = drive_endurance(group->drive, options);
     traffic.model = group->drive.name;
     if (!endurance.known) continue;
-    const double rate = static_cast<double>(traffic.written.count()) / seconds;
+    const double rate = static_cast<double>(traffic.written.count() * traffic.sharing) / seconds;
     const auto drives = static_cast<double>(traffic.drives);
     DriveLife& life = traffic.life.emplace();
     life.years = years_to_write(endurance.bytes * drives, rate);

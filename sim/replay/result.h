@@ -52,12 +52,14 @@ struct DriveLife {
   std::vector<std::string> assumptions;
 };
 
-// What a rank's drive set was given to do in the replayed time, by all GPUs of its machine.
+// What a drive set was given to do in the replayed time: by all GPUs of the machine that do alike where one rank stands
+// for them; of several ranks, by each one's own GPU, beside `sharing` - 1 others that do alike.
 struct DriveTraffic {
   std::string name;  // "rank 3 scratch"
   std::string set;   // drive group of the hardware profile
   std::int64_t drives = 1;
   Bytes written{}, read{};
+  std::int64_t sharing = 1;       // the set wears by `sharing` times `written`
   bool cache_was_full = false;    // some of it at the drives' steady rate
   std::string model;              // drive profile; empty: unknown
   std::optional<DriveLife> life;  // not rated: none

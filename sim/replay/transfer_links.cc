@@ -25,7 +25,8 @@ PathId joined(const std::vector<PathId>& paths, ActivityGraph& graph) {
 TransferLinks::TransferLinks(const Trace& trace, const HardwareProfile& hardware, const PlannedTrace* planned,
                              std::int64_t gpus_alike, const std::vector<std::int64_t>& cache_levels,
                              ActivityGraph& graph)
-    : hardware_name_(hardware.path.empty() ? hardware.name : hardware.path), gpu_count_(hardware.gpu_count) {
+    : hardware_name_(hardware.path.empty() ? hardware.name : hardware.path),
+      gpus_alike_(std::clamp<std::int64_t>(gpus_alike, 1, hardware.gpu_count)) {
   const bool has_tree = !hardware.host.pcie.empty() && !hardware.gpu_slots.empty();
   if (planned != nullptr && !planned->lanes.empty() && !has_tree)
     throw InputError(hardware_name_, "host", "the profile describes no PCIe tree for offloads to go over",
@@ -43,7 +44,7 @@ TransferLinks::TransferLinks(const Trace& trace, const HardwareProfile& hardware
   for (const TransferLane& lane : planned->lanes) {
     if (std::find(machine_rank_.begin(), machine_rank_.end(), lane.rank) == machine_rank_.end())
       add_machine(trace, hardware, lane.rank, lane.device, planned, cache_levels, graph);
-    add_lane(lane, *planned, gpus_alike, graph);
+    add_lane(lane, *planned, graph);
   }
 }
 
@@ -77,15 +78,13 @@ std::size_t TransferLinks::drive_set(const Machine& machine, std::size_t gpu, co
   throw InputError(hardware_name_, "drives", "there is no drive set named '" + wanted + "'", "take one of " + names);
 }
 
-void TransferLinks::add_lane(const TransferLane& lane, const PlannedTrace& planned, std::int64_t gpus_alike,
-                             ActivityGraph& graph) {
+void TransferLinks::add_lane(const TransferLane& lane, const PlannedTrace& planned, ActivityGraph& graph) {
   const auto at = std::find(machine_rank_.begin(), machine_rank_.end(), lane.rank) - machine_rank_.begin();
   const RankMachine& own = machines_[static_cast<std::size_t>(at)];
   const Machine& machine = own.machine;
   const std::size_t first = machines_.size() > 1 ? 0 : static_cast<std::size_t>(std::max<int>(0, lane.device));
-  const std::size_t gpus = static_cast<std::size_t>(std::clamp<std::int64_t>(gpus_alike, 1, gpu_count_));
   std::vector<PathId> paths;
-  for (std::size_t g = 0; g < gpus; ++g) {
+  for (std::size_t g = 0; g < static_cast<std::size_t>(gpus_alike_); ++g) {
     const std::size_t gpu = (first + g) % machine.gpu_count();
     if (lane.tier == Tier::host) {
       paths.push_back(lane.inbound ? machine.host_to_device(gpu) : machine.device_to_host(gpu));
@@ -121,6 +120,11 @@ void TransferLinks::record(const ExecutorState& run, Picos replayed, Result& res
     traffic.drives = set.drives;
     traffic.written = Bytes(run.link_totals(set.write).units);
     traffic.read = Bytes(run.link_totals(set.read).units);
+    if (machines_.size() > 1) {
+      traffic.sharing = gpus_alike_;
+      traffic.written = traffic.written / gpus_alike_;
+      traffic.read = traffic.read / gpus_alike_;
+    }
     traffic.cache_was_full = set.cache && run.reservoir(*set.cache).bypassed() > 0;
     result.drives.push_back(traffic);
   }

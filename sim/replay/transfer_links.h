@@ -48,11 +48,11 @@ class TransferLinks {
 
   void add_machine(const Trace& trace, const HardwareProfile& hardware, std::uint16_t rank, std::int16_t device,
                    const PlannedTrace* planned, const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph);
-  void add_lane(const TransferLane& lane, const PlannedTrace& planned, std::int64_t gpus_alike, ActivityGraph& graph);
+  void add_lane(const TransferLane& lane, const PlannedTrace& planned, ActivityGraph& graph);
   [[nodiscard]] std::size_t drive_set(const Machine& machine, std::size_t gpu, const std::string& wanted) const;
 
   std::string hardware_name_;
-  std::int64_t gpu_count_ = 0;
+  std::int64_t gpus_alike_ = 1;
   std::vector<RankMachine> machines_;
   std::vector<std::uint16_t> machine_rank_;  // rank of each machine
   CopyPaths copies_;

@@ -201,6 +201,58 @@ class PlanReplayTest(ProgramTest):
             self.assertEqual(followed["peak_reserved_bytes"], planned["peak_reserved_bytes"], name)
             self.assertGreaterEqual(planned["efficiency"], found["allocators"][1]["efficiency"], name)
             self.assertEqual("moe" in name, found["requests"]["dynamic"] > 0, name)
+class OffloadTest(ProgramTest):
+    def scenario(self, **more):
+        return self.path("s.json", json.dumps({
+            "schema": "spillway-scenario", "version": 1, "title": "small",
+            "model": {"name": "gpt2-small", "sequence": 512, "micro_batch": 8},
+            "hardware": {"profile": "h100-80gb-1gpu"}, **more}).encode())
+
+    def test_a_run_reports_what_was_moved_and_the_drives_life(self):
+        path = self.scenario(offload={"technique": "ssdtrain", "least_elements": 1000000, "adaptive": False,
+                                      "in_flight_bytes": 30000000, "drives": "samsung-990-pro-2tb", "drive_count": 4})
+        picture = self.path("t.svg")
+        result = spillway("run", path, "--format", "json", "--timeline", picture)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        offload, ssd = document["offload"], document["ssd"]
+        self.assertGreater(offload["stored_bytes"], 0)
+        self.assertEqual(offload["stored_bytes"], offload["loaded_bytes"] + offload["forwarded_bytes"])
+        self.assertEqual(ssd["bytes_written_per_step"], offload["stored_bytes"])
+        self.assertGreater(ssd["life_years"], 0)
+        self.assertEqual(document["drives"][0]["model"], "samsung-990-pro-2tb")
+        with open(picture, encoding="utf-8") as svg:
+            self.assertIn("stores to drives", svg.read())
+
+    def test_a_plan_fits_the_budget_and_says_no_when_it_cannot(self):
+        path = self.scenario()
+        keep = json.loads(spillway("run", path, "--format", "json").stdout)["peak_reserved_bytes"]
+        result = spillway("plan", "offload", path, "--budget", str(keep * 8 // 10), "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertTrue(document["best"]["fits"])
+        self.assertLessEqual(document["best"]["peak_reserved_bytes"], keep * 8 // 10)
+        for one in document["baselines"]:
+            if one["fits"]:
+                self.assertLessEqual(document["best"]["step_time_ns"], one["step_time_ns"])
+        result = spillway("plan", "offload", path, "--budget", "100000000", "--replays", "3")
+        self.assertEqual(result.returncode, 1, result.stderr)
+
+    def test_the_rok_curve_has_a_point_per_family_and_batch(self):
+        picture = self.path("rok.svg")
+        result = spillway("plan", "rok", self.scenario(), "--batches", "2,4", "--output", picture, "--format", "csv")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        rows = result.stdout.strip().split("\n")
+        self.assertEqual([row.split(",")[:2] for row in rows[1:]],
+                         [[family, batch] for family in ("keep", "recompute", "offload") for batch in ("2", "4")])
+        with open(picture, encoding="utf-8") as svg:
+            self.assertTrue(svg.read().startswith("<svg"))
+
+    def test_bad_offload_settings_are_refused(self):
+        self.refused("run", self.scenario(offload={"technique": "magic"}), says=["/offload/technique", "ssdtrain"])
+        self.refused("run", self.scenario(offload={"techniqe": "mix"}), says=["/offload/techniqe", "technique"])
+        self.refused("run", self.scenario(offload={"technique": "ssdtrain", "drives": "no-drive"}), says=["no-drive"])
+        self.refused("plan", "rok", CAPTURE, says=["scenario"])
 
 
 class UsageTest(ProgramTest):
