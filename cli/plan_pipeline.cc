@@ -247,8 +247,8 @@ void run_pipeline(Context& context, PipelineCall& call) {
 
 std::string names_for_help() {
   std::string names;
-  for (const NamedSchedule& named : named_schedules()) names += std::string(named.name) + "|";
-  return names + "best|all|FILE.json";
+  for (const NamedSchedule& named : named_schedules()) names += (names.empty() ? "" : ", ") + std::string(named.name);
+  return "one of " + names + "; best searches, all compares them; or a file of orders";
 }
 
 }  // namespace
@@ -256,9 +256,9 @@ std::string names_for_help() {
 void add_plan_pipeline(CLI::App& group, Context& context) {
   CLI::App* command = group.add_subcommand("pipeline", "A pipeline schedule: its time, idle time, memory and picture");
   const auto call = std::make_shared<PipelineCall>();
-  command->add_option("--schedule", call->schedule, "by name; best searches, all compares; or orders from a file")
+  command->add_option("--schedule", call->schedule, names_for_help())
       ->capture_default_str()
-      ->type_name(names_for_help());
+      ->type_name("NAME|best|all|FILE.json");
   command->add_option("--stages", call->request.devices, "devices the model is spread over")->type_name("P");
   command->add_option("--microbatches", call->request.micro_batches, "micro-batches of a step")->type_name("M");
   command

@@ -187,7 +187,7 @@ class PlanReplayTest(ProgramTest):
         self.assertIn("deduced", found["warnings"][0])
         followed = self.answer("run", CAPTURE, "--set", "execution_trace=" + GRAPH, "--set", "plan=" + plan)
         self.assertEqual(followed["step_time_ns"], found["planned"]["step_time_ns"])
-        self.refused("plan", "order", CAPTURE, says=["uses"])
+        self.refused("plan", "order", CAPTURE, "--output", plan, says=["uses"])
 
     def test_a_stalloc_plan_is_followed(self):
         steps = (("dense.json", {"name": "gpt2-small", "sequence": 128, "micro_batch": 1, "gradient_accumulation": 2}),
@@ -201,6 +201,8 @@ class PlanReplayTest(ProgramTest):
             self.assertEqual(followed["peak_reserved_bytes"], planned["peak_reserved_bytes"], name)
             self.assertGreaterEqual(planned["efficiency"], found["allocators"][1]["efficiency"], name)
             self.assertEqual("moe" in name, found["requests"]["dynamic"] > 0, name)
+
+
 class OffloadTest(ProgramTest):
     def scenario(self, **more):
         return self.path("s.json", json.dumps({
