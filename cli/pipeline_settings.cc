@@ -69,6 +69,10 @@ PipelineSettings parse_pipeline_settings(const std::vector<std::string>& setting
       {"tcomm", [&](std::string_view v, const std::string& s) { out.tcomm = number(v, s); }},
       {"toffload", [&](std::string_view v, const std::string& s) { out.toffload = number(v, s); }},
       {"treload", [&](std::string_view v, const std::string& s) { out.treload = number(v, s); }},
+      {"sout", [&](std::string_view v, const std::string& s) { out.sout = number(v, s); }},
+      {"sin", [&](std::string_view v, const std::string& s) { out.sin = number(v, s); }},
+      {"supdate", [&](std::string_view v, const std::string& s) { out.supdate = number(v, s); }},
+      {"pieces", [&](std::string_view v, const std::string& s) { out.pieces = number(v, s); }},
       {"w_memory", [&](std::string_view v, const std::string& s) { out.w_memory = share(v, s); }},
       {"checkpoint", [&](std::string_view v, const std::string& s) { out.checkpoint = share(v, s); }},
       {"blocking", [&](std::string_view v, const std::string& s) { out.blocking = number(v, s) != 0; }},
@@ -107,6 +111,19 @@ StageTimes stage_times(const PipelineSettings& settings, std::int64_t devices, s
 
 ActivationRules activation_rules(const PipelineSettings& settings) {
   return {.weight_part = std::llround(settings.w_memory * 1e6), .checkpoint = std::llround(settings.checkpoint * 1e6)};
+}
+
+OffloadedOptimizer offloaded_optimizer(const PipelineSettings& settings, std::int64_t chunks, std::int64_t moved,
+                                       OptimizerPlace place) {
+  const double v = static_cast<double>(chunks);
+  if (settings.pieces < 1 || settings.pieces > 1000 || settings.pieces != std::floor(settings.pieces))
+    refuse("pieces is no whole number from 1 to 1000", "give the layers of a chunk");
+  return {moved,
+          place,
+          ticks(settings.sout / v),
+          ticks(settings.sin / v),
+          ticks(settings.supdate / v),
+          static_cast<std::int64_t>(settings.pieces)};
 }
 
 }  // namespace spillway

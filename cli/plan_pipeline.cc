@@ -38,6 +38,8 @@ struct PipelineCall {
   bool no_pairs = false, two_copies = false;
   std::vector<double> memory_limits;  // one, or one per stage; empty: none
   std::int64_t effort = 0;            // of the search; 0: its own
+  std::int64_t offloaded_states = 0;  // chunks per device, deepest first
+  std::string optimizer = "host";
 };
 
 struct PipelineAnswer {
@@ -45,6 +47,7 @@ struct PipelineAnswer {
   PipelineTimeline timeline;
   std::vector<double> peaks;
   std::optional<SearchResult> search;
+  std::optional<WindowReport> windows;
 
   [[nodiscard]] double worst_peak() const { return *std::max_element(peaks.begin(), peaks.end()); }
   [[nodiscard]] bool fits(const std::vector<double>& limits) const {
@@ -94,6 +97,18 @@ void print_json_answer(const PipelineCall& call, const PipelineAnswer& answer) {
     document["lower_bound"] = static_cast<double>(answer.search->lower_bound) / ticks_per_unit;
     document["proven"] = answer.search->proven;
   }
+  if (answer.windows) {
+    Json& windows = document["optimizer_windows"] = Json::array();
+    const auto units = [](Ticks ticks) { return static_cast<double>(ticks) / ticks_per_unit; };
+    for (const OptimizerWindow& window : answer.windows->windows)
+      windows.push_back({{"device", window.device},
+                         {"chunk", window.chunk},
+                         {"tail", units(window.tail)},
+                         {"head", units(window.head)},
+                         {"ready", units(window.ready)},
+                         {"exposed", units(window.exposed)}});
+    document["exposed"] = units(answer.windows->exposed);
+  }
   add_plan_json(document, answer.plan);
   print_json(document);
 }
@@ -123,6 +138,8 @@ void print_answer(Context& context, const PipelineCall& call, const PipelineAnsw
   table.add({"activations, in micro-batches, at most", compact(answer.worst_peak())});
   table.add({"by device", peaks});
   if (!call.memory_limits.empty()) table.add({"fits", answer.fits(call.memory_limits) ? "yes" : "no"});
+  if (answer.windows)
+    table.add({"exposed by offloaded states", compact(static_cast<double>(answer.windows->exposed) / ticks_per_unit)});
   if (answer.search) {
     const SearchResult& search = *answer.search;
     if (!search.best_named.empty())
@@ -176,7 +193,7 @@ std::optional<PipelineAnswer> searched(const Context& context, const PipelineCal
   request.progress = [&] { return progress.show("searching"); };
   SearchResult result = search_schedule(request);
   if (!result.found) return std::nullopt;
-  PipelineAnswer answer{result.plan, result.timeline, result.peaks, std::nullopt};
+  PipelineAnswer answer{result.plan, result.timeline, result.peaks, std::nullopt, std::nullopt};
   answer.search = std::move(result);
   return answer;
 }
@@ -221,6 +238,15 @@ void compare_all(Context& context, const PipelineCall& call, const PipelineSetti
   print_json(document);
 }
 
+void add_windows(const PipelineCall& call, const PipelineSettings& settings, PipelineAnswer& answer) {
+  if (answer.plan.routes.size() > 1 || call.offloaded_states > answer.plan.chunks)
+    throw InputError("", "--offload-states", "the schedule has not so many chunks, or holds the weights twice",
+                     "give at most the chunks of a device");
+  const OptimizerPlace place = call.optimizer == "host" ? OptimizerPlace::host : OptimizerPlace::device;
+  answer.windows = optimizer_windows(answer.plan, answer.timeline,
+                                     offloaded_optimizer(settings, answer.plan.chunks, call.offloaded_states, place));
+}
+
 void run_pipeline(Context& context, PipelineCall& call) {
   const PipelineSettings settings = parse_pipeline_settings(call.settings);
   call.request.pairs = !call.no_pairs;
@@ -239,6 +265,7 @@ void run_pipeline(Context& context, PipelineCall& call) {
   } else {
     found = call.schedule.ends_with(".json") ? from_file(call, settings) : by_name(call, settings);
   }
+  if (call.offloaded_states > 0) add_windows(call, settings, *found);
   const PipelineAnswer& answer = *found;
   if (!call.output.empty()) write_output(call, answer, settings);
   print_answer(context, call, answer);
@@ -270,12 +297,22 @@ void add_plan_pipeline(CLI::App& group, Context& context) {
       ->type_name("R");
   command->add_option("--offload", call->request.offloaded_chunks, "chunks per device offloaded, shallow ones first")
       ->type_name("C");
+  command
+      ->add_option("--offload-states", call->offloaded_states,
+                   "chunks per device, deepest first, whose optimizer states live on the host")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("C");
+  command->add_option("--optimizer", call->optimizer, "where their optimizer runs")
+      ->check(CLI::IsMember({"host", "device"}))
+      ->capture_default_str()
+      ->type_name("host|device");
   command->add_flag("--split", call->request.split_backward, "chronos: weight gradients as passes of their own");
   command->add_flag("--no-pairs", call->no_pairs, "dualpipe: forwards and backwards one after the other");
   command
-      ->add_option("--set", call->settings,
-                   "tf, tb, tw, tr (of a device's share of a micro-batch, or a list: one per part of the model), tfb, "
-                   "tcomm, toffload, treload, w_memory, checkpoint, blocking; may be repeated")
+      ->add_option(
+          "--set", call->settings,
+          "tf, tb, tw, tr (of a device's share of a micro-batch, or a list: one per part of the model), tfb, "
+          "tcomm, toffload, treload, w_memory, checkpoint, blocking, sout, sin, supdate, pieces; may be repeated")
       ->type_name("KEY=VALUE");
   command
       ->add_option("--memory-limit", call->memory_limits,
