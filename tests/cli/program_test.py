@@ -151,6 +151,50 @@ class PlanOrderTest(ProgramTest):
         self.refused("plan", "order", self.path("cut.json", self.GRAPH[:60]), says=["cut.json", "not JSON"])
 
 
+class PlanPipelineTest(ProgramTest):
+    """Schedules by name, from a file and searched: the keys others build on, and every kind of no."""
+
+    def answer(self, *arguments, code=0):
+        result = spillway("plan", "pipeline", *arguments, "--format", "json")
+        self.assertEqual(result.returncode, code, result.stderr)
+        return json.loads(result.stdout)
+
+    def test_a_schedule_is_played_drawn_and_read_again(self):
+        picture, orders = self.path("c.svg"), self.path("c.json")
+        sizes = ("--stages", "4", "--microbatches", "8")
+        chronos = self.answer("--schedule", "chronos", *sizes, "--output", picture)
+        self.assertEqual(chronos["makespan"], 33)
+        self.assertAlmostEqual(chronos["bubble_makespan"], 3 / 11)
+        self.assertAlmostEqual(chronos["bubble_stage_span"], 3 / 11)
+        self.assertEqual(chronos["peak_activations"], [3.5, 3, 2.5, 2])
+        self.assertEqual(chronos["orders"][3][:4], ["F0.0", "F1.0", "F0.1", "BW0.1"])
+        with open(picture, encoding="utf-8") as file:
+            self.assertIn("</svg>", file.read())
+        self.answer("--schedule", "chronos", *sizes, "--output", orders)
+        self.assertEqual(self.answer("--schedule", orders)["makespan"], 33)
+
+    def test_best_is_proven_on_small_problems(self):
+        best = self.answer("--schedule", "best", "--stages", "3", "--microbatches", "4", "--chunks", "1",
+                           "--memory-limit", "2")
+        self.assertTrue(best["proven"])
+        self.assertLessEqual(max(best["peak_activations"]), 2)
+
+    def test_what_does_not_fit_is_exit_code_1(self):
+        sizes = ("--stages", "4", "--microbatches", "8")
+        self.assertFalse(self.answer("--schedule", "1f1b", *sizes, "--memory-limit", "3", code=1)["fits"])
+        self.assertFalse(self.answer("--schedule", "best", *sizes, "--memory-limit", "0.2", code=1)["fits"])
+
+    def test_impossible_requests_are_refused(self):
+        refused = ("plan", "pipeline", "--stages", "3", "--microbatches", "6")
+        self.refused(*refused, "--schedule", "zbv", says=["zbv", "did you mean zb-v?"])
+        self.refused(*refused, "--schedule", "dualpipe", says=["stages", "odd"])
+        self.refused(*refused, "--set", "tx=1", says=["tx=1"])
+        self.refused(*refused, "--set", "tf=1,2", says=["tf has 2 values"])
+        stuck = (b'{"stages": 2, "micro_batches": 2,'
+                 b' "orders": [["F0", "BW0", "F1", "BW1"], ["F0", "F1", "BW0", "BW1"]]}')
+        self.refused("plan", "pipeline", "--schedule", self.path("stuck.json", stuck), says=["deadlock", "BW0"])
+
+
 class PlanReplayTest(ProgramTest):
     """Plans of a generated step, written and followed."""
 
