@@ -6,6 +6,7 @@
 #include "cli/plan_offload.h"
 #include "cli/plan_order.h"
 #include "cli/plan_pipeline.h"
+#include "cli/plan_recompute.h"
 #include "cli/plan_stalloc.h"
 
 namespace spillway {
@@ -20,6 +21,7 @@ void add_plan_commands(CLI::App& app, Context& context) {
   add_plan_pipeline(*group, context);
   add_plan_offload(*group, context);
   add_plan_rok(*group, context);
+  add_plan_recompute(*group, context);
 }
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-// Commands: plan layout, plan order, plan pipeline, plan stalloc.
+// Commands: plan layout, plan order, plan pipeline, plan recompute, plan stalloc.
 #pragma once
 
 #include "cli/context.h"

@@ -1,0 +1,40 @@
+// How much memory one layer can give up for how much time: sets of its saved tensors, each containing the one before,
+// with the time it takes to make them again.
+//
+// Greedy with re-evaluation: again and again the tensor joins that frees most bytes per added time of recomputation,
+// counting what then comes free, the tensors made by ops that are repeated anyway. Then steps that are worse bargains
+// than the one after them are joined with it, so that time per byte rises from step to step. All tensors of a layer
+// that are away come back together, before the first of their backward uses: no op runs twice in a layer's backward.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "planners/recompute/layer_plans.h"
+
+namespace spillway {
+
+struct FrontierStep {
+  std::vector<std::size_t> tensors;  // that join in this step; positions in LayerPass::interior
+  Bytes bytes{};                     // of theirs
+  Picos time{};                      // added
+};
+
+// Tensors below `least` stay unless they come free. O(interior^2) queries.
+std::vector<FrontierStep> layer_frontier(RecomputeIndex& index, const LayerPass& pass, Bytes least);
+
+// Remembers frontiers of layers that look alike: the same ops write tensors of the same sizes in the same times.
+class FrontierCache {
+ public:
+  FrontierCache(RecomputeIndex& index, Bytes least) : index_(index), least_(least) {}
+  const std::vector<FrontierStep>& of(const LayerPass& pass);
+
+ private:
+  RecomputeIndex& index_;
+  Bytes least_;
+  std::deque<std::pair<std::vector<std::int64_t>, std::vector<FrontierStep>>> known_;  // references into it stay
+};
+
+}  // namespace spillway

@@ -1,0 +1,319 @@
+#include "planners/recompute/recompute_run.h"
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "planners/recompute/exact.h"
+#include "planners/recompute/layer_chain.h"
+#include "planners/recompute/layer_frontier.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::size_t chain_levels = 64;
+
+// A step of the greedy method: of one rank and layer, all micro-batches together.
+struct GreedyStep {
+  std::uint16_t rank = 0, layer = 0;
+  std::size_t number = 0;            // on its layer's frontier
+  std::vector<std::size_t> tensors;  // saved
+  Bytes bytes{};
+  Picos time{};
+  [[nodiscard]] double price() const {
+    return static_cast<double>(time.count()) / static_cast<double>(std::max<std::int64_t>(1, bytes.count()));
+  }
+};
+
+// By rank, in the order in which they are taken.
+std::vector<std::vector<GreedyStep>> greedy_steps(RecomputeIndex& index, const std::vector<LayerPass>& passes,
+                                                  Bytes least) {
+  FrontierCache frontiers(index, least);
+  std::map<std::tuple<std::uint16_t, std::uint16_t, std::size_t>, GreedyStep> steps;
+  for (const LayerPass& pass : passes) {
+    const std::vector<FrontierStep>& frontier = frontiers.of(pass);
+    for (std::size_t n = 0; n < frontier.size(); ++n) {
+      GreedyStep& step = steps[{pass.rank, pass.layer, n}];
+      step.rank = pass.rank;
+      step.layer = pass.layer;
+      step.number = n;
+      for (const std::size_t place : frontier[n].tensors) step.tensors.push_back(pass.interior[place]);
+      step.bytes += frontier[n].bytes;
+      step.time += frontier[n].time;
+    }
+  }
+  std::vector<std::vector<GreedyStep>> by_rank(index.trace().rank_count);
+  for (auto& [key, step] : steps) by_rank.at(step.rank).push_back(std::move(step));
+  for (std::vector<GreedyStep>& list : by_rank)
+    std::stable_sort(list.begin(), list.end(), [](const GreedyStep& a, const GreedyStep& b) {
+      return std::tuple(a.price(), a.layer, a.number) < std::tuple(b.price(), b.layer, b.number);
+    });
+  return by_rank;
+}
+
+// Those of a layer that are away come back together.
+AwayUntil away_together(const RecomputeIndex& index, const std::vector<LayerPass>& passes,
+                        const std::vector<bool>& is_away) {
+  AwayUntil away = nothing_away(index);
+  for (const LayerPass& pass : passes) {
+    OpId back = OpId::none;
+    for (const std::size_t t : pass.interior) {
+      const OpId first = index.saved()[t].first_backward;
+      if (is_away[t] && (back == OpId::none || index.position(first) < index.position(back))) back = first;
+    }
+    for (const std::size_t t : pass.interior)
+      if (is_away[t]) away[t] = back;
+  }
+  return away;
+}
+
+class Planner {
+ public:
+  Planner(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
+          const RecomputeSettings& settings, const std::function<bool(std::int64_t)>& progress)
+      : trace_(trace),
+        hardware_(hardware),
+        options_(options),
+        settings_(settings),
+        progress_(progress),
+        saved_(saved_tensors(trace)),
+        index_(trace, saved_) {
+    if (settings.budget > Bytes(0)) options_.memory.capacity = settings.budget;
+  }
+
+  RecomputeOutcome run() {
+    using enum RecomputeMethod;
+    const RecomputeMethod method = settings_.choice.method;
+    add({none, 0});
+    add({full, 0});
+    if (method == best) {
+      add({selective, 0});
+      for (const std::int64_t k : {2, 3, 4}) add({every, k});
+      add({segments, 2});
+      add({greedy, 0});
+      add({chain, 0});
+    } else if (method != none && method != full) {
+      add(settings_.choice);
+    }
+    RecomputeOutcome outcome;
+    outcome.replays = replays_;
+    std::size_t chosen = method == none ? 0 : method == full ? 1 : cases_.size() - 1;
+    if (method == best) {
+      chosen = 0;
+      for (std::size_t c = 1; c < cases_.size(); ++c)
+        if (is_preferred(cases_[c], cases_[chosen])) chosen = c;
+    }
+    for (std::size_t c = 0; c < cases_.size(); ++c)
+      if (c != chosen) outcome.others.push_back(std::move(cases_[c]));
+    outcome.best = std::move(cases_[chosen]);
+    return outcome;
+  }
+
+ private:
+  static bool is_preferred(const RecomputeCase& a, const RecomputeCase& b) {
+    if (a.fits() != b.fits()) return a.fits();
+    if (!a.fits()) return a.result.memory.shortage < b.result.memory.shortage;
+    return a.result.step_time < b.result.step_time;
+  }
+
+  void add(const RecomputeChoice& choice) {
+    if (stopped_) return;
+    using enum RecomputeMethod;
+    std::string name(to_string(choice.method));
+    if (choice.k > 0) name += ":" + std::to_string(choice.k);
+    switch (choice.method) {
+      case none:
+        return keep(replayed(nothing_away(index_), name));
+      case full:
+        return keep(replayed(full_recompute(index_), name));
+      case selective:
+        return keep(replayed(selective_recompute(index_), name));
+      case every:
+        return keep(replayed(recompute_every(index_, choice.k), name));
+      case segments:
+        return keep(replayed(recompute_segments(index_, choice.k), name));
+      case greedy:
+        return keep(greedy_case());
+      case chain:
+        return keep(chain_case());
+      case exact:
+        return keep(exact_case());
+      case best:
+        return;
+    }
+  }
+  void keep(RecomputeCase result) { cases_.push_back(std::move(result)); }
+
+  RecomputeCase replayed(AwayUntil away, std::string name) {
+    if (progress_ && !progress_(replays_)) stopped_ = true;
+    ++replays_;
+    return replay_recompute(index_, std::move(away), hardware_, options_, std::move(name));
+  }
+
+  [[nodiscard]] std::vector<bool> ranks_fit(const RecomputeCase& result) const {
+    std::vector<bool> fits(trace_.rank_count, result.fits());
+    if (result.result.ranks.size() == fits.size())
+      for (std::size_t r = 0; r < fits.size(); ++r) fits[r] = result.result.ranks[r].fits;
+    return fits;
+  }
+
+  // The lowest level of each rank at which it fits, by bisection of all at once; levels most[rank] are taken as the
+  // last resort. Levels of one rank don't change another's memory.
+  template <class Replay>
+  RecomputeCase lowest(std::vector<std::size_t> most, const Replay& at) {
+    std::vector<std::size_t> low(most.size(), 0), high = most;
+    std::optional<RecomputeCase> found;
+    std::vector<std::size_t> found_at;
+    while (!stopped_) {
+      std::vector<std::size_t> middle(most.size());
+      bool is_open = false;
+      for (std::size_t r = 0; r < most.size(); ++r) {
+        middle[r] = (low[r] + high[r]) / 2;
+        is_open |= low[r] < high[r];
+      }
+      if (!is_open && found_at == high) break;
+      RecomputeCase result = at(middle);
+      const std::vector<bool> fits = ranks_fit(result);
+      for (std::size_t r = 0; r < most.size(); ++r) {
+        if (low[r] >= high[r]) continue;
+        if (fits[r])
+          high[r] = middle[r];
+        else
+          low[r] = middle[r] + 1;
+      }
+      const bool is_better = !found || is_preferred(result, *found);
+      if (is_better || !is_open) found_at = middle;
+      if (is_better) found = std::move(result);
+      if (!is_open) break;
+    }
+    return found ? std::move(*found) : at(most);
+  }
+
+  RecomputeCase greedy_case() {
+    const std::vector<LayerPass> passes = layer_passes(index_);
+    const std::vector<std::vector<GreedyStep>> steps = greedy_steps(index_, passes, settings_.least_bytes);
+    std::vector<std::size_t> most;
+    for (const std::vector<GreedyStep>& list : steps) most.push_back(list.size());
+    return lowest(most, [&](const std::vector<std::size_t>& levels) {
+      std::vector<bool> is_away(saved_.size(), false);
+      for (std::size_t r = 0; r < steps.size(); ++r)
+        for (std::size_t s = 0; s < levels[r]; ++s)
+          for (const std::size_t t : steps[r][s].tensors) is_away[t] = true;
+      return replayed(away_together(index_, passes, is_away), "greedy");
+    });
+  }
+
+  RecomputeCase chain_case() {
+    const LayerChain chain(index_, settings_.least_bytes);
+    const std::vector<std::size_t> most(trace_.rank_count, chain_levels);
+    return lowest(most, [&](const std::vector<std::size_t>& levels) {
+      std::vector<double> parts;
+      for (const std::size_t level : levels)
+        parts.push_back(1 - static_cast<double>(level) / static_cast<double>(chain_levels));
+      return replayed(chain.away(parts, settings_.chain_slots), "chain");
+    });
+  }
+
+  // Against the capacity less what is held besides the activations when these are all there.
+  RecomputeCase exact_case() {
+    const RematProblem problem = remat_problem(index_);
+    RecomputeCase all = replayed(nothing_away(index_), "exact");
+    if (all.fits()) return all;
+    Bytes activations{};
+    for (const SavedTensor& saved : saved_) activations += saved.bytes;
+    const Bytes limit = options_.memory.capacity - (all.result.memory.peak_allocated - activations);
+    const RematSolution solution = solve_exact(problem, limit);
+    if (!solution.is_complete)
+      throw InputError("", "--method", "the graph has too many states for the exact method", "use chain or greedy");
+    if (!solution.is_possible) return all;
+    return replayed(away_in(problem, solution, index_), "exact");
+  }
+
+  const Trace& trace_;
+  const HardwareProfile& hardware_;
+  ReplayOptions options_;
+  const RecomputeSettings& settings_;
+  const std::function<bool(std::int64_t)>& progress_;
+  std::vector<SavedTensor> saved_;
+  RecomputeIndex index_;
+  std::vector<RecomputeCase> cases_;
+  std::int64_t replays_ = 0;
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+std::string_view to_string(RecomputeMethod method) {
+  switch (method) {
+    case RecomputeMethod::none:
+      return "none";
+    case RecomputeMethod::selective:
+      return "selective";
+    case RecomputeMethod::full:
+      return "full";
+    case RecomputeMethod::every:
+      return "every";
+    case RecomputeMethod::segments:
+      return "segments";
+    case RecomputeMethod::greedy:
+      return "greedy";
+    case RecomputeMethod::chain:
+      return "chain";
+    case RecomputeMethod::exact:
+      return "exact";
+    case RecomputeMethod::best:
+      return "best";
+  }
+  return "best";
+}
+
+RecomputeChoice parse_recompute_choice(std::string_view text) {
+  using enum RecomputeMethod;
+  const std::size_t colon = text.find(':');
+  const std::string_view word = text.substr(0, colon);
+  for (const RecomputeMethod method : {none, selective, full, every, segments, greedy, chain, exact, best}) {
+    if (to_string(method) != word) continue;
+    const bool has_number = method == every || method == segments;
+    if (has_number != (colon != std::string_view::npos)) break;
+    RecomputeChoice choice{method, 0};
+    if (!has_number) return choice;
+    const std::string_view digits = text.substr(colon + 1);
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), choice.k);
+    if (parsed.ec == std::errc() && parsed.ptr == digits.data() + digits.size() && choice.k >= 1) return choice;
+    break;
+  }
+  throw InputError("", "--method", "\"" + std::string(text) + "\" is no method of recomputation",
+                   "one of none, selective, full, every:K, segments:K, chain, greedy, exact, best; K is at least 1");
+}
+
+RecomputeCase replay_recompute(RecomputeIndex& index, AwayUntil away, const HardwareProfile& hardware,
+                               const ReplayOptions& options, std::string name) {
+  RecomputeCase result;
+  result.name = std::move(name);
+  result.plan.technique = "recompute " + result.name;
+  const auto count = [&away] {
+    return away.size() - static_cast<std::size_t>(std::count(away.begin(), away.end(), OpId::none));
+  };
+  const std::size_t asked = count();
+  const std::vector<RecomputeGroup> groups = index.groups(away);
+  result.refused = asked - count();
+  for (const RecomputeGroup& group : groups) {
+    add_to_plan(group, index, result.plan);
+    result.again += group.time;
+    result.repeated += static_cast<std::int64_t>(group.ops.size());
+    for (const std::size_t t : group.tensors) result.away += index.saved()[t].bytes;
+  }
+  result.result = replay(planned_trace(index.trace(), result.plan), hardware, options);
+  return result;
+}
+
+RecomputeOutcome plan_recompute(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
+                                const RecomputeSettings& settings, const std::function<bool(std::int64_t)>& progress) {
+  return Planner(trace, hardware, options, settings, progress).run();
+}
+
+}  // namespace spillway
