@@ -57,7 +57,7 @@ std::vector<LayerPass> layer_passes(const RecomputeIndex& index) {
   if (result.empty())
     throw InputError(trace.provenance.empty() ? "" : trace.provenance.front().file, "layers",
                      "none of the tensors that the backward needs belongs to a layer",
-                     "use a generated step, or one recorded with names of layers");
+                     "use a step with layers that doesn't recompute by itself (model.recompute none)");
   return result;
 }
 
