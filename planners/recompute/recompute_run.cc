@@ -161,10 +161,11 @@ class Planner {
     return fits;
   }
 
+  // note_best is told the levels of what is returned, unless nothing was tried.
   // The lowest level of each rank at which it fits, by bisection of all at once; levels most[rank] are taken as the
   // last resort. Levels of one rank don't change another's memory.
-  template <class Replay>
-  RecomputeCase lowest(std::vector<std::size_t> most, const Replay& at) {
+  template <class Replay, class Note>
+  RecomputeCase lowest(std::vector<std::size_t> most, const Replay& at, const Note& note_best) {
     std::vector<std::size_t> low(most.size(), 0), high = most;
     std::optional<RecomputeCase> found;
     std::vector<std::size_t> found_at;
@@ -187,7 +188,10 @@ class Planner {
       }
       const bool is_better = !found || is_preferred(result, *found);
       if (is_better || !is_open) found_at = middle;
-      if (is_better) found = std::move(result);
+      if (is_better) {
+        found = std::move(result);
+        note_best(middle);
+      }
       if (!is_open) break;
     }
     return found ? std::move(*found) : at(most);
@@ -198,24 +202,61 @@ class Planner {
     const std::vector<std::vector<GreedyStep>> steps = greedy_steps(index_, passes, settings_.least_bytes);
     std::vector<std::size_t> most;
     for (const std::vector<GreedyStep>& list : steps) most.push_back(list.size());
-    return lowest(most, [&](const std::vector<std::size_t>& levels) {
-      std::vector<bool> is_away(saved_.size(), false);
-      for (std::size_t r = 0; r < steps.size(); ++r)
-        for (std::size_t s = 0; s < levels[r]; ++s)
-          for (const std::size_t t : steps[r][s].tensors) is_away[t] = true;
-      return replayed(away_together(index_, passes, is_away), "greedy");
-    });
+    std::vector<const GreedyStep*> taken;  // of the case that lowest() gives
+    RecomputeCase found = lowest(
+        most,
+        [&](const std::vector<std::size_t>& levels) {
+          std::vector<const GreedyStep*> now;
+          for (std::size_t r = 0; r < steps.size(); ++r)
+            for (std::size_t s = 0; s < levels[r]; ++s) now.push_back(&steps[r][s]);
+          return replay_steps(passes, now);
+        },
+        [&](const std::vector<std::size_t>& levels) {
+          taken.clear();
+          for (std::size_t r = 0; r < steps.size(); ++r)
+            for (std::size_t s = 0; s < levels[r]; ++s) taken.push_back(&steps[r][s]);
+        });
+    if (found.fits()) take_back(passes, std::move(taken), found);
+    return found;
+  }
+
+  RecomputeCase replay_steps(const std::vector<LayerPass>& passes, const std::vector<const GreedyStep*>& steps) {
+    std::vector<bool> is_away(saved_.size(), false);
+    for (const GreedyStep* step : steps)
+      for (const std::size_t t : step->tensors) is_away[t] = true;
+    return replayed(away_together(index_, passes, is_away), "greedy");
+  }
+
+  // Does without single steps, the most expensive first, where the rest fits and is faster.
+  void take_back(const std::vector<LayerPass>& passes, std::vector<const GreedyStep*> taken, RecomputeCase& found) {
+    std::stable_sort(taken.begin(), taken.end(),
+                     [](const GreedyStep* a, const GreedyStep* b) { return a->time > b->time; });
+    std::int64_t left = std::min<std::int64_t>(32, 1'000'000 / static_cast<std::int64_t>(trace_.ops.size() + 1));
+    for (std::size_t s = 0; s < taken.size() && left > 0 && !stopped_; --left) {
+      std::vector<const GreedyStep*> without = taken;
+      without.erase(without.begin() + static_cast<std::ptrdiff_t>(s));
+      RecomputeCase result = replay_steps(passes, without);
+      if (!is_preferred(result, found)) {
+        ++s;
+        continue;
+      }
+      found = std::move(result);
+      taken = std::move(without);
+    }
   }
 
   RecomputeCase chain_case() {
     const LayerChain chain(index_, settings_.least_bytes);
     const std::vector<std::size_t> most(trace_.rank_count, chain_levels);
-    return lowest(most, [&](const std::vector<std::size_t>& levels) {
-      std::vector<double> parts;
-      for (const std::size_t level : levels)
-        parts.push_back(1 - static_cast<double>(level) / static_cast<double>(chain_levels));
-      return replayed(chain.away(parts, settings_.chain_slots), "chain");
-    });
+    return lowest(
+        most,
+        [&](const std::vector<std::size_t>& levels) {
+          std::vector<double> parts;
+          for (const std::size_t level : levels)
+            parts.push_back(1 - static_cast<double>(level) / static_cast<double>(chain_levels));
+          return replayed(chain.away(parts, settings_.chain_slots), "chain");
+        },
+        [](const std::vector<std::size_t>&) {});
   }
 
   // Against the capacity less what is held besides the activations when these are all there.

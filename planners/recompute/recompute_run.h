@@ -1,7 +1,8 @@
 // Recomputation planned and replayed: the named policies, and searches for the fastest step that fits a budget.
 //
 //   greedy   steps of every layer's frontier (layer_frontier.h), cheapest per byte first, earlier layers first; as few
-//            of them as fit, found by bisection on replays, each rank on its own
+//            of them as fit, found by bisection on replays, each rank on its own;
+//            then single ones are taken back, the most expensive first, where the rest still fits
 //   chain    dynamic programming over the layers (chain.h), with the most memory for which the replay fits
 //   exact    the least time on a graph of few activations (exact.h)
 //   best     the fastest of all that fit, exact left out
