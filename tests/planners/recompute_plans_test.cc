@@ -32,7 +32,7 @@ double ratio(Picos a, Picos b) { return to_seconds(a) / to_seconds(b); }
 double ratio(Bytes a, Bytes b) { return static_cast<double>(a.count()) / static_cast<double>(b.count()); }
 
 // The generator writes a step with torch's checkpoint around each layer; the plan repeats ops of a step without. The
-// plan doesn't repeat what nobody reads (a layer's last product), and its host takes the time of the forward's calls.
+// plan doesn't repeat what nobody reads (a layer's last product).
 TEST(RecomputePlans, FullIsWhatTheGeneratorMakes) {
   const LoadedScenario keep = gpt2(), generated = gpt2(R"(, "recompute": "full")");
   const RecomputeCase planned = by_method(keep, "full");
