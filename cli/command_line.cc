@@ -17,6 +17,7 @@
 #include "cli/memory_command.h"
 #include "cli/plan_command.h"
 #include "cli/profile_command.h"
+#include "cli/report_command.h"
 #include "cli/run_command.h"
 #include "cli/trace_command.h"
 #include "cli/validate_command.h"
@@ -135,6 +136,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_trace_commands(app, context);
   add_memory_commands(app, context);
   add_plan_commands(app, context);
+  add_report_commands(app, context);
   add_profile_commands(app, context);
   add_validate_commands(app, context);
   add_manual_commands(app);

@@ -53,8 +53,8 @@ class DriveRun {
  public:
   DriveRun(const LoadedDrives& drives, const DriveLoad& load) : load_(load), changes_(changes_of(load)) {
     const NvmeModel& drive = drives.drive;
-    read_ = std::min(std::min(drive.read, drive.read_window) * drives.count, drives.link);
-    write_ = std::min(std::min(drive.write, drive.write_window) * drives.count, drives.link);
+    read_ = std::min(std::min(drive.read, drive.read_window) * drives.count, drives.read_link);
+    write_ = std::min(std::min(drive.write, drive.write_window) * drives.count, drives.write_link);
     full_read_ = to_bytes_per_second(drive.read * drives.count);
     full_write_ = to_bytes_per_second(drive.write * drives.count);
     budget_ = 2 - drive.interference;

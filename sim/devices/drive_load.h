@@ -39,9 +39,9 @@ struct DriveLoad {
 
 struct LoadedDrives {
   NvmeModel drive;
-  std::int64_t count = 1;   // in lock step, as RAID-0
-  Rate link = Rate::max();  // of the whole set, per direction
-  double thermal_duty = 1;  // (0, 1]; 1: heat is no limit
+  std::int64_t count = 1;                                  // in lock step, as RAID-0
+  Rate write_link = Rate::max(), read_link = Rate::max();  // what the links to the whole set carry
+  double thermal_duty = 1;                                 // (0, 1]; 1: heat is no limit
 };
 
 // One step as the drives carried it.

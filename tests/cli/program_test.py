@@ -415,6 +415,49 @@ class ValidateTest(ProgramTest):
         self.refused("validate", self.cases({"id": "a", "value": 1}), "--source", "dsk", says=["did you mean desk?"])
 
 
+class ReportTest(ProgramTest):
+    SCENARIO = os.path.join(ROOT, "cli/scenarios/gpt3-175b-zero3-384xa100.json")
+    SLOW = ("--set", "what_if.compute=0.6", "--count", "4", "--life-years", "3")
+
+    def test_drives_that_hold_and_drives_that_do_not(self):
+        good = spillway("report", "ssd", self.SCENARIO, *self.SLOW, "--format", "json",
+                        "--drives", "micron-9550-max-12.8tb,samsung-980-pro-1tb")
+        self.assertEqual(good.returncode, 0, good.stderr)
+        document = json.loads(good.stdout)
+        self.assertEqual([drive["answer"] for drive in document["drives"]], [True, False])
+        self.assertFalse(document["drives"][1]["holds_steady"])
+        bad = spillway("report", "ssd", self.SCENARIO, *self.SLOW, "--drives", "samsung-980-pro-1tb")
+        self.assertEqual(bad.returncode, 1, bad.stderr)
+        self.assertIn("6 GB/s once full", bad.stdout)
+        self.assertNotIn("retention relaxed from", bad.stdout)
+
+    def test_reports_have_the_same_bytes_again(self):
+        for ending, begins in ((".html", b"<!DOCTYPE"), (".csv", b'"Drives for'), (".pdf", b"%PDF"), (".xlsx", b"PK")):
+            pages = []
+            for name in ("a", "b"):
+                path = self.path(name + ending)
+                result = spillway("report", "ssd", self.SCENARIO, *self.SLOW, "--drives", "micron-9550-max-12.8tb",
+                                  "--output", path)
+                if result.returncode == 2 and "was built without" in result.stderr:
+                    continue
+                self.assertEqual(result.returncode, 0, result.stderr)
+                with open(path, "rb") as page:
+                    pages.append(page.read())
+            if pages:
+                self.assertTrue(pages[0].startswith(begins), ending)
+                self.assertEqual(pages[0], pages[1], ending)
+
+    def test_links(self):
+        result = spillway("report", "pcie", self.SCENARIO, "--drives", "micron-9550-max-12.8tb", "--format", "json")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertLess(json.loads(result.stdout)["links"][0]["headroom"], 1)
+
+    def test_mistakes(self):
+        self.refused("report", "ssd", self.SCENARIO, "--drives", "samsung-981-pro-1tb", says=["samsung-980-pro-1tb"])
+        self.refused("report", "ssd", self.SCENARIO, "--output", self.path("x.doc"),
+                     says=[".html, .pdf, .xlsx or .csv"])
+
+
 class MemoryTest(ProgramTest):
     def snapshot(self):
         scenario = {"schema": "spillway-scenario", "version": 1, "hardware": {"profile": "h100-80gb-1gpu"},

@@ -122,7 +122,7 @@ TEST(DriveLoad, ReadsAndWritesShareTheMedia) {
 // A link slower than the drives: 4 x 10 GB/s behind 20 GB/s take 2 s for 40 GB.
 TEST(DriveLoad, TheLinkBinds) {
   const DriveLoad load{from_seconds(1), {{Picos(0), Picos(0), gb(40), true}}};
-  EXPECT_NEAR(to_seconds(sustain({one_rate(10), 4, gigabytes(20)}, load).steady.length), 2, 1e-6);
+  EXPECT_NEAR(to_seconds(sustain({one_rate(10), 4, gigabytes(20), gigabytes(20)}, load).steady.length), 2, 1e-6);
 }
 
 TEST(DriveLoad, NothingToMoveAndNothingThatMoves) {

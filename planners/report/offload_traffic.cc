@@ -1,0 +1,148 @@
+#include "planners/report/offload_traffic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "planners/offload/saved_tensors.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using Rank = std::uint16_t;
+
+const StepResult& last_step(const Result& result) {
+  if (result.steps.empty())
+    throw InputError("", "report", "the trace has no step", "record or generate a whole training step");
+  return result.steps.back();
+}
+
+// Adds up what each rank moves.
+class Traffic {
+ public:
+  Traffic(const Trace& trace, const Result& result) : trace_(trace), result_(result), step_(last_step(result)) {}
+
+  // Before any plan: what the layers keep.
+  OffloadTraffic kept() {
+    bool has_layers = false;
+    for (const std::uint16_t layer : trace_.ops.layer) has_layers = has_layers || layer != no_index16;
+    find_backwards();
+    for (const SavedTensor& saved : saved_tensors(trace_)) {
+      if (!in_step(index_of(saved.written_by)) || (has_layers && saved.layer == no_index16)) continue;
+      OffloadTraffic& traffic = ranks_[saved.rank];
+      if (saved.elements < least_offloaded_elements) {
+        ++traffic.small_tensors;
+        traffic.small_bytes += saved.bytes;
+        continue;
+      }
+      add_kept(traffic, saved);
+    }
+    OffloadTraffic busiest = of_busiest();
+    busiest.basis = fmt::format(
+        "Every activation of 8 Mi elements and more that {} keeps from forward to backward is written once and read "
+        "back once. Weights, logits and loss are not; {} smaller activations ({:.2f} GB) stay. A plan may keep or "
+        "forward the last ones, so this is the most that offloading moves.",
+        has_layers ? "a layer" : "the step", busiest.small_tensors,
+        static_cast<double>(busiest.small_bytes.count()) / 1e9);
+    return busiest;
+  }
+
+  // Under a plan: the replay's own transfers.
+  OffloadTraffic measured(const OffloadResult& offload) {
+    for (std::size_t op = 0; op < trace_.ops.size(); ++op) {
+      const bool is_write = trace_.ops.kind[op] == OpKind::storage_write;
+      if ((!is_write && trace_.ops.kind[op] != OpKind::storage_read) || !in_step(op)) continue;
+      const Rank rank = trace_.lanes[index_of(trace_.ops.lane[op])].rank;
+      OffloadTraffic& traffic = ranks_[rank];
+      const Bytes bytes = trace_.ops.bytes[op];
+      traffic.load.spans.push_back({within(result_.op_start[op]), within(result_.op_end[op]), bytes, is_write});
+      traffic.tensors += is_write ? 1 : 0;
+      TrafficCause& cause = cause_of(
+          rank, fmt::format("{} in the {}", trace_.strings.text(trace_.ops.name[op]), to_string(trace_.ops.phase[op])));
+      cause.tensors += 1;
+      (is_write ? cause.written : cause.read) += bytes;
+    }
+    OffloadTraffic busiest = of_busiest();
+    busiest.basis = fmt::format(
+        "As replayed under {}: of {:.4g} GB that might leave, {:.4g} GB are stored, {:.4g} GB loaded, {:.4g} GB "
+        "forwarded from memory while their store was still under way.",
+        offload.technique, giga(offload.candidates), giga(offload.stored), giga(offload.loaded),
+        giga(offload.forwarded));
+    return busiest;
+  }
+
+ private:
+  static double giga(Bytes bytes) { return static_cast<double>(bytes.count()) / 1e9; }
+
+  [[nodiscard]] bool in_step(std::size_t op) const {
+    const Picos start = result_.op_start[op];
+    return start != unknown_time && start >= step_.begin && start < step_.end;
+  }
+  [[nodiscard]] Picos within(Picos time) const { return std::clamp(time - step_.begin, Picos(0), result_.step_time); }
+
+  TrafficCause& cause_of(Rank rank, std::string name) {
+    TrafficCause& cause = causes_[rank][name];
+    cause.name = std::move(name);
+    return cause;
+  }
+
+  // When the backward of each micro-batch begins.
+  void find_backwards() {
+    for (std::size_t op = 0; op < trace_.ops.size(); ++op) {
+      const Phase phase = trace_.ops.phase[op];
+      if ((phase != Phase::backward && phase != Phase::recompute) || !in_step(op)) continue;
+      const std::pair batch(trace_.lanes[index_of(trace_.ops.lane[op])].rank, trace_.ops.micro_batch[op]);
+      const auto [at, is_new] = backward_.emplace(batch, result_.op_start[op]);
+      if (!is_new) at->second = std::min(at->second, result_.op_start[op]);
+    }
+  }
+
+  void add_kept(OffloadTraffic& traffic, const SavedTensor& saved) {
+    const Picos made = within(result_.op_end[index_of(saved.written_by)]);
+    const Picos used = std::max(made, within(result_.op_start[index_of(saved.first_backward)]));
+    const auto backward = backward_.find({saved.rank, saved.micro_batch});
+    const Picos from = backward == backward_.end() ? made : std::clamp(within(backward->second), made, used);
+    traffic.load.spans.push_back({made, made, saved.bytes, true});
+    traffic.load.spans.push_back({from, used, saved.bytes, false});
+    ++traffic.tensors;
+    TrafficCause& cause =
+        cause_of(saved.rank, std::string(trace_.strings.text(trace_.ops.name[index_of(saved.written_by)])));
+    ++cause.tensors;
+    cause.written += saved.bytes;
+    cause.read += saved.bytes;
+  }
+
+  OffloadTraffic of_busiest() {
+    OffloadTraffic busiest;
+    for (auto& [rank, traffic] : ranks_) {
+      traffic.rank = rank;
+      if (rank == ranks_.begin()->first || traffic.load.written() > busiest.load.written())
+        busiest = std::move(traffic);
+    }
+    for (const auto& [name, cause] : causes_[busiest.rank]) busiest.causes.push_back(cause);
+    std::stable_sort(busiest.causes.begin(), busiest.causes.end(), [](const TrafficCause& a, const TrafficCause& b) {
+      return a.written + a.read > b.written + b.read;
+    });
+    busiest.load.step = result_.step_time;
+    return busiest;
+  }
+
+  const Trace& trace_;
+  const Result& result_;
+  const StepResult& step_;
+  std::map<Rank, OffloadTraffic> ranks_;
+  std::map<Rank, std::map<std::string, TrafficCause>> causes_;
+  std::map<std::pair<Rank, std::uint16_t>, Picos> backward_;  // by rank and micro-batch
+};
+
+}  // namespace
+
+OffloadTraffic offload_traffic(const Trace& trace, const Result& result) {
+  Traffic traffic(trace, result);
+  return result.offload ? traffic.measured(*result.offload) : traffic.kept();
+}
+
+}  // namespace spillway

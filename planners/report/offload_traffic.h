@@ -1,0 +1,40 @@
+// What a step's offloading moves to and from drives, tensor by tensor.
+//
+// Of a scenario with an offload technique: its replay's own transfers. Of one without: the tensors that SSDTrain might
+// offload (arXiv 2408.10013, section III): activations a layer keeps from forward to backward, of 8 Mi elements and
+// more, once per storage; no weights, no head, logits or loss. Every one is then written when it is made and read back
+// before its first use in the backward: an upper bound, since a plan forwards or keeps the last ones.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/devices/drive_load.h"
+#include "sim/replay/result.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+inline constexpr std::int64_t least_offloaded_elements = 8 << 20;
+
+struct TrafficCause {
+  std::string name;  // the operator that makes them; under a plan, what moves them and when
+  std::int64_t tensors = 0;
+  Bytes written{}, read{};
+};
+
+struct OffloadTraffic {
+  std::uint16_t rank = 0;            // the one that writes most
+  DriveLoad load;                    // of that rank's GPU, over one step
+  std::vector<TrafficCause> causes;  // most bytes first
+  std::int64_t tensors = 0, small_tensors = 0;
+  Bytes small_bytes{};  // kept because they are small
+  std::string basis;    // in words, for the report
+};
+
+// `trace`: what `result` is of (run_traced). Throws InputError when the trace lacks memory, uses or phases, or a step.
+// O(n log n) in ops and uses.
+OffloadTraffic offload_traffic(const Trace& trace, const Result& result);
+
+}  // namespace spillway

@@ -1,0 +1,137 @@
+#include "planners/report/pcie_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+double giga(double bytes) { return bytes / 1e9; }
+double bytes_of(Bytes bytes) { return static_cast<double>(bytes.count()); }
+ReportCell words(std::string text) { return {std::move(text), {}}; }
+
+LinkAnswer link_answer(const LinkShare& share, const PcieAnswer& answer, const Result& result) {
+  const DriveLoad& load = answer.traffic.load;
+  LinkAnswer link{
+      share.name, share.capacity, 0, share.write * bytes_of(load.written()), share.read * bytes_of(load.read()), 0};
+  for (const LinkResult& copied : result.links)
+    if (copied.name == share.name) link.copied = bytes_of(copied.bytes);
+  const double half = to_seconds(load.step) / 2;
+  // Copies of the step itself are spread over all of it.
+  link.required = std::max(link.written, link.read) / half + link.copied / (2 * half);
+  return link;
+}
+
+// Lanes of each PCIe generation that carry the rate.
+ReportTable lane_table(const HostProfile& host, double rate) {
+  ReportTable table{"A GPU's own link: lanes that carry the required rate",
+                    {"generation", "GB/s per lane", "lanes needed", "slot"},
+                    {}};
+  const double efficiency = host.pcie_payload_efficiency.value;
+  for (std::int64_t generation = 3; generation <= 6; ++generation) {
+    const double lane = to_bytes_per_second(pcie_raw_rate(generation, 1)) * efficiency;
+    const auto lanes = static_cast<std::int64_t>(std::ceil(rate / lane));
+    std::string slot = "more than x16";
+    for (const std::int64_t width : {16, 8, 4, 2, 1})
+      if (width >= lanes) slot = fmt::format("x{}", width);
+    table.rows.push_back({number_cell(static_cast<double>(generation)), number_cell(giga(lane)),
+                          number_cell(static_cast<double>(lanes)), words(slot)});
+  }
+  return table;
+}
+
+}  // namespace
+
+bool PcieAnswer::is_yes() const {
+  if (traffic.load.written() == Bytes(0)) return true;
+  return cannot_tell.empty() && !links.empty() && links.front().headroom() >= 1;
+}
+
+PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question) {
+  PcieAnswer answer;
+  answer.traffic = offload_traffic(ran.trace(loaded), ran.result);
+  const DriveLoad& load = answer.traffic.load;
+  answer.required_rate = bytes_of(load.written()) / (to_seconds(load.step) / 2);
+  const std::int64_t gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
+  answer.gpus_per_machine = std::min(gpus, loaded.hardware.gpu_count);
+  try {
+    const HardwareProfile machine = question.drives.empty() ? loaded.hardware
+                                                            : with_drives(loaded.hardware, question.drives.front(),
+                                                                          question.count, answer.gpus_per_machine);
+    const StorageLinks links = storage_links(machine, answer.gpus_per_machine, question.route);
+    for (const DriveGroup& group : machine.drives)
+      if (answer.drives.find(group.drive.title) == std::string::npos)
+        answer.drives += fmt::format("{}{} x {}", answer.drives.empty() ? "" : ", ", group.count, group.drive.title);
+    answer.write_rate = to_bytes_per_second(links.write);
+    answer.read_rate = to_bytes_per_second(links.read);
+    for (const LinkShare& share : links.links) answer.links.push_back(link_answer(share, answer, ran.result));
+  } catch (const InputError& error) {
+    answer.cannot_tell = error.cause();
+  }
+  std::stable_sort(answer.links.begin(), answer.links.end(),
+                   [](const LinkAnswer& a, const LinkAnswer& b) { return a.headroom() < b.headroom(); });
+  return answer;
+}
+
+ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answer, const SsdQuestion& question) {
+  const DriveLoad& load = answer.traffic.load;
+  ReportDocument document;
+  document.title = "Links for " + (loaded.scenario.title.empty() ? loaded.scenario.trace : loaded.scenario.title);
+  document.subtitle = fmt::format(
+      "{}; {} GPU{} a machine at once; {}",
+      loaded.hardware.title.empty() ? loaded.hardware.name : loaded.hardware.title, answer.gpus_per_machine,
+      answer.gpus_per_machine == 1 ? "" : "s",
+      question.route == DriveRoute::gpudirect ? "drives read and write GPU memory" : "through pinned host memory");
+  document.is_yes = answer.is_yes();
+  if (load.written() == Bytes(0)) {
+    document.verdict = "Yes: this step keeps no activation large enough to be offloaded.";
+  } else if (!answer.cannot_tell.empty()) {
+    document.verdict = "No: " + answer.cannot_tell + ".";
+  } else {
+    const LinkAnswer& tightest = answer.links.front();
+    document.verdict =
+        fmt::format("{}: {:.4g} GB/s needed for each GPU; the tightest link, {}, has {:.3g} times what it needs.",
+                    document.is_yes ? "Yes" : "No", giga(answer.required_rate), tightest.name, tightest.headroom());
+  }
+  ReportSection traffic{"What a step moves", {answer.traffic.basis}, {}, {}, {}};
+  traffic.paragraphs.push_back(fmt::format(
+      "Each GPU writes {:.4g} GB and reads {:.4g} GB a step of {:.4g} s. Writing may take one half of it, reading the "
+      "other: {:.4g} GB/s.",
+      giga(bytes_of(load.written())), giga(bytes_of(load.read())), to_seconds(load.step), giga(answer.required_rate)));
+  document.sections.push_back(std::move(traffic));
+  if (load.written() == Bytes(0)) return document;
+  ReportSection links{"Required and available", {}, {}, {}, {}};
+  if (answer.cannot_tell.empty()) {
+    links.paragraphs.push_back(
+        fmt::format("With {} at the other end and all GPUs at once, each gets {:.4g} GB/s writing "
+                    "and {:.4g} GB/s reading while caches are empty.",
+                    answer.drives, giga(answer.write_rate), giga(answer.read_rate)));
+    ReportTable table{"Links, least headroom first",
+                      {"link", "capacity GB/s", "written GB a step", "read GB a step", "other copies GB a step",
+                       "required GB/s", "headroom x"},
+                      {}};
+    for (const LinkAnswer& link : answer.links)
+      table.rows.push_back({words(link.name), number_cell(giga(to_bytes_per_second(link.capacity))),
+                            number_cell(giga(link.written)), number_cell(giga(link.read)),
+                            number_cell(giga(link.copied)), number_cell(giga(link.required)),
+                            number_cell(link.headroom())});
+    links.tables.push_back(std::move(table));
+  }
+  links.tables.push_back(lane_table(loaded.hardware.host, answer.required_rate));
+  document.sections.push_back(std::move(links));
+  ReportSection assumptions{"Assumptions", {}, {}, {}, {}};
+  const auto& efficiency = loaded.hardware.host.pcie_payload_efficiency;
+  assumptions.items.push_back(fmt::format("Payload efficiency of PCIe {:.3g} ({}: {}).", efficiency.value,
+                                          provenance_name(efficiency.origin.provenance), efficiency.origin.source));
+  assumptions.items.emplace_back(
+      "GPUs write at the same time and read at the same time, in opposite halves of the step. "
+      "Drives' links count with empty caches; what they keep up is the report on drives.");
+  document.sections.push_back(std::move(assumptions));
+  return document;
+}
+
+}  // namespace spillway

@@ -1,0 +1,115 @@
+#include "planners/report/report_chart.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "sim/replay/svg_text.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::string_view ink = "#1A1A1A", faint = "#5F5F5F", grid = "#E3E3E3";
+constexpr std::array<std::string_view, 8> colours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
+                                                     "#E69F00", "#56B4E9", "#7B3294", "#4D4D4D"};
+constexpr double left = 58, right = 14, top = 30, plot_height = 160, axis_room = 40, legend_line = 15, text_size = 10;
+
+// Multiples of 1, 2 or 5 x 10^k from 0, about six of them.
+std::vector<double> ticks(double most) {
+  const double raw = most / 5, power = std::pow(10, std::floor(std::log10(raw)));
+  double step = power;
+  for (const double factor : {1.0, 2.0, 5.0, 10.0})
+    if (factor * power >= raw * 0.999) {
+      step = factor * power;
+      break;
+    }
+  std::vector<double> found;
+  for (int i = 0; i * step <= most * 1.0001; ++i) found.push_back(i * step);
+  return found;
+}
+
+struct Range {
+  double x = 0, y = 0;
+};
+
+Range range_of(const ReportChart& chart) {
+  Range range;
+  for (const ReportSeries& series : chart.series) {
+    for (const double x : series.x) range.x = std::max(range.x, x);
+    for (const double y : series.y) range.y = std::max(range.y, y);
+  }
+  if (range.x <= 0) range.x = 1;
+  range.y = range.y <= 0 ? 1 : range.y * 1.06;
+  return range;
+}
+
+class Drawer {
+ public:
+  Drawer(const ReportChart& chart, double width) : chart_(chart), range_(range_of(chart)) {
+    drawing_.width = width;
+    plot_width_ = width - left - right;
+  }
+
+  ChartDrawing draw() {
+    text(0, 14, 12, ChartAnchor::start, fit_text(chart_.title, 12, drawing_.width), ink);
+    axes();
+    std::size_t colour = 0;
+    for (const ReportSeries& series : chart_.series)
+      if (!series.x.empty()) add(series, std::string(colours[colour++ % colours.size()]));
+    drawing_.height = legend_ + 6;
+    return std::move(drawing_);
+  }
+
+ private:
+  [[nodiscard]] double at_x(double x) const { return left + x / range_.x * plot_width_; }
+  [[nodiscard]] double at_y(double y) const { return top + plot_height * (1 - y / range_.y); }
+
+  void text(double x, double y, double size, ChartAnchor anchor, std::string words, std::string_view colour) {
+    drawing_.texts.push_back({x, y, size, anchor, std::move(words), std::string(colour)});
+  }
+  void line(std::vector<double> x, std::vector<double> y, std::string_view colour, double width, bool dashed = false) {
+    drawing_.lines.push_back({std::move(x), std::move(y), std::string(colour), width, dashed});
+  }
+
+  void axes() {
+    for (const double y : ticks(range_.y)) {
+      line({left, left + plot_width_}, {at_y(y), at_y(y)}, grid, y == 0 ? 0 : 0.7);
+      text(left - 6, at_y(y) + 3.5, text_size, ChartAnchor::end, report_number(y), faint);
+    }
+    for (const double x : ticks(range_.x)) {
+      line({at_x(x), at_x(x)}, {at_y(0), at_y(0) + 4}, faint, 0.7);
+      text(at_x(x), at_y(0) + 15, text_size, x > 0.97 * range_.x ? ChartAnchor::end : ChartAnchor::middle,
+           report_number(x), faint);
+    }
+    line({left, left + plot_width_}, {at_y(0), at_y(0)}, faint, 0.8);
+    text(left + plot_width_, at_y(0) + 30, text_size, ChartAnchor::end, chart_.x_label, faint);
+    text(left, top - 3, text_size, ChartAnchor::start, chart_.y_label, faint);
+    legend_ = top + plot_height + axis_room + 4;
+  }
+
+  void add(const ReportSeries& series, const std::string& colour) {
+    std::vector<double> x, y;
+    for (std::size_t i = 0; i < series.x.size(); ++i) {
+      x.push_back(at_x(series.x[i]));
+      y.push_back(at_y(series.y[i]));
+    }
+    line(std::move(x), std::move(y), colour, 1.6, series.is_limit);
+    line({left, left + 22}, {legend_ - 3.5, legend_ - 3.5}, colour, 1.6, series.is_limit);
+    text(left + 28, legend_, text_size, ChartAnchor::start, fit_text(series.name, text_size, plot_width_ - 30), ink);
+    legend_ += legend_line;
+  }
+
+  const ReportChart& chart_;
+  Range range_;
+  ChartDrawing drawing_;
+  double plot_width_ = 0, legend_ = 0;
+};
+
+}  // namespace
+
+ChartDrawing draw_chart(const ReportChart& chart, double width) { return Drawer(chart, width).draw(); }
+
+}  // namespace spillway

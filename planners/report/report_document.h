@@ -1,0 +1,65 @@
+// ReportDocument: what a report says, before it becomes HTML, PDF, a spreadsheet or CSV.
+//
+// Writers are pure: the same document gives the same bytes, on any day. Dates in a report are those of its inputs.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace spillway {
+
+struct ReportCell {
+  std::string text;              // as printed
+  std::optional<double> number;  // for spreadsheets; in the unit of the column's heading
+};
+
+struct ReportTable {
+  std::string caption;
+  std::vector<std::string> columns;
+  std::vector<std::vector<ReportCell>> rows;  // as many cells as columns
+};
+
+// Lines over two linear axes that begin at 0. Points in order of x.
+struct ReportSeries {
+  std::string name;
+  std::vector<double> x, y;  // of equal length
+  bool is_limit = false;     // dashed: a requirement rather than a course
+};
+struct ReportChart {
+  std::string title, x_label, y_label;
+  std::vector<ReportSeries> series;
+};
+
+struct ReportSection {
+  std::string heading;
+  std::vector<std::string> paragraphs, items;  // items: a list below the paragraphs
+  std::vector<ReportChart> charts;
+  std::vector<ReportTable> tables;
+};
+
+struct ReportDocument {
+  std::string title, subtitle;
+  bool is_yes = false;
+  std::string verdict;  // begins with "Yes" or "No"
+  std::vector<ReportSection> sections;
+};
+
+// One self-contained page with inline SVG.
+std::string report_html(const ReportDocument& document);
+// The tables one after the other, each under a line with its section and caption (RFC 4180).
+std::string report_csv(const ReportDocument& document);
+// A4. Throws InputError when the program was built without pango.
+std::string report_pdf(const ReportDocument& document);
+// One sheet per table, charts left out. Throws InputError when the program was built without libxlsxwriter.
+std::string report_xlsx(const ReportDocument& document);
+
+// By the ending of `path`: .html, .pdf, .xlsx, .csv. Throws InputError for another one, or when it can't be written.
+void write_report(const ReportDocument& document, const std::string& path);
+
+// "12.98"; three or four significant digits, thousands grouped from 10,000 on; "-" for infinity.
+std::string report_number(double value);
+// A cell of it.
+ReportCell number_cell(double value);
+
+}  // namespace spillway

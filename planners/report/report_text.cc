@@ -1,0 +1,176 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string_view>
+
+#include "planners/report/report_chart.h"
+#include "planners/report/report_document.h"
+#include "sim/replay/svg_text.h"
+#include "traces/base/input_error.h"
+#include "traces/base/output_file.h"
+
+namespace spillway {
+namespace {
+
+constexpr double chart_width = 720;
+
+constexpr std::string_view style = R"(
+body{font:15px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;color:#1a1a1a;background:#fff;margin:0}
+main{max-width:960px;margin:0 auto;padding:28px 20px 60px}
+h1{font-size:24px;line-height:1.25;margin:0}h2{font-size:18px;margin:34px 0 8px}
+.subtitle{color:#5f5f5f;margin:4px 0 18px}
+.verdict{border-left:5px solid;padding:10px 14px;background:#f5f5f5}
+.yes{border-color:#00795a}.no{border-color:#b94600}
+p{margin:6px 0}ul{margin:6px 0;padding-left:20px}
+.wide{overflow-x:auto}
+table{border-collapse:collapse;font-size:13px;margin:12px 0;min-width:50%}
+caption{text-align:left;font-weight:600;padding:4px 0}
+th,td{padding:4px 10px 4px 0;border-bottom:1px solid #e3e3e3;text-align:left;vertical-align:top}
+th{border-bottom:1px solid #8a8a8a;font-weight:600}
+td.n,th.n{text-align:right}td.n{font-variant-numeric:tabular-nums;white-space:nowrap}td:first-child{min-width:150px}
+svg{max-width:100%;height:auto;margin:10px 0;display:block}
+@media print{main{max-width:none;padding:0}h2{break-after:avoid}table,svg{break-inside:avoid}}
+)";
+
+std::string paragraph(const std::string& text, std::string_view attributes = "") {
+  return fmt::format("<p{}>{}</p>\n", attributes, svg_escape(text));
+}
+
+// A column of numbers in every row that has anything is flush right.
+bool is_numeric(const ReportTable& table, std::size_t column) {
+  bool any = false;
+  for (const auto& row : table.rows) {
+    if (row[column].number)
+      any = true;
+    else if (row[column].text != "-" && !row[column].text.empty())
+      return false;
+  }
+  return any;
+}
+
+std::string table_html(const ReportTable& table) {
+  std::string html = "<div class=\"wide\"><table>\n";
+  if (!table.caption.empty()) html += "<caption>" + svg_escape(table.caption) + "</caption>\n";
+  std::vector<std::string_view> marks;
+  html += "<thead><tr>";
+  for (std::size_t c = 0; c < table.columns.size(); ++c) {
+    marks.push_back(is_numeric(table, c) ? " class=\"n\"" : "");
+    html += fmt::format("<th{}>{}</th>", marks[c], svg_escape(table.columns[c]));
+  }
+  html += "</tr></thead>\n<tbody>\n";
+  for (const auto& row : table.rows) {
+    html += "<tr>";
+    for (std::size_t c = 0; c < row.size(); ++c)
+      html += fmt::format("<td{}>{}</td>", marks[c], svg_escape(row[c].text));
+    html += "</tr>\n";
+  }
+  return html + "</tbody></table></div>\n";
+}
+
+std::string chart_svg(const ReportChart& chart) {
+  const ChartDrawing drawing = draw_chart(chart, chart_width);
+  std::string svg = fmt::format(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
+      "role=\"img\" font-family=\"Helvetica, Arial, sans-serif\">\n<title>{2}</title>\n",
+      drawing.width, drawing.height, svg_escape(chart.title));
+  for (const ChartLine& line : drawing.lines) {
+    svg += fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"{} points=\"", line.colour,
+                       line.width, line.dashed ? " stroke-dasharray=\"5 4\"" : "");
+    for (std::size_t i = 0; i < line.x.size(); ++i) svg += fmt::format("{:.1f},{:.1f} ", line.x[i], line.y[i]);
+    svg += "\"/>\n";
+  }
+  for (const ChartText& text : drawing.texts) {
+    constexpr std::string_view anchors[] = {"start", "middle", "end"};
+    svg += fmt::format(
+        "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" text-anchor=\"{}\" fill=\"{}\">{}</text>\n", text.x,
+        text.y, text.size, anchors[static_cast<int>(text.anchor)], text.colour, svg_escape(text.text));
+  }
+  return svg + "</svg>\n";
+}
+
+std::string csv_field(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + "\"";
+}
+
+}  // namespace
+
+std::string report_number(double value) {
+  if (!std::isfinite(value)) return "-";
+  const double size = std::abs(value);
+  if (size >= 9999.5) {
+    std::string digits = fmt::format("{:.0f}", size);
+    for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+      digits.insert(static_cast<std::size_t>(at), ",");
+    return (value < 0 ? "-" : "") + digits;
+  }
+  if (size >= 0.001 || size == 0) return fmt::format("{:.4g}", value);
+  return fmt::format("{:.2e}", value);
+}
+
+ReportCell number_cell(double value) {
+  return {report_number(value), std::isfinite(value) ? std::optional(value) : std::nullopt};
+}
+
+std::string report_html(const ReportDocument& document) {
+  std::string html =
+      "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+      "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
+      svg_escape(document.title) + "</title>\n<style>" + std::string(style) + "</style>\n</head>\n<body>\n<main>\n";
+  html += "<h1>" + svg_escape(document.title) + "</h1>\n";
+  html += paragraph(document.subtitle, " class=\"subtitle\"");
+  html += paragraph(document.verdict, document.is_yes ? " class=\"verdict yes\"" : " class=\"verdict no\"");
+  for (const ReportSection& section : document.sections) {
+    html += "<h2>" + svg_escape(section.heading) + "</h2>\n";
+    for (const std::string& text : section.paragraphs) html += paragraph(text);
+    if (!section.items.empty()) html += "<ul>\n";
+    for (const std::string& item : section.items) html += "<li>" + svg_escape(item) + "</li>\n";
+    if (!section.items.empty()) html += "</ul>\n";
+    for (const ReportChart& chart : section.charts) html += chart_svg(chart);
+    for (const ReportTable& table : section.tables) html += table_html(table);
+  }
+  return html + "</main>\n</body>\n</html>\n";
+}
+
+std::string report_csv(const ReportDocument& document) {
+  std::string csv = csv_field(document.title) + "," + csv_field(document.subtitle) + "\r\n";
+  csv += "verdict," + csv_field(document.verdict) + "\r\n";
+  for (const ReportSection& section : document.sections) {
+    for (const std::string& item : section.items) csv += csv_field(section.heading) + "," + csv_field(item) + "\r\n";
+    for (const ReportTable& table : section.tables) {
+      csv += "\r\n" + csv_field(section.heading) + "," + csv_field(table.caption) + "\r\n";
+      for (std::size_t c = 0; c < table.columns.size(); ++c) csv += (c > 0 ? "," : "") + csv_field(table.columns[c]);
+      csv += "\r\n";
+      for (const auto& row : table.rows) {
+        for (std::size_t c = 0; c < row.size(); ++c)
+          csv += (c > 0 ? "," : "") + (row[c].number ? fmt::format("{:.10g}", *row[c].number) : csv_field(row[c].text));
+        csv += "\r\n";
+      }
+    }
+  }
+  return csv;
+}
+
+void write_report(const ReportDocument& document, const std::string& path) {
+  std::string bytes;
+  if (path.ends_with(".html"))
+    bytes = report_html(document);
+  else if (path.ends_with(".csv"))
+    bytes = report_csv(document);
+  else if (path.ends_with(".pdf"))
+    bytes = report_pdf(document);
+  else if (path.ends_with(".xlsx"))
+    bytes = report_xlsx(document);
+  else
+    throw InputError(path, "", "no kind of report ends like this", "end it in .html, .pdf, .xlsx or .csv");
+  OutputFile out(path);
+  out.write(bytes);
+  out.commit();
+}
+
+}  // namespace spillway

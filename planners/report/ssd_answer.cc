@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "planners/report/ssd_report.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::int64_t most_drives = 64;
+constexpr double year = 365.0 * 86400;
+
+double mean_rate(Bytes bytes, Picos time) {
+  return time > Picos(0) ? static_cast<double>(bytes.count()) / to_seconds(time) : 0;
+}
+
+DriveLoad times(const DriveLoad& load, std::int64_t sharers) {
+  DriveLoad scaled = load;
+  for (LoadSpan& span : scaled.spans) span.bytes = span.bytes * sharers;
+  return scaled;
+}
+
+LoadedDrives drives_of(const NvmeProfile& drive, std::int64_t count, const StorageLinks& links, std::int64_t sharers) {
+  return {nvme_model(drive), count, links.write * sharers, links.read * sharers,
+          drive.thermal_duty ? drive.thermal_duty->value : 1};
+}
+
+std::vector<WriteStage> stages_of(const LoadedDrives& drives) {
+  const double n = static_cast<double>(drives.count), link = to_bytes_per_second(drives.write_link);
+  const auto rate = [&](Rate one) { return std::min(n * to_bytes_per_second(one), link); };
+  std::vector<WriteStage> stages;
+  const auto add = [&](double level, double at) {  // what fills so much of the cache while it drains
+    const double left = at - n * to_bytes_per_second(drives.drive.cache->drain);
+    if (left > 0) stages.push_back({n * level * at / left, at});
+  };
+  if (drives.drive.cache) {
+    const NvmeModel::Cache& cache = *drives.drive.cache;
+    const Bytes knee = cache.fold_level > Bytes(0) ? cache.fold_level : cache.size;
+    add(static_cast<double>(knee.count()), rate(drives.drive.write));
+    if (knee < cache.size) add(static_cast<double>((cache.size - knee).count()), rate(cache.fold));
+  }
+  stages.push_back({std::numeric_limits<double>::infinity(), rate(drives.drive.steady_write)});
+  return stages;
+}
+
+// The machine with drives that any link is too slow for, so that what is left is what the links carry.
+HardwareProfile with_endless_drives(HardwareProfile machine) {
+  for (DriveGroup& group : machine.drives) {
+    const Sourced<Rate> endless{rate_from_bytes_per_second(1e13), {}};
+    if (!group.drive.read_bandwidth || !group.drive.write_bandwidth) continue;
+    group.drive.read_bandwidth = group.drive.write_bandwidth = endless;
+    group.drive.steady_write_bandwidth.reset();
+    group.drive.write_cache.reset();
+    group.drive.read_write_interference.reset();
+    group.drive.read_latency.reset();
+    group.drive.write_latency.reset();
+  }
+  return machine;
+}
+
+// The machine's own sets of drives, one of each model and size.
+struct OwnSet {
+  NvmeProfile drive;
+  std::int64_t count = 1;
+};
+std::vector<OwnSet> own_sets(const HardwareProfile& hardware, std::int64_t& sets) {
+  std::vector<OwnSet> found;
+  sets = 0;
+  for (const DriveGroup& group : hardware.drives) {
+    const std::int64_t size = group.raid0 ? group.count : 1;
+    sets += group.raid0 ? 1 : group.count;
+    const bool known = std::any_of(found.begin(), found.end(), [&](const OwnSet& set) {
+      return set.drive.name == group.drive.name && set.count == size;
+    });
+    if (!known) found.push_back({group.drive, size});
+  }
+  return found;
+}
+
+class Asker {
+ public:
+  Asker(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question)
+      : hardware_(loaded.hardware), question_(question) {
+    answer_.traffic = offload_traffic(ran.trace(loaded), ran.result);
+    answer_.gpus =
+        loaded.scenario.model.empty() ? std::max<std::int64_t>(1, loaded.trace.rank_count) : loaded.setup.gpus();
+    answer_.tokens_per_step = loaded.options.tokens_per_step;
+    answer_.required_rate = 2 * mean_rate(load().written(), load().step);
+    in_machine_ = std::min(answer_.gpus, hardware_.gpu_count);
+  }
+
+  SsdAnswer answer() {
+    if (question_.drives.empty()) {
+      std::int64_t sets = 0;
+      for (const OwnSet& set : own_sets(hardware_, sets))
+        answer_.drives.push_back(ask(set.drive, set.count, hardware_, (in_machine_ + sets - 1) / sets));
+    }
+    for (const NvmeProfile& drive : question_.drives)
+      answer_.drives.push_back(
+          ask(drive, question_.count, with_drives(hardware_, drive, question_.count, in_machine_), 1));
+    return std::move(answer_);
+  }
+
+ private:
+  [[nodiscard]] const DriveLoad& load() const { return answer_.traffic.load; }
+
+  DriveAnswer ask(const NvmeProfile& drive, std::int64_t count, const HardwareProfile& machine, std::int64_t sharers) {
+    DriveAnswer found;
+    found.drive = drive;
+    found.count = count;
+    found.sharers = sharers;
+    found.endurance = drive_endurance(drive, question_.endurance);
+    try {
+      found.links = storage_links(with_endless_drives(machine), in_machine_, question_.route);
+    } catch (const InputError& error) {
+      found.cannot_tell = error.cause();
+      found.load.steady.length = load().step;
+      add_life(found, times(load(), sharers));
+      return found;
+    }
+    const DriveLoad shared = times(load(), sharers);
+    const LoadedDrives drives = drives_of(drive, count, found.links, sharers);
+    found.stages = stages_of(drives);
+    found.load = sustain(drives, shared);
+    found.first_rate = mean_rate(shared.written(), found.load.first.write_time);
+    found.steady_rate = mean_rate(shared.written(), found.load.steady.write_time);
+    found.link_rate = to_bytes_per_second(found.links.write * sharers);
+    found.required_rate = answer_.required_rate * static_cast<double>(sharers);
+    found.holds_first = SustainedLoad::holds(found.load.first, shared.step);
+    found.holds_steady = SustainedLoad::holds(found.load.steady, shared.step);
+    if (!found.endurance.known) found.cannot_tell = found.endurance.basis;
+    add_life(found, shared);
+    add_numbers(found, shared);
+    add_cost(found);
+    return found;
+  }
+
+  // At the pace of the step the drives allow.
+  void add_life(DriveAnswer& found, const DriveLoad& shared) const {
+    const double rate = mean_rate(shared.written(), found.load.steady.length);
+    const auto years = [&](double bytes) { return years_to_write(bytes * static_cast<double>(found.count), rate); };
+    found.years = years(found.endurance.bytes);
+    found.low_years = years(found.endurance.low);
+    found.high_years = years(found.endurance.high);
+    found.lasts = found.endurance.known && found.years >= question_.life_years;
+  }
+
+  void add_numbers(DriveAnswer& found, const DriveLoad& shared) const {
+    const double asked = mean_rate(shared.written(), shared.step) * question_.life_years * year;
+    if (asked <= 0)
+      found.count_for_life = 1;
+    else if (found.endurance.bytes > 0 && asked / found.endurance.bytes < 1e9)
+      found.count_for_life = std::max<std::int64_t>(1, std::llround(std::ceil(asked / found.endurance.bytes)));
+    for (std::int64_t n = 1; n <= most_drives && found.count_for_rate == 0; ++n)
+      if (SustainedLoad::holds(sustain(drives_of(found.drive, n, found.links, found.sharers), shared).steady,
+                               shared.step))
+        found.count_for_rate = n;
+    if (found.count_for_life > 0 && found.count_for_rate > 0)
+      found.lanes = std::max(found.count_for_life, found.count_for_rate) * found.drive.pcie_lanes.value;
+  }
+
+  void add_cost(DriveAnswer& found) const {
+    if (!found.drive.price_usd || answer_.tokens_per_step <= 0) return;
+    const double seconds = std::min(found.years, question_.life_years) * year;
+    const double tokens = static_cast<double>(answer_.tokens_per_step) * seconds / to_seconds(found.load.steady.length);
+    const double sets = std::ceil(static_cast<double>(answer_.gpus) / static_cast<double>(found.sharers));
+    if (tokens > 0)
+      found.usd_per_billion_tokens =
+          found.drive.price_usd->value * static_cast<double>(found.count) * sets / (tokens / 1e9);
+  }
+
+  const HardwareProfile& hardware_;
+  const SsdQuestion& question_;
+  SsdAnswer answer_;
+  std::int64_t in_machine_ = 1;
+};
+
+}  // namespace
+
+std::string DriveAnswer::verdict(double asked_years) const {
+  if (!cannot_tell.empty()) return "can't tell: " + cannot_tell;
+  if (endurance.bytes <= 0) return "no: nothing is left of its rated life";
+  std::string words;
+  if (link_rate < required_rate)
+    words = fmt::format("the links carry {:.3g} GB/s", link_rate / 1e9);
+  else if (!holds_first)
+    words = "not even with empty caches";
+  else if (!holds_steady)
+    words = load.throttled ? "too hot to keep its rate up" : "not once its cache is full";
+  if (!lasts) {
+    if (!words.empty()) words += "; ";
+    words += fmt::format("worn out after {}",
+                         years < 1 ? fmt::format("{:.3g} days", years * 365) : fmt::format("{:.3g} years", years));
+  }
+  if (words.empty()) return fmt::format("yes: holds the rate and {:.3g} years", asked_years);
+  return "no: " + words;
+}
+
+bool SsdAnswer::is_yes() const {
+  return traffic.load.written() == Bytes(0) ||
+         std::any_of(drives.begin(), drives.end(), [](const DriveAnswer& drive) { return drive.is_yes(); });
+}
+
+SsdAnswer answer_ssd(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question) {
+  const auto require = [](bool holds, const char* option, const char* remedy) {
+    if (!holds) throw InputError("report", option, "out of range", remedy);
+  };
+  require(question.count >= 1 && question.count <= most_drives, "--count", "give 1 to 64 drives for each GPU");
+  require(question.life_years > 0 && question.life_years <= 1000, "--life-years", "give years, above 0");
+  require(question.tokens >= 0 && question.tokens <= 1e18, "--tokens", "give the tokens of a training run");
+  return Asker(loaded, ran, question).answer();
+}
+
+}  // namespace spillway

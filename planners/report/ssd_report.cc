@@ -1,0 +1,355 @@
+#include "planners/report/ssd_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/activation_volume.h"
+
+namespace spillway {
+namespace {
+
+constexpr int bins = 48;
+
+double giga(double bytes) { return bytes / 1e9; }
+double giga(Bytes bytes) { return giga(static_cast<double>(bytes.count())); }
+
+std::string drive_name(const DriveAnswer& drive) {
+  return fmt::format("{} x {}", drive.count, drive.drive.title.empty() ? drive.drive.name : drive.drive.title);
+}
+
+std::string time_text(double seconds) {
+  return seconds < 1 ? fmt::format("{:.4g} ms", seconds * 1e3) : fmt::format("{:.4g} s", seconds);
+}
+
+std::string years_text(double years) {
+  if (std::isinf(years)) return "for ever";
+  return years < 1 ? fmt::format("{:.3g} days", years * 365)
+                   : (years < 100 ? fmt::format("{:.3g}", years) : report_number(std::round(years))) + " years";
+}
+
+ReportCell words(std::string text) { return {std::move(text), {}}; }
+ReportCell count_cell(std::int64_t count) { return count > 0 ? number_cell(static_cast<double>(count)) : words("-"); }
+
+// Bytes that come due in each bin of the step, as a rate in GB/s.
+ReportSeries course(const DriveLoad& load, bool writes, std::string name) {
+  std::vector<double> due(bins, 0);
+  const double step = to_seconds(load.step);
+  for (const LoadSpan& span : load.spans) {
+    if (span.is_write != writes) continue;
+    const double from = to_seconds(span.begin) / step * bins, to = to_seconds(span.end) / step * bins;
+    const int first = std::clamp(static_cast<int>(from), 0, bins - 1),
+              last = std::clamp(static_cast<int>(to), 0, bins - 1);
+    for (int bin = first; bin <= last; ++bin) {
+      const double share =
+          to > from ? (std::min(to, bin + 1.0) - std::max(from, static_cast<double>(bin))) / (to - from) : 1;
+      due[static_cast<std::size_t>(bin)] += giga(span.bytes) * std::clamp(share, 0.0, 1.0);
+    }
+  }
+  ReportSeries series{std::move(name), {}, {}, false};
+  for (int bin = 0; bin < bins; ++bin)
+    for (const int end : {0, 1}) {
+      series.x.push_back((bin + end) * step / bins);
+      series.y.push_back(due[static_cast<std::size_t>(bin)] / (step / bins));
+    }
+  return series;
+}
+
+ReportSeries level(std::string name, double from, double to, double rate, bool is_limit) {
+  return {std::move(name), {from, to}, {rate, rate}, is_limit};
+}
+
+class SsdReport {
+ public:
+  SsdReport(const LoadedScenario& loaded, const SsdAnswer& answer, const SsdQuestion& question)
+      : loaded_(loaded), answer_(answer), question_(question), load_(answer.traffic.load) {}
+
+  ReportDocument write() {
+    document_.title =
+        "Drives for " + (loaded_.scenario.title.empty() ? loaded_.scenario.trace : loaded_.scenario.title);
+    document_.subtitle = fmt::format("{}; {} GPU{}; step of {} before any drive is waited for", machine(), answer_.gpus,
+                                     answer_.gpus == 1 ? "" : "s", time_text(to_seconds(load_.step)));
+    document_.is_yes = answer_.is_yes();
+    document_.verdict = verdict();
+    verdicts();
+    traffic();
+    if (!answer_.drives.empty() && load_.written() > Bytes(0)) {
+      rates();
+      lives();
+      left_out();
+    }
+    assumptions();
+    return std::move(document_);
+  }
+
+ private:
+  [[nodiscard]] std::string machine() const {
+    return loaded_.hardware.title.empty() ? loaded_.hardware.name : loaded_.hardware.title;
+  }
+
+  [[nodiscard]] std::string verdict() const {
+    if (load_.written() == Bytes(0)) return "Yes: this step keeps no activation large enough to be offloaded.";
+    if (answer_.drives.empty())
+      return fmt::format(
+          "No: this machine has no drive, and {:.4g} GB a step of each GPU need one. Name some with "
+          "--drives.",
+          giga(load_.written()));
+    const auto good = std::count_if(answer_.drives.begin(), answer_.drives.end(),
+                                    [](const DriveAnswer& drive) { return drive.is_yes(); });
+    return fmt::format("{}: {} of {} sets of drives hold {:.4g} GB/s for each GPU and last {:.3g} years.",
+                       good > 0 ? "Yes" : "No", good, answer_.drives.size(), giga(answer_.required_rate),
+                       question_.life_years);
+  }
+
+  ReportSection& section(std::string heading) {
+    document_.sections.push_back({std::move(heading), {}, {}, {}, {}});
+    return document_.sections.back();
+  }
+
+  void verdicts() {
+    if (answer_.drives.empty() || load_.written() == Bytes(0)) return;
+    ReportSection& part = section("Each set of drives");
+    for (const DriveAnswer& drive : answer_.drives)
+      part.items.push_back(drive_name(drive) + ": " + drive.verdict(question_.life_years));
+  }
+
+  void traffic() {
+    ReportSection& part = section("What a step writes");
+    part.paragraphs.push_back(answer_.traffic.basis);
+    if (load_.written() == Bytes(0)) return;
+    std::string where =
+        answer_.traffic.rank > 0 ? fmt::format(" (stage {}, which writes most)", answer_.traffic.rank) : "";
+    part.paragraphs.push_back(
+        fmt::format("Each GPU{} writes {:.4g} GB in {} tensors. In half of the step, as SSDTrain "
+                    "allows, that takes {:.4g} GB/s; over all of it {:.4g} GB/s.",
+                    where, giga(load_.written()), answer_.traffic.tensors, giga(answer_.required_rate),
+                    giga(answer_.required_rate) / 2));
+    ReportTable table{"Bytes per step and GPU by the operator that makes them",
+                      {"operator", "tensors", "written GB", "read GB", "share %"},
+                      {}};
+    for (const TrafficCause& cause : answer_.traffic.causes)
+      table.rows.push_back({words(cause.name), number_cell(static_cast<double>(cause.tensors)),
+                            number_cell(giga(cause.written)), number_cell(giga(cause.read)),
+                            number_cell(100 * giga(cause.written) / giga(load_.written()))});
+    part.tables.push_back(std::move(table));
+  }
+
+  void rates() {
+    ReportSection& part = section("Rate");
+    part.paragraphs.emplace_back(
+        "Required: what the step makes, when it makes it. Available: what the drives and the "
+        "links to them give all GPUs at once, with empty caches and after the cache no longer "
+        "changes. A set holds the rate when the step is not stretched and writing takes half "
+        "of it at most, and so does reading.");
+    ReportTable table{
+        "Rate of each set",
+        {"drives per set", "GPUs per set", "links GB/s", "caches empty GB/s", "steady GB/s", "required GB/s",
+         "steady headroom x", "cache full after steps", "steady step s", "holds, empty", "holds, steady"},
+        {}};
+    const double step = to_seconds(load_.step);
+    ReportChart over_step{"Required and available write rate over a step", "seconds into the step", "GB/s", {}};
+    over_step.series.push_back(course(load_, true, "required: activations as they are made"));
+    over_step.series.push_back(
+        level("required on average over half of the step", 0, step, giga(answer_.required_rate), true));
+    ReportChart filling{"Write rate of a set written to without pause", "TB written to the set", "GB/s", {}};
+    double most = giga(load_.written()) / 1e3;
+    for (const DriveAnswer& drive : answer_.drives) {
+      if (drive.first_rate <= 0) continue;
+      const double required = giga(drive.required_rate);
+      table.rows.push_back(
+          {words(drive_name(drive)), number_cell(static_cast<double>(drive.sharers)),
+           number_cell(giga(drive.link_rate)), number_cell(giga(drive.first_rate)),
+           number_cell(giga(drive.steady_rate)), number_cell(required), number_cell(giga(drive.steady_rate) / required),
+           drive.load.steps_to_full < 0 ? words("never")
+                                        : number_cell(static_cast<double>(drive.load.steps_to_full + 1)),
+           number_cell(to_seconds(drive.load.steady.length)), words(drive.holds_first ? "yes" : "no"),
+           words(drive.holds_steady ? "yes" : "no")});
+      over_step.series.push_back(level("available, steady: " + drive_name(drive), 0, step,
+                                       giga(drive.steady_rate) / static_cast<double>(drive.sharers), false));
+      filling.series.push_back(filled(drive));
+      most = std::max(most, 1.5 * filling.series.back().x.back());
+    }
+    extend(filling, most);
+    part.charts.push_back(std::move(over_step));
+    part.charts.push_back(std::move(filling));
+    part.tables.push_back(std::move(table));
+  }
+
+  // The rate of the set, written to without pause, against TB written.
+  [[nodiscard]] static ReportSeries filled(const DriveAnswer& drive) {
+    ReportSeries series{drive_name(drive), {}, {}, false};
+    double at = 0;
+    for (const WriteStage& stage : drive.stages) {
+      series.x.push_back(at);
+      series.y.push_back(giga(stage.rate));
+      if (std::isinf(stage.bytes)) break;
+      at += stage.bytes / 1e12;
+      series.x.push_back(at);
+      series.y.push_back(giga(stage.rate));
+    }
+    return series;
+  }
+
+  // Sets whose rate no longer changes keep it to the chart's edge.
+  void extend(ReportChart& chart, double most) const {
+    for (ReportSeries& series : chart.series)
+      if (!series.x.empty() && series.x.back() < most) {
+        series.x.push_back(most);
+        series.y.push_back(series.y.back());
+      }
+    chart.series.push_back(level("required by one GPU", 0, most, giga(answer_.required_rate), true));
+  }
+
+  void lives() {
+    ReportSection& part = section("Life and cost");
+    part.paragraphs.push_back(fmt::format(
+        "Years of training without pause until the rated bytes are written, at the pace the drives allow. Low: the "
+        "rating as it stands. High: the sequential figure, 15 % above the model's where it is modelled. Drives asked "
+        "for: to last {:.3g} years, and to hold the rate once the cache is full, at most 64.",
+        question_.life_years));
+    ReportTable table{
+        "Life of each set",
+        {"drives per set", "one drive takes PB", "rests on", "years", "low", "high",
+         fmt::format("drives for {:.3g} years", question_.life_years), "drives for the rate", "PCIe lanes for both"},
+        {}};
+    ReportTable cost{"Cost", {"drives per set", "USD each", "price from", "USD per GPU", "USD per 1e9 tokens"}, {}};
+    if (question_.tokens > 0)
+      for (const char* column : {"TB written per GPU in the run", "run's share of the life %", "days of training"})
+        cost.columns.emplace_back(column);
+    for (const DriveAnswer& drive : answer_.drives) {
+      table.rows.push_back({words(drive_name(drive)), number_cell(drive.endurance.bytes / 1e15),
+                            words(drive.endurance.basis), number_cell(drive.years), number_cell(drive.low_years),
+                            number_cell(drive.high_years), count_cell(drive.count_for_life),
+                            count_cell(drive.count_for_rate), count_cell(drive.lanes)});
+      cost.rows.push_back(cost_row(drive));
+    }
+    part.tables.push_back(std::move(table));
+    part.tables.push_back(std::move(cost));
+  }
+
+  [[nodiscard]] std::vector<ReportCell> cost_row(const DriveAnswer& drive) const {
+    const auto& price = drive.drive.price_usd;
+    std::vector<ReportCell> row = {words(drive_name(drive))};
+    if (price) {
+      const std::string date = price->origin.date.empty() ? "undated" : price->origin.date;
+      row.push_back(number_cell(price->value));
+      row.push_back(
+          words(fmt::format("{}, {}: {}", date, provenance_name(price->origin.provenance), price->origin.source)));
+      row.push_back(number_cell(price->value * static_cast<double>(drive.count) / static_cast<double>(drive.sharers)));
+    } else {
+      row.insert(row.end(), {words("-"), words("the profile states none; set drives.0.drive.price"), words("-")});
+    }
+    row.push_back(drive.usd_per_billion_tokens ? number_cell(*drive.usd_per_billion_tokens) : words("-"));
+    if (question_.tokens <= 0) return row;
+    if (answer_.tokens_per_step <= 0) {
+      row.insert(row.end(), {words("-"), words("-"), words("-")});
+      return row;
+    }
+    const double steps = question_.tokens / static_cast<double>(answer_.tokens_per_step);
+    const double seconds = steps * to_seconds(drive.load.steady.length);
+    row.push_back(number_cell(steps * giga(load_.written()) / 1e3));
+    row.push_back(number_cell(100 * seconds / (drive.years * 365 * 86400)));
+    row.push_back(number_cell(seconds / 86400));
+    return row;
+  }
+
+  // SSDTrain's closed forms for the same step, and what they take for granted.
+  void left_out() {
+    ReportSection& part = section("What a projection from rates and ratings leaves out");
+    const TrainingSetup& setup = loaded_.setup;
+    if (!loaded_.scenario.model.empty() && setup.recompute == Recompute::none && setup.pipeline_parallel == 1) {
+      const ModelSpec model = find_model(loaded_.scenario.model);
+      ActivationProjection p;
+      p.layers = model.layers;
+      p.hidden = model.hidden;
+      p.heads = model.heads;
+      p.vocabulary = model.vocabulary;
+      p.sequence = setup.sequence;
+      p.micro_batch = setup.micro_batch;
+      p.tensor_parallel = setup.tensor_parallel;
+      p.sequence_parallel = setup.sequence_parallel;
+      const double volume = activation_volume(p) * static_cast<double>(setup.gradient_accumulation);
+      part.paragraphs.push_back(
+          fmt::format("SSDTrain's formula (arXiv 2408.10013, for a GPT with a feed-forward of 4 hidden) puts the "
+                      "activations of this "
+                      "step at {:.4g} GB a GPU, logits included; the trace keeps {:.4g} GB that can be offloaded.",
+                      giga(volume), giga(load_.written())));
+    }
+    for (const DriveAnswer& drive : answer_.drives) {
+      if (drive.load.steps_to_full < 0 || drive.holds_steady || drive.first_rate <= 0) continue;
+      const WriteStage &first = drive.stages.front(), &last = drive.stages.back();
+      std::string item = fmt::format(
+          "{} take {:.4g} GB/s for {:.4g} GB, {:.3g} steps' worth, and {:.4g} GB/s once full; over a steady step that "
+          "is "
+          "{:.4g} GB/s where {:.4g} are needed",
+          drive_name(drive), giga(first.rate), giga(first.bytes),
+          first.bytes / (static_cast<double>(load_.written().count()) * static_cast<double>(drive.sharers)),
+          giga(last.rate), giga(drive.steady_rate), giga(drive.required_rate));
+      if (drive.load.steady.length > load_.step)
+        item += ", and the step grows to " + time_text(to_seconds(drive.load.steady.length));
+      part.items.push_back(item + ".");
+    }
+    if (part.items.empty())
+      part.items.emplace_back("None of these drives loses a rate it needs once its cache is full.");
+    for (const DriveAnswer& drive : answer_.drives) relaxed(drive, part);
+  }
+
+  // The published relaxations, beside the plain figure, whether or not they are asked for.
+  void relaxed(const DriveAnswer& drive, ReportSection& part) const {
+    if (!drive.endurance.known || drive.endurance.bytes <= 0 ||
+        question_.endurance.retention != RetentionRelaxation::none)
+      return;
+    EnduranceOptions options = question_.endurance;
+    const auto years = [&](RetentionRelaxation retention) {
+      options.retention = retention;
+      return drive.years * drive_endurance(drive.drive, options).bytes / drive.endurance.bytes;
+    };
+    part.items.push_back(
+        fmt::format("{}: {} as rated. Retention relaxed to 3 weeks (x6.67) would make it {}, to 1 day (x86) {}; "
+                    "published factors no "
+                    "vendor offers, not counted here.",
+                    drive_name(drive), years_text(drive.years), years_text(years(RetentionRelaxation::three_weeks)),
+                    years_text(years(RetentionRelaxation::one_day))));
+  }
+
+  void assumptions() {
+    ReportSection& part = section("Assumptions");
+    for (const DriveAnswer& drive : answer_.drives) {
+      for (const std::string& text : drive.endurance.assumptions)
+        part.items.push_back(drive_name(drive) + ": " + text + ".");
+      std::string assumed;
+      const auto add = [&assumed](const char* name, const auto& leaf) {
+        if (leaf && leaf->origin.provenance == OriginKind::assumed)
+          assumed += (assumed.empty() ? "" : ", ") + std::string(name);
+      };
+      add("read rate", drive.drive.read_bandwidth);
+      add("write rate", drive.drive.write_bandwidth);
+      add("steady write rate", drive.drive.steady_write_bandwidth);
+      add("write cache", drive.drive.write_cache);
+      add("interference of reads and writes", drive.drive.read_write_interference);
+      add("price", drive.drive.price_usd);
+      if (!assumed.empty()) part.items.push_back(drive_name(drive) + ": assumed in its profile: " + assumed + ".");
+    }
+    part.items.push_back(question_.route == DriveRoute::gpudirect
+                             ? "Drives read and write GPU memory themselves (GPUDirect Storage)."
+                             : "Every byte goes through a pinned buffer in host memory.");
+    part.items.emplace_back(
+        "Training runs without pause; a year is 365 days. Files are written whole and freed whole.");
+    for (const std::string& warning : loaded_.warnings) part.items.push_back(warning);
+  }
+
+  const LoadedScenario& loaded_;
+  const SsdAnswer& answer_;
+  const SsdQuestion& question_;
+  const DriveLoad& load_;
+  ReportDocument document_;
+};
+
+}  // namespace
+
+ReportDocument ssd_report(const LoadedScenario& loaded, const SsdAnswer& answer, const SsdQuestion& question) {
+  return SsdReport(loaded, answer, question).write();
+}
+
+}  // namespace spillway

@@ -1,0 +1,100 @@
+#include "planners/report/report_document.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "planners/report/report_chart.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using testing::HasSubstr;
+
+ReportDocument small() {
+  ReportDocument document;
+  document.title = "A <report> & more";
+  document.subtitle = "one \"quoted\", line";
+  document.is_yes = true;
+  document.verdict = "Yes: it does.";
+  ReportSection section{"First", {"Words."}, {"An item, with a comma"}, {}, {}};
+  section.charts.push_back(
+      {"Rates", "seconds", "GB/s", {{"required", {0, 1, 2}, {1, 3, 2}, false}, {"limit", {0, 2}, {2.5, 2.5}, true}}});
+  section.tables.push_back(
+      {"Figures", {"what", "GB"}, {{{"one, two", {}}, number_cell(12345.678)}, {{"say \"x\"", {}}, {"-", {}}}}});
+  document.sections.push_back(section);
+  return document;
+}
+
+TEST(ReportNumber, FourDigitsThousandsGrouped) {
+  EXPECT_EQ(report_number(12.984), "12.98");
+  EXPECT_EQ(report_number(0), "0");
+  EXPECT_EQ(report_number(9999), "9999");
+  EXPECT_EQ(report_number(12345.678), "12,346");
+  EXPECT_EQ(report_number(-1234567), "-1,234,567");
+  EXPECT_EQ(report_number(0.00012), "1.20e-04");
+  EXPECT_EQ(report_number(std::numeric_limits<double>::infinity()), "-");
+  EXPECT_FALSE(number_cell(std::numeric_limits<double>::infinity()).number);
+}
+
+// One file: no link, no script, all text escaped; charts as SVG.
+TEST(ReportHtml, IsSelfContainedAndEscaped) {
+  const std::string page = report_html(small());
+  EXPECT_THAT(page, HasSubstr("A &lt;report&gt; &amp; more"));
+  EXPECT_THAT(page, HasSubstr("<svg"));
+  EXPECT_THAT(page, HasSubstr("class=\"verdict yes\""));
+  EXPECT_THAT(page, testing::Not(HasSubstr("<script")));
+  EXPECT_THAT(page, testing::Not(HasSubstr("<link")));
+  EXPECT_THAT(page, testing::Not(HasSubstr("src=")));
+}
+
+// RFC 4180: quotes doubled, fields with commas quoted; numbers in full.
+TEST(ReportCsv, QuotesWhatNeedsIt) {
+  const std::string csv = report_csv(small());
+  EXPECT_THAT(csv, HasSubstr("\"one, two\",12345.678\r\n"));
+  EXPECT_THAT(csv, HasSubstr("\"say \"\"x\"\"\",-\r\n"));
+  EXPECT_THAT(csv, HasSubstr("verdict,Yes: it does.\r\n"));
+}
+
+// Every writer gives the same bytes again, and its format's first ones.
+TEST(ReportBytes, AreReproducible) {
+  const ReportDocument document = small();
+  EXPECT_EQ(report_html(document), report_html(document));
+  try {
+    const std::string pdf = report_pdf(document);
+    EXPECT_EQ(pdf.substr(0, 5), "%PDF-");
+    EXPECT_EQ(pdf, report_pdf(document));
+    EXPECT_EQ(pdf.find("/CreationDate"), std::string::npos);
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.cause(), HasSubstr("without pango"));
+  }
+  try {
+    const std::string book = report_xlsx(document);
+    EXPECT_EQ(book.substr(0, 2), "PK");
+    EXPECT_EQ(book, report_xlsx(document));
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.cause(), HasSubstr("without libxlsxwriter"));
+  }
+}
+
+TEST(ReportBytes, UnknownEndingsAreRefused) { EXPECT_THROW(write_report(small(), "report.doc"), InputError); }
+
+// Everything drawn lies within the picture.
+TEST(ReportChart, StaysInsideItsFrame) {
+  const ChartDrawing drawing = draw_chart(small().sections[0].charts[0], 500);
+  for (const ChartLine& line : drawing.lines)
+    for (std::size_t i = 0; i < line.x.size(); ++i) {
+      EXPECT_GE(line.x[i], 0);
+      EXPECT_LE(line.x[i], 500);
+      EXPECT_GE(line.y[i], 0);
+      EXPECT_LE(line.y[i], drawing.height);
+    }
+  for (const ChartText& text : drawing.texts) EXPECT_LE(text.y, drawing.height);
+  ReportChart empty{"nothing", "x", "y", {}};
+  EXPECT_GT(draw_chart(empty, 300).height, 0);
+}
+
+}  // namespace
+}  // namespace spillway

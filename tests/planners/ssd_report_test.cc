@@ -1,0 +1,224 @@
+#include "planners/report/ssd_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "hwprofiles/profile_library.h"
+#include "planners/report/pcie_report.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr double giga = 1e9;
+
+// Layers of GPT-2 XL's size, so that sbh = 1024 x 16 x 1600 elements = 26 Mi, on a GPU slow enough for drives to keep
+// up.
+LoadedScenario loaded_step(const std::string& hardware = "ssdtrain-testbed", const std::string& more = "") {
+  const std::string text = R"({"schema": "spillway-scenario", "version": 1, "title": "a step",
+      "model": {"name": "gpt2-xl", "sequence": 1024, "micro_batch": 16, "precision": "bf16", "optimizer": "sgd")" +
+                           more + R"(}, "what_if": {"gpu": 0.3}, "hardware": {"profile": ")" + hardware + R"("}})";
+  return load(parse_scenario(text, "test", ""));
+}
+
+struct Asked {
+  LoadedScenario loaded;
+  ScenarioRun ran;
+};
+const Asked& step() {
+  static const Asked asked = [] {
+    LoadedScenario loaded = loaded_step();
+    ScenarioRun ran = run_traced(loaded);
+    return Asked{std::move(loaded), std::move(ran)};
+  }();
+  return asked;
+}
+
+NvmeProfile bundled(const char* name) { return ProfileLibrary::standard().load_nvme(name); }
+SsdAnswer ask(const SsdQuestion& question) { return answer_ssd(step().loaded, step().ran, question); }
+
+// Everything a layer keeps of 8 Mi elements and more, once: per layer and sequence parallel degree 1 the 34 sbh bytes
+// of Korthikanti et al. 2022 hold 2 (QKV input) + 2 x 3 (q, k, v) + 2 (attention's output) + 2 + 8 + 8 + 2 sbh in
+// tensors of sbh elements and more. Dropouts and norms are the model's own, so only bounds are given here.
+TEST(OffloadTraffic, CountsWhatLayersKeep) {
+  const OffloadTraffic traffic = offload_traffic(step().loaded.trace, step().ran.result);
+  const double sbh = 1024.0 * 16 * 1600;
+  const double per_layer = static_cast<double>(traffic.load.written().count()) / 48 / sbh;
+  EXPECT_GT(per_layer, 26);
+  EXPECT_LT(per_layer, 40);
+  EXPECT_EQ(traffic.load.written(), traffic.load.read());
+  Bytes sum{};
+  for (const TrafficCause& cause : traffic.causes) sum += cause.written;
+  EXPECT_EQ(sum, traffic.load.written());
+  for (const LoadSpan& span : traffic.load.spans) {
+    EXPECT_GE(span.begin, Picos(0));
+    EXPECT_LE(span.end, traffic.load.step);
+  }
+}
+
+// Logits of 16 x 1024 x 50257 half or single precision elements would dwarf a layer's tensors: they are not there.
+TEST(OffloadTraffic, LeavesTheLogitsAlone) {
+  const OffloadTraffic traffic = offload_traffic(step().loaded.trace, step().ran.result);
+  for (const LoadSpan& span : traffic.load.spans) EXPECT_LT(span.bytes.count(), 16LL * 1024 * 50257);
+}
+
+// Full recomputation keeps one sbh tensor a layer.
+TEST(OffloadTraffic, RecomputationLeavesCheckpointsOnly) {
+  const LoadedScenario loaded = loaded_step("ssdtrain-testbed", R"(, "recompute": "full")");
+  const OffloadTraffic traffic = offload_traffic(loaded.trace, run(loaded));
+  const double per_layer = static_cast<double>(traffic.load.written().count()) / 48 / (1024.0 * 16 * 1600);
+  EXPECT_LT(per_layer, 4.5);
+  EXPECT_GT(per_layer, 1.9);
+}
+
+// Under a technique the replay's own transfers count: what it stored and loaded, to the byte.
+TEST(OffloadTraffic, OfATechniqueIsWhatTheReplayMoved) {
+  LoadedScenario loaded = loaded_step();
+  loaded.scenario.offload.technique = OffloadTechnique::ssdtrain;
+  const ScenarioRun ran = run_traced(loaded);
+  ASSERT_TRUE(ran.result.offload);
+  const OffloadTraffic traffic = offload_traffic(ran.trace(loaded), ran.result);
+  EXPECT_EQ(traffic.load.written(), ran.result.offload->stored);
+  EXPECT_EQ(traffic.load.read(), ran.result.offload->loaded);
+  EXPECT_GT(traffic.load.written(), Bytes(0));
+  const Bytes most = offload_traffic(step().loaded.trace, step().ran.result).load.written();
+  EXPECT_LE(traffic.load.written(), most);
+}
+
+// Life by hand: endurance x count x step / bytes.
+TEST(SsdReport, LifeIsEnduranceOverWhatAStepWrites) {
+  const SsdAnswer answer = ask({.drives = {bundled("micron-9550-max-12.8tb")}, .count = 2});
+  ASSERT_EQ(answer.drives.size(), 1U);
+  const DriveAnswer& drive = answer.drives[0];
+  const double steps = 2 * 143100e12 / static_cast<double>(answer.traffic.load.written().count());
+  EXPECT_NEAR(drive.years, steps * to_seconds(drive.load.steady.length) / (365 * 86400), 1e-6 * drive.years);
+  EXPECT_LT(drive.low_years, drive.years);
+  EXPECT_NEAR(answer.required_rate,
+              2 * static_cast<double>(answer.traffic.load.written().count()) / to_seconds(answer.traffic.load.step), 1);
+}
+
+// Drives for the asked life: so many last that long, one fewer does not.
+TEST(SsdReport, NumbersOfDrivesAreTheLeastThatDo) {
+  const SsdQuestion question{.drives = {bundled("solidigm-d7-p5620-12.8tb")}, .count = 1, .life_years = 5};
+  const DriveAnswer one = ask(question).drives[0];
+  ASSERT_GT(one.count_for_rate, 1);
+  for (const std::int64_t less : {0, 1}) {
+    SsdQuestion more = question;
+    more.count = one.count_for_rate - less;
+    EXPECT_EQ(ask(more).drives[0].holds_steady, less == 0) << more.count;
+  }
+  EXPECT_EQ(one.lanes, 4 * std::max(one.count_for_rate, one.count_for_life));
+}
+
+// Drives without a rating left, without a rating, without rates, and none: each its own words.
+TEST(SsdReport, NoIsSaidInWords) {
+  NvmeProfile drive = bundled("micron-9550-max-12.8tb");
+  drive.sequential_endurance.reset();
+  drive.rated_endurance = {Bytes(0), {}};
+  const SsdAnswer zero = ask({.drives = {drive}});
+  EXPECT_THAT(zero.drives[0].verdict(5), HasSubstr("nothing is left"));
+  EXPECT_FALSE(zero.is_yes());
+  EXPECT_EQ(zero.drives[0].years, 0);
+  EXPECT_EQ(zero.drives[0].count_for_life, 0);
+
+  const SsdAnswer worn = ask({.drives = {bundled("micron-9550-max-12.8tb")}, .endurance = {.used_fraction = 1}});
+  EXPECT_THAT(worn.drives[0].verdict(5), HasSubstr("nothing is left"));
+
+  drive.rated_endurance.reset();
+  drive.drive_writes_per_day.reset();
+  EXPECT_THAT(ask({.drives = {drive}}).drives[0].verdict(5), HasSubstr("rates no endurance"));
+
+  const SsdAnswer without_rates = ask({.drives = {bundled("kioxia-fl6-3.2tb")}});
+  EXPECT_THAT(without_rates.drives[0].verdict(5), HasSubstr("no sequential read and write rates"));
+  EXPECT_GT(without_rates.drives[0].years, 0) << "its life at the step's own pace can be told";
+
+  LoadedScenario bare = step().loaded;
+  bare.hardware.drives.clear();
+  const SsdAnswer none = answer_ssd(bare, step().ran, {});
+  EXPECT_FALSE(none.is_yes());
+  EXPECT_THAT(ssd_report(bare, none, {}).verdict, HasSubstr("No: this machine has no drive"));
+}
+
+// A drive slower than the link, and a link slower than the drives.
+TEST(SsdReport, TellsWhatBinds) {
+  const DriveAnswer slow = ask({.drives = {bundled("samsung-980-pro-1tb")}, .count = 1}).drives[0];
+  EXPECT_LT(slow.steady_rate, slow.link_rate);
+  EXPECT_THAT(slow.verdict(5), HasSubstr("no"));
+  EXPECT_THAT(slow.verdict(5), testing::Not(HasSubstr("links carry")));
+  const DriveAnswer many = ask({.drives = {bundled("micron-9550-max-12.8tb")}, .count = 16}).drives[0];
+  EXPECT_NEAR(many.steady_rate / many.link_rate, 1, 1e-3);
+}
+
+// Its cache takes more than a step's bytes: the first steps hold, the steady ones don't.
+TEST(SsdReport, NamesDrivesThatFallBehindOnceTheirCacheIsFull) {
+  NvmeProfile drive = bundled("samsung-980-pro-1tb");
+  drive.write_bandwidth = {rate_from_bytes_per_second(12e9), {}};
+  drive.read_bandwidth = {rate_from_bytes_per_second(14e9), {}};
+  const SsdQuestion question{.drives = {drive}, .count = 2};
+  const SsdAnswer answer = ask(question);
+  ASSERT_TRUE(answer.drives[0].holds_first);
+  EXPECT_FALSE(answer.drives[0].holds_steady);
+  EXPECT_THAT(answer.drives[0].verdict(5), HasSubstr("not once its cache is full"));
+  ASSERT_EQ(answer.drives[0].stages.size(), 2U);
+  EXPECT_NEAR(answer.drives[0].stages[1].rate, 3 * giga, 1e5);
+  const std::string page = report_html(ssd_report(step().loaded, answer, question));
+  EXPECT_THAT(page, HasSubstr("GB/s once full"));
+}
+
+// Retention relaxed: only when asked for, and then first among the assumptions.
+TEST(SsdReport, PrintsRelaxedRetention) {
+  SsdQuestion question{.drives = {bundled("samsung-980-pro-1tb")}};
+  const std::string plain = report_csv(ssd_report(step().loaded, ask(question), question));
+  EXPECT_THAT(plain, testing::Not(HasSubstr("retention relaxed from")));
+  question.endurance.retention = RetentionRelaxation::one_day;
+  const std::string relaxed = report_csv(ssd_report(step().loaded, ask(question), question));
+  EXPECT_THAT(relaxed, HasSubstr("retention relaxed from 3 years to 1 day: x86"));
+}
+
+// Two arrays for two GPUs: each GPU its own, judged apart.
+TEST(SsdReport, TheMachinesOwnDrives) {
+  const SsdAnswer answer = ask({});
+  ASSERT_EQ(answer.drives.size(), 2U);
+  EXPECT_EQ(answer.drives[0].count, 4);
+  EXPECT_EQ(answer.drives[1].count, 3);
+  EXPECT_EQ(answer.drives[0].sharers, 1);
+}
+
+// Two GPUs of a machine behind one root: each link carries what the traffic puts on it, and the tightest decides.
+TEST(PcieReport, LinksCarryTheTraffic) {
+  const PcieAnswer answer = answer_pcie(step().loaded, step().ran, {});
+  ASSERT_FALSE(answer.links.empty());
+  const double written = static_cast<double>(answer.traffic.load.written().count());
+  const auto up = std::find_if(answer.links.begin(), answer.links.end(),
+                               [](const LinkAnswer& link) { return link.name == "gpu0 up"; });
+  ASSERT_NE(up, answer.links.end());
+  EXPECT_NEAR(up->written / written, 1, 1e-6);
+  EXPECT_EQ(up->read, 0);
+  for (std::size_t i = 1; i < answer.links.size(); ++i)
+    EXPECT_LE(answer.links[i - 1].headroom(), answer.links[i].headroom());
+  EXPECT_EQ(answer.is_yes(), answer.links.front().headroom() >= 1);
+  LoadedScenario bare = step().loaded;
+  bare.hardware.drives.clear();
+  const PcieAnswer none = answer_pcie(bare, step().ran, {});
+  EXPECT_FALSE(none.is_yes());
+  EXPECT_THAT(pcie_report(bare, none, {}).verdict, HasSubstr("no drives"));
+}
+
+// Through host memory each byte crosses DRAM as often as the host says.
+TEST(PcieReport, BounceBuffersCrossHostMemory) {
+  SsdQuestion question;
+  question.route = DriveRoute::bounce;
+  const PcieAnswer answer = answer_pcie(step().loaded, step().ran, question);
+  const auto dram = std::find_if(answer.links.begin(), answer.links.end(),
+                                 [](const LinkAnswer& link) { return link.name == "DRAM"; });
+  ASSERT_NE(dram, answer.links.end());
+  EXPECT_NEAR(dram->written / static_cast<double>(answer.traffic.load.written().count()),
+              step().loaded.hardware.host.bounce_copies.value * static_cast<double>(answer.gpus_per_machine), 0.01);
+}
+
+}  // namespace
+}  // namespace spillway
