@@ -13,6 +13,7 @@
 
 #include "planners/offload/drive_life.h"
 #include "planners/recompute/closure.h"
+#include "planners/recompute/recompute_run.h"
 
 namespace spillway {
 namespace {
@@ -66,14 +67,14 @@ class MixSearch {
     if (settings.budget > Bytes(0)) options_.memory.capacity = settings.budget;
     most_ = settings.replays > 0
                 ? settings.replays
-                : std::clamp<std::int64_t>(1'000'000 / static_cast<std::int64_t>(trace.ops.size() + 1), 60, 1000);
+                : std::clamp<std::int64_t>(400'000 / static_cast<std::int64_t>(trace.ops.size() + 1), 40, 400);
   }
 
   MixOutcome run() {
     run_baselines();
     rank_tensors();
     if (!choice_.empty() && !keeps_all_fit()) {
-      search_shares();
+      if (seed_.empty() || try_fates(seed_)) search_shares();
       refine();
     }
     return finish();
@@ -101,7 +102,11 @@ class MixSearch {
       runtime.tier = tier;
       add_ssdtrain(tier == Tier::drive ? "ssdtrain" : "ssdtrain to host memory", runtime);
     }
-    if (settings_.recompute) add_recompute();
+    const bool has_layers =
+        std::any_of(saved_.begin(), saved_.end(), [](const SavedTensor& saved) { return saved.layer != no_index16; });
+    if (!settings_.recompute || !has_layers) return;
+    add_recompute();
+    if (!keeps_all_fit()) add_searched_recompute();
   }
 
   void add_baseline(const std::string& name, const OffloadPlan& plan) {
@@ -129,6 +134,19 @@ class MixSearch {
       if (is_own(saved)) fates[i] = Fate::again;
     }
     add_baseline("full recomputation", plan_of(fates));
+  }
+  // The fastest recomputation that fits (recompute_run.h); the search begins from it as well.
+  void add_searched_recompute() {
+    RecomputeSettings settings;
+    settings.budget = options_.memory.capacity;
+    const RecomputeOutcome outcome = plan_recompute(trace_, hardware_, options_, settings);
+    add_baseline("recomputation, " + outcome.best.name, outcome.best.plan);
+    std::map<std::uint32_t, std::size_t> index;
+    for (std::size_t i = 0; i < saved_.size(); ++i) index.emplace(saved_[i].storage, i);
+    seed_.assign(saved_.size(), Fate::keep);
+    for (const Absence& absence : outcome.best.plan.absences)
+      if (const auto found = index.find(trace_.tensors.storage[index_of(absence.tensor)]); found != index.end())
+        seed_[found->second] = Fate::again;
   }
   void accept_baseline(Candidate candidate) {
     outcome_.baselines.push_back(candidate.found);
@@ -524,6 +542,7 @@ class MixSearch {
   RecomputeIndex index_;
   std::vector<Picos> keep_start_, keep_end_;                         // by op, everything kept
   std::vector<std::size_t> choice_, by_idle_, by_spread_, by_cost_;  // into saved_
+  Fates seed_;                                                       // of the best recomputation alone; empty: none
   std::vector<double> cost_;                                         // seconds of recomputation a byte, by saved tensor
   MixOutcome outcome_;
   std::optional<Candidate> best_, best_mix_;

@@ -2,7 +2,9 @@
 // again, so that the step fits a budget of device memory and is as fast as can be. Every figure is a replay's.
 //
 // Search.
-//  1. Baselines, each replayed: keep all; SSDTrain's rule to drives and to host memory; full recomputation of layers.
+//  1. Baselines, each replayed: keep all; SSDTrain's rule to drives and to host memory; full recomputation of layers,
+//  and
+//     the fastest recomputation that fits (recompute_run.h), from which the search begins as well.
 //  2. Tensors leave in one of two orders: evenly over the forward, so that stores keep up with it, or the longest idle
 //     first; those are made again first that take the least time per byte. For a few shares made again, the least share
 //     that must leave is found by bisection on the replayed peak; loads are timed backwards from their uses in the
@@ -31,7 +33,7 @@ struct MixSettings {
   bool drives = true, host = true, recompute = true;  // fates allowed
   double least_life_years = 0;                        // of the drives; plans that wear them faster don't fit
   Bytes least_bytes{1 << 20};                         // smaller tensors stay
-  std::int64_t replays = 0;  // at most, baselines not counted; 0: by the size of the trace, 60 to 1,000
+  std::int64_t replays = 0;  // at most, baselines not counted; 0: by the size of the trace, 40 to 400
   OffloadSettings runtime;   // workers, route, drives, in flight
 };
 

@@ -59,11 +59,14 @@ TEST(Mix, IsNeverSlowerThanABaselineThatFits) {
       const MixOutcome outcome = mix(loaded, budget, 80);
       ASSERT_TRUE(outcome.best.fits) << model << " on " << system;
       EXPECT_LE(outcome.best.result.memory.peak_reserved, budget);
-      Picos best = Picos::max();
-      for (const MixCase& one : outcome.baselines)
-        if (one.fits) best = std::min(best, one.result.step_time);
+      Picos best = Picos::max(), published = Picos::max();
+      for (const MixCase& one : outcome.baselines) {
+        if (!one.fits) continue;
+        best = std::min(best, one.result.step_time);
+        if (!one.name.starts_with("recomputation,")) published = std::min(published, one.result.step_time);
+      }
       EXPECT_LE(outcome.best.result.step_time, best) << model << " on " << system;
-      faster += outcome.best.result.step_time < best ? 1 : 0;
+      faster += outcome.best.result.step_time < published ? 1 : 0;
       ++cases;
     }
   EXPECT_EQ(cases, 12);
