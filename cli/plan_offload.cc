@@ -8,6 +8,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cli/progress.h"
@@ -16,6 +17,8 @@
 #include "cli/table.h"
 #include "planners/offload/mix.h"
 #include "planners/offload/rok.h"
+#include "sim/replay/order_plan.h"
+#include "sim/replay/plan.h"
 #include "traces/base/output_file.h"
 
 namespace spillway {
@@ -25,7 +28,7 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 struct OffloadRequest {
-  std::string scenario;
+  std::string scenario, output;
   std::vector<std::string> settings;
   std::int64_t budget = 0, replays = 0;
   double least_life_years = 0;
@@ -88,6 +91,15 @@ void print_mix(Context& context, const MixOutcome& outcome, Bytes budget, double
       outcome.replays, seconds));
 }
 
+void write_plan(const Trace& trace, OffloadPlan offload, const std::string& path) {
+  offload.digest = digest_of_works(trace);
+  Plan plan;
+  plan.offload = std::move(offload);
+  OutputFile out(path);
+  out.write(plan_json(plan));
+  out.commit();
+}
+
 void run_plan_offload(Context& context, const OffloadRequest& request) {
   const LoadedScenario loaded = load_argument(request.scenario, request.settings);
   MixSettings settings;
@@ -107,6 +119,7 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
       });
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (const std::string& warning : loaded.warnings) warn(context, warning);
+  if (!request.output.empty()) write_plan(loaded.trace, outcome.best.plan, request.output);
   print_mix(context, outcome, request.budget > 0 ? Bytes(request.budget) : loaded.options.memory.capacity, seconds);
   if (!outcome.best.fits) context.exit_code = exit_answer_is_no;
 }
@@ -176,6 +189,8 @@ void add_plan_offload(CLI::App& group, Context& context) {
   command->add_option("--replays", request->replays, "replays to spend; by the size of the step if not given")
       ->type_name("N")
       ->check(CLI::PositiveNumber);
+  command->add_option("--output", request->output, "write the plan; a run follows it with --set plan=FILE")
+      ->type_name("FILE.json");
   command->add_flag("--no-drives", request->no_drives, "nothing goes to drives");
   command->add_flag("--no-host", request->no_host, "nothing goes to host memory");
   command->add_flag("--no-recompute", request->no_recompute, "nothing is computed again");

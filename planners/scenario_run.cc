@@ -158,8 +158,21 @@ Result replay_mix(const LoadedScenario& loaded, const ReplayOptions& options, st
   return std::move(outcome.best.result);
 }
 
+Result replay_plan(const LoadedScenario& loaded, const ReplayOptions& options, std::optional<Trace>* planned) {
+  OffloadOutcome outcome;
+  outcome.plan = *loaded.offload;
+  replay_with_forwarding(loaded.trace, loaded.hardware, options, outcome);
+  outcome.candidates = outcome.stored + outcome.recomputed;
+  outcome.kept = outcome.forwarded;
+  outcome.result.offload = summary_of(outcome);
+  rate_drives(loaded.hardware, {}, outcome.result);
+  if (planned != nullptr) *planned = std::move(outcome.planned.trace);
+  return std::move(outcome.result);
+}
+
 // With other options than the scenario's own. planned: null when the trace with its transfers isn't wanted.
 Result replay_scenario(const LoadedScenario& loaded, const ReplayOptions& options, std::optional<Trace>* planned) {
+  if (loaded.offload) return replay_plan(loaded, options, planned);
   if (loaded.scenario.offload.technique == OffloadTechnique::none)
     return replay(loaded.trace, loaded.hardware, options);
   if (loaded.scenario.offload.technique == OffloadTechnique::mix) return replay_mix(loaded, options, planned);
@@ -245,6 +258,12 @@ LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
 
 void apply_plan(LoadedScenario& loaded, const Plan& plan) {
   if (plan.order) loaded.trace = reordered(loaded.trace, *plan.order);
+  if (plan.offload) {
+    if (plan.offload->digest != digest_of_works(loaded.trace))
+      throw InputError(loaded.scenario.plan, "/offload/digest", "the plan was made for another trace",
+                       "make it anew with `spillway plan offload --output`");
+    loaded.offload = std::make_shared<const OffloadPlan>(*plan.offload);
+  }
   MemoryReplayOptions& memory = loaded.options.memory;
   if (!plan.memory || loaded.scenario.allocator_named || memory.plan != nullptr) return;
   memory.plan = std::make_shared<const MemoryPlan>(*plan.memory);
@@ -255,8 +274,9 @@ void apply_plan(LoadedScenario& loaded, const Plan& plan) {
 ScenarioRun run_traced(const LoadedScenario& loaded) {
   ScenarioRun run;
   Result& result = run.result;
-  result = replay_scenario(loaded, loaded.options,
-                           loaded.scenario.offload.technique == OffloadTechnique::none ? nullptr : &run.planned);
+  result = replay_scenario(
+      loaded, loaded.options,
+      loaded.offload || loaded.scenario.offload.technique != OffloadTechnique::none ? &run.planned : nullptr);
   result.title = loaded.scenario.title;
   result.warnings = loaded.warnings;
   result.provenance.insert(result.provenance.begin(), loaded.provenance.begin(), loaded.provenance.end());

@@ -1,6 +1,7 @@
 // From a scenario to a Result: reads or generates the trace, finds the hardware, replays.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "models/model_spec.h"
 #include "models/parallel_trace.h"
 #include "planners/scenario.h"
+#include "sim/replay/offload_plan.h"
 #include "sim/replay/plan.h"
 #include "sim/replay/replay.h"
 #include "traces/read.h"
@@ -28,7 +30,8 @@ struct LoadedScenario {
   ReplayOptions options;
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
-  TrainingSetup setup;  // of a generated step: the scenario's, with its defaults filled in
+  TrainingSetup setup;                         // of a generated step: the scenario's, with its defaults filled in
+  std::shared_ptr<const OffloadPlan> offload;  // of the scenario's plan; none: its offload technique decides
 };
 
 // Throws InputError (also what the readers and the generator throw), Cancelled by the progress callback.

@@ -52,7 +52,8 @@ struct Recomputation {
 };
 
 struct OffloadPlan {
-  std::string technique;  // who made it: "ssdtrain", "mix", ...; for people
+  std::uint64_t digest = 0;  // of the trace it is for: digest_of_works(); 0: not said
+  std::string technique;     // who made it: "ssdtrain", "mix", ...; for people
   std::vector<Absence> absences;
   std::vector<Recomputation> recomputations;  // ascending by `before`, each once
   // Transfers of each direction that are at work at once, per GPU. To the host one copy at a time each way, as a

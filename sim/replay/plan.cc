@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "sim/replay/offload_plan_json.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -30,6 +31,8 @@ class PlanReader {
         plan.order = read_order(value);
       else if (key == "memory")
         plan.memory = read_memory(value);
+      else if (key == "offload")
+        plan.offload = read_offload_plan(value, file_);
       else if (key != "schema" && key != "version")
         fail("/" + key, "unknown key");
     }
@@ -83,6 +86,7 @@ std::string plan_json(const Plan& plan) {
     document["order"] = {{"digest", fmt::format("{:016x}", plan.order->digest)}, {"ops", std::move(ops)}};
   }
   if (plan.memory) document["memory"] = Json::parse(memory_plan_json(*plan.memory));
+  if (plan.offload) document["offload"] = offload_plan_json(*plan.offload);
   return document.dump() + "\n";
 }
 

@@ -281,6 +281,13 @@ class OffloadTest(ProgramTest):
         for one in document["baselines"]:
             if one["fits"]:
                 self.assertLessEqual(document["best"]["step_time_ns"], one["step_time_ns"])
+        plan = self.path("plan.json")
+        spillway("plan", "offload", path, "--budget", str(keep * 8 // 10), "--output", plan)
+        followed = json.loads(spillway("run", path, "--set", "plan=" + plan, "--set",
+                                       f"memory.capacity_bytes={keep * 8 // 10}", "--format", "json").stdout)
+        self.assertEqual(followed["step_time_ns"], document["best"]["step_time_ns"])
+        self.assertEqual(followed["peak_reserved_bytes"], document["best"]["peak_reserved_bytes"])
+        self.refused("run", path, "--set", "model.name=gpt2-medium", "--set", "plan=" + plan, says=["another trace"])
         result = spillway("plan", "offload", path, "--budget", "100000000", "--replays", "3")
         self.assertEqual(result.returncode, 1, result.stderr)
 
