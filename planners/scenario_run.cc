@@ -162,9 +162,10 @@ Result replay_plan(const LoadedScenario& loaded, const ReplayOptions& options, s
   OffloadOutcome outcome;
   outcome.plan = *loaded.offload;
   replay_with_forwarding(loaded.trace, loaded.hardware, options, outcome);
-  outcome.candidates = outcome.stored + outcome.recomputed;
-  outcome.kept = outcome.forwarded;
-  outcome.result.offload = summary_of(outcome);
+  OffloadResult& moved = outcome.moved;
+  moved.candidates = moved.stored + moved.recomputed;
+  moved.kept = moved.forwarded;
+  outcome.result.offload = moved;
   rate_drives(loaded.hardware, {}, outcome.result);
   if (planned != nullptr) *planned = std::move(outcome.planned.trace);
   return std::move(outcome.result);

@@ -8,12 +8,15 @@
 #include <set>
 #include <utility>
 
+#include "planners/offload/tier_rates.h"
+
 namespace spillway {
 namespace {
 
 constexpr int buckets = 512;   // of a step's time, for reservations
 constexpr int most_plans = 6;  // for ever lower limits
 constexpr Bytes least_interval{8 << 20};
+constexpr Picos shortest_stay = milliseconds(1);  // streaming leaves alone what is idle for less
 
 struct StorageUses {
   std::vector<OpId> ops;  // device work, in order, each once
@@ -50,26 +53,6 @@ std::vector<StorageUses> uses_of(const Trace& trace) {
     uses.writes.back() = uses.writes.back() || use.access == Access::write;
   }
   return storages;
-}
-
-// Bytes a second of one GPU's way to a tier and back.
-struct TierRates {
-  double store = 0, load = 0;
-};
-TierRates rates_of(const HardwareProfile& hardware, Tier tier, std::int64_t gpus) {
-  const GpuProfile& gpu = hardware.gpu;
-  const double raw = to_bytes_per_second(pcie_raw_rate(gpu.pcie_generation.value, gpu.pcie_lanes.value)) * 0.85;
-  TierRates rates{gpu.device_to_host_bandwidth ? to_bytes_per_second(gpu.device_to_host_bandwidth->value) : raw,
-                  gpu.host_to_device_bandwidth ? to_bytes_per_second(gpu.host_to_device_bandwidth->value) : raw};
-  if (tier == Tier::host || hardware.drives.empty()) return rates;
-  double write = 0, read = 0;
-  for (const DriveGroup& group : hardware.drives) {
-    const NvmeModel drive = nvme_model(group.drive);
-    write += to_bytes_per_second(drive.steady_write) * static_cast<double>(group.count);
-    read += to_bytes_per_second(drive.read) * static_cast<double>(group.count);
-  }
-  const auto sharing = static_cast<double>(std::max<std::int64_t>(1, std::min(gpus, hardware.gpu_count)));
-  return {std::min(rates.store, write / sharing), std::min(rates.load, read / sharing)};
 }
 
 // Busy time of one direction of one tier over the step.
@@ -114,18 +97,49 @@ struct Chosen {
   OpId fetch_at = OpId::none;
 };
 
+// An interval that is taken.
+struct Leaving {
+  std::size_t interval = 0;
+  Tier tier = Tier::drive;
+  OpId fetch_at = OpId::none;
+};
+
+// In the order of each tensor's life. It is written out unless that tier holds it as it is: from the step before, for
+// what is away when the step begins, or since an earlier absence.
+std::vector<Absence> absences_of(std::span<const IdleInterval> intervals, std::vector<Leaving> leaving) {
+  std::sort(leaving.begin(), leaving.end(), [](const Leaving& a, const Leaving& b) { return a.interval < b.interval; });
+  struct Copy {
+    Tier tier = Tier::drive;
+    OpId last_write = OpId::none;
+  };
+  std::map<std::uint32_t, Copy> copies;  // by storage
+  std::vector<Absence> absences;
+  for (const Leaving& each : leaving) {
+    const IdleInterval& interval = intervals[each.interval];
+    Absence absence{interval.tensor, each.tier, OpId::none, interval.leave_after, each.fetch_at, interval.back_before};
+    const auto copy = copies.find(interval.storage);
+    const bool holds =
+        copy != copies.end() && copy->second.tier == each.tier && copy->second.last_write == interval.last_write;
+    if (interval.leave_after != OpId::none && !holds)
+      absence.store_after = interval.last_write == OpId::none ? interval.leave_after : interval.last_write;
+    copies[interval.storage] = {each.tier, interval.last_write};
+    absences.push_back(absence);
+  }
+  return absences;
+}
+
 class LifetimePlanner {
  public:
   LifetimePlanner(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
                   const OffloadSettings& settings, const Result& keep, std::span<const IdleInterval> intervals)
       : trace_(trace), settings_(settings), keep_(keep), intervals_(intervals), span_(keep.replayed) {
-    if (!hardware.drives.empty()) add_tier(Tier::drive, rates_of(hardware, Tier::drive, options.gpus_alike));
-    add_tier(Tier::host, rates_of(hardware, Tier::host, options.gpus_alike));
+    if (!hardware.drives.empty()) add_tier(Tier::drive, tier_rates(hardware, Tier::drive, options.gpus_alike));
+    add_tier(Tier::host, tier_rates(hardware, Tier::host, options.gpus_alike));
     if (settings.tier == Tier::host && tiers_.size() > 1) tiers_.erase(tiers_.begin());
     pair_intervals();
   }
 
-  OffloadPlan plan(Bytes limit) {
+  std::vector<Absence> plan(Bytes limit) {
     excess_ = excess_over(limit);
     struct Entry {
       double worth = 0;
@@ -155,7 +169,7 @@ class LifetimePlanner {
     }
     for (const std::size_t candidate : late)  // the transfers' time is taken: these make the step wait
       if (worth_of(candidate) > 0) chosen.push_back(force(candidate));
-    return plan_of(chosen);
+    return absences_of_all(chosen);
   }
 
  private:
@@ -224,7 +238,7 @@ class LifetimePlanner {
     const IdleInterval& in = intervals_[first];
     for (TierState& tier : tiers_) {
       const int out_from = bucket(out.begin), out_until = first == second ? bucket(out.end) : buckets;
-      const bool stores = out.store_after != OpId::none;
+      const bool stores = first == second || out.last_write != OpId::none;  // else as it was when the step began
       const auto stored = stores ? tier.store.earliest(out_from, out_until, out.bytes) : std::optional(out_from);
       if (!stored) continue;
       const int in_from = first == second ? *stored + 1 : 0, in_until = bucket(in.end);
@@ -272,21 +286,13 @@ class LifetimePlanner {
     return earliest;
   }
 
-  OffloadPlan plan_of(const std::vector<Chosen>& chosen) const {
-    OffloadPlan plan;
-    plan.technique = "lifetimes";
-    plan.paced_by_device = true;
+  [[nodiscard]] std::vector<Absence> absences_of_all(const std::vector<Chosen>& chosen) const {
+    std::vector<Leaving> leaving;
     for (const Chosen& c : chosen) {
-      const IdleInterval& in = intervals_[c.first];
-      const IdleInterval& out = intervals_[c.second];
-      if (c.first == c.second) {
-        plan.absences.push_back({in.tensor, c.tier, in.store_after, in.leave_after, c.fetch_at, in.back_before, false});
-        continue;
-      }
-      plan.absences.push_back({in.tensor, c.tier, OpId::none, OpId::none, c.fetch_at, in.back_before, false});
-      plan.absences.push_back({out.tensor, c.tier, out.store_after, out.leave_after, OpId::none, OpId::none, false});
+      leaving.push_back({c.first, c.tier, c.fetch_at});
+      if (c.first != c.second) leaving.push_back({c.second, c.tier, OpId::none});
     }
-    return plan;
+    return absences_of(intervals_, std::move(leaving));
   }
 
   const Trace& trace_;
@@ -316,23 +322,16 @@ OpId a_layer_ahead(const Trace& trace, const IdleInterval& interval) {
   return found;
 }
 
-void set_runtime(const HardwareProfile& hardware, const OffloadSettings& settings, OffloadPlan& plan) {
-  plan.store_workers = plan.load_workers = std::max<std::int64_t>(1, (settings.workers + 1) / 2);
-  plan.in_flight = settings.in_flight.value_or(hardware.gpu.memory.value / 10);
-  plan.route = settings.route;
-  plan.drives = settings.drive_set;
-}
-
 void finish(OffloadOutcome& outcome, std::span<const IdleInterval> intervals) {
   std::set<std::uint32_t> storages, gone;
   for (const IdleInterval& interval : intervals)
-    if (storages.insert(interval.storage).second) outcome.candidates += interval.bytes;
+    if (storages.insert(interval.storage).second) outcome.moved.candidates += interval.bytes;
   const Tensors& tensors = outcome.planned.trace.tensors;
   for (const Absence& absence : outcome.plan.absences) gone.insert(tensors.storage[index_of(absence.tensor)]);
-  outcome.kept = outcome.candidates;
+  outcome.moved.kept = outcome.moved.candidates;
   for (const IdleInterval& interval : intervals)
-    if (gone.erase(interval.storage) > 0) outcome.kept = outcome.kept - interval.bytes;
-  outcome.result.offload = summary_of(outcome);
+    if (gone.erase(interval.storage) > 0) outcome.moved.kept = outcome.moved.kept - interval.bytes;
+  outcome.result.offload = outcome.moved;
 }
 
 }  // namespace
@@ -350,27 +349,22 @@ std::vector<IdleInterval> idle_intervals(const Trace& trace, std::span<const Pic
     const StorageUses& uses = storages[s];
     if (uses.lives != 1 || uses.bytes < least || uses.ops.empty()) continue;
     IdleInterval base{uses.tensor, s, uses.bytes, trace.tensors.role[index_of(uses.tensor)]};
-    const bool is_written = std::find(uses.writes.begin(), uses.writes.end(), true) != uses.writes.end();
-    OpId dirty = OpId::none;  // last write whose result no tier holds
-    // Of a tensor from before the step the tiers hold a copy only if it goes there at the step's end, which
-    // planners may leave out: it is written out when it first leaves.
     if (uses.outlives) {
       IdleInterval before = base;
       before.back_before = uses.ops.front();
       before.end = op_start[index_of(uses.ops.front())];
       intervals.push_back(before);
     }
-    dirty = uses.ops.front();
+    OpId last_write = OpId::none;
     for (std::size_t u = 0; u < uses.ops.size(); ++u) {
-      if (uses.writes[u]) dirty = uses.ops[u];
+      if (uses.writes[u]) last_write = uses.ops[u];
       const bool last = u + 1 == uses.ops.size();
       if (last && !uses.outlives) break;
       IdleInterval interval = base;
       interval.leave_after = uses.ops[u];
-      interval.store_after = dirty;
+      interval.last_write = last_write;
       interval.begin = op_end[index_of(uses.ops[u])];
       interval.end = last ? end : op_start[index_of(uses.ops[u + 1])];
-      if (last && !is_written) interval.store_after = OpId::none;  // as it was when the step began
       if (!last) interval.back_before = uses.ops[u + 1];
       intervals.push_back(interval);
     }
@@ -389,8 +383,9 @@ OffloadOutcome run_lifetimes(const Trace& trace, const HardwareProfile& hardware
   for (int round = 0; round < most_plans; ++round) {
     LifetimePlanner fresh = planner;
     OffloadOutcome outcome;
-    outcome.plan = fresh.plan(limit);
-    set_runtime(hardware, settings, outcome.plan);
+    outcome.plan = empty_plan("lifetimes", hardware, options, settings);
+    outcome.plan.paced_by_device = true;
+    outcome.plan.absences = fresh.plan(limit);
     replay_with_forwarding(trace, hardware, options, outcome);
     outcome.rounds += best.rounds;
     const Bytes over = outcome.result.memory.peak_reserved - capacity;
@@ -412,22 +407,17 @@ OffloadOutcome run_streaming(const Trace& trace, const HardwareProfile& hardware
     return interval.role != TensorRole::weight && interval.role != TensorRole::optimizer_state;
   });
   OffloadOutcome outcome;
-  outcome.plan.technique = "stream";
+  outcome.plan = empty_plan("stream", hardware, options, settings);
   outcome.plan.paced_by_device = true;
-  const Picos shortest = from_seconds(1e-3);
-  for (const IdleInterval& interval : intervals) {
+  std::vector<Leaving> leaving;
+  for (std::size_t i = 0; i < intervals.size(); ++i) {
+    const IdleInterval& interval = intervals[i];
     const bool inside = interval.leave_after != OpId::none && interval.back_before != OpId::none;
-    if (inside && interval.end - interval.begin < shortest) continue;  // used again at once
-    Absence absence{interval.tensor,      settings.tier, interval.store_after, interval.leave_after, OpId::none,
-                    interval.back_before, false};
-    // Every part of the tensor's life is streamed, so the tier holds it until something writes it.
-    const bool written = interval.store_after != OpId::none && interval.role == TensorRole::optimizer_state;
-    const bool after_step = interval.back_before == OpId::none;
-    if (!written && !after_step) absence.store_after = OpId::none;
-    if (interval.back_before != OpId::none) absence.fetch_at = a_layer_ahead(trace, interval);
-    outcome.plan.absences.push_back(absence);
+    if (inside && interval.end - interval.begin < shortest_stay) continue;  // used again at once
+    leaving.push_back(
+        {i, settings.tier, interval.back_before == OpId::none ? OpId::none : a_layer_ahead(trace, interval)});
   }
-  set_runtime(hardware, settings, outcome.plan);
+  outcome.plan.absences = absences_of(intervals, std::move(leaving));
   replay_with_forwarding(trace, hardware, options, outcome);
   finish(outcome, intervals);
   return outcome;

@@ -27,7 +27,7 @@ struct IdleInterval {
   TensorRole role = TensorRole::unknown;
   OpId leave_after = OpId::none;  // none: until its first use in the step
   OpId back_before = OpId::none;  // none: from its last use on
-  OpId store_after = OpId::none;  // what it must be written after; none: a copy from before still holds
+  OpId last_write = OpId::none;   // in the step, before the interval; none: it is as it was when the step began
   Picos begin{}, end{};           // of the interval in the replay
 };
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "planners/offload/drive_life.h"
+#include "planners/offload/tier_rates.h"
 #include "planners/recompute/closure.h"
 #include "planners/recompute/recompute_run.h"
 
@@ -20,6 +21,9 @@ namespace {
 
 enum class Fate : std::uint8_t { keep, host, drive, again };
 using Fates = std::vector<Fate>;
+
+// Of a fate that moves.
+Tier tier_of(Fate fate) { return fate == Fate::host ? Tier::host : Tier::drive; }
 
 constexpr int shares = 6;               // of tensors made again that are tried
 constexpr int bisections = 7;           // of the share that leaves
@@ -139,7 +143,9 @@ class MixSearch {
   void add_searched_recompute() {
     RecomputeSettings settings;
     settings.budget = options_.memory.capacity;
-    const RecomputeOutcome outcome = plan_recompute(trace_, hardware_, options_, settings);
+    const RecomputeOutcome outcome = plan_recompute(trace_, hardware_, options_, settings, [this](std::int64_t) {
+      return !progress_ || progress_(replays_, most_);
+    });
     add_baseline("recomputation, " + outcome.best.name, outcome.best.plan);
     std::map<std::uint32_t, std::size_t> index;
     for (std::size_t i = 0; i < saved_.size(); ++i) index.emplace(saved_[i].storage, i);
@@ -159,10 +165,11 @@ class MixSearch {
   void replay_case(Candidate& candidate) {
     OffloadOutcome outcome;
     outcome.plan = candidate.found.plan;
-    for (const std::size_t i : choice_) outcome.candidates += saved_[i].bytes;
+    for (const std::size_t i : choice_) outcome.moved.candidates += saved_[i].bytes;
     replay_with_forwarding(trace_, hardware_, options_, outcome);
-    outcome.kept = outcome.candidates - (outcome.stored - outcome.forwarded) - outcome.recomputed;
-    outcome.result.offload = summary_of(outcome);
+    OffloadResult& moved = outcome.moved;
+    moved.kept = moved.candidates - (moved.stored - moved.forwarded) - moved.recomputed;
+    outcome.result.offload = moved;
     candidate.found.plan = std::move(outcome.plan);
     candidate.found.result = std::move(outcome.result);
     candidate.planned = std::move(outcome.planned);
@@ -203,13 +210,7 @@ class MixSearch {
   // ---- from fates to a plan ----
 
   OffloadPlan plan_of(const Fates& fates) {
-    OffloadPlan plan;
-    plan.technique = "mix";
-    plan.store_workers = plan.load_workers = std::max<std::int64_t>(1, (settings_.runtime.workers + 1) / 2);
-    plan.in_flight = settings_.runtime.in_flight.value_or(
-        options_.memory.capacity > Bytes(0) ? options_.memory.capacity / 20 : hardware_.gpu.memory.value / 20);
-    plan.route = settings_.runtime.route;
-    plan.drives = settings_.runtime.drive_set;
+    OffloadPlan plan = empty_plan("mix", hardware_, options_, settings_.runtime);
     plan.paced_by_device = true;
     add_transfers(fates, plan);
     add_repeats(fates, plan);
@@ -223,8 +224,8 @@ class MixSearch {
     const std::vector<OpId> asked = load_times(fates, moved);
     for (std::size_t m = 0; m < moved.size(); ++m) {
       const SavedTensor& saved = saved_[moved[m]];
-      plan.absences.push_back({saved.tensor, fates[moved[m]] == Fate::host ? Tier::host : Tier::drive, saved.written_by,
-                               saved.last_forward, asked[m], saved.first_backward, false});
+      plan.absences.push_back({saved.tensor, tier_of(fates[moved[m]]), saved.written_by, saved.last_forward, asked[m],
+                               saved.first_backward, false});
     }
   }
 
@@ -240,7 +241,8 @@ class MixSearch {
       const SavedTensor& saved = saved_[moved[m]];
       const Fate fate = fates[moved[m]];
       const auto [at, is_new] = free_until.try_emplace({saved.rank, fate}, use(m));
-      const Picos takes = from_seconds(static_cast<double>(saved.bytes.count()) / rate_of(fate) * lead);
+      const Picos takes = from_seconds(static_cast<double>(saved.bytes.count()) /
+                                       tier_rates(hardware_, tier_of(fate), options_.gpus_alike).load * lead);
       const Picos begin = std::min(at->second, use(m)) - takes;
       at->second = begin;
       asked[m] = work_before(saved, begin);
@@ -257,19 +259,6 @@ class MixSearch {
     for (std::size_t i = index_of(saved.last_forward) + 1; i < index_of(saved.first_backward); ++i)
       if (trace_.ops.lane[i] == lane) return OpId(static_cast<std::uint32_t>(i));
     return OpId::none;
-  }
-
-  // Bytes a second a tier gives one GPU, at most: for timing loads and ranking only.
-  [[nodiscard]] double rate_of(Fate fate) const {
-    const GpuProfile& gpu = hardware_.gpu;
-    const double link =
-        gpu.host_to_device_bandwidth
-            ? to_bytes_per_second(gpu.host_to_device_bandwidth->value)
-            : to_bytes_per_second(pcie_raw_rate(gpu.pcie_generation.value, gpu.pcie_lanes.value)) * 0.85;
-    if (fate == Fate::host || hardware_.drives.empty()) return link;
-    const DriveGroup& group = hardware_.drives.front();
-    const double read = group.drive.read_bandwidth ? to_bytes_per_second(group.drive.read_bandwidth->value) : link;
-    return std::min(link, read * static_cast<double>(group.raid0 ? group.count : 1));
   }
 
   // Tensors of one layer are made again together, before the first of them is needed.

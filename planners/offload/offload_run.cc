@@ -11,15 +11,16 @@ constexpr int most_rounds = 8;  // of forwarding
 Bytes block_bytes(const PlannedTrace& planned, OpId transfer) { return planned.trace.ops.bytes[index_of(transfer)]; }
 
 void count_bytes(OffloadOutcome& outcome) {
-  outcome.stored = outcome.loaded = outcome.forwarded = outcome.recomputed = Bytes(0);
+  const PlannedTrace& planned = outcome.planned;
+  OffloadResult& moved = outcome.moved;
+  moved.stored = moved.loaded = moved.forwarded = moved.recomputed = Bytes(0);
   for (std::size_t k = 0; k < outcome.plan.absences.size(); ++k) {
-    const PlannedTrace& planned = outcome.planned;
-    if (planned.transfer[k] != OpId::none) outcome.stored += block_bytes(planned, planned.transfer[k]);
-    if (planned.fetch[k] != OpId::none) outcome.loaded += block_bytes(planned, planned.fetch[k]);
-    if (outcome.plan.absences[k].forwarded && planned.transfer[k] != OpId::none)
-      outcome.forwarded += block_bytes(planned, planned.transfer[k]);
-    if (outcome.plan.absences[k].tier == Tier::recompute)
-      outcome.recomputed += planned.trace.tensors.bytes[index_of(outcome.plan.absences[k].tensor)];
+    const Absence& absence = outcome.plan.absences[k];
+    if (planned.fetch[k] != OpId::none) moved.loaded += block_bytes(planned, planned.fetch[k]);
+    if (absence.tier == Tier::recompute) moved.recomputed += planned.trace.tensors.bytes[index_of(absence.tensor)];
+    if (planned.transfer[k] == OpId::none) continue;
+    moved.stored += block_bytes(planned, planned.transfer[k]);
+    if (absence.forwarded) moved.forwarded += block_bytes(planned, planned.transfer[k]);
   }
 }
 
@@ -36,6 +37,19 @@ double store_rate(const OffloadOutcome& outcome) {
   return end > begin ? static_cast<double>(bytes.count()) / to_seconds(end - begin) : 0;
 }
 
+// Absences whose load is asked for while their store is still under way.
+std::vector<std::size_t> loads_before_their_stores(const OffloadOutcome& outcome) {
+  const PlannedTrace& planned = outcome.planned;
+  std::vector<std::size_t> found;
+  for (std::size_t k = 0; k < outcome.plan.absences.size(); ++k) {
+    if (planned.fetch[k] == OpId::none || planned.transfer[k] == OpId::none) continue;
+    const OpId asked = planned.asked[k];
+    const Picos when = asked == OpId::none ? Picos(0) : outcome.result.op_end[index_of(asked)];
+    if (when < outcome.result.op_end[index_of(planned.transfer[k])]) found.push_back(k);
+  }
+  return found;
+}
+
 // Replayed times by op of the original trace.
 void original_times(const Trace& trace, const OffloadOutcome& outcome, std::vector<Picos>& start,
                     std::vector<Picos>& end) {
@@ -47,13 +61,6 @@ void original_times(const Trace& trace, const OffloadOutcome& outcome, std::vect
     start[index_of(source)] = outcome.result.op_start[i];
     end[index_of(source)] = outcome.result.op_end[i];
   }
-}
-
-void set_runtime(const HardwareProfile& hardware, const OffloadSettings& settings, OffloadPlan& plan) {
-  plan.store_workers = plan.load_workers = std::max<std::int64_t>(1, (settings.workers + 1) / 2);
-  plan.in_flight = settings.in_flight.value_or(hardware.gpu.memory.value / 10);
-  plan.route = settings.route;
-  plan.drives = settings.drive_set;
 }
 
 }  // namespace
@@ -74,39 +81,31 @@ std::string_view to_string(OffloadTechnique technique) {
   return "none";
 }
 
-OffloadResult summary_of(const OffloadOutcome& outcome) {
-  OffloadResult summary;
-  summary.technique = outcome.plan.technique;
-  summary.candidates = outcome.candidates;
-  summary.stored = outcome.stored;
-  summary.loaded = outcome.loaded;
-  summary.forwarded = outcome.forwarded;
-  summary.kept = outcome.kept;
-  summary.recomputed = outcome.recomputed;
-  summary.store_bytes_per_second = outcome.store_bytes_per_second;
-  summary.settled = outcome.settled;
-  return summary;
+OffloadPlan empty_plan(std::string technique, const HardwareProfile& hardware, const ReplayOptions& options,
+                       const OffloadSettings& settings) {
+  const Bytes memory = options.memory.capacity > Bytes(0) ? options.memory.capacity : hardware.gpu.memory.value;
+  OffloadPlan plan;
+  plan.technique = std::move(technique);
+  plan.store_workers = plan.load_workers = std::max<std::int64_t>(1, (settings.workers + 1) / 2);
+  plan.in_flight = settings.in_flight.value_or(memory / 10);
+  plan.route = settings.route;
+  plan.drives = settings.drive_set;
+  return plan;
 }
 
 void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
                             OffloadOutcome& outcome) {
-  outcome.settled = false;
-  for (int round = 0; round < most_rounds && !outcome.settled; ++round) {
+  std::vector<std::size_t> caught;
+  for (int round = 0; round < most_rounds; ++round) {
+    for (const std::size_t k : caught) outcome.plan.absences[k].forwarded = true;
     outcome.planned = planned_trace(trace, outcome.plan);
     outcome.result = replay(outcome.planned, hardware, options);
     ++outcome.rounds;
-    outcome.settled = true;
-    for (std::size_t k = 0; k < outcome.plan.absences.size(); ++k) {
-      Absence& absence = outcome.plan.absences[k];
-      const PlannedTrace& planned = outcome.planned;
-      if (planned.fetch[k] == OpId::none || planned.transfer[k] == OpId::none) continue;
-      const OpId asked = planned.asked[k];
-      const Picos when = asked == OpId::none ? Picos(0) : outcome.result.op_end[index_of(asked)];
-      if (when >= outcome.result.op_end[index_of(planned.transfer[k])]) continue;
-      absence.forwarded = true;
-      outcome.settled = false;
-    }
+    caught = loads_before_their_stores(outcome);
+    if (caught.empty()) break;
   }
+  outcome.moved.technique = outcome.plan.technique;
+  outcome.moved.settled = caught.empty();
   count_bytes(outcome);
 }
 
@@ -114,29 +113,29 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware,
                             const OffloadSettings& settings) {
   OffloadOutcome outcome;
   const std::vector<SavedTensor> candidates = offload_candidates(trace, settings.ssdtrain);
-  for (const SavedTensor& saved : candidates) outcome.candidates += saved.bytes;
+  for (const SavedTensor& saved : candidates) outcome.moved.candidates += saved.bytes;
   // The profiled step offloads everything.
   const std::vector<Picos> none(trace.ops.size(), Picos(0));
   outcome.scopes = offload_scopes(trace, candidates, none, none);
-  outcome.plan = ssdtrain_plan(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
-  set_runtime(hardware, settings, outcome.plan);
+  outcome.plan = empty_plan("ssdtrain", hardware, options, settings);
+  outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
   outcome.planned = planned_trace(trace, outcome.plan);
   outcome.result = replay(outcome.planned, hardware, options);
   outcome.rounds = 1;
-  outcome.store_bytes_per_second = store_rate(outcome);
+  outcome.moved.store_bytes_per_second = store_rate(outcome);
   std::vector<Picos> start, end;
   original_times(trace, outcome, start, end);
   outcome.scopes = offload_scopes(trace, candidates, start, end);
   if (settings.ssdtrain.adaptive) {
-    const double rate =
-        settings.adaptive_bytes_per_second > 0 ? settings.adaptive_bytes_per_second : outcome.store_bytes_per_second;
+    const double rate = settings.adaptive_bytes_per_second > 0 ? settings.adaptive_bytes_per_second
+                                                               : outcome.moved.store_bytes_per_second;
     keep_adaptively(outcome.scopes, rate);
   }
-  outcome.plan = ssdtrain_plan(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
-  set_runtime(hardware, settings, outcome.plan);
+  outcome.plan = empty_plan("ssdtrain", hardware, options, settings);
+  outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
   replay_with_forwarding(trace, hardware, options, outcome);
-  outcome.kept = outcome.candidates - outcome.stored;
-  outcome.result.offload = summary_of(outcome);
+  outcome.moved.kept = outcome.moved.candidates - outcome.moved.stored;
+  outcome.result.offload = outcome.moved;
   return outcome;
 }
 

@@ -16,22 +16,22 @@ struct OffloadOutcome {
   PlannedTrace planned;  // what `result` is of
   Result result;
   std::vector<OffloadScope> scopes;
-  double store_bytes_per_second =
-      0;  // measured: bytes stored over the time from the first store to the end of the last
-  Bytes candidates{}, stored{}, loaded{}, forwarded{}, kept{}, recomputed{};
-  int rounds = 0;        // replays
-  bool settled = false;  // the last replay took no decision back
+  OffloadResult moved;  // of `result`, which holds it too once a technique is done
+  int rounds = 0;       // replays
 };
+
+// A plan that moves nothing yet, with the runtime's limits.
+OffloadPlan empty_plan(std::string technique, const HardwareProfile& hardware, const ReplayOptions& options,
+                       const OffloadSettings& settings);
 
 // Plans and replays a step under SSDTrain. Throws InputError when the trace lacks times, memory, uses or phases, or the
 // hardware a place to offload to. At most ten replays.
 OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
                             const OffloadSettings& settings);
 
-OffloadResult summary_of(const OffloadOutcome& outcome);
-
-// Replays `plan`, marking absences as forwarded whose load is asked for before their store has ended, until none is
-// new. Adds its replays to outcome.rounds.
+// Replays outcome.plan, marking absences as forwarded whose load is asked for before their store has ended, until none
+// is new or eight replays are done; then `moved.settled` is false, and the last replay stands. Fills `moved` but for
+// its candidates and what was kept of them. Adds its replays to outcome.rounds.
 void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
                             OffloadOutcome& outcome);
 

@@ -22,7 +22,7 @@ struct OffloadSettings {
   std::string drives;                    // drive profile that replaces the hardware's drives; empty: as they are
   std::int64_t drive_count = 1;          // of them in one RAID-0 set per machine
   std::int64_t workers = 12;             // half of them store, half load
-  std::optional<Bytes> in_flight;        // OffloadPlan::in_flight; not given: a tenth of the device's memory
+  std::optional<Bytes> in_flight;        // OffloadPlan::in_flight; not given: a tenth of the memory the step has
   double adaptive_bytes_per_second = 0;  // for the adaptive rule instead of the measured rate; 0: measured
   SsdtrainSettings ssdtrain;
   // Of the mix (mix.h), which takes both tiers.

@@ -197,8 +197,9 @@ void keep_adaptively(std::vector<OffloadScope>& scopes, double bytes_per_second)
   }
 }
 
-OffloadPlan ssdtrain_plan(const Trace& trace, std::span<const SavedTensor> candidates,
-                          std::span<const OffloadScope> scopes, const SsdtrainSettings& settings, Tier tier) {
+std::vector<Absence> ssdtrain_absences(const Trace& trace, std::span<const SavedTensor> candidates,
+                                       std::span<const OffloadScope> scopes, const SsdtrainSettings& settings,
+                                       Tier tier) {
   std::vector<bool> kept(candidates.size(), false);
   std::map<PassKey, const OffloadScope*> last;
   for (const OffloadScope& scope : scopes) {
@@ -211,8 +212,7 @@ OffloadPlan ssdtrain_plan(const Trace& trace, std::span<const SavedTensor> candi
     if (turning.contains(key))
       for (const std::size_t c : scope->tensors) kept[c] = true;
   const std::vector<OpId> asked = Prefetcher(trace, candidates, settings).run();
-  OffloadPlan plan;
-  plan.technique = "ssdtrain";
+  std::vector<Absence> absences;
   for (std::size_t c = 0; c < candidates.size(); ++c) {
     if (kept[c]) continue;
     const SavedTensor& saved = candidates[c];
@@ -220,9 +220,9 @@ OffloadPlan ssdtrain_plan(const Trace& trace, std::span<const SavedTensor> candi
     if (absence.fetch_at != OpId::none &&
         (absence.fetch_at <= absence.leave_after || absence.fetch_at > absence.back_before))
       absence.fetch_at = OpId::none;
-    plan.absences.push_back(absence);
+    absences.push_back(absence);
   }
-  return plan;
+  return absences;
 }
 
 }  // namespace spillway

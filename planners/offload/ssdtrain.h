@@ -60,8 +60,9 @@ std::vector<OffloadScope> offload_scopes(const Trace& trace, std::span<const Sav
 // Marks what the adaptive rule keeps at this rate, in each rank's and micro-batch's own walk.
 void keep_adaptively(std::vector<OffloadScope>& scopes, double bytes_per_second);
 
-// `tier`: host or drive. Absences are in the order of the candidates that leave. O((candidates + ops) log).
-OffloadPlan ssdtrain_plan(const Trace& trace, std::span<const SavedTensor> candidates,
-                          std::span<const OffloadScope> scopes, const SsdtrainSettings& settings, Tier tier);
+// `tier`: host or drive. In the order of the candidates that leave. O((candidates + ops) log).
+std::vector<Absence> ssdtrain_absences(const Trace& trace, std::span<const SavedTensor> candidates,
+                                       std::span<const OffloadScope> scopes, const SsdtrainSettings& settings,
+                                       Tier tier);
 
 }  // namespace spillway

@@ -33,8 +33,8 @@ TEST(IdleIntervals, LieBetweenUsesAndPairUpAroundTheStep) {
     if (interval.leave_after != OpId::none && interval.back_before != OpId::none) {
       EXPECT_LT(interval.leave_after, interval.back_before);
     }
-    if (interval.store_after != OpId::none) {
-      EXPECT_LE(interval.store_after, interval.leave_after);
+    if (interval.last_write != OpId::none) {
+      EXPECT_LE(interval.last_write, interval.leave_after);
     }
   }
   EXPECT_EQ(before, after);
@@ -54,14 +54,14 @@ TEST(Lifetimes, BeatStreamingWhereMemoryIsShort) {
     EXPECT_TRUE(lifetimes.result.fits());
     EXPECT_TRUE(stream.result.fits());
     EXPECT_LT(lifetimes.result.step_time, stream.result.step_time);
-    EXPECT_LT(lifetimes.stored, stream.stored);
+    EXPECT_LT(lifetimes.moved.stored, stream.moved.stored);
   }
 }
 
 TEST(Lifetimes, MoveNothingWhereEverythingFits) {
   const LoadedScenario loaded = gpt2_large();
   const OffloadOutcome outcome = run_lifetimes(loaded.trace, loaded.hardware, loaded.options, to(Tier::drive));
-  EXPECT_EQ(outcome.stored, Bytes(0));
+  EXPECT_EQ(outcome.moved.stored, Bytes(0));
   EXPECT_EQ(outcome.result.step_time, run(loaded).step_time);
 }
 

@@ -109,9 +109,9 @@ TEST(Ssdtrain, MovesCandidatesAndLowersThePeak) {
   const OffloadOutcome offload = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, everything());
   check(loaded.trace, offload.plan, offload.planned, offload.result);
   check_lives(offload.planned.trace);
-  EXPECT_TRUE(offload.settled);
-  EXPECT_GT(offload.stored, Bytes(0));
-  EXPECT_EQ(offload.stored + offload.kept, offload.candidates);
+  EXPECT_TRUE(offload.moved.settled);
+  EXPECT_GT(offload.moved.stored, Bytes(0));
+  EXPECT_EQ(offload.moved.stored + offload.moved.kept, offload.moved.candidates);
   EXPECT_LT(offload.result.memory.peak_allocated, keep.memory.peak_allocated);
   EXPECT_GE(offload.result.step_time, keep.step_time);
 }
@@ -156,8 +156,8 @@ TEST(Ssdtrain, SlowerDrivesKeepMore) {
     settings.adaptive_bytes_per_second = rate;
     const LoadedScenario loaded = gpt2();
     const OffloadOutcome outcome = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, settings);
-    EXPECT_GE(outcome.kept, kept) << rate;
-    kept = outcome.kept;
+    EXPECT_GE(outcome.moved.kept, kept) << rate;
+    kept = outcome.moved.kept;
   }
   EXPECT_GT(kept, Bytes(0));
 }
@@ -181,7 +181,7 @@ TEST(Ssdtrain, HostTierGoesOverTheCopyEngines) {
   Bytes out{};
   for (const LinkResult& link : outcome.result.links)
     if (link.name == "gpu0 copy out") out = link.bytes;
-  EXPECT_EQ(out, outcome.stored);
+  EXPECT_EQ(out, outcome.moved.stored);
 }
 
 TEST(OffloadScenario, UnknownDrivesAndSettingsAreRefused) {
