@@ -25,9 +25,11 @@ using Fates = std::vector<Fate>;
 // Of a fate that moves.
 Tier tier_of(Fate fate) { return fate == Fate::host ? Tier::host : Tier::drive; }
 
-constexpr int shares = 6;               // of tensors made again that are tried
-constexpr int bisections = 7;           // of the share that leaves
-constexpr double lead = 1.15;           // loads begin this much earlier than an idle link would need
+constexpr int shares = 6;      // of tensors made again that are tried
+constexpr int bisections = 7;  // of the share that leaves
+constexpr double lead = 1.15;  // loads begin this much earlier than an idle link would need
+// Of the budget, as unfinished stores may hold; the first while shares are tried.
+constexpr std::array<int, 4> in_flight_shares = {20, 40, 80, 10};
 constexpr std::size_t most_moves = 64;  // choices up to which single tensors are moved
 
 // What makes one case better than another: fitting, else coming nearer; then time; then fewer bytes written.
@@ -69,9 +71,10 @@ class MixSearch {
         saved_(saved_tensors(trace)),
         index_(trace, saved_) {
     if (settings.budget > Bytes(0)) options_.memory.capacity = settings.budget;
+    in_flight_ = in_flight_of(in_flight_shares.front());
     most_ = settings.replays > 0
                 ? settings.replays
-                : std::clamp<std::int64_t>(400'000 / static_cast<std::int64_t>(trace.ops.size() + 1), 40, 400);
+                : std::clamp<std::int64_t>(800'000 / static_cast<std::int64_t>(trace.ops.size() + 1), 40, 400);
   }
 
   MixOutcome run() {
@@ -79,6 +82,7 @@ class MixSearch {
     rank_tensors();
     if (!choice_.empty() && !keeps_all_fit()) {
       if (seed_.empty() || try_fates(seed_)) search_shares();
+      choose_in_flight();
       refine();
     }
     return finish();
@@ -211,6 +215,7 @@ class MixSearch {
 
   OffloadPlan plan_of(const Fates& fates) {
     OffloadPlan plan = empty_plan("mix", hardware_, options_, settings_.runtime);
+    if (!settings_.runtime.in_flight) plan.in_flight = in_flight_;
     plan.paced_by_device = true;
     add_transfers(fates, plan);
     add_repeats(fates, plan);
@@ -390,6 +395,29 @@ class MixSearch {
     }
   }
 
+  // ---- how long the host waits for stores ----
+
+  [[nodiscard]] Bytes in_flight_of(int share) const {
+    const Bytes memory = options_.memory.capacity > Bytes(0) ? options_.memory.capacity : hardware_.gpu.memory.value;
+    return memory / share;
+  }
+  // A small limit gives memory back early, a large one keeps the host ahead.
+  void choose_in_flight() {
+    if (!best_mix_ || settings_.runtime.in_flight) return;
+    const Fates fates = best_mix_->fates;
+    Bytes chosen = in_flight_;
+    for (const int share : in_flight_shares) {
+      if (in_flight_of(share) == chosen) continue;
+      const Rank before = best_mix_->rank;
+      in_flight_ = in_flight_of(share);
+      tried_.clear();  // under another limit
+      if (!try_fates(fates)) break;
+      if (best_mix_->rank < before) chosen = in_flight_;
+    }
+    in_flight_ = chosen;
+    tried_.clear();
+  }
+
   // ---- refining the best ----
 
   // Whole kinds of tensors first (gelu outputs of all layers), then, where there are few, single ones.
@@ -537,6 +565,7 @@ class MixSearch {
   std::optional<Candidate> best_, best_mix_;
   Rank last_;
   std::map<Fates, bool> tried_;  // and whether they fit
+  Bytes in_flight_{};            // of the plans tried, unless the settings say one
   std::int64_t replays_ = 0, most_ = 0;
 };
 
