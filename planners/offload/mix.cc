@@ -81,7 +81,10 @@ class MixSearch {
     run_baselines();
     rank_tensors();
     if (!choice_.empty() && !keeps_all_fit()) {
-      if (seed_.empty() || try_fates(seed_)) search_shares();
+      search_from_seed(most_ / 2);
+      limit_ = most_ - (most_ - replays_) / 3;
+      search_shares();
+      limit_ = most_;
       choose_in_flight();
       refine();
     }
@@ -198,7 +201,7 @@ class MixSearch {
   // False when the replays are used up.
   bool try_fates(const Fates& fates) {
     if (tried_.contains(fates)) return true;
-    if (replays_ >= most_ || (progress_ && !progress_(replays_, most_))) return false;
+    if (replays_ >= limit_ || (progress_ && !progress_(replays_, most_))) return false;
     ++replays_;
     Candidate candidate;
     candidate.fates = fates;
@@ -350,6 +353,13 @@ class MixSearch {
     return fates;
   }
 
+  // From the best recomputation alone, in at most `replays`.
+  void search_from_seed(std::int64_t replays) {
+    if (seed_.empty()) return;
+    limit_ = replays;
+    if (try_fates(seed_)) refine();
+  }
+
   void search_shares() {
     const std::vector<Way> ways = this->ways();
     for (int share = 0; share <= shares; ++share) {
@@ -426,6 +436,8 @@ class MixSearch {
     const std::vector<std::vector<std::size_t>> kinds = kinds_of();
     for (bool better = true; better;) {
       better = false;
+      for (const Fate fate : {Fate::host, Fate::drive})
+        if (!send_first(fate, better)) return;
       for (const auto& kind : kinds) {
         if (!keep_more(kind, better)) return;
         for (const Fate fate : {Fate::again, Fate::host, Fate::drive})
@@ -472,11 +484,35 @@ class MixSearch {
     }
     return true;
   }
+  // Of the tensors made again those idle longest leave instead, as many as fit and make the step faster: the first
+  // layers' stores end before the forward does.
+  bool send_first(Fate fate, bool& better) {
+    std::vector<std::size_t> again;
+    for (const std::size_t i : by_idle_)
+      if (best_mix_->fates[i] == Fate::again && allowed(i, fate)) again.push_back(i);
+    const Fates start = best_mix_->fates;
+    std::size_t low = 0, high = again.size();
+    for (std::size_t count = std::min<std::size_t>(high, 1 + high / 8); low < high; count = (low + high + 1) / 2) {
+      Fates fates = start;
+      for (std::size_t k = 0; k < count; ++k) fates[again[k]] = fate;
+      bool faster = false;
+      if (!improves(fates, faster)) return false;
+      better |= faster;
+      if (faster)
+        low = count;
+      else
+        high = count - 1;
+    }
+    return true;
+  }
+  // Of what leaves, a kind's first layers go: their stores end before the forward does.
   bool convert(const std::vector<std::size_t>& kind, Fate fate, bool& better) {
-    for (std::size_t share = 1; share <= 8; share *= 2) {
+    std::vector<std::size_t> order = kind;
+    if (fate != Fate::again) std::sort(order.begin(), order.end());
+    for (std::size_t share = 1; share <= 16; share *= 2) {
       Fates fates = best_mix_->fates;
       std::size_t left = (kind.size() + share - 1) / share;
-      for (const std::size_t i : kind) {
+      for (const std::size_t i : order) {
         if (left == 0) break;
         if (fates[i] == fate || !allowed(i, fate)) continue;
         fates[i] = fate;
@@ -564,9 +600,9 @@ class MixSearch {
   MixOutcome outcome_;
   std::optional<Candidate> best_, best_mix_;
   Rank last_;
-  std::map<Fates, bool> tried_;  // and whether they fit
-  Bytes in_flight_{};            // of the plans tried, unless the settings say one
-  std::int64_t replays_ = 0, most_ = 0;
+  std::map<Fates, bool> tried_;                      // and whether they fit
+  Bytes in_flight_{};                                // of the plans tried, unless the settings say one
+  std::int64_t replays_ = 0, most_ = 0, limit_ = 0;  // limit_: of what is being searched
 };
 
 }  // namespace

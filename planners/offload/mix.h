@@ -3,14 +3,14 @@
 //
 // Search.
 //  1. Baselines, each replayed: keep all; SSDTrain's rule to drives and to host memory; full recomputation of layers,
-//  and
-//     the fastest recomputation that fits (recompute_run.h), from which the search begins as well.
+//     and the fastest recomputation that fits (recompute_run.h). That one is refined as in 3 with half of the replays.
 //  2. Tensors leave in one of two orders: evenly over the forward, so that stores keep up with it, or the longest idle
 //     first; those are made again first that take the least time per byte. For a few shares made again, the least share
 //     that must leave is found by bisection on the replayed peak; loads are timed backwards from their uses in the
 //     replay that keeps all.
 //  3. From the best of these: of each kind of tensor (the same in every layer) as many stay as fit, shares of it take
-//     another fate; in small steps single tensors and pairs are moved as well; while that makes the step faster (or, if
+//     another fate, of what is made again the longest idle leaves instead; in small steps single tensors and pairs are
+//     moved as well; while that makes the step faster (or, if
 //     nothing fits, smaller), until a pass changes nothing or the replays are used up.
 // The result is never slower than the best baseline that fits. Deterministic: replays are counted, not timed.
 //
