@@ -100,8 +100,25 @@ class Walk {
       from_end = ends;
       return;
     }
+    if (step_back_on_wide_lane(at, from_end)) return;
     add(on_host(at) ? Binding::host : Binding::idle, start);
     at = none;
+  }
+
+  // A lane that runs several at once held it until one of them ended, or until the one before it started.
+  bool step_back_on_wide_lane(std::uint32_t& at, bool& from_end) {
+    if (graph_.lane(at) == no_lane || graph_.lane_width(graph_.lane(at)) == 1) return false;
+    const std::uint32_t before = lane_before_[at];
+    for (std::uint32_t other = before; other != none; other = lane_before_[other]) {
+      if (end_[other] != start_[at]) continue;
+      at = other;
+      from_end = true;
+      return true;
+    }
+    if (before == none || start_[before] != start_[at]) return false;
+    at = before;
+    from_end = false;
+    return true;
   }
 
   const Trace& trace_;

@@ -3,7 +3,8 @@
 // At each activity the walk asks which constraint held its start: the lane (with its gap), an edge (with its
 // lag) or the release time; every interval on the way is put down to one Binding. The parts sum exactly to
 // the time of the last end. Where several constraints bind at the same instant the lane comes first, then
-// edges in the order they were added. O(activities + edges).
+// edges in the order they were added; a lane that runs several at once last. O(activities + edges), and for each
+// activity on the way that such a lane held, the activities before it there.
 #pragma once
 
 #include <array>

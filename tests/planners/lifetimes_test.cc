@@ -55,6 +55,9 @@ TEST(Lifetimes, BeatStreamingWhereMemoryIsShort) {
     EXPECT_TRUE(stream.result.fits());
     EXPECT_LT(lifetimes.result.step_time, stream.result.step_time);
     EXPECT_LT(lifetimes.moved.stored, stream.moved.stored);
+    // A step that streams its state waits for its tier, and for nothing that has no name.
+    EXPECT_EQ(stream.result.binding, tier == Tier::drive ? Binding::storage : Binding::pcie);
+    EXPECT_EQ(stream.result.breakdown[static_cast<std::size_t>(Binding::idle)], Picos(0));
   }
 }
 
