@@ -1,0 +1,73 @@
+// StepShape: what the passes of a model's layers take on one machine, from which step_estimate.h puts whole steps
+// together without events.
+//
+// Measured, not modelled a second time: a probe of the same model with few layers per stage (three stages, or one
+// where the step has no pipeline) and three micro-batches is generated and replayed; the passes of the middle
+// micro-batch and their memory are read off, per layer by the difference between neighbouring layers. So every rule of
+// the generator and of the replay (host-bound stretches, collectives of the tensor group, recomputation, fused kernels)
+// is in it. A probe takes a few milliseconds and serves all depths, micro-batch counts, schedules, and, below ZeRO
+// stage 2, numbers of replicas.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/model_spec.h"
+#include "models/parallel_trace.h"
+#include "sim/replay/replay.h"
+
+namespace spillway {
+
+// What a machine gives to every step that runs on it.
+struct StepMachine {
+  const ModelSpec* model = nullptr;  // as is; not null
+  HardwareProfile hardware;
+  const CostModel* cost = nullptr;
+  Cluster cluster;
+  ReplayOptions options;
+  std::vector<std::int64_t> layer_parameters;  // elements of one layer's, in order
+
+  StepMachine(const ModelSpec& model, const HardwareProfile& hardware, const CostModel& cost);
+};
+
+struct PassTimes {
+  Picos forward{}, backward{};  // recomputation is part of the backward
+};
+
+// Of one kind of chunk: what it adds to its layers.
+struct ChunkShape {
+  PassTimes extra;           // beyond its layers
+  Bytes kept{};              // per micro-batch in flight, beyond its layers
+  Bytes transient{};         // most held for a while during a pass
+  Bytes update_transient{};  // most held for a while during the update
+  Bytes weights{};           // beyond its layers; bytes of the weights as trained with
+  Bytes gradients{}, states{}, buffers{};
+};
+
+struct StepShape {
+  PassTimes layer;
+  Bytes layer_kept{};
+  Bytes layer_weights{}, layer_gradients{}, layer_states{};
+  // With the embedding, with neither, with the head; without a pipeline `only` has both.
+  ChunkShape first, middle, last, only;
+  std::int64_t probed_layers = 0;     // per stage of the probe
+  Bytes message{};                    // from stage to stage
+  double update_per_byte = 0;         // seconds of the optimizer per byte of weights, one rank holding all states
+  double tail_per_byte = 0;           // seconds per byte of weights of what else follows the backward
+  double reserved_per_allocated = 1;  // of the probe's peaks
+  bool update_scales = false;         // update_transient grows with all weights (one parameter group)
+};
+
+// Whether steps of this model can be put together from a layer's: all layers are alike.
+bool has_alike_layers(const ModelSpec& model);
+
+// Fields of the set-up that a shape does not depend on are set to one value, so equal results mean equal shapes.
+TrainingSetup shape_setup(const TrainingSetup& resolved);
+// Names the fields of shape_setup(): a key.
+std::string shape_key(const TrainingSetup& shape);
+
+// `shape`: as shape_setup() gave it. Precondition: has_alike_layers(). Throws what the generator throws.
+StepShape measure_shape(const StepMachine& machine, const TrainingSetup& shape);
+
+}  // namespace spillway

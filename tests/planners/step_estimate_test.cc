@@ -1,0 +1,93 @@
+#include "planners/screen/step_estimate.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "models/trace_generator.h"
+#include "planners/scenario_run.h"
+
+namespace spillway {
+namespace {
+
+struct Case {
+  const char* name;
+  std::int64_t tensor, pipeline, chunks, data, accumulation, micro_batch, zero;
+  bool sequence_parallel, overlap;
+  Recompute recompute;
+  PipelineSchedule schedule = PipelineSchedule::one_f_one_b;
+};
+
+class StepEstimateTest : public testing::TestWithParam<Case> {};
+
+// The closed form against the replay of the whole step, which it is made to stand for.
+TEST_P(StepEstimateTest, StandsForTheReplay) {
+  const Case& c = GetParam();
+  const ModelSpec model = find_model("llama-2-7b");
+  const HardwareProfile hardware = ProfileLibrary::standard().load_system("dgx-a100");
+  const CostModel cost(hardware);
+  TrainingSetup wanted;
+  wanted.framework = Framework::megatron;
+  wanted.sequence = 2048;
+  wanted.tensor_parallel = c.tensor;
+  wanted.pipeline_parallel = c.pipeline;
+  wanted.pipeline_chunks = c.chunks;
+  wanted.data_parallel = c.data;
+  wanted.gradient_accumulation = c.accumulation;
+  wanted.micro_batch = c.micro_batch;
+  wanted.zero_stage = c.zero;
+  wanted.sequence_parallel = c.sequence_parallel;
+  wanted.overlap_gradients = c.overlap;
+  wanted.recompute = c.recompute;
+  wanted.pipeline_schedule = c.schedule;
+  const TrainingSetup setup = resolve(wanted, model);
+  const StepMachine machine(model, hardware, cost);
+  const StepEstimate estimate = estimate_step(machine, measure_shape(machine, shape_setup(setup)), setup);
+  const Result result = replay(generate_trace(model, setup, cost, machine.cluster), hardware, machine.options);
+  EXPECT_NEAR(to_seconds(estimate.step_time) / to_seconds(result.step_time), 1, 0.03);
+  EXPECT_NEAR(
+      static_cast<double>(estimate.peak_allocated.count()) / static_cast<double>(result.memory.peak_allocated.count()),
+      1, 0.02);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Layouts, StepEstimateTest,
+    testing::Values(Case{"one_gpu", 1, 1, 1, 1, 4, 1, 0, false, true, Recompute::none},
+                    Case{"tensor", 8, 1, 1, 1, 4, 2, 0, true, true, Recompute::selective},
+                    Case{"pipeline", 2, 8, 1, 1, 16, 1, 0, false, true, Recompute::none},
+                    Case{"interleaved", 2, 4, 4, 1, 16, 1, 0, true, true, Recompute::full},
+                    Case{"gpipe", 1, 4, 1, 1, 8, 1, 0, false, true, Recompute::full, PipelineSchedule::gpipe},
+                    Case{"replicas", 1, 1, 1, 16, 2, 1, 0, false, false, Recompute::full},
+                    Case{"distributed_optimizer", 2, 2, 1, 16, 8, 2, 1, true, true, Recompute::none},
+                    Case{"split_gradients", 1, 1, 1, 16, 4, 1, 2, false, true, Recompute::none}),
+    [](const auto& one) { return std::string(one.param.name); });
+
+// One shape serves all depths, micro-batch counts and numbers of replicas.
+TEST(StepShape, KeysLeaveOutWhatAShapeDoesNotDependOn) {
+  const ModelSpec model = find_model("llama-2-7b");
+  TrainingSetup one;
+  one.pipeline_parallel = 4;
+  one.gradient_accumulation = 8;
+  one.data_parallel = 2;
+  TrainingSetup other = one;
+  other.pipeline_parallel = 8;
+  other.pipeline_chunks = 2;
+  other.gradient_accumulation = 64;
+  other.data_parallel = 16;
+  other.zero_stage = 1;
+  const auto key = [&](const TrainingSetup& setup) { return shape_key(shape_setup(resolve(setup, model))); };
+  EXPECT_EQ(key(one), key(other));
+  other.micro_batch = 2;
+  EXPECT_NE(key(one), key(other));
+  other = one;
+  other.pipeline_parallel = 1;
+  EXPECT_NE(key(one), key(other));
+}
+
+TEST(StepShape, NeedsAlikeLayers) {
+  EXPECT_TRUE(has_alike_layers(find_model("llama-3-8b")));
+  EXPECT_FALSE(has_alike_layers(find_model("t5-large")));
+}
+
+}  // namespace
+}  // namespace spillway
