@@ -99,6 +99,21 @@ void Autograd::accumulate(TrainedParameter& parameter, Tensor gradient) {
   add(parameter, std::move(gradient));
 }
 
+void Autograd::weight_work(std::function<void()> work) {
+  if (!deferring_) return work();
+  deferred_.push_back({std::move(work), session_.layer()});
+}
+
+void Autograd::run_deferred() {
+  SPILLWAY_ASSERT(!deferring_);
+  std::vector<Deferred> all = std::exchange(deferred_, {});
+  for (Deferred& one : all) {
+    session_.set_layer(one.layer);
+    one.work();
+    one.work = nullptr;  // what it held goes
+  }
+}
+
 void Autograd::add(TrainedParameter& parameter, Tensor gradient) {
   if (!parameter.gradient) {
     parameter.gradient = std::move(gradient);

@@ -48,6 +48,10 @@ class Autograd {
 
   // false inside a checkpoint's forward, which has no backward of its own.
   [[nodiscard]] bool is_recording() const { return recording_; }
+  // Off for a forward that is done over again as a whole before its backward.
+  void set_recording(bool records) { recording_ = records; }
+  // The number the next node will get.
+  [[nodiscard]] std::uint32_t next_node() const { return static_cast<std::uint32_t>(nodes_.size()); }
 
   // function(inputs) without keeping anything but the inputs; the backward runs it again in phase recompute.
   Tensor checkpoint(const std::vector<Tensor>& inputs, const Function& function);
@@ -59,6 +63,12 @@ class Autograd {
   void accumulate(TrainedParameter& parameter, Tensor gradient);
   // Takes over the first gradient of a parameter, adds later ones in place.
   void add(TrainedParameter& parameter, Tensor gradient);
+  // What a backward does for gradients of weights alone, which no other gradient waits for: done at once, or while
+  // deferring put off, with all it holds, until run_deferred(), which does it in the order in which it came.
+  void weight_work(std::function<void()> work);
+  void set_deferring(bool defers) { deferring_ = defers; }
+  [[nodiscard]] bool is_deferring() const { return deferring_; }
+  void run_deferred();
   using Sink = std::function<void(TrainedParameter& parameter, Tensor gradient)>;
   void set_sink(Sink sink) { sink_ = std::move(sink); }
 
@@ -80,7 +90,12 @@ class Autograd {
 
   EagerSession& session_;
   std::vector<Node> nodes_ = std::vector<Node>(1);  // node 0 stands for "none"
-  bool recording_ = true;
+  struct Deferred {
+    std::function<void()> work;
+    std::int64_t layer = -1;
+  };
+  std::vector<Deferred> deferred_;
+  bool recording_ = true, deferring_ = false;
   Sink sink_;
 };
 

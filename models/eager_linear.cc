@@ -69,7 +69,7 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& oper
   }
   return autograd_.record(std::move(out), {x}, true, [this, layer, saved = std::move(saved)](const Tensor& gradient) {
     std::vector<Tensor> gradients(1);
-    linear_backward(layer, *saved, gradient, saved->wants_gradient ? &gradients[0] : nullptr);
+    linear_backward(layer, saved, gradient, saved->wants_gradient ? &gradients[0] : nullptr);
     return gradients;
   });
 }
@@ -84,12 +84,15 @@ Tensor EagerOps::saved_for_weights(const std::string& name, SavedInput& saved) {
   return saved.whole;
 }
 
-void EagerOps::linear_backward(const Linear& layer, SavedInput& saved, const Tensor& gradient, Tensor* x_gradient) {
+// Sequence parallel, the input is gathered for the weight gradient while the product before it runs, or when that is
+// put off, then.
+void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedInput>& saved, const Tensor& gradient,
+                               Tensor* x_gradient) {
   TrainedParameter& weight = *layer.weight;
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
   const std::int64_t rows = gradient.elements() / outputs;
-  const Tensor x = saved_for_weights(layer.name, saved);
-  const bool in_fp8 = x.type() == DataType::fp8;
+  if (!autograd_.is_deferring()) static_cast<void>(saved_for_weights(layer.name, *saved));
+  const bool in_fp8 = saved->kept.type() == DataType::fp8;
   Narrowed both{.rows = gradient, .columns = gradient};
   if (in_fp8) both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
   if (x_gradient != nullptr) {
@@ -98,8 +101,10 @@ void EagerOps::linear_backward(const Linear& layer, SavedInput& saved, const Ten
             {both.rows, in_fp8 ? narrow_weight(weight, true) : weight.value}, *x_gradient, {});
   }
   if (layer.bias != nullptr && !in_fp8) sum_bias_gradient(*layer.bias, gradient);
-  weight_gradient(layer, both.columns, x);
-  if (--saved.users == 0) saved.kept = saved.whole = {};
+  autograd_.weight_work([this, layer, saved, columns = std::move(both.columns)] {
+    weight_gradient(layer, columns, saved_for_weights(layer.name, *saved));
+    if (--saved->users == 0) saved->kept = saved->whole = {};
+  });
 }
 
 void EagerOps::weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x) {
@@ -117,9 +122,11 @@ void EagerOps::weight_gradient(const Linear& layer, const Tensor& gradient, cons
 }
 
 void EagerOps::sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient) {
-  Tensor sum = gradient_of(bias);
-  session_.kernel({.name = "bias_gradient", .reads = {gradient}, .writes = {sum}});
-  autograd_.accumulate(bias, std::move(sum));
+  autograd_.weight_work([this, &bias, gradient] {
+    Tensor sum = gradient_of(bias);
+    session_.kernel({.name = "bias_gradient", .reads = {gradient}, .writes = {sum}});
+    autograd_.accumulate(bias, std::move(sum));
+  });
 }
 
 std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, const Tensor& x) {

@@ -159,7 +159,8 @@ class EagerOps {
   Tensor linear(const Linear& layer, const Tensor& x, const Tensor& operand, std::shared_ptr<SavedInput> saved);
   [[nodiscard]] static bool is_fp8(const std::vector<Linear>& layers);
   Tensor saved_for_weights(const std::string& name, SavedInput& saved);
-  void linear_backward(const Linear& layer, SavedInput& saved, const Tensor& gradient, Tensor* x_gradient);
+  void linear_backward(const Linear& layer, const std::shared_ptr<SavedInput>& saved, const Tensor& gradient,
+                       Tensor* x_gradient);
   void weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x);
   void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);
   struct Ring;

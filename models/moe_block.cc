@@ -117,16 +117,18 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows) {
         grouped_product("grouped_gemm_dgrad", {.m = each, .n = inputs, .k = outputs, .batch = groups}, flops,
                         {incoming.rows, in_fp8 ? now.narrow_weight(weight, true) : weight.value}, back);
         const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups};
-        if (options_.fused_accumulation) {
-          grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {incoming.columns, kept, weight.gradient},
-                          weight.gradient);
-          context_.autograd.accumulate(weight, {});
-        } else {
-          Tensor sum = session_now.empty(weight.shape.name + ".grad", options_.type, weight.shape.elements(),
-                                         TensorRole::gradient);
-          grouped_product("grouped_gemm_wgrad", shape, flops, {incoming.columns, kept}, sum);
-          context_.autograd.accumulate(weight, std::move(sum));
-        }
+        context_.autograd.weight_work([this, shape, flops, kept, columns = std::move(incoming.columns), &weight] {
+          if (options_.fused_accumulation) {
+            grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {columns, kept, weight.gradient},
+                            weight.gradient);
+            context_.autograd.accumulate(weight, {});
+          } else {
+            Tensor sum = context_.session.empty(weight.shape.name + ".grad", options_.type, weight.shape.elements(),
+                                                TensorRole::gradient);
+            grouped_product("grouped_gemm_wgrad", shape, flops, {columns, kept}, sum);
+            context_.autograd.accumulate(weight, std::move(sum));
+          }
+        });
         return std::vector<Tensor>{std::move(back)};
       });
 }

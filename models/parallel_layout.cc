@@ -7,17 +7,24 @@
 
 namespace spillway {
 
-ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine)
+ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine,
+                               const PipelinePlan& plan)
     : stages_(setup.pipeline_parallel),
-      chunks_(setup.pipeline_chunks),
       split_(setup.pipeline_split),
       tensor_(setup.tensor_parallel),
       context_(setup.context_parallel),
       data_(setup.data_parallel),
       expert_(setup.expert_parallel),
-      per_machine_(gpus_per_machine) {
-  SPILLWAY_ASSERT(gpus_per_machine >= 1);
-  ranges_.resize(static_cast<std::size_t>(stages_ * chunks_));
+      per_machine_(gpus_per_machine),
+      routes_(plan.routes),
+      where_(static_cast<std::size_t>(plan.devices * plan.chunks_of_device())),
+      ranges_(static_cast<std::size_t>(plan.positions())) {
+  SPILLWAY_ASSERT(gpus_per_machine >= 1 && plan.devices == stages_);
+  for (std::size_t route = 0; route < routes_.size(); ++route)
+    for (std::size_t i = 0; i < routes_[route].size(); ++i) {
+      const PipelinePlan::Place& place = routes_[route][i];
+      where_.at(static_cast<std::size_t>(place.chunk * stages_ + place.device)) = {route, static_cast<std::int64_t>(i)};
+    }
   const std::span<LayerRange> all(ranges_);
   const auto encoder = static_cast<std::size_t>(split_);
   if (split_ > 0) spread(0, model.encoder_layers, all.first(encoder));
@@ -41,7 +48,16 @@ void ParallelLayout::spread(std::int64_t first_layer, std::int64_t layers, std::
 }
 
 LayerRange ParallelLayout::layers(std::int64_t stage, std::int64_t chunk) const {
-  return ranges_.at(static_cast<std::size_t>(chunk * stages_ + stage));
+  return ranges_.at(static_cast<std::size_t>(position(stage, chunk)));
+}
+
+ParallelLayout::Site ParallelLayout::beside(std::int64_t stage, std::int64_t chunk, std::int64_t step) const {
+  const Where& here = at(stage, chunk);
+  const auto& route = routes_[here.route];
+  const std::int64_t there = here.position + step;
+  if (there < 0 || there >= static_cast<std::int64_t>(route.size())) return {};
+  const PipelinePlan::Place& place = route[static_cast<std::size_t>(there)];
+  return {place.device, place.chunk};
 }
 
 GroupShape ParallelLayout::group(std::int64_t ranks, std::int64_t stride) const {
@@ -52,34 +68,6 @@ GroupShape ParallelLayout::group(std::int64_t ranks, std::int64_t stride) const 
 GroupShape ParallelLayout::stage_pair(std::int64_t one, std::int64_t other) const {
   const std::int64_t ranks_per_stage = tensor_ * context_ * data_;
   return {2, one * ranks_per_stage / per_machine_ == other * ranks_per_stage / per_machine_ ? 2 : 1};
-}
-
-namespace {
-
-// Of the k-th chunk-forward or -backward of a stage: micro-batches go in groups of p through all chunks.
-PipelineSlot interleaved_slot(const TrainingSetup& setup, bool is_backward, std::int64_t k) {
-  const std::int64_t p = setup.pipeline_parallel, v = setup.pipeline_chunks;
-  const std::int64_t chunk = k / p % v;
-  return {is_backward, is_backward ? v - 1 - chunk : chunk, k / (p * v) * p + k % p};
-}
-
-}  // namespace
-
-std::vector<PipelineSlot> pipeline_order(const TrainingSetup& setup, std::int64_t stage) {
-  const std::int64_t p = setup.pipeline_parallel, v = setup.pipeline_chunks;
-  const std::int64_t total = setup.gradient_accumulation * v;
-  std::int64_t warm_up = total;
-  if (setup.pipeline_schedule == PipelineSchedule::one_f_one_b)
-    warm_up = std::min(total, v == 1 ? p - 1 - stage : 2 * (p - 1 - stage) + (v - 1) * p);
-  std::vector<PipelineSlot> order;
-  order.reserve(static_cast<std::size_t>(2 * total));
-  std::int64_t forwards = 0, backwards = 0;
-  while (forwards < warm_up) order.push_back(interleaved_slot(setup, false, forwards++));
-  while (backwards < total) {
-    if (forwards < total) order.push_back(interleaved_slot(setup, false, forwards++));
-    order.push_back(interleaved_slot(setup, true, backwards++));
-  }
-  return order;
 }
 
 }  // namespace spillway

@@ -4,8 +4,11 @@
 // So a tensor group is t neighbours, a data group d ranks t * c apart, and stages lie as far apart as they can.
 // Machines hold `gpus_per_machine` neighbours each.
 //
-// Layers over chunks (an encoder's first, then the decoder's): chunk g of p v gets layers / (p v) of them, rounded up;
-// where that is too many, chunks lose one layer each, from the last and the first inwards, since these also hold the
+// The model is cut into p v positions, and a pipeline plan places them on the stages as their chunks: looped, in a V,
+// or twice in opposite directions (models/pipeline/pipeline_plan.h).
+//
+// Layers over positions (an encoder's first, then the decoder's): each of p v gets layers / (p v) of them, rounded up;
+// where that is too many, positions lose one layer each, from the last and the first inwards, since these also hold the
 // head and the embedding (22 layers on 8 stages: 2, 3, 3, 3, 3, 3, 3, 2). With an encoder, so for the encoder's layers
 // over the first `pipeline_split` stages, and for the decoder's over the others.
 #pragma once
@@ -14,6 +17,7 @@
 #include <span>
 #include <vector>
 
+#include "models/pipeline/pipeline_plan.h"
 #include "models/training_setup.h"
 
 namespace spillway {
@@ -32,28 +36,39 @@ struct LayerRange {
   [[nodiscard]] bool contains(std::int64_t layer) const { return layer >= first && layer < first + count; }
 };
 
-// One entry of a stage's order of work.
-struct PipelineSlot {
-  bool is_backward = false;
-  std::int64_t chunk = 0;  // 0 .. pipeline_chunks - 1
-  std::int64_t micro_batch = 0;
-};
-
 class ParallelLayout {
  public:
-  // `setup` as resolve() gave it. gpus_per_machine >= 1.
-  ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine);
+  // A chunk of a stage; stage -1: there is none.
+  struct Site {
+    std::int64_t stage = -1, chunk = 0;
+  };
+
+  // `setup` as resolve() gave it. gpus_per_machine >= 1. Of the plan, one of setup.pipeline_parallel devices, only the
+  // placement counts.
+  ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine,
+                 const PipelinePlan& plan);
 
   [[nodiscard]] std::int64_t stages() const { return stages_; }
-  [[nodiscard]] std::int64_t chunks() const { return chunks_; }  // per stage
+  [[nodiscard]] std::int64_t chunks() const {  // per stage, of all routes
+    return static_cast<std::int64_t>(where_.size()) / stages_;
+  }
+  [[nodiscard]] std::int64_t routes() const { return static_cast<std::int64_t>(routes_.size()); }
   // Where a decoder beside an encoder begins; 0: no encoder, or no pipeline.
   [[nodiscard]] std::int64_t decoder_stage() const { return split_; }
   [[nodiscard]] LayerRange layers(std::int64_t stage, std::int64_t chunk) const;
-  // Global index of a chunk in the order of the forward pass: chunk * stages + stage.
-  [[nodiscard]] bool is_first(std::int64_t stage, std::int64_t chunk) const { return stage == 0 && chunk == 0; }
-  [[nodiscard]] bool is_last(std::int64_t stage, std::int64_t chunk) const {
-    return stage == stages_ - 1 && chunk == chunks_ - 1;
+  // In the order of the forward pass.
+  [[nodiscard]] std::int64_t position(std::int64_t stage, std::int64_t chunk) const {
+    return at(stage, chunk).position;
   }
+  [[nodiscard]] bool is_first(std::int64_t stage, std::int64_t chunk) const { return position(stage, chunk) == 0; }
+  [[nodiscard]] bool is_last(std::int64_t stage, std::int64_t chunk) const {
+    return position(stage, chunk) + 1 == static_cast<std::int64_t>(ranges_.size());
+  }
+  [[nodiscard]] Site previous(std::int64_t stage, std::int64_t chunk) const { return beside(stage, chunk, -1); }
+  [[nodiscard]] Site next(std::int64_t stage, std::int64_t chunk) const { return beside(stage, chunk, 1); }
+  // Of the first route.
+  [[nodiscard]] std::int64_t first_stage() const { return routes_.front().front().device; }
+  [[nodiscard]] std::int64_t last_stage() const { return routes_.front().back().device; }
 
   [[nodiscard]] GroupShape tensor_group() const { return group(tensor_, 1); }
   [[nodiscard]] GroupShape context_group() const { return group(context_, tensor_); }
@@ -68,17 +83,22 @@ class ParallelLayout {
   [[nodiscard]] GroupShape stage_pair(std::int64_t one, std::int64_t other) const;
 
  private:
+  struct Where {
+    std::size_t route = 0;
+    std::int64_t position = 0;
+  };
+  [[nodiscard]] const Where& at(std::int64_t stage, std::int64_t chunk) const {
+    return where_.at(static_cast<std::size_t>(chunk * stages_ + stage));
+  }
+  [[nodiscard]] Site beside(std::int64_t stage, std::int64_t chunk, std::int64_t step) const;
   void spread(std::int64_t first_layer, std::int64_t layers, std::span<LayerRange> over);
   // `ranks` ranks `stride` apart, starting at rank 0.
   [[nodiscard]] GroupShape group(std::int64_t ranks, std::int64_t stride) const;
 
-  std::int64_t stages_, chunks_, split_, tensor_, context_, data_, expert_, per_machine_;
-  std::vector<LayerRange> ranges_;  // by global chunk
+  std::int64_t stages_, split_, tensor_, context_, data_, expert_, per_machine_;
+  std::vector<std::vector<PipelinePlan::Place>> routes_;
+  std::vector<Where> where_;        // by chunk and stage
+  std::vector<LayerRange> ranges_;  // by position
 };
-
-// The order in which `stage` works. 1F1B: p - 1 - stage forwards, then forward and backward in turn, then the rest
-// (Narayanan et al. 2021, PipeDream-Flush). Interleaved: warm-up of 2 (p - 1 - stage) + (v - 1) p chunk-forwards,
-// micro-batches in groups of p (the same paper, section 2.2, as Megatron-LM schedules it). O(v m).
-std::vector<PipelineSlot> pipeline_order(const TrainingSetup& setup, std::int64_t stage);
 
 }  // namespace spillway

@@ -1,9 +1,11 @@
 #include "models/parallel_trace.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "models/generatable.h"
+#include "models/pipeline_setup.h"
 #include "models/stage_program.h"
 #include "models/trace_assembly.h"
 #include "traces/base/input_error.h"
@@ -57,16 +59,33 @@ class RankGrid {
   std::int64_t tensor_, context_, expert_, peers_, stages_;
 };
 
-void connect_stages(const TrainingSetup& setup, const RankGrid& grid, TraceAssembly& assembly) {
-  const std::int64_t stages = setup.pipeline_parallel, parts = stages * setup.pipeline_chunks;
-  for (std::int64_t part = 0; part + 1 < parts; ++part) {
-    const std::int64_t here = part % stages, there = (part + 1) % stages;
-    for (std::int64_t peer = 0; peer < grid.peers(); ++peer) {
-      const std::size_t one = grid.rank(here, peer), other = grid.rank(there, peer);
-      assembly.connect(one, other, part / stages, (part + 1) / stages, false);
-      assembly.connect(other, one, (part + 1) / stages, part / stages, true);
+void connect_stages(const PipelinePlan& plan, const RankGrid& grid, TraceAssembly& assembly) {
+  for (const auto& route : plan.routes) {
+    for (std::size_t i = 0; i + 1 < route.size(); ++i) {
+      const PipelinePlan::Place &here = route[i], &there = route[i + 1];
+      if (here.device == there.device) continue;
+      for (std::int64_t peer = 0; peer < grid.peers(); ++peer) {
+        const std::size_t one = grid.rank(here.device, peer), other = grid.rank(there.device, peer);
+        assembly.connect(one, other, here.chunk, there.chunk, false);
+        assembly.connect(other, one, there.chunk, here.chunk, true);
+      }
     }
   }
+}
+
+// How long the recorded stages' passes take, and the longest transfer between two of them.
+PipelineMeasures measures_of(const std::vector<StageProgram>& programs, const PipelinePlan& plan,
+                             const GpuProfile& gpu) {
+  PipelineMeasures measures;
+  measures.weight_part = 0;
+  for (const PipelinePlan::Place& place : plan.routes.front()) {
+    const StageProgram& program = programs[static_cast<std::size_t>(place.device)];
+    measures.times.positions.push_back(pass_times(program, place.chunk, gpu));
+    measures.weight_part = std::max(measures.weight_part, weight_part(program, place.chunk));
+    for (const OpId send : program.sections[program.section(place.chunk, 0, StageProgram::Part::forward)].sends)
+      measures.times.transfer = std::max(measures.times.transfer, program.trace.ops.duration[index_of(send)].count());
+  }
+  return measures;
 }
 
 }  // namespace
@@ -78,20 +97,25 @@ Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& wante
   if (!cluster.timer && setup.gpus() > 1)
     throw InputError("", "hardware", "several GPUs, but nothing tells how long their collectives take",
                      "name a system with networks");
-  const ParallelLayout layout(setup, model, cluster.gpus_per_machine);
+  PipelinePlan plan = plan_of(setup);
+  require_steps(plan);
+  if (model.has_encoder() && plan.chunks_of_device() > 1)
+    throw InputError("", "pipeline_schedule", "an encoder beside the decoder goes through one chunk per stage",
+                     "use 1f1b, gpipe, eager-1f1b or a zb-h1, zb-h2, zb-1p, zb-2p");
+  const ParallelLayout layout(setup, model, cluster.gpus_per_machine, plan);
   const RankGrid grid(setup, scope);
   std::vector<StageProgram> programs;
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage)
-    programs.push_back(record_stage(model, setup, cost, layout, cluster.timer, stage));
+    programs.push_back(record_stage(model, setup, cost, layout, cluster.timer, stage, plan));
+  if (orders_by_measures(setup)) plan = plan_of(setup, measures_of(programs, plan, cost.gpu()));
 
-  TraceAssembly assembly;
+  TraceAssembly assembly(plan);
   std::vector<const StageProgram*> ranks;
   for (const StageProgram& program : programs)
     for (std::int64_t peer = 0; peer < grid.peers(); ++peer) ranks.push_back(&program);
   assembly.reserve(ranks);
-  for (const StageProgram* program : ranks)
-    assembly.add_rank(*program, pipeline_order(setup, program->stage), "stage " + std::to_string(program->stage));
-  connect_stages(setup, grid, assembly);
+  for (const StageProgram* program : ranks) assembly.add_rank(*program, "stage " + std::to_string(program->stage));
+  connect_stages(plan, grid, assembly);
   grid.meet(assembly);
   Trace trace = assembly.finish();
   trace.provenance.push_back(

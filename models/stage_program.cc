@@ -1,5 +1,6 @@
 #include "models/stage_program.h"
 
+#include <algorithm>
 #include <deque>
 #include <memory>
 #include <optional>
@@ -15,12 +16,12 @@
 namespace spillway {
 namespace {
 
-constexpr std::int64_t most_recorded = 4;
+using Part = StageProgram::Part;
 
 class StageRecorder {
  public:
   StageRecorder(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost, const ParallelLayout& layout,
-                const CollectiveTimer& timer, std::int64_t stage)
+                const CollectiveTimer& timer, std::int64_t stage, const PipelinePlan& plan)
       : model_(model),
         setup_(setup),
         layout_(layout),
@@ -32,22 +33,29 @@ class StageRecorder {
     session_.merge_free_events();
     set_host_times(session_, setup.framework);
     communication_.set_after_kernels(setup.framework == Framework::megatron_2021);
+    program_.stage = stage_;
+    for (const ChunkPasses& passes : chunk_passes(plan, stage)) {
+      const auto index = static_cast<std::int64_t>(program_.chunks.size());
+      StageProgram::Chunk& chunk = program_.chunks.emplace_back();
+      chunk.passes = passes;
+      chunk.recorded = std::min(passes.turns, StageProgram::most_recorded);
+      if (layout.previous(stage, index).stage == stage) chunk.before = layout.previous(stage, index).chunk;
+      if (layout.next(stage, index).stage == stage) chunk.after = layout.next(stage, index).chunk;
+    }
   }
 
   StageProgram run() {
-    program_.stage = stage_;
-    program_.chunks = layout_.chunks();
-    program_.micro_batches = setup_.gradient_accumulation;
-    program_.recorded = std::min(setup_.gradient_accumulation, most_recorded);
-    section([this](StageProgram::Section&) { allocate(); });
+    const auto count = static_cast<std::int64_t>(program_.chunks.size());
+    program_.sections.resize(program_.section(count, 0, Part::forward) + 1);
+    record(0, [this](StageProgram::Section&) { allocate(); });
     session_.begin_step("step 0");
-    for (std::int64_t chunk = 0; chunk < program_.chunks; ++chunk) {
-      for (std::int64_t index = 0; index < program_.recorded; ++index) {
-        section([&](StageProgram::Section& s) { forward(chunk, s); });
-        section([&](StageProgram::Section& s) { backward(chunk, index + 1 == program_.recorded, s); });
-      }
-    }
-    section([this](StageProgram::Section&) { update(); });
+    std::vector<std::int64_t> order;
+    for (std::int64_t c = 0; c < count; ++c) order.push_back(c);
+    std::sort(order.begin(), order.end(), [this](std::int64_t one, std::int64_t other) {
+      return layout_.position(stage_, one) < layout_.position(stage_, other);
+    });
+    for (std::int64_t recorded = 0; recorded < StageProgram::most_recorded; ++recorded) record_turn(order, recorded);
+    record(program_.update_section(), [this](StageProgram::Section&) { update(); });
     program_.trace = session_.finish();
     return std::move(program_);
   }
@@ -59,19 +67,44 @@ class StageRecorder {
     bool is_first = false, is_last = false;
     // Of a decoder beside an encoder: it begins here; it gets the encoder's result besides its stream; it passes it on.
     bool starts_decoder = false, gets_memory = false, passes_memory = false;
+    // Between the forward and the backward of a micro-batch.
+    std::vector<Tensor> inputs;  // what came from the chunk before, or leaves of it
+    Tensor ids, labels;          // kept for R only
+    Tensor output;
+    std::uint32_t first_node = 0, root = 0;
   };
 
   template <class Work>
-  void section(Work&& work) {
+  void record(std::size_t index, Work&& work) {
     StageProgram::Section made;
     made.begin = session_.mark();
     work(made);
     made.end = session_.mark();
-    program_.sections.push_back(made);
+    program_.sections[index] = std::move(made);
+  }
+
+  // One micro-batch through the stage's chunks and back.
+  void record_turn(const std::vector<std::int64_t>& order, std::int64_t recorded) {
+    const auto part = [&](std::int64_t c, Part which,
+                          void (StageRecorder::*work)(std::int64_t, bool, StageProgram::Section&)) {
+      const bool is_last = recorded + 1 == program_.chunks[static_cast<std::size_t>(c)].recorded;
+      record(program_.section(c, recorded, which), [&](StageProgram::Section& s) { (this->*work)(c, is_last, s); });
+    };
+    const auto shape = [this](std::int64_t c) -> const StageProgram::Chunk& {
+      return program_.chunks[static_cast<std::size_t>(c)];
+    };
+    for (const std::int64_t c : order)
+      if (recorded < shape(c).recorded) part(c, Part::forward, &StageRecorder::forward);
+    for (auto c = order.rbegin(); c != order.rend(); ++c) {
+      if (recorded >= shape(*c).recorded) continue;
+      if (shape(*c).passes.recomputes) part(*c, Part::recompute, &StageRecorder::recompute);
+      part(*c, Part::backward, &StageRecorder::backward);
+      if (shape(*c).passes.splits) part(*c, Part::weights, &StageRecorder::weights);
+    }
   }
 
   void allocate() {
-    for (std::int64_t c = 0; c < program_.chunks; ++c) {
+    for (std::int64_t c = 0; c < static_cast<std::int64_t>(program_.chunks.size()); ++c) {
       Chunk& chunk = chunks_.emplace_back();
       chunk.is_first = layout_.is_first(stage_, c);
       chunk.is_last = layout_.is_last(stage_, c);
@@ -113,8 +146,8 @@ class StageRecorder {
   [[nodiscard]] std::int64_t parts() const {
     return is_megatron(setup_.framework) && !setup_.sequence_parallel ? setup_.tensor_parallel : 1;
   }
-  [[nodiscard]] std::int64_t neighbour(std::int64_t step) const {
-    return (stage_ + step + layout_.stages()) % layout_.stages();
+  [[nodiscard]] const StageProgram::Chunk& shape_of(std::int64_t index) const {
+    return program_.chunks[static_cast<std::size_t>(index)];
   }
   [[nodiscard]] OpId last_on(std::string_view lane) const { return session_.last_collective(lane); }
 
@@ -132,47 +165,87 @@ class StageRecorder {
     s.sends.push_back(last_on(send_lane));
   }
 
-  void forward(std::int64_t index, StageProgram::Section& s) {
+  void forward(std::int64_t index, bool, StageProgram::Section& s) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
+    const StageProgram::Chunk& shape = shape_of(index);
     session_.set_phase(Phase::forward);
     session_.forget_kernels();  // what runs before is the schedule's business
     read_timer();
-    leaves_.clear();
+    chunk.inputs.clear();
     for (int i = 0; i < (chunk.is_first ? 0 : chunk.gets_memory ? 2 : 1); ++i)
-      leaves_.push_back(autograd_.leaf(receive("receive_forward", TensorRole::activation, neighbour(-1), chunk, s)));
-    const Tensor input = chunk.is_first ? copied(chunk.transformer->empty_input()) : leaves_.front();
-    const bool reads_labels = chunk.is_last || chunk.starts_decoder;
-    const Tensor labels = reads_labels ? copied(chunk.transformer->empty_labels()) : Tensor();
-    Tensor out = chunk.transformer->forward(input, labels, chunk.gets_memory ? leaves_.back() : Tensor());
-    root_ = out.node();
+      chunk.inputs.push_back(shape.before >= 0 ? std::exchange(handed_, {})
+                                               : receive("receive_forward", TensorRole::activation,
+                                                         layout_.previous(stage_, index).stage, chunk, s));
+    if (chunk.is_first) chunk.ids = copied(chunk.transformer->empty_input());
+    if (chunk.is_last || chunk.starts_decoder) chunk.labels = copied(chunk.transformer->empty_labels());
+    autograd_.set_recording(!shape.passes.recomputes);
+    Tensor out = run_layers(chunk);
+    autograd_.set_recording(true);
     read_timer();
-    if (!chunk.is_last) send("send_forward", out, neighbour(1), s);
-    if (chunk.passes_memory) send("send_forward", leaves_.back(), neighbour(1), s);
+    if (!chunk.is_last && shape.after < 0) send("send_forward", out, layout_.next(stage_, index).stage, s);
+    if (chunk.passes_memory) send("send_forward", chunk.inputs.back(), layout_.next(stage_, index).stage, s);
+    if (shape.after >= 0) handed_ = out;
     // Megatron-LM frees what it has sent (Korthikanti et al. 2022, appendix B).
-    if (chunk.is_last || setup_.framework == Framework::eager) output_ = std::move(out);
+    if (!shape.passes.recomputes && (chunk.is_last || setup_.framework == Framework::eager))
+      chunk.output = std::move(out);
+    out = {};
+    if (!shape.passes.recomputes) forget_input(chunk);
     session_.set_layer(-1);
+  }
+  static void forget_input(Chunk& chunk) {
+    chunk.labels = {};
+    chunk.ids = {};
+  }
+
+  // From what came in to what goes out; while recording, the former become leaves.
+  Tensor run_layers(Chunk& chunk) {
+    chunk.first_node = autograd_.next_node();
+    if (autograd_.is_recording())
+      for (Tensor& input : chunk.inputs) input = autograd_.leaf(input);
+    const Tensor& input = chunk.is_first ? chunk.ids : chunk.inputs.front();
+    Tensor out = chunk.transformer->forward(input, chunk.labels, chunk.gets_memory ? chunk.inputs.back() : Tensor());
+    chunk.root = out.node();
+    return out;
+  }
+
+  void recompute(std::int64_t index, bool, StageProgram::Section&) {
+    Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
+    session_.set_phase(Phase::recompute);
+    session_.forget_kernels();
+    Tensor out = run_layers(chunk);
+    if (chunk.is_last) chunk.output = std::move(out);
+    out = {};
+    forget_input(chunk);
+    session_.set_layer(-1);
+  }
+
+  // What comes from the chunk after this one: the gradient of its input, and of the encoder's result.
+  Tensor incoming(Chunk& chunk, std::int64_t index, StageProgram::Section& s) {
+    if (chunk.is_last) {
+      Tensor gradient = session_.empty("loss.grad", DataType::fp32, 1, TensorRole::temporary);
+      session_.kernel({.name = "fill_one", .writes = {gradient}});
+      return gradient;
+    }
+    if (shape_of(index).after >= 0) return std::exchange(handed_, {});
+    return receive("receive_backward", TensorRole::temporary, layout_.next(stage_, index).stage, chunk, s);
   }
 
   void backward(std::int64_t index, bool is_last_micro_batch, StageProgram::Section& s) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
+    const StageProgram::Chunk& shape = shape_of(index);
     session_.set_phase(Phase::backward);
     session_.forget_kernels();
     read_timer();
-    Tensor gradient, memory_gradient;
-    if (chunk.is_last) {
-      gradient = session_.empty("loss.grad", DataType::fp32, 1, TensorRole::temporary);
-      session_.kernel({.name = "fill_one", .writes = {gradient}});
-    } else {
-      gradient = receive("receive_backward", TensorRole::temporary, neighbour(1), chunk, s);
-    }
+    Tensor gradient = incoming(chunk, index, s), memory_gradient;
     if (chunk.passes_memory)
-      memory_gradient = receive("receive_backward", TensorRole::temporary, neighbour(1), chunk, s);
+      memory_gradient = receive("receive_backward", TensorRole::temporary, layout_.next(stage_, index).stage, chunk, s);
     reducer_.begin_backward(is_last_micro_batch);
-    const std::uint32_t first = leaves_.empty() ? 1 : leaves_.front().node();
-    const std::size_t leaves = leaves_.size();
-    leaves_.clear();
-    const std::vector<Tensor> passed = autograd_.backward_to(first, leaves, root_, std::move(gradient));
-    output_ = {};
+    const std::size_t leaves = chunk.inputs.size();
+    chunk.inputs.clear();
+    autograd_.set_deferring(shape.passes.splits);
+    std::vector<Tensor> passed = autograd_.backward_to(chunk.first_node, leaves, chunk.root, std::move(gradient));
+    autograd_.set_deferring(false);
+    chunk.output = {};
     if (memory_gradient)
       session_.kernel(
           {.name = "add_encoder_gradient_", .reads = {passed.back(), memory_gradient}, .writes = {passed.back()}});
@@ -182,7 +255,19 @@ class StageRecorder {
     session_.set_layer(-1);
     if (chunk.gatherer) chunk.gatherer->end_backward();
     read_timer();
-    for (const Tensor& one : passed) send("send_backward", one, neighbour(-1), s);
+    if (shape.before >= 0)
+      handed_ = std::move(passed.front());
+    else
+      for (const Tensor& one : passed) send("send_backward", one, layout_.previous(stage_, index).stage, s);
+  }
+
+  void weights(std::int64_t, bool is_last_micro_batch, StageProgram::Section&) {
+    session_.set_phase(Phase::backward);
+    session_.forget_kernels();
+    reducer_.begin_backward(is_last_micro_batch);
+    autograd_.run_deferred();
+    reducer_.end_backward();
+    session_.set_layer(-1);
   }
 
   void read_timer() {
@@ -190,15 +275,22 @@ class StageRecorder {
   }
 
   // Gradients of parameters that several stages have copies of are summed over these: the embedding, of the input, of
-  // the decoder's beside an encoder, of a tied head; learned positions; the relative bias of a stack.
+  // the decoder's beside an encoder, of a tied head; learned positions; the relative bias of a stack. Copies on one
+  // stage are summed there. Where the pipeline runs both ways, everything is there twice.
   void sum_copies() {
-    const std::int64_t last = layout_.stages() - 1, decoder = layout_.decoder_stage();
-    if (last == 0) return;
-    std::vector<std::int64_t> readers = {0}, embedders, of_encoder, of_decoder;
+    if (layout_.stages() == 1) return;
+    const std::int64_t decoder = layout_.decoder_stage();
+    sum_directions();
+    std::vector<std::int64_t> readers = {layout_.first_stage()}, embedders, of_encoder, of_decoder;
     if (decoder > 0) readers.push_back(decoder);
     embedders = readers;
-    if (model_.tied_embeddings && embedders.back() != last) embedders.push_back(last);
-    for (std::int64_t stage = 0; stage <= last; ++stage) (stage < decoder ? of_encoder : of_decoder).push_back(stage);
+    if (model_.tied_embeddings) embedders.push_back(layout_.last_stage());
+    std::sort(embedders.begin(), embedders.end());
+    embedders.erase(std::unique(embedders.begin(), embedders.end()), embedders.end());
+    for (std::int64_t stage = 0; stage < layout_.stages(); ++stage)
+      (stage < decoder ? of_encoder : of_decoder).push_back(stage);
+    sum_here("embedding.weight");
+    if (layout_.routes() > 1) return;
     for (TrainedParameter* parameter : parameters_) {
       const std::string& name = parameter->shape.name;
       const auto sum = [&](const char* collective, const std::vector<std::int64_t>& stages) {
@@ -209,6 +301,21 @@ class StageRecorder {
       if (name.ends_with("relative_bias.weight"))
         stage_ < decoder ? sum("all_reduce_encoder_bias", of_encoder) : sum("all_reduce_decoder_bias", of_decoder);
     }
+  }
+  void sum_directions() {
+    if (layout_.routes() == 1) return;
+    const std::int64_t other = layout_.stages() - 1 - stage_;
+    std::vector<Tensor> gradients;
+    for (const TrainedParameter* parameter : parameters_) gradients.push_back(parameter->gradient);
+    communication_.all_reduce_stages("all_reduce_directions_" + std::to_string(std::min(stage_, other)),
+                                     std::move(gradients), {std::min(stage_, other), std::max(stage_, other)});
+  }
+  // The embedding and a tied head on one stage, in chunks of their own.
+  void sum_here(std::string_view name) {
+    std::vector<Tensor> copies;
+    for (const TrainedParameter* parameter : parameters_)
+      if (parameter->shape.name == name) copies.push_back(parameter->gradient);
+    if (copies.size() > 1) session_.kernel({.name = "add_copies", .reads = copies, .writes = copies});
   }
 
   void update() {
@@ -231,17 +338,15 @@ class StageRecorder {
   std::vector<TrainedParameter*> parameters_;
   std::optional<OptimizerStep> optimizer_;
   StageProgram program_;
-  std::vector<Tensor>
-      leaves_;  // what came from the stage before; between the forward and the backward of a micro-batch
-  Tensor output_;
-  std::uint32_t root_ = 0;
+  Tensor handed_;  // from one chunk to the next on the same stage
 };
 
 }  // namespace
 
 StageProgram record_stage(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
-                          const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage) {
-  return StageRecorder(model, setup, cost, layout, timer, stage).run();
+                          const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage,
+                          const PipelinePlan& plan) {
+  return StageRecorder(model, setup, cost, layout, timer, stage, plan).run();
 }
 
 }  // namespace spillway

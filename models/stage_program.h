@@ -2,9 +2,15 @@
 //
 // All micro-batches of a chunk are alike but for the first (it makes the gradients), the last (it reduces them) and
 // what each has from the one before; so at most four are recorded (first, second, any, last) and the rest are copies of
-// the third (models/trace_assembly.h).
+// the third (models/trace_assembly.h). They are recorded one after another, each through all chunks of the stage and
+// back; a chunk that follows another on the same device gets that one's result as it is.
 //
-//   setup | chunk 0: F0 B0 F1 B1 F2 B2 F3 B3 | chunk 1: ... | update
+//   setup | F0.0 F0.1 B0.1 W0.1 B0.0 W0.0 | F1.0 ... | update          (micro-batch . chunk)
+//
+// A backward is recorded whole, or where the plan ever leaves a W for later, as B and W: W has the products that make
+// gradients of weights, the biases' sums, and the tensors these need. Norms and embeddings stay in B, as in the Zero
+// Bubble papers' own code, and so of the 34 bytes per token and width that a GPT layer keeps, W keeps 32 (Qi et al.
+// 2024, section 2.1). A chunk that recomputes keeps its input alone, until R.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +21,58 @@
 #include "models/eager_session.h"
 #include "models/model_spec.h"
 #include "models/parallel_layout.h"
+#include "models/pipeline/chunk_passes.h"
+#include "models/pipeline/stage_times.h"
 #include "models/training_setup.h"
 #include "traces/trace.h"
 
 namespace spillway {
 
 struct StageProgram {
+  enum class Part : std::uint8_t { forward, recompute, backward, weights };
+  static constexpr std::int64_t parts = 4;
+  static constexpr std::int64_t most_recorded = 4;
+
   struct Section {
     TraceMark begin, end;
     std::vector<OpId> sends,
         receives;  // to and from neighbouring stages; the n-th receive gets what the n-th send sent
   };
+  struct Chunk {
+    ChunkPasses passes;
+    std::int64_t recorded = 1;  // min(turns, 4)
+    // Chunks of the same stage that hand over to this one and that it hands over to; -1: none.
+    std::int64_t before = -1, after = -1;
+    // The recorded micro-batch that a turn is a copy of.
+    [[nodiscard]] std::int64_t recording_of(std::int64_t turn) const {
+      if (turn == passes.turns - 1) return recorded - 1;
+      return turn < recorded - 2 ? turn : recorded - 2;
+    }
+  };
   Trace trace;
   std::int64_t stage = 0;
-  std::int64_t chunks = 1;
-  std::int64_t micro_batches = 1;  // of the step
-  std::int64_t recorded = 1;       // min(micro_batches, 4)
-  std::vector<Section> sections;   // in the order above
+  std::vector<Chunk> chunks;
+  std::vector<Section> sections;  // setup, by chunk, recorded micro-batch and part, update; empty where there is none
 
-  [[nodiscard]] std::size_t section(std::int64_t chunk, std::int64_t recorded_micro_batch, bool is_backward) const {
-    return static_cast<std::size_t>(1 + (chunk * recorded + recorded_micro_batch) * 2 + (is_backward ? 1 : 0));
+  [[nodiscard]] std::size_t section(std::int64_t chunk, std::int64_t recorded, Part part) const {
+    return static_cast<std::size_t>(1 + (chunk * most_recorded + recorded) * parts + static_cast<std::int64_t>(part));
   }
   [[nodiscard]] std::size_t update_section() const { return sections.size() - 1; }
-  // The recorded micro-batch that micro_batch is a copy of.
-  [[nodiscard]] std::int64_t recording_of(std::int64_t micro_batch) const {
-    if (micro_batch == micro_batches - 1) return recorded - 1;
-    return micro_batch < recorded - 2 ? micro_batch : recorded - 2;
-  }
 };
 
-// `setup` is resolved. O(layers of the stage).
+// `setup` is resolved; the plan's orders don't matter, but what passes its chunks have. O(layers of the stage).
 StageProgram record_stage(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
-                          const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage);
+                          const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage,
+                          const PipelinePlan& plan);
+
+// How long one micro-batch's passes through a chunk take: kernels and the gaps between them, collectives of tensor,
+// context and expert groups, or the host where it needs longer. In picoseconds. A backward that was recorded whole has
+// W 0.
+PassTimes pass_times(const StageProgram& program, std::int64_t chunk, const GpuProfile& gpu);
+// Bytes that one micro-batch's pass through a chunk leaves behind, or gives back where negative; gradients of weights
+// not counted.
+std::int64_t bytes_kept(const StageProgram& program, std::int64_t chunk, StageProgram::Part part);
+// The share of what a micro-batch's forward keeps that its B does not give back, in millionths.
+std::int64_t weight_part(const StageProgram& program, std::int64_t chunk);
 
 }  // namespace spillway

@@ -26,25 +26,62 @@ void append_range(std::vector<T>& into, const std::vector<T>& from, std::size_t 
 // Copies the sections of one program into the trace.
 class TraceAssembly::Stamper {
  public:
-  Stamper(Trace& out, Rank& rank, std::uint16_t number)
-      : out_(out), rank_(rank), program_(*rank.program), from_(rank.program->trace), number_(number) {
+  Stamper(Trace& out, Rank& rank, const std::vector<std::int32_t>& turns, std::uint16_t number)
+      : out_(out), rank_(rank), turns_(turns), program_(*rank.program), from_(rank.program->trace), number_(number) {
     map_names();
     find_sections();
     deltas_.resize(program_.sections.size());
-    rank_.copies.resize(static_cast<std::size_t>(program_.chunks * program_.micro_batches * 2));
+    std::size_t copies = 0;
+    for (const StageProgram::Chunk& chunk : program_.chunks) {
+      rank_.first_copy.push_back(copies);
+      copies += static_cast<std::size_t>(chunk.passes.turns * StageProgram::parts);
+    }
+    rank_.copies.resize(copies);
     address_ = 0x7000'0000'0000;
   }
 
-  void run(const std::vector<PipelineSlot>& order) {
+  void run(const std::vector<PipelineOp>& order) {
     stamp(0, no_index16);
-    for (const PipelineSlot& slot : order) stamp_slot(slot);
-    for (std::int64_t chunk = 0; chunk < program_.chunks; ++chunk)
-      for (std::int64_t recorded = 0; recorded < program_.recorded; ++recorded)
-        set_deltas(chunk, recorded, recorded == program_.recorded - 1 ? program_.micro_batches - 1 : recorded);
+    for (const PipelineOp& op : order) stamp_op(op);
+    for (std::int64_t chunk = 0; chunk < static_cast<std::int64_t>(program_.chunks.size()); ++chunk) {
+      const StageProgram::Chunk& shape = chunk_of(chunk);
+      for (std::int64_t recorded = 0; recorded < shape.recorded; ++recorded)
+        set_deltas(chunk, recorded, recorded == shape.recorded - 1 ? shape.passes.turns - 1 : recorded);
+    }
     stamp(program_.update_section(), no_index16);
   }
 
  private:
+  [[nodiscard]] const StageProgram::Chunk& chunk_of(std::int64_t chunk) const {
+    return program_.chunks[static_cast<std::size_t>(chunk)];
+  }
+
+  void stamp_op(const PipelineOp& op) {
+    switch (op.kind) {
+      case PipelineOpKind::forward:
+        return stamp_pass(op.pass, Part::forward);
+      case PipelineOpKind::recompute:
+        return stamp_pass(op.pass, Part::recompute);
+      case PipelineOpKind::input_gradient:
+        return stamp_pass(op.pass, Part::backward);
+      case PipelineOpKind::weight_gradient:
+        return stamp_pass(op.pass, Part::weights);
+      case PipelineOpKind::backward:
+        return stamp_backward(op.pass);
+      case PipelineOpKind::paired:
+        stamp_pass(op.pass, Part::forward);
+        return stamp_backward(op.second);
+      case PipelineOpKind::offload:
+      case PipelineOpKind::reload:
+        break;
+    }
+    SPILLWAY_ASSERT(false);
+  }
+  void stamp_backward(const PipelinePass& pass) {
+    stamp_pass(pass, Part::backward);
+    if (chunk_of(pass.chunk).passes.splits) stamp_pass(pass, Part::weights);
+  }
+
   void map_names() {
     names_.resize(from_.strings.size());
     for (std::size_t i = 0; i < names_.size(); ++i)
@@ -78,25 +115,28 @@ class TraceAssembly::Stamper {
   }
 
   // A recorded micro-batch's neighbour stands for the neighbour of its copy; any other for itself.
-  void stamp_slot(const PipelineSlot& slot) {
-    const std::int64_t recorded = program_.recording_of(slot.micro_batch);
+  void stamp_pass(const PipelinePass& pass, Part part) {
+    const StageProgram::Chunk& shape = chunk_of(pass.chunk);
+    const std::int64_t turn = turns_[static_cast<std::size_t>(pass.micro_batch)], recorded = shape.recording_of(turn);
     for (std::int64_t other = 0; other < recorded; ++other)
-      set_deltas(slot.chunk, other, other == recorded - 1 ? slot.micro_batch - 1 : other);
-    if (slot.is_backward) set_deltas(slot.chunk, recorded, slot.micro_batch);
-    const std::size_t section = program_.section(slot.chunk, recorded, slot.is_backward);
-    stamp(section, static_cast<std::uint16_t>(slot.micro_batch));
-    rank_.copies[copy_index(program_, slot.chunk, slot.micro_batch, slot.is_backward)] = deltas_[section];
+      set_deltas(pass.chunk, other, other == recorded - 1 ? turn - 1 : other);
+    for (const std::int64_t chunk : {std::int64_t{pass.chunk}, shape.before, shape.after})
+      if (chunk >= 0) set_deltas(chunk, recorded, turn);
+    const std::size_t section = program_.section(pass.chunk, recorded, part);
+    stamp(section, static_cast<std::uint16_t>(pass.micro_batch));
+    copy_of(rank_, pass.chunk, turn, part) = deltas_[section];
   }
 
-  void set_deltas(std::int64_t chunk, std::int64_t recorded, std::int64_t micro_batch) {
-    for (const bool is_backward : {false, true})
-      deltas_[program_.section(chunk, recorded, is_backward)] =
-          rank_.copies[copy_index(program_, chunk, micro_batch, is_backward)];
+  void set_deltas(std::int64_t chunk, std::int64_t recorded, std::int64_t turn) {
+    const Deltas* copies = &copy_of(rank_, chunk, turn, Part::forward);
+    std::copy_n(copies, StageProgram::parts,
+                deltas_.begin() + static_cast<std::ptrdiff_t>(program_.section(chunk, recorded, Part::forward)));
   }
 
   void stamp(std::size_t index, std::uint16_t micro_batch) {
     const Section& section = program_.sections[index];
     Deltas& deltas = deltas_[index];
+    deltas.is_there = true;
     deltas.op = static_cast<std::int64_t>(out_.ops.size()) - static_cast<std::int64_t>(section.begin.ops);
     deltas.tensor = static_cast<std::int64_t>(out_.tensors.size()) - static_cast<std::int64_t>(section.begin.tensors);
     if (section.begin.tensors < section.end.tensors) {
@@ -185,6 +225,7 @@ class TraceAssembly::Stamper {
     }
     for (std::size_t i = section.begin.edges; i < section.end.edges; ++i) {
       Edge edge = from_.edges[i];
+      if (!deltas_[op_section_[index_of(edge.from)]].is_there) continue;
       edge.from = mapped(edge.from);
       edge.to = shifted(edge.to, deltas.op);
       out_.edges.push_back(edge);
@@ -204,6 +245,7 @@ class TraceAssembly::Stamper {
 
   Trace& out_;
   Rank& rank_;
+  const std::vector<std::int32_t>& turns_;
   const StageProgram& program_;
   const Trace& from_;
   std::uint16_t number_;
@@ -217,13 +259,15 @@ class TraceAssembly::Stamper {
   OpId last_call_ = OpId::none, call_before_ = OpId::none;
 };
 
-std::size_t TraceAssembly::add_rank(const StageProgram& program, const std::vector<PipelineSlot>& order,
-                                    const std::string& name) {
+TraceAssembly::TraceAssembly(const PipelinePlan& plan) : plan_(plan), turns_(turns_of(plan)) {}
+
+std::size_t TraceAssembly::add_rank(const StageProgram& program, const std::string& name) {
   const std::size_t number = ranks_.size();
   SPILLWAY_ASSERT(number < 0x7fff);
   Rank& rank = ranks_.emplace_back();
   rank.program = &program;
-  Stamper(out_, rank, static_cast<std::uint16_t>(number)).run(order);
+  Stamper(out_, rank, turns_, static_cast<std::uint16_t>(number))
+      .run(plan_.compute[static_cast<std::size_t>(program.stage)]);
   for (Device device : program.trace.devices) {
     device.name = out_.strings.intern(program.trace.strings.text(device.name));
     device.rank = static_cast<std::uint16_t>(number);
@@ -246,16 +290,17 @@ std::vector<OpId> TraceAssembly::waits_of(OpId op) const {
 
 void TraceAssembly::connect(std::size_t sender, std::size_t receiver, std::int64_t sender_chunk,
                             std::int64_t receiver_chunk, bool is_backward) {
-  const Rank& from = ranks_[sender];
-  const Rank& to = ranks_[receiver];
-  for (std::int64_t m = 0; m < from.program->micro_batches; ++m) {
-    const auto section_of = [&](const Rank& rank, std::int64_t chunk) -> const Section& {
-      return rank.program->sections[rank.program->section(chunk, rank.program->recording_of(m), is_backward)];
-    };
-    const std::int64_t from_delta = from.copies[copy_index(*from.program, sender_chunk, m, is_backward)].op;
-    const std::int64_t to_delta = to.copies[copy_index(*to.program, receiver_chunk, m, is_backward)].op;
-    const std::vector<OpId>& sends = section_of(from, sender_chunk).sends;
-    const std::vector<OpId>& receives = section_of(to, receiver_chunk).receives;
+  Rank& from = ranks_[sender];
+  Rank& to = ranks_[receiver];
+  const Part part = is_backward ? Part::backward : Part::forward;
+  const StageProgram::Chunk& shape = from.program->chunks[static_cast<std::size_t>(sender_chunk)];
+  for (std::int64_t turn = 0; turn < shape.passes.turns; ++turn) {
+    const std::int64_t recorded = shape.recording_of(turn);
+    const std::int64_t from_delta = copy_of(from, sender_chunk, turn, part).op;
+    const std::int64_t to_delta = copy_of(to, receiver_chunk, turn, part).op;
+    const std::vector<OpId>& sends = from.program->sections[from.program->section(sender_chunk, recorded, part)].sends;
+    const std::vector<OpId>& receives =
+        to.program->sections[to.program->section(receiver_chunk, recorded, part)].receives;
     SPILLWAY_ASSERT(sends.size() == receives.size());
     for (std::size_t n = 0; n < sends.size(); ++n)
       for (const OpId wait : waits_of(shifted(sends[n], from_delta)))
@@ -294,12 +339,14 @@ void TraceAssembly::reserve(const std::vector<const StageProgram*>& programs) {
     };
     add(program->sections.front(), 1);
     add(program->sections.back(), 1);
-    const std::int64_t copies = program->micro_batches - program->recorded + 1;
-    for (std::int64_t chunk = 0; chunk < program->chunks; ++chunk)
-      for (std::int64_t recorded = 0; recorded < program->recorded; ++recorded)
-        for (const bool is_backward : {false, true})
-          add(program->sections[program->section(chunk, recorded, is_backward)],
-              recorded == std::max<std::int64_t>(program->recorded - 2, 0) ? copies : 1);
+    for (std::int64_t c = 0; c < static_cast<std::int64_t>(program->chunks.size()); ++c) {
+      const StageProgram::Chunk& chunk = program->chunks[static_cast<std::size_t>(c)];
+      const std::int64_t copies = chunk.passes.turns - chunk.recorded + 1;
+      for (std::int64_t recorded = 0; recorded < chunk.recorded; ++recorded)
+        for (const Part part : {Part::forward, Part::recompute, Part::backward, Part::weights})
+          add(program->sections[program->section(c, recorded, part)],
+              recorded == std::max<std::int64_t>(chunk.recorded - 2, 0) ? copies : 1);
+    }
   }
   out_.ops.reserve(sum.ops);
   Tensors& tensors = out_.tensors;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/model_spec.h"
+#include "models/pipeline_setup.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -87,25 +88,17 @@ void apply_split(TrainingSetup& setup, const ModelSpec& model) {
         "use fewer stages");
 }
 
-void check_pipeline(const TrainingSetup& setup, const ModelSpec& model) {
+void check_pipeline(TrainingSetup& setup, const ModelSpec& model) {
+  resolve_pipeline(setup);
   const std::int64_t chunks = setup.pipeline_parallel * setup.pipeline_chunks;
   if (chunks > model.all_layers() + 2)  // the embedding and the head may be chunks of their own
     throw InputError("", "pipeline_parallel",
                      fmt::format("{} stages x {} chunks, but {} has {} layers", setup.pipeline_parallel,
                                  setup.pipeline_chunks, model.title, model.all_layers()),
                      "use fewer stages or chunks");
-  if (setup.pipeline_chunks == 1) return;
-  if (setup.pipeline_parallel == 1)
-    throw InputError("", "pipeline_chunks", "interleaving needs more than one stage",
-                     "set pipeline_parallel or leave pipeline_chunks at 1");
-  if (setup.pipeline_schedule != PipelineSchedule::one_f_one_b)
-    throw InputError("", "pipeline_chunks", "only one_f_one_b interleaves chunks",
-                     "set pipeline_schedule to one_f_one_b or pipeline_chunks to 1");
-  check_divides("pipeline_parallel", setup.pipeline_parallel, "micro-batches of the interleaved schedule",
-                setup.gradient_accumulation);
 }
 
-void check_layout(const TrainingSetup& setup, const ModelSpec& model) {
+void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   constexpr std::int64_t most = 1 << 16;
   check_range("tensor_parallel", setup.tensor_parallel, most);
   check_range("context_parallel", setup.context_parallel, most);
@@ -284,16 +277,6 @@ std::string_view to_string(Framework framework) {
       return "megatron";
     case Framework::megatron_2021:
       return "megatron_2021";
-  }
-  return "";
-}
-
-std::string_view to_string(PipelineSchedule schedule) {
-  switch (schedule) {
-    case PipelineSchedule::one_f_one_b:
-      return "one_f_one_b";
-    case PipelineSchedule::gpipe:
-      return "gpipe";
   }
   return "";
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,6 +14,7 @@
 namespace spillway {
 
 struct ModelSpec;
+struct PipelinePlan;
 
 enum class TrainingPrecision : std::uint8_t {
   fp32,        // weights, gradients, optimizer state 4 bytes
@@ -64,10 +66,6 @@ enum class LossForm : std::uint8_t { fp32, native, fused };
 enum class Framework : std::uint8_t { eager, megatron, megatron_2021 };
 constexpr bool is_megatron(Framework framework) { return framework != Framework::eager; }
 
-// one_f_one_b: interleaved when pipeline_chunks > 1 (Narayanan et al. 2021, section 2.2). gpipe: all forwards, then
-// all backwards.
-enum class PipelineSchedule : std::uint8_t { one_f_one_b, gpipe };
-
 constexpr std::int64_t most_micro_batches = 65'534;  // of one step
 
 struct TrainingSetup {
@@ -95,8 +93,13 @@ struct TrainingSetup {
   bool sequence_parallel = false;      // norms, dropouts and residuals are split t ways along the sequence as well
   std::int64_t context_parallel = 1;   // the whole network is split along the sequence; ring attention
   std::int64_t pipeline_parallel = 1;  // p stages
-  std::int64_t pipeline_chunks = 1;    // v model chunks per stage; > 1: interleaved, chunk c of stage i is c p + i
-  PipelineSchedule pipeline_schedule = PipelineSchedule::one_f_one_b;
+  std::int64_t pipeline_chunks = 1;    // v model chunks per stage; 1: as many as the schedule needs
+  // A name of models/pipeline/named_schedules.h; 1f1b over several chunks is interleaved. Or a file NAME.json, whose
+  // reader sets pipeline_plan.
+  std::string pipeline_schedule = "1f1b";
+  std::shared_ptr<const PipelinePlan> pipeline_plan;
+  std::int64_t recomputed_chunks = 0;  // of each stage, the first ones: kept as their input alone, run forward twice
+  bool split_backward = false;         // chronos: W as a pass of its own
   // Of a model with an encoder: the first so many stages are the encoder's, the others the decoder's (Megatron-LM's
   // pipeline split rank), 1 .. p - 1; 0: by their layers.
   std::int64_t pipeline_split = 0;
@@ -168,6 +171,5 @@ std::string_view to_string(Recompute recompute);
 std::string_view to_string(AttentionKernel kernel);
 std::string_view to_string(LossForm form);
 std::string_view to_string(Framework framework);
-std::string_view to_string(PipelineSchedule schedule);
 
 }  // namespace spillway

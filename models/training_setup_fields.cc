@@ -1,10 +1,12 @@
 // The fields of a TrainingSetup by name.
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <variant>
 
 #include <fmt/format.h>
 
+#include "models/pipeline/named_schedules.h"
 #include "models/training_setup.h"
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
@@ -12,17 +14,16 @@
 namespace spillway {
 namespace {
 
-using Member =
-    std::variant<std::int64_t TrainingSetup::*, double TrainingSetup::*, bool TrainingSetup::*,
-                 TrainingPrecision TrainingSetup::*, OptimizerKind TrainingSetup::*, OptimizerForm TrainingSetup::*,
-                 Recompute TrainingSetup::*, Framework TrainingSetup::*, PipelineSchedule TrainingSetup::*,
-                 AttentionKernel TrainingSetup::*, LossForm TrainingSetup::*>;
+using Member = std::variant<std::int64_t TrainingSetup::*, double TrainingSetup::*, bool TrainingSetup::*,
+                            TrainingPrecision TrainingSetup::*, OptimizerKind TrainingSetup::*,
+                            OptimizerForm TrainingSetup::*, Recompute TrainingSetup::*, Framework TrainingSetup::*,
+                            std::string TrainingSetup::*, AttentionKernel TrainingSetup::*, LossForm TrainingSetup::*>;
 struct Field {
   std::string_view key;
   Member member;
 };
 
-constexpr std::array<Field, 32> fields = {{
+constexpr std::array<Field, 34> fields = {{
     {"micro_batch", &TrainingSetup::micro_batch},
     {"sequence", &TrainingSetup::sequence},
     {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
@@ -45,6 +46,8 @@ constexpr std::array<Field, 32> fields = {{
     {"pipeline_parallel", &TrainingSetup::pipeline_parallel},
     {"pipeline_chunks", &TrainingSetup::pipeline_chunks},
     {"pipeline_schedule", &TrainingSetup::pipeline_schedule},
+    {"recomputed_chunks", &TrainingSetup::recomputed_chunks},
+    {"split_backward", &TrainingSetup::split_backward},
     {"pipeline_split", &TrainingSetup::pipeline_split},
     {"data_parallel", &TrainingSetup::data_parallel},
     {"expert_parallel", &TrainingSetup::expert_parallel},
@@ -64,7 +67,6 @@ constexpr int choices(Recompute) { return static_cast<int>(Recompute::full) + 1;
 constexpr int choices(Framework) { return static_cast<int>(Framework::megatron_2021) + 1; }
 constexpr int choices(AttentionKernel) { return static_cast<int>(AttentionKernel::triton) + 1; }
 constexpr int choices(LossForm) { return static_cast<int>(LossForm::fused) + 1; }
-constexpr int choices(PipelineSchedule) { return static_cast<int>(PipelineSchedule::gpipe) + 1; }
 
 const Field& find_field(std::string_view key) {
   for (const Field& field : fields)
@@ -93,6 +95,15 @@ struct Setter {
     if (text != "true" && text != "false") refuse(key, text, "true or false");
     setup.*member = text == "true";
   }
+  // The one text there is: a schedule.
+  void operator()(std::string TrainingSetup::*member) const {
+    std::vector<std::string_view> names;
+    for (const NamedSchedule& named : named_schedules()) names.push_back(named.name);
+    if (!text.ends_with(".json") && text != "one_f_one_b" && std::find(names.begin(), names.end(), text) == names.end())
+      throw InputError("", std::string(key), fmt::format("no pipeline schedule is called \"{}\"", text),
+                       suggest(text, names));
+    setup.*member = text;
+  }
   template <class Enum>
   void operator()(Enum TrainingSetup::*member) const {
     std::string all;
@@ -113,6 +124,7 @@ struct Getter {
   std::string operator()(std::int64_t TrainingSetup::*member) const { return fmt::format("{}", setup.*member); }
   std::string operator()(double TrainingSetup::*member) const { return fmt::format("{}", setup.*member); }
   std::string operator()(bool TrainingSetup::*member) const { return setup.*member ? "true" : "false"; }
+  std::string operator()(std::string TrainingSetup::*member) const { return setup.*member; }
   template <class Enum>
   std::string operator()(Enum TrainingSetup::*member) const {
     return std::string(to_string(setup.*member));

@@ -21,7 +21,8 @@ constexpr std::uint64_t largest_scenario = 16U << 20U;
 constexpr std::array<std::string_view, 13> root_keys = {"schema", "version",  "title",   "trace",  "execution_trace",
                                                         "model",  "hardware", "what_if", "memory", "offload",
                                                         "plan",   "replay",   "note"};
-constexpr std::array<std::string_view, 3> hardware_keys = {"profile", "captured_on", "set"};
+constexpr std::array<std::string_view, 4> hardware_keys = {"profile", "captured_on", "set", "jitter"};
+constexpr std::array<std::string_view, 3> jitter_keys = {"seed", "sigma", "slow_stages"};
 constexpr std::array<std::string_view, 6> what_if_keys = {"gpu", "compute", "memory", "host", "pcie", "network"};
 constexpr std::array<std::string_view, 4> memory_keys = {"allocator", "config", "plan", "capacity_bytes"};
 constexpr std::array<std::string_view, 16> offload_keys = {
@@ -113,6 +114,9 @@ class Reader {
         fail(place, error.cause(), error.remedy());
       }
     }
+    std::string& schedule = scenario.training.pipeline_schedule;
+    if (schedule.ends_with(".json") && schedule.front() != '/')
+      schedule = (std::filesystem::path(folder_) / schedule).lexically_normal().string();
     if (scenario.model.empty()) fail("/model", "no name", "name a bundled model, such as llama-3-8b, or a model file");
     if (scenario.model.find('/') != std::string::npos && scenario.model.front() != '/')
       scenario.model = (std::filesystem::path(folder_) / scenario.model).lexically_normal().string();
@@ -122,11 +126,37 @@ class Reader {
     known(hardware, "/hardware", hardware_keys);
     scenario.hardware = text(hardware, "/hardware", "profile");
     scenario.captured_on = text(hardware, "/hardware", "captured_on");
+    if (hardware.contains("jitter")) read_jitter(hardware["jitter"], scenario.jitter);
     if (!hardware.contains("set")) return;
     if (!hardware["set"].is_object())
       fail("/hardware/set", "expected an object", R"(write {"gpu.memory_bandwidth": "x0.5"})");
     for (const auto& [key, value] : hardware["set"].items())
       scenario.hardware_overrides.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+  }
+
+  void read_jitter(const Json& jitter, Jitter& into) const {
+    const std::string place = "/hardware/jitter";
+    known(jitter, place, jitter_keys);
+    if (jitter.contains("seed")) {
+      if (!jitter["seed"].is_number_unsigned()) fail(place + "/seed", "expected a whole number", "give 0 or more");
+      into.seed = jitter["seed"].get<std::uint64_t>();
+    }
+    const auto number = [&](const Json& value, const std::string& key, double least, double most) {
+      const double given = value.is_number() ? value.get<double>() : -1;
+      if (!(given >= least && given <= most))
+        fail(place + "/" + key, "expected a number from " + Json(least).dump() + " to " + Json(most).dump(),
+             "see docs/pipelines.md");
+      return given;
+    };
+    if (jitter.contains("sigma")) into.sigma = number(jitter["sigma"], "sigma", 0, 0.5);
+    if (!jitter.contains("slow_stages")) return;
+    const Json& stages = jitter["slow_stages"];
+    const bool is_list = stages.is_array() && std::all_of(stages.begin(), stages.end(), [](const Json& one) {
+                           return one.is_array() && one.size() == 2 && one[0].is_number_integer();
+                         });
+    if (!is_list) fail(place + "/slow_stages", "expected [[stage, factor], ...]", "write [[3, 1.2]]");
+    for (const Json& one : stages)
+      into.slow_stages.emplace_back(one[0].get<std::int64_t>(), number(one[1], "slow_stages", 0.1, 100));
   }
 
   void read_what_if(const Json& what_if, Scenario& scenario) const {
@@ -293,6 +323,7 @@ std::vector<std::string> scenario_keys() {
   };
   add("model", model_keys());
   add("hardware", hardware_keys);
+  add("hardware.jitter", jitter_keys);
   add("what_if", what_if_keys);
   add("memory", memory_keys);
   add("offload", offload_keys);

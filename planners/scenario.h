@@ -4,7 +4,8 @@
 //     "schema": "spillway-scenario", "version": 1,
 //     "title": "Llama-3 8B, 8,192 tokens, one 80 GB H100",
 //     "model": {"name": "llama-3-8b", "sequence": 8192, "micro_batch": 1},      // or "trace": "FILE"
-//     "hardware": {"profile": "h100-80gb-1gpu", "set": {"gpu.memory_bandwidth": "x0.5"}},
+//     "hardware": {"profile": "h100-80gb-1gpu", "set": {"gpu.memory_bandwidth": "x0.5"},
+//                  "jitter": {"seed": 1, "sigma": 0.02, "slow_stages": [[3, 1.2]]}},
 //     "what_if": {"gpu": 2, "host": 1.5},
 //     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
 //     "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4},
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "models/training_setup.h"
+#include "planners/jitter.h"
 #include "planners/offload/offload_settings.h"
 #include "sim/replay/relative_speed.h"
 
@@ -44,6 +46,7 @@ struct Scenario {
   std::string captured_on;  // GPU profile whose times a captured trace carries; empty: matched by name
   std::vector<std::pair<std::string, std::string>> hardware_overrides;  // apply_override(path, text)
   RelativeSpeed what_if;                                                // factors on top of the hardware's
+  Jitter jitter;                                                        // hardware.jitter
 
   std::string plan;  // file: order and layout of the step (sim/replay/plan.h)
 

@@ -15,6 +15,8 @@
 #include "planners/offload/lifetimes.h"
 #include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
+#include "planners/pipeline/pipeline_executor.h"
+#include "planners/pipeline/plan_json.h"
 #include "traces/base/input_error.h"
 #include "traces/join.h"
 
@@ -101,11 +103,29 @@ Precision peak_precision(TrainingPrecision precision) {
   return Precision::bf16;
 }
 
+// A schedule from a file, checked, and played through once at equal times to see that it comes to an end.
+TrainingSetup with_plan(TrainingSetup setup) {
+  constexpr std::uint64_t largest = std::uint64_t{1} << 30;
+  if (!setup.pipeline_schedule.ends_with(".json")) return setup;
+  const std::string& file = setup.pipeline_schedule;
+  PipelinePlan plan = read_plan_json(ByteSource::open(file, largest).read_all(largest), file);
+  plan.name = file;
+  StageTimes equal;
+  equal.positions = {{1, 1, 1, 1}};
+  try {
+    static_cast<void>(execute_plan(plan, equal));
+  } catch (const InputError& error) {
+    throw InputError(file, error.place(), error.cause(), error.remedy());
+  }
+  setup.pipeline_plan = std::make_shared<const PipelinePlan>(std::move(plan));
+  return setup;
+}
+
 void load_generated(LoadedScenario& loaded, const ProfileLibrary& library, const ModelSpec& model) {
   const Scenario& scenario = loaded.scenario;
   loaded.hardware = library.load_system(scenario.hardware);
   for (const auto& [path, text] : scenario.hardware_overrides) apply_override(loaded.hardware, path, text);
-  const TrainingSetup setup = loaded.setup = resolve(scenario.training, model);
+  const TrainingSetup setup = loaded.setup = resolve(with_plan(scenario.training), model);
   const HardwareProfile& hardware = loaded.hardware;
   if (setup.gpus() > hardware.total_gpus())
     loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
@@ -130,6 +150,10 @@ RelativeSpeed times(const RelativeSpeed& a, const RelativeSpeed& b) {
 // What the scenario says of the replay itself, and the trace's findings.
 void set_options(LoadedScenario& loaded) {
   const Scenario& scenario = loaded.scenario;
+  if (scenario.jitter.is_used()) {
+    apply_jitter(loaded.trace, scenario.jitter);
+    add(loaded, "jitter", describe(scenario.jitter), {.source = "said by the scenario, not measured"});
+  }
   loaded.options.speed = times(loaded.options.speed, scenario.what_if);
   loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
   loaded.options.memory.allocator = scenario.allocator;

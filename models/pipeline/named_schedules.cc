@@ -23,6 +23,7 @@ enum Needs : unsigned {
   takes_offload = 256,
   takes_chunks = 512,  // v >= 1
   even_chunks = 1024,
+  takes_times = 2048,
 };
 
 struct Entry {
@@ -33,7 +34,7 @@ struct Entry {
 
 const std::vector<Entry>& entries() {
   using R = const PipelineRequest&;
-  constexpr unsigned block = several_chunks | takes_recompute | takes_offload;
+  constexpr unsigned block = several_chunks | takes_recompute | takes_offload | takes_times;
   static const std::vector<Entry> all = {
       {{"gpipe", "all forwards, then all backwards"}, nothing, build_gpipe},
       {{"1f1b", "one forward, one backward in turn"}, nothing, [](R r) { return build_one_f_one_b(r, false); }},
@@ -41,9 +42,9 @@ const std::vector<Entry>& entries() {
       {{"interleaved", "1F1B over v chunks per device"}, whole_groups | several_chunks, build_interleaved},
       {{"zb-h1", "weight gradients delayed by d"}, nothing, [](R r) { return build_delayed_weights(r, 1); }},
       {{"zb-h2", "weight gradients delayed by 2 d"}, nothing, [](R r) { return build_delayed_weights(r, 2); }},
-      {{"zb-1p", "zero bubble, greedy, 1F1B's memory"}, nothing, [](R r) { return build_zero_bubble(r, 1); }},
-      {{"zb-2p", "zero bubble, greedy, twice that memory"}, nothing, [](R r) { return build_zero_bubble(r, 2); }},
-      {{"zb-v", "zero bubble over two chunks in a V"}, two_chunks, build_zero_bubble_v},
+      {{"zb-1p", "zero bubble, greedy, 1F1B's memory"}, takes_times, [](R r) { return build_zero_bubble(r, 1); }},
+      {{"zb-2p", "zero bubble, greedy, twice that memory"}, takes_times, [](R r) { return build_zero_bubble(r, 2); }},
+      {{"zb-v", "zero bubble over two chunks in a V"}, two_chunks | takes_times, build_zero_bubble_v},
       {{"v-half", "V block, half of 1F1B's memory"}, two_chunks, [](R r) { return build_v_block(r, VMemory::half); }},
       {{"v-min", "V block, a third of it"}, two_chunks, [](R r) { return build_v_block(r, VMemory::least); }},
       {{"1f1b-v", "1F1B over two chunks in a V"}, two_chunks, build_v_one_f_one_b},
@@ -128,6 +129,8 @@ const std::vector<NamedSchedule>& named_schedules() {
   }();
   return all;
 }
+
+bool schedule_orders_by_times(std::string_view name) { return (entry_of(name).needs & takes_times) != 0; }
 
 PipelineRequest resolve_request(std::string_view name, const PipelineRequest& wanted) {
   const Entry& entry = entry_of(name);

@@ -47,6 +47,8 @@ struct NamedSchedule {
   std::string_view name, about;
 };
 const std::vector<NamedSchedule>& named_schedules();
+// Whether PipelineRequest::times may change the order. Throws InputError for an unknown name.
+bool schedule_orders_by_times(std::string_view name);
 
 // With the schedule's own values filled in (chunks, slices, offloaded_chunks). Throws as build_schedule does.
 PipelineRequest resolve_request(std::string_view name, const PipelineRequest& request);

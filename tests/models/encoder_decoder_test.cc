@@ -7,6 +7,7 @@
 
 #include "models/model_part.h"
 #include "models/parallel_layout.h"
+#include "models/pipeline_setup.h"
 #include "models/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/measured_trace.h"
@@ -191,7 +192,7 @@ TEST(EncoderDecoderStages, ParametersAddUp) {
   const ModelSpec model = t5(4, 4);
   const TrainingSetup setup = resolve({.pipeline_parallel = 4}, model);
   EXPECT_EQ(setup.pipeline_split, 2);
-  const ParallelLayout layout(setup, model, 8);
+  const ParallelLayout layout(setup, model, 8, plan_of(setup));
   std::int64_t sum = 0;
   for (std::int64_t stage = 0; stage < 4; ++stage)
     for (const LocalParameter& local :

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "models/model_spec.h"
+#include "models/pipeline_setup.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -22,30 +23,34 @@ TrainingSetup pipeline(std::int64_t p, std::int64_t m, std::int64_t v = 1) {
   return {.gradient_accumulation = m, .pipeline_parallel = p, .pipeline_chunks = v};
 }
 
+ParallelLayout layout_of(const TrainingSetup& setup, const ModelSpec& model) {
+  return ParallelLayout(setup, model, 8, plan_of(setup));
+}
+
 // Runs every stage's order as soon as inputs are there: forward chunks take 1, backward chunks 2; gives the makespan.
 std::int64_t makespan(const TrainingSetup& setup) {
   const std::int64_t p = setup.pipeline_parallel, parts = p * setup.pipeline_chunks;
   std::map<std::tuple<bool, std::int64_t, std::int64_t>, std::int64_t> done;  // backward, part, micro-batch
-  std::vector<std::vector<PipelineSlot>> orders;
-  for (std::int64_t stage = 0; stage < p; ++stage) orders.push_back(pipeline_order(setup, stage));
+  const std::vector<std::vector<PipelineOp>> orders = plan_of(setup).compute;
   std::vector<std::size_t> next(orders.size(), 0);
   std::vector<std::int64_t> free(orders.size(), 0);
   for (bool moved = true; moved;) {
     moved = false;
     for (std::size_t stage = 0; stage < orders.size(); ++stage) {
       if (next[stage] == orders[stage].size()) continue;
-      const PipelineSlot slot = orders[stage][next[stage]];
-      const std::int64_t part = slot.chunk * p + static_cast<std::int64_t>(stage);
+      const PipelineOp& op = orders[stage][next[stage]];
+      const bool is_backward = op.kind == PipelineOpKind::backward;
+      const std::int64_t part = op.pass.chunk * p + static_cast<std::int64_t>(stage);
       std::int64_t ready = free[stage];
       const auto after = [&](bool backward, std::int64_t other) {
-        const auto found = done.find({backward, other, slot.micro_batch});
+        const auto found = done.find({backward, other, op.pass.micro_batch});
         if (found == done.end()) return false;
         ready = std::max(ready, found->second);
         return true;
       };
-      if (!slot.is_backward && part > 0 && !after(false, part - 1)) continue;
-      if (slot.is_backward && !after(part + 1 < parts, part + 1 < parts ? part + 1 : part)) continue;
-      free[stage] = done[{slot.is_backward, part, slot.micro_batch}] = ready + (slot.is_backward ? 2 : 1);
+      if (!is_backward && part > 0 && !after(false, part - 1)) continue;
+      if (is_backward && !after(part + 1 < parts, part + 1 < parts ? part + 1 : part)) continue;
+      free[stage] = done[{is_backward, part, op.pass.micro_batch}] = ready + (is_backward ? 2 : 1);
       ++next[stage];
       moved = true;
     }
@@ -61,7 +66,7 @@ TEST(PipelineOrder, BubblesAreThePublishedOnes) {
     for (const std::int64_t m : {p, 2 * p, 4 * p})
       for (const std::int64_t v : {1, 2, 3}) EXPECT_EQ(makespan(pipeline(p, m, v)), (v * m + p - 1) * 3) << p << m << v;
   TrainingSetup gpipe = pipeline(4, 8);
-  gpipe.pipeline_schedule = PipelineSchedule::gpipe;
+  gpipe.pipeline_schedule = "gpipe";
   EXPECT_EQ(makespan(gpipe), (8 + 4 - 1) * 3);
 }
 
@@ -70,7 +75,9 @@ TEST(PipelineOrder, BubblesAreThePublishedOnes) {
 TEST(PipelineOrder, MicroBatchesInFlight) {
   const auto most = [](const TrainingSetup& setup) {
     std::int64_t live = 0, peak = 0;
-    for (const PipelineSlot& slot : pipeline_order(setup, 0)) peak = std::max(peak, live += slot.is_backward ? -1 : 1);
+    const PipelinePlan plan = plan_of(setup);
+    for (const PipelineOp& op : plan.compute[0])
+      peak = std::max(peak, live += op.kind == PipelineOpKind::backward ? -1 : 1);
     return peak;
   };
   for (const std::int64_t p : {2, 4, 8}) {
@@ -78,18 +85,41 @@ TEST(PipelineOrder, MicroBatchesInFlight) {
     for (const std::int64_t v : {2, 3, 4}) EXPECT_EQ(most(pipeline(p, 4 * p, v)), p * v + p - 1);
   }
   TrainingSetup gpipe = pipeline(4, 16);
-  gpipe.pipeline_schedule = PipelineSchedule::gpipe;
+  gpipe.pipeline_schedule = "gpipe";
   EXPECT_EQ(most(gpipe), 16);
+}
+
+// In a V stage i holds positions i and 2 p - 1 - i, so the first has both ends of the model, and the last hands over to
+// itself. Two directions hold every position twice.
+TEST(ParallelLayout, PlacementsOfAPlan) {
+  TrainingSetup setup = pipeline(4, 8, 2);
+  setup.pipeline_schedule = "zb-v";
+  const ParallelLayout v = layout_of(setup, layers_of(16));
+  EXPECT_TRUE(v.is_first(0, 0));
+  EXPECT_TRUE(v.is_last(0, 1));
+  EXPECT_EQ(v.layers(1, 1).first, 2 * 6);
+  EXPECT_EQ(v.next(3, 0).stage, 3);
+  EXPECT_EQ(v.next(3, 0).chunk, 1);
+  EXPECT_EQ(v.previous(2, 1).stage, 3);
+  EXPECT_EQ(v.previous(0, 0).stage, -1);
+  setup = pipeline(4, 8);
+  setup.pipeline_schedule = "chimera";
+  const ParallelLayout both = layout_of(setup, layers_of(8));
+  EXPECT_EQ(both.chunks(), 2);
+  EXPECT_EQ(both.layers(0, 0).first, 0);
+  EXPECT_EQ(both.layers(0, 1).first, 6);
+  EXPECT_TRUE(both.is_last(0, 1));
+  EXPECT_TRUE(both.is_first(3, 1));
 }
 
 // 22 layers on 8 stages: the first and the last have one fewer (Qi et al. 2024, table 3). 105 on 35 x 3: one each.
 TEST(ParallelLayout, LayersOverStages) {
-  const ParallelLayout uneven(pipeline(8, 8), layers_of(22), 8);
+  const ParallelLayout uneven = layout_of(pipeline(8, 8), layers_of(22));
   std::vector<std::int64_t> counts;
   for (std::int64_t stage = 0; stage < 8; ++stage) counts.push_back(uneven.layers(stage, 0).count);
   EXPECT_EQ(counts, (std::vector<std::int64_t>{2, 3, 3, 3, 3, 3, 3, 2}));
   EXPECT_EQ(uneven.layers(3, 0).first, 8);
-  const ParallelLayout chunks(pipeline(35, 35, 3), layers_of(105), 8);
+  const ParallelLayout chunks = layout_of(pipeline(35, 35, 3), layers_of(105));
   EXPECT_EQ(chunks.layers(4, 2).first, 2 * 35 + 4);
   EXPECT_EQ(chunks.layers(4, 2).count, 1);
   EXPECT_TRUE(chunks.is_last(34, 2));
@@ -99,14 +129,14 @@ TEST(ParallelLayout, LayersOverStages) {
 // Machines of 8: tensor groups of 8 fill one, data groups then have one rank in each; two stages of tensor 4 share one.
 TEST(ParallelLayout, GroupsInMachines) {
   TrainingSetup setup{.tensor_parallel = 8, .pipeline_parallel = 4, .data_parallel = 16};
-  const ParallelLayout wide(setup, layers_of(12), 8);
+  const ParallelLayout wide = layout_of(setup, layers_of(12));
   EXPECT_EQ(wide.tensor_group().per_machine, 8);
   EXPECT_EQ(wide.gradient_group().ranks, 16);
   EXPECT_EQ(wide.gradient_group().per_machine, 1);
   EXPECT_EQ(wide.gradient_group().stride, 8);
   EXPECT_EQ(wide.stage_pair(0, 1).per_machine, 1);
   setup = {.tensor_parallel = 2, .context_parallel = 2, .pipeline_parallel = 4, .data_parallel = 1};
-  const ParallelLayout narrow(setup, layers_of(12), 8);
+  const ParallelLayout narrow = layout_of(setup, layers_of(12));
   EXPECT_EQ(narrow.context_group().per_machine, 2);
   EXPECT_EQ(narrow.stage_pair(0, 1).per_machine, 2);
   EXPECT_EQ(narrow.stage_pair(1, 2).per_machine, 1);

@@ -1,0 +1,28 @@
+// What a plan asks of the chunks of a device, as far as generating a step from a model needs to know it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/pipeline/pipeline_plan.h"
+
+namespace spillway {
+
+struct ChunkPasses {
+  std::int64_t turns = 0;   // micro-batches that come through, one after another
+  bool splits = false;      // some backward leaves its W for later
+  bool recomputes = false;  // every pass goes forward once more before its backward
+};
+
+// By chunk of the device. O(operations of the device).
+std::vector<ChunkPasses> chunk_passes(const PipelinePlan& plan, std::int64_t device);
+
+// By micro-batch: how many micro-batches of its route have a lower number.
+std::vector<std::int32_t> turns_of(const PipelinePlan& plan);
+
+// Throws InputError (place "pipeline_schedule") where a plan is no order of a generated step: slices of sequences;
+// activations that move by the plan's copy lanes; a pass missing or done twice; micro-batches that overtake each other
+// in one chunk; a chunk that recomputes some passes only. O(operations).
+void require_steps(const PipelinePlan& plan);
+
+}  // namespace spillway

@@ -1,0 +1,95 @@
+#include "models/pipeline_setup.h"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/pipeline/chunk_passes.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+PipelineRequest request_of(const TrainingSetup& setup) {
+  PipelineRequest request;
+  request.devices = setup.pipeline_parallel;
+  request.micro_batches = setup.gradient_accumulation;
+  request.chunks = setup.pipeline_chunks == 1 ? 0 : setup.pipeline_chunks;
+  request.recomputed_chunks = setup.recomputed_chunks;
+  request.split_backward = setup.split_backward;
+  request.pairs = false;  // one compute stream
+  return request;
+}
+
+// An option of `plan pipeline` by what a set-up calls it.
+std::string setting_of(const std::string& option) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> names = {
+      {{"stages", "pipeline_parallel"},
+       {"micro-batches", "gradient_accumulation"},
+       {"chunks", "pipeline_chunks"},
+       {"recompute", "recomputed_chunks"},
+       {"split", "split_backward"}}};
+  for (const auto& [known, setting] : names)
+    if (known == option) return std::string(setting);
+  return "pipeline_schedule";
+}
+
+void check_file(TrainingSetup& setup) {
+  const PipelinePlan& plan = *setup.pipeline_plan;
+  const auto same = [&](const char* setting, std::int64_t wanted, std::int64_t of_file, const char* what) {
+    if (wanted != of_file)
+      throw InputError("", setting,
+                       fmt::format("{} has {} {}, the set-up {}", setup.pipeline_schedule, of_file, what, wanted),
+                       "let them agree");
+  };
+  same("pipeline_parallel", setup.pipeline_parallel, plan.devices, "devices");
+  same("gradient_accumulation", setup.gradient_accumulation, plan.micro_batches, "micro-batches");
+  if (setup.pipeline_chunks != 1) same("pipeline_chunks", setup.pipeline_chunks, plan.chunks, "chunks per device");
+  if (setup.recomputed_chunks > 0)
+    throw InputError("", "recomputed_chunks", "a schedule from a file says itself what it recomputes",
+                     "leave it out, and put R into the file");
+  setup.pipeline_chunks = plan.chunks;
+  require_steps(plan);
+}
+
+}  // namespace
+
+std::string schedule_name(const TrainingSetup& setup) {
+  const std::string& name = setup.pipeline_schedule;
+  if (name != "one_f_one_b" && name != "1f1b") return name;
+  return setup.pipeline_chunks > 1 ? "interleaved" : "1f1b";
+}
+
+void resolve_pipeline(TrainingSetup& setup) {
+  if (setup.pipeline_plan) return check_file(setup);
+  const std::string name = schedule_name(setup);
+  if (setup.pipeline_parallel == 1 && name != "1f1b" && name != "gpipe")
+    throw InputError("", setup.pipeline_chunks > 1 ? "pipeline_chunks" : "pipeline_schedule",
+                     name + " needs more than one stage", "set pipeline_parallel, or leave it out");
+  try {
+    const PipelineRequest request = resolve_request(name, request_of(setup));
+    setup.pipeline_chunks = request.chunks;
+    if (request.slices > 1 || request.offloaded_chunks > 0 || name == "bpipe")
+      throw InputError("", "schedule",
+                       name + (request.slices > 1 ? " cuts sequences into slices" : " moves activations by itself") +
+                           ", which a generated step does not",
+                       "use another one here, or `spillway plan pipeline`");
+  } catch (const InputError& error) {
+    throw InputError("", setting_of(error.place()), error.cause(), error.remedy());
+  }
+}
+
+PipelinePlan plan_of(const TrainingSetup& setup, const PipelineMeasures& measures) {
+  if (setup.pipeline_plan) return *setup.pipeline_plan;
+  PipelineRequest request = request_of(setup);
+  request.times = measures.times;
+  request.weight_part = measures.weight_part;
+  return build_schedule(schedule_name(setup), request);
+}
+
+bool orders_by_measures(const TrainingSetup& setup) {
+  return !setup.pipeline_plan && schedule_orders_by_times(schedule_name(setup));
+}
+
+}  // namespace spillway
