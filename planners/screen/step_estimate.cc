@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/parallel_layout.h"
+#include "traces/base/input_error.h"
 
 namespace spillway {
 namespace {
@@ -16,9 +17,9 @@ Bytes share(Bytes bytes, std::int64_t ranks) { return Bytes((bytes.count() + ran
 
 // One stage of the step.
 struct StageSum {
-  PassTimes times;       // of one micro-batch through all its chunks
-  PassTimes last_chunk;  // the chunk whose backward comes last: its first
-  Bytes kept{};          // of all micro-batches in flight
+  ShapeTimes times;       // of one micro-batch through all its chunks
+  ShapeTimes last_chunk;  // the chunk whose backward comes last: its first
+  Bytes kept{};           // of all micro-batches in flight
   Bytes transient{}, update_transient{};
   Bytes weights{}, gradients{}, states{}, buffers{};
 };
@@ -29,7 +30,8 @@ class Estimator {
       : machine_(machine),
         shape_(shape),
         setup_(setup),
-        layout_(setup, *machine.model, machine.cluster.gpus_per_machine),
+        layout_(setup, *machine.model, machine.cluster.gpus_per_machine,
+                looped_plan({}, setup.pipeline_parallel, setup.gradient_accumulation, setup.pipeline_chunks)),
         replicas_(setup.data_parallel * setup.context_parallel) {
     layer_ = layer_times();
     for (std::int64_t stage = 0; stage < layout_.stages(); ++stage) stages_.push_back(sum_of(stage));
@@ -51,6 +53,7 @@ class Estimator {
   }
 
  private:
+  [[nodiscard]] bool is_gpipe() const { return setup_.pipeline_schedule == "gpipe"; }
   [[nodiscard]] const ChunkShape& chunk_shape(std::int64_t stage, std::int64_t chunk) const {
     const bool first = layout_.is_first(stage, chunk), last = layout_.is_last(stage, chunk);
     if (first && last) return shape_.only;
@@ -59,7 +62,7 @@ class Estimator {
 
   // With ZeRO stage 3 a layer's weights are gathered for each pass and its gradients reduced in each backward, on one
   // communicator: where that takes longer than the passes, it sets the pace.
-  [[nodiscard]] PassTimes layer_times() const {
+  [[nodiscard]] ShapeTimes layer_times() const {
     if (setup_.zero_stage < 3 || replicas_ == 1 || machine_.model->has_experts()) return shape_.layer;
     const GroupShape group = layout_.gradient_group();
     const Bytes weights = shape_.layer_weights * replicas_;
@@ -75,8 +78,8 @@ class Estimator {
     for (std::int64_t chunk = 0; chunk < layout_.chunks(); ++chunk) {
       const ChunkShape& extra = chunk_shape(stage, chunk);
       const std::int64_t layers = layout_.layers(stage, chunk).count;
-      const PassTimes times{extra.extra.forward + layer_.forward * layers,
-                            extra.extra.backward + layer_.backward * layers};
+      const ShapeTimes times{extra.extra.forward + layer_.forward * layers,
+                             extra.extra.backward + layer_.backward * layers};
       if (chunk == 0) sum.last_chunk = times;
       sum.times.forward += times.forward;
       sum.times.backward += times.backward;
@@ -103,7 +106,7 @@ class Estimator {
       path += stage.times.forward + stage.times.backward;
     }
     const std::int64_t p = layout_.stages(), v = layout_.chunks();
-    if (p == 1 || setup_.pipeline_schedule == PipelineSchedule::gpipe) return longest;
+    if (p == 1 || is_gpipe()) return longest;
     // Chunk passes that the first stage works ahead, and the way of one micro-batch down and up.
     const std::int64_t lead = v == 1 ? p - 1 : 2 * (p - 1) + (v - 1) * p;
     const Picos way = path + message_ * (2 * (p * v - 1));
@@ -123,7 +126,7 @@ class Estimator {
     // The first micro-batch's way through all other stages is filled by nothing.
     const Picos fill = (path - longest) / v + message_ * (2 * (p - 1));
     const std::int64_t steady = std::max<std::int64_t>(0, m - (v == 1 ? p : 0));
-    if (setup_.pipeline_schedule == PipelineSchedule::gpipe || m < p) return longest * m + fill;
+    if (is_gpipe() || m < p) return longest * m + fill;
     return longest * (m - steady) + period() * steady + fill;
   }
 
@@ -186,7 +189,7 @@ class Estimator {
   // p micro-batches each, the last as far as the warm-up goes, and what is left begins with the first again.
   [[nodiscard]] std::int64_t in_flight(std::int64_t stage, std::int64_t chunk) const {
     const std::int64_t p = layout_.stages(), v = layout_.chunks(), m = setup_.gradient_accumulation;
-    if (setup_.pipeline_schedule == PipelineSchedule::gpipe) return m;
+    if (is_gpipe()) return m;
     if (v == 1) return std::min(p - stage, m);
     const std::int64_t rest = 2 * (p - 1 - stage) + 1;
     std::int64_t count = chunk < v - 1 ? p : std::min(p, rest);
@@ -214,7 +217,7 @@ class Estimator {
   const TrainingSetup& setup_;
   ParallelLayout layout_;
   std::int64_t replicas_;
-  PassTimes layer_;
+  ShapeTimes layer_;
   std::vector<StageSum> stages_;
   Picos message_{};
 };
@@ -222,6 +225,9 @@ class Estimator {
 }  // namespace
 
 StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
+  const std::string& schedule = setup.pipeline_schedule;
+  if (schedule != "1f1b" && schedule != "one_f_one_b" && schedule != "interleaved" && schedule != "gpipe")
+    throw InputError("", "pipeline_schedule", schedule + " has no closed form of a step", "replay it");
   return Estimator(machine, shape, setup).run();
 }
 

@@ -25,7 +25,8 @@ struct StepEstimate {
   Bytes peak_allocated{}, peak_reserved{};
 };
 
-// `setup`: resolved, with the shape of shape_setup(setup). O(p v). Throws InputError as ParallelLayout does.
+// `setup`: resolved, with the shape of shape_setup(setup). O(p v). Throws InputError for
+// other schedules than 1F1B, interleaved 1F1B and GPipe.
 StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
 
 }  // namespace spillway

@@ -110,7 +110,7 @@ class ProbeTimes {
   std::vector<Stage> ranks_;
 };
 
-PassTimes layer_times(const Stage& stage, std::size_t layers) {
+ShapeTimes layer_times(const Stage& stage, std::size_t layers) {
   // Backwards the first layer comes last.
   return {stage.forward_end[layers - 1] - stage.forward_end[layers - 2], stage.backward_end[0] - stage.backward_end[1]};
 }
@@ -118,7 +118,7 @@ PassTimes layer_times(const Stage& stage, std::size_t layers) {
 // When the stage is free for a section, and has what it needs from its neighbour.
 Picos ready(const Section& section, Picos received) { return std::max(section.free, received); }
 
-PassTimes extra_times(const Stage& stage, const PassTimes& layer, std::int64_t layers) {
+ShapeTimes extra_times(const Stage& stage, const ShapeTimes& layer, std::int64_t layers) {
   const Section& forward = stage.forward[middle_batch];
   const Section& backward = stage.backward[middle_batch];
   return {forward.end - ready(forward, stage.forward_received) - layer.forward * layers,
@@ -281,7 +281,9 @@ TrainingSetup shape_setup(const TrainingSetup& resolved) {
   TrainingSetup setup = resolved;
   setup.pipeline_parallel = std::min<std::int64_t>(resolved.pipeline_parallel, 2);
   setup.pipeline_chunks = 1;
-  setup.pipeline_schedule = PipelineSchedule::one_f_one_b;
+  setup.pipeline_schedule = "1f1b";
+  setup.recomputed_chunks = 0;
+  setup.split_backward = false;
   setup.gradient_accumulation = 1;
   setup.global_batch = 0;
   if (setup.zero_stage < 2) {

@@ -31,13 +31,13 @@ struct StepMachine {
   StepMachine(const ModelSpec& model, const HardwareProfile& hardware, const CostModel& cost);
 };
 
-struct PassTimes {
+struct ShapeTimes {
   Picos forward{}, backward{};  // recomputation is part of the backward
 };
 
 // Of one kind of chunk: what it adds to its layers.
 struct ChunkShape {
-  PassTimes extra;           // beyond its layers
+  ShapeTimes extra;          // beyond its layers
   Bytes kept{};              // per micro-batch in flight, beyond its layers
   Bytes transient{};         // most held for a while during a pass
   Bytes update_transient{};  // most held for a while during the update
@@ -46,7 +46,7 @@ struct ChunkShape {
 };
 
 struct StepShape {
-  PassTimes layer;
+  ShapeTimes layer;
   Bytes layer_kept{};
   Bytes layer_weights{}, layer_gradients{}, layer_states{};
   // With the embedding, with neither, with the head; without a pipeline `only` has both.
