@@ -1,5 +1,10 @@
-// Shorter orders by moving single passes: of a device, an operation swaps with its neighbour, or a weight gradient
-// jumps to another place; kept if the plan still runs, keeps within memory and takes no longer.
+// Shorter orders by moving single passes, under simulated annealing (Kirkpatrick et al. 1983): what gets longer is kept
+// with a probability that falls to nothing.
+//
+// The neighbourhood is that of job shops (Balas & Vazacopoulos 1998): of the longest path, take the operations that one
+// device does without a pause, and move one of them to the front or the back, or past the front into the pause. Beyond
+// that, because memory binds here: an order that holds too much is repaired, by doing a weight gradient sooner or by
+// recomputing a pass held over the place; and recomputations are taken out where memory allows.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +21,7 @@ struct MoveRequest {
   StageTimes times;
   std::vector<double> limits;  // by device; empty: none
   ActivationRules rules;
+  bool recompute = true;  // passes may be recomputed one by one
   std::int64_t moves = 4'000;
   std::uint64_t seed = 1;
   std::function<bool()> progress;
@@ -24,7 +30,8 @@ struct MoveRequest {
 // Backwards in one become B and W next to each other: a neighbour waits for B alone, memory stays as it is.
 void split_backwards(PipelinePlan& plan);
 
-// Returns the makespan reached. Plans with copies are left as they are. O(moves x operations).
+// Returns the makespan reached, never longer than the plan's. Plans that LaneOrders doesn't cover, or that hold too
+// much, are left as they are. O(moves x operations).
 Ticks improve_plan(PipelinePlan& plan, const MoveRequest& request);
 
 }  // namespace spillway

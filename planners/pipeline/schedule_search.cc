@@ -7,6 +7,7 @@
 
 #include "models/pipeline/named_schedules.h"
 #include "models/pipeline/schedule_builders.h"
+#include "planners/pipeline/lane_orders.h"
 #include "planners/pipeline/order_search.h"
 #include "planners/pipeline/order_space.h"
 #include "planners/pipeline/pipeline_check.h"
@@ -77,19 +78,48 @@ class Search {
     return times;
   }
 
-  // The result becomes this plan if it runs, fits and is shorter.
+  // The result becomes this plan if it runs, fits and is shorter; the shortest of its kind is remembered.
   void offer(PipelinePlan plan, const StageTimes& times) {
     PipelineTimeline timeline = execute_plan(plan, times);
-    if (result_.found && timeline.makespan >= result_.timeline.makespan) return;
     std::vector<double> peaks = activation_peaks(plan, timeline, request_.rules);
     for (std::size_t d = 0; d < limits_.size(); ++d)
       if (peaks[d] > limits_[d] + slack) return;
+    if (!is_improving_) remember(plan, times, timeline.makespan);
+    if (result_.found && timeline.makespan >= result_.timeline.makespan) return;
     check_plan(plan);
     result_.found = true;
     result_.plan = std::move(plan);
     result_.times = times;
     result_.timeline = std::move(timeline);
     result_.peaks = std::move(peaks);
+  }
+
+  // Plans to begin improving from: of each number of chunks and each placement, with and without recomputation.
+  struct Start {
+    PipelinePlan plan;
+    StageTimes times;
+    Ticks makespan = 0;
+    bool recomputes = false;
+    [[nodiscard]] bool is_like(const Start& other) const {
+      const auto same = [](const PipelinePlan::Place& a, const PipelinePlan::Place& b) { return a.device == b.device; };
+      return recomputes == other.recomputes && plan.chunks == other.plan.chunks &&
+             std::equal(plan.routes[0].begin(), plan.routes[0].end(), other.plan.routes[0].begin(),
+                        other.plan.routes[0].end(), same);
+    }
+  };
+
+  void remember(const PipelinePlan& plan, const StageTimes& times, Ticks makespan) {
+    Start start{plan, times, makespan, false};
+    split_backwards(start.plan);
+    if (!LaneOrders::covers(start.plan)) return;
+    for (const auto& lane : plan.compute)
+      for (const PipelineOp& op : lane) start.recomputes |= op.kind == PipelineOpKind::recompute;
+    const auto like =
+        std::find_if(starts_.begin(), starts_.end(), [&](const Start& other) { return other.is_like(start); });
+    if (like == starts_.end())
+      starts_.push_back(std::move(start));
+    else if (makespan < like->makespan)
+      *like = std::move(start);
   }
 
   [[nodiscard]] PipelineRequest named_request(std::int64_t chunks) const {
@@ -176,14 +206,28 @@ class Search {
     offer(std::move(plan), times);
   }
 
+  // A few moves from every start, all of them from the one that has come furthest.
   void improve() {
     if (!result_.found || result_.timeline.makespan <= result_.lower_bound) return;
-    PipelinePlan plan = result_.plan;
-    split_backwards(plan);
-    MoveRequest moves{result_.times, limits_, request_.rules, request_.moves, request_.seed, request_.progress};
-    improve_plan(plan, moves);
-    plan.name = result_.plan.name + ", improved";
-    offer(std::move(plan), result_.times);
+    is_improving_ = true;
+    for (Start& start : starts_) improve(start, request_.moves / 8);
+    const auto shortest = std::min_element(starts_.begin(), starts_.end(),
+                                           [](const Start& a, const Start& b) { return a.makespan < b.makespan; });
+    if (shortest != starts_.end()) improve(*shortest, request_.moves);
+  }
+
+  void improve(Start& start, std::int64_t moves) {
+    MoveRequest request;
+    request.times = start.times;
+    request.limits = limits_;
+    request.rules = request_.rules;
+    request.moves = moves;
+    request.seed = request_.seed;
+    request.progress = request_.progress;
+    start.makespan = improve_plan(start.plan, request);
+    PipelinePlan plan = start.plan;
+    if (!plan.name.ends_with("improved")) plan.name += ", improved";
+    offer(std::move(plan), start.times);
   }
 
   // A device's own work, whatever the placement, if nothing is recomputed.
@@ -198,6 +242,8 @@ class Search {
 
   const SearchRequest& request_;
   std::vector<double> limits_;
+  std::vector<Start> starts_;
+  bool is_improving_ = false;
   SearchResult result_;
 };
 

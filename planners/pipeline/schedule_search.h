@@ -1,12 +1,14 @@
 // The best order of a pipeline that fits into memory.
 //
 // Candidates, the shortest one wins:
-//   every named schedule that fits, at one, two and four chunks per device, plain and with its backwards split
+//   every named schedule that fits, at one, two and four chunks per device, with none to all chunks recomputed
 //   the greedy zero-bubble orders within the limits given
 //   a beam search over the orders of OrderSpace, looped and in a V
 //   for small problems with one chunk per device, all orders of OrderSpace, by branch and bound
-// The winner is then improved by moving passes within their devices' orders. So it is never longer than the best named
-// schedule that fits. With one chunk per device asked for, small problems end with a proof that no order is shorter.
+// The shortest of each number of chunks and each placement, with and without recomputation, are then improved by moving
+// passes within their devices' orders and recomputing single ones (schedule_moves.h), the best of these the longest. So
+// the answer is never longer than the best named schedule that fits. With one chunk per device asked for, small
+// problems end with a proof that no order is shorter.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +34,7 @@ struct SearchRequest {
   bool two_copies = false;         // also schedules that hold the weights twice (dualpipe, chimera)
   std::int64_t beam = 24;          // states kept; >= 1
   std::int64_t effort = 400'000;   // states of the exact search
-  std::int64_t moves = 4'000;      // tried by the improvement
+  std::int64_t moves = 150'000;    // tried by the improvement; an eighth of them from each start
   std::uint64_t seed = 1;          // of the improvement
   std::function<bool()> progress;  // called now and then; false stops with the best so far
 };
