@@ -19,6 +19,7 @@
 #include "cli/profile_command.h"
 #include "cli/report_command.h"
 #include "cli/run_command.h"
+#include "cli/sweep_command.h"
 #include "cli/trace_command.h"
 #include "cli/validate_command.h"
 #include "traces/base/byte_source.h"
@@ -137,6 +138,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_memory_commands(app, context);
   add_plan_commands(app, context);
   add_report_commands(app, context);
+  add_sweep_commands(app, context);
   add_profile_commands(app, context);
   add_validate_commands(app, context);
   add_manual_commands(app);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -156,7 +158,7 @@ std::string printed(const ProfileLeaf& leaf) { return leaf.unit.empty() ? leaf.v
 
 }  // namespace
 
-ProfileLibrary ProfileLibrary::standard() {
+std::vector<std::string> ProfileLibrary::standard_directories() {
   std::vector<std::string> directories;
   if (const char* given = std::getenv("SPILLWAY_PROFILE_PATH"); given != nullptr) {
     std::string_view rest = given;
@@ -170,7 +172,20 @@ ProfileLibrary ProfileLibrary::standard() {
     directories.push_back(std::string(data) + "/hwprofiles");
   directories.emplace_back(SPILLWAY_SOURCE_PROFILES);
   directories.emplace_back(SPILLWAY_INSTALLED_PROFILES);
-  return ProfileLibrary(std::move(directories));
+  return directories;
+}
+
+ProfileLibrary ProfileLibrary::standard() { return ProfileLibrary(standard_directories()); }
+
+const ProfileLibrary& ProfileLibrary::shared() {
+  static std::mutex mutex;
+  static std::map<std::vector<std::string>, ProfileLibrary> libraries;
+  std::vector<std::string> directories = standard_directories();
+  const std::lock_guard lock(mutex);
+  const auto found = libraries.find(directories);
+  if (found != libraries.end()) return found->second;
+  ProfileLibrary library(directories);
+  return libraries.emplace(std::move(directories), std::move(library)).first->second;
 }
 
 ProfileLibrary::ProfileLibrary(std::vector<std::string> directories) : directories_(std::move(directories)) {

@@ -38,6 +38,9 @@ class ProfileLibrary {
  public:
   // The search path described above.
   static ProfileLibrary standard();
+  // The same, listed once per search path and process: files added later are not in it. For any thread.
+  static const ProfileLibrary& shared();
+  static std::vector<std::string> standard_directories();
   explicit ProfileLibrary(std::vector<std::string> directories);
 
   // Sorted by kind, then name. Files that can't be read as a profile are left out (check() tells why).

@@ -17,20 +17,33 @@ void check_range(const char* name, std::int64_t value, std::int64_t high) {
     throw InputError("", name, fmt::format("{} is out of range", value), fmt::format("give 1 .. {}", high));
 }
 
+// What a token is multiplied by at most: no layer has more than seven matrices outside its experts, and three for each
+// expert that sees the token. matmul_parameter_count() lists every parameter; this costs nothing.
+double most_matmul_parameters(const ModelSpec& model, double widest) {
+  const std::int64_t experts = model.experts.active + (model.experts.shared_width > 0 ? 1 : 0);
+  const auto layers = static_cast<double>(model.all_layers() + model.encoder_layers);
+  return layers * static_cast<double>(7 + 3 * experts) * widest *
+             static_cast<double>(std::max(model.hidden, model.query_width())) +
+         static_cast<double>(model.vocabulary * model.hidden);
+}
+
 // Keeps every count of one kernel within 64 bits, a step within the clock's 106 days on the slowest GPU worth the name,
 // and a trace within a few gigabytes.
 void check_size(const TrainingSetup& setup, const ModelSpec& model) {
   constexpr double most_per_kernel = 4e18, most_per_step = 5e19;
   constexpr std::int64_t most_layer_runs = 200'000;
   const auto tokens = static_cast<double>(setup.tokens());
-  const auto widest = static_cast<double>(
-      std::max({model.vocabulary, model.feed_forward, model.query_width() + 2 * model.kv_width(), model.hidden}));
+  const auto widest = static_cast<double>(std::max({model.vocabulary, model.feed_forward, model.experts.width,
+                                                    model.query_width() + 2 * model.kv_width(), model.hidden}));
   const double product = 2 * tokens * widest * static_cast<double>(std::max(model.hidden, model.query_width()));
   const double square = tokens * static_cast<double>(setup.sequence) * static_cast<double>(model.heads);
   const double attention = 10 * square * static_cast<double>(std::max<std::int64_t>(model.head_dim, 2));
-  const double step = (6 * tokens * static_cast<double>(matmul_parameter_count(model)) +
-                       attention * static_cast<double>(model.all_layers() + model.encoder_layers)) *
-                      static_cast<double>(setup.gradient_accumulation);
+  const auto step_with = [&](double parameters) {
+    return (6 * tokens * parameters + attention * static_cast<double>(model.all_layers() + model.encoder_layers)) *
+           static_cast<double>(setup.gradient_accumulation);
+  };
+  double step = step_with(most_matmul_parameters(model, widest));
+  if (step > most_per_step) step = step_with(static_cast<double>(matmul_parameter_count(model)));
   if (product > most_per_kernel || attention > most_per_kernel || step > most_per_step)
     throw InputError("", "micro_batch x sequence", fmt::format("one step would be {:.1e} operations", step),
                      fmt::format("stay below {:.0e} in all and {:.0e} in one kernel", most_per_step, most_per_kernel));

@@ -121,10 +121,9 @@ TrainingSetup with_plan(TrainingSetup setup) {
   return setup;
 }
 
-void load_generated(LoadedScenario& loaded, const ProfileLibrary& library, const ModelSpec& model) {
+void load_generated(LoadedScenario& loaded, const ModelSpec& model) {
   const Scenario& scenario = loaded.scenario;
-  loaded.hardware = library.load_system(scenario.hardware);
-  for (const auto& [path, text] : scenario.hardware_overrides) apply_override(loaded.hardware, path, text);
+  loaded.hardware = hardware_of(scenario);
   const TrainingSetup setup = loaded.setup = resolve(with_plan(scenario.training), model);
   const HardwareProfile& hardware = loaded.hardware;
   if (setup.gpus() > hardware.total_gpus())
@@ -231,6 +230,12 @@ Cluster cluster_of(const HardwareProfile& hardware) {
           }};
 }
 
+HardwareProfile hardware_of(const Scenario& scenario) {
+  HardwareProfile hardware = ProfileLibrary::shared().load_system(scenario.hardware);
+  for (const auto& [path, text] : scenario.hardware_overrides) apply_override(hardware, path, text);
+  return hardware;
+}
+
 std::string match_gpu(const ProfileLibrary& library, std::string_view device_name, Bytes device_memory) {
   const std::vector<std::string> device = words(device_name);
   const auto has = [&](const std::string& word) {
@@ -264,7 +269,7 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
   if (!scenario.model.empty()) return load(scenario, find_model(scenario.model));
   LoadedScenario loaded;
   loaded.scenario = scenario;
-  const ProfileLibrary& library = ProfileLibrary::standard();
+  const ProfileLibrary& library = ProfileLibrary::shared();
   load_captured(loaded, library, read);
   set_drives(loaded, library);
   set_options(loaded);
@@ -274,8 +279,8 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
 LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
   LoadedScenario loaded;
   loaded.scenario = scenario;
-  const ProfileLibrary& library = ProfileLibrary::standard();
-  load_generated(loaded, library, model);
+  const ProfileLibrary& library = ProfileLibrary::shared();
+  load_generated(loaded, model);
   set_drives(loaded, library);
   set_options(loaded);
   return loaded;

@@ -19,6 +19,9 @@
 
 namespace spillway {
 
+// The profile that a scenario of a model names, with its overrides. Throws InputError as the library does.
+HardwareProfile hardware_of(const Scenario& scenario);
+
 // Machines like this one, with the times of its networks' collectives.
 Cluster cluster_of(const HardwareProfile& hardware);
 

@@ -38,6 +38,13 @@ class Estimator {
     if (layout_.stages() > 1) message_ = message_time();
   }
 
+  // Work alone, without fill, transfers and what follows the backward.
+  [[nodiscard]] Picos least() const {
+    Picos work{};
+    for (const StageSum& stage : stages_) work += stage.times.forward + stage.times.backward;
+    return work / layout_.stages() * setup_.gradient_accumulation;
+  }
+
   StepEstimate run() const {
     StepEstimate estimate;
     const Picos pipeline = pipeline_time();
@@ -78,8 +85,7 @@ class Estimator {
     for (std::int64_t chunk = 0; chunk < layout_.chunks(); ++chunk) {
       const ChunkShape& extra = chunk_shape(stage, chunk);
       const std::int64_t layers = layout_.layers(stage, chunk).count;
-      const ShapeTimes times{extra.extra.forward + layer_.forward * layers,
-                             extra.extra.backward + layer_.backward * layers};
+      const ShapeTimes times = pass_times(extra, layers);
       if (chunk == 0) sum.last_chunk = times;
       sum.times.forward += times.forward;
       sum.times.backward += times.backward;
@@ -92,6 +98,18 @@ class Estimator {
       sum.buffers = std::max(sum.buffers, extra.buffers);
     }
     return sum;
+  }
+
+  // Without a pipeline host and device run beside each other over a whole micro-batch, so the slower sets the pace; in
+  // one each pass begins with what it receives, and its host-bound stretches are in the device's times.
+  [[nodiscard]] ShapeTimes pass_times(const ChunkShape& chunk, std::int64_t layers) const {
+    const ShapeTimes device{chunk.extra.forward + layer_.forward * layers,
+                            chunk.extra.backward + layer_.backward * layers};
+    const ShapeTimes host{chunk.extra_host.forward + shape_.layer_host.forward * layers,
+                          chunk.extra_host.backward + shape_.layer_host.backward * layers};
+    const Picos lag = host.forward + host.backward - device.forward - device.backward;
+    if (lag <= Picos(0) || layout_.stages() > 1) return device;
+    return {device.forward + lag / 2, device.backward + (lag - lag / 2)};
   }
 
   [[nodiscard]] Picos message_time() const {
@@ -224,10 +242,17 @@ class Estimator {
 
 }  // namespace
 
-StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
+bool has_closed_form(const TrainingSetup& setup) {
   const std::string& schedule = setup.pipeline_schedule;
-  if (schedule != "1f1b" && schedule != "one_f_one_b" && schedule != "interleaved" && schedule != "gpipe")
-    throw InputError("", "pipeline_schedule", schedule + " has no closed form of a step", "replay it");
+  return schedule == "1f1b" || schedule == "one_f_one_b" || schedule == "interleaved" || schedule == "gpipe";
+}
+
+Picos least_step_time(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
+  return Estimator(machine, shape, setup).least();
+}
+
+StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
+  SPILLWAY_ASSERT(has_closed_form(setup));
   return Estimator(machine, shape, setup).run();
 }
 

@@ -20,13 +20,19 @@
 
 namespace spillway {
 
+// Whether the schedule has a closed form here.
+bool has_closed_form(const TrainingSetup& setup);
+
 struct StepEstimate {
   Picos step_time{};
   Bytes peak_allocated{}, peak_reserved{};
 };
 
-// `setup`: resolved, with the shape of shape_setup(setup). O(p v). Throws InputError for
+// `setup`: resolved, with the shape of shape_setup(setup) and a closed form. O(p v). Throws InputError for
 // other schedules than 1F1B, interleaved 1F1B and GPipe.
 StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
+
+// No schedule of the same passes, whatever its placement, is faster: all work spread evenly over the stages. O(p v).
+Picos least_step_time(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
 
 }  // namespace spillway

@@ -27,10 +27,20 @@ struct Section {
   }
 };
 
+// Last ends by layer of the stage.
+struct LayerEnds {
+  std::array<Picos, most_layers> forward{}, backward{};
+  void take(bool is_backward, std::size_t layer, Picos end) {
+    Picos& last = (is_backward ? backward : forward)[layer];
+    last = std::max(last, end);
+  }
+};
+
 // One rank of the probe.
 struct Stage {
   std::array<Section, micro_batches> forward{}, backward{};
-  std::array<Picos, most_layers> forward_end{}, backward_end{};       // of layers, middle micro-batch
+  LayerEnds device, host;                                             // middle micro-batch
+  Section host_forward, host_backward;                                // its calls
   Picos forward_received = Picos(-1), backward_received = Picos(-1);  // middle micro-batch
   Picos tail{}, update{};                                             // after the backward; the optimizer
   Picos done = Picos(-1);                                             // last end of either; -1: it waits for others
@@ -87,9 +97,17 @@ class ProbeTimes {
       stage.section = &section;
     }
     section.take(begin, end);
-    if (batch != middle_batch || ops.layer[op] == no_index16) return;
-    Picos& last = (backward ? stage.backward_end : stage.forward_end)[ops.layer[op] % layers_];
-    last = std::max(last, end);
+    if (batch == middle_batch) take_middle(stage, op, backward);
+  }
+
+  void take_middle(Stage& stage, std::size_t op, bool backward) {
+    const std::uint16_t layer = trace_.ops.layer[op];
+    if (layer != no_index16) stage.device.take(backward, layer % layers_, result_.op_end[op]);
+    const OpId call = trace_.ops.launched_by[op];
+    if (call == OpId::none) return;
+    const Picos begin = result_.op_start[index_of(call)], end = result_.op_end[index_of(call)];
+    (backward ? stage.host_backward : stage.host_forward).take(begin, end);
+    if (layer != no_index16) stage.host.take(backward, layer % layers_, end);
   }
 
   // Work and pauses between it, but for waiting for other stages.
@@ -110,9 +128,9 @@ class ProbeTimes {
   std::vector<Stage> ranks_;
 };
 
-ShapeTimes layer_times(const Stage& stage, std::size_t layers) {
-  // Backwards the first layer comes last.
-  return {stage.forward_end[layers - 1] - stage.forward_end[layers - 2], stage.backward_end[0] - stage.backward_end[1]};
+// The last layer's in steady state; backwards the first layer comes last.
+ShapeTimes layer_times(const LayerEnds& ends, std::size_t layers) {
+  return {ends.forward[layers - 1] - ends.forward[layers - 2], ends.backward[0] - ends.backward[1]};
 }
 
 // When the stage is free for a section, and has what it needs from its neighbour.
@@ -210,6 +228,8 @@ Bytes role_bytes(const StageMemory& memory, TensorRole role) { return memory.by_
 ChunkShape chunk_shape(const Stage& stage, const StageMemory& memory, const StepShape& shape, std::int64_t layers) {
   ChunkShape chunk;
   chunk.extra = extra_times(stage, shape.layer, layers);
+  chunk.extra_host = {stage.host_forward.end - stage.host_forward.begin - shape.layer_host.forward * layers,
+                      stage.host_backward.end - stage.host_backward.begin - shape.layer_host.backward * layers};
   chunk.kept = memory.kept - shape.layer_kept * layers;
   chunk.transient = memory.transient;
   chunk.update_transient = memory.update_transient;
@@ -314,7 +334,8 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted)
   const StageMemory layer = layer_roles(machine, setup, memory, layers);
 
   StepShape shape;
-  shape.layer = layer_times(stage, static_cast<std::size_t>(layers));
+  shape.layer = layer_times(stage.device, static_cast<std::size_t>(layers));
+  shape.layer_host = layer_times(stage.host, static_cast<std::size_t>(layers));
   shape.layer_kept = memory.layer_kept;
   shape.layer_weights = role_bytes(layer, TensorRole::weight);
   shape.layer_gradients = role_bytes(layer, TensorRole::gradient);

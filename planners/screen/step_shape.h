@@ -38,6 +38,7 @@ struct ShapeTimes {
 // Of one kind of chunk: what it adds to its layers.
 struct ChunkShape {
   ShapeTimes extra;          // beyond its layers
+  ShapeTimes extra_host;     // the same of the host's calls
   Bytes kept{};              // per micro-batch in flight, beyond its layers
   Bytes transient{};         // most held for a while during a pass
   Bytes update_transient{};  // most held for a while during the update
@@ -47,6 +48,7 @@ struct ChunkShape {
 
 struct StepShape {
   ShapeTimes layer;
+  ShapeTimes layer_host;  // of the host's calls, which set the pace where they take longer
   Bytes layer_kept{};
   Bytes layer_weights{}, layer_gradients{}, layer_states{};
   // With the embedding, with neither, with the head; without a pipeline `only` has both.

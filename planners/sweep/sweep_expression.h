@@ -1,0 +1,35 @@
+// An arithmetic expression over named numbers, as sweep files write them: "512 / (t * p)", "t * p <= gpus && t <= 8".
+//
+// Syntax and evaluation are muParser's: + - * / ^, comparisons, && || !, a ? b : c, min, max, abs, sqrt, log2, ...;
+// added are floor, ceil, mod(a, b) and divides(a, b), which is 1 where b / a is whole.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace spillway {
+
+class SweepExpression {
+ public:
+  // `names`: variables that may occur. Throws InputError (file, place) for a syntax error or an unknown name.
+  SweepExpression(const std::string& text, std::span<const std::string> names, const std::string& file,
+                  const std::string& place);
+  ~SweepExpression();
+  SweepExpression(SweepExpression&&) noexcept;
+  SweepExpression& operator=(SweepExpression&&) noexcept;
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+  // Indices into `names` of those that occur.
+  [[nodiscard]] const std::vector<std::size_t>& used() const;
+  // values: by name. Not to be called by two threads at once. Well under a microsecond.
+  double value(std::span<const double> values);
+
+ private:
+  struct Parser;
+  std::unique_ptr<Parser> parser_;
+  std::string text_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,78 @@
+#include "planners/sweep/sweep_report.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json reasons_json(const std::map<std::string, SweepReason>& reasons) {
+  Json list = Json::array();
+  for (const auto& [reason, count] : reasons)
+    list.push_back({{"reason", reason}, {"points", count.points}, {"first_point", count.example}});
+  return list;
+}
+
+Json error_json(const SweepError& error) {
+  return {{"n", error.compared},
+          {"median_abs_error", error.median},
+          {"p90_abs_error", error.p90},
+          {"worst_abs_error", error.worst}};
+}
+
+Json row_json(const SweepRow& row) {
+  Json settings = Json::object();
+  for (const auto& [name, value] : row.settings) settings[name] = value;
+  Json json = {{"point", row.number}, {"label", row.label}, {"settings", settings}};
+  if (!row.failure.empty()) {
+    json["failure"] = row.failure;
+    return json;
+  }
+  const SweepMetrics& metrics = row.replayed;
+  json["fits"] = row.fits;
+  json["meets_requirements"] = row.does;
+  json["on_front"] = row.on_front;
+  json["step_time_ns"] = std::llround(metrics.step_seconds * 1e9);
+  json["peak_reserved_bytes"] = std::llround(metrics.peak_bytes);
+  json["gpus"] = std::llround(metrics.gpus);
+  json["tokens_per_second"] = metrics.step_seconds > 0 ? metrics.tokens_per_step / metrics.step_seconds : 0;
+  json["usd_per_million_tokens"] =
+      metrics.usd_per_hour > 0 ? finite(metrics.value(SweepObjective::cost_per_token) * 1e6) : Json();
+  json["life_years"] = finite(metrics.life_years);
+  json["mfu"] = row.mfu;
+  json["binding_resource"] = row.binding;
+  json["screened_step_time_ns"] = std::llround(row.screened.step_seconds * 1e9);
+  json["screened_peak_reserved_bytes"] = std::llround(row.screened.peak_bytes);
+  return json;
+}
+
+}  // namespace
+
+Json sweep_json(const SweepFile& file, const SweepOutcome& outcome) {
+  Json json = {{"schema", "spillway.sweep"}, {"version", 1}, {"title", file.title}, {"whole", outcome.is_whole}};
+  json["objectives"] = Json::array();
+  for (const SweepObjective objective : file.objectives)
+    json["objectives"].push_back(std::string(to_string(objective)));
+  json["points"] = outcome.points;
+  json["left_out_by_rules"] = reasons_json(outcome.left_out);
+  json["invalid"] = reasons_json(outcome.invalid);
+  json["screened"] = outcome.screened;
+  json["cannot_meet_requirements"] = outcome.unable;
+  json["beaten_in_screen"] = outcome.beaten;
+  json["beaten_by_replays"] = outcome.beaten_by_replay;
+  json["replayed"] = outcome.rows.size();
+  json["not_replayed"] = outcome.not_replayed;
+  json["screen_error"] = {{"step_time", error_json(outcome.time_error)},
+                          {"peak_reserved", error_json(outcome.memory_error)},
+                          {"margin", file.margin},
+                          {"memory_margin", file.memory_margin}};
+  json["rows"] = Json::array();
+  for (const SweepRow& row : outcome.rows) json["rows"].push_back(row_json(row));
+  return json;
+}
+
+}  // namespace spillway

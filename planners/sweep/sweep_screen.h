@@ -1,0 +1,73 @@
+// What a point of a sweep is before it is replayed: its estimate, what that lets be said for sure, or why it can't run.
+//
+// Points whose settings differ in the model's training alone share an environment: model, hardware, cost model, and the
+// shapes measured on it (planners/screen). A new environment takes some 50 ms, a new shape a few, a point
+// microseconds.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "hwprofiles/hardware_profile.h"
+#include "planners/sweep/sweep_file.h"
+#include "planners/sweep/sweep_space.h"
+
+namespace spillway {
+
+// Of one point; what is not known is 0, and never rules a point out.
+struct SweepMetrics {
+  double step_seconds = 0;
+  double peak_bytes = 0;  // reserved
+  double gpus = 1;
+  double tokens_per_step = 0;
+  double usd_per_hour = 0;  // of all its GPUs
+  double life_years = 0;    // infinity: nothing is written
+
+  // Smaller is better; 0 where not known.
+  [[nodiscard]] double value(SweepObjective objective) const;
+};
+
+inline constexpr std::size_t most_objectives = 6;
+using SweepValues = std::array<double, most_objectives>;  // by objective of the file; the rest 0
+
+// Of one GPU; 0 where the profile doesn't say.
+double price_per_hour(const HardwareProfile& hardware);
+
+struct SweepEstimate {
+  std::string invalid;  // why it can't run at all; empty: it can
+  SweepMetrics metrics;
+  double capacity_bytes = 0;
+  bool is_bound = false;  // times are those of the step without its technique, peaks are not known
+
+  // As good as it may turn out within the file's margins, and as bad.
+  [[nodiscard]] SweepValues best(const SweepFile& file) const;
+  [[nodiscard]] SweepValues worst(const SweepFile& file) const;
+  // Whether it may meet what the file requires, and whether it does for sure.
+  [[nodiscard]] bool may_do(const SweepFile& file) const;
+  [[nodiscard]] bool does(const SweepFile& file) const;
+};
+
+class SweepScreen {
+ public:
+  // `file` must outlive it.
+  explicit SweepScreen(const SweepFile& file);
+  ~SweepScreen();
+
+  // May be called by several threads. Throws InputError where an environment can't be made at all (no such profile).
+  SweepEstimate estimate(const SweepSettings& settings);
+
+ private:
+  struct Environment;
+  std::shared_ptr<Environment> environment(const SweepSettings& settings);
+
+  const SweepFile& file_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Environment>> environments_;
+};
+
+}  // namespace spillway

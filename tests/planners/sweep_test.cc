@@ -1,0 +1,316 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sys/resource.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "planners/sweep/sweep_front.h"
+#include "planners/sweep/sweep_report.h"
+#include "planners/sweep/sweep_run.h"
+#include "planners/sweep/sweep_space.h"
+#include "planners/sweep/sweep_store.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr const char* small_sweep = R"json({
+  "schema": "spillway-sweep", "version": 1, "title": "small",
+  "base": {"model": {"name": "gpt2-small", "sequence": 512, "global_batch": 64, "framework": "megatron"},
+           "hardware": {"profile": "dgx-a100"}},
+  "constants": {"gpus": 8, "batch": 64},
+  "axes": [
+    {"name": "t", "key": "model.tensor_parallel", "from": 1, "to": 8, "times": 2},
+    {"name": "p", "key": "model.pipeline_parallel", "values": [1, 2, 3, 4]},
+    {"name": "b", "key": "model.micro_batch", "from": 2, "to": 8, "times": 2},
+    {"name": "recompute", "options": {"keep": {}, "full": {"model.recompute": "full"}}}
+  ],
+  "derived": [{"name": "d", "key": "model.data_parallel", "value": "gpus / (t * p)"
+}],
+  "where": [{"is": "divides(d * b, batch)", "reason": "uneven batch"}, "t < 8"],
+  "objectives": ["step_time", "peak_memory"]
+})json";
+
+SweepFile parsed(const std::string& text) { return parse_sweep(text, "sweep.json", ""); }
+
+std::string changed(const std::string& key, const nlohmann::ordered_json& value) {
+  auto json = nlohmann::ordered_json::parse(small_sweep);
+  json[nlohmann::ordered_json::json_pointer(key)] = value;
+  return json.dump();
+}
+
+void expect_refused(const std::string& text, const std::string& place, const std::string& cause) {
+  try {
+    const SweepFile file = parsed(text);
+    SweepSpace space(file);
+    FAIL() << "accepted: " << text;
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.place(), HasSubstr(place));
+    EXPECT_THAT(error.cause(), HasSubstr(cause));
+  }
+}
+
+std::string answer(const SweepFile& file, SweepStore& store) {
+  return sweep_json(file, run_sweep(file, {}, store)).dump(1);
+}
+
+class SweepStoreTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = testing::TempDir() + "spillway_sweep_" + testing::UnitTest::GetInstance()->current_test_info()->name() +
+            ".store";
+    std::remove(path_.c_str());
+  }
+  void TearDown() override { std::remove(path_.c_str()); }
+
+  [[nodiscard]] std::string content() const {
+    std::ostringstream text;
+    text << std::ifstream(path_, std::ios::binary).rdbuf();
+    return std::move(text).str();
+  }
+  void put(const std::string& text) const { std::ofstream(path_, std::ios::binary) << text; }
+
+  std::string path_;
+};
+
+TEST(SweepFile, RefusesWhatItCantMean) {
+  expect_refused("[]", "/schema", "not a sweep");
+  expect_refused(changed("/axes", nlohmann::ordered_json::array()), "/axes", "no axes");
+  expect_refused(changed("/axes/0/key", "model.tensor_paralel"), "/axes/0/key", "no scenario has a key");
+  expect_refused(changed("/axes/1/values", nlohmann::ordered_json::array()), "/axes/1", "no values");
+  expect_refused(changed("/axes/1/name", "t"), "/axes/1/name", "two things are named 't'");
+  expect_refused(changed("/axes/0/times", 1), "/axes/0/times", "expected a number");
+  expect_refused(changed("/derived/0/value", "gpus / (t * q)"), "/derived/0", "names 'q'");
+  expect_refused(changed("/where/1", "t < "), "/where/1", "t < ");
+  expect_refused(changed("/objectives", {"speed"}), "/objectives", "no objective");
+  expect_refused(changed("/margin", -1), "/margin", "expected a number");
+  expect_refused(changed("/marign", 1), "/marign", "unknown key");
+}
+
+TEST(SweepFile, RefusesMorePointsThanCanBeNumbered) {
+  auto json = nlohmann::ordered_json::parse(small_sweep);
+  json["axes"] = nlohmann::ordered_json::array();
+  for (int i = 0; i < 5; ++i)
+    json["axes"].push_back(
+        {{"name", "a" + std::to_string(i)}, {"key", "model.sequence"}, {"from", 1}, {"to", 90000}, {"step", 1}});
+  expect_refused(json.dump(), "/axes", "more than 2^62 points");
+}
+
+// Every point is either given once, in order, or counted under one reason: found again by trying all.
+TEST(SweepSpace, LeavesOutExactlyWhatTheRulesSay) {
+  const SweepFile file = parsed(small_sweep);
+  SweepSpace space(file);
+  ASSERT_EQ(space.size(), 4 * 4 * 3 * 2);
+  std::vector<std::int64_t> given;
+  std::int64_t at = 0;
+  while (const auto point = space.next(at, space.size())) {
+    given.push_back(point->number);
+    at = point->number + 1;
+  }
+  std::vector<std::int64_t> expected;
+  for (std::int64_t n = 0; n < space.size(); ++n) {
+    const std::int64_t t = 1 << (n / 24), p = n / 6 % 4 + 1, b = 2 << (n / 2 % 3);
+    const bool whole = 8 % (t * p) == 0;
+    if (whole && t < 8 && 64 % (8 / (t * p) * b) == 0) expected.push_back(n);
+  }
+  EXPECT_EQ(given, expected);
+  std::int64_t skipped = 0;
+  for (const auto& [reason, count] : space.take_skipped()) skipped += count.points;
+  EXPECT_EQ(skipped + static_cast<std::int64_t>(given.size()), space.size());
+}
+
+TEST(SweepSpace, TurnsPointsIntoSettings) {
+  const SweepFile file = parsed(small_sweep);
+  SweepSpace space(file);
+  const SweepPoint point = space.at(1 * 24 + 1 * 6 + 2 * 2 + 1);
+  EXPECT_EQ(space.label(point), "t 2, p 2, b 8, recompute full");
+  const SweepSettings expected = {{"model.tensor_parallel", "2"},
+                                  {"model.pipeline_parallel", "2"},
+                                  {"model.micro_batch", "8"},
+                                  {"model.recompute", "full"},
+                                  {"model.data_parallel", "2"}};
+  EXPECT_EQ(space.settings(point), expected);
+}
+
+TEST(SweepSpace, OptionsNamesStandForTheirNumbers) {
+  const SweepFile file = parsed(changed("/where/1", "recompute == full || b == 2"));
+  SweepSpace space(file);
+  std::int64_t at = 0, given = 0;
+  while (const auto point = space.next(at, space.size())) {
+    at = point->number + 1;
+    ++given;
+    EXPECT_TRUE(point->options[3] == 1 || point->options[2] == 0) << space.label(*point);
+  }
+  EXPECT_GT(given, 0);
+}
+
+TEST(SweepFront, KeepsWhatNothingBeats) {
+  SweepFront front(2);
+  front.add({2, 2});
+  front.add({1, 3});
+  front.add({3, 3});
+  front.add({2, 1});
+  EXPECT_EQ(front.points().size(), 2U);
+  EXPECT_TRUE(front.beats({2, 1.5}));
+  EXPECT_FALSE(front.beats({2, 1}));
+  EXPECT_FALSE(front.beats({0.5, 9}));
+}
+
+TEST_F(SweepStoreTest, KeepsRecordsAndCutsOffATornTail) {
+  {
+    SweepStore store(path_);
+    store.append("a", R"({"key":"a","x":1})");
+    store.append("b", R"({"key":"b","x":2})");
+    store.append("a", R"({"key":"a","x":3})");
+  }
+  const std::string whole = content();
+  for (std::size_t cut = 1; cut < 20; ++cut) {
+    put(whole.substr(0, whole.size() - cut));
+    SweepStore store(path_);
+    EXPECT_EQ(store.find("a"), R"({"key":"a","x":1})");
+    EXPECT_FALSE(store.find("b"));
+    ASSERT_EQ(store.repairs().size(), 1U);
+    store.append("b", R"({"key":"b","x":2})");
+    EXPECT_EQ(content(), whole);
+  }
+}
+
+TEST_F(SweepStoreTest, LeavesOutABrokenRecordInTheMiddle) {
+  {
+    SweepStore store(path_);
+    for (const char* key : {"a", "b", "c"}) store.append(key, std::string(R"({"key":")") + key + "\"}");
+  }
+  std::string text = content();
+  text[text.find("\"b\"") + 1] = 'B';
+  put(text);
+  SweepStore store(path_);
+  EXPECT_TRUE(store.find("a") && store.find("c"));
+  EXPECT_FALSE(store.find("b") || store.find("B"));
+  EXPECT_EQ(store.repairs().size(), 1U);
+  EXPECT_EQ(content(), text);
+}
+
+TEST_F(SweepStoreTest, IsLockedWhileInUse) {
+  SweepStore store(path_);
+  EXPECT_THROW(SweepStore{path_}, InputError);
+}
+
+// A file that may not grow stands for a full disk.
+TEST_F(SweepStoreTest, TakesBackWhatDoesNotFitOnTheDisk) {
+  SweepStore store(path_);
+  store.append("a", R"({"key":"a"})");
+  const std::string before = content();
+  rlimit old{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &old), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit small = old;
+  small.rlim_cur = before.size() + 10;
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  EXPECT_THROW(store.append("b", R"({"key":"b","long":"enough to be cut"})"), InputError);
+  setrlimit(RLIMIT_FSIZE, &old);
+  static_cast<void>(std::signal(SIGXFSZ, handler));
+  EXPECT_EQ(content(), before);
+  EXPECT_FALSE(store.find("b"));
+  EXPECT_THROW(SweepStore{"/dev/null"}, InputError);
+}
+
+// The front of a sweep is that of replaying every valid point.
+TEST(Sweep, FindsTheFrontOfAllReplays) {
+  const SweepFile file = parsed(small_sweep);
+  SweepStore store, other;
+  const SweepOutcome outcome = run_sweep(file, {}, store);
+  SweepFile everything = parsed(changed("/margin", 0.9));
+  everything.memory_margin = 0.9;
+  const SweepOutcome all = run_sweep(everything, {}, other);
+  EXPECT_EQ(static_cast<std::int64_t>(all.rows.size()), all.screened);
+  EXPECT_LT(outcome.rows.size(), all.rows.size());
+  const auto front = [](const SweepOutcome& of) {
+    std::set<std::int64_t> numbers;
+    for (const SweepRow& row : of.rows)
+      if (row.on_front) numbers.insert(row.number);
+    return numbers;
+  };
+  EXPECT_EQ(front(outcome), front(all));
+  EXPECT_GT(front(all).size(), 1U);
+  EXPECT_EQ(outcome.screened, outcome.unable + outcome.beaten + outcome.beaten_by_replay +
+                                  static_cast<std::int64_t>(outcome.rows.size()));
+}
+
+TEST_F(SweepStoreTest, AnswersTheSameFromAnyMixOfShardsAndInterruptions) {
+  const SweepFile file = parsed(small_sweep);
+  SweepStore fresh;
+  const std::string expected = answer(file, fresh);
+  // Stopped after each number of replays in turn, gone on with from the store.
+  for (int stop = 1; stop < 12; stop += 3) {
+    std::remove(path_.c_str());
+    {
+      SweepStore store(path_);
+      SweepOptions options;
+      std::atomic<int> calls = 0;
+      options.progress = [&](const std::string&, std::int64_t, std::int64_t) { return ++calls <= stop; };
+      EXPECT_FALSE(run_sweep(file, options, store).is_whole);
+    }
+    put(content().substr(0, content().size() * 2 / 3));  // and killed while writing
+    SweepStore store(path_);
+    EXPECT_EQ(answer(file, store), expected);
+    SweepStore joined;
+    joined.read(path_);
+    const std::size_t records = joined.size();
+    EXPECT_EQ(answer(file, joined), expected);
+    EXPECT_EQ(joined.size(), records);  // nothing was worked out twice
+  }
+  SweepStore shards;
+  for (std::int64_t shard = 0; shard < 3; ++shard) {
+    SweepOptions options;
+    options.shard = shard;
+    options.shards = 3;
+    EXPECT_FALSE(run_sweep(file, options, shards).is_whole);
+  }
+  EXPECT_EQ(answer(file, shards), expected);
+}
+
+TEST(Sweep, KeepsFailuresAsRows) {
+  // Sequences longer than the model's positions can't be trained on; the others are.
+  auto json = nlohmann::ordered_json::parse(small_sweep);
+  json["axes"] = {{{"name", "s"}, {"key", "model.sequence"}, {"values", {512, 1024, 2048}}}};
+  json["derived"] = nlohmann::ordered_json::array();
+  json["where"] = nlohmann::ordered_json::array();
+  const SweepFile file = parsed(json.dump());
+  SweepStore store;
+  const SweepOutcome outcome = run_sweep(file, {}, store);
+  ASSERT_EQ(outcome.invalid.size(), 1U);
+  EXPECT_EQ(outcome.invalid.begin()->second.points, 1);
+  EXPECT_EQ(outcome.invalid.begin()->second.example, 2);
+  EXPECT_EQ(outcome.screened, 2);
+}
+
+TEST(Sweep, ReplaysTechniquesItCantEstimate) {
+  auto json = nlohmann::ordered_json::parse(small_sweep);
+  json["base"]["hardware"]["profile"] = "h100-80gb-1gpu";
+  json["base"]["model"] = {{"name", "gpt2-small"}, {"sequence", 512}};
+  json["axes"] = {{{"name", "technique"},
+                   {"options",
+                    {{"keep", nlohmann::ordered_json::object()},
+                     {"ssdtrain", {{"offload.technique", "ssdtrain"}, {"offload.least_elements", 100000}}}}}}};
+  json["derived"] = nlohmann::ordered_json::array();
+  json["where"] = nlohmann::ordered_json::array();
+  const SweepFile file = parsed(json.dump());
+  SweepStore store;
+  const SweepOutcome outcome = run_sweep(file, {}, store);
+  ASSERT_EQ(outcome.rows.size(), 2U);
+  EXPECT_LT(outcome.rows[1].replayed.life_years, 1e9);
+  EXPECT_EQ(outcome.rows[0].replayed.life_years, std::numeric_limits<double>::infinity());
+}
+
+}  // namespace
+}  // namespace spillway
