@@ -306,11 +306,12 @@ TrainingSetup shape_setup(const TrainingSetup& resolved) {
   setup.split_backward = false;
   setup.gradient_accumulation = 1;
   setup.global_batch = 0;
+  setup.overlap_gradients = true;
+  setup.bucket_bytes = TrainingSetup().bucket_bytes;
+  if (setup.zero_stage < 3) setup.prefetch = TrainingSetup().prefetch;
   if (setup.zero_stage < 2) {
     setup.zero_stage = 0;
     if (setup.expert_parallel == 1) setup.data_parallel = 1;
-    setup.overlap_gradients = true;
-    setup.bucket_bytes = TrainingSetup().bucket_bytes;
   }
   return setup;
 }

@@ -134,7 +134,9 @@ TEST(ScheduleMoves, NeverLongerNorFuller) {
       EXPECT_LE(reached, before.makespan) << each.name;
       const std::vector<double> peaks = activation_peaks(plan, after);
       for (std::size_t d = 0; d < peaks.size(); ++d) EXPECT_LE(peaks[d], request.limits[d] + 1e-9) << each.name;
-      if (!may_recompute && each.recomputed == 0) EXPECT_FALSE(recomputes(plan)) << each.name;
+      if (!may_recompute && each.recomputed == 0) {
+        EXPECT_FALSE(recomputes(plan)) << each.name;
+      }
     }
   }
 }
