@@ -13,7 +13,7 @@ GradientReducer::GradientReducer(const TrainingSetup& setup, EagerSession& sessi
 
 void GradientReducer::begin_backward(bool is_last_micro_batch) {
   is_last_ = is_last_micro_batch;
-  seen_.clear();
+  if (!is_last_) seen_.clear();  // a parameter of two chunks meets its gradients in two backwards
 }
 
 void GradientReducer::end_backward() { reduce(); }

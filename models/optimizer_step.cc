@@ -108,7 +108,9 @@ void OptimizerStep::run() {
 }
 
 // Megatron-LM: gradients to fp32 where they aren't; in fp16, their scale is taken off while looking for infinities;
-// then clip_grad_norm: a norm over all ranks of the model, and one scaling of every gradient.
+// then clip_grad_norm: a norm over all ranks of the model, and one scaling of every gradient. Without a barrier the
+// stages' norms are looked at later, and a step that should have been clipped is taken back (Qi et al. 2024, section
+// 4).
 void OptimizerStep::prepare_gradients(const Group& all) {
   List gradients = list_of(all, &TrainedParameter::gradient);
   if (is_mixed(setup_.precision) && !setup_.has_main_gradients()) {
@@ -124,7 +126,7 @@ void OptimizerStep::prepare_gradients(const Group& all) {
     communication_->all_reduce(CommGroup::tensor, "all_reduce", {norm});
     std::vector<std::int64_t> stages(static_cast<std::size_t>(communication_->layout().stages()));
     std::iota(stages.begin(), stages.end(), std::int64_t{0});
-    communication_->all_reduce_stages("all_reduce", {norm}, stages);
+    if (setup_.step_barrier) communication_->all_reduce_stages("all_reduce", {norm}, stages);
   }
   foreach_kernel("foreach_mul_", all, {gradients}, {gradients});
 }

@@ -114,11 +114,25 @@ class StageRecorder {
         chunk.passes_memory = stage_ >= layout_.decoder_stage() && !chunk.is_last;
       }
       const ModelPart part{layout_.layers(stage_, c), chunk.is_first, chunk.is_last};
-      chunk.transformer = std::make_unique<Transformer>(model_, setup_, part, session_, autograd_, &communication_);
+      chunk.transformer = std::make_unique<Transformer>(model_, setup_, part, session_, autograd_, &communication_,
+                                                        chunk.is_last ? table_here() : nullptr);
       for (TrainedParameter& parameter : chunk.transformer->parameters()) parameters_.push_back(&parameter);
       if (setup_.zero_stage == 3) gather_units(chunk);
     }
     optimizer_.emplace(setup_, session_, parameters_, &communication_);
+  }
+
+  // In a V the stage of the head has the embedding too. A tied head then reads the same table, if its gradient is there
+  // all the time or made by whole backwards: which of two split ones comes first is the plan's business.
+  TrainedParameter* table_here() {
+    const bool any_order = setup_.has_main_gradients() && setup_.zero_stage < 2;
+    const bool splits = std::any_of(program_.chunks.begin(), program_.chunks.end(),
+                                    [](const StageProgram::Chunk& chunk) { return chunk.passes.splits; });
+    if (!model_.tied_embeddings || setup_.zero_stage == 3 || layout_.routes() > 1 || (splits && !any_order))
+      return nullptr;
+    for (TrainedParameter* parameter : parameters_)
+      if (parameter->shape.name == "embedding.weight") return parameter;
+    return nullptr;
   }
 
   void gather_units(Chunk& chunk) {

@@ -100,6 +100,9 @@ struct TrainingSetup {
   std::shared_ptr<const PipelinePlan> pipeline_plan;
   std::int64_t recomputed_chunks = 0;  // of each stage, the first ones: kept as their input alone, run forward twice
   bool split_backward = false;         // chronos: W as a pass of its own
+  // false: no stage waits for the others before it updates, so steps follow each other stage by stage (the Zero Bubble
+  // papers' post-validation); a step is then the longest time of any one stage.
+  bool step_barrier = true;
   // Of a model with an encoder: the first so many stages are the encoder's, the others the decoder's (Megatron-LM's
   // pipeline split rank), 1 .. p - 1; 0: by their layers.
   std::int64_t pipeline_split = 0;

@@ -23,7 +23,7 @@ struct Field {
   Member member;
 };
 
-constexpr std::array<Field, 34> fields = {{
+constexpr std::array<Field, 35> fields = {{
     {"micro_batch", &TrainingSetup::micro_batch},
     {"sequence", &TrainingSetup::sequence},
     {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
@@ -48,6 +48,7 @@ constexpr std::array<Field, 34> fields = {{
     {"pipeline_schedule", &TrainingSetup::pipeline_schedule},
     {"recomputed_chunks", &TrainingSetup::recomputed_chunks},
     {"split_backward", &TrainingSetup::split_backward},
+    {"step_barrier", &TrainingSetup::step_barrier},
     {"pipeline_split", &TrainingSetup::pipeline_split},
     {"data_parallel", &TrainingSetup::data_parallel},
     {"expert_parallel", &TrainingSetup::expert_parallel},

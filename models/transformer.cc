@@ -40,7 +40,8 @@ bool is_in_fp8(const TrainingSetup& setup, const Parameter& shape) {
 }  // namespace
 
 Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part,
-                         EagerSession& session, Autograd& autograd, Communication* communication)
+                         EagerSession& session, Autograd& autograd, Communication* communication,
+                         TrainedParameter* table)
     : model_(model),
       setup_(setup),
       part_(part),
@@ -56,6 +57,11 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
   for (LocalParameter& local : local_parameters(model, setup, part)) {
     const std::string name = local.shape.name;
     session.set_layer(local.shape.layer);
+    if (table != nullptr && name == table->shape.name) {
+      table->uses += local.uses;
+      by_name_.emplace(name, table);
+      continue;
+    }
     if (name.ends_with("selection_bias")) {  // moved by rule, not by gradient
       buffers_.push_back(session.empty(name, DataType::fp32, local.shape.elements(), TensorRole::buffer));
       continue;

@@ -30,9 +30,9 @@ class Transformer {
   };
 
   // Allocates the weights of the part. `setup` is resolved; `communication` null on a GPU of its own. References must
-  // outlive the transformer.
+  // outlive the transformer. `table`: another part's embedding, to be the tied head; null: a copy of its own.
   Transformer(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part, EagerSession& session,
-              Autograd& autograd, Communication* communication);
+              Autograd& autograd, Communication* communication, TrainedParameter* table = nullptr);
 
   void set_units(Units units) { units_ = std::move(units); }
 

@@ -132,6 +132,7 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& model) {
   loaded.trace = generate_trace(model, setup, CostModel(hardware), cluster_of(hardware));
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
   loaded.options.tokens_per_step = setup.step_tokens();
+  loaded.options.ranks_run_ahead = !setup.step_barrier;
   // 6 flops per matmul parameter and token, plus attention scores and context (causal: half), forward and backward.
   const double tokens = static_cast<double>(loaded.options.tokens_per_step);
   const double attention =

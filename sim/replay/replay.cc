@@ -8,6 +8,7 @@
 
 #include "sim/engine/executor.h"
 #include "sim/replay/critical_path.h"
+#include "sim/replay/step_pace.h"
 #include "sim/replay/transfer_links.h"
 #include "traces/base/input_error.h"
 
@@ -287,7 +288,8 @@ void record_memory(const Trace& trace, const MemoryReplay& memory, const std::ve
   record_ranks(trace, memory.peaks(), result);
 }
 
-void rate_the_step(const ReplayOptions& options, Result& result) {
+void rate_the_step(const Trace& trace, const ReplayOptions& options, Result& result) {
+  if (options.ranks_run_ahead) result.step_time = longest_rank_span(trace, result);
   const double seconds = to_seconds(result.step_time);
   if (seconds <= 0) return;
   if (options.tokens_per_step > 0) result.tokens_per_second = static_cast<double>(options.tokens_per_step) / seconds;
@@ -306,7 +308,7 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   const Run run(trace, nullptr, hardware, options, allocator.delays, {});
   Result result = run.result();
   record_memory(trace, memory, event_times(trace, {}, result.op_start, result.op_end), allocator, times, result);
-  rate_the_step(options, result);
+  rate_the_step(trace, options, result);
   return result;
 }
 
@@ -336,7 +338,7 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
     allocator = memory->allocator_time(times);
   }
   record_memory(trace, *memory, event_time, allocator, times, result);
-  rate_the_step(options, result);
+  rate_the_step(trace, options, result);
   return result;
 }
 

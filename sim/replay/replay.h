@@ -22,6 +22,8 @@ struct ReplayOptions {
   double peak_flops_per_second = 0;  // of one GPU in the step's precision; 0 unknown
   // GPUs of a machine that do what the simulated one does (TransferLinks); of planned traces only.
   std::int64_t gpus_alike = 1;
+  // Ranks begin their next step as soon as they are done with this one: the step time is longest_rank_span().
+  bool ranks_run_ahead = false;
 };
 
 // Throws InputError when the trace lacks times, or when its edges and launch order close a cycle.

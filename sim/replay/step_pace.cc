@@ -1,0 +1,27 @@
+#include "sim/replay/step_pace.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace spillway {
+
+Picos longest_rank_span(const Trace& trace, const Result& result) {
+  struct Span {
+    Picos begin = unknown_time, end{};
+  };
+  std::vector<Span> spans(std::max<std::size_t>(trace.rank_count, 1));
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+    if (!is_device_work(trace.ops.kind[i]) || result.op_start[i] == unknown_time) continue;
+    const std::size_t rank = trace.lanes[index_of(trace.ops.lane[i])].rank;
+    Span& span = spans[rank < spans.size() ? rank : 0];
+    const bool first = span.begin == unknown_time || result.op_start[i] < span.begin;
+    if (first && trace.ops.kind[i] == OpKind::kernel) span.begin = result.op_start[i];
+    span.end = std::max(span.end, result.op_end[i]);
+  }
+  Picos longest{};
+  for (const Span& span : spans)
+    if (span.begin != unknown_time) longest = std::max(longest, span.end - span.begin);
+  return longest;
+}
+
+}  // namespace spillway
