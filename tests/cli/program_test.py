@@ -465,6 +465,70 @@ class ReportTest(ProgramTest):
                      says=[".html, .pdf, .xlsx or .csv"])
 
 
+class SweepTest(ProgramTest):
+    SWEEP = {
+        "schema": "spillway-sweep", "version": 1, "title": "small",
+        "base": {"model": {"name": "gpt2-small", "sequence": 256, "global_batch": 16},
+                 "hardware": {"profile": "dgx-a100"}},
+        "axes": [{"name": "t", "key": "model.tensor_parallel", "values": [1, 2, 4]},
+                 {"name": "p", "key": "model.pipeline_parallel", "values": [1, 2]},
+                 {"name": "b", "key": "model.micro_batch", "values": [1, 2]}],
+        "derived": [{"name": "d", "key": "model.data_parallel", "value": "8 / (t * p)"}],
+        "objectives": ["step_time", "peak_memory"],
+    }
+
+    def sweep(self, **changes):
+        return self.path("sweep.json", json.dumps({**self.SWEEP, **changes}).encode())
+
+    def test_the_same_bytes_from_threads_shards_and_kills(self):
+        path = self.sweep()
+        whole = spillway("sweep", path, "--format", "json")
+        self.assertEqual(whole.returncode, 0, whole.stderr)
+        document = json.loads(whole.stdout)
+        self.assertEqual(document["points"], 12)
+        self.assertTrue(any(row["on_front"] for row in document["rows"]))
+        self.assertEqual(spillway("sweep", path, "--jobs", "1", "--format", "json").stdout, whole.stdout)
+        stores = [self.path(f"{shard}.store") for shard in range(3)]
+        for shard, store in enumerate(stores):
+            part = spillway("sweep", path, "--shard", f"{shard}/3", "--output", store, "--format", "json")
+            self.assertIn("one shard's own answer", part.stderr)
+        self.assertEqual(spillway("merge", *stores, "--format", "json").stdout, whole.stdout)
+        store = self.path("killed.store")
+        for delay in (0.02, 0.05, 0.1, 0.15, 0.2, 0.3):
+            with subprocess.Popen([PROGRAM, "sweep", path, "--output", store, "--resume"], stdout=subprocess.DEVNULL,
+                                  stderr=subprocess.DEVNULL) as run:
+                try:
+                    run.wait(delay)
+                except subprocess.TimeoutExpired:
+                    run.send_signal(signal.SIGKILL)
+        again = spillway("sweep", path, "--output", store, "--resume", "--format", "json")
+        self.assertEqual(again.stdout, whole.stdout, again.stderr)
+
+    def test_pruning_is_explained(self):
+        path = self.sweep(where=[{"is": "t < 4", "reason": "no more than two"}])
+        result = spillway("sweep", path, "--explain-pruning")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("left out: no more than two", result.stdout)
+        self.assertIn("screen against replay", result.stdout)
+
+    def test_no_point_does(self):
+        result = spillway("sweep", self.sweep(require={"step_time_seconds": 1e-6}))
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("no point meets the requirements", result.stdout)
+
+    def test_mistakes(self):
+        path = self.sweep()
+        store = self.path("a.store")
+        self.assertEqual(spillway("sweep", path, "--output", store).returncode, 0)
+        self.refused("sweep", path, "--output", store, says=["a.store", "--resume"])
+        self.refused("sweep", path, "--shard", "3/3", says=["0 <= i < N"])
+        self.refused("sweep", self.path("no.json"), says=["no.json"])
+        self.refused("sweep", self.sweep(objectives=["cost_per_token"]), says=["no price per hour"])
+        self.refused("sweep", self.sweep(axes=[{"name": "g", "key": "hardware.profile", "values": ["dgx-a101"]}],
+                                         derived=[]), says=["dgx-a101", "dgx-a100"])
+        self.refused("merge", self.path("empty.store", b""), says=["no sweep's store"])
+
+
 class MemoryTest(ProgramTest):
     def snapshot(self):
         scenario = {"schema": "spillway-scenario", "version": 1, "hardware": {"profile": "h100-80gb-1gpu"},
