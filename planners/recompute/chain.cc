@@ -53,8 +53,33 @@ class Chain {
   }
   [[nodiscard]] Bytes input(std::size_t s) const { return s < n_ ? stages_[s].input : Bytes(0); }
 
+  // choose() for every m at once: what each choice needs is found once, and the rest is a loop over memory.
   void fill(std::size_t s, std::size_t t) {
-    for (std::size_t m = 0; m <= memory_; ++m) at(s, t, m) = choose(s, t, m).time;
+    std::int64_t* const best = &at(s, t, 0);
+    const ChainStage& stage = stages_[s];
+    const Bytes next = s == t ? Bytes(0) : input(s + 1);
+    for (const ChainOption& option : stage.options) {
+      const std::size_t own = parts(next) + parts(option.saved);
+      const std::size_t least =
+          std::max({own, parts(stage.interior + stage.backward_need), parts(option.saved + next + need(s, t))});
+      const std::int64_t time = stage.forward.count() + stage.backward.count() + option.again.count();
+      for (std::size_t m = least; m <= memory_; ++m)
+        best[m] = std::min(best[m], s < t ? time + at(s + 1, t, m - own) : time);
+    }
+    std::int64_t passed = 0;
+    std::size_t least = 0;  // for the forwards up to the checkpoint
+    Bytes held{};
+    for (std::size_t c = s + 1; c <= t; ++c) {
+      least = std::max(least, parts(held + input(c) + pass_need(c - 1, t)));
+      if (least > memory_) break;
+      passed += stages_[c - 1].forward.count();
+      held = input(c);
+      const std::size_t own = parts(input(c));
+      const std::int64_t* const before = &at(s, c - 1, 0);
+      const std::int64_t* const behind = &at(c, t, 0);
+      for (std::size_t m = std::max(own, least); m <= memory_; ++m)
+        best[m] = std::min(best[m], passed + behind[m - own] + before[m]);
+    }
   }
 
   [[nodiscard]] Choice choose(std::size_t s, std::size_t t, std::size_t m) {

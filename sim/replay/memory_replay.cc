@@ -208,7 +208,7 @@ bool MemoryReplay::limit_matters_only_when_met() const {
 void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   const Bytes capacity = options_.capacity;
   AllocationStreamOptions stream = stream_options(options_, device, Bytes(0));
-  stream.keep_rows = stream.keep_totals = true;
+  stream.keep_rows = stream.keep_totals = options_.details;
   stream.repeat = capacity == Bytes(0) || limit_matters_only_when_met();
   if (capacity > Bytes(0)) stream.repeat_up_to = capacity;
   AllocationStreamResult needed = replay_allocation_stream(trace_, events, stream);
@@ -296,14 +296,14 @@ MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
     result.out_of_memory = !peaks_[shown_].fits;
     if (result.out_of_memory) {
       result.shortage = result.peak_reserved - options_.capacity;
-      result.explanation = why_it_failed(event_time);
+      if (options_.details) result.explanation = why_it_failed(event_time);
     } else {
       result.peak_reserved = runs_[shown_].reserved;
       result.segments_allocated = runs_[shown_].segments_allocated;
       result.explanation = "fits because the allocator gives cached segments back and retries";
     }
   }
-  HeldCurve(trace_, event_time, shown_run_).fill(result);
+  if (options_.details) HeldCurve(trace_, event_time, shown_run_).fill(result);
   return result;
 }
 

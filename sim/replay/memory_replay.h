@@ -26,6 +26,8 @@ struct MemoryReplayOptions {
   std::shared_ptr<const MemoryPlan> plan;  // for planned and arena
   Bytes capacity{};                        // for the step's allocator; 0: unlimited
   std::optional<std::int16_t> device{};    // of several; not given: the one that reserves most
+  // The curve, the owners of the peak, why it failed. Planners that ask for nothing but peaks leave them out.
+  bool details = true;
 };
 
 // Peaks of one device.
