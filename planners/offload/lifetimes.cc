@@ -105,12 +105,12 @@ struct Leaving {
 };
 
 // In the order of each tensor's life. It is written out unless that tier holds it as it is: from the step before, for
-// what is away when the step begins, or since an earlier absence.
+// what is away when the step begins, or since an earlier absence. It is written out to another tier once it is back.
 std::vector<Absence> absences_of(std::span<const IdleInterval> intervals, std::vector<Leaving> leaving) {
   std::sort(leaving.begin(), leaving.end(), [](const Leaving& a, const Leaving& b) { return a.interval < b.interval; });
   struct Copy {
     Tier tier = Tier::drive;
-    OpId last_write = OpId::none;
+    OpId last_write = OpId::none, back = OpId::none;
   };
   std::map<std::uint32_t, Copy> copies;  // by storage
   std::vector<Absence> absences;
@@ -122,7 +122,9 @@ std::vector<Absence> absences_of(std::span<const IdleInterval> intervals, std::v
         copy != copies.end() && copy->second.tier == each.tier && copy->second.last_write == interval.last_write;
     if (interval.leave_after != OpId::none && !holds)
       absence.store_after = interval.last_write == OpId::none ? interval.leave_after : interval.last_write;
-    copies[interval.storage] = {each.tier, interval.last_write};
+    if (absence.stores() && copy != copies.end() && copy->second.back != OpId::none)
+      absence.store_after = std::max(absence.store_after, copy->second.back);
+    copies[interval.storage] = {each.tier, interval.last_write, interval.back_before};
     absences.push_back(absence);
   }
   return absences;

@@ -222,7 +222,8 @@ void LayerChain::place(const Rank& rank, const ChainPlan& plan, AwayUntil& away)
       for (const std::size_t t : passes[s]->interior) away[t] = when(plan.interior_from[s]);
       for (std::size_t step = 0; step < plan.option[s]; ++step)
         for (const std::size_t place : rank.frontiers[s][step].tensors)
-          away[passes[s]->interior[place]] = passes[s]->begins_backward;
+          if (place < passes[s]->interior.size())  // a pass that saves less than the first
+            away[passes[s]->interior[place]] = passes[s]->begins_backward;
       for (const std::size_t t : inputs(rank, *passes[s], s)) away[t] = when(plan.input_from[s]);
     }
   }

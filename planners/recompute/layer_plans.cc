@@ -31,6 +31,11 @@ std::vector<std::size_t> places(const std::vector<LayerPass>& passes) {
 
 }  // namespace
 
+bool is_of_one_layer(const Trace& trace, const SavedTensor& saved) {
+  return saved.layer != no_index16 && layer_of(trace, saved.written_by) == saved.layer &&
+         layer_of(trace, saved.last_forward) == saved.layer;
+}
+
 std::vector<LayerPass> layer_passes(const RecomputeIndex& index) {
   const Trace& trace = index.trace();
   std::map<PassKey, LayerPass> passes;
@@ -39,7 +44,7 @@ std::vector<LayerPass> layer_passes(const RecomputeIndex& index) {
     if (saved.layer == no_index16) continue;
     LayerPass& pass = passes[{saved.rank, saved.micro_batch, saved.layer}];
     const std::uint16_t made = layer_of(trace, saved.written_by);
-    if (made == saved.layer && layer_of(trace, saved.last_forward) == saved.layer) {
+    if (is_of_one_layer(trace, saved)) {
       pass.interior.push_back(t);
       if (pass.begins_backward == OpId::none ||
           index.position(saved.first_backward) < index.position(pass.begins_backward))

@@ -25,6 +25,9 @@ struct LayerPass {
   OpId begins_backward = OpId::none;  // first backward use of the interior
 };
 
+// Made, used forwards and saved within one layer: what a layer can make again from its own input.
+bool is_of_one_layer(const Trace& trace, const SavedTensor& saved);
+
 // Ascending by rank, micro-batch, layer. Throws InputError when no saved tensor belongs to a layer. O(saved log saved).
 std::vector<LayerPass> layer_passes(const RecomputeIndex& index);
 

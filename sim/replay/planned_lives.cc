@@ -45,6 +45,11 @@ void PlannedLives::take(std::uint32_t storage, std::size_t column, OpId anchor) 
   place(storage, column, 0, Change::take, MemoryAction::allocate, anchor, OpId::none);
 }
 
+void PlannedLives::hold(std::uint32_t storage, std::size_t column, OpId until) {
+  lives_.try_emplace(storage);
+  place(storage, column, 2, Change::hold, MemoryAction::free_requested, OpId::none, until);
+}
+
 void PlannedLives::temporary(std::uint32_t storage, std::size_t column, OpId taken_at, OpId given_back_at) {
   place(storage, column, 0, Change::whole, MemoryAction::allocate, taken_at, OpId::none);
   const Addr address = fresh_address(placed_.back().event.bytes);
@@ -96,7 +101,7 @@ void PlannedLives::write_recorded(const Placed& placed, RewrittenMemory& out) {
     event.address = life.address;
     life.resident = life.pending = false;
   }
-  push(event, placed.gate, out);
+  push(event, event.action == MemoryAction::allocate ? placed.gate : life.held_until, out);
 }
 
 void PlannedLives::write_give_back(const Placed& placed, RewrittenMemory& out) {
@@ -105,10 +110,11 @@ void PlannedLives::write_give_back(const Placed& placed, RewrittenMemory& out) {
   MemoryEvent event = placed.event;
   event.address = life.address;
   life.resident = false;
-  push(event, placed.gate, out);
+  const OpId gate = placed.gate == OpId::none ? life.held_until : placed.gate;
+  push(event, gate, out);
   if (!has_completions_) return;
   event.action = MemoryAction::free_completed;
-  push(event, placed.gate, out);
+  push(event, gate, out);
 }
 
 RewrittenMemory PlannedLives::write() {
@@ -124,6 +130,8 @@ RewrittenMemory PlannedLives::write() {
       push(placed.event, placed.gate, out);
     } else if (placed.change == Change::recorded) {
       write_recorded(placed, out);
+    } else if (placed.change == Change::hold) {
+      lives_.at(placed.storage).held_until = placed.gate;
     } else if (placed.change == Change::give_back) {
       write_give_back(placed, out);
     } else {

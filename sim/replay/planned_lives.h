@@ -30,6 +30,8 @@ class PlannedLives {
   void away_at_the_start(std::uint32_t storage) { lives_[storage].away = true; }
   void give_back(std::uint32_t storage, std::size_t column, OpId anchor, OpId gate);
   void take(std::uint32_t storage, std::size_t column, OpId anchor);
+  // From there on the storage isn't given back before this op has ended.
+  void hold(std::uint32_t storage, std::size_t column, OpId until);
   // Another block as big as the storage's.
   void temporary(std::uint32_t storage, std::size_t column, OpId taken_at, OpId given_back_at);
 
@@ -37,7 +39,13 @@ class PlannedLives {
   RewrittenMemory write();
 
  private:
-  enum class Change : std::uint8_t { recorded, take, give_back, whole };  // whole: as it stands, tied to no storage
+  enum class Change : std::uint8_t {
+    recorded,
+    take,
+    give_back,
+    hold,
+    whole
+  };  // whole: as it stands, tied to no storage
   struct Placed {
     std::size_t column = 0;
     int rank = 1;  // 0: before the recorded ones of the column, 1: recorded, 2: after
@@ -51,6 +59,7 @@ class PlannedLives {
     bool away = false;      // until first taken
     bool resident = false;  // not yet given back
     bool pending = false;   // given back, completion to come
+    OpId held_until = OpId::none;
   };
 
   void place_recorded();

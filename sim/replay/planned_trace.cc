@@ -153,6 +153,7 @@ class Rewriter {
     for (const std::size_t k : absences) {
       const Absence& a = plan_.absences[k];
       if (leave(k) < reached) fail(name_of(k), "begins before an earlier absence of its tensor has ended");
+      if (a.stores() && index_of(a.store_after) + 1 < reached) fail(name_of(k), "is stored while it is away");
       if (a.stores() && a.leave_after != OpId::none && index_of(a.store_after) > index_of(a.leave_after))
         fail(name_of(k), "is stored after it has left");
       if (a.stores() && a.leave_after == OpId::none)
@@ -255,6 +256,8 @@ class Rewriter {
     const OpId store = append_transfer(k, absence.store_after, false);
     out_.transfer[k] = store;
     edge(new_id_[index_of(absence.store_after)], store);
+    const auto [before, is_first] = last_store_.try_emplace(storage_of(absence), store);
+    if (!is_first) edge(std::exchange(before->second, store), store);  // of an earlier absence, forwarded
     const OpId by = old_.ops.launched_by[index_of(absence.store_after)];
     if (plan_.in_flight > Bytes(0) && by != OpId::none) limit_stores(old_.ops.lane[index_of(by)], store);
   }
@@ -280,6 +283,8 @@ class Rewriter {
     out_.asked[k] = asked;
     if (asked != OpId::none) edge(asked, load);
     if (absence.stores()) edge(out_.transfer[k], load);
+    if (plan_.paced_by_device && absence.leave_after != OpId::none)  // which may be on another stream
+      edge(new_id_[index_of(absence.leave_after)], load);
     waits_for_load_.emplace_back(load, OpId(static_cast<std::uint32_t>(launch_column(absence.back_before))));
   }
 
@@ -386,8 +391,11 @@ class Rewriter {
 
   void place_absence(std::size_t k) {
     const Absence& absence = plan_.absences[k];
-    if (absence.forwarded) return;
     const std::uint32_t storage = storage_of(absence);
+    if (absence.forwarded) {  // it never leaves, but its store reads it
+      if (absence.stores()) lives_.hold(storage, launch_column(absence.leave_after), out_.transfer[k]);
+      return;
+    }
     if (absence.leave_after != OpId::none) {
       const std::size_t column = launch_column(absence.leave_after);
       lives_.give_back(storage, column, new_id_[column], out_.transfer[k]);
@@ -461,6 +469,7 @@ class Rewriter {
   std::map<LaneId, std::vector<OpId>> host_waits_;
   std::map<LaneId, InFlight> in_flight_;  // stores a host has handed over, as far as it has not waited for them
   std::map<std::tuple<std::uint16_t, std::int16_t, Tier, bool>, LaneId> transfer_lanes_;
+  std::map<std::uint32_t, OpId> last_store_;           // by storage
   std::vector<std::pair<OpId, OpId>> waits_for_load_;  // load (new), launch (old)
 };
 

@@ -2,7 +2,8 @@
 //
 //   store   op of kind storage_write (copy_device_to_host) on a transfer lane: starts when its writer has ended and the
 //           host has launched it; FIFO over store_workers. The memory goes when the store has ended and the last op
-//           that uses it has been launched, which is when an eager framework drops its handle.
+//           that uses it has been launched, which is when an eager framework drops its handle; that of a forwarded
+//           tensor not before its store has ended, whatever the program does.
 //   load    storage_read (copy_host_to_device): asked for by the host just before it launches fetch_at; its memory is
 //           taken when a worker begins it; the host launches back_before only when it has ended.
 //   again   repeated ops, phase recompute, launched just before `before`.
