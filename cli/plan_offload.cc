@@ -35,8 +35,6 @@ struct OffloadRequest {
   bool no_drives = false, no_host = false, no_recompute = false;
 };
 
-Json life_json(double years) { return std::isfinite(years) ? Json(years) : Json(); }
-
 Json case_json(const MixCase& one) {
   Bytes written{};
   for (const DriveTraffic& drive : one.result.drives) written += drive.written;
@@ -46,10 +44,14 @@ Json case_json(const MixCase& one) {
           {"peak_allocated_bytes", one.result.memory.peak_allocated.count()},
           {"peak_reserved_bytes", one.result.memory.peak_reserved.count()},
           {"bytes_written", written.count()},
-          {"life_years", life_json(one.life_years)}};
+          {"life_years", number_or_null(one.life_years)},
+          {"drives_refuse", one.result.drives_refuse}};
 }
 
-std::string gib(Bytes bytes) { return fmt::format("{:.2f}", static_cast<double>(bytes.count()) / 1073741824.0); }
+std::string why_not(const Result& result) {
+  if (!result.drives_refuse.empty()) return result.drives_refuse;
+  return "what comes nearest takes " + gib(result.memory.shortage) + " GiB more than the budget";
+}
 
 void add_case(Table& table, const MixCase& one) {
   Bytes written{};
@@ -84,6 +86,7 @@ void print_mix(Context& context, const MixOutcome& outcome, Bytes budget, double
   add_case(table, best);
   print(context, table);
   if (context.csv()) return;
+  if (!outcome.best.fits) print("\nno: " + why_not(outcome.best.result) + "\n");
   print(fmt::format(
       "\nbudget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "
       "{} GiB are computed again\n{} replays in {:.2f} s\n",
@@ -101,15 +104,16 @@ void write_plan(const Trace& trace, OffloadPlan offload, const std::string& path
 }
 
 void run_plan_offload(Context& context, const OffloadRequest& request) {
-  const LoadedScenario loaded = load_argument(request.scenario, request.settings);
+  LoadedScenario loaded = load_argument(request.scenario, request.settings);
+  prepare_for_offload(loaded);
   MixSettings settings;
   settings.budget = Bytes(request.budget);
   settings.replays = request.replays;
-  settings.least_life_years = request.least_life_years;
   settings.drives = !request.no_drives;
   settings.host = !request.no_host;
   settings.recompute = !request.no_recompute;
   settings.runtime = loaded.scenario.offload;
+  if (request.least_life_years > 0) settings.runtime.demands.least_life_years = request.least_life_years;
   const Progress progress(context);
   const auto shown = progress.counter("replays");
   const auto begin = Clock::now();

@@ -26,7 +26,7 @@ struct RecomputeCall {
   std::uint64_t budget = 0;
 };
 
-std::string in_gib(Bytes bytes) { return fmt::format("{:.3f} GiB", static_cast<double>(bytes.count()) / 1073741824.0); }
+std::string in_gib(Bytes bytes) { return gib(bytes, 3) + " GiB"; }
 
 Json json_of(const RecomputeCase& one) {
   return {{"method", one.name},

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "cli/interrupt.h"
+#include "cli/scenario_argument.h"
 #include "cli/table.h"
 #include "planners/report/pcie_report.h"
 #include "traces/base/input_error.h"
@@ -37,16 +37,11 @@ SsdQuestion question_of(const ReportArguments& arguments) {
   return question;
 }
 
-LoadedScenario load_argument(const ReportArguments& arguments) {
-  const std::string& path = arguments.scenario;
-  ReadOptions read;
-  read.progress = [](std::uint64_t, std::uint64_t) { return !is_interrupted(); };
-  return load(
-      is_scenario_file(path) ? load_scenario(path, arguments.settings) : scenario_for_trace(path, arguments.settings),
-      read);
+LoadedScenario load_for_report(const ReportArguments& arguments) {
+  LoadedScenario loaded = load_argument(arguments.scenario, arguments.settings);
+  prepare_for_offload(loaded);
+  return loaded;
 }
-
-Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 Json drive_json(const DriveAnswer& drive, double asked_years) {
   return {{"drive", drive.drive.name},
@@ -54,13 +49,13 @@ Json drive_json(const DriveAnswer& drive, double asked_years) {
           {"gpus_per_set", drive.sharers},
           {"answer", drive.is_yes()},
           {"verdict", drive.verdict(asked_years)},
-          {"endurance_bytes", finite(drive.endurance.bytes)},
-          {"endurance_low_bytes", finite(drive.endurance.low)},
-          {"endurance_high_bytes", finite(drive.endurance.high)},
+          {"endurance_bytes", number_or_null(drive.endurance.bytes)},
+          {"endurance_low_bytes", number_or_null(drive.endurance.low)},
+          {"endurance_high_bytes", number_or_null(drive.endurance.high)},
           {"endurance_basis", drive.endurance.basis},
-          {"life_years", finite(drive.years)},
-          {"life_low_years", finite(drive.low_years)},
-          {"life_high_years", finite(drive.high_years)},
+          {"life_years", number_or_null(drive.years)},
+          {"life_low_years", number_or_null(drive.low_years)},
+          {"life_high_years", number_or_null(drive.high_years)},
           {"first_write_bytes_per_second", drive.first_rate},
           {"steady_write_bytes_per_second", drive.steady_rate},
           {"steady_step_time_ns", whole_nanoseconds(drive.load.steady.length)},
@@ -124,7 +119,7 @@ void finish(Context& context, const ReportArguments& arguments, const LoadedScen
 
 void report_ssd(Context& context, const ReportArguments& arguments) {
   const SsdQuestion question = question_of(arguments);
-  const LoadedScenario loaded = load_argument(arguments);
+  const LoadedScenario loaded = load_for_report(arguments);
   const ScenarioRun ran = run_traced(loaded);
   const SsdAnswer answer = answer_ssd(loaded, ran, question);
   Json json = head_json("spillway-ssd-report", loaded, ran.result, answer.traffic);
@@ -139,7 +134,7 @@ void report_ssd(Context& context, const ReportArguments& arguments) {
 
 void report_pcie(Context& context, const ReportArguments& arguments) {
   const SsdQuestion question = question_of(arguments);
-  const LoadedScenario loaded = load_argument(arguments);
+  const LoadedScenario loaded = load_for_report(arguments);
   const ScenarioRun ran = run_traced(loaded);
   const PcieAnswer answer = answer_pcie(loaded, ran, question);
   Json json = head_json("spillway-pcie-report", loaded, ran.result, answer.traffic);

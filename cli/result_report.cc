@@ -14,9 +14,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string gibibytes(Bytes bytes) {
-  return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / 1073741824.0);
-}
+std::string gibibytes(Bytes bytes) { return gib(bytes) + " GiB"; }
 std::string milliseconds_text(Picos time) { return fmt::format("{:.3f} ms", to_seconds(time) * 1e3); }
 std::string percent(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
 
@@ -65,11 +63,12 @@ struct Figure {
 
 std::vector<Figure> figures(const Result& a, const Result& b) {
   const auto ms = [](Picos t) { return to_seconds(t) * 1e3; };
-  const auto gib = [](Bytes bytes) { return static_cast<double>(bytes.count()) / 1073741824.0; };
-  std::vector<Figure> rows = {{"step time", ms(a.step_time), ms(b.step_time), "ms"},
-                              {"peak allocated", gib(a.memory.peak_allocated), gib(b.memory.peak_allocated), "GiB"},
-                              {"peak reserved", gib(a.memory.peak_reserved), gib(b.memory.peak_reserved), "GiB"},
-                              {"bubble", a.bubble * 100, b.bubble * 100, "%"}};
+  const auto in_gib = [](Bytes bytes) { return static_cast<double>(bytes.count()) / 1073741824.0; };
+  std::vector<Figure> rows = {
+      {"step time", ms(a.step_time), ms(b.step_time), "ms"},
+      {"peak allocated", in_gib(a.memory.peak_allocated), in_gib(b.memory.peak_allocated), "GiB"},
+      {"peak reserved", in_gib(a.memory.peak_reserved), in_gib(b.memory.peak_reserved), "GiB"},
+      {"bubble", a.bubble * 100, b.bubble * 100, "%"}};
   if (a.tokens_per_second > 0 && b.tokens_per_second > 0)
     rows.push_back({"tokens per second", a.tokens_per_second, b.tokens_per_second, "1/s"});
   if (a.mfu > 0 && b.mfu > 0) rows.push_back({"MFU", a.mfu * 100, b.mfu * 100, "%"});
@@ -95,8 +94,6 @@ Json offload_json(const Result& result) {
 }
 
 // JSON has no infinity: nothing written is no end, null.
-Json years_json(double years) { return std::isfinite(years) ? Json(years) : Json(); }
-
 Json drives_json(const Result& result) {
   Json drives = Json::array();
   for (const DriveTraffic& drive : result.drives) {
@@ -105,12 +102,13 @@ Json drives_json(const Result& result) {
                 {"drives", drive.drives},
                 {"bytes_written", drive.written.count()},
                 {"bytes_read", drive.read.count()},
+                {"bytes_held", drive.held.count()},
                 {"cache_was_full", drive.cache_was_full},
                 {"life_years", nullptr}};
     if (drive.life) {
-      row["life_years"] = years_json(drive.life->years);
-      row["life_low_years"] = years_json(drive.life->low_years);
-      row["life_high_years"] = years_json(drive.life->high_years);
+      row["life_years"] = number_or_null(drive.life->years);
+      row["life_low_years"] = number_or_null(drive.life->low_years);
+      row["life_high_years"] = number_or_null(drive.life->high_years);
       row["endurance_basis"] = drive.life->basis;
       row["assumptions"] = drive.life->assumptions;
     }
@@ -128,9 +126,14 @@ Json ssd_json(const Result& result) {
   for (const DriveTraffic& drive : result.drives) {
     written += drive.written.count();
     read += drive.read.count();
-    if (drive.life && (life.is_null() || drive.life->years < life.get<double>())) life = years_json(drive.life->years);
+    if (drive.life && (life.is_null() || drive.life->years < life.get<double>()))
+      life = number_or_null(drive.life->years);
   }
-  return {{"bytes_written_per_step", written / steps}, {"bytes_read_per_step", read / steps}, {"life_years", life}};
+  return {{"bytes_written_per_step", written / steps},
+          {"bytes_read_per_step", read / steps},
+          {"life_years", life},
+          {"answer", result.drives_refuse.empty()},
+          {"verdict", result.drives_refuse}};
 }
 
 std::string offload_text(const Result& result) {
@@ -138,9 +141,10 @@ std::string offload_text(const Result& result) {
   std::string text = fmt::format("\n  offload        {}: {} stored, {} read back, {} forwarded, {} kept\n",
                                  offload.technique, gibibytes(offload.stored), gibibytes(offload.loaded),
                                  gibibytes(offload.forwarded), gibibytes(offload.kept));
+  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
   for (const DriveTraffic& drive : result.drives)
     text += fmt::format("  drives         {}: {} written and {} read a step by {} drives{}\n", drive.name,
-                        gibibytes(drive.written), gibibytes(drive.read), drive.drives,
+                        gibibytes(drive.written / steps), gibibytes(drive.read / steps), drive.drives,
                         drive.cache_was_full ? ", some of it at their steady rate" : "");
   for (const DriveTraffic& drive : result.drives)
     if (drive.life && std::isfinite(drive.life->years))
@@ -164,6 +168,7 @@ std::string ranks_text(const Result& result) {
 
 std::string verdict(const Result& result) {
   const MemoryResult& memory = result.memory;
+  if (result.fits() && !result.drives_refuse.empty()) return "no: " + result.drives_refuse;
   if (!memory.known) return "memory unknown: the trace has no memory events";
   if (memory.on_host) return "ran on the host; peak " + gibibytes(memory.peak_allocated) + " of host memory";
   if (memory.capacity <= Bytes(0)) return "no memory limit given; peak reserved " + gibibytes(memory.peak_reserved);

@@ -99,7 +99,7 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     else
       print(result_text(result));
   }
-  if (!result.fits()) context.exit_code = exit_answer_is_no;
+  if (!result.fits() || !result.drives_refuse.empty()) context.exit_code = exit_answer_is_no;
 }
 
 void compare_scenarios(const RunArguments& arguments, Context& context) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -115,6 +116,14 @@ std::string for_people(Picos time) {
   std::size_t unit = 0;
   for (; (amount >= 1000 || amount <= -1000) && unit + 1 < units.size(); ++unit) amount /= 1000;
   return fmt::format("{:.{}f} {}", amount, unit == 0 ? 0 : 3, units[unit]);
+}
+
+std::string gib(Bytes bytes, int decimals) {
+  return fmt::format("{:.{}f}", static_cast<double>(bytes.count()) / 1073741824.0, decimals);
+}
+
+nlohmann::ordered_json number_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
 }
 
 std::int64_t whole_nanoseconds(Picos time) {

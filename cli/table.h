@@ -39,6 +39,10 @@ nlohmann::ordered_json json_document(const std::string& schema);
 std::string for_people(Bytes bytes);
 // "12.345 ms", in the largest unit that keeps the number above 1; "-" if unknown.
 std::string for_people(Picos time);
+// "78.13", in GiB without the unit.
+std::string gib(Bytes bytes, int decimals = 2);
+// A number for JSON; null for what is infinite or unknown.
+nlohmann::ordered_json number_or_null(double value);
 // Nanoseconds, rounded to nearest.
 std::int64_t whole_nanoseconds(Picos time);
 

@@ -25,11 +25,24 @@ constexpr std::array<std::string_view, 4> hardware_keys = {"profile", "captured_
 constexpr std::array<std::string_view, 3> jitter_keys = {"seed", "sigma", "slow_stages"};
 constexpr std::array<std::string_view, 6> what_if_keys = {"gpu", "compute", "memory", "host", "pcie", "network"};
 constexpr std::array<std::string_view, 4> memory_keys = {"allocator", "config", "plan", "capacity_bytes"};
-constexpr std::array<std::string_view, 16> offload_keys = {
-    "technique",       "tier",      "route",           "drive_set",          "drives",
-    "drive_count",     "workers",   "in_flight_bytes", "prefetch",           "chunk_leaves",
-    "adaptive",        "keep_last", "least_elements",  "adaptive_bandwidth", "budget_bytes",
-    "least_life_years"};
+constexpr std::array<std::string_view, 18> offload_keys = {"technique",
+                                                           "tier",
+                                                           "route",
+                                                           "drive_set",
+                                                           "drives",
+                                                           "drive_count",
+                                                           "workers",
+                                                           "in_flight_bytes",
+                                                           "prefetch",
+                                                           "chunk_leaves",
+                                                           "adaptive",
+                                                           "keep_last",
+                                                           "least_elements",
+                                                           "adaptive_bandwidth",
+                                                           "budget_bytes",
+                                                           "least_life_years",
+                                                           "drive_free_bytes",
+                                                           "drive_used_percent"};
 constexpr std::array<std::string_view, 1> replay_keys = {"tie_order"};
 
 std::vector<std::string_view> model_keys() {
@@ -217,12 +230,11 @@ class Reader {
     settings.adaptive_bytes_per_second =
         static_cast<double>(count(offload, "adaptive_bandwidth", 0, 0, std::int64_t{1} << 50));
     settings.budget = Bytes(count(offload, "budget_bytes", 0, 0, std::int64_t{1} << 50));
-    if (offload.contains("least_life_years")) {
-      const Json& years = offload["least_life_years"];
-      if (!years.is_number() || years.get<double>() < 0 || years.get<double>() > 1000)
-        fail("/offload/least_life_years", "expected years from 0 to 1000", "0 asks nothing of the drives");
-      settings.least_life_years = years.get<double>();
-    }
+    DriveDemands& demands = settings.demands;
+    demands.least_life_years = up_to(offload, "least_life_years", 1000, "years", "0 asks nothing of the drives");
+    demands.used_fraction = up_to(offload, "drive_used_percent", 100, "percent", "0 is a new drive") / 100;
+    if (offload.contains("drive_free_bytes"))
+      demands.free = Bytes(count(offload, "drive_free_bytes", 0, 0, std::int64_t{1} << 60));
     settings.ssdtrain.adaptive = flag(offload, "adaptive", settings.ssdtrain.adaptive);
     settings.ssdtrain.keep_last = flag(offload, "keep_last", settings.ssdtrain.keep_last);
   }
@@ -239,6 +251,15 @@ class Reader {
       names += (names.empty() ? "" : ", ") + std::string(to_string(choice));
     }
     fail("/offload/" + key, "no " + key + " '" + wanted + "'", "take one of " + names);
+  }
+  // A number of the offload object from 0 to `most`; 0 where it isn't given.
+  [[nodiscard]] double up_to(const Json& object, const std::string& key, double most, const std::string& unit,
+                             const std::string& remedy) const {
+    if (!object.contains(key)) return 0;
+    const Json& value = object[key];
+    if (!value.is_number() || value.get<double>() < 0 || value.get<double>() > most)
+      fail("/offload/" + key, "expected " + unit + " from 0 to " + std::to_string(static_cast<int>(most)), remedy);
+    return value.get<double>();
   }
   [[nodiscard]] std::int64_t count(const Json& object, const std::string& key, std::int64_t otherwise,
                                    std::int64_t least, std::int64_t most) const {

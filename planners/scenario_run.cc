@@ -17,6 +17,8 @@
 #include "planners/offload/offload_run.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/plan_json.h"
+#include "planners/relaxed_hardware.h"
+#include "sim/replay/captured_step.h"
 #include "traces/base/input_error.h"
 #include "traces/join.h"
 
@@ -147,6 +149,12 @@ RelativeSpeed times(const RelativeSpeed& a, const RelativeSpeed& b) {
   return {a.compute * b.compute, a.memory * b.memory, a.host * b.host, a.pcie * b.pcie, a.network * b.network};
 }
 
+void warn_of(LoadedScenario& loaded, const Finding& finding) {
+  const std::string warning = finding.kind + " (" + std::to_string(finding.count) + "): " + finding.remedy;
+  if (std::find(loaded.warnings.begin(), loaded.warnings.end(), warning) == loaded.warnings.end())
+    loaded.warnings.push_back(warning);
+}
+
 // What the scenario says of the replay itself, and the trace's findings.
 void set_options(LoadedScenario& loaded) {
   const Scenario& scenario = loaded.scenario;
@@ -166,47 +174,55 @@ void set_options(LoadedScenario& loaded) {
     ByteSource source = ByteSource::open(scenario.plan, std::uint64_t{1} << 30);
     apply_plan(loaded, read_plan(source));
   }
+  if (scenario.offload.technique != OffloadTechnique::none) prepare_for_offload(loaded);
   if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
   if (!loaded.scenario.model.empty()) loaded.options.gpus_alike = loaded.setup.gpus();
-  for (const Finding& finding : loaded.trace.findings)
-    loaded.warnings.push_back(finding.kind + " (" + std::to_string(finding.count) + "): " + finding.remedy);
+  for (const Finding& finding : loaded.trace.findings) warn_of(loaded, finding);
 }
 
-Result replay_mix(const LoadedScenario& loaded, const ReplayOptions& options, std::optional<Trace>* planned) {
+bool offloads(const LoadedScenario& loaded) {
+  return loaded.offload || loaded.scenario.offload.technique != OffloadTechnique::none;
+}
+
+// On which machine, with which options: the scenario's own, or others.
+struct Setting {
+  const HardwareProfile& hardware;
+  const ReplayOptions& options;
+};
+
+Result replay_mix(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
   MixSettings settings;
   settings.runtime = loaded.scenario.offload;
   settings.budget = settings.runtime.budget;
-  settings.least_life_years = settings.runtime.least_life_years;
-  MixOutcome outcome = plan_mix(loaded.trace, loaded.hardware, options, settings);
+  MixOutcome outcome = plan_mix(loaded.trace, on.hardware, on.options, settings);
   if (planned != nullptr) *planned = std::move(outcome.planned.trace);
   return std::move(outcome.best.result);
 }
 
-Result replay_plan(const LoadedScenario& loaded, const ReplayOptions& options, std::optional<Trace>* planned) {
+Result replay_plan(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
   OffloadOutcome outcome;
   outcome.plan = *loaded.offload;
-  replay_with_forwarding(loaded.trace, loaded.hardware, options, outcome);
+  replay_with_forwarding(loaded.trace, on.hardware, on.options, outcome);
   OffloadResult& moved = outcome.moved;
   moved.candidates = moved.stored + moved.recomputed;
   moved.kept = moved.forwarded;
   outcome.result.offload = moved;
-  rate_drives(loaded.hardware, {}, outcome.result);
+  rate_drives(on.hardware, loaded.scenario.offload.demands, outcome.plan, outcome.planned, outcome.result);
   if (planned != nullptr) *planned = std::move(outcome.planned.trace);
   return std::move(outcome.result);
 }
 
 // With other options than the scenario's own. planned: null when the trace with its transfers isn't wanted.
-Result replay_scenario(const LoadedScenario& loaded, const ReplayOptions& options, std::optional<Trace>* planned) {
-  if (loaded.offload) return replay_plan(loaded, options, planned);
-  if (loaded.scenario.offload.technique == OffloadTechnique::none)
-    return replay(loaded.trace, loaded.hardware, options);
-  if (loaded.scenario.offload.technique == OffloadTechnique::mix) return replay_mix(loaded, options, planned);
+Result replay_scenario(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
+  if (loaded.offload) return replay_plan(loaded, on, planned);
+  if (loaded.scenario.offload.technique == OffloadTechnique::none) return replay(loaded.trace, on.hardware, on.options);
+  if (loaded.scenario.offload.technique == OffloadTechnique::mix) return replay_mix(loaded, on, planned);
   const OffloadSettings& offload = loaded.scenario.offload;
   const auto technique = offload.technique == OffloadTechnique::lifetimes ? run_lifetimes
                          : offload.technique == OffloadTechnique::stream  ? run_streaming
                                                                           : run_ssdtrain;
-  OffloadOutcome outcome = technique(loaded.trace, loaded.hardware, options, offload);
-  rate_drives(loaded.hardware, {}, outcome.result);
+  OffloadOutcome outcome = technique(loaded.trace, on.hardware, on.options, offload);
+  rate_drives(on.hardware, loaded.scenario.offload.demands, outcome.plan, outcome.planned, outcome.result);
   if (planned != nullptr) *planned = std::move(outcome.planned.trace);
   return std::move(outcome.result);
 }
@@ -287,9 +303,24 @@ LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
   return loaded;
 }
 
+void prepare_for_offload(LoadedScenario& loaded) {
+  if (!loaded.scenario.model.empty() || ties_uses_to_memory(loaded.trace)) return;
+  const bool recorded = loaded.trace.has(Capability::uses);
+  if (!recorded && loaded.scenario.offload.technique == OffloadTechnique::stream)
+    throw InputError(loaded.scenario.trace, "uses", "the capture doesn't show weights and optimizer state as tensors",
+                     "stream them in a generated step, or join the capture with an ExecutionTrace of the same step");
+  loaded.trace = captured_step(std::move(loaded.trace), "offloading a captured step");
+  for (const char* kind : {"uses_inferred", "memory_from_uses"})
+    if (const Finding* finding = loaded.trace.finding(kind)) warn_of(loaded, *finding);
+  loaded.provenance.push_back({recorded ? "trace.memory" : "trace.uses", "inferred", "assumed",
+                               recorded ? "lives of tensors as far as ops use them, no workspaces"
+                                        : "uses from the lives of memory blocks and phases"});
+}
+
 void apply_plan(LoadedScenario& loaded, const Plan& plan) {
   if (plan.order) loaded.trace = reordered(loaded.trace, *plan.order);
   if (plan.offload) {
+    prepare_for_offload(loaded);
     if (plan.offload->digest != digest_of_works(loaded.trace))
       throw InputError(loaded.scenario.plan, "/offload/digest", "the plan was made for another trace",
                        "make it anew with `spillway plan offload --output`");
@@ -305,9 +336,7 @@ void apply_plan(LoadedScenario& loaded, const Plan& plan) {
 ScenarioRun run_traced(const LoadedScenario& loaded) {
   ScenarioRun run;
   Result& result = run.result;
-  result = replay_scenario(
-      loaded, loaded.options,
-      loaded.offload || loaded.scenario.offload.technique != OffloadTechnique::none ? &run.planned : nullptr);
+  result = replay_scenario(loaded, {loaded.hardware, loaded.options}, offloads(loaded) ? &run.planned : nullptr);
   result.title = loaded.scenario.title;
   result.warnings = loaded.warnings;
   result.provenance.insert(result.provenance.begin(), loaded.provenance.begin(), loaded.provenance.end());
@@ -320,18 +349,26 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
   struct Case {
     const char* name;
     RelativeSpeed factor;
+    std::optional<HardwareProfile> hardware{};
   };
-  const std::array<Case, 6> cases = {{{"GPU arithmetic x2", {.compute = 2}},
-                                      {"GPU memory bandwidth x2", {.memory = 2}},
-                                      {"host x2", {.host = 2}},
-                                      {"PCIe x2", {.pcie = 2}},
-                                      {"communication x2", {.network = 2}},
-                                      {"whole GPU x2", {.compute = 2, .memory = 2}}}};
+  std::vector<Case> cases = {{"GPU arithmetic x2", {.compute = 2}},
+                             {"GPU memory bandwidth x2", {.memory = 2}},
+                             {"host x2", {.host = 2}},
+                             {"PCIe x2", {.pcie = 2}},
+                             {"communication x2", {.network = 2}},
+                             {"whole GPU x2", {.compute = 2, .memory = 2}}};
+  if (offloads(loaded)) {
+    cases[3].hardware = with_faster_links(loaded.hardware, 2);
+    cases.push_back({"links infinitely fast", {}, with_faster_links(loaded.hardware, endless)});
+    if (!loaded.hardware.drives.empty())
+      cases.push_back({"drives infinitely fast", {}, with_endless_drives(loaded.hardware)});
+  }
   std::vector<Relaxation> relaxations(cases.size());
   oneapi::tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {
     ReplayOptions options = loaded.options;
     options.speed = times(options.speed, cases[i].factor);
-    const Result result = replay_scenario(loaded, options, nullptr);
+    const Result result =
+        replay_scenario(loaded, {cases[i].hardware ? *cases[i].hardware : loaded.hardware, options}, nullptr);
     const double before = to_seconds(unrelaxed.step_time);
     relaxations[i] = {cases[i].name, result.step_time, before > 0 ? 1 - to_seconds(result.step_time) / before : 0};
   });

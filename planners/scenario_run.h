@@ -42,6 +42,11 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read = {});
 // With a model of the caller's own instead of the one the scenario names.
 LoadedScenario load(const Scenario& scenario, const ModelSpec& model);
 
+// Completes a captured trace for planners that move tensors (sim/replay/captured_step.h); what was inferred becomes a
+// warning and a line of the provenance. load() does so for scenarios that offload. Idempotent. Throws InputError when
+// the capture has too little, or the technique is `stream` and the capture shows no weights.
+void prepare_for_offload(LoadedScenario& loaded);
+
 // A replay of a scenario, and the trace it is of: the scenario's, or under an offload technique that with its
 // transfers.
 struct ScenarioRun {
@@ -61,14 +66,15 @@ void apply_plan(LoadedScenario& loaded, const Plan& plan);
 // within 10 %; the profile with most words in common wins.
 std::string match_gpu(const ProfileLibrary& library, std::string_view device_name, Bytes device_memory);
 
-// One relaxation of explain: what the step would gain if one resource were twice as fast.
+// One relaxation of explain: what the step would gain if one resource were faster.
 struct Relaxation {
   std::string resource;  // "GPU arithmetic x2"
   Picos step_time{};
   double gain = 0;  // 1 - step_time / unrelaxed
 };
-// Replays with each resource twice as fast, in parallel; in the order of the fields of RelativeSpeed, the
-// whole GPU last.
+// Replays with each resource twice as fast, in parallel; in the order of the fields of RelativeSpeed, then the whole
+// GPU. Of scenarios that offload also with the links and with the drives infinitely fast (relaxed_hardware.h), planned
+// anew where the technique plans; PCIe twice as fast is then that of the transfers too.
 std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed);
 
 }  // namespace spillway

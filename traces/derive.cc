@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "traces/span_tree.h"
+
 namespace spillway {
 namespace {
 
@@ -17,27 +19,6 @@ struct SpanPhase {
   Phase phase = Phase::unknown;
   bool inferred = false;
 };
-
-// The parent of each span: the innermost on its thread that encloses its start; SpanId::none for outermost ones and
-// for spans without times.
-// Spans are sorted by (start, longest first).
-std::vector<SpanId> parents_of(const Trace& trace) {
-  const Spans& spans = trace.spans;
-  std::vector<SpanId> parents(spans.size(), SpanId::none);
-  std::vector<std::vector<std::uint32_t>> open(trace.lanes.size());
-  for (std::uint32_t i = 0; i < spans.size(); ++i) {
-    if (spans.start[i] == unknown_time || spans.duration[i] == unknown_time || spans.lane[i] == LaneId::none) continue;
-    auto& stack = open[index_of(spans.lane[i])];
-    const auto closed = [&](std::uint32_t outer) {
-      const Picos end = spans.start[outer] + spans.duration[outer];
-      return end < spans.start[i] || (end == spans.start[i] && spans.duration[i] > Picos(0));
-    };
-    while (!stack.empty() && closed(stack.back())) stack.pop_back();
-    if (!stack.empty()) parents[i] = SpanId(stack.back());
-    stack.push_back(i);
-  }
-  return parents;
-}
 
 Phase stamped_phase(std::string_view name, SpanKind kind) {
   if (name.starts_with("Optimizer.step#") || name.starts_with("Optimizer.zero_grad#")) return Phase::optimizer;
@@ -48,13 +29,12 @@ Phase stamped_phase(std::string_view name, SpanKind kind) {
     if (name == "## backward ##" || name == "## backward" || name == "backward") return Phase::backward;
     if (name == "## optimizer ##" || name == "optimizer" || name == "optimizer_step") return Phase::optimizer;
   }
-  const bool autograd = kind == SpanKind::cpu_operator && name.find("Backward") != std::string_view::npos;
-  return autograd && name.find("::") == std::string_view::npos ? Phase::backward : Phase::unknown;
+  return kind == SpanKind::cpu_operator && is_autograd_node(name) ? Phase::backward : Phase::unknown;
 }
 
 class PhaseFinder {
  public:
-  explicit PhaseFinder(Trace& trace) : trace_(trace), parents_(parents_of(trace)), phases_(trace.spans.size()) {}
+  explicit PhaseFinder(Trace& trace) : trace_(trace), parents_(span_parents(trace)), phases_(trace.spans.size()) {}
   void run();
 
  private:
@@ -253,7 +233,7 @@ void derive_phases(Trace& trace) {
 void derive_layers(Trace& trace) {
   const Spans& spans = trace.spans;
   if (spans.size() == 0) return;
-  const std::vector<SpanId> parents = parents_of(trace);
+  const std::vector<SpanId> parents = span_parents(trace);
   std::vector<std::uint16_t> layers(spans.size(), no_index16);
   std::vector<std::pair<std::int64_t, std::uint16_t>> of_sequence;
   for (std::size_t i = 0; i < spans.size(); ++i) {

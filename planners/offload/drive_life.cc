@@ -1,8 +1,13 @@
 #include "planners/offload/drive_life.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace spillway {
 namespace {
@@ -13,24 +18,89 @@ const DriveGroup* group_of(const HardwareProfile& hardware, const std::string& s
   return nullptr;
 }
 
+std::string gigabytes(Bytes bytes) { return fmt::format("{:.4g} GB", static_cast<double>(bytes.count()) / 1e9); }
+
+// A set of one rank among several bears the rank's name.
+bool is_of_rank(const DriveTraffic& traffic, std::uint16_t rank) {
+  return traffic.name == traffic.set || traffic.name.starts_with("rank " + std::to_string(rank) + " ");
+}
+
+Bytes held_on(const DriveTraffic& traffic, const OffloadPlan& plan, const PlannedTrace& planned, const Result& result) {
+  const Trace& trace = planned.trace;
+  std::vector<std::pair<Picos, Bytes>> changes;
+  std::set<std::uint32_t> from_before;
+  Bytes held{}, stored{};
+  for (std::size_t k = 0; k < plan.absences.size(); ++k) {
+    const OpId store = planned.transfer[k], load = planned.fetch[k], any = store == OpId::none ? load : store;
+    if (plan.absences[k].tier != Tier::drive || any == OpId::none) continue;
+    if (!is_of_rank(traffic, trace.lanes[index_of(trace.ops.lane[index_of(any)])].rank)) continue;
+    const Bytes bytes = trace.ops.bytes[index_of(any)];
+    if (store == OpId::none) {
+      if (from_before.insert(trace.tensors.storage[index_of(plan.absences[k].tensor)]).second) held += bytes;
+      continue;
+    }
+    stored += bytes;
+    changes.emplace_back(result.op_start[index_of(store)], bytes);
+    if (load != OpId::none)
+      changes.emplace_back(result.op_end[index_of(load)], Bytes(0) - bytes);
+    else if (plan.absences[k].forwarded)
+      changes.emplace_back(result.op_end[index_of(store)], Bytes(0) - bytes);
+  }
+  std::sort(changes.begin(), changes.end());  // at one instant what goes comes first
+  Bytes most = held;
+  for (const auto& [time, change] : changes) most = std::max(most, held += change);
+  const std::int64_t alike =  // GPUs that do the same on the set
+      stored > Bytes(0) ? std::max<std::int64_t>(1, (traffic.written * traffic.sharing).count() / stored.count())
+                        : std::max<std::int64_t>(1, traffic.sharing);
+  return most * alike;
+}
+
+std::string refusal(const DriveTraffic& traffic, const NvmeProfile& drive, const DriveDemands& demands) {
+  const bool sized = demands.free || drive.capacity;
+  const Bytes room = (demands.free     ? *demands.free
+                      : drive.capacity ? drive.capacity->value
+                                       : Bytes(0)) *
+                     traffic.drives;
+  if (sized && traffic.held > room)
+    return fmt::format("{} has room for {}, the step keeps {} there at once", traffic.set, gigabytes(room),
+                       gigabytes(traffic.held));
+  if (traffic.written == Bytes(0)) return "";
+  if (!traffic.life)
+    return demands.least_life_years > 0
+               ? fmt::format("{} is not rated, {:.3g} years are asked for", drive.name, demands.least_life_years)
+               : "";
+  if (traffic.life->years <= 0) return fmt::format("nothing is left of the rated life of {}", drive.name);
+  if (traffic.life->years < demands.least_life_years)
+    return fmt::format("{} lasts {:.3g} years, {:.3g} are asked for", drive.name, traffic.life->years,
+                       demands.least_life_years);
+  return "";
+}
+
 }  // namespace
 
-void rate_drives(const HardwareProfile& hardware, const EnduranceOptions& options, Result& result) {
+void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, const OffloadPlan& plan,
+                 const PlannedTrace& planned, Result& result) {
+  result.drives_refuse.clear();
   const double seconds = to_seconds(result.replayed);
   for (DriveTraffic& traffic : result.drives) {
     const DriveGroup* group = group_of(hardware, traffic.set);
     if (group == nullptr || seconds <= 0) continue;
-    const Endurance endurance = drive_endurance(group->drive, options);
     traffic.model = group->drive.name;
-    if (!endurance.known) continue;
-    const double rate = static_cast<double>(traffic.written.count() * traffic.sharing) / seconds;
-    const auto drives = static_cast<double>(traffic.drives);
-    DriveLife& life = traffic.life.emplace();
-    life.years = years_to_write(endurance.bytes * drives, rate);
-    life.low_years = years_to_write(endurance.low * drives, rate);
-    life.high_years = years_to_write(endurance.high * drives, rate);
-    life.basis = endurance.basis;
-    life.assumptions = endurance.assumptions;
+    traffic.held = held_on(traffic, plan, planned, result);
+    EnduranceOptions options;
+    options.used_fraction = demands.used_fraction;
+    const Endurance endurance = drive_endurance(group->drive, options);
+    if (endurance.known) {
+      const double rate = static_cast<double>(traffic.written.count() * traffic.sharing) / seconds;
+      const auto drives = static_cast<double>(traffic.drives);
+      DriveLife& life = traffic.life.emplace();
+      life.years = years_to_write(endurance.bytes * drives, rate);
+      life.low_years = years_to_write(endurance.low * drives, rate);
+      life.high_years = years_to_write(endurance.high * drives, rate);
+      life.basis = endurance.basis;
+      life.assumptions = endurance.assumptions;
+    }
+    if (result.drives_refuse.empty()) result.drives_refuse = refusal(traffic, group->drive, demands);
   }
 }
 

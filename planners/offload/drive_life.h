@@ -1,15 +1,30 @@
-// How long drives live under the writes of a replayed step.
+// How long drives live under the writes of a replayed step, and whether they have room for them.
 #pragma once
+
+#include <optional>
 
 #include "hwprofiles/hardware_profile.h"
 #include "models/endurance.h"
+#include "sim/replay/offload_plan.h"
+#include "sim/replay/planned_trace.h"
 #include "sim/replay/result.h"
 
 namespace spillway {
 
-// Fills DriveTraffic::life of every drive set the result has traffic of: endurance of all drives of the set, which a
-// RAID-0 set wears evenly, over the mean rate of writing. Sets the hardware doesn't know are left alone.
-void rate_drives(const HardwareProfile& hardware, const EnduranceOptions& options, Result& result);
+// What the drives are like, and what is asked of them.
+struct DriveDemands {
+  double least_life_years = 0;
+  double used_fraction = 0;   // of the rated life, worn away before; [0, 1]
+  std::optional<Bytes> free;  // on each drive; not given: its capacity, where the profile states one
+};
+
+// Of every drive set the result has traffic of: DriveTraffic::life, the endurance of all drives of the set, which a
+// RAID-0 set wears evenly, over the mean rate of writing; DriveTraffic::held, the most bytes that lie on it at once: a
+// tensor from the begin of its store to the end of its load, one that was away before the step all the time. And
+// Result::drives_refuse: too little room, nothing left of the rated life, or a shorter life than asked for. Sets the
+// hardware doesn't know are left alone. `result` is of `planned`. O(absences log).
+void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, const OffloadPlan& plan,
+                 const PlannedTrace& planned, Result& result);
 
 // The shortest of the drive sets' lives, in years; infinity when nothing is written or nothing is rated.
 double shortest_life_years(const Result& result);

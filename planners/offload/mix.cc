@@ -14,6 +14,7 @@
 #include "planners/offload/drive_life.h"
 #include "planners/offload/tier_rates.h"
 #include "planners/recompute/closure.h"
+#include "planners/recompute/layer_plans.h"
 #include "planners/recompute/recompute_run.h"
 
 namespace spillway {
@@ -72,6 +73,7 @@ class MixSearch {
         index_(trace, saved_) {
     if (settings.budget > Bytes(0)) options_.memory.capacity = settings.budget;
     in_flight_ = in_flight_of(in_flight_shares.front());
+    options_.memory.details = false;  // of the best alone, once it is found
     most_ = settings.replays > 0
                 ? settings.replays
                 : std::clamp<std::int64_t>(800'000 / static_cast<std::int64_t>(trace.ops.size() + 1), 40, 400);
@@ -113,9 +115,9 @@ class MixSearch {
       runtime.tier = tier;
       add_ssdtrain(tier == Tier::drive ? "ssdtrain" : "ssdtrain to host memory", runtime);
     }
-    const bool has_layers =
-        std::any_of(saved_.begin(), saved_.end(), [](const SavedTensor& saved) { return saved.layer != no_index16; });
-    if (!settings_.recompute || !has_layers) return;
+    const bool has_layers = std::any_of(saved_.begin(), saved_.end(),
+                                        [this](const SavedTensor& saved) { return is_of_one_layer(trace_, saved); });
+    if (!recomputes() || !has_layers) return;
     add_recompute();
     if (!keeps_all_fit()) add_searched_recompute();
   }
@@ -165,6 +167,8 @@ class MixSearch {
     outcome_.baselines.push_back(candidate.found);
     if (!best_ || candidate.rank < best_->rank) best_ = std::move(candidate);
   }
+  // What an op needs to run again, inferred uses don't say.
+  [[nodiscard]] bool recomputes() const { return settings_.recompute && !trace_.is_inferred(Capability::uses); }
   [[nodiscard]] bool keeps_all_fit() const { return outcome_.baselines.front().fits; }
 
   // ---- replays ----
@@ -185,9 +189,9 @@ class MixSearch {
 
   void judge(Candidate& candidate) {
     MixCase& found = candidate.found;
-    rate_drives(hardware_, {}, found.result);
+    rate_drives(hardware_, settings_.runtime.demands, found.plan, candidate.planned, found.result);
     found.life_years = shortest_life_years(found.result);
-    const bool lives = found.life_years >= settings_.least_life_years;
+    const bool lives = found.result.drives_refuse.empty();
     const MemoryResult& memory = found.result.memory;
     found.fits = found.result.fits() && lives;
     Rank& rank = candidate.rank;
@@ -307,7 +311,7 @@ class MixSearch {
       const SavedTensor& saved = saved_[i];
       if (saved.bytes < settings_.least_bytes || saved.last_forward == saved.first_backward) continue;
       choice_.push_back(i);
-      if (!settings_.recompute || !is_own(saved)) continue;
+      if (!recomputes() || !is_own(saved)) continue;
       if (const auto group = index_.group(std::array{i}, all_there))
         cost_[i] = to_seconds(group->time) / static_cast<double>(saved.bytes.count());
     }
@@ -571,6 +575,8 @@ class MixSearch {
     if (best_mix_ && best_mix_->rank < best_->rank) best_ = std::move(best_mix_);
     outcome_.best = std::move(best_->found);
     outcome_.planned = std::move(best_->planned);
+    options_.memory.details = true;
+    outcome_.best.result.memory = replay(outcome_.planned, hardware_, options_).memory;
     outcome_.replays = replays_;
     std::map<std::uint32_t, Tier> gone;
     for (const Absence& absence : outcome_.best.plan.absences)

@@ -30,11 +30,12 @@ namespace spillway {
 
 struct MixSettings {
   Bytes budget{};  // of device memory, reserved by the options' allocator; 0: the options' capacity
-  bool drives = true, host = true, recompute = true;  // fates allowed
-  double least_life_years = 0;                        // of the drives; plans that wear them faster don't fit
-  Bytes least_bytes{1 << 20};                         // smaller tensors stay
-  std::int64_t replays = 0;  // at most, baselines not counted; 0: by the size of the trace, 40 to 400
-  OffloadSettings runtime;   // workers, route, drives, in flight
+  // Fates allowed. Where uses are inferred nothing is recomputed: they don't say what an op needs to run again.
+  bool drives = true, host = true, recompute = true;
+  Bytes least_bytes{1 << 20};  // smaller tensors stay
+  std::int64_t replays = 0;    // at most, baselines not counted; 0: by the size of the trace, 40 to 400
+  OffloadSettings runtime;     // with what is asked of the drives: plans they refuse don't fit
+                               // workers, route, drives, in flight
 };
 
 struct MixCase {

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 
+#include "planners/offload/drive_life.h"
 #include "planners/offload/ssdtrain.h"
 #include "sim/replay/offload_plan.h"
 
@@ -25,9 +26,8 @@ struct OffloadSettings {
   std::optional<Bytes> in_flight;        // OffloadPlan::in_flight; not given: a tenth of the memory the step has
   double adaptive_bytes_per_second = 0;  // for the adaptive rule instead of the measured rate; 0: measured
   SsdtrainSettings ssdtrain;
-  // Of the mix (mix.h), which takes both tiers.
-  Bytes budget{};  // 0: the device's memory
-  double least_life_years = 0;
+  DriveDemands demands;  // of the drives: how long they must live, what is left of them, their free room
+  Bytes budget{};        // of the mix (mix.h), which takes both tiers; 0: the device's memory
 };
 
 }  // namespace spillway

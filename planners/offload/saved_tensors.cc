@@ -71,6 +71,11 @@ std::vector<SavedTensor> saved_tensors(const Trace& trace) {
   return saved;
 }
 
+bool names_layers(const Trace& trace) {
+  return std::any_of(trace.ops.layer.begin(), trace.ops.layer.end(),
+                     [](std::uint16_t layer) { return layer != no_index16; });
+}
+
 std::string module_of(const Trace& trace, OpId op, std::size_t parts) {
   auto use = std::lower_bound(trace.uses.begin(), trace.uses.end(), op,
                               [](const Use& u, OpId wanted) { return u.op < wanted; });

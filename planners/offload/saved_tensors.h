@@ -31,6 +31,9 @@ struct SavedTensor {
 // InputError naming what is missing. O(uses log).
 std::vector<SavedTensor> saved_tensors(const Trace& trace);
 
+// Whether any op knows its layer: captures of programs without named modules have none.
+bool names_layers(const Trace& trace);
+
 // The module an op works for: the first `parts` dotted parts of the name of what it writes first
 // ("layers.3.mlp.up.out" -> "layers.3.mlp.up" for 4). Empty where tensors have no such names.
 std::string module_of(const Trace& trace, OpId op, std::size_t parts);

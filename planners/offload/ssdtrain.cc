@@ -122,6 +122,63 @@ std::set<PassKey> turning_passes(const Trace& trace) {
   return turning;
 }
 
+class ScopeBuilder {
+ public:
+  ScopeBuilder(const Trace& trace, std::span<const SavedTensor> candidates) : trace_(trace), candidates_(candidates) {
+    for (const SavedTensor& saved : candidates) writers_.insert(saved.written_by);
+  }
+
+  void add_to_layer(std::size_t op, Picos time) {
+    if (trace_.ops.layer[op] != no_index16) scope(op, scope_name(trace_, op)).time += time;
+  }
+  // Cut before each op that makes a candidate.
+  void add_to_pass(std::size_t op, Picos time) {
+    const auto id = OpId(static_cast<std::uint32_t>(op));
+    std::string& current = part_[{rank_of(op), trace_.ops.micro_batch[op]}];
+    if (current.empty() || writers_.contains(id)) current = "part from op " + std::to_string(op);
+    scope(op, current).time += time;
+    if (writers_.contains(id)) made_in_.emplace(id, current);
+  }
+
+  // Each candidate in the scope that saves it, else in the one that made it.
+  std::vector<OffloadScope> finish() {
+    for (std::size_t c = 0; c < candidates_.size(); ++c) {
+      const SavedTensor& saved = candidates_[c];
+      const auto made = made_in_.find(saved.written_by);
+      const auto find = [&](const std::string& name) { return index_.find({saved.rank, saved.micro_batch, name}); };
+      auto at = find(made != made_in_.end() ? made->second : scope_name(trace_, index_of(saved.first_backward)));
+      if (at == index_.end()) at = find(scope_name(trace_, index_of(saved.written_by)));
+      if (at == index_.end()) continue;
+      scopes_[at->second].bytes += saved.bytes;
+      scopes_[at->second].tensors.push_back(c);
+    }
+    return std::move(scopes_);
+  }
+
+ private:
+  [[nodiscard]] std::uint16_t rank_of(std::size_t op) const { return trace_.lanes[index_of(trace_.ops.lane[op])].rank; }
+
+  OffloadScope& scope(std::size_t op, const std::string& name) {
+    const auto [at, is_new] = index_.try_emplace({rank_of(op), trace_.ops.micro_batch[op], name}, scopes_.size());
+    if (is_new) {
+      OffloadScope& made = scopes_.emplace_back();
+      made.name = name;
+      made.rank = rank_of(op);
+      made.micro_batch = trace_.ops.micro_batch[op];
+      made.layer = trace_.ops.layer[op];
+    }
+    return scopes_[at->second];
+  }
+
+  const Trace& trace_;
+  std::span<const SavedTensor> candidates_;
+  std::set<OpId> writers_;
+  std::map<ModuleKey, std::size_t> index_;
+  std::map<PassKey, std::string> part_;  // the scope a pass is in
+  std::map<OpId, std::string> made_in_;  // by writer
+  std::vector<OffloadScope> scopes_;
+};
+
 }  // namespace
 
 std::string_view to_string(Prefetch prefetch) {
@@ -136,46 +193,35 @@ std::string_view to_string(Prefetch prefetch) {
   return "chunked";
 }
 
+std::vector<SavedTensor> saved_in_layers(const Trace& trace) {
+  std::vector<SavedTensor> saved = saved_tensors(trace);
+  if (names_layers(trace)) std::erase_if(saved, [](const SavedTensor& one) { return one.layer == no_index16; });
+  return saved;
+}
+
+bool is_large_enough(const SavedTensor& saved, std::int64_t least_elements) {
+  return (saved.elements > 0 ? saved.elements : saved.bytes.count() / 2) >= least_elements;
+}
+
 std::vector<SavedTensor> offload_candidates(const Trace& trace, const SsdtrainSettings& settings) {
-  std::vector<SavedTensor> candidates = saved_tensors(trace);
-  std::erase_if(candidates, [&](const SavedTensor& saved) {
-    // Without a type, two bytes an element: what training mostly keeps.
-    const std::int64_t elements = saved.elements > 0 ? saved.elements : saved.bytes.count() / 2;
-    return elements < settings.least_elements || saved.layer == no_index16;
-  });
+  std::vector<SavedTensor> candidates = saved_in_layers(trace);
+  std::erase_if(candidates, [&](const SavedTensor& saved) { return !is_large_enough(saved, settings.least_elements); });
   return candidates;
 }
 
 std::vector<OffloadScope> offload_scopes(const Trace& trace, std::span<const SavedTensor> candidates,
                                          std::span<const Picos> op_start, std::span<const Picos> op_end) {
-  std::vector<OffloadScope> scopes;
-  std::map<ModuleKey, std::size_t> index;
+  const bool layered = names_layers(trace);
+  ScopeBuilder builder(trace, candidates);
   for (std::size_t i = 0; i < trace.ops.size(); ++i) {
-    if (trace.ops.phase[i] != Phase::forward || !is_device_work(trace.ops.kind[i])) continue;
-    if (trace.ops.layer[i] == no_index16 || op_start[i] == unknown_time) continue;
-    const std::uint16_t rank = trace.lanes[index_of(trace.ops.lane[i])].rank;
-    const std::string name = scope_name(trace, i);
-    const auto [at, is_new] = index.try_emplace({rank, trace.ops.micro_batch[i], name}, scopes.size());
-    if (is_new) {
-      scopes.emplace_back();
-      scopes.back().name = name;
-      scopes.back().rank = rank;
-      scopes.back().micro_batch = trace.ops.micro_batch[i];
-      scopes.back().layer = trace.ops.layer[i];
-    }
-    scopes[at->second].time += op_end[i] - op_start[i];
+    if (trace.ops.phase[i] != Phase::forward || !is_device_work(trace.ops.kind[i]) || op_start[i] == unknown_time)
+      continue;
+    if (layered)
+      builder.add_to_layer(i, op_end[i] - op_start[i]);
+    else
+      builder.add_to_pass(i, op_end[i] - op_start[i]);
   }
-  for (std::size_t c = 0; c < candidates.size(); ++c) {
-    const SavedTensor& saved = candidates[c];
-    const std::size_t saver = index_of(saved.first_backward);
-    auto at = index.find({saved.rank, saved.micro_batch, scope_name(trace, saver)});
-    if (at == index.end())
-      at = index.find({saved.rank, saved.micro_batch, scope_name(trace, index_of(saved.written_by))});
-    if (at == index.end()) continue;
-    scopes[at->second].bytes += saved.bytes;
-    scopes[at->second].tensors.push_back(c);
-  }
-  return scopes;
+  return builder.finish();
 }
 
 void keep_adaptively(std::vector<OffloadScope>& scopes, double bytes_per_second) {

@@ -13,8 +13,9 @@
 // begins its backward, the next chunk is asked for. module: each module asks for the next one. off: at first use.
 //
 // Deviations. Scopes are read off the names of tensors ("layers.3.attention...", "layers.3.mlp..."); a layer whose
-// tensors have no such names is one scope. The runtime hands a tensor over when a module packs it; here it is handed
-// over when its writer has been launched. `in_flight` is ours: see docs/offload.md.
+// tensors have no such names is one scope, and where a trace names no layers (captures) a pass is cut before each op
+// that makes a candidate, so that each scope saves one. The runtime hands a tensor over when a module packs it; here it
+// is handed over when its writer has been launched. `in_flight` is ours: see docs/offload.md.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +51,11 @@ struct OffloadScope {
   std::vector<std::size_t> tensors;  // into the candidates
 };
 
-// Candidates among a step's saved tensors, in their order.
+// The saved tensors of the modules that offload: those of layers, or, where the trace names no layers, all.
+std::vector<SavedTensor> saved_in_layers(const Trace& trace);
+// Large enough. Without a type, two bytes an element are taken: what training mostly keeps.
+bool is_large_enough(const SavedTensor& saved, std::int64_t least_elements);
+// Both, in the order of saved_tensors().
 std::vector<SavedTensor> offload_candidates(const Trace& trace, const SsdtrainSettings& settings);
 
 // The scopes of every rank and micro-batch, in the order of their forwards. op_start, op_end: of a replay of `trace`.

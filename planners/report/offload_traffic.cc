@@ -6,7 +6,7 @@
 #include <map>
 #include <utility>
 
-#include "planners/offload/saved_tensors.h"
+#include "planners/offload/ssdtrain.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -27,13 +27,12 @@ class Traffic {
 
   // Before any plan: what the layers keep.
   OffloadTraffic kept() {
-    bool has_layers = false;
-    for (const std::uint16_t layer : trace_.ops.layer) has_layers = has_layers || layer != no_index16;
     find_backwards();
-    for (const SavedTensor& saved : saved_tensors(trace_)) {
-      if (!in_step(index_of(saved.written_by)) || (has_layers && saved.layer == no_index16)) continue;
+    const std::int64_t least = SsdtrainSettings().least_elements;
+    for (const SavedTensor& saved : saved_in_layers(trace_)) {
+      if (!in_step(index_of(saved.written_by))) continue;
       OffloadTraffic& traffic = ranks_[saved.rank];
-      if (saved.elements < least_offloaded_elements) {
+      if (!is_large_enough(saved, least)) {
         ++traffic.small_tensors;
         traffic.small_bytes += saved.bytes;
         continue;
@@ -42,10 +41,10 @@ class Traffic {
     }
     OffloadTraffic busiest = of_busiest();
     busiest.basis = fmt::format(
-        "Every activation of 8 Mi elements and more that {} keeps from forward to backward is written once and read "
-        "back once. Weights, logits and loss are not; {} smaller activations ({:.2f} GB) stay. A plan may keep or "
-        "forward the last ones, so this is the most that offloading moves.",
-        has_layers ? "a layer" : "the step", busiest.small_tensors,
+        "Every activation of 8 Mi elements and more that {} from forward to backward is written once and read back "
+        "once. Weights, logits and loss are not; {} smaller activations ({:.2f} GB) stay. A plan may keep or forward "
+        "the last ones, so this is the most that offloading moves.",
+        names_layers(trace_) ? "a layer keeps" : "the step keeps", busiest.small_tensors,
         static_cast<double>(busiest.small_bytes.count()) / 1e9);
     return busiest;
   }

@@ -2,8 +2,8 @@
 //
 // Of a scenario with an offload technique: its replay's own transfers. Of one without: the tensors that SSDTrain might
 // offload (arXiv 2408.10013, section III): activations a layer keeps from forward to backward, of 8 Mi elements and
-// more, once per storage; no weights, no head, logits or loss. Every one is then written when it is made and read back
-// before its first use in the backward: an upper bound, since a plan forwards or keeps the last ones.
+// more, once per storage; no weights, no head, logits or loss (ssdtrain.h). Every one is then written when it is made
+// and read back before its first use in the backward: an upper bound, since a plan forwards or keeps the last ones.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,6 @@
 #include "traces/trace.h"
 
 namespace spillway {
-
-inline constexpr std::int64_t least_offloaded_elements = 8 << 20;
 
 struct TrafficCause {
   std::string name;  // the operator that makes them; under a plan, what moves them and when

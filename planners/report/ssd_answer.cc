@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "planners/relaxed_hardware.h"
 #include "planners/report/ssd_report.h"
 #include "traces/base/input_error.h"
 
@@ -44,21 +45,6 @@ std::vector<WriteStage> stages_of(const LoadedDrives& drives) {
   }
   stages.push_back({std::numeric_limits<double>::infinity(), rate(drives.drive.steady_write)});
   return stages;
-}
-
-// The machine with drives that any link is too slow for, so that what is left is what the links carry.
-HardwareProfile with_endless_drives(HardwareProfile machine) {
-  for (DriveGroup& group : machine.drives) {
-    const Sourced<Rate> endless{rate_from_bytes_per_second(1e13), {}};
-    if (!group.drive.read_bandwidth || !group.drive.write_bandwidth) continue;
-    group.drive.read_bandwidth = group.drive.write_bandwidth = endless;
-    group.drive.steady_write_bandwidth.reset();
-    group.drive.write_cache.reset();
-    group.drive.read_write_interference.reset();
-    group.drive.read_latency.reset();
-    group.drive.write_latency.reset();
-  }
-  return machine;
 }
 
 // The machine's own sets of drives, one of each model and size.

@@ -61,6 +61,7 @@ struct DriveTraffic {
   Bytes written{}, read{};
   std::int64_t sharing = 1;       // the set wears by `sharing` times `written`
   bool cache_was_full = false;    // some of it at the drives' steady rate
+  Bytes held{};                   // most on the set at once, of all who share it
   std::string model;              // drive profile; empty: unknown
   std::optional<DriveLife> life;  // not rated: none
 };
@@ -137,6 +138,7 @@ struct Result {
   std::vector<RankResult> ranks;  // empty for a trace of one
   std::vector<LinkResult> links;
   std::vector<DriveTraffic> drives;  // those of an offload plan
+  std::string drives_refuse;         // why the drives can't do what the step asks of them; empty: they can
   std::optional<OffloadResult> offload;
   std::uint64_t fingerprint = 0;
   std::vector<std::string> warnings;

@@ -69,7 +69,7 @@ std::size_t TransferLinks::drive_set(const Machine& machine, std::size_t gpu, co
   if (sets.empty())
     throw InputError(hardware_name_, "drives", "the system has no drives to offload to",
                      "take a system profile with drives, or name some: \"offload\": {\"drives\": "
-                     "{\"profile\": \"samsung-990-pro-2tb\", \"count\": 4}}");
+                     "\"samsung-990-pro-2tb\", \"drive_count\": 4}");
   if (wanted.empty()) return gpu % sets.size();
   for (std::size_t s = 0; s < sets.size(); ++s)
     if (sets[s].name == wanted) return s;

@@ -301,7 +301,77 @@ class OffloadTest(ProgramTest):
         with open(picture, encoding="utf-8") as svg:
             self.assertTrue(svg.read().startswith("<svg"))
 
+    ALL_OUT = {"technique": "ssdtrain", "least_elements": 1000000, "adaptive": False, "in_flight_bytes": 30000000,
+               "drives": "samsung-980-pro-1tb"}
+
+    def verdict_of_run(self, code, **offload):
+        result = spillway("run", self.scenario(offload={**self.ALL_OUT, **offload}), "--format", "json")
+        self.assertEqual(result.returncode, code, result.stderr)
+        return json.loads(result.stdout)
+
+    def verdict_of_plan(self, code, *options, **offload):
+        result = spillway("plan", "offload", self.scenario(offload={**self.ALL_OUT, "technique": "none", **offload}),
+                          "--budget", "5000000000", "--replays", "20", "--no-recompute", *options)
+        self.assertEqual(result.returncode, code, result.stderr)
+        return result.stdout
+
+    def test_drives_without_life_or_room_are_a_no(self):
+        for key, value, says in (("drive_used_percent", 100, "nothing is left of the rated life of samsung-980-pro"),
+                                 ("drive_free_bytes", 1000000, "offload has room for 0.001 GB"),
+                                 ("least_life_years", 50, "years, 50 are asked for")):
+            found = self.verdict_of_run(1, **{key: value})
+            self.assertTrue(found["fits"])
+            self.assertFalse(found["ssd"]["answer"])
+            self.assertIn(says, found["ssd"]["verdict"])
+            text = spillway("run", self.scenario(offload={**self.ALL_OUT, key: value}))
+            self.assertEqual(text.returncode, 1)
+            self.assertIn("verdict        no: ", text.stdout)
+            # The mix takes host memory instead, and says no where it may not.
+            self.assertNotIn("no: ", self.verdict_of_plan(0, **{key: value}))
+            self.assertIn("\nno: ", self.verdict_of_plan(1, "--no-host", **{key: value}))
+        self.assertTrue(self.verdict_of_run(0)["ssd"]["answer"])
+        worn = spillway("report", "ssd", self.scenario(), "--drives", "samsung-980-pro-1tb", "--used", "100")
+        self.assertEqual(worn.returncode, 1, worn.stderr)
+        self.assertIn("no: nothing is left of its rated life", worn.stdout)
+
+    def test_drives_slower_than_the_link_bind(self):
+        found = self.verdict_of_run(0)
+        self.assertEqual(found["binding_resource"], "storage")
+        keep = json.loads(spillway("run", self.scenario(), "--format", "json").stdout)
+        self.assertGreater(found["step_time_ns"], 2 * keep["step_time_ns"])
+        report = spillway("report", "ssd", self.scenario(), "--drives", "samsung-980-pro-1tb", "--count", "1")
+        self.assertEqual(report.returncode, 1, report.stderr)
+        self.assertIn("No: 0 of 1 sets of drives hold", report.stdout)
+
+    def test_no_drives_at_all(self):
+        bare = {"hardware": {"profile": "h100-sxm5-80gb"}}
+        self.refused("run", self.scenario(offload={"technique": "ssdtrain", "least_elements": 1000000}, **bare),
+                     says=["no drives to offload to", "samsung-990-pro-2tb"])
+        report = spillway("report", "ssd", self.scenario(**bare))
+        self.assertEqual(report.returncode, 1, report.stderr)
+        self.assertIn("No: this machine has no drive", report.stdout)
+        plan = spillway("plan", "offload", self.scenario(**bare), "--budget", "5000000000", "--replays", "5")
+        self.assertEqual(plan.returncode, 0, plan.stderr)
+        none = spillway("plan", "offload", self.scenario(**bare), "--budget", "5000000000", "--replays", "5",
+                        "--no-host", "--no-recompute", "--format", "json")
+        self.assertEqual(none.returncode, 1, none.stderr)
+        self.assertEqual(json.loads(none.stdout)["best"]["name"], "keep")
+
+    def test_explain_relaxes_links_and_drives_of_what_offloads(self):
+        explained = spillway("explain", self.scenario(offload=self.ALL_OUT), "--format", "json")
+        self.assertEqual(explained.returncode, 0, explained.stderr)
+        found = json.loads(explained.stdout)
+        gain = {one["resource"]: one["gain_fraction"] for one in found["relaxations"]}
+        self.assertGreater(gain["drives infinitely fast"], 0.5)
+        self.assertGreaterEqual(gain["links infinitely fast"], 0)
+        plain = json.loads(spillway("explain", self.scenario(), "--format", "json").stdout)
+        self.assertNotIn("drives infinitely fast", [one["resource"] for one in plain["relaxations"]])
+
+    def test_captures_without_gpu_work_or_memory_are_refused(self):
+        self.refused("run", CAPTURE, "--set", "offload.technique=ssdtrain", says=["no GPU work"])
+
     def test_bad_offload_settings_are_refused(self):
+        self.refused("run", self.scenario(offload={"drive_used_percent": 101}), says=["drive_used_percent", "0 to 100"])
         self.refused("run", self.scenario(offload={"technique": "magic"}), says=["/offload/technique", "ssdtrain"])
         self.refused("run", self.scenario(offload={"techniqe": "mix"}), says=["/offload/techniqe", "technique"])
         self.refused("run", self.scenario(offload={"technique": "ssdtrain", "drives": "no-drive"}), says=["no-drive"])

@@ -144,7 +144,7 @@ TEST(Mix, ObeysTheLifeOfTheDrives) {
   settings.budget = outcome.baselines.front().result.memory.peak_reserved * 9 / 10;
   outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
   EXPECT_GT(outcome.to_drives, Bytes(0));
-  settings.least_life_years = 1000;
+  settings.runtime.demands.least_life_years = 1000;
   outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
   EXPECT_FALSE(outcome.best.fits);
 }

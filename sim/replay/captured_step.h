@@ -1,0 +1,19 @@
+// A captured step as planners need it that move tensors: uses tied to memory, ops in the order of their launches.
+#pragma once
+
+#include "traces/trace.h"
+
+namespace spillway {
+
+// True when the trace says which ops use the tensors its memory events are of, as generated traces do.
+bool ties_uses_to_memory(const Trace& trace);
+
+// Where it doesn't yet:
+//   memory and phases, no uses   uses are inferred (traces/infer_uses.h)
+//   uses, memory of no tensors   memory events are made from the uses, as for an order plan (docs/plans.md)
+// In both the forward and backward passes are numbered as micro-batches, and each work stands behind its launch.
+// Otherwise the trace comes back as it is. `purpose` is for the error. Throws InputError when the trace has not enough
+// of either. O(n log n).
+Trace captured_step(Trace trace, std::string_view purpose);
+
+}  // namespace spillway

@@ -1,0 +1,39 @@
+// Which ops use the activations that a captured forward keeps, where the capture has memory and phases but no tensors.
+//
+//   block     |== allocated ============================================================ given back ==|
+//   forward   [writer][...][end of group U]
+//   backward                                          [first op of group U] [....] [last op before the free]
+//   uses       write  reads ..............             reads ..........................................
+//
+// An activation kept for the backward is a block of GPU memory whose first device op after its allocation, its writer,
+// is of a forward, and that is given back in the backward of the same pass (a pass: a forward and the backward behind
+// it). What used it in between, the capture doesn't say. Ops are taken in groups: layers, where the capture names them;
+// else operators. The group that gave it back is that whose backward ran last before the free: autograd drops what a
+// node saved as soon as the node has run. Then
+//
+//   U = the later of the writer's group and the group that gave it back; without layers, the operator behind it, as
+//       what saves its own output (relu) is not its only reader
+//
+// and every op of the forward from the writer to the end of U, and of the backward from the beginning of U's to the
+// free, is taken to read it. Both err towards holding memory longer than the program may have needed it. Not seen: an
+// op further on in the forward that reads an activation without saving it (a residual connection that spans several
+// operators, in captures without layers).
+//
+// Blocks that are no such activations get no tensor: planners leave them where they are.
+#pragma once
+
+#include "traces/trace.h"
+
+namespace spillway {
+
+// Numbers the passes of each device's ops as micro-batches, through all steps, where no op has a micro-batch: a forward
+// op behind a backward op begins the next. Needs phases, else changes nothing. O(n log n).
+void infer_passes(Trace& trace);
+
+// Adds a tensor (role activation, named after the operator that made it) and its uses for each activation kept, ties
+// its memory events to it, and sets Capability::uses as inferred; finding "uses_inferred". Calls infer_passes(). Throws
+// InputError without times, memory or phases, or when the trace has uses already. O(n log n + activations kept x ops
+// of a pass).
+void infer_uses(Trace& trace);
+
+}  // namespace spillway
