@@ -1,5 +1,6 @@
 // Planning a step's activations: the mix (planners/offload/mix.h) on a generated step of about 10,000 tensors, GPT-2 XL
-// with 48 layers without fused attention, at 60 % of what keeping everything takes; and one replay of it.
+// with 48 layers, three micro-batches and no fused attention, at 60 % of what keeping everything takes; and one replay
+// of it.
 #include <benchmark/benchmark.h>
 
 #include "planners/offload/mix.h"
@@ -10,7 +11,8 @@ namespace {
 
 LoadedScenario gpt2_xl() {
   return load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
-    "model": {"name": "gpt2-xl", "sequence": 1024, "micro_batch": 8, "flash_attention": false},
+    "model": {"name": "gpt2-xl", "sequence": 1024, "micro_batch": 8, "gradient_accumulation": 3,
+              "flash_attention": false},
     "hardware": {"profile": "h100-80gb-1gpu"}})",
                              "benchmark", ""));
 }

@@ -231,7 +231,7 @@ class Planner {
   void take_back(const std::vector<LayerPass>& passes, std::vector<const GreedyStep*> taken, RecomputeCase& found) {
     std::stable_sort(taken.begin(), taken.end(),
                      [](const GreedyStep* a, const GreedyStep* b) { return a->time > b->time; });
-    std::int64_t left = std::min<std::int64_t>(32, 1'000'000 / static_cast<std::int64_t>(trace_.ops.size() + 1));
+    std::int64_t left = std::min<std::int64_t>(32, 300'000 / static_cast<std::int64_t>(trace_.ops.size() + 1));
     for (std::size_t s = 0; s < taken.size() && left > 0 && !stopped_; --left) {
       std::vector<const GreedyStep*> without = taken;
       without.erase(without.begin() + static_cast<std::ptrdiff_t>(s));
