@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/calibrate_command.h"
 #include "cli/context.h"
 #include "cli/installed_data.h"
 #include "cli/interrupt.h"
@@ -17,6 +18,7 @@
 #include "cli/memory_command.h"
 #include "cli/plan_command.h"
 #include "cli/profile_command.h"
+#include "cli/record_command.h"
 #include "cli/report_command.h"
 #include "cli/run_command.h"
 #include "cli/sweep_command.h"
@@ -140,6 +142,8 @@ int run_command_line(int argc, const char* const* argv) {
   add_report_commands(app, context);
   add_sweep_commands(app, context);
   add_profile_commands(app, context);
+  add_calibrate_commands(app, context);
+  add_record_commands(app, context);
   add_validate_commands(app, context);
   add_manual_commands(app);
   return run_guarded(app, argc, argv, context);

@@ -65,6 +65,7 @@ void run_show(const Context& context, const std::string& name) {
                                   {"provenance", provenance},
                                   {"source", leaf.origin.source},
                                   {"date", leaf.origin.date}});
+    if (leaf.origin.spread > 0) document["values"].back()["spread"] = leaf.origin.spread;
   }
   context.json() ? print_json(document) : print(context, table);
 }

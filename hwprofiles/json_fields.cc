@@ -95,6 +95,12 @@ Origin JsonFieldReader::origin_of(const json& object, const std::string& place) 
     else
       problem(place + "/" + key, "not text", "write it in quotes");
   }
+  if (const auto it = object.find("spread"); it != object.end() && !place.empty()) {
+    if (it->is_number() && it->get<double>() >= 0)
+      origin.spread = it->get<double>();
+    else
+      problem(place + "/spread", "not a share of at least 0", "write half the interquartile range over the median");
+  }
   return origin;
 }
 
@@ -152,7 +158,7 @@ bool JsonFieldReader::quantity(const json& leaf, const FieldInfo& info, const st
       return false;
     }
   } else if (leaf.is_object()) {
-    check_keys(leaf, {"value", "unit", "provenance", "source", "date", "note"}, place);
+    check_keys(leaf, {"value", "unit", "provenance", "source", "date", "spread", "note"}, place);
     origin = origin_of(leaf, place);
     const auto number = leaf.find("value");
     if (number == leaf.end() || !number->is_number()) {
@@ -247,7 +253,7 @@ void JsonFieldReader::curve(const FieldInfo& y, Dimension x, Maybe<Curve>& curve
   Axes scales;
   Curve read;
   if (!axes(*found, y, x, place, scales)) return;
-  check_keys(*found, {"x_unit", "unit", "scale", "points", "provenance", "source", "date", "note"}, place);
+  check_keys(*found, {"x_unit", "unit", "scale", "points", "provenance", "source", "date", "spread", "note"}, place);
   if (!points(*found, y, scales.x, scales.y, scales.scale, place, read)) return;
   curve = Sourced<Curve>{std::move(read), origin_of(*found, place)};
 }
@@ -258,7 +264,7 @@ void JsonFieldReader::family(const FieldInfo& y, Dimension x, std::string_view p
   const std::string place = place_of(y.key);
   Axes scales;
   if (!axes(*found, y, x, place, scales)) return;
-  check_keys(*found, {"x_unit", "unit", "scale", "members", "provenance", "source", "date", "note"}, place);
+  check_keys(*found, {"x_unit", "unit", "scale", "members", "provenance", "source", "date", "spread", "note"}, place);
   const auto list = found->find("members");
   if (list == found->end() || !list->is_array()) {
     return problem(place + "/members", "missing or not a list", "give the curves, one per " + std::string(parameter));

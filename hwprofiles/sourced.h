@@ -16,6 +16,7 @@ struct Origin {
   OriginKind provenance = OriginKind::assumed;
   std::string source;  // who says so: a document, a table, a reason for an assumption
   std::string date;    // ISO 8601 day, month or year; may be empty
+  double spread = 0;   // of repeated measurements: half the interquartile range / median; 0: not stated
 };
 
 template <class T>

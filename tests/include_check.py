@@ -7,6 +7,7 @@ A floor includes only floors below it (docs/engine.md draws them):
                 < planners < validation < {cli, gui}
 
 traces and hwprofiles do not see each other, nor do cli and gui; sim/engine sees traces/base alone.
+hwprofiles/calibrate measures this machine: it may look at clocks, and only validation and the faces may see it.
 Usage: include_check.py ROOT      checks a tree, prints one line per breach, exit 1 if there is any
        include_check.py --self-test   builds small trees with one breach each and wants each found
 """
@@ -18,19 +19,21 @@ import tempfile
 # Folder -> floors it may include besides itself. Longest folder wins, so traces/base is a floor of its own.
 BASE = ["traces/base"]
 INPUTS = BASE + ["traces", "hwprofiles"]
+CALIBRATE = ["hwprofiles/calibrate"]
 SIM = ["sim/engine", "sim/devices", "sim/replay", "sim"]
 ALLOWED = {
     "traces/base": [],
     "traces": BASE,
     "hwprofiles": BASE,
+    "hwprofiles/calibrate": BASE + ["hwprofiles"],
     "models": INPUTS,
     "sim/engine": BASE,
     "sim/devices": INPUTS + ["models", "sim/engine"],
     "sim/replay": INPUTS + ["models", "sim/engine", "sim/devices"],
     "sim": INPUTS + ["models"] + SIM,
     "planners": INPUTS + ["models"] + SIM,
-    "validation": INPUTS + ["models"] + SIM + ["planners"],
-    "cli": INPUTS + ["models"] + SIM + ["planners", "validation"],
+    "validation": INPUTS + CALIBRATE + ["models"] + SIM + ["planners"],
+    "cli": INPUTS + CALIBRATE + ["models"] + SIM + ["planners", "validation"],
     "gui": INPUTS + ["models"] + SIM + ["planners", "validation"],
 }
 FLOORS = sorted(ALLOWED, key=len, reverse=True)
@@ -131,6 +134,9 @@ SELF_TESTS = [
     ({"traces/a.h": "#pragma once\n", "sim/engine/b.cc": '#include "traces/a.h"\n'}, "sim/engine may not include traces"),
     ({"sim/replay/a.h": "#pragma once\n", "sim/devices/b.cc": '#include "sim/replay/a.h"\n'}, "sim/devices may not"),
     ({"cli/a.h": "#pragma once\n", "gui/b.cc": '#include "cli/a.h"\n'}, "gui may not include cli"),
+    ({"hwprofiles/calibrate/a.h": "#pragma once\n", "sim/replay/b.cc": '#include "hwprofiles/calibrate/a.h"\n'},
+     "may not include hwprofiles/calibrate"),
+    ({"hwprofiles/calibrate/a.cc": "auto t = std::chrono::steady_clock::now();\n"}, None),
     ({"tests/a.h": "#pragma once\n", "cli/b.cc": '#include "tests/a.h"\n'}, "not part of the product"),
     ({"traces/a.cc": '#include "traces/none.h"\n'}, "does not exist"),
     ({"traces/a.cc": '#include "../traces/b.h"\n'}, "not written from the root"),

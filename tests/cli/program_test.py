@@ -378,6 +378,78 @@ class OffloadTest(ProgramTest):
         self.refused("plan", "rok", CAPTURE, says=["scenario"])
 
 
+class CalibrateTest(ProgramTest):
+    """On a file in the working folder, which lies on a drive where the temporary one may not."""
+
+    def setUp(self):
+        super().setUp()
+        folder = tempfile.TemporaryDirectory(dir=".")
+        self.addCleanup(folder.cleanup)
+        self.drive = folder.name
+
+    def test_a_drive_gets_a_profile_and_keeps_nothing(self):
+        profile = self.path("drive.json")
+        result = spillway("calibrate", "nvme", "--quick", "--bytes", "64 MiB", "--file", f"{self.drive}/scratch",
+                          "--output", profile, "--format", "json")
+        if result.returncode == 2 and ("io_uring" in result.stderr or "O_DIRECT" in result.stderr):
+            self.skipTest(result.stderr)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(os.listdir(self.drive), [])
+        document = json.loads(result.stdout)
+        self.assertEqual(len(document["points"]), 18)
+        self.assertLessEqual(document["bytes_written"], 192 << 20)
+        self.assertEqual(spillway("profile", "check", profile).returncode, 0)
+        shown = spillway("profile", "show", profile).stdout
+        self.assertIn("measured", shown)
+
+    def test_interrupted_it_leaves_nothing(self):
+        arguments = [PROGRAM, "calibrate", "nvme", "--quick", "--bytes", "1 GiB", "--file", f"{self.drive}/scratch"]
+        with subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as running:
+            try:
+                running.wait(0.5)
+            except subprocess.TimeoutExpired:
+                running.send_signal(signal.SIGINT)
+            out, _ = running.communicate(timeout=60)
+        self.assertIn(running.returncode, (2, 130))  # 2: not possible here at all
+        self.assertEqual(out, b"")
+        self.assertEqual(os.listdir(self.drive), [])
+
+    def test_what_exists_is_not_touched(self):
+        precious = self.path("precious", b"data")
+        self.refused("calibrate", "nvme", "--file", precious, says=["exists already"])
+        with open(precious, "rb") as kept:
+            self.assertEqual(kept.read(), b"data")
+        self.refused("calibrate", "nvme", "--file", self.path("none/scratch"), says=["folder"])
+        self.refused("calibrate", "nvme", "--file", self.path("new"), "--bytes", "1 MiB", says=["--bytes", "64 MiB"])
+        self.refused("calibrate", "nvme", "--file", self.path("new"), "--bytes", "5 W", says=["--bytes"])
+
+    def test_pcie_from_a_copy_of_sysfs(self):
+        device = os.path.join(self.folder, "devices/pci0000:00/0000:01:00.0")
+        os.makedirs(device)
+        os.makedirs(os.path.join(self.folder, "bus/pci/devices"))
+        os.symlink(device, os.path.join(self.folder, "bus/pci/devices/0000:01:00.0"))
+        for name, text in (("class", "0x030200"), ("current_link_speed", "16.0 GT/s PCIe"),
+                           ("max_link_speed", "16.0 GT/s PCIe"), ("current_link_width", "16")):
+            self.path(os.path.join(device, name), text.encode())
+        profile = self.path("host.json")
+        result = spillway("calibrate", "pcie", "--sysfs", self.folder, "--output", profile, "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["functions"][0]["kind"], "GPU")
+        self.assertEqual(spillway("profile", "check", profile).returncode, 0)
+        self.refused("calibrate", "pcie", "--sysfs", self.path("none"), says=["PCI"])
+
+
+class KernelsTest(ProgramTest):
+    def test_reference_kernels_are_as_predicted(self):
+        result = spillway("validate", "kernels", "--backend", "cpu", "--technique", "keep", "--technique", "recompute",
+                          "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual([run["as_predicted"] for run in document["runs"]], [True] * 4)
+        self.refused("validate", "kernels", "--backend", "cpuu", says=["cpuu", "did you mean cpu?"])
+        self.refused("validate", "kernels", "--technique", "kep", says=["did you mean keep?"])
+
+
 class UsageTest(ProgramTest):
     def test_unknown_words_get_the_nearest_known_one(self):
         self.refused("trce", "info", CAPTURE, says=["'trce'", "did you mean trace?"])

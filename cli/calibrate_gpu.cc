@@ -1,0 +1,138 @@
+#include "cli/calibrate_gpu.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+
+#include "cli/calibrate_nvme.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "hwprofiles/calibrate/gpu_calibration.h"
+#include "hwprofiles/calibrate/gpu_fit.h"
+#include "hwprofiles/calibrate/nvml.h"
+#include "hwprofiles/profile_library.h"
+#include "hwprofiles/profile_writer.h"
+#include "hwprofiles/quantity.h"
+#include "traces/base/input_error.h"
+#include "traces/base/output_file.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Request {
+  GpuCalibrationOptions options;
+  std::string base, output;
+};
+
+// The bundled profile whose title the device's name contains, or the other way round: "NVIDIA H200" and "H200 SXM".
+std::string base_for(const Request& request, const std::string& device) {
+  if (!request.base.empty()) return request.base;
+  const ProfileLibrary library = ProfileLibrary::standard();
+  std::string best;
+  std::size_t best_length = 0;
+  for (const ProfileEntry& entry : library.list()) {
+    if (entry.kind != ProfileKind::gpu) continue;
+    std::string chip = entry.name.substr(0, entry.name.find('-'));
+    std::transform(chip.begin(), chip.end(), chip.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 32 : c; });
+    if (device.find(chip) == std::string::npos || chip.size() <= best_length) continue;
+    best = entry.name;
+    best_length = chip.size();
+  }
+  if (best.empty())
+    throw InputError("--base", "", "no bundled profile fits '" + device + "'",
+                     "name the profile whose peaks and prices to keep, or write one first");
+  return best;
+}
+
+std::string microseconds_of(const Spread& seconds) {
+  return fmt::format("{:.2f} us +-{:.1f} %", seconds.median * 1e6, 100 * seconds.relative);
+}
+
+std::string gigabytes(Bytes bytes, const Spread& seconds) {
+  return fmt::format("{:.1f} GB/s", static_cast<double>(bytes.count()) / seconds.median * 1e-9);
+}
+
+Table figure_table(const GpuMeasurement& measured) {
+  Table table({"figure", "of", "value", "time"});
+  table.add({"launch call", "", "", microseconds_of(measured.launch_call)});
+  table.add({"launch to start", "", "", microseconds_of(measured.launch_to_start)});
+  table.add({"kernel gap", "", "", microseconds_of(measured.kernel_gap)});
+  table.add({"cudaMalloc", "20 MiB", "", microseconds_of(measured.malloc_cost)});
+  table.add({"cudaFree", "20 MiB", "", microseconds_of(measured.free_cost)});
+  const auto size = [](Bytes bytes) {
+    const PrintedQuantity printed = print_quantity(static_cast<double>(bytes.count()), Dimension::bytes);
+    return printed.value + " " + printed.unit;
+  };
+  for (const SizedTime& one : measured.memory_bound)
+    table.add({one.what, size(one.bytes), gigabytes(one.bytes, one.seconds), microseconds_of(one.seconds)});
+  for (const SizedTime& one : measured.copies)
+    table.add({std::string(one.pinned ? "pinned " : "pageable ") + one.what, size(one.bytes),
+               gigabytes(one.bytes, one.seconds), microseconds_of(one.seconds)});
+  for (const GemmPoint& one : measured.products) {
+    const double flops = 2.0 * static_cast<double>(one.m) * static_cast<double>(one.n) * static_cast<double>(one.k);
+    table.add({fmt::format("product {}", precision_name(one.precision)), fmt::format("{}x{}x{}", one.m, one.n, one.k),
+               fmt::format("{:.1f} TFLOPS", flops / one.seconds.median * 1e-12), microseconds_of(one.seconds)});
+  }
+  return table;
+}
+
+void run(const Request& request, const Context& context) {
+  const Progress progress(context);
+  const auto step = progress.counter("measuring the GPU");
+  const std::optional<Nvml> nvml = Nvml::load();
+  unsigned clock = 0, milliwatts = 0;
+  // Asked between the parts, while clocks are still those of the load.
+  GpuMeasurement measured = measure_gpu(request.options, [&](std::size_t done, std::size_t all) {
+    if (nvml) {
+      const NvmlState state = nvml->state(0);
+      clock = std::max(clock, state.sm_clock_mhz.value_or(0));
+      milliwatts = std::max(milliwatts, state.milliwatts.value_or(0));
+    }
+    return step(done, all);
+  });
+  measured.sm_clock_mhz = clock;
+  measured.milliwatts = milliwatts;
+  const std::string date = today();
+  const GpuProfile base = ProfileLibrary::standard().load_gpu(base_for(request, measured.name));
+  const GpuFit fit = fit_gpu(measured, base, date);
+  const std::string text =
+      profile_text(fit.profile, {OriginKind::measured, "spillway calibrate on the machine itself", date, 0});
+  if (!request.output.empty()) {
+    OutputFile out(request.output);
+    out.write(text);
+    out.commit();
+  }
+  if (context.json()) {
+    Json document = json_document("spillway.calibrate_gpu");
+    document["device"] = measured.name;
+    document["driver"] = measured.driver;
+    document["seconds"] = measured.seconds;
+    document["profile"] = Json::parse(text);
+    document["warnings"] = fit.notes;
+    return print_json(document);
+  }
+  print(context, figure_table(measured));
+  if (!context.csv())
+    for (const std::string& line : fit.notes) print("note: " + line + "\n");
+}
+
+}  // namespace
+
+void add_calibrate_gpu(CLI::App& group, Context& context) {
+  const auto request = std::make_shared<Request>();
+  CLI::App* command = group.add_subcommand("gpu", "Measure the GPU: launches, memory, matrix products, copies");
+  command->add_flag("--quick", request->options.quick, "about a minute: fewer shapes and sizes");
+  command->add_option("--base", request->base, "GPU profile whose peaks and prices stay; by default that of the model")
+      ->type_name("NAME");
+  command->add_option("--output", request->output, "write the GPU's hardware profile")->type_name("PROFILE.json");
+  command->callback([request, &context] { run(*request, context); });
+}
+
+}  // namespace spillway

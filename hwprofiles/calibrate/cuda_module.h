@@ -1,0 +1,14 @@
+// The GPU module: a shared object of its own (libspillway_cuda), loaded when asked for, so that one program runs with
+// and without CUDA.
+#pragma once
+
+namespace spillway {
+
+// A function of the module by name. Looks in $SPILLWAY_CUDA_MODULE, the build tree, the library folder. Throws
+// InputError: built without CUDA; the module or a library it needs is not found.
+void* cuda_module_function(const char* name);
+
+// Whether the build made the module.
+bool has_cuda_module();
+
+}  // namespace spillway

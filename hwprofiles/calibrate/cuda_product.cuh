@@ -1,0 +1,91 @@
+// Row-major matrix products by cuBLASLt: c[m, n] = op(a) op(b) [+ bias of n], inner size k, fp32 accumulation.
+//
+// The same shape always takes the algorithm that the heuristic likes best, and none that adds in an order of chance is
+// allowed: the same operands give the same bits.
+#pragma once
+
+#include <cublasLt.h>
+
+#include <cstdint>
+
+#include "hwprofiles/calibrate/cuda_require.cuh"
+
+namespace spillway {
+
+struct ProductShape {
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false, has_bias = false;
+  bool is_bf16 = true;  // else fp32
+  friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
+};
+
+class CudaProduct {
+ public:
+  // Throws InputError when cuBLASLt has no algorithm for the shape.
+  CudaProduct(cublasLtHandle_t handle, const ProductShape& shape, std::size_t workspace_bytes)
+      : has_bias_(shape.has_bias) {
+    const cudaDataType_t element = shape.is_bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    require(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "matrix product");
+    // Row-major c = op(a) op(b) is column-major c' = op(b)' op(a)'.
+    set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
+    set(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (has_bias_) {
+      set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, element);
+    }
+    layout(b_, element, shape.transpose_b ? shape.k : shape.n, shape.transpose_b ? shape.n : shape.k);
+    layout(a_, element, shape.transpose_a ? shape.m : shape.k, shape.transpose_a ? shape.k : shape.m);
+    layout(c_, element, shape.n, shape.m);
+    choose(handle, workspace_bytes);
+  }
+  CudaProduct(const CudaProduct&) = delete;
+  CudaProduct& operator=(const CudaProduct&) = delete;
+  ~CudaProduct() {
+    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_})
+      if (layout != nullptr) cublasLtMatrixLayoutDestroy(layout);
+    if (operation_ != nullptr) cublasLtMatmulDescDestroy(operation_);
+  }
+
+  void run(cublasLtHandle_t handle, const void* a, const void* b, const void* bias, void* c, void* workspace,
+           std::size_t workspace_bytes, cudaStream_t stream) {
+    if (has_bias_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    const float one = 1, zero = 0;
+    require(cublasLtMatmul(handle, operation_, &one, b, b_, a, a_, &zero, c, c_, c, c_, &algorithm_, workspace,
+                           workspace_bytes, stream),
+            "matrix product");
+  }
+
+ private:
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
+    require(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof value), "matrix product");
+  }
+  static void layout(cublasLtMatrixLayout_t& made, cudaDataType_t type, std::int64_t rows, std::int64_t columns) {
+    require(cublasLtMatrixLayoutCreate(&made, type, static_cast<std::uint64_t>(rows),
+                                       static_cast<std::uint64_t>(columns), rows),
+            "matrix product");
+  }
+  void choose(cublasLtHandle_t handle, std::size_t workspace_bytes) {
+    cublasLtMatmulPreference_t preference = nullptr;
+    require(cublasLtMatmulPreferenceCreate(&preference), "matrix product");
+    const auto want = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
+      require(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value), "matrix product");
+    };
+    want(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+    want(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+    cublasLtMatmulHeuristicResult_t found{};
+    int count = 0;
+    const cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle, operation_, b_, a_, c_, c_, preference, 1, &found, &count);
+    cublasLtMatmulPreferenceDestroy(preference);
+    require(status == CUBLAS_STATUS_SUCCESS && count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : status, "matrix product");
+    algorithm_ = found.algo;
+  }
+
+  cublasLtMatmulDesc_t operation_ = nullptr;
+  cublasLtMatrixLayout_t a_ = nullptr, b_ = nullptr, c_ = nullptr;
+  cublasLtMatmulAlgo_t algorithm_{};
+  bool has_bias_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,39 @@
+// Errors of the CUDA runtime and of cuBLASLt as InputError: what went wrong, and what a user can do about it.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+
+#include <string>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+
+inline std::string cuda_remedy(cudaError_t error) {
+  switch (error) {
+    case cudaErrorInsufficientDriver:
+      return "install a driver for CUDA " + std::to_string(CUDART_VERSION / 1000) + " or later";
+    case cudaErrorNoDevice:
+    case cudaErrorSystemDriverMismatch:
+      return "run on a machine with an NVIDIA GPU and its driver";
+    case cudaErrorNoKernelImageForDevice:
+    case cudaErrorInvalidDeviceFunction:
+      return "build for this GPU: meson configure -Dgpu_architectures=...";
+    case cudaErrorMemoryAllocation:
+      return "free memory of the device: another program holds it";
+    default:
+      return "see dmesg for messages of the driver (NVRM, Xid)";
+  }
+}
+
+inline void require(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) throw InputError("GPU", what, cudaGetErrorString(error), cuda_remedy(error));
+}
+
+inline void require(cublasStatus_t status, const char* what) {
+  if (status != CUBLAS_STATUS_SUCCESS)
+    throw InputError("GPU", what, cublasLtGetStatusString(status), "check that cuBLAS fits the driver");
+}
+
+}  // namespace spillway

@@ -1,0 +1,30 @@
+// Measures a drive through a file of its own: what `spillway calibrate nvme` does.
+//
+// In this order, so that each part finds the drive as it should: a region is written once (its blocks exist from then
+// on), then small and large writes by queue depth in it, the sustained write over the rest of the file, the idle pause
+// and its write if the rate fell, sequential reads by block and depth, random 4 KiB, reads and writes together.
+// Each figure is the median of up to nine stretches of its run, with their spread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "hwprofiles/calibrate/drive_measurement.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+struct DriveCalibrationOptions {
+  std::string file;        // must not exist; see ScratchFile
+  Bytes bytes{};           // most bytes written in all, at least 64 MiB; 0: 1 GiB quick, else 16 GiB
+  bool quick = false;      // fewer points, 0.1 s each instead of 0.3 s; some 10 s instead of a minute
+  std::uint64_t seed = 1;  // of what is written and of random places
+};
+
+// `progress(part, parts)` after every run; false ends with Cancelled. Throws InputError as ScratchFile, IoRing and
+// run_pattern do.
+DriveMeasurement measure_drive(const DriveCalibrationOptions& options,
+                               const std::function<bool(std::size_t, std::size_t)>& progress);
+
+}  // namespace spillway

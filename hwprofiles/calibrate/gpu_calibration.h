@@ -1,0 +1,25 @@
+// Measures the GPU: what `spillway calibrate gpu` does. The work is done in the GPU module.
+//
+// Kernels and copies are timed by CUPTI's activity records where the system allows them, else by events, which add a
+// few microseconds to what is short. Data is random; buffers rotate through twice the L2 cache, so that none is found
+// there.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+
+#include "hwprofiles/calibrate/gpu_measurement.h"
+
+namespace spillway {
+
+struct GpuCalibrationOptions {
+  bool quick = false;  // fewer shapes and sizes: some 60 s instead of some minutes
+  std::uint64_t seed = 1;
+};
+
+// `progress(part, parts)` between the parts, while the GPU is still under load; false ends with Cancelled. Throws
+// InputError: built without CUDA, no GPU, a driver that is too old, a device that is lost.
+GpuMeasurement measure_gpu(const GpuCalibrationOptions& options,
+                           const std::function<bool(std::size_t, std::size_t)>& progress);
+
+}  // namespace spillway

@@ -1,0 +1,47 @@
+// One way of loading a drive, run for a while on a scratch file.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "hwprofiles/calibrate/io_ring.h"
+#include "hwprofiles/calibrate/scratch_file.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+struct IoPattern {
+  enum class Order : std::uint8_t { sequential, random };
+  Bytes block{1 << 20};
+  unsigned read_depth = 0, write_depth = 0;  // requests kept in flight; one of them at least 1
+  Order order = Order::sequential;
+  Bytes begin{}, end{};  // part of the file; sequential access starts over at its end
+  Bytes most_bytes{};    // stop once as much is asked for, over both directions
+  double most_seconds = 0;
+};
+
+struct IoDone {
+  double at_seconds = 0;       // since the run began
+  double latency_seconds = 0;  // of this request
+  IoRing::Direction direction = IoRing::Direction::read;
+};
+
+struct IoRun {
+  std::vector<IoDone> done;  // in order of completing, `block` bytes each
+  double seconds = 0;
+  Bytes read{}, written{};
+};
+
+// Reads and writes go through `buffer` of at least (read_depth + write_depth) blocks; what is written differs from
+// block to block, so that a drive that compresses or merges equal blocks gains nothing. `stop` is asked now and then;
+// true ends the run with Cancelled. Throws InputError for a failed request (with the system's word) or a drive that is
+// gone.
+IoRun run_pattern(IoRing& ring, const ScratchFile& file, const IoPattern& pattern, AlignedBuffer& buffer,
+                  std::uint64_t seed, const std::function<bool()>& stop);
+
+// Bytes a second of one direction, in `slices` stretches of equal numbers of requests (fewer where there are fewer
+// requests than two per stretch); a stretch that took no measurable time is left out.
+std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoRing::Direction direction, std::size_t slices);
+
+}  // namespace spillway
