@@ -17,6 +17,7 @@
 #include "traces/base/nearest_name.h"
 #include "traces/chakra_writer.h"
 #include "traces/chrome_writer.h"
+#include "traces/join.h"
 #include "traces/read.h"
 #include "traces/spillway_binary.h"
 #include "traces/spillway_json.h"
@@ -29,7 +30,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Files {
-  std::string input, output, to;
+  std::string graph, input, output, to;
 };
 
 Trace read(const Context& context, const std::string& file) {
@@ -219,7 +220,8 @@ void check_fit(const Context& context, const Trace& trace, const Writer& writer,
 
 void run_convert(const Context& context, const Files& files) {
   const Writer& writer = writer_for(files);
-  const Trace trace = read(context, files.input);
+  Trace trace = read(context, files.input);
+  if (!files.graph.empty()) trace = join(std::move(trace), read(context, files.graph));
   check_fit(context, trace, writer, files.input);
   OutputFile out(files.output);
   writer.write(trace, out);
@@ -248,6 +250,10 @@ void add_trace_commands(CLI::App& app, Context& context) {
   CLI::App* convert = add_file_command(*group, "convert", "Write a trace in another format", *files);
   convert->add_option("OUT", files->output, "file to write; - is standard output")->required();
   convert->add_option("--to", files->to, "format to write; by OUT's ending if not given")->type_name(known_formats());
+  convert
+      ->add_option("--graph", files->graph,
+                   "ExecutionTrace of the same run: its tensors, uses and dependencies join the times")
+      ->type_name("FILE");
   convert->callback([&context, files] { run_convert(context, *files); });
 }
 

@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "cli/validate_kernels.h"
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
 #include "traces/base/output_file.h"
@@ -27,6 +28,7 @@ struct ValidateArguments {
   std::string cases, output, plot;
   std::vector<std::string> sources;
   std::optional<double> tolerance;
+  ValidateKernelsArguments kernels;
 };
 
 // Keeps the cases of the sources that have one of the words in their name, in any letter case.
@@ -203,7 +205,8 @@ void add_validate_commands(CLI::App& app, Context& context) {
   auto arguments = std::make_shared<ValidateArguments>();
   CLI::App* command = app.add_subcommand(
       "validate", "Predict published or own measurements; exit code 1 outside the tolerance that is asked");
-  command->add_option("CASES", arguments->cases, "published, or a file of cases (docs/schemas/cases.schema.json)")
+  command
+      ->add_option("CASES", arguments->cases, "published, kernels, or a file of cases (docs/schemas/cases.schema.json)")
       ->required();
   command->add_option("--source", arguments->sources, "only sources with this in their name; may be given again")
       ->type_name("NAME");
@@ -215,7 +218,25 @@ void add_validate_commands(CLI::App& app, Context& context) {
                    "largest median of |relative error| of each source, instead of what the file asks")
       ->type_name("X")
       ->check(CLI::NonNegativeNumber);
-  command->callback([arguments, &context] { validate(*arguments, context); });
+  ValidateKernelsArguments& kernels = arguments->kernels;
+  command->add_option("--backend", kernels.backend, "kernels: what runs them")->type_name("cpu|cuda");
+  command
+      ->add_option("--file", kernels.file,
+                   "kernels: name of a file that does not exist, on the drive to offload to; by default in the "
+                   "temporary folder")
+      ->type_name("PATH");
+  command->add_option("--technique", kernels.techniques, "kernels: only this technique; may be given again")
+      ->type_name("NAME");
+  command->add_option("--steps", kernels.steps, "kernels: steps of each run")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  command->add_option("--hardware", kernels.hardware, "kernels: profile of the machine that predictions are for")
+      ->type_name("NAME");
+  command->callback([arguments, &context] {
+    if (arguments->cases != "kernels") return validate(*arguments, context);
+    arguments->kernels.output = arguments->output;
+    validate_kernels(arguments->kernels, context);
+  });
 }
 
 }  // namespace spillway

@@ -1,0 +1,60 @@
+// What runs kernels and moves bytes: the processor here, or a GPU.
+//
+// Kernels of one backend run in the order given, later than what the call returns from on; copies run beside them, each
+// after a mark. Every kernel is deterministic: the same operands give the same bits wherever they lie.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "traces/base/units.h"
+#include "validation/trainer/step_graph.h"
+
+namespace spillway {
+
+// Operands of a call, in the order of its reads and writes.
+struct Operands {
+  std::span<const std::byte* const> reads;
+  std::span<std::byte* const> writes;
+  std::int64_t step = 1;  // adamw: of the training, from 1
+};
+
+class Backend {
+ public:
+  // A point in the order of what was given to do; marks are numbered.
+  using Mark = std::uint64_t;
+  enum class CopyTo : std::uint8_t { host, device };
+
+  virtual ~Backend() = default;
+  [[nodiscard]] virtual std::string name() const = 0;    // "cpu", "cuda"
+  [[nodiscard]] virtual std::string device() const = 0;  // of the machine, for people
+  [[nodiscard]] virtual Bytes memory() const = 0;        // of the device, free to use
+
+  // A segment of device memory, aligned to 512 bytes or more; null when there is no more.
+  virtual std::byte* take_segment(Bytes bytes) = 0;
+  // Waits until nothing uses it.
+  virtual void give_segment(std::byte* segment) = 0;
+  // Host memory that copies run fastest with, aligned to a page.
+  virtual std::byte* take_host(Bytes bytes) = 0;
+  virtual void give_host(std::byte* memory) = 0;
+
+  virtual void run(const StepGraph& graph, const KernelCall& call, const Operands& operands) = 0;
+  // Of all kernels given so far.
+  virtual Mark mark() = 0;
+  // Copies between host and device memory after `after` has passed; the mark of its own end.
+  virtual Mark copy(CopyTo to, std::byte* device, std::byte* host, Bytes bytes, Mark after) = 0;
+  [[nodiscard]] virtual bool passed(Mark mark) = 0;
+  virtual void wait(Mark mark) = 0;
+
+  // How long each kernel of the run so far took, in the order given, and forgets them; empty unless timing is on.
+  virtual void time_kernels(bool on) = 0;
+  virtual std::vector<Picos> take_times() = 0;
+};
+
+std::unique_ptr<Backend> make_cpu_backend();
+
+}  // namespace spillway

@@ -1,0 +1,16 @@
+// Launches of the trainer's own kernels on a stream: everything but matrix products.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include "validation/trainer/backend.h"
+
+namespace spillway {
+
+// One warp an attention row, one block any other row. Precondition: the call is not a gemm; head size at most
+// most_head_size. Errors: cudaGetLastError() afterwards.
+void launch_on_cuda(const StepGraph& graph, const KernelCall& call, const Operands& operands, cudaStream_t stream);
+
+inline constexpr std::int64_t most_head_size = 256;
+
+}  // namespace spillway

@@ -1,0 +1,245 @@
+#include "validation/trainer/tier_store.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <span>
+#include <thread>
+
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+Bytes aligned(Bytes bytes) {
+  const Bytes step = direct_alignment;
+  return step * ((bytes.count() + step.count() - 1) / step.count());
+}
+
+}  // namespace
+
+TierStore::TierStore(Backend& backend, const std::vector<Bytes>& drive_bytes, const TierStoreOptions& options)
+    : backend_(backend), start_(std::chrono::steady_clock::now()) {
+  SPILLWAY_ASSERT(options.store_workers >= 1 && options.load_workers >= 1);
+  for (const bool inbound : {false, true}) {
+    pools_[0][inbound].free_slots = {0};
+    const std::int64_t workers = inbound ? options.load_workers : options.store_workers;
+    const std::int64_t first = inbound ? options.store_workers : 0;
+    for (std::int64_t w = workers; w-- > 0;)
+      pools_[1][inbound].free_slots.push_back(static_cast<std::size_t>(first + w));
+  }
+  Bytes end;
+  for (const Bytes bytes : drive_bytes) {
+    place_.push_back(end);
+    end += aligned(bytes);
+    staging_bytes_ = std::max(staging_bytes_, aligned(bytes));
+  }
+  if (end == Bytes(0)) return;
+  if (options.file.empty())
+    throw InputError("", "", "the plan offloads to drives and no file is named",
+                     "name a file that does not exist, on the drive to offload to");
+  const std::int64_t slots = options.store_workers + options.load_workers;
+  ring_ = std::make_unique<IoRing>(static_cast<unsigned>(std::min<std::int64_t>(slots, 4096)));
+  access_ = "O_DIRECT";
+  try {
+    file_ = std::make_unique<ScratchFile>(options.file, end, Bytes(0), ScratchFile::Access::direct);
+  } catch (const InputError& error) {
+    if (error.cause().find("O_DIRECT") == std::string::npos) throw;
+    file_ = std::make_unique<ScratchFile>(options.file, end, Bytes(0), ScratchFile::Access::buffered);
+    access_ = "buffered";
+  }
+  staging_ = backend_.take_host(staging_bytes_ * slots);
+  if (staging_ == nullptr)
+    throw InputError("", "", "no host memory for the staging buffers of offloading", "use fewer workers");
+  // Without locked memory the kernel looks pages up at each request; that works as well.
+  static_cast<void>(ring_->register_buffer({staging_, static_cast<std::size_t>((staging_bytes_ * slots).count())}));
+}
+
+TierStore::~TierStore() {
+  for (Id id = 0; id < transfers_.size(); ++id) {
+    try {
+      wait(id);
+    } catch (const InputError&) {  // a failed transfer has ended; whoever waited for it was told
+      transfers_[id].state = State::done;
+    }
+  }
+  ring_.reset();
+  for (const auto& [tensor, memory] : host_) backend_.give_host(memory);
+  if (staging_ != nullptr) backend_.give_host(staging_);
+}
+
+double TierStore::now() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
+}
+
+TierStore::Pool& TierStore::pool_of(const TransferRecord& record) {
+  return pools_[record.tier == Tier::drive ? 1 : 0][record.inbound ? 1 : 0];
+}
+
+std::byte* TierStore::staging(const Transfer& transfer) const {
+  return staging_ + staging_bytes_.count() * static_cast<std::int64_t>(transfer.slot);
+}
+
+std::byte* TierStore::host_of(std::uint32_t tensor, Bytes bytes) {
+  std::byte*& memory = host_[tensor];
+  if (memory == nullptr) memory = backend_.take_host(bytes);
+  if (memory == nullptr) {
+    host_.erase(tensor);
+    throw InputError("", "", "no host memory for a tensor that is offloaded to it", "offload to drives instead");
+  }
+  return memory;
+}
+
+TierStore::Id TierStore::add(std::uint32_t tensor, Tier tier, bool inbound, std::byte* device, Bytes bytes) {
+  SPILLWAY_ASSERT(tier != Tier::recompute && (tier == Tier::host || file_ != nullptr));
+  Transfer transfer;
+  transfer.record = {tensor, tier, inbound, bytes, now(), 0, 0};
+  transfer.device = device;
+  transfer.after = backend_.mark();
+  const Id id = transfers_.size();
+  if (inbound) {
+    if (const auto stored = last_store_.find(tensor); stored != last_store_.end()) transfer.needs = stored->second;
+  } else {
+    last_store_[tensor] = id;
+  }
+  transfers_.push_back(transfer);
+  pool_of(transfer.record).waiting.push_back(id);
+  progress();
+  return id;
+}
+
+TierStore::Id TierStore::store(std::uint32_t tensor, Tier tier, std::byte* device, Bytes bytes) {
+  return add(tensor, tier, false, device, bytes);
+}
+
+TierStore::Id TierStore::load(std::uint32_t tensor, Tier tier, std::byte* device, Bytes bytes) {
+  return add(tensor, tier, true, device, bytes);
+}
+
+void TierStore::progress() {
+  take_completions(false);
+  for (auto& tier : pools_)
+    for (Pool& pool : tier) {
+      for (std::size_t w = 0; w < pool.working.size();) {
+        const Id id = pool.working[w];
+        if (move_on(id)) {
+          pool.free_slots.push_back(transfers_[id].slot);
+          pool.working.erase(pool.working.begin() + static_cast<std::ptrdiff_t>(w));
+        } else {
+          ++w;
+        }
+      }
+      start_waiting(pool);
+    }
+}
+
+void TierStore::start_waiting(Pool& pool) {
+  while (!pool.waiting.empty() && !pool.free_slots.empty()) {
+    const Id id = pool.waiting.front();
+    Transfer& transfer = transfers_[id];
+    if (transfer.needs && !done(*transfer.needs)) return;
+    pool.waiting.pop_front();
+    transfer.slot = pool.free_slots.back();
+    pool.free_slots.pop_back();
+    pool.working.push_back(id);
+    transfer.record.started_seconds = now();
+    start(transfer);
+    if (transfer.record.tier == Tier::drive && transfer.record.inbound) submit(id, transfer);
+  }
+}
+
+// Loads from drives begin with the drive, everything else with a copy.
+void TierStore::start(Transfer& transfer) {
+  const TransferRecord& record = transfer.record;
+  if (record.tier == Tier::drive && record.inbound) return;
+  std::byte* host = record.tier == Tier::drive ? staging(transfer) : host_of(record.tensor, record.bytes);
+  transfer.copied = backend_.copy(record.inbound ? Backend::CopyTo::device : Backend::CopyTo::host, transfer.device,
+                                  host, record.bytes, transfer.after);
+  transfer.state = State::copying;
+}
+
+void TierStore::submit(Id id, Transfer& transfer) {
+  const std::size_t bytes = static_cast<std::size_t>(aligned(transfer.record.bytes).count());
+  ring_->submit(transfer.record.inbound ? IoRing::Direction::read : IoRing::Direction::write, file_->descriptor(),
+                {staging(transfer), bytes}, place_[transfer.record.tensor], id);
+  transfer.state = State::on_drive;
+}
+
+// True when it is done.
+bool TierStore::move_on(Id id) {
+  Transfer& transfer = transfers_[id];
+  if (transfer.state == State::copying && backend_.passed(transfer.copied)) {
+    const bool goes_on = transfer.record.tier == Tier::drive && !transfer.record.inbound;
+    goes_on ? submit(id, transfer) : finish(transfer);
+  }
+  return transfer.state == State::done;
+}
+
+void TierStore::finish(Transfer& transfer) {
+  transfer.state = State::done;
+  transfer.record.ended_seconds = now();
+}
+
+void TierStore::take_completions(bool wait_for_one) {
+  while (ring_ != nullptr && ring_->in_flight() > 0) {
+    std::optional<IoRing::Completion> completion;
+    if (wait_for_one)
+      completion = ring_->wait();
+    else
+      completion = ring_->poll();
+    if (!completion) return;
+    wait_for_one = false;
+    Transfer& transfer = transfers_[completion->tag];
+    const std::int64_t expected = aligned(transfer.record.bytes).count();
+    if (completion->result != expected) {
+      transfer.state = State::done;
+      const std::string word = completion->result < 0 ? std::strerror(-completion->result)
+                                                      : fmt::format("only {} bytes moved", completion->result);
+      throw InputError(
+          file_->path(), "",
+          fmt::format("{} {} bytes failed: {}", transfer.record.inbound ? "reading" : "writing", expected, word),
+          "check the drive and the system's log; the file is removed");
+    }
+    if (transfer.record.inbound) {
+      transfer.copied = backend_.copy(Backend::CopyTo::device, transfer.device, staging(transfer),
+                                      transfer.record.bytes, transfer.after);
+      transfer.state = State::copying;
+    } else {
+      finish(transfer);
+    }
+  }
+}
+
+void TierStore::wait(Id id) {
+  while (!done(id)) {
+    progress();
+    if (done(id)) break;
+    const Transfer& transfer = transfers_[id];
+    if (transfer.state == State::copying)
+      backend_.wait(transfer.copied);
+    else if (ring_ != nullptr && ring_->in_flight() > 0)
+      take_completions(true);
+    else
+      std::this_thread::yield();
+  }
+  progress();  // its worker is free again
+}
+
+std::vector<TransferRecord> TierStore::records() const {
+  std::vector<TransferRecord> records;
+  for (const Transfer& transfer : transfers_)
+    if (transfer.state == State::done) records.push_back(transfer.record);
+  return records;
+}
+
+void TierStore::clear() {
+  for (const Transfer& transfer : transfers_) SPILLWAY_ASSERT(transfer.state == State::done);
+  for (const auto& tier : pools_)
+    for (const Pool& pool : tier) SPILLWAY_ASSERT(pool.waiting.empty() && pool.working.empty());
+  transfers_.clear();
+  last_store_.clear();
+  start_ = std::chrono::steady_clock::now();
+}
+
+}  // namespace spillway

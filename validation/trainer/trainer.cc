@@ -1,0 +1,131 @@
+#include "validation/trainer/trainer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <span>
+
+#include "validation/trainer/cpu_kernels.h"
+#include "validation/trainer/step_trace.h"
+
+namespace spillway {
+namespace {
+
+// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  std::uint64_t next() {
+    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
+    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
+    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
+    return z ^ (z >> 31U);
+  }
+  // Mean 0, deviation 1: twelve uniform numbers less their mean (Irwin-Hall).
+  float bell() {
+    std::int64_t sum = 0;
+    for (int i = 0; i < 12; ++i) sum += static_cast<std::int64_t>(next() >> 40U);
+    return static_cast<float>(sum - 6 * (std::int64_t{1} << 24)) / static_cast<float>(1 << 24);
+  }
+
+ private:
+  std::uint64_t state_;
+};
+
+std::span<const std::byte> bytes_of_vector(const auto& values) { return std::as_bytes(std::span(values)); }
+
+void write_floats(PlanRunner& runner, const StepGraph& graph, std::uint32_t tensor, const std::vector<float>& values) {
+  if (graph.tensors[tensor].type == ElementType::f32) return runner.write(tensor, bytes_of_vector(values));
+  std::vector<std::uint16_t> narrow(values.size());
+  std::transform(values.begin(), values.end(), narrow.begin(), to_bf16);
+  runner.write(tensor, bytes_of_vector(narrow));
+}
+
+void write_state(PlanRunner& runner, const StepGraph& graph) {
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    const StepGraph::Parameter& parameter = graph.parameters[p];
+    const std::vector<float> weight = initial_weight(graph, p);
+    write_floats(runner, graph, parameter.weight, weight);
+    if (parameter.master != parameter.weight) write_floats(runner, graph, parameter.master, weight);
+    const std::vector<float> zeros(weight.size(), 0.0F);
+    write_floats(runner, graph, parameter.first, zeros);
+    write_floats(runner, graph, parameter.second, zeros);
+  }
+}
+
+std::uint64_t digest_of_state(PlanRunner& runner, const StepGraph& graph) {
+  std::uint64_t digest = 0xcbf29ce484222325U;
+  for (const StepGraph::Parameter& parameter : graph.parameters)
+    for (const std::uint32_t tensor : {parameter.weight, parameter.master, parameter.first, parameter.second})
+      for (const std::byte byte : runner.read(tensor))
+        digest = (digest ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3U;
+  return digest;
+}
+
+}  // namespace
+
+std::vector<float> initial_weight(const StepGraph& graph, std::size_t p) {
+  const StepGraph::Parameter& parameter = graph.parameters[p];
+  const GraphTensor& tensor = graph.tensors[parameter.weight];
+  std::vector<float> values(static_cast<std::size_t>(tensor.elements), parameter.is_norm_weight ? 1.0F : 0.0F);
+  if (parameter.is_vector) return values;
+  const bool into_residual = tensor.name.ends_with("projection.weight") || tensor.name.ends_with("down.weight");
+  const float deviation = into_residual ? 0.02F / std::sqrt(2.0F * static_cast<float>(graph.model.layers)) : 0.02F;
+  Random random(graph.model.seed * 1'000'003 + p);
+  for (float& value : values) value = deviation * random.bell();
+  return values;
+}
+
+void make_batch(const TrainerModel& model, std::int64_t step, std::vector<std::int32_t>& tokens,
+                std::vector<std::int32_t>& targets) {
+  Random random(model.seed * 7919 + static_cast<std::uint64_t>(step));
+  const auto vocabulary = static_cast<std::uint64_t>(model.vocabulary);
+  tokens.clear();
+  targets.clear();
+  for (std::int64_t b = 0; b < model.batch; ++b) {
+    std::uint64_t at = random.next() % vocabulary;
+    for (std::int64_t i = 0; i < model.sequence; ++i) {
+      tokens.push_back(static_cast<std::int32_t>(at));
+      at = random.next() % 8 == 0 ? random.next() % vocabulary : (3 * at + 1) % vocabulary;
+      targets.push_back(static_cast<std::int32_t>(at));
+    }
+  }
+}
+
+TrainingRun train(Backend& backend, const StepGraph& graph, const Trace& trace, const Plan& plan,
+                  const PlanRunOptions& options, int steps, bool time_kernels) {
+  PlanRunner runner(backend, graph, trace, plan, options);
+  write_state(runner, graph);
+  TrainingRun run;
+  std::vector<std::int32_t> tokens, targets;
+  for (int step = 1; step <= steps; ++step) {
+    make_batch(graph.model, step, tokens, targets);
+    runner.write(graph.tokens, bytes_of_vector(tokens));
+    runner.write(graph.targets, bytes_of_vector(targets));
+    run.steps.push_back(runner.run(step, time_kernels && step == steps));
+  }
+  run.weights_digest = digest_of_state(runner, graph);
+  run.file_access = runner.file_access();
+  return run;
+}
+
+Trace measured_trace(Backend& backend, const StepGraph& graph, int steps) {
+  const Picos launch = microseconds(3);  // of this trainer's host loop; only its order matters to plans
+  const Trace plain =
+      step_trace(graph, std::vector<Picos>(graph.calls.size(), microseconds(1)), launch, backend.device());
+  PlanRunOptions options;
+  options.allocator.policy = "torch";
+  std::vector<std::vector<Picos>> samples(graph.calls.size());
+  for (int s = 0; s < steps; ++s) {
+    const TrainingRun run = train(backend, graph, plain, {}, options, 2, true);
+    for (std::size_t c = 0; c < samples.size(); ++c) samples[c].push_back(run.steps.back().kernel_times[c]);
+  }
+  std::vector<Picos> medians;
+  for (std::vector<Picos>& sample : samples) {
+    std::sort(sample.begin(), sample.end());
+    medians.push_back(sample[sample.size() / 2]);
+  }
+  return step_trace(graph, medians, launch, backend.device());
+}
+
+}  // namespace spillway
