@@ -39,9 +39,15 @@ Spread latency_of(const IoRun& run) {
   return all.empty() ? Spread{} : spread_of(std::move(all));
 }
 
-Spread rate_of(const IoRun& run, Bytes block, IoRing::Direction direction) {
-  std::vector<double> rates = sliced_rates(run, block, direction, stretches);
-  return rates.empty() ? Spread{} : spread_of(std::move(rates));
+// Over the whole run, with the spread of its stretches: a stretch alone may be one burst of completions.
+Spread rate_of(const IoRun& run, const IoPattern& pattern, IoRing::Direction direction) {
+  const bool reads = direction == IoRing::Direction::read;
+  const Bytes bytes = reads ? run.read : run.written;
+  if (bytes == Bytes(0) || run.seconds <= 0) return {};
+  const std::size_t depth = reads ? pattern.read_depth : pattern.write_depth;
+  std::vector<double> rates = sliced_rates(run, pattern.block, direction, stretches, 2 * depth);
+  const double spread = rates.empty() ? 0 : spread_of(std::move(rates)).relative;
+  return {static_cast<double>(bytes.count()) / run.seconds, spread};
 }
 
 class Campaign {
@@ -118,7 +124,7 @@ class Campaign {
         pattern.most_bytes = std::max(each, block * depth);
         const IoRun run = load(pattern);
         const auto direction = is_write ? IoRing::Direction::write : IoRing::Direction::read;
-        result_.sequential.push_back({block, depth, is_write, rate_of(run, block, direction), latency_of(run)});
+        result_.sequential.push_back({block, depth, is_write, rate_of(run, pattern, direction), latency_of(run)});
       }
     }
   }
@@ -174,7 +180,7 @@ class Campaign {
     pattern.most_seconds = grid_.seconds;
     pattern.most_bytes = is_write ? std::max(pattern.block * depth, writes_left(budget_ / 16)) : Bytes::max();
     const auto direction = is_write ? IoRing::Direction::write : IoRing::Direction::read;
-    Spread rate = rate_of(load(pattern), pattern.block, direction);
+    Spread rate = rate_of(load(pattern), pattern, direction);
     rate.median /= static_cast<double>(pattern.block.count());
     (is_write ? result_.random_write_iops : result_.random_read_iops) = rate;
   }
@@ -185,7 +191,7 @@ class Campaign {
     pattern.most_seconds = 3 * grid_.seconds;
     pattern.most_bytes = std::max(mib * (4 * depth), writes_left(Bytes(0)));
     const IoRun run = load(pattern);
-    result_.mixed = {rate_of(run, mib, IoRing::Direction::read), rate_of(run, mib, IoRing::Direction::write)};
+    result_.mixed = {rate_of(run, pattern, IoRing::Direction::read), rate_of(run, pattern, IoRing::Direction::write)};
   }
 
   const DriveCalibrationOptions& options_;

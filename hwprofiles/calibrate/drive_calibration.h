@@ -3,7 +3,7 @@
 // In this order, so that each part finds the drive as it should: a region is written once (its blocks exist from then
 // on), then small and large writes by queue depth in it, the sustained write over the rest of the file, the idle pause
 // and its write if the rate fell, sequential reads by block and depth, random 4 KiB, reads and writes together.
-// Each figure is the median of up to nine stretches of its run, with their spread.
+// Each rate is that of its whole run, with the spread of up to nine stretches of it; latencies are medians.
 #pragma once
 
 #include <cstdint>

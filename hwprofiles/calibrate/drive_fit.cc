@@ -45,15 +45,18 @@ struct Cuts {
 };
 
 // The best `count` stretches whose means fall; error stays infinite where there are none.
-Cuts best_cuts(const Stretches& stretches, std::size_t size, std::size_t count) {
+Cuts best_cuts(const Stretches& stretches, const Stretches& seconds, std::size_t size, std::size_t count) {
   const double fall = std::log(1 - smallest_fall);
   Cuts best;
   const auto consider = [&](std::vector<std::size_t> ends) {
-    double error = 0, above = std::numeric_limits<double>::infinity();
+    double error = 0, above = std::numeric_limits<double>::infinity(), took = 0;
     std::size_t from = 0;
     for (const std::size_t end : ends) {
       if (end == from || stretches.mean(from, end) > above + fall) return;
+      // Stalls weigh little in logarithms: what the level takes in all must rise as well.
+      if (seconds.mean(from, end) * (1 - smallest_fall) < took) return;
       above = stretches.mean(from, end);
+      took = seconds.mean(from, end);
       error += stretches.error(from, end);
       from = end;
     }
@@ -85,10 +88,11 @@ class Fit {
       : measured_(measured), identity_(identity), origin_(measured_origin(date)) {}
 
   DriveFit run(const std::string& name) {
-    const std::string model = identity_.model.empty() ? "unnamed drive" : identity_.model;
+    const bool known = !identity_.model.empty();
+    const std::string model = known ? identity_.model : "drive " + (identity_.device.empty() ? "?" : identity_.device);
     profile().name = name.empty() ? slug(model) + "-measured" : name;
     profile().title = model + ", as measured";
-    profile().vendor = model.substr(0, model.find(' '));
+    profile().vendor = known ? model.substr(0, model.find(' ')) : "unknown";
     if (identity_.capacity > Bytes(0)) profile().capacity = sourced(identity_.capacity, 0);
     fit_rates();
     fit_writes();
@@ -153,6 +157,9 @@ class Fit {
     fit_.levels = write_levels(measured_.sustained_seconds, measured_.sustained_slice);
     const Bytes all = measured_.sustained_slice * static_cast<std::int64_t>(measured_.sustained_seconds.size());
     if (fit_.levels.size() == 1) {
+      const WriteLevel& level = fit_.levels.front();
+      if (level.bytes_per_second > to_bytes_per_second(profile().write_bandwidth->value))
+        profile().write_bandwidth = sourced(rate_from_bytes_per_second(level.bytes_per_second), level.spread);
       fit_.notes.push_back(fmt::format("writing {:.1f} GB without pause did not slow it down: no cache is claimed",
                                        static_cast<double>(all.count()) * 1e-9));
       return;
@@ -179,7 +186,8 @@ class Fit {
                                    to_bytes_per_second(profile().write_bandwidth->value));
     std::int64_t generation = 3;
     while (generation < 7 && to_bytes_per_second(pcie_raw_rate(generation, 4)) < needed) ++generation;
-    const Origin guess{OriginKind::assumed, "the system shows no link; four lanes that carry the measured rate", "", 0};
+    const Origin guess{OriginKind::assumed, "the system shows no link; four lanes that carry the measured rate",
+                       origin_.date, 0};
     profile().pcie_generation = {generation, guess};
     profile().pcie_lanes = {4, guess};
   }
@@ -258,14 +266,14 @@ std::vector<WriteLevel> write_levels(const std::vector<double>& slice_seconds, B
     SPILLWAY_ASSERT(seconds > 0);
     logs.push_back(std::log(static_cast<double>(slice.count()) / seconds));
   }
-  const Stretches stretches(logs);
+  const Stretches stretches(logs), seconds(slice_seconds);
   const auto n = static_cast<double>(logs.size());
   // Below this scatter two slices are equal: no figure of a drive is known more exactly.
   constexpr double least_variance = 1e-4;
   Cuts chosen;
   double best = std::numeric_limits<double>::infinity();
   for (std::size_t count = 1; count <= std::min(most_levels, logs.size()); ++count) {
-    Cuts cuts = best_cuts(stretches, logs.size(), count);
+    Cuts cuts = best_cuts(stretches, seconds, logs.size(), count);
     if (cuts.ends.empty()) continue;
     const double parameters = 2 * static_cast<double>(count);
     const double criterion = n * std::log(cuts.error / n + least_variance) + parameters * std::log(n);
@@ -276,14 +284,14 @@ std::vector<WriteLevel> write_levels(const std::vector<double>& slice_seconds, B
   std::vector<WriteLevel> levels;
   std::size_t from = 0;
   for (const std::size_t end : chosen.ends) {
-    double seconds = 0;
+    double took = 0;
     std::vector<double> rates;
     for (std::size_t i = from; i < end; ++i) {
-      seconds += slice_seconds[i];
+      took += slice_seconds[i];
       rates.push_back(static_cast<double>(slice.count()) / slice_seconds[i]);
     }
     const Bytes bytes = slice * static_cast<std::int64_t>(end - from);
-    levels.push_back({static_cast<double>(bytes.count()) / seconds, bytes, spread_of(std::move(rates)).relative});
+    levels.push_back({static_cast<double>(bytes.count()) / took, bytes, spread_of(std::move(rates)).relative});
     from = end;
   }
   return levels;

@@ -130,11 +130,12 @@ IoRun run_pattern(IoRing& ring, const ScratchFile& file, const IoPattern& patter
   }
 }
 
-std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoRing::Direction direction, std::size_t slices) {
+std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoRing::Direction direction, std::size_t slices,
+                                 std::size_t least) {
   std::vector<double> ends;
   for (const IoDone& done : run.done)
     if (done.direction == direction) ends.push_back(done.at_seconds);
-  const std::size_t count = std::clamp<std::size_t>(ends.size() / 2, 1, slices);
+  const std::size_t count = std::clamp<std::size_t>(ends.size() / least, 1, slices);
   std::vector<double> rates;
   double from = 0;
   for (std::size_t slice = 0, first = 0; slice < count && !ends.empty(); ++slice) {

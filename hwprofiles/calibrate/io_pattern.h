@@ -40,8 +40,9 @@ struct IoRun {
 IoRun run_pattern(IoRing& ring, const ScratchFile& file, const IoPattern& pattern, AlignedBuffer& buffer,
                   std::uint64_t seed, const std::function<bool()>& stop);
 
-// Bytes a second of one direction, in `slices` stretches of equal numbers of requests (fewer where there are fewer
-// requests than two per stretch); a stretch that took no measurable time is left out.
-std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoRing::Direction direction, std::size_t slices);
+// Bytes a second of one direction, in `slices` stretches of equal numbers of requests, each of `least` or more
+// (completions come in bursts as long as the queue); a stretch that took no measurable time is left out.
+std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoRing::Direction direction, std::size_t slices,
+                                 std::size_t least);
 
 }  // namespace spillway

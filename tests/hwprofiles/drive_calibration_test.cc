@@ -169,9 +169,9 @@ TEST_F(DriveFile, PatternMovesWhatItWasTold) {
 TEST(SlicedRates, AreBytesOverTime) {
   IoRun run;
   for (int k = 1; k <= 8; ++k) run.done.push_back({static_cast<double>(k * k), 1, IoRing::Direction::read});
-  EXPECT_THAT(sliced_rates(run, Bytes(10), IoRing::Direction::read, 4),
+  EXPECT_THAT(sliced_rates(run, Bytes(10), IoRing::Direction::read, 4, 2),
               testing::ElementsAre(5, 20.0 / 12, 1, 20.0 / 28));
-  EXPECT_THAT(sliced_rates(run, Bytes(10), IoRing::Direction::write, 4), testing::IsEmpty());
+  EXPECT_THAT(sliced_rates(run, Bytes(10), IoRing::Direction::write, 4, 2), testing::IsEmpty());
 }
 
 // The whole campaign on this machine's drive, within its budget; the fit accepts what came out.

@@ -74,6 +74,13 @@ TEST(WriteLevels, RisingIsNoLevelOfItsOwn) {
   EXPECT_EQ(write_levels(slices(Bytes(1 << 20), {{1e9, 50}, {3e9, 50}}, 0.03), Bytes(1 << 20)).size(), 1U);
 }
 
+// Stalls, one slice in twenty, make the first part slower in all than the second, though most of its slices are faster.
+TEST(WriteLevels, StallsAreNoCache) {
+  std::vector<double> seconds;
+  for (int i = 0; i < 100; ++i) seconds.push_back(i >= 60 ? 1 / 2.5 : i % 20 == 10 ? 10 : 1 / 4.0);
+  EXPECT_EQ(write_levels(seconds, Bytes(1 << 20)).size(), 1U);
+}
+
 // r/R + w/W = 0.75 + 0.5 = 1.25, so interference 0.75; 1 MiB in 100 us fills the peaks from depth 1 on.
 TEST(DriveFit, FindsTheModelBehindTheFigures) {
   const DriveFit fit = fit_drive(drive(7e9, 4e9, 100e-6), {"nvme0n1", "Maker Model 1T", Bytes(1'000'204'886'016), 4, 4},

@@ -73,11 +73,11 @@ TEST_F(RecorderFile, ReadsAsATrace) {
   EXPECT_EQ(trace.ops.launched_by[index_of(kernel)], launch);
   EXPECT_EQ(trace.ops.duration[index_of(kernel)], microseconds(10));
   EXPECT_EQ(trace.ops.start[index_of(kernel)] - trace.ops.start[index_of(launch)], microseconds(4));
-  const OpId copy = named(trace, "Memcpy");
+  const OpId copy = named(trace, "Memcpy DtoH");
   EXPECT_EQ(trace.ops.kind[index_of(copy)], OpKind::copy_device_to_host);
   EXPECT_NE(trace.ops.flags[index_of(copy)] & static_cast<std::uint8_t>(OpFlag::pageable), 0);
   EXPECT_EQ(trace.ops.bytes[index_of(copy)], Bytes(4096));
-  EXPECT_EQ(trace.ops.kind[index_of(named(trace, "Memset"))], OpKind::memset);
+  EXPECT_EQ(trace.ops.kind[index_of(named(trace, "Memset (Device)"))], OpKind::memset);
   const Sync* wait = trace.sync_of(named(trace, "cudaStreamWaitEvent"));
   ASSERT_NE(wait, nullptr);
   EXPECT_EQ(wait->event, named(trace, "cudaEventRecord"));

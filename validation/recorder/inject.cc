@@ -129,7 +129,7 @@ class Recorder {
   }
 
   void note(const CUpti_Activity& record) {
-    switch (record.kind) {
+    switch (static_cast<int>(record.kind)) {  // most kinds are never asked for
       case CUPTI_ACTIVITY_KIND_RUNTIME:
       case CUPTI_ACTIVITY_KIND_DRIVER:
         return call(reinterpret_cast<const CUpti_ActivityAPI&>(record));
