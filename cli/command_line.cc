@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/calibrate_command.h"
+#include "cli/capacity_command.h"
 #include "cli/context.h"
 #include "cli/installed_data.h"
 #include "cli/interrupt.h"
@@ -87,8 +88,8 @@ std::string usage_message(CLI::App& app, const CLI::ParseError& error) {
 
 void add_global_options(CLI::App& app, Context& context) {
   app.set_version_flag("--version", "spillway " SPILLWAY_VERSION);
-  app.add_option("--format", context.format, "how results are printed: table, json or csv")
-      ->check(CLI::IsMember({"table", "json", "csv"}))
+  app.add_option("--format", context.format, "how results are printed: table, json, csv or markdown")
+      ->check(CLI::IsMember({"table", "json", "csv", "markdown"}))
       ->type_name("FORMAT");
   app.add_flag("-q,--quiet", context.quiet, "no warnings and no progress on standard error");
   app.require_subcommand(1);
@@ -139,6 +140,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_trace_commands(app, context);
   add_memory_commands(app, context);
   add_plan_commands(app, context);
+  add_capacity_command(app, context);
   add_report_commands(app, context);
   add_sweep_commands(app, context);
   add_profile_commands(app, context);

@@ -21,11 +21,13 @@ enum ExitCode : int {
 
 struct Context {
   int exit_code = exit_done;
-  std::string format = "table";  // "table", "json" or "csv"
+  std::string format = "table";  // "table", "json", "csv" or "markdown"
   bool quiet = false;            // no warnings, notes or progress; errors stay
 
   [[nodiscard]] bool json() const { return format == "json"; }
   [[nodiscard]] bool csv() const { return format == "csv"; }
+  [[nodiscard]] bool markdown() const { return format == "markdown"; }
+  [[nodiscard]] bool rows_only() const { return csv() || markdown(); }  // one table and no text around it
 };
 
 // "warning: ..." on standard error, unless quiet.

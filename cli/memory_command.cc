@@ -283,7 +283,7 @@ Json document_of(const Answer& answer, const Request& request) {
 
 // Bytes as plain numbers for CSV.
 std::string amount(const Context& context, Bytes bytes) {
-  if (!context.csv()) return for_people(bytes);
+  if (!context.rows_only()) return for_people(bytes);
   return bytes < Bytes(0) ? "" : std::to_string(bytes.count());
 }
 
@@ -351,7 +351,7 @@ void run_memory(Context& context, const Request& request) {
     print_json(document_of(answer, request));
   else
     print(context, table_of(context, results));
-  if (answer.explanation && !context.json() && !context.csv())
+  if (answer.explanation && !context.json() && !context.rows_only())
     print(owners_text("at the peak, by what it is", answer.owners.owners, 12) +
           owners_text("by phase", answer.owners.owners_by_phase, 8) +
           owners_text("by layer", answer.owners.owners_by_layer, 8) + explanation_text(*answer.explanation));

@@ -26,7 +26,7 @@ std::vector<std::string> settings() {
   for (const std::string& key : keys) {
     const bool has_parts = std::any_of(keys.begin(), keys.end(),
                                        [&key](const std::string& other) { return other.starts_with(key + "."); });
-    if (has_parts || key == "schema" || key == "version" || key == "note") continue;
+    if (has_parts || key == "schema" || key == "version" || key == "note" || key == "capacity.techniques") continue;
     found.push_back(key + (key == "hardware.set" ? "." : "="));
   }
   return found;

@@ -85,7 +85,7 @@ void print_mix(Context& context, const MixOutcome& outcome, Bytes budget, double
   best.name = best.name == "mix" ? "mix (best)" : "best: " + best.name;
   add_case(table, best);
   print(context, table);
-  if (context.csv()) return;
+  if (context.rows_only()) return;
   if (!outcome.best.fits) print("\nno: " + why_not(outcome.best.result) + "\n");
   print(fmt::format(
       "\nbudget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "

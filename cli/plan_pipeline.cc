@@ -117,7 +117,7 @@ std::string compact(double value) { return fmt::format("{:.6g}", value); }
 
 void print_answer(Context& context, const PipelineCall& call, const PipelineAnswer& answer) {
   if (context.json()) return print_json_answer(call, answer);
-  if (context.csv()) {
+  if (context.rows_only()) {
     Table table({"device", "peak_activations", "busy", "begin", "end"});
     for (std::size_t d = 0; d < answer.peaks.size(); ++d) {
       const auto& spans = answer.timeline.compute[d];

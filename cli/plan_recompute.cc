@@ -58,7 +58,7 @@ void print_outcome(Context& context, const RecomputeOutcome& outcome, Bytes budg
                fmt::format("{:.3f}", to_seconds(one.again) * 1e3)});
   };
   for (const RecomputeCase& other : outcome.others) row(other, other.name);
-  row(outcome.best, context.csv() ? outcome.best.name : "-> " + outcome.best.name);
+  row(outcome.best, context.rows_only() ? outcome.best.name : "-> " + outcome.best.name);
   print(context, table);
   if (outcome.best.refused > 0)
     note(context, fmt::format("{} tensors stay although the method drops them: they cannot be made again",

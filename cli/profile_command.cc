@@ -85,7 +85,7 @@ void run_check(Context& context, const std::vector<std::string>& files) {
   }
   if (context.json())
     print_json(document);
-  else if (!table.empty() || context.csv())
+  else if (!table.empty() || context.rows_only())
     print(context, table);
   else
     print(fmt::format("{} profile{} sound\n", files.size(), files.size() == 1 ? "" : "s"));
@@ -103,7 +103,7 @@ void run_diff(Context& context, const Request& request) {
   }
   if (context.json())
     print_json(document);
-  else if (!table.empty() || context.csv())
+  else if (!table.empty() || context.rows_only())
     print(context, table);
   else
     print("no differences\n");

@@ -90,10 +90,12 @@ Json head_json(const char* schema, const LoadedScenario& loaded, const Result& r
 // The document as text: verdict, lists and tables.
 void print_document(const Context& context, const ReportDocument& document) {
   if (context.csv()) return print(report_csv(document));
-  print(document.title + "\n" + document.subtitle + "\n\n  " + document.verdict + "\n");
+  const bool is_markdown = context.markdown();
+  print((is_markdown ? "# " : "") + document.title + "\n" + (is_markdown ? "\n" : "") + document.subtitle + "\n\n" +
+        (is_markdown ? "**" + document.verdict + "**" : "  " + document.verdict) + "\n");
   for (const ReportSection& section : document.sections) {
-    print("\n" + section.heading + "\n");
-    for (const std::string& item : section.items) print("  - " + item + "\n");
+    print((is_markdown ? "\n## " : "\n") + section.heading + (is_markdown ? "\n\n" : "\n"));
+    for (const std::string& item : section.items) print((is_markdown ? "- " : "  - ") + item + "\n");
     for (const ReportTable& from : section.tables) {
       Table table(from.columns);
       for (const auto& cells : from.rows) {
@@ -101,7 +103,7 @@ void print_document(const Context& context, const ReportDocument& document) {
         for (const ReportCell& cell : cells) row.push_back(cell.text);
         table.add(std::move(row));
       }
-      print("\n" + table.text());
+      print("\n" + (is_markdown ? table.markdown() : table.text()));
     }
   }
 }

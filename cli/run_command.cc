@@ -94,7 +94,7 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     print_json(result_json(result));
   } else {
     print_warnings(context, result);
-    if (context.csv())
+    if (context.rows_only())
       print(context, result_row(result));
     else
       print(result_text(result));
@@ -106,7 +106,7 @@ void compare_scenarios(const RunArguments& arguments, Context& context) {
   const Result a = run(load_with(arguments.first, arguments));
   const Result b = run(load_with(arguments.second, arguments));
   if (context.json()) return print_json(comparison_json(a, b));
-  if (!context.csv()) print(fmt::format("A: {}: {}\nB: {}: {}\n\n", a.title, verdict(a), b.title, verdict(b)));
+  if (!context.rows_only()) print(fmt::format("A: {}: {}\nB: {}: {}\n\n", a.title, verdict(a), b.title, verdict(b)));
   print(context, comparison(a, b));
 }
 
@@ -131,7 +131,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   for (const Relaxation& r : relaxations)
     table.add(
         {r.resource, fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
-  if (!context.csv()) {
+  if (!context.rows_only()) {
     print_warnings(context, result);
     print(result_text(result) + (memory ? explanation_text(*memory) : "") + "\n  what would help\n\n");
   }

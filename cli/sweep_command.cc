@@ -52,7 +52,7 @@ void print_reasons(Context& context, const SweepFile& file, const SweepOutcome& 
   plain(outcome.not_replayed, "remain: more than the sweep's replays");
   plain(static_cast<std::int64_t>(outcome.rows.size()), "replayed");
   print(context, table);
-  if (!context.csv()) print("\n");
+  if (!context.rows_only()) print("\n");
 }
 
 std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
@@ -96,7 +96,7 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
   if (call.explains) print_reasons(context, file, outcome);
   const Table table = rows_table(file, outcome, call.all);
   if (!table.empty()) print(context, table);
-  if (context.csv()) return;
+  if (context.rows_only()) return;
   const auto left_out = [](const std::map<std::string, SweepReason>& reasons) {
     std::int64_t sum = 0;
     for (const auto& [reason, count] : reasons) sum += count.points;

@@ -89,9 +89,29 @@ std::string Table::csv() const {
   return out;
 }
 
+// GitHub's tables; a bar within a cell is escaped.
+std::string Table::markdown() const {
+  const auto line = [](const std::vector<std::string>& row) {
+    std::string out = "|";
+    for (const std::string& cell : row) {
+      out += " ";
+      for (const char c : printable(cell)) out += c == '|' ? "\\|" : std::string(1, c);
+      out += " |";
+    }
+    return out + "\n";
+  };
+  std::string out = line(headings_) + "|";
+  for (std::size_t i = 0; i < headings_.size(); ++i) out += "---|";
+  out += "\n";
+  for (const auto& row : rows_) out += line(row);
+  return out;
+}
+
 void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
 
-void print(const Context& context, const Table& table) { print(context.csv() ? table.csv() : table.text()); }
+void print(const Context& context, const Table& table) {
+  print(context.csv() ? table.csv() : context.markdown() ? table.markdown() : table.text());
+}
 
 void print_json(const nlohmann::ordered_json& document) {
   print(document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");

@@ -1,4 +1,5 @@
-// Results for people (aligned columns), for spreadsheets (CSV, RFC 4180) and for scripts (JSON), on standard output.
+// Results for people (aligned columns), for spreadsheets (CSV, RFC 4180), for documents (Markdown) and for scripts
+// (JSON), on standard output.
 #pragma once
 
 #include <cstdint>
@@ -21,6 +22,7 @@ class Table {
   // Columns two spaces apart; those with numbers only are flush right. Control characters are shown as '?'.
   [[nodiscard]] std::string text() const;
   [[nodiscard]] std::string csv() const;
+  [[nodiscard]] std::string markdown() const;
 
  private:
   std::vector<std::string> headings_;
@@ -28,7 +30,7 @@ class Table {
 };
 
 void print(const std::string& text);
-// As text, or as CSV if the context says so.
+// As text, or as CSV or Markdown if the context says so.
 void print(const Context& context, const Table& table);
 // Indented; texts that are not UTF-8 are made so.
 void print_json(const nlohmann::ordered_json& document);

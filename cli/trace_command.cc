@@ -122,7 +122,7 @@ void run_info(const Context& context, const std::string& file) {
   const TraceSummary summary = summarize(trace);
   for (const Finding& finding : summary.findings) warn(context, warning_of(finding));
   if (context.json()) return print_json(info_document(trace, summary));
-  if (context.csv()) return print(step_rows(summary).csv());
+  if (context.rows_only()) return print(context, step_rows(summary));
   print(info_table(trace, summary).text());
   if (!summary.steps.empty()) print("\n" + step_table(summary).text());
 }
@@ -153,7 +153,7 @@ void run_check(Context& context, const std::string& file) {
   }
   if (context.json())
     print_json(check_document(trace, errors));
-  else if (!table.empty() || context.csv())
+  else if (!table.empty() || context.rows_only())
     print(context, table);
   else
     print(file + ": sound\n");

@@ -191,7 +191,7 @@ void validate(const ValidateArguments& arguments, Context& context) {
     write_text(arguments.plot, scatter_svg("Predicted against measured: " + title_of(files), outcomes, summaries));
   if (context.json())
     print_json(validation_json(summaries, outcomes));
-  else if (context.csv())
+  else if (context.rows_only())
     print(context, row_table(outcomes));
   else
     print_tables(summaries, outcomes);

@@ -17,10 +17,11 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Keys = std::span<const std::string_view>;
 constexpr std::uint64_t largest_scenario = 16U << 20U;
+constexpr std::int64_t most_layers = 100'000;
 
-constexpr std::array<std::string_view, 13> root_keys = {"schema", "version",  "title",   "trace",  "execution_trace",
-                                                        "model",  "hardware", "what_if", "memory", "offload",
-                                                        "plan",   "replay",   "note"};
+constexpr std::array<std::string_view, 14> root_keys = {"schema", "version",  "title",   "trace",   "execution_trace",
+                                                        "model",  "hardware", "what_if", "memory",  "offload",
+                                                        "plan",   "replay",   "note",    "capacity"};
 constexpr std::array<std::string_view, 4> hardware_keys = {"profile", "captured_on", "set", "jitter"};
 constexpr std::array<std::string_view, 3> jitter_keys = {"seed", "sigma", "slow_stages"};
 constexpr std::array<std::string_view, 6> what_if_keys = {"gpu", "compute", "memory", "host", "pcie", "network"};
@@ -44,9 +45,13 @@ constexpr std::array<std::string_view, 18> offload_keys = {"technique",
                                                            "drive_free_bytes",
                                                            "drive_used_percent"};
 constexpr std::array<std::string_view, 1> replay_keys = {"tie_order"};
+constexpr std::array<std::string_view, 7> capacity_keys = {"axis", "from",       "to",         "step",
+                                                           "goal", "techniques", "constraints"};
+constexpr std::array<std::string_view, 4> constraint_keys = {"step_time_seconds", "tokens_per_second", "mfu",
+                                                             "life_years"};
 
 std::vector<std::string_view> model_keys() {
-  std::vector<std::string_view> keys = {"name"};
+  std::vector<std::string_view> keys = {"name", "layers"};
   for (const std::string& key : training_setup_keys()) keys.emplace_back(key);
   return keys;
 }
@@ -68,6 +73,7 @@ class Reader {
     if (root.contains("what_if")) read_what_if(root["what_if"], scenario);
     if (root.contains("memory")) read_memory(root["memory"], scenario);
     if (root.contains("offload")) read_offload(root["offload"], scenario.offload);
+    if (root.contains("capacity")) read_capacity(root["capacity"], scenario);
     scenario.plan = file(root, "plan");
     if (root.contains("replay")) read_replay(root["replay"], scenario);
     check_whole(scenario);
@@ -121,6 +127,13 @@ class Reader {
         scenario.model = text(model, "/model", "name");
         continue;
       }
+      if (key == "layers") {
+        if (!value.is_number_integer() || value.get<std::int64_t>() < 1 || value.get<std::int64_t>() > most_layers)
+          fail(place, "expected a whole number from 1 to " + std::to_string(most_layers),
+               "leave it out for the model's own");
+        scenario.layers = value.get<std::int64_t>();
+        continue;
+      }
       try {
         set_field(scenario.training, key, as_text);
       } catch (const InputError& error) {
@@ -133,6 +146,12 @@ class Reader {
     if (scenario.model.empty()) fail("/model", "no name", "name a bundled model, such as llama-3-8b, or a model file");
     if (scenario.model.find('/') != std::string::npos && scenario.model.front() != '/')
       scenario.model = (std::filesystem::path(folder_) / scenario.model).lexically_normal().string();
+  }
+
+  void read_capacity(const Json& capacity, Scenario& scenario) const {
+    known(capacity, "/capacity", capacity_keys);
+    if (capacity.contains("constraints")) known(capacity["constraints"], "/capacity/constraints", constraint_keys);
+    scenario.capacity = capacity.dump();
   }
 
   void read_hardware(const Json& hardware, Scenario& scenario) const {
@@ -317,7 +336,10 @@ void apply_setting(Json& root, const std::string& setting) {
     at = &child;
     key = key.substr(dot + 1);
   }
-  (*at)[key] = parsed;
+  if (parsed.is_null())
+    at->erase(key);
+  else
+    (*at)[key] = parsed;
 }
 
 Json parse_json(const std::string& text, const std::string& name) {
@@ -349,6 +371,8 @@ std::vector<std::string> scenario_keys() {
   add("memory", memory_keys);
   add("offload", offload_keys);
   add("replay", replay_keys);
+  add("capacity", capacity_keys);
+  add("capacity.constraints", constraint_keys);
   std::sort(keys.begin(), keys.end());
   return keys;
 }

@@ -9,6 +9,7 @@
 //     "what_if": {"gpu": 2, "host": 1.5},
 //     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
 //     "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4},
+//     "capacity": {"axis": "layers"},                                           // planners/capacity/capacity_request.h
 //     "plan": "order.plan.json",                                                // written by `spillway plan`
 //     "replay": {"tie_order": "fifo"}
 //   }
@@ -40,6 +41,7 @@ struct Scenario {
   std::string trace;            // file, or empty
   std::string execution_trace;  // joined with `trace` when given
   std::string model;            // name in the model library or file, or empty
+  std::int64_t layers = 0;      // instead of the model's own; 0: those
   TrainingSetup training;
 
   std::string hardware;     // system or GPU profile; empty: the one the capture names
@@ -59,10 +61,13 @@ struct Scenario {
   OffloadSettings offload;
 
   std::string tie_order = "fifo";
+
+  std::string capacity;  // JSON, its keys checked: planners/capacity/capacity_request.h reads it; empty: none
 };
 
 // settings: "key=value" as from --set; the key is the path of a leaf ("model.sequence",
-// "hardware.set.gpu.memory_bandwidth", "what_if.gpu"). Applied before the checks, so they may complete a scenario.
+// "hardware.set.gpu.memory_bandwidth", "what_if.gpu"); the value null takes a key out. Applied before the checks, so
+// they may complete a scenario.
 // Throws InputError naming file, JSON pointer, cause and remedy (did-you-mean for unknown keys).
 Scenario load_scenario(const std::string& path, std::span<const std::string> settings = {});
 // text: a scenario as JSON; `name` stands for the file in messages; paths are relative to `folder`.

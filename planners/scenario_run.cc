@@ -18,6 +18,7 @@
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/plan_json.h"
 #include "planners/relaxed_hardware.h"
+#include "planners/stalloc/stalloc_plan.h"
 #include "sim/replay/captured_step.h"
 #include "traces/base/input_error.h"
 #include "traces/join.h"
@@ -123,9 +124,10 @@ TrainingSetup with_plan(TrainingSetup setup) {
   return setup;
 }
 
-void load_generated(LoadedScenario& loaded, const ModelSpec& model) {
+void load_generated(LoadedScenario& loaded, const ModelSpec& given) {
   const Scenario& scenario = loaded.scenario;
   loaded.hardware = hardware_of(scenario);
+  const ModelSpec model = with_layers(scenario, given);
   const TrainingSetup setup = loaded.setup = resolve(with_plan(scenario.training), model);
   const HardwareProfile& hardware = loaded.hardware;
   if (setup.gpus() > hardware.total_gpus())
@@ -155,6 +157,19 @@ void warn_of(LoadedScenario& loaded, const Finding& finding) {
     loaded.warnings.push_back(warning);
 }
 
+// Plans of the trace's own requests, followed by the planned policy.
+void plan_requests(LoadedScenario& loaded) {
+  if (loaded.scenario.offload.technique != OffloadTechnique::none || !loaded.scenario.plan.empty())
+    throw InputError(loaded.scenario.path, "/memory/allocator",
+                     "stalloc plans the step as it is traced, not as offloading or a plan changes it",
+                     "take another allocator, or no technique");
+  loaded.options.memory.allocator = "planned";
+  for (const std::int16_t device : memory_devices(loaded.trace)) {
+    StallocPlan made = plan_stalloc(profile_of(loaded.trace, device), {.threads = 1});
+    loaded.options.memory.plans[device] = std::make_shared<const MemoryPlan>(std::move(made.plan));
+  }
+}
+
 // What the scenario says of the replay itself, and the trace's findings.
 void set_options(LoadedScenario& loaded) {
   const Scenario& scenario = loaded.scenario;
@@ -166,6 +181,7 @@ void set_options(LoadedScenario& loaded) {
   loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
   loaded.options.memory.allocator = scenario.allocator;
   loaded.options.memory.settings = scenario.allocator_config;
+  if (scenario.allocator == "stalloc") plan_requests(loaded);
   if (!scenario.memory_plan.empty()) {
     ByteSource source = ByteSource::open(scenario.memory_plan, std::uint64_t{1} << 30);
     loaded.options.memory.plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
@@ -280,6 +296,16 @@ std::string match_gpu(const ProfileLibrary& library, std::string_view device_nam
     }
   }
   return best;
+}
+
+ModelSpec with_layers(const Scenario& scenario, ModelSpec model) {
+  if (scenario.layers == 0) return model;
+  if (model.has_encoder())
+    throw InputError(scenario.path, "/model/layers",
+                     model.title + " has layers of two kinds, an encoder's and a decoder's",
+                     "write a model file with the layers you mean");
+  model.layers = scenario.layers;
+  return model;
 }
 
 LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {

@@ -25,6 +25,9 @@ HardwareProfile hardware_of(const Scenario& scenario);
 // Machines like this one, with the times of its networks' collectives.
 Cluster cluster_of(const HardwareProfile& hardware);
 
+// The model with as many layers as the scenario says. Throws InputError for encoder-decoders.
+ModelSpec with_layers(const Scenario& scenario, ModelSpec model);
+
 // What a scenario names, loaded: replays of it share these and are independent of each other.
 struct LoadedScenario {
   Scenario scenario;

@@ -259,7 +259,7 @@ class SsdReport {
     ReportSection& part = section("What a projection from rates and ratings leaves out");
     const TrainingSetup& setup = loaded_.setup;
     if (!loaded_.scenario.model.empty() && setup.recompute == Recompute::none && setup.pipeline_parallel == 1) {
-      const ModelSpec model = find_model(loaded_.scenario.model);
+      const ModelSpec model = with_layers(loaded_.scenario, find_model(loaded_.scenario.model));
       ActivationProjection p;
       p.layers = model.layers;
       p.hidden = model.hidden;

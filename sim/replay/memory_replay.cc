@@ -164,8 +164,9 @@ AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::
   AllocationStreamOptions stream;
   stream.pool.policy = options.allocator;
   stream.pool.settings = options.settings;
-  stream.pool.plan = options.plan;
-  if (options.plan != nullptr) stream.spaces = request_spaces(*options.plan);
+  const auto own = options.plans.find(device);
+  stream.pool.plan = own == options.plans.end() ? options.plan : own->second;
+  if (stream.pool.plan != nullptr) stream.spaces = request_spaces(*stream.pool.plan);
   if (capacity > Bytes(0)) stream.pool.device_memory = capacity;
   stream.device = device;
   stream.use_recorded_segments = false;

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -21,11 +22,12 @@
 namespace spillway {
 
 struct MemoryReplayOptions {
-  std::string allocator = "torch";         // one of memory_policies()
-  std::string settings;                    // PYTORCH_CUDA_ALLOC_CONF; gmlake: its own
-  std::shared_ptr<const MemoryPlan> plan;  // for planned and arena
-  Bytes capacity{};                        // for the step's allocator; 0: unlimited
-  std::optional<std::int16_t> device{};    // of several; not given: the one that reserves most
+  std::string allocator = "torch";                                  // one of memory_policies()
+  std::string settings;                                             // PYTORCH_CUDA_ALLOC_CONF; gmlake: its own
+  std::shared_ptr<const MemoryPlan> plan;                           // for planned and arena, of a step on one device
+  std::map<std::int16_t, std::shared_ptr<const MemoryPlan>> plans;  // the same of a step on several, by device
+  Bytes capacity{};                                                 // for the step's allocator; 0: unlimited
+  std::optional<std::int16_t> device{};                             // of several; not given: the one that reserves most
   // The curve, the owners of the peak, why it failed. Planners that ask for nothing but peaks leave them out.
   bool details = true;
 };

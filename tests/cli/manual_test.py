@@ -67,7 +67,7 @@ class ManualTest(unittest.TestCase):
             self.assertIn("--format", complete(*path, "--f"))
 
     def test_bash_offers_values(self):
-        self.assertEqual(complete("run", "x.json", "--format", ""), ["table", "json", "csv"])
+        self.assertEqual(complete("run", "x.json", "--format", ""), ["table", "json", "csv", "markdown"])
         self.assertEqual(complete("run", "--format", "=", "js"), ["json"])
         self.assertEqual(complete("memory", "--allocator", "to"), ["torch", "torch-expandable"])
         self.assertEqual(complete("run", "x.json", "--set", "model.seq"),

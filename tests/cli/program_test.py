@@ -448,6 +448,51 @@ class KernelsTest(ProgramTest):
         self.assertEqual([run["as_predicted"] for run in document["runs"]], [True] * 4)
         self.refused("validate", "kernels", "--backend", "cpuu", says=["cpuu", "did you mean cpu?"])
         self.refused("validate", "kernels", "--technique", "kep", says=["did you mean keep?"])
+class CapacityTest(ProgramTest):
+    def scenario(self, **more):
+        return self.path("s.json", json.dumps({
+            "schema": "spillway-scenario", "version": 1,
+            "model": {"name": "gpt2-small", "sequence": 256, "micro_batch": 2},
+            "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 4000000000}, **more}).encode())
+
+    def test_the_answer_is_the_last_value_a_run_says_yes_to(self):
+        path = self.scenario(capacity={"techniques": ["keep", {"name": "all again", "set": {"model": {"recompute": "full"}}}]})
+        result = spillway("capacity", path, "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual(document["axis"]["key"], "model.layers")
+        self.assertEqual([answer["technique"] for answer in document["answers"]], ["keep", "all again"])
+        for answer in document["answers"]:
+            settings = [word for setting in answer["settings"] for word in ("--set", setting)]
+            at = json.loads(spillway("run", path, *settings, "--set", f"model.layers={answer['answer']}", "--format",
+                                     "json").stdout)
+            self.assertEqual(at["step_time_ns"], answer["at"]["step_time_ns"])
+            self.assertEqual(at["peak_reserved_bytes"], answer["at"]["peak_reserved_bytes"])
+            self.assertEqual(at["fingerprint"], answer["at"]["fingerprint"])
+            further = spillway("run", path, *settings, "--set", f"model.layers={answer['beyond']['value']}")
+            self.assertEqual(further.returncode, 1, further.stderr)
+
+    def test_tables_in_every_form(self):
+        path = self.scenario()
+        arguments = ("capacity", path, "--axis", "micro_batch", "--technique", "keep", "--technique", "torch:model.recompute=full")
+        rows = spillway(*arguments, "--format", "csv").stdout.strip().split("\n")
+        self.assertEqual(len(rows), 3)
+        self.assertEqual(rows[0].split(",")[:2], ["technique", "micro_batch"])
+        lines = spillway(*arguments, "--format", "markdown").stdout.strip().split("\n")
+        self.assertEqual(len(lines), 4)
+        self.assertTrue(all(line.startswith("|") and line.endswith("|") for line in lines))
+        self.assertIn("binds", spillway(*arguments).stdout)
+        self.assertIn("ssdtrain", spillway("capacity", "--list").stdout)
+
+    def test_nothing_fits_is_exit_code_1_and_mistakes_2(self):
+        path = self.scenario()
+        result = spillway("capacity", path, "--set", "memory.capacity_bytes=1000000", "--technique", "keep")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("weights and optimizer state alone", result.stdout)
+        self.refused("capacity", path, "--axis", "layer", says=["did you mean layers"])
+        self.refused("capacity", path, "--technique", "ful", says=["did you mean full"])
+        self.refused("capacity", says=["SCENARIO"])
+        self.refused("capacity", self.scenario(capacity={"axes": "layers"}), says=["/capacity/axes", "axis"])
 
 
 class UsageTest(ProgramTest):

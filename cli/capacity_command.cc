@@ -1,0 +1,195 @@
+#include "cli/capacity_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/interrupt.h"
+#include "cli/progress.h"
+#include "cli/table.h"
+#include "planners/capacity/capacity.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CapacityCall {
+  std::string path;
+  std::vector<std::string> settings;
+  CapacityFlags flags;
+  bool list = false;
+};
+
+std::string hex(std::uint64_t fingerprint) { return fmt::format("{:016x}", fingerprint); }
+
+Json json_of(const CapacityTrial& trial) {
+  Json out = {{"value", trial.value},
+              {"holds", trial.holds},
+              {"replayed", trial.replayed},
+              {"gpus", trial.gpus},
+              {"parameters", trial.parameters}};
+  if (!trial.why_not.empty()) out["why_not"] = trial.why_not;
+  if (trial.needed > Bytes(0)) out[trial.replayed ? "peak_reserved_bytes" : "least_state_bytes"] = trial.needed.count();
+  if (trial.capacity > Bytes(0)) {
+    out["capacity_bytes"] = trial.capacity.count();
+    if (trial.replayed) out["free_bytes"] = (trial.capacity - trial.needed).count();
+  }
+  if (!trial.replayed) return out;
+  out["step_time_ns"] = whole_nanoseconds(trial.step_time);
+  out["tokens_per_second"] = trial.tokens_per_second;
+  out["mfu"] = trial.mfu;
+  if (trial.life_years) out["life_years"] = *trial.life_years;
+  out["owners"] = Json::array();
+  for (const PeakOwner& owner : trial.owners)
+    out["owners"].push_back({{"name", owner.name}, {"bytes", owner.bytes.count()}});
+  out["fingerprint"] = hex(trial.fingerprint);
+  return out;
+}
+
+Json json_of(const CapacityRequest& request, const CapacityOutcome& outcome) {
+  Json document = json_document("spillway.capacity");
+  const CapacityAxis& axis = request.axis;
+  document["axis"] = {{"name", axis.name}, {"key", axis.key}, {"goal", to_string(axis.goal)},
+                      {"from", axis.from}, {"to", axis.to},   {"step", axis.step}};
+  document["interrupted"] = outcome.interrupted;
+  document["answers"] = Json::array();
+  for (const CapacityAnswer& answer : outcome.answers) {
+    Json entry = {{"technique", answer.technique.name}, {"settings", answer.technique.settings}};
+    entry["answer"] = answer.best ? Json(answer.best->value) : Json();
+    if (answer.best) entry["at"] = json_of(*answer.best);
+    if (answer.beyond) entry["beyond"] = json_of(*answer.beyond);
+    entry["binds"] = answer.binding();
+    entry["monotone"] = answer.is_monotone;
+    entry["trials"] = answer.trials;
+    entry["replays"] = answer.replays;
+    if (!answer.refused.empty()) entry["refused"] = answer.refused;
+    document["answers"].push_back(std::move(entry));
+  }
+  document["warnings"] = Json::array();
+  return document;
+}
+
+std::string shown(std::int64_t value, const CapacityAxis& axis) {
+  return axis.key == "memory.capacity_bytes" ? gib(Bytes(value)) + " GiB" : std::to_string(value);
+}
+
+// What is left at the answer, and what is missing one step further.
+std::string beyond_of(const CapacityAnswer& answer, const CapacityAxis& axis) {
+  if (!answer.beyond) return answer.best ? "the axis ends" : "";
+  const CapacityTrial& trial = *answer.beyond;
+  return shown(trial.value, axis) + ": " + trial.why_not;
+}
+
+void print_table(const Context& context, const CapacityRequest& request, const CapacityOutcome& outcome) {
+  Table table({"technique", request.axis.name, "parameters (B)", "GPUs", "step (s)", "tokens/s", "MFU", "peak (GiB)",
+               "free (GiB)", "binds", "beyond"});
+  for (const CapacityAnswer& answer : outcome.answers) {
+    if (!answer.best) {
+      table.add({answer.technique.name, "none", "-", "-", "-", "-", "-", "-", "-",
+                 answer.refused.empty() ? answer.binding() : "refused: " + answer.refused,
+                 answer.refused.empty() ? beyond_of(answer, request.axis) : ""});
+      continue;
+    }
+    const CapacityTrial& best = *answer.best;
+    table.add({answer.technique.name, shown(best.value, request.axis),
+               best.parameters > 0 ? fmt::format("{:.3f}", static_cast<double>(best.parameters) / 1e9) : "-",
+               std::to_string(best.gpus), fmt::format("{:.4f}", to_seconds(best.step_time)),
+               best.tokens_per_second > 0 ? fmt::format("{:.1f}", best.tokens_per_second) : "-",
+               best.mfu > 0 ? fmt::format("{:.3f}", best.mfu) : "-", gib(best.needed),
+               best.capacity > Bytes(0) ? gib(best.capacity - best.needed) : "-", answer.binding(),
+               beyond_of(answer, request.axis)});
+  }
+  print(context, table);
+}
+
+void list_techniques(const Context& context) {
+  if (context.json()) {
+    Json document = json_document("spillway.capacity_techniques");
+    document["techniques"] = Json::array();
+    for (const BundledTechnique& each : bundled_techniques())
+      document["techniques"].push_back({{"name", each.name}, {"about", each.about}, {"settings", each.settings}});
+    return print_json(document);
+  }
+  Table table({"technique", "is", "settings"});
+  for (const BundledTechnique& each : bundled_techniques()) {
+    std::string settings;
+    for (const std::string& setting : each.settings) settings += (settings.empty() ? "" : ", ") + setting;
+    table.add({std::string(each.name), std::string(each.about), settings});
+  }
+  print(context, table);
+}
+
+void run_capacity(Context& context, const CapacityCall& call) {
+  if (call.list) return list_techniques(context);
+  if (call.path.empty()) throw CLI::RequiredError("SCENARIO");
+  const CapacityRequest request = read_capacity_request(call.path, call.settings, call.flags);
+  const Progress progress(context);
+  std::size_t tried = 0;
+  const CapacityOutcome outcome = find_capacity(request, [&](const std::string& technique, std::int64_t value) {
+    return progress.show(fmt::format("{} values tried; {}: {} = {}", tried++, technique, request.axis.name,
+                                     shown(value, request.axis))) &&
+           !is_interrupted();
+  });
+  for (const CapacityAnswer& answer : outcome.answers)
+    if (!answer.is_monotone)
+      warn(context, answer.technique.name +
+                        ": some larger values hold again behind ones that don't; the answer is the "
+                        "last edge found");
+  if (context.json())
+    print_json(json_of(request, outcome));
+  else
+    print_table(context, request, outcome);
+  if (outcome.interrupted) note(context, "interrupted: what is missing was not finished");
+  if (!outcome.any()) context.exit_code = exit_answer_is_no;
+}
+
+}  // namespace
+
+void add_capacity_command(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand(
+      "capacity", "The largest model, longest sequence or biggest batch that trains, technique by technique");
+  const auto call = std::make_shared<CapacityCall>();
+  CapacityFlags& flags = call->flags;
+  command->add_option("SCENARIO", call->path, "scenario file; its \"capacity\" says what the options leave open");
+  command
+      ->add_option("--axis", flags.axis,
+                   "what varies: layers (default), sequence, micro_batch, global_batch, "
+                   "replicas, memory, drives, or a scenario's key such as model.prefetch")
+      ->type_name("AXIS");
+  command->add_option("--from", flags.from, "smallest value")->check(CLI::PositiveNumber)->type_name("N");
+  command->add_option("--to", flags.to, "largest value")->check(CLI::PositiveNumber)->type_name("N");
+  command->add_option("--step", flags.step, "from one value to the next")->check(CLI::PositiveNumber)->type_name("N");
+  command->add_option("--goal", flags.goal, "the last value that holds, or the first (for what must be bought)")
+      ->type_name("largest|smallest");
+  command
+      ->add_option("--technique", flags.techniques,
+                   "a bundled one, several joined by + or NAME:key=value,key=value; may be repeated")
+      ->type_name("TECHNIQUE")
+      ->allow_extra_args(false);
+  command->add_flag("--list", call->list, "the bundled techniques");
+  CapacityConstraints& asked = flags.constraints;
+  command->add_option("--max-step-time", asked.most_step_seconds, "longest step allowed, in seconds")
+      ->check(CLI::PositiveNumber)
+      ->type_name("S");
+  command->add_option("--min-tokens-per-second", asked.least_tokens_per_second, "lowest throughput allowed")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command->add_option("--min-mfu", asked.least_mfu, "lowest model flop utilisation allowed, e.g. 0.4")
+      ->check(CLI::PositiveNumber)
+      ->type_name("X");
+  command->add_option("--min-life", asked.least_life_years, "shortest life of the drives allowed, in years")
+      ->check(CLI::PositiveNumber)
+      ->type_name("YEARS");
+  command
+      ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->callback([call, &context] { run_capacity(context, *call); });
+}
+
+}  // namespace spillway

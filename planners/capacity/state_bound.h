@@ -1,0 +1,21 @@
+// The least a GPU holds of a model's state, without a replay: weights, master weights, optimizer state.
+//
+//   P / (t p)  parameters on the fullest stage, at least      t tensor-parallel, p stages, e expert-parallel
+//   w          bytes of a weight                               / (d c) under ZeRO 3
+//   s          bytes of master weight and moments              / (d c) under ZeRO 1 and up
+//
+// A lower bound: what isn't split t ways, the stages' unequal shares, gradients and padding come on top.
+#pragma once
+
+#include <cstdint>
+
+#include "models/model_spec.h"
+#include "models/training_setup.h"
+#include "traces/base/units.h"
+
+namespace spillway {
+
+// `setup` as resolve() gave it. O(layers).
+Bytes least_state_bytes(const ModelSpec& model, const TrainingSetup& setup);
+
+}  // namespace spillway

@@ -1,0 +1,257 @@
+// Capacity: the edge search against looking at every candidate; answers against replays one by one.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <set>
+
+#include "models/model_spec.h"
+#include "planners/capacity/capacity.h"
+#include "planners/capacity/edge_search.h"
+#include "planners/capacity/state_bound.h"
+#include "planners/scenario_run.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+// Every edge of 40 candidates from every beginning, with an exact, a crooked and no measure: found, each candidate
+// tried at most once, and at most 2 log2(n) + 4 of them without a measure.
+TEST(EdgeSearch, FindsEveryEdge) {
+  constexpr std::int64_t count = 40;
+  for (std::int64_t edge = 0; edge <= count; ++edge) {
+    for (std::int64_t first = 0; first < count; first += 3) {
+      for (int kind = 0; kind < 3; ++kind) {
+        std::set<std::int64_t> seen;
+        const VerdictEdge found = find_edge(first, count, [&](std::int64_t at) {
+          EXPECT_TRUE(seen.insert(at).second);
+          const double line = static_cast<double>(at) - static_cast<double>(edge) + 0.5;
+          EdgeTrial trial{at < edge, std::nullopt};
+          if (kind == 0) trial.measure = line;
+          if (kind == 1) trial.measure = line * (1 + 0.2 * static_cast<double>(at));
+          return trial;
+        });
+        EXPECT_EQ(found.lower.value_or(-1), edge - 1) << first << " " << kind;
+        EXPECT_EQ(found.upper.value_or(count), edge) << first << " " << kind;
+        EXPECT_TRUE(found.is_monotone);
+        EXPECT_EQ(found.trials, static_cast<std::int64_t>(seen.size()));
+        EXPECT_LE(found.trials, 15);
+      }
+    }
+  }
+}
+
+// A straight measure needs far fewer trials than halving: about five for a million candidates.
+TEST(EdgeSearch, FollowsALine) {
+  const VerdictEdge found = find_edge(80, 1'000'000, [](std::int64_t at) {
+    return EdgeTrial{at < 3217, 4096.0 * static_cast<double>(at) - 4096.0 * 3216.5};
+  });
+  EXPECT_EQ(found.lower, 3216);
+  EXPECT_LE(found.trials, 9);
+}
+
+// A verdict that comes back right behind the edge is noticed, and the edge behind it is found.
+TEST(EdgeSearch, NoticesReturns) {
+  const VerdictEdge found = find_edge(2, 100, [](std::int64_t at) {
+    return EdgeTrial{at < 50 && at != 20, std::nullopt};
+  });
+  EXPECT_GE(found.lower.value_or(0), 19);
+  const VerdictEdge other = find_edge(16, 22, [](std::int64_t at) { return EdgeTrial{at != 17, std::nullopt}; });
+  EXPECT_TRUE(other.lower == 21 ? true : !other.is_monotone);
+  EXPECT_EQ(find_edge(0, 3, [](std::int64_t at) { return EdgeTrial{at != 1, std::nullopt}; }).is_monotone, false);
+}
+
+class CapacityFile : public testing::Test {
+ protected:
+  CapacityFile() : folder_(std::filesystem::temp_directory_path() / "spillway_capacity_test") {
+    std::filesystem::create_directories(folder_);
+  }
+  ~CapacityFile() override { std::filesystem::remove_all(folder_); }
+
+  std::string write(const std::string& rest, const std::string& model = R"("sequence": 512, "micro_batch": 4)") {
+    const std::string path = (folder_ / "s.json").string();
+    std::ofstream(path) << R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", )" << model
+                        << R"(}, "hardware": {"profile": "h100-80gb-1gpu"}, )"
+                        << R"("memory": {"capacity_bytes": 6000000000})" << rest << "}";
+    return path;
+  }
+  static std::string complaint(const std::string& path, const CapacityFlags& flags = {}) {
+    try {
+      find_capacity(read_capacity_request(path, {}, flags));
+    } catch (const InputError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::filesystem::path folder_;
+};
+
+bool fits(const std::string& path, std::vector<std::string> settings) {
+  return run(load(load_scenario(path, settings))).fits();
+}
+
+// The answer fits and one step more doesn't, by replays of their own; full recomputation trains more layers than
+// keeping everything, at fewer tokens a second for the same model.
+TEST_F(CapacityFile, LayersAreTheLargestThatFit) {
+  const std::string path = write(R"(, "capacity": {"techniques": ["keep", "full"]})");
+  const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}));
+  ASSERT_EQ(outcome.answers.size(), 2U);
+  for (const CapacityAnswer& answer : outcome.answers) {
+    ASSERT_TRUE(answer.best && answer.beyond) << answer.technique.name;
+    EXPECT_EQ(answer.beyond->value, answer.best->value + 1);
+    std::vector<std::string> settings = answer.technique.settings;
+    settings.push_back("model.layers=" + std::to_string(answer.best->value));
+    EXPECT_TRUE(fits(path, settings));
+    settings.back() = "model.layers=" + std::to_string(answer.beyond->value);
+    EXPECT_FALSE(fits(path, settings));
+    EXPECT_LE(answer.best->needed, answer.best->capacity);
+    EXPECT_FALSE(answer.binding().empty());
+    EXPECT_LE(answer.replays, 9);
+    ModelSpec model = find_model("gpt2-small");
+    model.layers = answer.best->value;
+    EXPECT_EQ(answer.best->parameters, parameter_count(model));
+  }
+  EXPECT_GT(outcome.answers[1].best->value, outcome.answers[0].best->value);
+}
+
+TEST_F(CapacityFile, OtherAxes) {
+  for (const char* axis : {"sequence", "micro_batch"}) {
+    CapacityFlags flags;
+    flags.axis = axis;
+    flags.step = std::string(axis) == "sequence" ? 64 : 1;
+    flags.techniques = {"keep"};
+    const std::string path = write("");
+    const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}, flags));
+    const CapacityAnswer& answer = outcome.answers.front();
+    ASSERT_TRUE(answer.best && answer.beyond) << axis;
+    const std::string key = "model." + std::string(axis) + "=";
+    EXPECT_TRUE(fits(path, {key + std::to_string(answer.best->value)})) << axis;
+    if (answer.beyond->replayed) {
+      EXPECT_FALSE(fits(path, {key + std::to_string(answer.beyond->value)})) << axis;
+    }
+  }
+}
+
+// The least memory: the first value that holds.
+TEST_F(CapacityFile, LeastMemory) {
+  CapacityFlags flags;
+  flags.axis = "memory";
+  flags.step = 100'000'000;
+  flags.techniques = {"keep"};
+  const std::string path = write("");
+  const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}, flags));
+  const CapacityAnswer& answer = outcome.answers.front();
+  ASSERT_TRUE(answer.best && answer.beyond);
+  EXPECT_EQ(answer.beyond->value + flags.step, answer.best->value);
+  EXPECT_TRUE(fits(path, {"memory.capacity_bytes=" + std::to_string(answer.best->value)}));
+  EXPECT_FALSE(fits(path, {"memory.capacity_bytes=" + std::to_string(answer.beyond->value)}));
+}
+
+// A constraint on time ends the axis before memory does, and is named.
+TEST_F(CapacityFile, ConstraintsBind) {
+  const std::string path = write(R"(, "capacity": {"techniques": ["full"]})");
+  const CapacityAnswer free = find_capacity(read_capacity_request(path, {})).answers.front();
+  CapacityFlags flags;
+  flags.constraints.most_step_seconds = to_seconds(free.best->step_time) / 2;
+  const CapacityAnswer bound = find_capacity(read_capacity_request(path, {}, flags)).answers.front();
+  ASSERT_TRUE(bound.best);
+  EXPECT_LT(bound.best->value, free.best->value);
+  EXPECT_LE(to_seconds(bound.best->step_time), flags.constraints.most_step_seconds);
+  EXPECT_NE(bound.binding().find("is longer than"), std::string::npos);
+}
+
+TEST_F(CapacityFile, TechniquesAreSettings) {
+  const std::string path = write(
+      R"(, "capacity": {"axis": "micro_batch", "techniques": ["full", )"
+      R"({"name": "mine", "set": {"model": {"recompute": "full"}, "memory": {"allocator": "ideal"}}}, "mine+torch"]})");
+  const CapacityRequest request = read_capacity_request(path, {});
+  ASSERT_EQ(request.techniques.size(), 3U);
+  EXPECT_EQ(request.techniques[1].settings,
+            (std::vector<std::string>{"model.recompute=\"full\"", "memory.allocator=\"ideal\""}));
+  const CapacityOutcome outcome = find_capacity(request);
+  ASSERT_TRUE(outcome.answers[0].best && outcome.answers[1].best && outcome.answers[2].best);
+  EXPECT_GE(outcome.answers[1].best->value, outcome.answers[0].best->value);  // no fragmentation
+  EXPECT_EQ(outcome.answers[2].best->value, outcome.answers[0].best->value);  // the same settings in the end
+}
+
+// STAlloc's plan reserves no more than the step's own peak in the caching allocator.
+TEST_F(CapacityFile, StallocPlansEachStep) {
+  const std::string path = write("");
+  const Result torch = run(load(load_scenario(path)));
+  const std::vector<std::string> settings = {"memory.allocator=stalloc"};
+  const Result planned = run(load(load_scenario(path, settings)));
+  EXPECT_EQ(planned.memory.allocator, "planned");
+  EXPECT_GE(planned.memory.peak_reserved, planned.memory.peak_allocated);
+  EXPECT_LE(planned.memory.peak_reserved, torch.memory.peak_reserved);
+  const std::vector<std::string> staged = {"memory.allocator=stalloc", "hardware.profile=dgx-h100",
+                                           "model.pipeline_parallel=2", "model.gradient_accumulation=4"};
+  EXPECT_EQ(run(load(load_scenario(path, staged))).ranks.size(), 2U);  // a plan for each stage
+}
+
+TEST_F(CapacityFile, NothingFitsIsAnAnswer) {
+  CapacityFlags flags;
+  flags.techniques = {"keep"};
+  const CapacityOutcome outcome =
+      find_capacity(read_capacity_request(write(""), std::vector<std::string>{"memory.capacity_bytes=1000000"}, flags));
+  EXPECT_FALSE(outcome.any());
+  ASSERT_TRUE(outcome.answers.front().beyond);
+  EXPECT_FALSE(outcome.answers.front().beyond->replayed);  // the state alone rules it out
+}
+
+TEST_F(CapacityFile, ErrorsNameTheRemedy) {
+  CapacityFlags flags;
+  flags.axis = "layer";
+  EXPECT_NE(complaint(write(""), flags).find("did you mean layers"), std::string::npos);
+  flags = {};
+  flags.techniques = {"ful"};
+  EXPECT_NE(complaint(write(""), flags).find("did you mean full"), std::string::npos);
+  EXPECT_NE(complaint(write(R"(, "capacity": {"axes": "layers"})")).find("/capacity/axes"), std::string::npos);
+  EXPECT_NE(complaint(write(R"(, "capacity": {"techniques": ["keep", "keep"]})")).find("twice"), std::string::npos);
+  EXPECT_NE(complaint(write(R"(, "capacity": {"from": 9, "to": 3})")).find("less than the smallest"),
+            std::string::npos);
+  EXPECT_NE(complaint(write(R"(, "capacity": {"axis": "model.precision"})")).find("no whole number"),
+            std::string::npos);
+  EXPECT_NE(complaint(write("", R"("sequence": 512, "optimizer": "nix")")).find("optimizer"), std::string::npos);
+}
+
+// Encoder-decoders have layers of two kinds.
+TEST_F(CapacityFile, LayersOfAnEncoderDecoderCannotVary) {
+  CapacityFlags flags;
+  flags.techniques = {"keep"};
+  const std::string path = write("");
+  const std::vector<std::string> settings = {"model.name=t5-small"};
+  try {
+    find_capacity(read_capacity_request(path, settings, flags));
+    ADD_FAILURE();
+  } catch (const InputError& error) {
+    EXPECT_NE(std::string(error.what()).find("layers of two kinds"), std::string::npos);
+  }
+}
+
+// What a replay holds of weights and optimizer state is never below the bound.
+TEST_F(CapacityFile, StateBoundIsABound) {
+  const std::string path = write("");
+  for (std::vector<std::string> settings :
+       {std::vector<std::string>{"model.precision=bf16_mixed"}, std::vector<std::string>{"model.precision=fp32"},
+        std::vector<std::string>{"model.data_parallel=4", "model.zero_stage=1"},
+        std::vector<std::string>{"model.data_parallel=4", "model.zero_stage=3"},
+        std::vector<std::string>{"model.pipeline_parallel=3", "model.gradient_accumulation=6"},
+        std::vector<std::string>{"model.tensor_parallel=4", "model.optimizer=adamw_8bit"},
+        std::vector<std::string>{"model.optimizer=adafactor"}}) {
+    settings.push_back("hardware.profile=dgx-h100");
+    const LoadedScenario loaded = load(load_scenario(path, settings));
+    const Bytes least = least_state_bytes(find_model("gpt2-small"), loaded.setup);
+    Bytes held{};
+    for (const PeakOwner& owner : run(loaded).memory.owners)
+      if (owner.name == "weight" || owner.name == "optimizer_state") held += owner.bytes;
+    EXPECT_GT(least, Bytes(0));
+    EXPECT_LE(least, held) << settings.front();
+  }
+}
+
+}  // namespace
+}  // namespace spillway
