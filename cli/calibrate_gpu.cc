@@ -119,7 +119,7 @@ void run(const Request& request, const Context& context) {
     return print_json(document);
   }
   print(context, figure_table(measured));
-  if (!context.csv())
+  if (!context.rows_only())
     for (const std::string& line : fit.notes) print("note: " + line + "\n");
 }
 

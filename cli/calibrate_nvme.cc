@@ -120,7 +120,7 @@ void run(Request& request, const Context& context) {
   if (!measured.registered_buffers)
     warn(context, "the limit of locked memory forbids registered buffers: figures are without them (ulimit -l)");
   if (context.json()) return print_json(measurement_json(measured, fit, text));
-  if (context.csv()) return print(context, point_table(measured));
+  if (context.rows_only()) return print(context, point_table(measured));
   print(point_table(measured).text() + "\n" + figure_table(measured, fit).text());
   for (const std::string& line : fit.notes) print("note: " + line + "\n");
   print(fmt::format("{} written, {} read in {:.1f} s\n",

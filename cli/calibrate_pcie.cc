@@ -88,7 +88,7 @@ void run(const Request& request, const Context& context) {
   }
   if (context.json()) return print_json(topology_json(functions, fit, text));
   print(context, function_table(functions));
-  if (!context.csv())
+  if (!context.rows_only())
     for (const std::string& line : fit.notes) print("note: " + line + "\n");
 }
 

@@ -163,7 +163,7 @@ void validate_kernels(const ValidateKernelsArguments& arguments, Context& contex
   if (context.json())
     print_json(outcomes_json(outcomes, *backend, hardware_name));
   else
-    print(context, context.csv() ? row_table(outcomes) : outcome_table(outcomes));
+    print(context, context.rows_only() ? row_table(outcomes) : outcome_table(outcomes));
   for (const KernelOutcome& outcome : outcomes)
     if (!outcome.skipped.empty())
       warn(context, outcome.run.model + ", " + outcome.run.technique + ": skipped: " + outcome.skipped);
