@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -45,9 +47,16 @@ void check_space(const std::string& path, Bytes bytes, Bytes reserve) {
     throw InputError(path, "", std::string("can't be made: ") + std::strerror(error),
                      "name a file in a folder where you may write");
   if (error == EINVAL || error == EOPNOTSUPP)
-    throw InputError(path, "", "its file system has no unbuffered I/O (O_DIRECT), as those in memory have none",
+    throw InputError(path, "", "its file system is one in memory, or has no unbuffered I/O (O_DIRECT)",
                      "name a file on the drive to measure, not in a tmpfs such as /dev/shm");
   throw InputError(path, "", std::string("can't be made: ") + std::strerror(error), "check the place");
+}
+
+// Newer kernels allow O_DIRECT there, but no drive lies below.
+bool is_in_memory(const std::string& path) {
+  struct statfs status {};
+  if (::statfs(folder_of(path).c_str(), &status) != 0) return false;
+  return status.f_type == TMPFS_MAGIC || status.f_type == RAMFS_MAGIC;
 }
 
 int open_new(const std::string& path, ScratchFile::Access access) {
@@ -69,6 +78,7 @@ ScratchFile::ScratchFile(const std::string& path, Bytes bytes, Bytes reserve, Ac
   SPILLWAY_ASSERT(bytes > Bytes(0) && bytes.count() % direct_alignment.count() == 0);
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0) refuse_open(path, EEXIST);
+  if (access == Access::direct && is_in_memory(path)) refuse_open(path, EINVAL);
   check_space(path, bytes, reserve);
   descriptor_ = open_new(path, access);
   int error = posix_fallocate(descriptor_, 0, bytes.count());
