@@ -448,6 +448,8 @@ class KernelsTest(ProgramTest):
         self.assertEqual([run["as_predicted"] for run in document["runs"]], [True] * 4)
         self.refused("validate", "kernels", "--backend", "cpuu", says=["cpuu", "did you mean cpu?"])
         self.refused("validate", "kernels", "--technique", "kep", says=["did you mean keep?"])
+
+
 class CapacityTest(ProgramTest):
     def scenario(self, **more):
         return self.path("s.json", json.dumps({
@@ -456,7 +458,8 @@ class CapacityTest(ProgramTest):
             "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 4000000000}, **more}).encode())
 
     def test_the_answer_is_the_last_value_a_run_says_yes_to(self):
-        path = self.scenario(capacity={"techniques": ["keep", {"name": "all again", "set": {"model": {"recompute": "full"}}}]})
+        again = {"name": "all again", "set": {"model": {"recompute": "full"}}}
+        path = self.scenario(capacity={"techniques": ["keep", again]})
         result = spillway("capacity", path, "--format", "json")
         self.assertEqual(result.returncode, 0, result.stderr)
         document = json.loads(result.stdout)
@@ -474,7 +477,8 @@ class CapacityTest(ProgramTest):
 
     def test_tables_in_every_form(self):
         path = self.scenario()
-        arguments = ("capacity", path, "--axis", "micro_batch", "--technique", "keep", "--technique", "torch:model.recompute=full")
+        arguments = ("capacity", path, "--axis", "micro_batch", "--technique", "keep", "--technique",
+                     "again:model.recompute=full")
         rows = spillway(*arguments, "--format", "csv").stdout.strip().split("\n")
         self.assertEqual(len(rows), 3)
         self.assertEqual(rows[0].split(",")[:2], ["technique", "micro_batch"])
