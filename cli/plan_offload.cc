@@ -11,14 +11,13 @@
 #include <utility>
 #include <vector>
 
+#include "cli/offload_plan_file.h"
 #include "cli/progress.h"
 #include "cli/result_report.h"
 #include "cli/scenario_argument.h"
 #include "cli/table.h"
 #include "planners/offload/mix.h"
 #include "planners/offload/rok.h"
-#include "sim/replay/order_plan.h"
-#include "sim/replay/plan.h"
 #include "traces/base/output_file.h"
 
 namespace spillway {
@@ -94,15 +93,6 @@ void print_mix(Context& context, const MixOutcome& outcome, Bytes budget, double
       outcome.replays, seconds));
 }
 
-void write_plan(const Trace& trace, OffloadPlan offload, const std::string& path) {
-  offload.digest = digest_of_works(trace);
-  Plan plan;
-  plan.offload = std::move(offload);
-  OutputFile out(path);
-  out.write(plan_json(plan));
-  out.commit();
-}
-
 void run_plan_offload(Context& context, const OffloadRequest& request) {
   LoadedScenario loaded = load_argument(request.scenario, request.settings);
   prepare_for_offload(loaded);
@@ -123,7 +113,7 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
       });
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (const std::string& warning : loaded.warnings) warn(context, warning);
-  if (!request.output.empty()) write_plan(loaded.trace, outcome.best.plan, request.output);
+  write_offload_plan(loaded.trace, outcome.best.plan, request.output);
   print_mix(context, outcome, request.budget > 0 ? Bytes(request.budget) : loaded.options.memory.capacity, seconds);
   if (!outcome.best.fits) context.exit_code = exit_answer_is_no;
 }

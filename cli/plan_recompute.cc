@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/offload_plan_file.h"
 #include "cli/progress.h"
 #include "cli/result_report.h"
 #include "cli/table.h"
@@ -21,7 +22,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct RecomputeCall {
-  std::string scenario, method = "best";
+  std::string scenario, method = "best", output;
   std::vector<std::string> settings;
   std::uint64_t budget = 0;
 };
@@ -78,6 +79,7 @@ void run_plan(Context& context, const RecomputeCall& call) {
         return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
       });
   for (const std::string& warning : outcome.best.result.warnings) warn(context, warning);
+  write_offload_plan(loaded.trace, outcome.best.plan, call.output);
   print_outcome(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity);
   if (!outcome.best.fits()) context.exit_code = exit_answer_is_no;
 }
@@ -95,6 +97,8 @@ void add_plan_recompute(CLI::App& group, Context& context) {
   command->add_option("--budget", call->budget, "device memory to fit into (default: the hardware's), e.g. 40GiB")
       ->transform(CLI::AsSizeValue(true))
       ->type_name("BYTES");
+  command->add_option("--output", call->output, "write the plan; a run follows it with --set plan=FILE")
+      ->type_name("FILE.json");
   command
       ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
       ->type_name("KEY=VALUE")

@@ -141,6 +141,12 @@ std::string offload_text(const Result& result) {
   std::string text = fmt::format("\n  offload        {}: {} stored, {} read back, {} forwarded, {} kept\n",
                                  offload.technique, gibibytes(offload.stored), gibibytes(offload.loaded),
                                  gibibytes(offload.forwarded), gibibytes(offload.kept));
+  if (!offload.settled) text += "  note           decisions about loads did not settle; the last replay is shown\n";
+  return text;
+}
+
+std::string drives_text(const Result& result) {
+  std::string text;
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
   for (const DriveTraffic& drive : result.drives)
     text += fmt::format("  drives         {}: {} written and {} read a step by {} drives{}\n", drive.name,
@@ -152,7 +158,6 @@ std::string offload_text(const Result& result) {
                           drive.model, drive.life->low_years, drive.life->high_years, drive.life->basis);
     else if (!drive.life && drive.written > Bytes(0))
       text += fmt::format("  drive life     unknown: {} is not rated\n", drive.model.empty() ? drive.set : drive.model);
-  if (!offload.settled) text += "  note           decisions about loads did not settle; the last replay is shown\n";
   return text;
 }
 
@@ -172,6 +177,9 @@ std::string verdict(const Result& result) {
   if (!memory.known) return "memory unknown: the trace has no memory events";
   if (memory.on_host) return "ran on the host; peak " + gibibytes(memory.peak_allocated) + " of host memory";
   if (memory.capacity <= Bytes(0)) return "no memory limit given; peak reserved " + gibibytes(memory.peak_reserved);
+  if (!result.host_memory.fits())
+    return "does not fit: " + gibibytes(result.host_memory.peak) + " of host memory wanted, the machine has " +
+           gibibytes(result.host_memory.capacity);
   if (!result.fits()) return "does not fit: short of " + gibibytes(memory.shortage);
   return "fits with " + gibibytes(memory.capacity - memory.peak_reserved) + " to spare";
 }
@@ -199,6 +207,10 @@ Json result_json(const Result& result) {
   document["mfu_basis"] = result.mfu_basis;
   document["steps"] = steps_json(result);
   document["memory"] = memory_json(result.memory);
+  if (result.host_memory.known)
+    document["host_memory"] = {{"peak_bytes", result.host_memory.peak.count()},
+                               {"capacity_bytes", result.host_memory.capacity.count()},
+                               {"fits", result.host_memory.fits()}};
   Json ranks = Json::array();
   for (const RankResult& rank : result.ranks)
     ranks.push_back({{"name", rank.name},
@@ -249,7 +261,11 @@ std::string result_text(const Result& result) {
     text += owners_text("by phase", result.memory.owners_by_phase, 8);
     text += owners_text("by layer", result.memory.owners_by_layer, 4);
   }
+  if (result.host_memory.known)
+    text += fmt::format("  host memory    {} of {} held for the GPUs of a machine\n",
+                        gibibytes(result.host_memory.peak), gibibytes(result.host_memory.capacity));
   if (result.offload) text += offload_text(result);
+  text += drives_text(result);
   if (!result.ranks.empty()) text += ranks_text(result);
   text += "\n  critical path\n";
   for (int i = 0; i < binding_count; ++i) {

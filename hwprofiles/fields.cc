@@ -149,6 +149,7 @@ void describe_copies(GpuProfile& gpu, FieldVisitor& visitor) {
   number(visitor, time("copy_latency"), gpu.copy_latency);
   number(visitor, count("copy_engines_per_direction", 1, 64), gpu.copy_engines_per_direction);
   number(visitor, {"hbm_contention_factor", Dimension::plain, 1, 100}, gpu.hbm_contention_factor);
+  number(visitor, fraction("shared_hbm_fraction"), gpu.shared_hbm_fraction);
 }
 
 void describe_efficiency(GpuProfile& gpu, FieldVisitor& visitor) {

@@ -63,6 +63,9 @@ struct GpuProfile {
   Sourced<std::int64_t> copy_engines_per_direction;
   // HBM bytes charged per byte a copy moves while kernels run: >= 1.
   Sourced<double> hbm_contention_factor;
+  // Share of memory_bandwidth that memory-bound kernels and copies reach together, (0, 1]: kernels slow down where they
+  // want more between them. Absent: copies don't slow kernels.
+  Maybe<double> shared_hbm_fraction;
 
   Sourced<Picos> launch_call;                // the host is busy this long per launch
   Sourced<Picos> launch_to_start;            // from the end of that call to the start on an idle GPU

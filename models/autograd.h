@@ -27,11 +27,14 @@ struct TrainedParameter {
   Tensor first_scale, second_scale;    // of moments in 8 bits
   std::int64_t share = 0;              // elements whose optimizer state this rank keeps
   bool is_partial_sum = false;         // sequence parallel: its gradient is summed over the tensor group
+  bool is_summed_late = false;         // or over pipeline stages, after the backward
   bool is_expert = false;              // replicated over the expert-gradient group, not the gradient group
   std::int64_t uses = 1;               // gradients that meet in it in one backward
   bool in_fp8 = false;                 // its products are done in fp8
   Tensor narrow, narrow_transposed;    // fp8 copies that live all the time; empty with ZeRO stage 3
   bool is_narrowed = false;            // they are up to date
+  std::size_t host_group = 0;          // of the optimizer on the CPU
+  bool is_gradient_on_host = false;    // in this step
 };
 
 class Autograd {

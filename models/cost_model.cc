@@ -13,6 +13,8 @@ constexpr double least_seconds = 1e-9;
 constexpr double default_memory_efficiency = 0.8, default_memory_fixed_us = 3;
 constexpr std::int64_t small_side = 64, medium_side = 1024;
 constexpr std::int64_t small_sequence = 256, medium_sequence = 2048;
+// Adam's bytes per parameter on the CPU: gradient, master weight and two moments read, the last three written, fp32.
+constexpr double adam_bytes = 28, host_stream_efficiency = 0.6, core_bytes_per_second = 12e9;
 constexpr double published_error = 0.1;  // of what was read off published figures
 constexpr double guessed_error = 0.2;    // of what nobody measured
 
@@ -128,6 +130,22 @@ CostModel::CostModel(const HardwareProfile& profile) : gpu_(profile.gpu) {
                                ? to_bytes_per_second(gpu_.host_to_device_bandwidth->value)
                                : to_bytes_per_second(pcie_raw_rate(gpu_.pcie_generation.value, gpu_.pcie_lanes.value)) *
                                      profile.host.pcie_payload_efficiency.value;
+  set_host_update(profile.host);
+}
+
+void CostModel::set_host_update(const HostProfile& host) {
+  if (host.cpu_adam_parameters_per_second) {
+    host_update_bytes_per_second_ = host.cpu_adam_parameters_per_second->value * adam_bytes;
+    host_update_source_ = source_of(host.cpu_adam_parameters_per_second->origin);
+    return;
+  }
+  host_update_bytes_per_second_ = std::min(to_bytes_per_second(host.dram_bandwidth.value) * host_stream_efficiency,
+                                           static_cast<double>(host.cores.value) * core_bytes_per_second);
+}
+
+Duration CostModel::host_update(Bytes bytes, std::int64_t sharers) const {
+  return made(static_cast<double>(bytes.count()) * static_cast<double>(sharers) / host_update_bytes_per_second_,
+              host_update_source_);
 }
 
 double CostModel::peak(DataType type) const { return peak_[static_cast<std::size_t>(precision_of(type))]; }

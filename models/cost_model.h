@@ -101,11 +101,18 @@ class CostModel {
   // O(log table), well under a microsecond. A kernel takes at least a nanosecond.
   [[nodiscard]] Duration duration(const KernelCost& kernel) const;
 
+  // Adam on the CPU over operands of so many bytes, each read or written once, by one of `sharers` GPUs' processes
+  // that do so at the same time: HostProfile::cpu_adam_parameters_per_second at 28 bytes a parameter, which is what
+  // its sources count; where the host states none, 60 % of its DRAM bandwidth or 12 GB/s a core, whichever is less
+  // (assumed).
+  [[nodiscard]] Duration host_update(Bytes bytes, std::int64_t sharers) const;
+
   [[nodiscard]] const GpuProfile& gpu() const { return gpu_; }
   [[nodiscard]] Picos host_time_per_kernel() const { return host_time_; }  // framework dispatch, launch call included
   [[nodiscard]] Picos launch_call() const { return gpu_.launch_call.value; }
 
  private:
+  void set_host_update(const HostProfile& host);
   [[nodiscard]] Duration gemm(const KernelCost& kernel) const;
   [[nodiscard]] Duration gemm_by_physics(const KernelCost& kernel, const GemmTimes& times) const;
   [[nodiscard]] Duration attention(const KernelCost& kernel) const;
@@ -119,6 +126,8 @@ class CostModel {
   GpuProfile gpu_;
   std::optional<OperatorTimes> times_;
   Picos host_time_{};
+  double host_update_bytes_per_second_ = 0;
+  CostSource host_update_source_ = CostSource::assumed;
   double clock_share_ = 1;  // of the clock behind the dense peak, where the profile locks it
   double bytes_per_second_ = 0, copy_bytes_per_second_ = 0;
   std::array<double, precision_count> peak_{};  // or the next wider one's

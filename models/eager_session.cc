@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::uint64_t first_address = 0x7000'0000'0000;
 constexpr std::uint64_t address_step = 512;
+constexpr std::int64_t first_transfer_lane = 200;
 
 }  // namespace
 
@@ -28,7 +29,8 @@ EagerSession::EagerSession(const CostModel& cost, std::string_view device_name)
   next_address_ = first_address;
 }
 
-Tensor EagerSession::empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role) {
+Tensor EagerSession::empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role,
+                           TensorPlace place) {
   SPILLWAY_ASSERT(elements >= 1 && !finished_);
   const TensorId id{static_cast<std::uint32_t>(trace_.tensors.size())};
   trace_.tensors.name.push_back(trace_.strings.intern(name));
@@ -41,7 +43,7 @@ Tensor EagerSession::empty(std::string_view name, DataType type, std::int64_t el
   const auto bytes = static_cast<std::uint64_t>(elements * size_of(type));
   next_address_ += (bytes + address_step - 1) / address_step * address_step;
   Tensor tensor;
-  tensor.body_ = std::make_shared<Tensor::Body>(this, id, type, elements);
+  tensor.body_ = std::make_shared<Tensor::Body>(this, id, type, elements, place);
   memory_event(*tensor.body_, MemoryAction::allocate);
   return tensor;
 }
@@ -53,13 +55,14 @@ void EagerSession::free(const Tensor::Body& body) {
 }
 
 void EagerSession::memory_event(const Tensor::Body& body, MemoryAction action) {
+  if (body.place == TensorPlace::drives) return;
   trace_.memory_events.push_back({.time = host_clock_,
                                   .address = addresses_[index_of(body.id)],
                                   .bytes = trace_.tensors.bytes[index_of(body.id)],
                                   .anchor = last_launch_,
                                   .tensor = body.id,
                                   .action = action,
-                                  .device = 0,
+                                  .device = static_cast<std::int16_t>(body.place == TensorPlace::host ? -1 : 0),
                                   .stream = stream_});
 }
 
@@ -118,6 +121,78 @@ OpId EagerSession::launch(OpRow row, Picos& lane_clock) {
   row.start = std::max(host_clock_ + cost_.gpu().launch_to_start.value, lane_clock + cost_.gpu().kernel_gap.value);
   lane_clock = row.start + row.duration;
   return trace_.append_op(row);
+}
+
+OpId EagerSession::host_call(std::string_view name, Picos time) {
+  last_launch_ = trace_.append_op({.name = trace_.strings.intern(name),
+                                   .kind = OpKind::host_work,
+                                   .phase = phase_,
+                                   .lane = host_,
+                                   .layer = layer_,
+                                   .micro_batch = micro_batch_,
+                                   .step = step_,
+                                   .start = host_clock_,
+                                   .duration = time});
+  host_clock_ += time;
+  return last_launch_;
+}
+
+LaneId EagerSession::transfer_lane(const Transfer& transfer) {
+  for (const auto& [name, lane] : transfer_lanes_)
+    if (name == transfer.lane) return lane;
+  Lane lane;
+  lane.kind = is_storage(transfer.kind) ? LaneKind::storage : LaneKind::stream;
+  lane.device = static_cast<std::int16_t>(is_copy(transfer.kind) || transfer.at_device ? 0 : -1);
+  lane.number = first_transfer_lane + static_cast<std::int64_t>(transfer_lanes_.size());
+  lane.name = trace_.strings.intern(transfer.lane);
+  transfer_lanes_.emplace_back(transfer.lane, trace_.lane(lane));
+  return transfer_lanes_.back().second;
+}
+
+OpId EagerSession::transfer(const Transfer& transfer) {
+  const OpId call = host_call(is_copy(transfer.kind) ? "cudaMemcpyAsync" : "io_submit", cost_.launch_call());
+  const OpId op = trace_.append_op({.name = trace_.strings.intern(transfer.name),
+                                    .kind = transfer.kind,
+                                    .phase = phase_,
+                                    .lane = transfer_lane(transfer),
+                                    .layer = layer_,
+                                    .micro_batch = micro_batch_,
+                                    .step = step_,
+                                    .flags = static_cast<std::uint8_t>(OpFlag::by_bytes),
+                                    .start = host_clock_,
+                                    .duration = Picos{},
+                                    .bytes = transfer.bytes});
+  depend(op, transfer.reads, transfer.writes);
+  add_edge(call, op, EdgeKind::control);
+  if (transfer.after_kernels) add_edge(last_kernel_, op, EdgeKind::control);
+  return op;
+}
+
+OpId EagerSession::host_work(std::string_view name, Picos time, const std::vector<Tensor>& reads,
+                             const std::vector<Tensor>& writes, bool beside) {
+  OpId op = OpId::none;
+  if (beside) {
+    if (beside_ == LaneId::none)
+      beside_ =
+          trace_.lane({.kind = LaneKind::host_thread, .number = 2, .name = trace_.strings.intern("optimizer thread")});
+    op = trace_.append_op({.name = trace_.strings.intern(name),
+                           .kind = OpKind::host_work,
+                           .phase = phase_,
+                           .lane = beside_,
+                           .layer = layer_,
+                           .step = step_,
+                           .duration = time});
+  } else {
+    op = host_call(name, time);
+  }
+  depend(op, reads, writes);
+  return op;
+}
+
+void EagerSession::host_wait(const std::vector<OpId>& ops) {
+  const OpId op = host_call("cudaEventSynchronize", cost_.launch_call());
+  edges_into_.clear();
+  for (const OpId awaited : ops) add_edge(awaited, op, EdgeKind::control);
 }
 
 EagerSession::CommunicationLane& EagerSession::communication_lane(std::string_view group) {

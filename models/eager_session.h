@@ -16,14 +16,24 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "models/cost_model.h"
+#include "models/training_setup.h"
 #include "traces/trace.h"
 
 namespace spillway {
 
 class EagerSession;
+
+// Where a tensor's memory is; on drives it takes none.
+enum class TensorPlace : std::uint8_t { device, host, drives };
+constexpr TensorPlace place_of(StateDevice device) {
+  return device == StateDevice::gpu   ? TensorPlace::device
+         : device == StateDevice::cpu ? TensorPlace::host
+                                      : TensorPlace::drives;
+}
 
 // A counted handle to a tensor of the trace, as a framework's tensor object is. Empty when default-made.
 class Tensor {
@@ -50,8 +60,9 @@ class Tensor {
     TensorId id;
     DataType type;
     std::int64_t elements;
-    Body(EagerSession* owner, TensorId tensor, DataType data_type, std::int64_t count)
-        : session(owner), id(tensor), type(data_type), elements(count) {}
+    TensorPlace place;
+    Body(EagerSession* owner, TensorId tensor, DataType data_type, std::int64_t count, TensorPlace where)
+        : session(owner), id(tensor), type(data_type), elements(count), place(where) {}
     Body(const Body&) = delete;
     Body& operator=(const Body&) = delete;
     ~Body();
@@ -85,6 +96,18 @@ struct Collection {
   bool after_kernels = false;
 };
 
+// Bytes between the GPU, host memory and drives, on a lane of its own beside the stream; the replay finds its time.
+struct Transfer {
+  std::string_view name;
+  OpKind kind = OpKind::copy_host_to_device;  // or copy_device_to_host, storage_read, storage_write
+  std::string_view lane;
+  bool at_device = true;  // of storage: to or from the GPU; false: host memory
+  Bytes bytes{};
+  std::vector<Tensor> reads;
+  std::vector<Tensor> writes;
+  bool after_kernels = false;  // waits for every kernel launched so far
+};
+
 // How much of a trace is there already; two of them bound a section.
 struct TraceMark {
   std::size_t ops = 0, tensors = 0, memory_events = 0, uses = 0, edges = 0, collectives = 0;
@@ -99,8 +122,15 @@ class EagerSession {
   EagerSession& operator=(const EagerSession&) = delete;
 
   // Uninitialised memory, allocated now. Precondition: elements >= 1.
-  Tensor empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role);
+  Tensor empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role,
+               TensorPlace place = TensorPlace::device);
   OpId kernel(const Kernel& kernel);
+  OpId transfer(const Transfer& transfer);
+  // The host computes for so long. `beside`: on a thread of its own, from the step's start on.
+  OpId host_work(std::string_view name, Picos time, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes,
+                 bool beside = false);
+  // The host waits until these are done.
+  void host_wait(const std::vector<OpId>& ops);
   OpId collective(const Collection& collection);
   // Collectives that wait for all kernels (Collection::after_kernels) wait for those from here on.
   void forget_kernels() { last_kernel_ = OpId::none; }
@@ -146,6 +176,8 @@ class EagerSession {
     OpId last = OpId::none;
   };
   CommunicationLane& communication_lane(std::string_view group);
+  OpId host_call(std::string_view name, Picos time);
+  LaneId transfer_lane(const Transfer& transfer);
   void add_edge(OpId from, OpId to, EdgeKind kind);
 
   struct History {  // of one tensor, to find dependencies
@@ -169,6 +201,8 @@ class EagerSession {
   std::uint64_t modelled_kernels_ = 0;  // timed by a fitted or assumed curve
   StringId launch_name_{};
   std::vector<CommunicationLane> communication_lanes_;
+  std::vector<std::pair<std::string, LaneId>> transfer_lanes_;
+  LaneId beside_ = LaneId::none;  // thread of work beside the program
   bool one_event_per_free_ = false;
   bool finished_ = false;
 };

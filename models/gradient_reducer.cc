@@ -21,7 +21,8 @@ void GradientReducer::end_backward() { reduce(); }
 void GradientReducer::take(TrainedParameter& parameter, Tensor gradient) {
   if (shares_gradients()) return put(parameter, std::move(gradient));
   autograd_.add(parameter, std::move(gradient));
-  if (!reduces_ || !is_last_ || !setup_.overlap_gradients) return;
+  const bool leaves = reduces_ ? setup_.overlap_gradients : host_ != nullptr;
+  if (!leaves || !is_last_) return;
   if (parameter.uses > 1 && ++seen_[parameter.shape.name] < parameter.uses) return;
   put(parameter, parameter.gradient);
 }
@@ -34,11 +35,27 @@ void GradientReducer::put(TrainedParameter& parameter, Tensor gradient) {
 
 void GradientReducer::reduce() {
   if (bucket_.empty()) return;
+  if (reduces_) reduce_bucket();
+  if (host_ != nullptr && is_last_) hand_over();
+  bucket_.clear();
+  bucket_bytes_ = 0;
+}
+
+void GradientReducer::reduce_bucket() {
   if (setup_.fp32_reduction) widen_bucket();
   reduce(true);
   reduce(false);
-  bucket_.clear();
-  bucket_bytes_ = 0;
+}
+
+void GradientReducer::hand_over() {
+  std::vector<TrainedParameter*> ready;
+  for (Pending& pending : bucket_) {
+    const TrainedParameter& parameter = *pending.parameter;
+    const bool grows = shares_gradients() && parameter.uses > 1;  // another use's share may come
+    if (!parameter.is_partial_sum && !parameter.is_summed_late && !grows) ready.push_back(pending.parameter);
+    pending.gradient = {};
+  }
+  if (!ready.empty()) host_->take(ready);
 }
 
 void GradientReducer::reduce(bool experts) {
@@ -152,23 +169,45 @@ void WeightGatherer::gather(std::int64_t layer) {
 }
 
 void WeightGatherer::gather(const std::vector<TrainedParameter*>& unit, bool experts) {
+  std::vector<TrainedParameter*> wanted;
+  for (TrainedParameter* parameter : unit)
+    if (parameter->is_expert == experts) wanted.push_back(parameter);
+  const std::vector<Tensor> parts = setup_.weight_device == StateDevice::gpu ? std::vector<Tensor>() : fetch(wanted);
   std::vector<Tensor> shards, values;
   Bytes whole{};
-  for (TrainedParameter* parameter : unit) {
-    if (parameter->is_expert != experts) continue;
-    if (parameter->share == parameter->shape.elements()) {
-      parameter->value = parameter->shard;
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    TrainedParameter& parameter = *wanted[i];
+    const Tensor& shard = parts.empty() ? parameter.shard : parts[i];
+    if (parameter.share == parameter.shape.elements()) {
+      parameter.value = shard;
       continue;
     }
-    parameter->value =
-        session_.empty(parameter->shape.name, parameter->shard.type(), parameter->shape.elements(), TensorRole::weight);
-    shards.push_back(parameter->shard);
-    values.push_back(parameter->value);
-    whole += parameter->value.bytes();
+    parameter.value =
+        session_.empty(parameter.shape.name, parameter.shard.type(), parameter.shape.elements(), TensorRole::weight);
+    shards.push_back(shard);
+    values.push_back(parameter.value);
+    whole += parameter.value.bytes();
   }
   if (!values.empty())
     communication_.gather_into(experts ? CommGroup::expert_gradient : CommGroup::gradient, "all_gather_weights",
                                std::move(shards), std::move(values), whole);
+}
+
+std::vector<Tensor> WeightGatherer::fetch(const std::vector<TrainedParameter*>& parameters) {
+  const bool on_drives = setup_.weight_device == StateDevice::drives;
+  Transfer in{.name = "fetch_weights",
+              .kind = on_drives ? OpKind::storage_read : OpKind::copy_host_to_device,
+              .lane = on_drives ? "drives to device" : "host to device",
+              .after_kernels = true};
+  for (const TrainedParameter* parameter : parameters) {
+    const bool whole = parameter->share == parameter->shape.elements();
+    in.reads.push_back(parameter->shard);
+    in.writes.push_back(session_.empty(parameter->shape.name + (whole ? "" : ".part"), parameter->shard.type(),
+                                       parameter->share, whole ? TensorRole::weight : TensorRole::temporary));
+    in.bytes += in.writes.back().bytes();
+  }
+  if (!in.writes.empty()) session_.transfer(in);
+  return in.writes;
 }
 
 void WeightGatherer::before(std::int64_t layer) {

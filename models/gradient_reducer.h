@@ -5,6 +5,8 @@
 //   ZeRO 1   the same with reduce-scatter (Megatron-LM's distributed optimizer); each rank's share is what counts
 //   ZeRO 2, 3  reduce-scattered in every micro-batch, the shares added up; the whole gradients go with their bucket
 //
+// With the optimizer on the CPU, gradients of the last micro-batch leave bucket by bucket, after their reduction.
+//
 // Experts spread over e ranks are reduced over the ranks that hold the same ones, in the same buckets. After the
 // backward, framework megatron: divided by the number of replicas and reduced in one piece.
 //
@@ -18,6 +20,7 @@
 
 #include "models/autograd.h"
 #include "models/communication.h"
+#include "models/host_optimizer.h"
 #include "models/training_setup.h"
 
 namespace spillway {
@@ -26,6 +29,9 @@ class GradientReducer {
  public:
   // Sets itself as the sink of `autograd`. References must outlive the object. `communication` may be null.
   GradientReducer(const TrainingSetup& setup, EagerSession& session, Autograd& autograd, Communication* communication);
+
+  // Gradients are handed to it when they are ready; it must outlive the object.
+  void set_host(HostOptimizer& host) { host_ = &host; }
 
   // Around the backward of one micro-batch through one model part.
   void begin_backward(bool is_last_micro_batch);
@@ -46,7 +52,9 @@ class GradientReducer {
   void finish_as_megatron(const std::vector<TrainedParameter*>& parameters);
   void reduce();
   void reduce(bool experts);  // those of the bucket that are spread over ranks, or the rest
-  void widen_bucket();        // fp32_reduction
+  void reduce_bucket();
+  void hand_over();     // to the CPU
+  void widen_bucket();  // fp32_reduction
   void reduce_to_shares(CommGroup group, const std::vector<Pending>& bucket);
   [[nodiscard]] bool shares_gradients() const { return setup_.zero_stage >= 2 && reduces_; }
 
@@ -54,6 +62,7 @@ class GradientReducer {
   EagerSession& session_;
   Autograd& autograd_;
   Communication* communication_;
+  HostOptimizer* host_ = nullptr;
   bool reduces_ = false;  // there is a group to reduce over
   bool is_last_ = false;
   std::map<std::string, std::int64_t> seen_;  // gradients of a parameter with several uses, in this backward
@@ -66,6 +75,10 @@ class GradientReducer {
 // before the backward of the one at hand or, with late_prefetch, when its gradients have been handed to the reducer.
 // Weights outside the layers are gathered once per micro-batch and kept to the end of its backward (as FSDP keeps its
 // root module).
+//
+// With weight_device cpu or drives a rank's part of a layer is first fetched to the GPU over PCIe, each GPU its own
+// part (ZeRO-Infinity's bandwidth-centric partitioning), and gathered from there; it is asked for behind the kernels
+// launched before.
 class WeightGatherer {
  public:
   WeightGatherer(const TrainingSetup& setup, EagerSession& session, Communication& communication,
@@ -80,6 +93,8 @@ class WeightGatherer {
  private:
   void gather(std::int64_t layer);
   void gather(const std::vector<TrainedParameter*>& unit, bool experts);
+  // What is to be gathered of these, on the GPU.
+  [[nodiscard]] std::vector<Tensor> fetch(const std::vector<TrainedParameter*>& parameters);
   void gather_below(std::int64_t layer);  // those that the backward will come to
   [[nodiscard]] bool has(std::int64_t layer) const { return units_.find(layer) != units_.end(); }
 

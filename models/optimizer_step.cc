@@ -37,7 +37,39 @@ List temporaries_like(EagerSession& session, std::string_view name, const Group&
 
 bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::adam || kind == OptimizerKind::adamw; }
 
+// Of those spread over ranks, or of the rest.
+void gather_weights(const TrainingSetup& setup, Communication& communication, const Group& parameters, bool experts) {
+  List values;
+  Bytes bytes{};
+  const CommGroup ranks = experts ? CommGroup::expert_gradient : CommGroup::gradient;
+  const auto gather = [&] {
+    if (!values.empty()) communication.gather_into(ranks, "all_gather_weights", values, values, bytes);
+    values.clear();
+    bytes = Bytes(0);
+  };
+  for (const TrainedParameter* parameter : parameters) {
+    if (parameter->is_expert != experts) continue;
+    values.push_back(parameter->value);
+    bytes += parameter->value.bytes();
+    if (bytes.count() >= setup.bucket_bytes) gather();
+  }
+  gather();
+}
+
 }  // namespace
+
+void allocate_main_gradient(const TrainingSetup& setup, EagerSession& session, TrainedParameter& parameter,
+                            bool shares) {
+  if (!setup.has_main_gradients()) return;
+  parameter.gradient = session.empty(parameter.shape.name + ".grad", DataType::fp32,
+                                     shares ? parameter.share : parameter.shape.elements(), TensorRole::gradient);
+}
+
+void gather_updated_weights(const TrainingSetup& setup, Communication* communication, const Group& parameters) {
+  if (communication == nullptr || (setup.zero_stage != 1 && setup.zero_stage != 2)) return;
+  gather_weights(setup, *communication, parameters, false);
+  gather_weights(setup, *communication, parameters, true);
+}
 
 OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
                              const std::vector<TrainedParameter*>& parameters, Communication* communication)
@@ -50,9 +82,7 @@ OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
     session.set_layer(parameter.shape.layer);
     if (parameter.share == 0) parameter.share = parameter.shape.elements();
     allocate_state(parameter);
-    if (setup.has_main_gradients())
-      parameter.gradient = session.empty(parameter.shape.name + ".grad", DataType::fp32,
-                                         shares ? parameter.share : parameter.shape.elements(), TensorRole::gradient);
+    allocate_main_gradient(setup, session, parameter, shares);
     if (groups_.empty() || (!one_group && parameter.shape.layer != layer)) groups_.emplace_back();
     layer = parameter.shape.layer;
     groups_.back().push_back(&parameter);
@@ -102,7 +132,9 @@ void OptimizerStep::run() {
     update(group);
   }
   wide_gradients_.clear();
-  if (setup_.zero_stage == 1 || setup_.zero_stage == 2) gather_weights();
+  Group all;
+  for (const Group& group : groups_) all.insert(all.end(), group.begin(), group.end());
+  gather_updated_weights(setup_, communication_, all);
   for (const Group& group : groups_) give_back(group);
   session_.set_layer(-1);
 }
@@ -138,32 +170,6 @@ void OptimizerStep::give_back(const Group& group) {
     return;
   }
   for (TrainedParameter* parameter : group) parameter->gradient = {};
-}
-
-void OptimizerStep::gather_weights() {
-  if (communication_ == nullptr) return;
-  gather_weights(false);
-  gather_weights(true);
-}
-
-void OptimizerStep::gather_weights(bool experts) {
-  List values;
-  Bytes bytes{};
-  const CommGroup ranks = experts ? CommGroup::expert_gradient : CommGroup::gradient;
-  const auto gather = [&] {
-    if (!values.empty()) communication_->gather_into(ranks, "all_gather_weights", values, values, bytes);
-    values.clear();
-    bytes = Bytes(0);
-  };
-  for (const Group& group : groups_) {
-    for (const TrainedParameter* parameter : group) {
-      if (parameter->is_expert != experts) continue;
-      values.push_back(parameter->value);
-      bytes += parameter->value.bytes();
-      if (bytes.count() >= setup_.bucket_bytes) gather();
-    }
-  }
-  gather();
 }
 
 List OptimizerStep::weights_of(const Group& group) const {

@@ -24,6 +24,13 @@
 
 namespace spillway {
 
+// With main gradients: the buffer they are added up in. shares: it is as large as what the rank updates.
+void allocate_main_gradient(const TrainingSetup& setup, EagerSession& session, TrainedParameter& parameter,
+                            bool shares);
+// ZeRO stages 1 and 2: every rank gets the weights that the others have updated.
+void gather_updated_weights(const TrainingSetup& setup, Communication* communication,
+                            const std::vector<TrainedParameter*>& parameters);
+
 class OptimizerStep {
  public:
   // Allocates master weights, moments and, with main gradients, the gradient buffers. `communication` may be null.
@@ -52,8 +59,6 @@ class OptimizerStep {
   void muon(const Group& group, const List& weights, const List& gradients);
   void newton_schulz(const std::string& name, std::int64_t rows, std::int64_t columns, const Tensor& matrix);
   void give_back(const Group& group);
-  void gather_weights();
-  void gather_weights(bool experts);  // of those spread over ranks, or of the rest
   // One elementwise operation over lists: as many launches as the limits above ask for.
   void foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes);
 

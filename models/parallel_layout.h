@@ -79,6 +79,7 @@ class ParallelLayout {
   [[nodiscard]] GroupShape expert_gradient_group() const {
     return group(data_ * context_ / expert_, tensor_ * expert_);
   }
+  [[nodiscard]] std::int64_t gpus_per_machine() const { return per_machine_; }
   // Two stages (neighbours, or first and last for tied embeddings); per_machine is 2 when they share a machine.
   [[nodiscard]] GroupShape stage_pair(std::int64_t one, std::int64_t other) const;
 

@@ -8,6 +8,7 @@
 
 #include "models/autograd.h"
 #include "models/gradient_reducer.h"
+#include "models/host_optimizer.h"
 #include "models/host_times.h"
 #include "models/optimizer_step.h"
 #include "models/transformer.h"
@@ -119,7 +120,15 @@ class StageRecorder {
       for (TrainedParameter& parameter : chunk.transformer->parameters()) parameters_.push_back(&parameter);
       if (setup_.zero_stage == 3) gather_units(chunk);
     }
-    optimizer_.emplace(setup_, session_, parameters_, &communication_);
+    if (setup_.optimizer_device == StateDevice::gpu) {
+      optimizer_.emplace(setup_, session_, parameters_, &communication_);
+      return;
+    }
+    for (TrainedParameter* parameter : parameters_)
+      parameter->is_summed_late = layout_.routes() > 1 || has_copies(parameter->shape.name);
+    host_optimizer_.emplace(setup_, session_, parameters_, &communication_,
+                            std::min(setup_.gpus(), layout_.gpus_per_machine()));
+    reducer_.set_host(*host_optimizer_);
   }
 
   // In a V the stage of the head has the embedding too. A tied head then reads the same table, if its gradient is there
@@ -265,6 +274,7 @@ class StageRecorder {
           {.name = "add_encoder_gradient_", .reads = {passed.back(), memory_gradient}, .writes = {passed.back()}});
     memory_gradient = {};
     reducer_.end_backward();
+    forget_copies();
     chunk.transformer->run_metrics();
     session_.set_layer(-1);
     if (chunk.gatherer) chunk.gatherer->end_backward();
@@ -281,11 +291,22 @@ class StageRecorder {
     reducer_.begin_backward(is_last_micro_batch);
     autograd_.run_deferred();
     reducer_.end_backward();
+    forget_copies();
     session_.set_layer(-1);
+  }
+
+  // In a pipeline, what follows is the schedule's business.
+  void forget_copies() {
+    if (host_optimizer_ && layout_.stages() > 1) host_optimizer_->forget();
   }
 
   void read_timer() {
     if (setup_.phase_timers) session_.device_sync();
+  }
+
+  [[nodiscard]] bool has_copies(const std::string& name) const {
+    return layout_.stages() > 1 &&
+           (name == "embedding.weight" || name == "positions.weight" || name.ends_with("relative_bias.weight"));
   }
 
   // Gradients of parameters that several stages have copies of are summed over these: the embedding, of the input, of
@@ -337,7 +358,10 @@ class StageRecorder {
     reducer_.finish(parameters_);
     sum_copies();
     session_.set_phase(Phase::optimizer);
-    optimizer_->run();
+    if (host_optimizer_)
+      host_optimizer_->run();
+    else
+      optimizer_->run();
   }
 
   const ModelSpec& model_;
@@ -351,6 +375,7 @@ class StageRecorder {
   std::deque<Chunk> chunks_;
   std::vector<TrainedParameter*> parameters_;
   std::optional<OptimizerStep> optimizer_;
+  std::optional<HostOptimizer> host_optimizer_;
   StageProgram program_;
   Tensor handed_;  // from one chunk to the next on the same stage
 };

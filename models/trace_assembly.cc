@@ -178,9 +178,9 @@ class TraceAssembly::Stamper {
     append_range(ops.flops, from.flops, b, e);
     for (std::size_t i = first; i < ops.size(); ++i) {
       const bool on_host = is_host_call(ops.kind[i]);
-      ops.start[i] += on_host ? host_shift : stream_shift;
-      if (!on_host) ops.launched_by[i] = shifted(ops.launched_by[i], deltas.op);
-      if (on_host) last_call_ = OpId(static_cast<std::uint32_t>(i));
+      if (ops.start[i] != unknown_time) ops.start[i] += on_host ? host_shift : stream_shift;
+      if (ops.launched_by[i] != OpId::none) ops.launched_by[i] = shifted(ops.launched_by[i], deltas.op);
+      if (on_host && ops.start[i] != unknown_time) last_call_ = OpId(static_cast<std::uint32_t>(i));
     }
   }
 
@@ -207,7 +207,7 @@ class TraceAssembly::Stamper {
       event.tensor = shifted(event.tensor, owner.tensor);
       const bool inside = event.anchor != OpId::none && index_of(event.anchor) >= section.begin.ops;
       event.anchor = inside ? shifted(event.anchor, deltas.op) : before;
-      event.device = static_cast<std::int16_t>(number_);
+      if (event.device >= 0) event.device = static_cast<std::int16_t>(number_);
       event.stream = lanes_[index_of(event.stream)];
       out_.memory_events.push_back(event);
     }
@@ -275,7 +275,8 @@ std::size_t TraceAssembly::add_rank(const StageProgram& program, const std::stri
     out_.devices.push_back(device);
   }
   for (Lane& lane : out_.lanes)
-    if (lane.rank == number && lane.kind == LaneKind::host_thread) lane.name = out_.strings.intern("host of " + name);
+    if (lane.rank == number && lane.kind == LaneKind::host_thread && lane.number == 1)
+      lane.name = out_.strings.intern("host of " + name);
   if (number == 0) out_.findings = program.trace.findings;
   return number;
 }

@@ -150,6 +150,25 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   check_pipeline(setup, model);
 }
 
+void check_state_devices(const TrainingSetup& setup) {
+  const bool on_cpu = setup.optimizer_device != StateDevice::gpu;
+  if (on_cpu && setup.optimizer != OptimizerKind::adamw && setup.optimizer != OptimizerKind::adam)
+    throw InputError("", "optimizer_device", "only Adam has an implementation on the CPU",
+                     "set optimizer to adamw or adam, or optimizer_device to gpu");
+  if (setup.weight_device != StateDevice::gpu && (setup.zero_stage != 3 || !on_cpu))
+    throw InputError("", "weight_device", "weights leave the GPU under ZeRO stage 3 with the optimizer on the CPU only",
+                     "set zero_stage to 3 and optimizer_device to cpu or drives");
+  if (setup.delayed_update && setup.optimizer_device != StateDevice::cpu)
+    throw InputError("", "delayed_update", "an update is delayed while the CPU computes it from host memory",
+                     "set optimizer_device to cpu or delayed_update to false");
+  if (on_cpu && !setup.step_barrier)
+    throw InputError("", "step_barrier", "steps without a barrier need the optimizer on the GPU",
+                     "set optimizer_device to gpu or step_barrier to true");
+  if (setup.delayed_update && setup.weight_device != StateDevice::gpu)
+    throw InputError("", "delayed_update", "weights that are fetched for each use can't be updated beside it",
+                     "set weight_device to gpu or delayed_update to false");
+}
+
 void apply_global_batch(TrainingSetup& setup) {
   if (setup.global_batch == 0) return;
   check_range("global_batch", setup.global_batch, std::int64_t{1} << 32);
@@ -193,6 +212,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "fp32_reduction", "only gradients in 16 bits that ZeRO shares out are cast to be reduced",
                      "choose a mixed precision with zero_stage 2 or 3, or set it to false");
   check_layout(result, model);
+  check_state_devices(result);
   apply_split(result, model);
   check_size(result, model);
   return result;
@@ -290,6 +310,18 @@ std::string_view to_string(Framework framework) {
       return "megatron";
     case Framework::megatron_2021:
       return "megatron_2021";
+  }
+  return "";
+}
+
+std::string_view to_string(StateDevice device) {
+  switch (device) {
+    case StateDevice::gpu:
+      return "gpu";
+    case StateDevice::cpu:
+      return "cpu";
+    case StateDevice::drives:
+      return "drives";
   }
   return "";
 }

@@ -66,6 +66,10 @@ enum class LossForm : std::uint8_t { fp32, native, fused };
 enum class Framework : std::uint8_t { eager, megatron, megatron_2021 };
 constexpr bool is_megatron(Framework framework) { return framework != Framework::eager; }
 
+// Where a part of the model's state lives between its uses. cpu: in host memory. drives: on the machine's drives, with
+// staging buffers in host memory.
+enum class StateDevice : std::uint8_t { gpu, cpu, drives };
+
 constexpr std::int64_t most_micro_batches = 65'534;  // of one step
 
 struct TrainingSetup {
@@ -123,6 +127,13 @@ struct TrainingSetup {
   // The program times every forward and backward of a micro-batch on the host, waiting for the device before and after
   // each, as Megatron-LM did until August 2022: host and device no longer run ahead of each other.
   bool phase_timers = false;
+  // cpu, drives: the optimizer runs on the CPU (models/host_optimizer.h); adam and adamw only.
+  StateDevice optimizer_device = StateDevice::gpu;
+  // zero_stage 3 with the optimizer on the CPU: weights are fetched for each use (WeightGatherer).
+  StateDevice weight_device = StateDevice::gpu;
+  // With optimizer_device cpu: the CPU updates with the gradients of the step before while this step's are made
+  // (ZeRO-Offload's delayed parameter update).
+  bool delayed_update = false;
 
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch, all its ranks
   [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
@@ -174,5 +185,6 @@ std::string_view to_string(Recompute recompute);
 std::string_view to_string(AttentionKernel kernel);
 std::string_view to_string(LossForm form);
 std::string_view to_string(Framework framework);
+std::string_view to_string(StateDevice device);
 
 }  // namespace spillway

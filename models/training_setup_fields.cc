@@ -14,16 +14,17 @@
 namespace spillway {
 namespace {
 
-using Member = std::variant<std::int64_t TrainingSetup::*, double TrainingSetup::*, bool TrainingSetup::*,
-                            TrainingPrecision TrainingSetup::*, OptimizerKind TrainingSetup::*,
-                            OptimizerForm TrainingSetup::*, Recompute TrainingSetup::*, Framework TrainingSetup::*,
-                            std::string TrainingSetup::*, AttentionKernel TrainingSetup::*, LossForm TrainingSetup::*>;
+using Member =
+    std::variant<std::int64_t TrainingSetup::*, double TrainingSetup::*, bool TrainingSetup::*,
+                 TrainingPrecision TrainingSetup::*, OptimizerKind TrainingSetup::*, OptimizerForm TrainingSetup::*,
+                 Recompute TrainingSetup::*, Framework TrainingSetup::*, std::string TrainingSetup::*,
+                 AttentionKernel TrainingSetup::*, LossForm TrainingSetup::*, StateDevice TrainingSetup::*>;
 struct Field {
   std::string_view key;
   Member member;
 };
 
-constexpr std::array<Field, 35> fields = {{
+constexpr std::array<Field, 38> fields = {{
     {"micro_batch", &TrainingSetup::micro_batch},
     {"sequence", &TrainingSetup::sequence},
     {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
@@ -59,6 +60,9 @@ constexpr std::array<Field, 35> fields = {{
     {"fp32_reduction", &TrainingSetup::fp32_reduction},
     {"overlap_gradients", &TrainingSetup::overlap_gradients},
     {"phase_timers", &TrainingSetup::phase_timers},
+    {"optimizer_device", &TrainingSetup::optimizer_device},
+    {"weight_device", &TrainingSetup::weight_device},
+    {"delayed_update", &TrainingSetup::delayed_update},
 }};
 
 constexpr int choices(TrainingPrecision) { return static_cast<int>(TrainingPrecision::fp8_mixed) + 1; }
@@ -68,6 +72,7 @@ constexpr int choices(Recompute) { return static_cast<int>(Recompute::full) + 1;
 constexpr int choices(Framework) { return static_cast<int>(Framework::megatron_2021) + 1; }
 constexpr int choices(AttentionKernel) { return static_cast<int>(AttentionKernel::triton) + 1; }
 constexpr int choices(LossForm) { return static_cast<int>(LossForm::fused) + 1; }
+constexpr int choices(StateDevice) { return static_cast<int>(StateDevice::drives) + 1; }
 
 const Field& find_field(std::string_view key) {
   for (const Field& field : fields)

@@ -72,7 +72,8 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
     TrainedParameter& parameter = parameters_.back();
     parameter.share = setup.optimizer_share(local.shape.elements(), parameter.is_expert);
     if (setup.zero_stage == 3)
-      parameter.shard = session.empty(name + ".shard", type_, parameter.share, TensorRole::weight);
+      parameter.shard =
+          session.empty(name + ".shard", type_, parameter.share, TensorRole::weight, place_of(setup.weight_device));
     else
       parameter.value = session.empty(name, type_, local.shape.elements(), TensorRole::weight);
     parameter.shape = std::move(local.shape);

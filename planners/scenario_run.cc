@@ -59,6 +59,23 @@ void note_hardware(LoadedScenario& loaded) {
   }
 }
 
+// What the optimizer's time and place on the CPU rest on.
+void note_host_update(LoadedScenario& loaded, StateDevice device) {
+  constexpr std::array shown = {std::string_view("host.cpu_adam_parameters_per_second"),
+                                std::string_view("host.dram_bandwidth"), std::string_view("host.cores"),
+                                std::string_view("host.dram")};
+  for (const ProfileLeaf& leaf : leaves_of(loaded.hardware))
+    if (std::find(shown.begin(), shown.end(), leaf.path) != shown.end())
+      add(loaded, leaf.path, leaf.value + (leaf.unit.empty() ? "" : " " + leaf.unit), leaf.origin);
+  if (!loaded.hardware.host.cpu_adam_parameters_per_second)
+    loaded.warnings.push_back(
+        "the host's profile doesn't say how fast Adam runs on its CPU: its DRAM bandwidth and "
+        "cores are gone by (host.cpu_adam_parameters_per_second)");
+  if (device == StateDevice::drives && loaded.hardware.drives.empty() && loaded.scenario.offload.drives.empty())
+    throw InputError(loaded.scenario.path, "/model/optimizer_device", loaded.hardware.name + " has no drives",
+                     "name some: \"offload\": {\"drives\": \"samsung-990-pro-2tb\"}");
+}
+
 void load_captured(LoadedScenario& loaded, const ProfileLibrary& library, const ReadOptions& read) {
   const Scenario& scenario = loaded.scenario;
   loaded.trace = read_trace(scenario.trace, read);
@@ -145,6 +162,7 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given) {
   const Maybe<double> peak = peak_flops_or_wider(loaded.hardware.gpu, peak_precision(setup.precision));
   if (peak) loaded.options.peak_flops_per_second = peak->value * static_cast<double>(setup.gpus());
   note_hardware(loaded);
+  if (setup.optimizer_device != StateDevice::gpu) note_host_update(loaded, setup.optimizer_device);
 }
 
 RelativeSpeed times(const RelativeSpeed& a, const RelativeSpeed& b) {
@@ -231,7 +249,11 @@ Result replay_plan(const LoadedScenario& loaded, const Setting& on, std::optiona
 // With other options than the scenario's own. planned: null when the trace with its transfers isn't wanted.
 Result replay_scenario(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
   if (loaded.offload) return replay_plan(loaded, on, planned);
-  if (loaded.scenario.offload.technique == OffloadTechnique::none) return replay(loaded.trace, on.hardware, on.options);
+  if (loaded.scenario.offload.technique == OffloadTechnique::none) {
+    Result result = replay(loaded.trace, on.hardware, on.options);
+    rate_drives(on.hardware, loaded.scenario.offload.demands, {}, {}, result);
+    return result;
+  }
   if (loaded.scenario.offload.technique == OffloadTechnique::mix) return replay_mix(loaded, on, planned);
   const OffloadSettings& offload = loaded.scenario.offload;
   const auto technique = offload.technique == OffloadTechnique::lifetimes ? run_lifetimes

@@ -61,7 +61,7 @@ enum class OpKind : std::uint8_t {
   copy_peer,
   memset,
   collective,  // details in Trace::collectives
-  // Storage traffic, on a storage lane.
+  // Storage traffic, on a storage lane: between drives and a GPU, or host memory where the lane has no device.
   storage_read,
   storage_write,
 };
@@ -101,6 +101,7 @@ enum class OpFlag : std::uint8_t {
   phase_inferred = 4,  // phase deduced from names or threads, not stamped
   blocking = 8,        // a launch that returns only when its work is done (cudaMemcpy without Async)
   queue_blocked = 16,  // a launch whose recorded duration includes waiting for room in the launch queue
+  by_bytes = 32,       // a transfer that takes what the links it crosses need for its bytes; all ops of its lane are so
 };
 
 // True when a host call with these flags returns only when the copy it launched is done.

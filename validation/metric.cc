@@ -27,16 +27,18 @@ constexpr std::array<Unit, 2> speed_units = {{{"GB/s", 1e9}, {"GiB/s", 107374182
 constexpr std::array<Unit, 2> volume_units = {{{"TB", 1e12}, {"PB", 1e15}}};
 constexpr std::array<Unit, 1> day_units = {{{"day", 86400}}};
 constexpr std::array<Unit, 1> year_units = {{{"year", 1}}};
+constexpr std::array<Unit, 2> traffic_units = {{{"GB", 1e9}, {"M", 1}}};
 constexpr std::array<Unit, 1> factor_units = {{{"x", 1}}};
 
 constexpr std::array<std::string_view, metric_count> names = {
-    "iteration_time",      "throughput",          "mfu",
-    "peak_allocated",      "peak_reserved",       "state_memory",
-    "activation_memory",   "layer_state_memory",  "layer_kept_memory",
-    "layer_forward_time",  "layer_backward_time", "layer_time",
-    "activation_volume",   "write_bandwidth",     "forward_time",
-    "bytes_written",       "training_time",       "drive_life",
-    "write_amplification", "drive_fill_rate"};
+    "iteration_time",     "throughput",          "mfu",
+    "peak_allocated",     "peak_reserved",       "state_memory",
+    "activation_memory",  "layer_state_memory",  "layer_kept_memory",
+    "layer_forward_time", "layer_backward_time", "layer_time",
+    "drive_traffic",      "activation_volume",   "write_bandwidth",
+    "forward_time",       "bytes_written",       "training_time",
+    "drive_life",         "write_amplification", "drive_fill_rate",
+    "link_rate"};
 
 std::span<const Unit> units(Metric metric) {
   switch (metric) {
@@ -54,7 +56,10 @@ std::span<const Unit> units(Metric metric) {
       return memory_units;
     case Metric::write_bandwidth:
     case Metric::drive_fill_rate:
+    case Metric::link_rate:
       return speed_units;
+    case Metric::drive_traffic:
+      return traffic_units;
     case Metric::bytes_written:
       return volume_units;
     case Metric::training_time:
@@ -91,7 +96,7 @@ double state_bytes(const LoadedScenario& loaded, const Result& result) {
   const Trace& trace = loaded.trace;
   std::map<std::int16_t, double> held;  // by device
   for (const MemoryEvent& event : trace.memory_events) {
-    const bool is_named = event.action == MemoryAction::allocate && event.tensor != TensorId::none;
+    const bool is_named = event.device >= 0 && event.action == MemoryAction::allocate && event.tensor != TensorId::none;
     if (!is_named || event.anchor != OpId::none) continue;
     const TensorRole role = trace.tensors.role[index_of(event.tensor)];
     if (role == TensorRole::weight || role == TensorRole::gradient || role == TensorRole::optimizer_state)
@@ -100,6 +105,15 @@ double state_bytes(const LoadedScenario& loaded, const Result& result) {
   double most = 0;
   for (const auto& [device, bytes] : held) most = std::max(most, bytes);
   return most;
+}
+
+double drive_traffic(std::string_view unit, const LoadedScenario& loaded, const Result& result) {
+  double bytes = 0;
+  for (const DriveTraffic& drives : result.drives) bytes += static_cast<double>((drives.written + drives.read).count());
+  if (bytes == 0) cannot_tell(Metric::drive_traffic, "the step moves nothing to or from drives");
+  if (unit != "M") return bytes;
+  if (loaded.scenario.model.empty()) cannot_tell(Metric::drive_traffic, "a captured trace does not name its model");
+  return bytes / (2 * static_cast<double>(parameter_counts(find_model(loaded.scenario.model)).total()));
 }
 
 double layer_bytes(Metric metric, const Trace& trace) {
@@ -185,6 +199,8 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
     case Metric::layer_time:
       return in_unit(layer_seconds(Metric::layer_forward_time, loaded, result) +
                      layer_seconds(Metric::layer_backward_time, loaded, result));
+    case Metric::drive_traffic:
+      return in_unit(drive_traffic(unit, loaded, result));
     case Metric::activation_volume:
     case Metric::write_bandwidth:
     case Metric::forward_time:
@@ -193,6 +209,7 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
     case Metric::drive_life:
     case Metric::write_amplification:
     case Metric::drive_fill_rate:
+    case Metric::link_rate:
       break;
   }
   cannot_tell(metric, "it is a closed form's; give projection.* instead of a scenario");

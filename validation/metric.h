@@ -13,6 +13,7 @@
 //   layer_forward_time   from one layer's forward to the next one's               s, ms, us
 //   layer_backward_time  same of the backward, recomputation included             same
 //   layer_time           sum of the two                                           same
+//   drive_traffic        bytes drives read and write in a step                    GB, M (bytes of the model in 16 bits)
 //
 // And of closed forms, which no replay gives (validation/projection_case.h):
 //   activation_volume    a GPU's activations of one pass of a micro-batch         B, MiB, GB, GiB
@@ -23,6 +24,7 @@
 //   drive_life           until a GPU's drives are worn out                        year
 //   write_amplification  of random writes                                         x
 //   drive_fill_rate      mean rate of writing a drive full once                   GB/s, GiB/s
+//   link_rate            one large transfer (validation/link_rate.h)              GB/s, GiB/s
 //
 // Memory is that of the GPU with the highest peak. GB is 1e9 bytes. What counts as kept and as a layer's state:
 // validation/layer_memory.h; papers that print closed forms per layer print these.
@@ -51,6 +53,7 @@ enum class Metric : std::uint8_t {
   layer_forward_time,
   layer_backward_time,
   layer_time,
+  drive_traffic,
   activation_volume,
   write_bandwidth,
   forward_time,
@@ -58,9 +61,10 @@ enum class Metric : std::uint8_t {
   training_time,
   drive_life,
   write_amplification,
-  drive_fill_rate
+  drive_fill_rate,
+  link_rate
 };
-constexpr int metric_count = static_cast<int>(Metric::drive_fill_rate) + 1;
+constexpr int metric_count = static_cast<int>(Metric::link_rate) + 1;
 
 std::string_view to_string(Metric metric);
 // Throws InputError (nearest name offered) for a text that names none.

@@ -10,6 +10,7 @@
 #include "sim/devices/nvme_drive.h"
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
+#include "validation/link_rate.h"
 
 namespace spillway {
 namespace {
@@ -42,7 +43,14 @@ constexpr std::array<CountField, 11> counts = {{{"layers", &ActivationProjection
 constexpr std::array<RateField, 3> rates = {{{"tflops", &ActivationProjection::flops_per_second, 1e12},
                                              {"memory_gbs", &ActivationProjection::memory_bandwidth, 1e9},
                                              {"link_gbs", &ActivationProjection::link_bandwidth, 1e9}}};
-constexpr std::array<FigureField, 3> figures = {{{"tokens", &ProjectionCase::tokens, 1},
+struct TextField {
+  std::string_view name;
+  std::string ProjectionCase::*member;
+};
+constexpr std::array<TextField, 3> texts = {
+    {{"drive", &ProjectionCase::drive}, {"system", &ProjectionCase::system}, {"path", &ProjectionCase::path}}};
+constexpr std::array<FigureField, 4> figures = {{{"tokens", &ProjectionCase::tokens, 1},
+                                                 {"drives", &ProjectionCase::drives, 1},
                                                  {"endurance_pb", &ProjectionCase::endurance, 1e15},
                                                  {"spare", &ProjectionCase::spare, 1}}};
 
@@ -82,7 +90,7 @@ std::vector<std::string> projection_keys() {
   for (const CountField& field : counts) add(field.name);
   for (const RateField& field : rates) add(field.name);
   for (const FigureField& field : figures) add(field.name);
-  add("drive");
+  for (const TextField& field : texts) add(field.name);
   return keys;
 }
 
@@ -107,10 +115,11 @@ void set_projection(ProjectionCase& projection, std::string_view key, const std:
       projection.*field.member = positive(key, value, 1e-9) * field.scale;
       return;
     }
-  if (name == "drive") {
-    projection.drive = value;
-    return;
-  }
+  for (const TextField& field : texts)
+    if (field.name == name) {
+      projection.*field.member = value;
+      return;
+    }
   throw InputError("", std::string(key), "unknown key '" + std::string(key) + "'", suggest(key, projection_keys()));
 }
 
@@ -129,6 +138,10 @@ double predict(Metric metric, std::string_view unit, const ProjectionCase& proje
   if (metric == Metric::write_amplification)
     return random_write_amplification(needed(projection.spare, metric, "spare")) / scale;
   if (metric == Metric::drive_fill_rate) return fill_rate(projection.drive) / scale;
+  if (metric == Metric::link_rate)
+    return link_rate(
+               {projection.system, projection.path, projection.drive, static_cast<std::int64_t>(projection.drives)}) /
+           scale;
   throw InputError("", "", "no " + std::string(to_string(metric)) + ": not a figure of a projection",
                    "give a scenario's keys instead of projection.*");
 }

@@ -7,7 +7,8 @@
 //   tokens                                    of the whole training run
 //   endurance_pb                              petabytes the drives of one GPU take
 //   spare                                     spare over user flash, for write_amplification
-//   drive                                     name of a drive profile, for drive_fill_rate
+//   drive                                     name of a drive profile, for drive_fill_rate and link_rate
+//   system  path  drives                      for link_rate: LinkQuestion's system, path and drive_count
 #pragma once
 
 #include <string>
@@ -22,7 +23,8 @@ namespace spillway {
 struct ProjectionCase {
   ActivationProjection setup;
   double tokens = 0, endurance = 0, spare = 0;
-  std::string drive;
+  std::string drive, system, path;
+  double drives = 1;
 };
 
 inline constexpr std::string_view projection_prefix = "projection.";

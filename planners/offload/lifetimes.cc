@@ -32,7 +32,7 @@ std::vector<StorageUses> uses_of(const Trace& trace) {
   for (const std::uint32_t storage : trace.tensors.storage) count = std::max(count, storage + 1);
   std::vector<StorageUses> storages(count);
   for (const MemoryEvent& event : trace.memory_events) {
-    if (event.tensor == TensorId::none) continue;
+    if (event.tensor == TensorId::none || event.device < 0) continue;
     StorageUses& uses = storages[trace.tensors.storage[index_of(event.tensor)]];
     if (event.action == MemoryAction::allocate) {
       ++uses.lives;

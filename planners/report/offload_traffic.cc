@@ -49,8 +49,8 @@ class Traffic {
     return busiest;
   }
 
-  // Under a plan: the replay's own transfers.
-  OffloadTraffic measured(const OffloadResult& offload) {
+  // The replay's own transfers, of a plan and of the trace.
+  OffloadTraffic measured() {
     for (std::size_t op = 0; op < trace_.ops.size(); ++op) {
       const bool is_write = trace_.ops.kind[op] == OpKind::storage_write;
       if ((!is_write && trace_.ops.kind[op] != OpKind::storage_read) || !in_step(op)) continue;
@@ -65,16 +65,28 @@ class Traffic {
       (is_write ? cause.written : cause.read) += bytes;
     }
     OffloadTraffic busiest = of_busiest();
-    busiest.basis = fmt::format(
-        "As replayed under {}: of {:.4g} GB that might leave, {:.4g} GB are stored, {:.4g} GB loaded, {:.4g} GB "
-        "forwarded from memory while their store was still under way.",
-        offload.technique, giga(offload.candidates), giga(offload.stored), giga(offload.loaded),
-        giga(offload.forwarded));
+    busiest.basis = measured_basis();
     return busiest;
+  }
+
+  // True when drives are part of the step, whatever is planned for its activations.
+  [[nodiscard]] bool has_own() const {
+    return std::any_of(trace_.ops.kind.begin(), trace_.ops.kind.end(), [](OpKind kind) { return is_storage(kind); });
   }
 
  private:
   static double giga(Bytes bytes) { return static_cast<double>(bytes.count()) / 1e9; }
+
+  [[nodiscard]] std::string measured_basis() const {
+    if (!result_.offload)
+      return "As replayed: optimizer state, gradients and weights that live on drives. Activations stay in memory.";
+    const OffloadResult& offload = *result_.offload;
+    return fmt::format(
+        "As replayed under {}: of {:.4g} GB that might leave, {:.4g} GB are stored, {:.4g} GB loaded, {:.4g} GB "
+        "forwarded from memory while their store was still under way.",
+        offload.technique, giga(offload.candidates), giga(offload.stored), giga(offload.loaded),
+        giga(offload.forwarded));
+  }
 
   [[nodiscard]] bool in_step(std::size_t op) const {
     const Picos start = result_.op_start[op];
@@ -141,7 +153,7 @@ class Traffic {
 
 OffloadTraffic offload_traffic(const Trace& trace, const Result& result) {
   Traffic traffic(trace, result);
-  return result.offload ? traffic.measured(*result.offload) : traffic.kept();
+  return result.offload || traffic.has_own() ? traffic.measured() : traffic.kept();
 }
 
 }  // namespace spillway

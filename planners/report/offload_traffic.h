@@ -1,6 +1,7 @@
 // What a step's offloading moves to and from drives, tensor by tensor.
 //
-// Of a scenario with an offload technique: its replay's own transfers. Of one without: the tensors that SSDTrain might
+// Of a scenario with an offload technique, or with optimizer state or weights on drives: its replay's own transfers. Of
+// one without: the tensors that SSDTrain might
 // offload (arXiv 2408.10013, section III): activations a layer keeps from forward to backward, of 8 Mi elements and
 // more, once per storage; no weights, no head, logits or loss (ssdtrain.h). Every one is then written when it is made
 // and read back before its first use in the backward: an upper bound, since a plan forwards or keeps the last ones.

@@ -244,7 +244,7 @@ class Estimator {
 
 bool has_closed_form(const TrainingSetup& setup) {
   const std::string& schedule = setup.pipeline_schedule;
-  if (!setup.step_barrier) return false;
+  if (!setup.step_barrier || setup.optimizer_device != StateDevice::gpu) return false;
   return schedule == "1f1b" || schedule == "one_f_one_b" || schedule == "interleaved" || schedule == "gpipe";
 }
 

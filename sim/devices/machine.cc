@@ -55,6 +55,16 @@ std::uint32_t usage_factor(double usage) {
 
 }  // namespace
 
+std::vector<std::string> drive_set_names(const HardwareProfile& profile) {
+  std::vector<std::string> names;
+  for (const DriveGroup& group : profile.drives) {
+    if (group.raid0) names.push_back(group.name);
+    for (std::size_t i = 0; !group.raid0 && i < group.slots.size(); ++i)
+      names.push_back(group.name + "." + std::to_string(i));
+  }
+  return names;
+}
+
 Machine::Machine(const HardwareProfile& profile, ActivityGraph& graph, std::span<const std::int64_t> cache_levels) {
   SPILLWAY_ASSERT(profile.gpu_slots.size() == static_cast<std::size_t>(profile.gpu_count));
   dram_ = add_link(graph, "DRAM", profile.host.dram_bandwidth.value);
@@ -129,7 +139,9 @@ void Machine::add_gpus(ActivityGraph& graph, const HardwareProfile& profile) {
     const PcieNode& slot = profile.host.pcie[gpu.node];
     const Rate in = gpu_rate(profile, slot, model.host_to_device_bandwidth);
     const Rate out = gpu_rate(profile, slot, model.device_to_host_bandwidth);
-    gpu.hbm = add_link(graph, name + " HBM", model.memory_bandwidth.value);
+    gpu.hbm = add_link(
+        graph, name + " HBM",
+        scaled(model.memory_bandwidth.value, model.shared_hbm_fraction ? model.shared_hbm_fraction->value : 1));
     gpu.copy_in = add_link(graph, name + " copy in", in);
     gpu.copy_out = add_link(graph, name + " copy out", out);
     Node& node = nodes_[gpu.node];
@@ -149,19 +161,20 @@ void Machine::add_gpus(ActivityGraph& graph, const HardwareProfile& profile) {
 
 void Machine::add_drives(ActivityGraph& graph, const HardwareProfile& profile,
                          std::span<const std::int64_t> cache_levels) {
+  const std::vector<std::string> names = drive_set_names(profile);
   const auto level = [&] { return drive_sets_.size() < cache_levels.size() ? cache_levels[drive_sets_.size()] : 0; };
   for (const DriveGroup& group : profile.drives) {
     SPILLWAY_ASSERT(group.slots.size() == static_cast<std::size_t>(group.count));
     const NvmeModel model = nvme_model(group.drive);
     DriveSet set;
-    set.name = group.name;
     set.drive = model;
     if (group.raid0) {
+      set.name = names[drive_sets_.size()];
       add_drive_set(graph, profile.host, group, set, group.slots, level());
       continue;
     }
     for (std::size_t i = 0; i < group.slots.size(); ++i) {
-      set.name = group.name + "." + std::to_string(i);
+      set.name = names[drive_sets_.size()];
       add_drive_set(graph, profile.host, group, set, {group.slots[i]}, level());
     }
   }
@@ -260,29 +273,42 @@ void Machine::add_peer_paths(ActivityGraph& graph, double hbm_usage) {
   }
 }
 
-Machine::Hops Machine::drive_hops(const Gpu& gpu, const DriveSet& set, const HostProfile& host, DriveRoute kind,
-                                  bool write, double hbm_usage) const {
-  Hops hops = {{gpu.hbm, hbm_usage}, {write ? set.write : set.read, 1, true}};
+void Machine::add_drive_hops(Hops& hops, const DriveSet& set, std::size_t start, bool write) const {
+  hops.push_back({write ? set.write : set.read, 1, true});
   if (set.media) {
     const double reads_per_write =
         static_cast<double>(set.drive.read.count()) / static_cast<double>(set.drive.write.count());
     hops.push_back({*set.media, write ? reads_per_write : 1});
   }
-  const auto go = [&](std::size_t from, std::size_t to, double usage) {
-    if (write) {
-      route(hops, from, to, usage);
-    } else {
-      route(hops, to, from, usage);
-    }
-  };
+  for (const std::size_t branch : set.branches) {
+    const double share = 1 / static_cast<double>(set.drives);
+    if (write)
+      route(hops, start, branch, share);
+    else
+      route(hops, branch, start, share);
+  }
+}
+
+Machine::Hops Machine::drive_hops(const Gpu& gpu, const DriveSet& set, const HostProfile& host, DriveRoute kind,
+                                  bool write, double hbm_usage) const {
+  Hops hops = {{gpu.hbm, hbm_usage}};
   std::size_t start = gpu.node;
   if (kind == DriveRoute::bounce) {
     start = root_of(gpu.node);
     hops.push_back({write ? gpu.copy_out : gpu.copy_in});
     hops.push_back({dram_, host.bounce_copies.value});
-    go(gpu.node, start, 1);
+    if (write)
+      route(hops, gpu.node, start, 1);
+    else
+      route(hops, start, gpu.node, 1);
   }
-  for (const std::size_t branch : set.branches) go(start, branch, 1 / static_cast<double>(set.drives));
+  add_drive_hops(hops, set, start, write);
+  return hops;
+}
+
+Machine::Hops Machine::host_drive_hops(const Gpu& gpu, const DriveSet& set, bool write) const {
+  Hops hops = {{dram_}};
+  add_drive_hops(hops, set, root_of(gpu.node), write);
   return hops;
 }
 
@@ -293,21 +319,34 @@ void Machine::add_drive_paths(ActivityGraph& graph, const HostProfile& host, dou
         return add_path(graph, drive_hops(gpu, set, host, kind, write, hbm_usage));
       };
       drive_paths_.push_back({path(DriveRoute::gpudirect, true), path(DriveRoute::bounce, true),
-                              path(DriveRoute::gpudirect, false), path(DriveRoute::bounce, false)});
+                              path(DriveRoute::gpudirect, false), path(DriveRoute::bounce, false),
+                              add_path(graph, host_drive_hops(gpu, set, true)),
+                              add_path(graph, host_drive_hops(gpu, set, false))});
     }
   }
 }
 
-PathId Machine::gpu_to_drive(std::size_t gpu, std::size_t drive_set, DriveRoute kind) const {
+const Machine::DrivePaths& Machine::paths_of(std::size_t gpu, std::size_t drive_set) const {
   SPILLWAY_ASSERT(gpu < gpus_.size() && drive_set < drive_sets_.size());
-  const DrivePaths& paths = drive_paths_[gpu * drive_sets_.size() + drive_set];
+  return drive_paths_[gpu * drive_sets_.size() + drive_set];
+}
+
+PathId Machine::gpu_to_drive(std::size_t gpu, std::size_t drive_set, DriveRoute kind) const {
+  const DrivePaths& paths = paths_of(gpu, drive_set);
   return kind == DriveRoute::gpudirect ? paths.write_direct : paths.write_bounce;
 }
 
 PathId Machine::drive_to_gpu(std::size_t gpu, std::size_t drive_set, DriveRoute kind) const {
-  SPILLWAY_ASSERT(gpu < gpus_.size() && drive_set < drive_sets_.size());
-  const DrivePaths& paths = drive_paths_[gpu * drive_sets_.size() + drive_set];
+  const DrivePaths& paths = paths_of(gpu, drive_set);
   return kind == DriveRoute::gpudirect ? paths.read_direct : paths.read_bounce;
+}
+
+PathId Machine::host_to_drive(std::size_t gpu, std::size_t drive_set) const {
+  return paths_of(gpu, drive_set).write_host;
+}
+
+PathId Machine::drive_to_host(std::size_t gpu, std::size_t drive_set) const {
+  return paths_of(gpu, drive_set).read_host;
 }
 
 }  // namespace spillway

@@ -40,6 +40,9 @@ namespace spillway {
 // crossing DRAM HostProfile::bounce_copies times, pipelined so that the tightest link sets the rate.
 enum class DriveRoute : std::uint8_t { gpudirect, bounce };
 
+// Of the drive sets of a machine with this profile, in their order.
+std::vector<std::string> drive_set_names(const HardwareProfile& profile);
+
 class Machine {
  public:
   struct NamedLink {
@@ -67,6 +70,8 @@ class Machine {
   // In order of creation.
   [[nodiscard]] const std::vector<NamedLink>& links() const { return links_; }
 
+  // Device memory that copies and, with GpuProfile::shared_hbm_fraction, kernels use.
+  [[nodiscard]] LinkId hbm(std::size_t gpu) const { return gpus_.at(gpu).hbm; }
   // Pinned copies between host memory and a GPU.
   [[nodiscard]] PathId host_to_device(std::size_t gpu) const { return gpus_.at(gpu).host_in; }
   [[nodiscard]] PathId device_to_host(std::size_t gpu) const { return gpus_.at(gpu).host_out; }
@@ -75,6 +80,9 @@ class Machine {
   [[nodiscard]] PathId peer(std::size_t from, std::size_t to) const { return peers_.at(from * gpus_.size() + to); }
   [[nodiscard]] PathId gpu_to_drive(std::size_t gpu, std::size_t drive_set, DriveRoute kind) const;
   [[nodiscard]] PathId drive_to_gpu(std::size_t gpu, std::size_t drive_set, DriveRoute kind) const;
+  // Between a set and host memory on the GPU's own socket, crossing DRAM once.
+  [[nodiscard]] PathId host_to_drive(std::size_t gpu, std::size_t drive_set) const;
+  [[nodiscard]] PathId drive_to_host(std::size_t gpu, std::size_t drive_set) const;
 
  private:
   struct Gpu {
@@ -94,7 +102,7 @@ class Machine {
   };
   using Hops = std::vector<Hop>;
   struct DrivePaths {
-    PathId write_direct{}, write_bounce{}, read_direct{}, read_bounce{};
+    PathId write_direct{}, write_bounce{}, read_direct{}, read_bounce{}, write_host{}, read_host{};
   };
 
   LinkId add_link(ActivityGraph& graph, std::string name, Rate capacity);
@@ -113,6 +121,10 @@ class Machine {
   void route(Hops& hops, std::size_t from, std::size_t to, double usage) const;
   [[nodiscard]] Hops drive_hops(const Gpu& gpu, const DriveSet& set, const HostProfile& host, DriveRoute kind,
                                 bool write, double hbm_usage) const;
+  [[nodiscard]] Hops host_drive_hops(const Gpu& gpu, const DriveSet& set, bool write) const;
+  // The set's own links, and those from `start` to each of its drives or back.
+  void add_drive_hops(Hops& hops, const DriveSet& set, std::size_t start, bool write) const;
+  [[nodiscard]] const DrivePaths& paths_of(std::size_t gpu, std::size_t drive_set) const;
 
   std::vector<NamedLink> links_;
   std::vector<Node> nodes_;  // as HostProfile::pcie

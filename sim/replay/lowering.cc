@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <map>
 #include <tuple>
+#include <utility>
 
 #include "traces/base/input_error.h"
 #include "traces/capture_fit.h"
@@ -150,10 +153,38 @@ class Lowering {
       return out_.graph.add_flow(lane, ops_.bytes[i].count(), transfer->path);
     const PathId* path = copy_path(i);
     const Picos lasts = duration(i);
+    if (const SharedMemory* memory = memory_of(i); memory != nullptr && lasts > Picos(0)) {
+      const double rate = rate_of(i, WorkClass::memory);
+      return out_.graph.add_flow(lane, ops_.bytes[i].count(), memory_path(*memory, rate),
+                                 rate_from_bytes_per_second(rate));
+    }
     if (path == nullptr || ops_.bytes[i] <= Bytes(0) || lasts <= Picos(0))
       return out_.graph.add_delay(lane, scaled(lasts, speed(out_.work[i])));
-    const double rate = static_cast<double>(ops_.bytes[i].count()) / to_seconds(lasts) * speed(WorkClass::pcie);
+    const double rate = rate_of(i, WorkClass::pcie);
     return out_.graph.add_flow(lane, ops_.bytes[i].count(), *path, rate_from_bytes_per_second(rate));
+  }
+
+  [[nodiscard]] double rate_of(std::size_t i, WorkClass work) const {
+    return static_cast<double>(ops_.bytes[i].count()) / to_seconds(duration(i)) * speed(work);
+  }
+
+  // Null unless the op is a memory-bound kernel on a GPU whose memory is shared with copies.
+  [[nodiscard]] const SharedMemory* memory_of(std::size_t i) const {
+    if (options_.shared_memory.empty() || ops_.kind[i] != OpKind::kernel || out_.work[i] != WorkClass::memory ||
+        ops_.bytes[i] <= Bytes(0))
+      return nullptr;
+    const Lane& lane = trace_.lanes[index_of(ops_.lane[i])];
+    for (const SharedMemory& memory : options_.shared_memory)
+      if (memory.rank == lane.rank && (memory.device < 0 || memory.device == lane.device)) return &memory;
+    return nullptr;
+  }
+
+  PathId memory_path(const SharedMemory& memory, double bytes_per_second) {
+    const double share = std::min(1.0, to_bytes_per_second(memory.capacity) / bytes_per_second);
+    const auto usage = static_cast<std::uint32_t>(std::max(1.0, std::floor(share * full_usage)));
+    const auto [at, is_new] = memory_paths_.try_emplace(std::pair(index(memory.link), usage));
+    if (is_new) at->second = out_.graph.add_path(std::array{PathEntry{memory.link, usage}});
+    return at->second;
   }
 
   [[nodiscard]] const PathId* copy_path(std::size_t i) const {
@@ -365,6 +396,7 @@ class Lowering {
   const LoweringOptions& options_;
   const CopyPaths& paths_;
   const std::vector<PathId> no_paths_{};
+  std::map<std::pair<std::uint32_t, std::uint32_t>, PathId> memory_paths_;  // by link and usage
   std::vector<StreamGap> gaps_;
   LoweredTrace out_;
   std::vector<LaneState> lanes_;

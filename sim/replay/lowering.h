@@ -42,6 +42,16 @@ struct LaneTransfer {
   Picos latency{};
 };
 
+// Device memory that the memory-bound kernels of a GPU share with its copies: a kernel moves its bytes at its recorded
+// rate, and less where that and the copies' rates are more than `capacity`. A kernel whose own rate is above it takes
+// all of it. Kernels bound by arithmetic are not slowed.
+struct SharedMemory {
+  std::uint16_t rank = 0;
+  std::int16_t device = -1;  // -1: any of the rank
+  LinkId link{};
+  Rate capacity{};
+};
+
 struct LoweringOptions {
   RelativeSpeed speed;
   Picos launch_to_start = microseconds(5);  // from the end of the host call; used when the capture shows none
@@ -51,6 +61,7 @@ struct LoweringOptions {
   double machine_balance = 0;               // flops per HBM byte, for classify()
   std::vector<HostDelay> host_delays;       // by op, ascending
   std::vector<LaneTransfer> transfers;
+  std::vector<SharedMemory> shared_memory;
 };
 
 // Where copies go. Links live in the graph; an empty path means recorded durations as they are.

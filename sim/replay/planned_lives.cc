@@ -37,7 +37,11 @@ void PlannedLives::place(std::uint32_t storage, std::size_t column, int rank, Ch
 
 void PlannedLives::give_back(std::uint32_t storage, std::size_t column, OpId anchor, OpId gate) {
   lives_.try_emplace(storage);
-  place(storage, column, 2, Change::give_back, MemoryAction::free_requested, anchor, gate);
+  // The program drops its handle before it allocates anything for the next op; a storage allocated beside the column
+  // itself can't go before.
+  const OpId allocated = allocation_.at(storage).anchor;
+  const bool is_older = allocated == OpId::none || index_of(allocated) < column;
+  place(storage, column, is_older ? 1 : 3, Change::give_back, MemoryAction::free_requested, anchor, gate);
 }
 
 void PlannedLives::take(std::uint32_t storage, std::size_t column, OpId anchor) {
@@ -73,7 +77,7 @@ void PlannedLives::place_recorded() {
     if (event.anchor != OpId::none) column = std::max(column, index_of(event.anchor));
     const std::uint32_t storage = event.tensor == TensorId::none ? 0 : trace_.tensors.storage[index_of(event.tensor)];
     const bool changes = event.tensor != TensorId::none && lives_.contains(storage);
-    Placed placed{column, 1, changes ? Change::recorded : Change::whole, storage, OpId::none, event};
+    Placed placed{column, 2, changes ? Change::recorded : Change::whole, storage, OpId::none, event};
     if (event.anchor != OpId::none) placed.event.anchor = new_id_[index_of(event.anchor)];
     placed_.push_back(placed);
   }

@@ -48,7 +48,9 @@ class PlannedLives {
   };  // whole: as it stands, tied to no storage
   struct Placed {
     std::size_t column = 0;
-    int rank = 1;  // 0: before the recorded ones of the column, 1: recorded, 2: after
+    // Within the column: 0 taken for what it launches; 1 given back at its launch; 2 recorded, 3 given back after
+    // these.
+    int rank = 2;
     Change change = Change::recorded;
     std::uint32_t storage = 0;
     OpId gate = OpId::none;

@@ -75,7 +75,6 @@ class Rewriter {
     to.source_events = old_.source_events;
     to.time_base_ns = old_.time_base_ns;
     to.rank_count = old_.rank_count;
-    out_.route = plan_.route;
     out_.drives = plan_.drives;
     for (int c = 0; c < capability_count; ++c) {
       const auto capability = static_cast<Capability>(c);
@@ -224,8 +223,13 @@ class Rewriter {
                                           (tier == Tier::drive ? "drives" : "host memory"));
     const LaneId id = out_.trace.lane(lane);
     const std::int64_t workers = tier == Tier::host ? 1 : inbound ? plan_.load_workers : plan_.store_workers;
-    out_.lanes.push_back({id, device.rank, device.device, tier, inbound,
-                          static_cast<std::uint32_t>(std::max<std::int64_t>(1, workers))});
+    out_.lanes.push_back({.lane = id,
+                          .rank = device.rank,
+                          .device = device.device,
+                          .tier = tier,
+                          .inbound = inbound,
+                          .width = static_cast<std::uint32_t>(std::max<std::int64_t>(1, workers)),
+                          .route = plan_.route});
     transfer_lanes_.emplace(key, id);
     return id;
   }

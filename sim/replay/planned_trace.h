@@ -17,30 +17,20 @@
 #include <vector>
 
 #include "sim/replay/offload_plan.h"
+#include "sim/replay/transfer_lane.h"
 #include "traces/trace.h"
 
 namespace spillway {
 
-// A lane whose ops are transfers over a machine's links.
-struct TransferLane {
-  LaneId lane = LaneId::none;
-  std::uint16_t rank = 0;
-  std::int16_t device = 0;
-  Tier tier = Tier::drive;
-  bool inbound = false;  // towards the GPU
-  std::uint32_t width = 1;
-};
-
 struct PlannedTrace {
   Trace trace;
-  std::vector<TransferLane> lanes;
-  std::vector<OpId> source;    // by op: the op it is, or repeats, in the original; none for transfers
-  std::vector<OpId> transfer;  // by absence: its store; none when it has none
-  std::vector<OpId> fetch;     // by absence: its load; none when it has none
-  std::vector<OpId> asked;     // by absence: the op at whose end its load is asked for; none: at once, or no load
-  std::vector<OpId> gate;      // by memory event: it also waits for the end of this op; none: for nothing
-  DriveRoute route = DriveRoute::gpudirect;
-  std::string drives;  // as OffloadPlan::drives
+  std::vector<TransferLane> lanes;  // of the plan's transfers
+  std::vector<OpId> source;         // by op: the op it is, or repeats, in the original; none for transfers
+  std::vector<OpId> transfer;       // by absence: its store; none when it has none
+  std::vector<OpId> fetch;          // by absence: its load; none when it has none
+  std::vector<OpId> asked;          // by absence: the op at whose end its load is asked for; none: at once, or no load
+  std::vector<OpId> gate;           // by memory event: it also waits for the end of this op; none: for nothing
+  std::string drives;               // as OffloadPlan::drives
 
   [[nodiscard]] const TransferLane* lane_of(LaneId lane) const;  // null: no transfer lane
 };

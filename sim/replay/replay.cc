@@ -8,6 +8,7 @@
 
 #include "sim/engine/executor.h"
 #include "sim/replay/critical_path.h"
+#include "sim/replay/host_memory.h"
 #include "sim/replay/step_pace.h"
 #include "sim/replay/transfer_links.h"
 #include "traces/base/input_error.h"
@@ -248,6 +249,7 @@ class Run {
     LoweringOptions lowering = lowering_options(trace_, hardware, options);
     lowering.host_delays = std::move(delays);
     lowering.transfers = links_.lanes();
+    lowering.shared_memory = links_.shared_memory();
     return lower(trace_, lowering, links_.copies(), std::move(graph_));
   }
 
@@ -299,15 +301,41 @@ void rate_the_step(const Trace& trace, const ReplayOptions& options, Result& res
   }
 }
 
+// Drives' write caches begin the step as full as the steps before left them. again(levels): the same run from these.
+template <class Again>
+std::unique_ptr<Run> with_used_caches(std::unique_ptr<Run> run, const Again& again) {
+  std::vector<std::int64_t> levels = run->cache_levels();
+  if (std::none_of(levels.begin(), levels.end(), [](std::int64_t level) { return level > 0; })) return run;
+  levels = run->cache_sizes();
+  for (int round = 0; round < most_rounds; ++round) {
+    run = again(levels);
+    const std::vector<std::int64_t> left = run->cache_levels();
+    if (left == levels) break;
+    levels = left;
+  }
+  return run;
+}
+
+void record_host_memory(const Trace& trace, const PlannedTrace* planned, const std::vector<Picos>& event_time,
+                        const HardwareProfile& hardware, const ReplayOptions& options, Result& result) {
+  const std::int64_t sharing = std::clamp<std::int64_t>(options.gpus_alike, 1, hardware.gpu_count);
+  result.host_memory = host_memory(trace, planned, event_time, result.op_start, result.op_end, hardware.host, sharing);
+}
+
 }  // namespace
 
 Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options) {
   const DriverTimes times = driver_times(hardware.gpu);
   const MemoryReplay memory(trace, options.memory);
   const AllocatorTime allocator = memory.allocator_time(times);
-  const Run run(trace, nullptr, hardware, options, allocator.delays, {});
-  Result result = run.result();
-  record_memory(trace, memory, event_times(trace, {}, result.op_start, result.op_end), allocator, times, result);
+  const auto run_from = [&](const std::vector<std::int64_t>& levels) {
+    return std::make_unique<Run>(trace, nullptr, hardware, options, allocator.delays, levels);
+  };
+  const std::unique_ptr<Run> run = with_used_caches(run_from({}), run_from);
+  Result result = run->result();
+  const std::vector<Picos> event_time = event_times(trace, {}, result.op_start, result.op_end);
+  record_memory(trace, memory, event_time, allocator, times, result);
+  record_host_memory(trace, nullptr, event_time, hardware, options, result);
   rate_the_step(trace, options, result);
   return result;
 }
@@ -315,29 +343,27 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
 Result replay(PlannedTrace planned, const HardwareProfile& hardware, const ReplayOptions& options) {
   const Trace& trace = planned.trace;
   const DriverTimes times = driver_times(hardware.gpu);
-  auto run =
-      std::make_unique<Run>(trace, &planned, hardware, options, std::vector<HostDelay>{}, std::vector<std::int64_t>{});
+  std::vector<HostDelay> delays;
+  const auto run_from = [&](const std::vector<std::int64_t>& levels) {
+    return std::make_unique<Run>(trace, &planned, hardware, options, delays, levels);
+  };
+  std::unique_ptr<Run> run = run_from({});
   Result result = run->result();
   std::vector<Picos> event_time = order_events(planned, result);
   auto memory = std::make_unique<MemoryReplay>(trace, options.memory);
   AllocatorTime allocator = memory->allocator_time(times);
-  std::vector<std::int64_t> levels = run->cache_levels();
+  const std::vector<std::int64_t> levels = run->cache_levels();
   const bool caches_fill = std::any_of(levels.begin(), levels.end(), [](std::int64_t level) { return level > 0; });
-  if (caches_fill) levels = run->cache_sizes();
-  const bool again = caches_fill || !allocator.delays.empty();
-  for (int round = 0; again && round < (caches_fill ? most_rounds : 1); ++round) {
-    run = std::make_unique<Run>(trace, &planned, hardware, options, allocator.delays, levels);
-    const std::vector<std::int64_t> left = run->cache_levels();
-    if (left == levels) break;
-    levels = left;
-  }
-  if (again) {
+  delays = allocator.delays;
+  if (caches_fill || !delays.empty()) {
+    run = caches_fill ? with_used_caches(std::move(run), run_from) : run_from({});
     result = run->result();
     event_time = order_events(planned, result);
     memory = std::make_unique<MemoryReplay>(trace, options.memory);
     allocator = memory->allocator_time(times);
   }
   record_memory(trace, *memory, event_time, allocator, times, result);
+  record_host_memory(trace, &planned, event_time, hardware, options, result);
   rate_the_step(trace, options, result);
   return result;
 }

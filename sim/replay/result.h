@@ -110,6 +110,13 @@ struct MemoryResult {
   std::int16_t device = -1;                                 // whose memory it is; -1: the host's
 };
 
+// Host memory of one machine that the step holds for its GPUs (host_memory.h).
+struct HostMemoryResult {
+  bool known = false;  // the step moves something there
+  Bytes peak{}, capacity{};
+  [[nodiscard]] bool fits() const { return peak <= capacity; }
+};
+
 // One simulated rank of a trace of several.
 struct RankResult {
   std::string name;      // "stage 3"
@@ -134,10 +141,11 @@ struct Result {
   double tokens_per_second = 0;  // 0 unknown
   double mfu = 0;                // model flops / (step time x peak); 0 unknown
   std::string mfu_basis;
-  MemoryResult memory;            // of the rank that needs most
+  MemoryResult memory;  // of the rank that needs most
+  HostMemoryResult host_memory;
   std::vector<RankResult> ranks;  // empty for a trace of one
   std::vector<LinkResult> links;
-  std::vector<DriveTraffic> drives;  // those of an offload plan
+  std::vector<DriveTraffic> drives;  // those of transfers
   std::string drives_refuse;         // why the drives can't do what the step asks of them; empty: they can
   std::optional<OffloadResult> offload;
   std::uint64_t fingerprint = 0;
@@ -146,7 +154,7 @@ struct Result {
   // By op of the replayed trace; unknown_time for ops that were not replayed.
   std::vector<Picos> op_start, op_end;
 
-  [[nodiscard]] bool fits() const { return !memory.out_of_memory && memory.shortage <= Bytes(0); }
+  [[nodiscard]] bool fits() const { return !memory.out_of_memory && memory.shortage <= Bytes(0) && host_memory.fits(); }
 };
 
 }  // namespace spillway

@@ -139,6 +139,9 @@ std::string Picture::fit_verdict() const {
   const MemoryResult& m = result_.memory;
   if (!m.known) return "Whether it fits is not known: the trace has no memory events.";
   const std::string peak = bytes_text(m.peak_reserved > Bytes(0) ? m.peak_reserved : m.peak_allocated);
+  if (!result_.host_memory.fits())
+    return fmt::format("Does not fit: {} of host memory wanted, the machine has {}.",
+                       bytes_text(result_.host_memory.peak), bytes_text(result_.host_memory.capacity));
   if (!result_.fits()) {
     const std::string by = m.shortage > Bytes(0) ? fmt::format(" by {}", bytes_text(m.shortage)) : ": out of memory";
     return m.capacity > Bytes(0)

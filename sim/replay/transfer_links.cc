@@ -26,73 +26,82 @@ TransferLinks::TransferLinks(const Trace& trace, const HardwareProfile& hardware
                              std::int64_t gpus_alike, const std::vector<std::int64_t>& cache_levels,
                              ActivityGraph& graph)
     : hardware_name_(hardware.path.empty() ? hardware.name : hardware.path),
-      gpus_alike_(std::clamp<std::int64_t>(gpus_alike, 1, hardware.gpu_count)) {
+      wanted_set_(planned != nullptr ? planned->drives : ""),
+      set_names_(drive_set_names(hardware)),
+      gpus_alike_(std::clamp<std::int64_t>(gpus_alike, 1, hardware.gpu_count)),
+      transfer_lanes_(transfer_lanes(trace)) {
+  if (planned != nullptr) transfer_lanes_.insert(transfer_lanes_.end(), planned->lanes.begin(), planned->lanes.end());
   const bool has_tree = !hardware.host.pcie.empty() && !hardware.gpu_slots.empty();
-  if (planned != nullptr && !planned->lanes.empty() && !has_tree)
+  if (!transfer_lanes_.empty() && !has_tree)
     throw InputError(hardware_name_, "host", "the profile describes no PCIe tree for offloads to go over",
                      "take a system profile with a host, such as h100-80gb-1gpu");
   if (!has_tree) return;
   if (trace.rank_count <= 1) {
-    add_machine(trace, hardware, 0, 0, planned, cache_levels, graph);
+    add_machine(trace, hardware, 0, 0, cache_levels, graph);
     const Machine& machine = machines_.front().machine;
     for (std::size_t gpu = 0; gpu < machine.gpu_count(); ++gpu) {
       copies_.host_to_device.push_back(machine.host_to_device(gpu));
       copies_.device_to_host.push_back(machine.device_to_host(gpu));
     }
   }
-  if (planned == nullptr) return;
-  for (const TransferLane& lane : planned->lanes) {
+  for (const TransferLane& lane : transfer_lanes_) {
     if (std::find(machine_rank_.begin(), machine_rank_.end(), lane.rank) == machine_rank_.end())
-      add_machine(trace, hardware, lane.rank, lane.device, planned, cache_levels, graph);
-    add_lane(lane, *planned, graph);
+      add_machine(trace, hardware, lane.rank, lane.device, cache_levels, graph);
+    add_lane(lane, graph);
   }
 }
 
 void TransferLinks::add_machine(const Trace& trace, const HardwareProfile& hardware, std::uint16_t rank,
-                                std::int16_t device, const PlannedTrace* planned,
-                                const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph) {
-  std::vector<std::int64_t> levels(hardware.drives.size() * 16, 0);
-  if (machines_.size() < cache_levels.size()) std::fill(levels.begin(), levels.end(), cache_levels[machines_.size()]);
-  RankMachine added{trace.rank_count > 1 ? "rank " + std::to_string(rank) + " " : "", Machine(hardware, graph, levels),
-                    std::nullopt};
-  const bool uses_drives =
-      planned != nullptr && std::any_of(planned->lanes.begin(), planned->lanes.end(),
-                                        [](const TransferLane& l) { return l.tier == Tier::drive; });
-  const auto gpu = trace.rank_count > 1 ? std::size_t{0} : static_cast<std::size_t>(std::max<int>(0, device));
-  if (uses_drives) added.drive_set = drive_set(added.machine, gpu, planned->drives);
-  machines_.push_back(std::move(added));
+                                std::int16_t device, const std::vector<std::int64_t>& cache_levels,
+                                ActivityGraph& graph) {
+  std::vector<std::int64_t> levels(set_names_.size(), 0);
+  std::optional<std::size_t> own;
+  const bool uses_drives = std::any_of(transfer_lanes_.begin(), transfer_lanes_.end(),
+                                       [](const TransferLane& l) { return l.tier == Tier::drive; });
+  if (uses_drives) {
+    own = drive_set(trace.rank_count > 1 ? 0 : static_cast<std::size_t>(std::max<int>(0, device)));
+    if (machines_.size() < cache_levels.size()) levels[*own] = cache_levels[machines_.size()];
+  }
+  const std::string prefix = trace.rank_count > 1 ? "rank " + std::to_string(rank) + " " : "";
+  machines_.push_back({prefix, Machine(hardware, graph, levels), own});
   machine_rank_.push_back(rank);
+  if (!hardware.gpu.shared_hbm_fraction) return;
+  const Machine& machine = machines_.back().machine;
+  const std::size_t gpus = trace.rank_count > 1 ? 1 : machine.gpu_count();
+  for (std::size_t gpu = 0; gpu < gpus; ++gpu)
+    shared_memory_.push_back({rank, static_cast<std::int16_t>(trace.rank_count > 1 ? -1 : static_cast<int>(gpu)),
+                              machine.hbm(gpu), graph.network().capacity(machine.hbm(gpu))});
 }
 
-std::size_t TransferLinks::drive_set(const Machine& machine, std::size_t gpu, const std::string& wanted) const {
-  const auto& sets = machine.drive_sets();
-  if (sets.empty())
+std::size_t TransferLinks::drive_set(std::size_t gpu) const {
+  if (set_names_.empty())
     throw InputError(hardware_name_, "drives", "the system has no drives to offload to",
                      "take a system profile with drives, or name some: \"offload\": {\"drives\": "
                      "\"samsung-990-pro-2tb\", \"drive_count\": 4}");
-  if (wanted.empty()) return gpu % sets.size();
-  for (std::size_t s = 0; s < sets.size(); ++s)
-    if (sets[s].name == wanted) return s;
+  if (wanted_set_.empty()) return gpu % set_names_.size();
+  const auto found = std::find(set_names_.begin(), set_names_.end(), wanted_set_);
+  if (found != set_names_.end()) return static_cast<std::size_t>(found - set_names_.begin());
   std::string names;
-  for (const auto& set : sets) names += (names.empty() ? "" : ", ") + set.name;
-  throw InputError(hardware_name_, "drives", "there is no drive set named '" + wanted + "'", "take one of " + names);
+  for (const std::string& name : set_names_) names += (names.empty() ? "" : ", ") + name;
+  throw InputError(hardware_name_, "drives", "there is no drive set named '" + wanted_set_ + "'",
+                   "take one of " + names);
 }
 
-void TransferLinks::add_lane(const TransferLane& lane, const PlannedTrace& planned, ActivityGraph& graph) {
+PathId TransferLinks::path_of(const TransferLane& lane, const Machine& machine, std::size_t gpu) const {
+  if (lane.tier == Tier::host) return lane.inbound ? machine.host_to_device(gpu) : machine.device_to_host(gpu);
+  const std::size_t set = drive_set(gpu);
+  if (!lane.at_device) return lane.inbound ? machine.drive_to_host(gpu, set) : machine.host_to_drive(gpu, set);
+  return lane.inbound ? machine.drive_to_gpu(gpu, set, lane.route) : machine.gpu_to_drive(gpu, set, lane.route);
+}
+
+void TransferLinks::add_lane(const TransferLane& lane, ActivityGraph& graph) {
   const auto at = std::find(machine_rank_.begin(), machine_rank_.end(), lane.rank) - machine_rank_.begin();
   const RankMachine& own = machines_[static_cast<std::size_t>(at)];
   const Machine& machine = own.machine;
   const std::size_t first = machines_.size() > 1 ? 0 : static_cast<std::size_t>(std::max<int>(0, lane.device));
   std::vector<PathId> paths;
-  for (std::size_t g = 0; g < static_cast<std::size_t>(gpus_alike_); ++g) {
-    const std::size_t gpu = (first + g) % machine.gpu_count();
-    if (lane.tier == Tier::host) {
-      paths.push_back(lane.inbound ? machine.host_to_device(gpu) : machine.device_to_host(gpu));
-    } else {
-      const PathOf path = lane.inbound ? &Machine::drive_to_gpu : &Machine::gpu_to_drive;
-      paths.push_back((machine.*path)(gpu, drive_set(machine, gpu, planned.drives), planned.route));
-    }
-  }
+  for (std::size_t g = 0; g < static_cast<std::size_t>(gpus_alike_); ++g)
+    paths.push_back(path_of(lane, machine, (first + g) % machine.gpu_count()));
   LaneTransfer transfer{lane.lane, joined(paths, graph), lane.width, Picos{}};
   if (lane.tier == Tier::drive) {
     const NvmeModel& drive = machine.drive_sets()[*own.drive_set].drive;

@@ -24,13 +24,17 @@ namespace spillway {
 class TransferLinks {
  public:
   // Adds links, paths and reservoirs to `graph`. cache_levels: bytes in each rank's drive set at the start, as given by
-  // cache_levels() of an earlier run; empty: empty caches. planned: null for a plain trace.
+  // cache_levels() of an earlier run; empty: empty caches. planned: null for a plain trace, whose own transfer lanes
+  // are served as well (transfer_lane.h).
   // Throws InputError when a planned transfer has nowhere to go: no PCIe tree, no drives, no set of that name.
   TransferLinks(const Trace& trace, const HardwareProfile& hardware, const PlannedTrace* planned,
                 std::int64_t gpus_alike, const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph);
 
   [[nodiscard]] const CopyPaths& copies() const { return copies_; }
   [[nodiscard]] const std::vector<LaneTransfer>& lanes() const { return lanes_; }
+
+  // Of the GPUs simulated, where their profile says that kernels and copies share device memory.
+  [[nodiscard]] const std::vector<SharedMemory>& shared_memory() const { return shared_memory_; }
 
   // Links that carried anything; drives that were written or read.
   void record(const ExecutorState& run, Picos replayed, Result& result) const;
@@ -44,19 +48,23 @@ class TransferLinks {
     Machine machine;
     std::optional<std::size_t> drive_set;  // the simulated GPU's
   };
-  using PathOf = PathId (Machine::*)(std::size_t, std::size_t, DriveRoute) const;
 
   void add_machine(const Trace& trace, const HardwareProfile& hardware, std::uint16_t rank, std::int16_t device,
-                   const PlannedTrace* planned, const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph);
-  void add_lane(const TransferLane& lane, const PlannedTrace& planned, ActivityGraph& graph);
-  [[nodiscard]] std::size_t drive_set(const Machine& machine, std::size_t gpu, const std::string& wanted) const;
+                   const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph);
+  void add_lane(const TransferLane& lane, ActivityGraph& graph);
+  [[nodiscard]] PathId path_of(const TransferLane& lane, const Machine& machine, std::size_t gpu) const;
+  // Of the GPU's machine.
+  [[nodiscard]] std::size_t drive_set(std::size_t gpu) const;
 
-  std::string hardware_name_;
+  std::string hardware_name_, wanted_set_;
+  std::vector<std::string> set_names_;
   std::int64_t gpus_alike_ = 1;
+  std::vector<TransferLane> transfer_lanes_;
   std::vector<RankMachine> machines_;
   std::vector<std::uint16_t> machine_rank_;  // rank of each machine
   CopyPaths copies_;
   std::vector<LaneTransfer> lanes_;
+  std::vector<SharedMemory> shared_memory_;
 };
 
 }  // namespace spillway

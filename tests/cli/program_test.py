@@ -270,6 +270,32 @@ class OffloadTest(ProgramTest):
         with open(picture, encoding="utf-8") as svg:
             self.assertIn("stores to drives", svg.read())
 
+    def test_a_recomputation_plan_is_followed(self):
+        path, plan = self.scenario(), self.path("recompute.json")
+        budget = json.loads(spillway("run", path, "--format", "json").stdout)["peak_reserved_bytes"] * 9 // 10
+        result = spillway("plan", "recompute", path, "--budget", str(budget), "--output", plan, "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        planned = json.loads(result.stdout)["plan"]
+        self.assertGreater(planned["repeated_ops"], 0)
+        followed = json.loads(spillway("run", path, "--set", "plan=" + plan, "--set",
+                                       f"memory.capacity_bytes={budget}", "--format", "json").stdout)
+        for key in ("step_time_ns", "peak_allocated_bytes", "peak_reserved_bytes"):
+            self.assertEqual(followed[key], planned[key])
+        self.assertTrue(followed["fits"])
+        self.assertTrue(followed["offload"]["technique"].startswith("recompute "))
+
+    def test_the_optimizer_moves_to_the_host(self):
+        path = self.scenario()
+        keep = json.loads(spillway("run", path, "--format", "json").stdout)
+        self.assertNotIn("host_memory", keep)
+        cpu = json.loads(spillway("run", path, "--set", "model.optimizer_device=cpu", "--format", "json").stdout)
+        self.assertLess(cpu["peak_allocated_bytes"], keep["peak_allocated_bytes"])
+        self.assertGreater(cpu["host_memory"]["peak_bytes"], 0)
+        self.assertTrue(any(p["name"] == "host.cpu_adam_parameters_per_second" for p in cpu["provenance"]))
+        small = spillway("run", path, "--set", "model.optimizer_device=cpu", "--set", "hardware.set.host.dram=1 GiB")
+        self.assertEqual(small.returncode, 1)
+        self.assertIn("of host memory wanted", small.stdout)
+
     def test_a_plan_fits_the_budget_and_says_no_when_it_cannot(self):
         path = self.scenario()
         keep = json.loads(spillway("run", path, "--format", "json").stdout)["peak_reserved_bytes"]

@@ -375,20 +375,56 @@ def cudnn_llama(folder):
     return cases
 
 
+# Why a row of offload.csv is not run: by source, then by the part of the row that says what it is of (first match).
+NO_STEP = "neither model, batch nor sequence of the figure is stated"
+OFFLOAD_SKIPS = {
+    "SSDTrain": [("multiplier", "an assumption of the authors, taken as given"),
+                 ("", "a statement about a set of runs, not a figure of one")],
+    "TERAIO": [("characterisation", NO_STEP), ("roofline", NO_STEP),
+               ("compile time", "the time the authors' planner took on their processor"),
+               ("GDS", "load of a host's processor and DRAM, which no result shows"),
+               ("cost table", "prices of machines"),
+               ("host memory;", "batch and sequence are not stated, nor what the runtime's buffers hold"),
+               ("", "batch and sequence are ranges (16-128, 1,024-8,192) without a figure for each; "
+                    "docs/offload.md compares the direction")],
+    "Fuyou": [("", "batch and sequence are not stated, nor how many drives")],
+    "LoHan": [("", "batch and sequence are not stated, nor which drives")],
+    "Smart-Infinity": [("Smart-Infinity interconnect", "drives that compute, which are not modelled"),
+                       ("baseline update", "sequence length and host are not stated"),
+                       ("", "drives that compute, which are not modelled")],
+    "ZeRO-Infinity": [("", "batch and parallel layout are not stated")],
+    "FlashNeuron": [("", NO_STEP)],
+    "PipeOffload": [("repo", "constants the authors put into their own model; docs/offload.md uses them as they do"),
+                    ("", "the pair of runs behind the largest gain is not named")],
+    "MEMO": [("", "splits activations by tokens between swapping and recomputation, which is not modelled")],
+    "SPPO": [("", "offloads chunks of a sequence, which is not modelled")],
+    "Capuchin": [("", NO_STEP)],
+    "MemAscend": [("", "pinned pools of set block sizes, which are not modelled")],
+    "10Cache": [("", NO_STEP)],
+    "GreedySnake": [("", "one layer over all micro-batches before the next, which is not modelled")],
+    "OptPipe": [("", NO_STEP)],
+    "stas00": [("H2D", "the GPU profile's own input"), ("D2H", "the GPU profile's own input")],
+    "TechPowerUp": [("", "the drive profile's own input")],
+    "Xiang": [("", "the model's own printed figure")],
+    "StorageReview": [("", "inference, not a training step")],
+}
+
+
 def offload_skip(row):
-    """Why a row of offload.csv is not run."""
-    source, metric = row["source"], row["metric"]
-    if source.startswith("SSDTrain"):
-        if "multiplier" in metric:
-            return "an assumption of the authors, taken as given"
-        return "a statement about a set of runs, not a figure of one"
-    if source.startswith(("stas00", "gds-bench")):
-        return "a transfer alone, not a training step"
-    if source == "TechPowerUp":
-        return "the drive profile's own input"
-    if source.startswith("Xiang"):
-        return "the model's own printed figure"
-    return "no complete set-up of a training step"
+    words = " ".join([row["table_or_figure"], row["setup"] + ";", row["metric"]])
+    for source, reasons in OFFLOAD_SKIPS.items():
+        if row["source"].lstrip("\"").startswith(source):
+            return next(reason for part, reason in reasons if part in words)
+    raise SystemExit(f"no reason for {row}")
+
+
+# Rates of one transfer: the row's set-up and metric to a machine and a path of validation/link_rate.h.
+LINKS = {("8x H200;NVLink4;pairwise", "unidirectional"): {"system": "dgx-h200", "path": "peer"},
+         ("8x H200;NVLink4;pairwise", "duplex"): {"system": "dgx-h200", "path": "peer_duplex"},
+         ("L40S;PCIe4 x16;GDS (link ceiling ~28)", "bandwidth"):
+             {"system": "l40s-1gpu", "path": "drive_read", "drive": "solidigm-d7-ps1010-7.68tb", "drives": 8},
+         ("4x D7-PS1010 RAID0;GDS (drive ceiling 58)", "bandwidth"):
+             {"system": "h200-141gb-1gpu", "path": "drive_read", "drive": "solidigm-d7-ps1010-7.68tb", "drives": 4}}
 
 
 PROJECTED = {"activations written per GPU per microbatch pass": "activation_volume",
@@ -454,6 +490,18 @@ def offload(rows):
         if row["metric"].startswith("max required write bandwidth"):
             cases.add(name, metric="write_bandwidth", unit="GiB/s", **fields, **largest,
                       note="the largest of all projected systems is ZeRO-3 175B on 384 GPUs; printed as GB/s")
+        elif (row["setup"], row["metric"]) in LINKS:
+            link = LINKS[row["setup"], row["metric"]]
+            note = {"peer": "the profile's NVLink efficiency is that of a collective",
+                    "peer_duplex": "the profile's NVLink efficiency is that of a collective",
+                    "drive_read": "reads; " + ("more drives than the link carries assumed" if "L40S" in row["setup"]
+                                               else "a GPU with PCIe 5 x16 assumed")}[link["path"]]
+            cases.add(name, metric="link_rate", unit=row["unit"], **fields, note=note,
+                      **{"projection__" + key: value for key, value in link.items()})
+        elif row["metric"] == "read+write" and "ZeRO-Infinity" in row["setup"]:
+            cases.add(name, metric="drive_traffic", unit="M", **fields, hardware__profile="teraio-testbed",
+                      model__name="gpt2-xl", model__optimizer_device="drives",
+                      note="per byte of the model, so that any model does")
         elif row["metric"] == "write amplification, measured":
             cases.add(name, metric="write_amplification", unit="x", projection__spare=0.3, **fields)
         elif row["metric"] == "whole-drive average":

@@ -1,0 +1,97 @@
+#include "sim/replay/host_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
+
+namespace spillway {
+namespace {
+
+struct Change {
+  Picos time{};
+  std::int64_t bytes = 0;  // taken, or given back when negative
+};
+
+class HostHoldings {
+ public:
+  HostHoldings(const Trace& trace, std::span<const Picos> op_start, std::span<const Picos> op_end)
+      : trace_(trace), op_start_(op_start), op_end_(op_end), changes_(std::max<std::size_t>(1, trace.rank_count)) {}
+
+  void add_events(std::span<const Picos> event_time) {
+    for (std::size_t e = 0; e < trace_.memory_events.size(); ++e) {
+      const MemoryEvent& event = trace_.memory_events[e];
+      if (event.device >= 0) continue;
+      const std::size_t rank = event.stream == LaneId::none ? 0 : trace_.lanes[index_of(event.stream)].rank;
+      if (event.action == MemoryAction::allocate) add(rank, event_time[e], event.bytes.count());
+      if (event.action == MemoryAction::free_requested) add(rank, event_time[e], -event.bytes.count());
+    }
+  }
+
+  // From the start of its store to the end of its load.
+  void add_absences(const PlannedTrace& planned) {
+    std::map<std::uint32_t, bool> whole_step;  // by storage: counted already
+    for (std::size_t k = 0; k < planned.fetch.size(); ++k)
+      if (planned.transfer[k] == OpId::none && is_host_copy(planned.fetch[k])) {
+        const auto [at, is_new] = whole_step.emplace(storage_of(planned.fetch[k]), true);
+        if (is_new) add(rank_of(planned.fetch[k]), Picos(0), bytes_of(planned.fetch[k]));
+      }
+    for (std::size_t k = 0; k < planned.transfer.size(); ++k) {
+      const OpId store = planned.transfer[k];
+      if (!is_host_copy(store) || whole_step.contains(storage_of(store))) continue;
+      add(rank_of(store), op_start_[index_of(store)], bytes_of(store));
+      const OpId load = planned.fetch[k];
+      if (load != OpId::none) add(rank_of(store), op_end_[index_of(load)], -bytes_of(store));
+    }
+  }
+
+  [[nodiscard]] Bytes peak() {
+    std::int64_t most = 0;
+    for (std::vector<Change>& changes : changes_) {
+      std::stable_sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+        return std::pair(a.time, a.bytes) < std::pair(b.time, b.bytes);
+      });
+      std::int64_t held = 0;
+      for (const Change& change : changes) most = std::max(most, held += change.bytes);
+    }
+    return Bytes(most);
+  }
+
+ private:
+  void add(std::size_t rank, Picos time, std::int64_t bytes) {
+    changes_[std::min(rank, changes_.size() - 1)].push_back({time, bytes});
+  }
+  [[nodiscard]] bool is_host_copy(OpId op) const { return op != OpId::none && is_copy(trace_.ops.kind[index_of(op)]); }
+  [[nodiscard]] std::int64_t bytes_of(OpId op) const { return trace_.ops.bytes[index_of(op)].count(); }
+  [[nodiscard]] std::size_t rank_of(OpId op) const {
+    return trace_.lanes[index_of(trace_.ops.lane[index_of(op)])].rank;
+  }
+  [[nodiscard]] std::uint32_t storage_of(OpId op) const {
+    const auto use = std::lower_bound(trace_.uses.begin(), trace_.uses.end(), op,
+                                      [](const Use& u, OpId wanted) { return u.op < wanted; });
+    return trace_.tensors.storage[index_of(use->tensor)];
+  }
+
+  const Trace& trace_;
+  std::span<const Picos> op_start_, op_end_;
+  std::vector<std::vector<Change>> changes_;  // by rank
+};
+
+}  // namespace
+
+HostMemoryResult host_memory(const Trace& trace, const PlannedTrace* planned, std::span<const Picos> event_time,
+                             std::span<const Picos> op_start, std::span<const Picos> op_end, const HostProfile& host,
+                             std::int64_t sharing) {
+  HostMemoryResult result;
+  const bool moves = planned != nullptr && !planned->lanes.empty();
+  if (!moves && transfer_lanes(trace).empty()) return result;
+  HostHoldings holdings(trace, op_start, op_end);
+  holdings.add_events(event_time);
+  if (moves) holdings.add_absences(*planned);
+  result.known = true;
+  result.peak = holdings.peak() * sharing;
+  result.capacity = host.dram.value;
+  return result;
+}
+
+}  // namespace spillway
