@@ -29,7 +29,8 @@ using Clock = std::chrono::steady_clock;
 struct OffloadRequest {
   std::string scenario, output;
   std::vector<std::string> settings;
-  std::int64_t budget = 0, replays = 0;
+  std::uint64_t budget = 0;
+  std::int64_t replays = 0;
   double least_life_years = 0;
   bool no_drives = false, no_host = false, no_recompute = false;
 };
@@ -97,7 +98,7 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   LoadedScenario loaded = load_argument(request.scenario, request.settings);
   prepare_for_offload(loaded);
   MixSettings settings;
-  settings.budget = Bytes(request.budget);
+  settings.budget = budget_argument(request.budget);
   settings.replays = request.replays;
   settings.drives = !request.no_drives;
   settings.host = !request.no_host;
@@ -114,7 +115,7 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (const std::string& warning : loaded.warnings) warn(context, warning);
   write_offload_plan(loaded.trace, outcome.best.plan, request.output);
-  print_mix(context, outcome, request.budget > 0 ? Bytes(request.budget) : loaded.options.memory.capacity, seconds);
+  print_mix(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity, seconds);
   if (!outcome.best.fits) context.exit_code = exit_answer_is_no;
 }
 
@@ -174,9 +175,9 @@ void add_plan_offload(CLI::App& group, Context& context) {
   CLI::App* command = group.add_subcommand(
       "offload", "For each activation: keep, offload or recompute, so that the step fits and is fastest");
   command->add_option("SCENARIO", request->scenario, "scenario file, or a trace to replay as captured")->required();
-  command->add_option("--budget", request->budget, "device memory in bytes; the GPU's if not given")
-      ->type_name("BYTES")
-      ->check(CLI::PositiveNumber);
+  command->add_option("--budget", request->budget, "device memory to fit into (default: the hardware's), e.g. 40GiB")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name("BYTES");
   command->add_option("--least-life", request->least_life_years, "years the drives must live")
       ->type_name("YEARS")
       ->check(CLI::NonNegativeNumber);

@@ -12,6 +12,7 @@
 #include "cli/offload_plan_file.h"
 #include "cli/progress.h"
 #include "cli/result_report.h"
+#include "cli/scenario_argument.h"
 #include "cli/table.h"
 #include "planners/recompute/recompute_run.h"
 #include "planners/scenario_run.h"
@@ -69,7 +70,7 @@ void print_outcome(Context& context, const RecomputeOutcome& outcome, Bytes budg
 void run_plan(Context& context, const RecomputeCall& call) {
   RecomputeSettings settings;
   settings.choice = parse_recompute_choice(call.method);
-  settings.budget = Bytes(static_cast<std::int64_t>(call.budget));
+  settings.budget = budget_argument(call.budget);
   const Scenario scenario = is_scenario_file(call.scenario) ? load_scenario(call.scenario, call.settings)
                                                             : scenario_for_trace(call.scenario, call.settings);
   const LoadedScenario loaded = load(scenario);

@@ -1,6 +1,7 @@
 #include "cli/scenario_argument.h"
 
 #include "cli/interrupt.h"
+#include "traces/base/input_error.h"
 
 namespace spillway {
 
@@ -9,6 +10,12 @@ LoadedScenario load_argument(const std::string& path, const std::vector<std::str
   ReadOptions read;
   read.progress = [](std::uint64_t, std::uint64_t) { return !is_interrupted(); };
   return load(scenario, read);
+}
+
+Bytes budget_argument(std::uint64_t bytes) {
+  if (bytes > (std::uint64_t{1} << 60))
+    throw InputError("--budget", "", "is no size of a memory", "give bytes above 0, such as 40GiB");
+  return Bytes(static_cast<std::int64_t>(bytes));
 }
 
 }  // namespace spillway

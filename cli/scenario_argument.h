@@ -1,6 +1,7 @@
 // The SCENARIO argument of a command: a scenario file, or a trace to replay as captured.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,5 +11,9 @@ namespace spillway {
 
 // Reading can be interrupted. Throws InputError.
 LoadedScenario load_argument(const std::string& path, const std::vector<std::string>& settings);
+
+// A size given on the command line; 0 stands for not given. Throws InputError for a negative one, which the parser of
+// sizes lets through as a huge one.
+Bytes budget_argument(std::uint64_t bytes);
 
 }  // namespace spillway
