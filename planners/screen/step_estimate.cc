@@ -72,7 +72,9 @@ class Estimator {
   [[nodiscard]] ShapeTimes layer_times() const {
     if (setup_.zero_stage < 3 || replicas_ == 1 || machine_.model->has_experts()) return shape_.layer;
     const GroupShape group = layout_.gradient_group();
-    const Bytes weights = shape_.layer_weights * replicas_;
+    std::int64_t elements = 0;  // the shape's weights hold what was gathered when they were counted
+    for (const std::int64_t parameter : machine_.layer_parameters) elements += parameter;
+    const Bytes weights(elements / setup_.tensor_parallel * setup_.weight_bytes());
     const Bytes gradients(weights.count() / setup_.weight_bytes() *
                           (setup_.fp32_reduction ? 4 : setup_.weight_bytes()));
     const Picos gather = machine_.cluster.timer(NetworkCollective::all_gather, weights, group);
