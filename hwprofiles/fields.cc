@@ -134,6 +134,10 @@ void describe_launch(GpuProfile& gpu, FieldVisitor& visitor) {
   number(visitor, time("chunk_create_cost"), gpu.chunk_create_cost);
   number(visitor, time("chunk_map_cost"), gpu.chunk_map_cost);
   number(visitor, time("chunk_unmap_cost"), gpu.chunk_unmap_cost);
+  number(visitor, time("event_record_call"), gpu.event_record_call);
+  number(visitor, time("event_wait_call"), gpu.event_wait_call);
+  number(visitor, time("event_gap"), gpu.event_gap);
+  number(visitor, {"two_stream_speedup", Dimension::plain, 0.1, 10}, gpu.two_stream_speedup);
   number(visitor, bytes("context_memory", 1e12), gpu.context_memory);
 }
 
@@ -150,6 +154,7 @@ void describe_copies(GpuProfile& gpu, FieldVisitor& visitor) {
   number(visitor, count("copy_engines_per_direction", 1, 64), gpu.copy_engines_per_direction);
   number(visitor, {"hbm_contention_factor", Dimension::plain, 1, 100}, gpu.hbm_contention_factor);
   number(visitor, fraction("shared_hbm_fraction"), gpu.shared_hbm_fraction);
+  number(visitor, fraction("copy_fraction_beside_kernels"), gpu.copy_fraction_beside_kernels);
 }
 
 void describe_efficiency(GpuProfile& gpu, FieldVisitor& visitor) {
@@ -162,6 +167,11 @@ void describe_efficiency(GpuProfile& gpu, FieldVisitor& visitor) {
   list(visitor, "gemm_efficiency", gpu.gemm_efficiency, [&](GemmEfficiency& item, std::size_t) {
     choice(visitor, "precision", item.precision, precision_count, precision_name);
     visitor.integer(count("smallest_side", 1, 1e9), item.smallest_side);
+    owned_curve(item.curve, item.origin,
+                [&](Maybe<Curve>& curve) { visitor.curve(fraction("curve", 0), Dimension::plain, curve); });
+  });
+  list(visitor, "kernel_efficiency", gpu.kernel_efficiency, [&](KernelEfficiency& item, std::size_t) {
+    choice(visitor, "kind", item.kind, kernel_kind_count, kernel_kind_name);
     owned_curve(item.curve, item.origin,
                 [&](Maybe<Curve>& curve) { visitor.curve(fraction("curve", 0), Dimension::plain, curve); });
   });
@@ -188,6 +198,8 @@ void describe(GpuProfile& gpu, FieldVisitor& visitor) {
   number(visitor, {"locked_clock_mhz", Dimension::plain, 100, 10'000}, gpu.locked_clock_mhz);
   number(visitor, power("tdp"), gpu.tdp_watts);
   number(visitor, power("idle_power"), gpu.idle_watts);
+  number(visitor, {"loaded_clock_mhz", Dimension::plain, 100, 10'000}, gpu.loaded_clock_mhz);
+  number(visitor, power("loaded_power"), gpu.loaded_watts);
   number(visitor, money("price"), gpu.price_usd);
   number(visitor, {"price_per_hour", Dimension::money_per_hour, 0, 1e5}, gpu.price_usd_per_hour);
 }

@@ -1,6 +1,7 @@
 #include "hwprofiles/gpu_profile.h"
 
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "traces/base/input_error.h"
@@ -57,6 +58,13 @@ std::string_view precision_name(Precision precision) {
   static constexpr std::string_view names[precision_count] = {"fp64", "fp32", "tf32", "bf16",
                                                               "fp16", "fp8",  "fp4",  "int8"};
   return names[static_cast<std::size_t>(precision)];
+}
+
+std::string_view kernel_kind_name(KernelKind kind) {
+  static constexpr std::array<std::string_view, kernel_kind_count> names = {
+      "elementwise", "norm_forward", "norm_backward",     "softmax",           "cross_entropy",
+      "gather",      "optimizer",    "attention_forward", "attention_backward"};
+  return names[static_cast<std::size_t>(kind)];
 }
 
 Maybe<double> peak_flops_or_wider(const GpuProfile& gpu, Precision precision) {

@@ -28,6 +28,29 @@ struct GemmEfficiency {
   Origin origin;
 };
 
+// Kernels of a training step that are not matrix products.
+enum class KernelKind : std::uint8_t {
+  elementwise,
+  norm_forward,
+  norm_backward,
+  softmax,
+  cross_entropy,
+  gather,
+  optimizer,
+  attention_forward,
+  attention_backward
+};
+inline constexpr std::size_t kernel_kind_count = 9;
+std::string_view kernel_kind_name(KernelKind kind);
+
+// What kernels of one kind reach, the fixed part of their time included. Attention: share of the dense bf16 peak
+// against flops (those under a causal mask alone); all others: share of memory_bandwidth against bytes moved.
+struct KernelEfficiency {
+  KernelKind kind = KernelKind::elementwise;
+  Curve curve;
+  Origin origin;
+};
+
 // Three-constant roofline: time = latency + max(flops / (compute * peak), bytes / (memory * bandwidth)).
 // Fitted to products with sides of at least 1024 in NVIDIA's aiconfigurator tables; each profile names its source.
 struct RooflineFit {
@@ -66,6 +89,9 @@ struct GpuProfile {
   // Share of memory_bandwidth that memory-bound kernels and copies reach together, (0, 1]: kernels slow down where they
   // want more between them. Absent: copies don't slow kernels.
   Maybe<double> shared_hbm_fraction;
+  // Rate of copies to the host beside a kernel bound by memory, over their rate alone, (0, 1]. For people: the model's
+  // copies share memory_bandwidth and their link.
+  Maybe<double> copy_fraction_beside_kernels;
 
   Sourced<Picos> launch_call;                // the host is busy this long per launch
   Sourced<Picos> launch_to_start;            // from the end of that call to the start on an idle GPU
@@ -75,17 +101,25 @@ struct GpuProfile {
   // Virtual memory management, per physical chunk of 2 to 20 MiB: cuMemCreate, cuMemMap with cuMemSetAccess, cuMemUnmap
   // with cuMemRelease.
   Maybe<Picos> chunk_create_cost, chunk_map_cost, chunk_unmap_cost;
+  // cudaEventRecord and cudaStreamWaitEvent on the host; from the end of what an event marks to the start of what waits
+  // for it on another stream. For people, as is two_stream_speedup: work done by two streams of kernels that each fill
+  // half the multiprocessors, over that of one of them in the same time, about 1 (taking turns) to 2 (side by side).
+  Maybe<Picos> event_record_call, event_wait_call, event_gap;
+  Maybe<double> two_stream_speedup;
   Sourced<Bytes> context_memory;  // taken by driver and libraries before the first tensor
 
   RooflineFit roofline;
-  std::vector<GemmEfficiency> gemm_efficiency;  // by precision, then smallest_side, rising
-  Maybe<Curve> memory_bound_efficiency;         // bytes moved -> fraction of memory_bandwidth
-  Maybe<Curve> copy_efficiency;                 // bytes of one copy -> fraction of the large-copy rate
+  std::vector<GemmEfficiency> gemm_efficiency;      // by precision, then smallest_side, rising
+  std::vector<KernelEfficiency> kernel_efficiency;  // by kind, each at most once
+  Maybe<Curve> memory_bound_efficiency;             // bytes moved -> fraction of memory_bandwidth
+  Maybe<Curve> copy_efficiency;                     // bytes of one copy -> fraction of the large-copy rate
 
   // Clock the multiprocessors are locked to (nvidia-smi -lgc), MHz; absent: as high as power allows.
   Maybe<double> locked_clock_mhz;
 
   Maybe<double> tdp_watts, idle_watts;
+  Maybe<double> loaded_clock_mhz,
+      loaded_watts;  // of the multiprocessors and the board under matrix products; for people
   Maybe<double> price_usd, price_usd_per_hour;
 };
 

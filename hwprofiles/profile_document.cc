@@ -142,6 +142,17 @@ void arrange_tree(HostProfile& host, const std::vector<std::string>& parents, Js
   host.pcie = std::move(ordered);
 }
 
+void check_kernel_kinds(const GpuProfile& gpu, JsonFieldReader& reader) {
+  for (std::size_t i = 0; i < gpu.kernel_efficiency.size(); ++i) {
+    const KernelEfficiency& item = gpu.kernel_efficiency[i];
+    const std::string place = "/kernel_efficiency/" + std::to_string(i);
+    if (item.curve.empty()) reader.problem(place + "/curve", "missing", "add its points");
+    for (std::size_t j = 0; j < i; ++j)
+      if (gpu.kernel_efficiency[j].kind == item.kind)
+        reader.problem(place, "there is another entry of this kind", "keep one");
+  }
+}
+
 void check_gemm_order(const GpuProfile& gpu, JsonFieldReader& reader) {
   for (std::size_t i = 0; i < gpu.gemm_efficiency.size(); ++i) {
     const GemmEfficiency& item = gpu.gemm_efficiency[i];
@@ -200,6 +211,7 @@ GpuProfile ProfileDocument::gpu(std::vector<ProfileProblem>& problems) const {
   JsonFieldReader reader(json_->root, problems);
   describe(gpu, reader);
   reader.finish();
+  check_kernel_kinds(gpu, reader);
   check_gemm_order(gpu, reader);
   check_peaks(gpu, reader);
   return gpu;

@@ -66,6 +66,24 @@ CostSource source_of(const Origin& origin) {
   return CostSource::assumed;
 }
 
+KernelKind kind_of(MemoryKind kind) {
+  switch (kind) {
+    case MemoryKind::elementwise:
+      return KernelKind::elementwise;
+    case MemoryKind::norm_forward:
+      return KernelKind::norm_forward;
+    case MemoryKind::norm_backward:
+      return KernelKind::norm_backward;
+    case MemoryKind::softmax:
+      return KernelKind::softmax;
+    case MemoryKind::gather:
+      return KernelKind::gather;
+    case MemoryKind::optimizer:
+      return KernelKind::optimizer;
+  }
+  return KernelKind::elementwise;
+}
+
 // flops/s = multiprocessors x a power of two a clock x the clock; which power follows from clocks being of this range.
 double matrix_clock(double peak, double multiprocessors) {
   constexpr double least = 1.25e9;
@@ -284,6 +302,13 @@ Duration CostModel::attention_by_physics(const KernelCost& kernel, const Attenti
 
 Duration CostModel::memory_bound(const KernelCost& kernel) const {
   const auto bytes = static_cast<double>(std::max<std::int64_t>(kernel.bytes.count(), 1));
+  for (const KernelEfficiency& known : gpu_.kernel_efficiency) {
+    if (known.kind != kind_of(kernel.memory)) continue;
+    // Less than the smallest that was measured takes as long as that: its fixed part.
+    const double counted = std::max(bytes, known.curve.points().front().x);
+    const double efficiency = known.curve.at(counted).value;
+    if (efficiency > 0) return made(counted / (bytes_per_second_ * efficiency), source_of(known.origin));
+  }
   const auto& curve = gpu_.memory_bound_efficiency;
   if (curve && !curve->value.empty() && (!times_ || curve->origin.provenance == OriginKind::measured)) {
     const double efficiency = curve->value.at(bytes).value;

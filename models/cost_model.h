@@ -5,7 +5,8 @@
 //   attention   physics of blocks (attention_time.h) times exp(residual table)
 //   memory      bytes / (bandwidth * efficiency of the kind) + fixed
 //
-// Order: a table of the hardware profile that says it was measured; the operator times fitted for this GPU
+// Order: a table of the hardware profile that says it was measured (of a memory-bound kernel: that of its own kind,
+// whatever its provenance, then the one of all kinds); the operator times fitted for this GPU
 // (operator_times.h); those of its nearest measured kin; for a profile that names no architecture, or where no operator
 // times are installed, the profile's roofline and 0.8 of the bandwidth plus 3 us. tf32 and fp32 products take the
 // constants of bf16 with their own peak (CostSource::assumed).

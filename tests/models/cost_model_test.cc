@@ -46,6 +46,20 @@ TEST(CostModel, MemoryBoundKernelsMoveTheirBytes) {
   EXPECT_EQ(duration.source, CostSource::assumed);
 }
 
+// A kind with a curve of its own: 0.5 x 3 TB/s at 1.5 GB is 1 ms; what is smaller than its first point takes as long.
+TEST(CostModel, MemoryBoundKernelsTakeTheCurveOfTheirKind) {
+  HardwareProfile profile = example_profile();
+  profile.gpu.kernel_efficiency.push_back(
+      {KernelKind::optimizer, Curve({{3e6, 0.1}, {1.5e9, 0.5}}, Curve::Scale::log), {OriginKind::measured, "", "", 0}});
+  const CostModel cost(profile);
+  const Duration large = cost.duration({.bytes = Bytes(1'500'000'000), .memory = MemoryKind::optimizer});
+  EXPECT_NEAR(ms(large), 1, 1e-6);
+  EXPECT_EQ(large.source, CostSource::table);
+  EXPECT_NEAR(ms(cost.duration({.bytes = Bytes(3'000'000), .memory = MemoryKind::optimizer})), 0.01, 1e-6);
+  EXPECT_NEAR(ms(cost.duration({.bytes = Bytes(1'000), .memory = MemoryKind::optimizer})), 0.01, 1e-6);
+  EXPECT_EQ(cost.duration({.bytes = Bytes(1'000)}).source, CostSource::assumed);  // another kind
+}
+
 TEST(CostModel, CopiesRunAtThePcieRate) {
   const CostModel cost(example_profile());
   const double rate = to_bytes_per_second(pcie_raw_rate(5, 16)) * 0.85;
