@@ -75,7 +75,7 @@ void EagerSession::set_micro_batch(std::int64_t micro_batch) {
 }
 
 void EagerSession::begin_step(std::string_view name) {
-  step_ = static_cast<std::uint16_t>(trace_.steps.size());
+  step_ = current_step_ = static_cast<std::uint16_t>(trace_.steps.size());
   trace_.steps.push_back({.name = trace_.strings.intern(name), .start = host_clock_});
 }
 

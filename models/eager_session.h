@@ -145,10 +145,13 @@ class EagerSession {
   void set_layer(std::int64_t layer);  // -1: outside the layers
   [[nodiscard]] std::int64_t layer() const { return layer_ == no_index16 ? -1 : layer_; }
   void set_micro_batch(std::int64_t micro_batch);  // -1: none
+  // Work that belongs to no step, since the next one may begin before it ends; back again with false.
+  void set_beside_step(bool is_beside) { step_ = is_beside ? no_index16 : current_step_; }
   // Memory events before this call are before the step.
   void begin_step(std::string_view name);
 
   [[nodiscard]] TraceMark mark() const;
+  [[nodiscard]] OpKind kind_of(OpId op) const { return trace_.ops.kind[index_of(op)]; }
   [[nodiscard]] const CostModel& cost() const { return cost_; }
   // Time of the host per operator: those that the program itself calls (forward, recompute, optimizer), and those that
   // autograd's engine calls in the backward. Default: CostModel's for both.
@@ -191,7 +194,7 @@ class EagerSession {
   std::vector<OpId> edges_into_;  // of the op at hand
   LaneId host_ = LaneId::none, stream_ = LaneId::none;
   Phase phase_ = Phase::unknown;
-  std::uint16_t layer_ = no_index16, micro_batch_ = no_index16, step_ = no_index16;
+  std::uint16_t layer_ = no_index16, micro_batch_ = no_index16, step_ = no_index16, current_step_ = no_index16;
   Picos host_clock_{}, stream_clock_{};
   Picos program_time_{}, engine_time_{};
   OpId last_kernel_ = OpId::none;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "models/autograd.h"
+#include "models/chunk_states.h"
 #include "models/gradient_reducer.h"
 #include "models/host_optimizer.h"
 #include "models/host_times.h"
@@ -68,6 +69,7 @@ class StageRecorder {
     bool is_first = false, is_last = false;
     // Of a decoder beside an encoder: it begins here; it gets the encoder's result besides its stream; it passes it on.
     bool starts_decoder = false, gets_memory = false, passes_memory = false;
+    std::optional<ChunkStates> states;  // in host memory
     // Between the forward and the backward of a micro-batch.
     std::vector<Tensor> inputs;  // what came from the chunk before, or leaves of it
     Tensor ids, labels;          // kept for R only
@@ -120,8 +122,9 @@ class StageRecorder {
       for (TrainedParameter& parameter : chunk.transformer->parameters()) parameters_.push_back(&parameter);
       if (setup_.zero_stage == 3) gather_units(chunk);
     }
-    if (setup_.optimizer_device == StateDevice::gpu) {
-      optimizer_.emplace(setup_, session_, parameters_, &communication_);
+    const std::vector<TrainedParameter*> at_home = offload_states();
+    if (setup_.optimizer_device == StateDevice::gpu || setup_.offloaded_states > 0) {
+      if (!at_home.empty()) optimizer_.emplace(setup_, session_, at_home, &communication_);
       return;
     }
     for (TrainedParameter* parameter : parameters_)
@@ -142,6 +145,49 @@ class StageRecorder {
     for (TrainedParameter* parameter : parameters_)
       if (parameter->shape.name == "embedding.weight") return parameter;
     return nullptr;
+  }
+
+  // The deepest chunks' states go to the host; gives the parameters that the GPU's own optimizer has.
+  std::vector<TrainedParameter*> offload_states() {
+    std::vector<std::int64_t> by_depth;
+    for (std::int64_t c = 0; c < static_cast<std::int64_t>(chunks_.size()); ++c) by_depth.push_back(c);
+    std::sort(by_depth.begin(), by_depth.end(), [this](std::int64_t one, std::int64_t other) {
+      return layout_.position(stage_, one) > layout_.position(stage_, other);
+    });
+    std::vector<TrainedParameter*> moved;
+    for (std::size_t i = 0; i < static_cast<std::size_t>(setup_.offloaded_states); ++i) {
+      Chunk& chunk = chunks_[static_cast<std::size_t>(by_depth[i])];
+      std::vector<TrainedParameter*> inside;
+      for (TrainedParameter& parameter : chunk.transformer->parameters())
+        if (parameter.shape.layer >= 0) inside.push_back(&parameter);
+      if (inside.empty()) continue;
+      chunk.states.emplace(setup_, session_, inside, std::min(setup_.gpus(), layout_.gpus_per_machine()));
+      moved.insert(moved.end(), inside.begin(), inside.end());
+    }
+    std::vector<TrainedParameter*> rest;
+    for (TrainedParameter* parameter : parameters_)
+      if (std::find(moved.begin(), moved.end(), parameter) == moved.end()) rest.push_back(parameter);
+    return rest;
+  }
+
+  // The chunk's last gradients are there.
+  void end_gradients(std::int64_t index, bool is_last_micro_batch) {
+    Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
+    if (!chunk.states || !is_last_micro_batch) return;
+    chunk.states->leave();
+    if (chunk.states->is_on_host()) carry(*chunk.states, first_kernel(index));
+  }
+  void carry(const ChunkStates& states, OpId to) {
+    for (const OpId last : states.last_transfers())
+      program_.carried.push_back({.from = last, .to = to, .kind = EdgeKind::data});
+  }
+  [[nodiscard]] OpId first_kernel(std::int64_t index) const {
+    const StageProgram::Section& section = program_.sections[program_.section(index, 0, Part::forward)];
+    for (std::size_t i = section.begin.ops; i < section.end.ops; ++i)
+      if (session_.kind_of(OpId(static_cast<std::uint32_t>(i))) == OpKind::kernel)
+        return OpId(static_cast<std::uint32_t>(i));
+    SPILLWAY_ASSERT(false);
+    return OpId::none;
   }
 
   void gather_units(Chunk& chunk) {
@@ -275,6 +321,7 @@ class StageRecorder {
     memory_gradient = {};
     reducer_.end_backward();
     forget_copies();
+    if (!shape.passes.splits) end_gradients(index, is_last_micro_batch);
     chunk.transformer->run_metrics();
     session_.set_layer(-1);
     if (chunk.gatherer) chunk.gatherer->end_backward();
@@ -285,13 +332,14 @@ class StageRecorder {
       for (const Tensor& one : passed) send("send_backward", one, layout_.previous(stage_, index).stage, s);
   }
 
-  void weights(std::int64_t, bool is_last_micro_batch, StageProgram::Section&) {
+  void weights(std::int64_t index, bool is_last_micro_batch, StageProgram::Section&) {
     session_.set_phase(Phase::backward);
     session_.forget_kernels();
     reducer_.begin_backward(is_last_micro_batch);
     autograd_.run_deferred();
     reducer_.end_backward();
     forget_copies();
+    end_gradients(index, is_last_micro_batch);
     session_.set_layer(-1);
   }
 
@@ -360,8 +408,13 @@ class StageRecorder {
     session_.set_phase(Phase::optimizer);
     if (host_optimizer_)
       host_optimizer_->run();
-    else
+    else if (optimizer_)
       optimizer_->run();
+    for (Chunk& chunk : chunks_) {
+      if (!chunk.states) continue;
+      chunk.states->update();
+      if (!chunk.states->is_on_host()) carry(*chunk.states, chunk.states->first_transfer());
+    }
   }
 
   const ModelSpec& model_;

@@ -52,6 +52,7 @@ struct StageProgram {
   Trace trace;
   std::int64_t stage = 0;
   std::vector<Chunk> chunks;
+  std::vector<Edge> carried;      // to the next step, see Trace::carried
   std::vector<Section> sections;  // setup, by chunk, recorded micro-batch and part, update; empty where there is none
 
   [[nodiscard]] std::size_t section(std::int64_t chunk, std::int64_t recorded, Part part) const {

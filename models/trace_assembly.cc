@@ -49,6 +49,11 @@ class TraceAssembly::Stamper {
         set_deltas(chunk, recorded, recorded == shape.recorded - 1 ? shape.passes.turns - 1 : recorded);
     }
     stamp(program_.update_section(), no_index16);
+    for (Edge edge : program_.carried) {
+      edge.from = mapped(edge.from);
+      edge.to = mapped(edge.to);
+      out_.carried.push_back(edge);
+    }
   }
 
  private:

@@ -150,7 +150,26 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   check_pipeline(setup, model);
 }
 
+// Chronos-Offload.
+void check_offloaded_states(const TrainingSetup& setup) {
+  const auto refuse = [](const char* cause, const char* remedy) {
+    throw InputError("", "offloaded_states", cause, remedy);
+  };
+  if (setup.offloaded_states < 0 || setup.offloaded_states > setup.pipeline_chunks)
+    refuse("a stage has no so many chunks", "give 0 .. pipeline_chunks");
+  if (setup.pipeline_parallel == 1) refuse("chunks are a pipeline's", "set pipeline_parallel");
+  if (setup.optimizer != OptimizerKind::adamw && setup.optimizer != OptimizerKind::adam)
+    refuse("only Adam's states are moved", "set optimizer to adamw or adam");
+  if (setup.optimizer_device == StateDevice::drives || setup.delayed_update)
+    refuse("states go to host memory, and come back within a step's time",
+           "set optimizer_device to gpu or cpu and delayed_update to false");
+  if (setup.zero_stage > 0 || !setup.overlap_gradients)
+    refuse("a chunk's gradients leave when its last backward is done, whole",
+           "set zero_stage to 0 and overlap_gradients to true");
+}
+
 void check_state_devices(const TrainingSetup& setup) {
+  if (setup.offloaded_states != 0) check_offloaded_states(setup);
   const bool on_cpu = setup.optimizer_device != StateDevice::gpu;
   if (on_cpu && setup.optimizer != OptimizerKind::adamw && setup.optimizer != OptimizerKind::adam)
     throw InputError("", "optimizer_device", "only Adam has an implementation on the CPU",

@@ -104,6 +104,9 @@ struct TrainingSetup {
   std::shared_ptr<const PipelinePlan> pipeline_plan;
   std::int64_t recomputed_chunks = 0;  // of each stage, the first ones: kept as their input alone, run forward twice
   bool split_backward = false;         // chronos: W as a pass of its own
+  // Of each stage, the last chunks whose optimizer states live in host memory and move in the time between a chunk's
+  // last backward and its next first forward (models/chunk_states.h); the update runs on optimizer_device.
+  std::int64_t offloaded_states = 0;
   // false: no stage waits for the others before it updates, so steps follow each other stage by stage (the Zero Bubble
   // papers' post-validation); a step is then the longest time of any one stage.
   bool step_barrier = true;

@@ -24,7 +24,7 @@ struct Field {
   Member member;
 };
 
-constexpr std::array<Field, 38> fields = {{
+constexpr std::array<Field, 39> fields = {{
     {"micro_batch", &TrainingSetup::micro_batch},
     {"sequence", &TrainingSetup::sequence},
     {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
@@ -49,6 +49,7 @@ constexpr std::array<Field, 38> fields = {{
     {"pipeline_schedule", &TrainingSetup::pipeline_schedule},
     {"recomputed_chunks", &TrainingSetup::recomputed_chunks},
     {"split_backward", &TrainingSetup::split_backward},
+    {"offloaded_states", &TrainingSetup::offloaded_states},
     {"step_barrier", &TrainingSetup::step_barrier},
     {"pipeline_split", &TrainingSetup::pipeline_split},
     {"data_parallel", &TrainingSetup::data_parallel},

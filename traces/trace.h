@@ -350,6 +350,8 @@ struct Trace {
   Tensors tensors;
   std::vector<Use> uses;  // sorted by op
   std::vector<Edge> edges;
+  // `to`, in the next step, waits for `from` of this one; of generated traces, not written to files.
+  std::vector<Edge> carried;
   std::vector<MemoryEvent> memory_events;
   std::vector<MemorySegment> memory_segments;  // state at the capture's end
   std::vector<MemoryBlock> memory_blocks;

@@ -292,6 +292,7 @@ void record_memory(const Trace& trace, const MemoryReplay& memory, const std::ve
 
 void rate_the_step(const Trace& trace, const ReplayOptions& options, Result& result) {
   if (options.ranks_run_ahead) result.step_time = longest_rank_span(trace, result);
+  result.step_time = std::max(result.step_time, carried_pace(trace, result));
   const double seconds = to_seconds(result.step_time);
   if (seconds <= 0) return;
   if (options.tokens_per_step > 0) result.tokens_per_second = static_cast<double>(options.tokens_per_step) / seconds;

@@ -12,4 +12,8 @@ namespace spillway {
 // Needs Result::op_start and op_end. O(ops).
 Picos longest_rank_span(const Trace& trace, const Result& result);
 
+// What this step's work that belongs to no step (Trace::carried) leaves to the next one: the time from one step to the
+// next in which all of it is done before the next step's work that waits for it. O(carried).
+Picos carried_pace(const Trace& trace, const Result& result);
+
 }  // namespace spillway

@@ -1,0 +1,133 @@
+#include "models/chunk_states.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "models/optimizer_step.h"
+
+namespace spillway {
+namespace {
+
+DataType type_of_bytes(std::int64_t bytes) { return bytes == 4 ? DataType::fp32 : DataType::bf16; }
+
+}  // namespace
+
+ChunkStates::ChunkStates(const TrainingSetup& setup, EagerSession& session,
+                         const std::vector<TrainedParameter*>& parameters, std::int64_t sharers)
+    : setup_(setup), session_(session), sharers_(sharers) {
+  for (auto each = parameters.rbegin(); each != parameters.rend(); ++each) {
+    TrainedParameter& parameter = **each;
+    session.set_layer(parameter.shape.layer);
+    if (parameter.share == 0) parameter.share = parameter.shape.elements();
+    allocate_main_gradient(setup, session, parameter, false);
+    if (layers_.empty() || layers_.back().index != parameter.shape.layer)
+      layers_.emplace_back().index = parameter.shape.layer;
+    layers_.back().parameters.push_back(&parameter);
+    layers_.back().elements += parameter.share;
+  }
+  for (Layer& layer : layers_) allocate(layer);
+  session.set_layer(-1);
+}
+
+void ChunkStates::allocate(Layer& layer) {
+  session_.set_layer(layer.index);
+  const std::string name = "host.layers." + std::to_string(layer.index);
+  const auto on_host = [&](const char* part, DataType type, TensorRole role) {
+    return session_.empty(name + part, type, layer.elements, role, TensorPlace::host);
+  };
+  const DataType state = type_of_bytes(setup_.state_bytes());
+  if (is_mixed(setup_.precision))
+    layer.states.push_back(on_host(".master", DataType::fp32, TensorRole::optimizer_state));
+  layer.states.push_back(on_host(".exp_avg", state, TensorRole::optimizer_state));
+  layer.states.push_back(on_host(".exp_avg_sq", state, TensorRole::optimizer_state));
+  if (!is_on_host()) return;
+  layer.gradient = on_host(".grad", type_of_bytes(setup_.gradient_bytes()), TensorRole::gradient);
+  layer.weights = on_host(".weights", type_of_bytes(setup_.weight_bytes()), TensorRole::buffer);
+}
+
+std::int64_t ChunkStates::state_bytes() const {
+  return (is_mixed(setup_.precision) ? size_of(DataType::fp32) : 0) + 2 * setup_.state_bytes();
+}
+
+OpId ChunkStates::transfer(OpKind kind, const char* name, std::vector<Tensor> reads, std::vector<Tensor> writes,
+                           Bytes bytes) {
+  const bool out = kind == OpKind::copy_device_to_host;
+  return session_.transfer({.name = name,
+                            .kind = kind,
+                            .lane = out ? "states out" : "states in",
+                            .bytes = bytes,
+                            .reads = std::move(reads),
+                            .writes = std::move(writes)});
+}
+
+void ChunkStates::leave() {
+  last_.clear();
+  first_ = OpId::none;
+  session_.set_beside_step(true);
+  for (Layer& layer : layers_) {
+    session_.set_layer(layer.index);
+    is_on_host() ? update_on_host(layer) : fetch(layer);
+  }
+  session_.set_beside_step(false);
+  session_.set_layer(-1);
+}
+
+void ChunkStates::update_on_host(Layer& layer) {
+  std::vector<Tensor> gradients, weights;
+  for (const TrainedParameter* parameter : layer.parameters) {
+    gradients.push_back(parameter->gradient);
+    weights.push_back(parameter->value);
+  }
+  transfer(OpKind::copy_device_to_host, "gradients_to_host", std::move(gradients), {layer.gradient},
+           Bytes(layer.elements * setup_.gradient_bytes()));
+  std::vector<Tensor> reads = layer.states, writes = layer.states;
+  reads.push_back(layer.gradient);
+  writes.push_back(layer.weights);
+  const Bytes touched(layer.elements * (setup_.gradient_bytes() + 2 * state_bytes() + setup_.weight_bytes()));
+  session_.host_work("cpu_adam", session_.cost().host_update(touched, sharers_).time, reads, writes, true);
+  last_.push_back(transfer(OpKind::copy_host_to_device, "weights_to_device", {layer.weights}, std::move(weights),
+                           Bytes(layer.elements * setup_.weight_bytes())));
+}
+
+void ChunkStates::fetch(Layer& layer) {
+  for (const Tensor& state : layer.states)
+    layer.on_device.push_back(
+        session_.empty("states.on_device", state.type(), layer.elements, TensorRole::optimizer_state));
+  const OpId op = transfer(OpKind::copy_host_to_device, "states_to_device", layer.states, layer.on_device,
+                           Bytes(layer.elements * state_bytes()));
+  if (first_ == OpId::none) first_ = op;
+}
+
+void ChunkStates::update() {
+  for (Layer& layer : layers_) {
+    session_.set_layer(layer.index);
+    std::vector<Tensor> gradients, weights;
+    for (TrainedParameter* parameter : layer.parameters) {
+      gradients.push_back(parameter->gradient);
+      weights.push_back(parameter->value);
+    }
+    if (!is_on_host()) {
+      Kernel adam{
+          .name = "fused_adam",
+          .reads = gradients,
+          .writes = layer.on_device,
+          .cost = {.memory = MemoryKind::optimizer},
+          .bytes = Bytes(layer.elements * (setup_.gradient_bytes() + 2 * state_bytes() + setup_.weight_bytes()))};
+      adam.writes.insert(adam.writes.end(), weights.begin(), weights.end());
+      session_.kernel(adam);
+      session_.set_beside_step(true);
+      last_.push_back(transfer(OpKind::copy_device_to_host, "states_to_host", layer.on_device, layer.states,
+                               Bytes(layer.elements * state_bytes())));
+      session_.set_beside_step(false);
+      layer.on_device.clear();
+    }
+    if (setup_.has_main_gradients())
+      session_.kernel({.name = "zero_gradients", .writes = gradients, .cost = {.memory = MemoryKind::optimizer}});
+    else
+      for (TrainedParameter* parameter : layer.parameters) parameter->gradient = {};
+  }
+  session_.set_layer(-1);
+}
+
+}  // namespace spillway

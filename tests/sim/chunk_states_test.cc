@@ -1,0 +1,126 @@
+// Chronos-Offload: optimizer states of deep chunks in host memory, moved in the window between their last backward and
+// their next forward.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+
+#include "models/parallel_trace.h"
+#include "sim/replay/replay.h"
+#include "tests/models/example_profile.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+ModelSpec gpt(std::int64_t layers) {
+  ModelSpec model = find_model("gpt2-small");
+  model.layers = layers;
+  model.hidden = 1024;
+  model.heads = model.kv_heads = 8;
+  model.head_dim = 128;
+  model.feed_forward = 4096;
+  model.vocabulary = 512;
+  model.max_positions = 1024;
+  return model;
+}
+
+TrainingSetup chronos(std::int64_t offloaded, StateDevice device) {
+  TrainingSetup setup{.micro_batch = 8,
+                      .sequence = 1024,
+                      .gradient_accumulation = 8,
+                      .optimizer_form = OptimizerForm::fused,
+                      .framework = Framework::megatron,
+                      .pipeline_parallel = 4};
+  setup.pipeline_schedule = "chronos";
+  setup.offloaded_states = offloaded;
+  setup.optimizer_device = device;
+  return setup;
+}
+
+Cluster free_network() {
+  return {8, [](NetworkCollective, Bytes, const GroupShape&) { return Picos(1); }};
+}
+
+Trace generate(const TrainingSetup& setup) {
+  Trace trace = generate_parallel_trace(gpt(16), setup, CostModel(example_profile()), free_network());
+  trace.check_invariants();
+  return trace;
+}
+
+std::int64_t bytes_of(const Trace& trace, std::string_view name, std::int64_t rank) {
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (trace.strings.text(trace.ops.name[i]) == name && trace.lanes[index_of(trace.ops.lane[i])].rank == rank)
+      bytes += trace.ops.bytes[i].count();
+  return bytes;
+}
+
+// Elements of a layer's parameters: 12 h^2 of matrices, 9 h of biases, 4 h of two norms.
+constexpr std::int64_t layer = 12 * 1024 * 1024 + 13 * 1024;
+
+// Two layers a chunk: fp32 gradients go out, 16-bit weights come back; with the update on the GPU 12 bytes each way.
+TEST(ChunkStates, MoveOncePerStep) {
+  const Trace host = generate(chronos(1, StateDevice::cpu)), device = generate(chronos(1, StateDevice::gpu));
+  for (std::int64_t rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(bytes_of(host, "gradients_to_host", rank), 2 * layer * 4);
+    EXPECT_EQ(bytes_of(host, "weights_to_device", rank), 2 * layer * 2);
+    EXPECT_EQ(bytes_of(device, "states_to_device", rank), 2 * layer * 12);
+    EXPECT_EQ(bytes_of(device, "states_to_host", rank), 2 * layer * 12);
+  }
+  EXPECT_EQ(bytes_of(generate(chronos(2, StateDevice::cpu)), "gradients_to_host", 1), 4 * layer * 4);
+  EXPECT_EQ(host.carried.size(), 4u * 2u);  // two layers on each of four stages
+}
+
+// The GPU keeps 6 of 18 bytes per parameter of an offloaded chunk.
+TEST(ChunkStates, TakeTheirMemoryWithThem) {
+  const HardwareProfile hardware = example_profile();
+  const Result plain = replay(generate(chronos(0, StateDevice::gpu)), hardware, {});
+  const Result one = replay(generate(chronos(1, StateDevice::cpu)), hardware, {});
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    EXPECT_NEAR(static_cast<double>((plain.ranks[rank].peak_allocated - one.ranks[rank].peak_allocated).count()),
+                static_cast<double>(2 * layer * 12), 0.02 * static_cast<double>(2 * layer * 12));
+}
+
+// On a link that is wide enough nothing shows; on a narrow one the step is as long as gradients, update and weights of
+// the worst stage take, which the narrower link makes longer still.
+TEST(ChunkStates, WhatDoesNotFitTheWindowShows) {
+  const auto step = [](std::int64_t offloaded, StateDevice device, double slower) {
+    HardwareProfile hardware = example_profile();
+    hardware.gpu.pcie_lanes.value = slower > 1 ? 1 : 16;
+    hardware.host.pcie_payload_efficiency.value = 0.85 / std::max(1.0, slower / 16);
+    return to_seconds(replay(generate(chronos(offloaded, device)), hardware, {}).step_time);
+  };
+  const double plain = step(0, StateDevice::gpu, 1), wide = step(1, StateDevice::cpu, 1);
+  EXPECT_NEAR(wide / plain, 1, 0.02);
+  const double narrow = step(1, StateDevice::cpu, 64), narrower = step(1, StateDevice::cpu, 256);
+  EXPECT_GT(narrow, plain);
+  EXPECT_GT(narrower, 2 * narrow);
+  EXPECT_GT(step(1, StateDevice::gpu, 64), narrow);  // twelve bytes each way instead of four and two
+}
+
+TEST(ChunkStates, WhatCannotMove) {
+  const auto place = [](const TrainingSetup& setup) -> std::string {
+    try {
+      static_cast<void>(resolve(setup, gpt(16)));
+    } catch (const InputError& error) {
+      return error.place();
+    }
+    return "";
+  };
+  TrainingSetup setup = chronos(1, StateDevice::cpu);
+  EXPECT_EQ(place(setup), "");
+  setup.offloaded_states = 3;
+  EXPECT_EQ(place(setup), "offloaded_states");
+  setup = chronos(1, StateDevice::drives);
+  EXPECT_EQ(place(setup), "offloaded_states");
+  setup = chronos(1, StateDevice::cpu);
+  setup.zero_stage = 1;
+  EXPECT_EQ(place(setup), "offloaded_states");
+  setup = chronos(1, StateDevice::cpu);
+  setup.optimizer = OptimizerKind::sgd;
+  EXPECT_EQ(place(setup), "offloaded_states");
+}
+
+}  // namespace
+}  // namespace spillway
