@@ -28,6 +28,10 @@ Trace with_ops_in(Trace trace, std::span<const OpId> order) {
     edge.from = now(edge.from);
     edge.to = now(edge.to);
   }
+  for (Edge& edge : trace.carried) {
+    edge.from = now(edge.from);
+    edge.to = now(edge.to);
+  }
   std::stable_sort(trace.edges.begin(), trace.edges.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
   for (Sync& sync : trace.syncs) {
     sync.op = now(sync.op);

@@ -3,6 +3,7 @@
 #include <zstd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -87,6 +88,10 @@ class Writer {
     table_ = name;
     rows_ = rows;
   }
+  bool optional_table(const char* name, std::size_t rows) {
+    table(name, rows);
+    return rows > 0;
+  }
   template <class Resize, class Get, class Set>
   void column(const char* name, const ColumnType&, const Resize&, const Get& get, const Set&) {
     NumberPacker packer;
@@ -165,6 +170,12 @@ class Reader {
   void table(const char* name, std::size_t) {
     table_ = name;
     known_rows_ = false;
+  }
+  bool optional_table(const char* name, std::size_t) {
+    table(name, 0);
+    const std::string start = std::string(name) + ".";
+    const auto next = source_.peek(start.size() + 1);
+    return next.size() == start.size() + 1 && std::memcmp(next.data() + 1, start.data(), start.size()) == 0;
   }
   template <class Resize, class Get, class Set>
   void column(const char* name, const ColumnType&, const Resize& resize, const Get&, const Set& set) {

@@ -30,6 +30,10 @@ class JsonTableWriter {
     open_ = true;
     first_ = true;
   }
+  bool optional_table(const char* name, std::size_t rows) {
+    if (rows > 0) table(name, rows);
+    return rows > 0;
+  }
   template <class Resize, class Get, class Set>
   void column(const char* name, const ColumnType& type, const Resize&, const Get& get, const Set&) {
     std::string text = std::string(first_ ? "\n" : ",\n") + "  \"" + name + "\": [";
@@ -73,6 +77,10 @@ class JsonTableReader {
       if (!column.value().is_array()) fail(column.key(), "is not a list");
       rows_ = std::max(rows_, column.value().size());
     }
+  }
+  bool optional_table(const char* name, std::size_t) {
+    table(name, 0);
+    return current().is_object();
   }
   template <class Resize, class Get, class Set>
   void column(const char* name, const ColumnType& type, const Resize& resize, const Get&, const Set& set) {

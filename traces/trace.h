@@ -350,7 +350,7 @@ struct Trace {
   Tensors tensors;
   std::vector<Use> uses;  // sorted by op
   std::vector<Edge> edges;
-  // `to`, in the next step, waits for `from` of this one; of generated traces, not written to files.
+  // `to`, in the next step, waits for `from` of this one; lags are none. Of generated traces.
   std::vector<Edge> carried;
   std::vector<MemoryEvent> memory_events;
   std::vector<MemorySegment> memory_segments;  // state at the capture's end

@@ -27,6 +27,10 @@ class RangeCheck {
     table_ = name;
     rows_ = rows;
   }
+  bool optional_table(const char* name, std::size_t rows) {
+    table(name, rows);
+    return true;
+  }
   template <class Resize, class Get, class Set>
   void column(const char* name, const ColumnType& type, const Resize&, const Get& get, const Set&) {
     const std::size_t limit = type.is_text ? trace_.strings.size() : type.names.size();
@@ -86,6 +90,8 @@ std::string reference_problem(const Trace& t) {
       row_problem("use", t.uses,
                   [&](const Use& r) { return in_range(r.op, ops, false) && in_range(r.tensor, tensors, false); }),
       row_problem("edge", t.edges,
+                  [&](const Edge& r) { return in_range(r.from, ops, false) && in_range(r.to, ops, false); }),
+      row_problem("carried edge", t.carried,
                   [&](const Edge& r) { return in_range(r.from, ops, false) && in_range(r.to, ops, false); }),
       row_problem("step", t.steps, [&](const Step& r) { return r.start != unknown_time && r.duration >= Picos(0); }),
       row_problem("collective", t.collectives, [&](const Collective& r) { return in_range(r.op, ops, false); }),

@@ -2,6 +2,7 @@
 //
 // visit_trace(trace, visitor) calls, in a fixed order,
 //   visitor.table(name, rows)                           a table begins
+//   visitor.optional_table(name, rows)                  likewise, left out of files where it is empty; false: none
 //   visitor.column(name, type, resize, get, set)        one column of it; values as int64
 // `get(i)` gives row i; `set(i, value)` puts it back and returns false when the value is out of the field's range.
 #pragma once
@@ -205,6 +206,12 @@ void visit_fit(CaptureFit& t, Visitor& v) {
   member(v, "gap_ps", t.gaps, &StreamGap::gap), member(v, "samples", t.gaps, &StreamGap::samples);
 }
 
+template <class Visitor>
+void visit_carried(std::vector<Edge>& t, Visitor& v) {
+  if (!v.optional_table("carried", t.size())) return;
+  member(v, "from", t, &Edge::from), member(v, "to", t, &Edge::to), member(v, "kind", t, &Edge::kind);
+}
+
 }  // namespace detail
 
 template <class Visitor>
@@ -216,6 +223,7 @@ void visit_trace(Trace& trace, Visitor& visitor) {
   detail::visit_dependencies(trace, visitor);
   detail::visit_memory(trace, visitor);
   detail::visit_fit(trace.capture_fit, visitor);
+  detail::visit_carried(trace.carried, visitor);
 }
 
 // The rest of a Trace: a few numbers, and texts in groups of fixed length.

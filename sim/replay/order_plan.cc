@@ -191,6 +191,10 @@ class Rewriter {
       edge.to = now(edge.to);
     }
     std::stable_sort(out_.edges.begin(), out_.edges.end(), [](const Edge& a, const Edge& b) { return a.to < b.to; });
+    for (Edge& edge : out_.carried) {
+      edge.from = now(edge.from);
+      edge.to = now(edge.to);
+    }
     out_.syncs = trace_.syncs;
     for (Sync& sync : out_.syncs) {
       sync.op = now(sync.op);

@@ -72,6 +72,7 @@ class Rewriter {
     to.provenance = old_.provenance;
     to.findings = old_.findings;
     to.capture_fit = old_.capture_fit;
+    to.carried = old_.carried;
     to.source_events = old_.source_events;
     to.time_base_ns = old_.time_base_ns;
     to.rank_count = old_.rank_count;
@@ -372,6 +373,10 @@ class Rewriter {
           }
     }
     for (const auto& [load, waiting] : waits_for_load_) edge(load, mapped(waiting));
+    for (Edge& edge : out_.trace.carried) {
+      edge.from = mapped(edge.from);
+      edge.to = mapped(edge.to);
+    }
   }
 
   void add_edge_into(const Edge& old, std::size_t group, OpId clone,

@@ -21,6 +21,10 @@ class Dump {
     text << "\n" << name << " " << rows;
     rows_ = rows;
   }
+  bool optional_table(const char* name, std::size_t rows) {
+    table(name, rows);
+    return true;
+  }
   template <class Resize, class Get, class Set>
   void column(const char* name, const ColumnType&, const Resize&, const Get& get, const Set&) {
     text << "\n  " << name;
@@ -79,6 +83,10 @@ class RandomTrace {
       t.memory_segments[i].first_block = 0;
       t.memory_segments[i].block_count = static_cast<std::uint32_t>(below(rows_));
     }
+    for (Edge& edge : t.carried) {
+      edge.from = static_cast<OpId>(below(rows_));
+      edge.to = static_cast<OpId>(below(rows_));
+    }
     if (rows_ == 1) t.edges.clear();
     t.time_base_ns = INT64_MAX;
     t.source_events = UINT64_MAX;
@@ -99,6 +107,7 @@ class RandomTrace {
   }
 
   void table(const char*, std::size_t) {}
+  bool optional_table(const char*, std::size_t) { return below(2) != 0U; }
   template <class Resize, class Get, class Set>
   void column(const char*, const ColumnType& type, const Resize& resize, const Get&, const Set& set) {
     resize(rows_);
