@@ -8,7 +8,7 @@
 
 #include "sim/replay/memory_picture.h"
 #include "sim/replay/memory_svg.h"
-#include "sim/replay/svg_text.h"
+#include "traces/base/svg_text.h"
 #include "traces/base/input_error.h"
 #include "traces/base/output_file.h"
 

@@ -7,14 +7,15 @@
 #include <cmath>
 #include <iterator>
 
-#include "sim/replay/svg_text.h"
+#include "traces/base/svg_canvas.h"
+#include "traces/base/svg_text.h"
 
 namespace spillway {
 namespace {
 
 constexpr double margin = 24, plot = 420, axis_room = 76, panel_gap = 104, head = 52, legend_line = 17;
 constexpr double panel_width = axis_room + plot + panel_gap;
-constexpr std::string_view ink = "#1A1A1A", faint = "#5F5F5F", grid = "#E6E6E6", band = "#F0F0F0";
+constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = "#E6E6E6", band = "#F0F0F0";
 constexpr std::array<std::string_view, 10> colours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00",
                                                       "#56B4E9", "#7B3294", "#8C510A", "#4D4D4D", "#B8A800"};
 
@@ -96,7 +97,7 @@ std::string number(double value) {
   return fmt::format("{:.4g}k", value / 1000);
 }
 
-class Picture {
+class Picture : private SvgCanvas {
  public:
   Picture(const std::string& title, const std::vector<CaseSummary>& summaries) : title_(title), summaries_(summaries) {}
 
@@ -110,24 +111,10 @@ class Picture {
       const double below = panel(panels[i], margin + axis_room + static_cast<double>(i % across) * panel_width, top);
       bottom = std::max(bottom, below);
     }
-    return fmt::format(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} "
-        "{1:.0f}\" font-family=\"Helvetica, Arial, sans-serif\">\n<title>{2}</title>\n"
-        "<rect width=\"{0:.0f}\" height=\"{1:.0f}\" fill=\"#FFFFFF\"/>\n{3}</svg>\n",
-        width, bottom, svg_escape(title_), body_);
+    return document(width, bottom, title_);
   }
 
  private:
-  template <class... Arguments>
-  void put(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    fmt::format_to(std::back_inserter(body_), format, std::forward<Arguments>(arguments)...);
-  }
-  void text(double x, double y, double size, std::string_view words, std::string_view fill, std::string_view anchor) {
-    put("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" fill=\"{}\" text-anchor=\"{}\">{}</text>\n", x, y, size,
-        fill, anchor, svg_escape(words));
-  }
-
   // Returns where the next panel may begin.
   double panel(const Panel& of, double left, double top) {
     const double per_decade = plot / (of.high - of.low);
@@ -165,9 +152,7 @@ class Picture {
       text(left - 6, top + plot - along + 4, 11, number(std::pow(10, at)), faint, "end");
     }
     text(left + plot / 2, top + plot + 34, 12, fmt::format("measured ({})", of.family->unit), ink, "middle");
-    put("<text transform=\"translate({:.1f},{:.1f}) rotate(-90)\" font-size=\"12\" fill=\"{}\" "
-        "text-anchor=\"middle\">predicted</text>\n",
-        left - 54, top + plot / 2, ink);
+    text_upwards(left - 54, top + plot / 2, 12, "predicted");
   }
 
   double legend(const Panel& of, double left, double top) {
@@ -189,7 +174,7 @@ class Picture {
     return top + head;
   }
 
-  std::string title_, body_;
+  std::string title_;
   const std::vector<CaseSummary>& summaries_;
   int clips_ = 0;
 };

@@ -9,8 +9,9 @@
 #include <utility>
 
 #include "planners/scenario_run.h"
-#include "sim/replay/svg_text.h"
 #include "traces/base/input_error.h"
+#include "traces/base/svg_canvas.h"
+#include "traces/base/svg_text.h"
 
 namespace spillway {
 namespace {
@@ -53,23 +54,20 @@ struct Axis {
   }
 };
 
-class Picture {
+class Picture : private SvgCanvas {
  public:
   Picture(const std::string& title, const std::vector<RokPoint>& points)
-      : points_(points),
+      : title_(title),
+        points_(points),
         x_(most([](const RokPoint& p) { return gib(p); })),
         y_(most([](const RokPoint& p) { return tera(p); })) {
-    text_ = fmt::format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
-        "font-family=\"sans-serif\" font-size=\"13\">\n<rect width=\"{0}\" height=\"{1}\" fill=\"#FFFFFF\"/>\n"
-        "<text x=\"24\" y=\"30\" font-size=\"16\" font-weight=\"bold\" fill=\"#1A1A1A\">{2}</text>\n",
-        width, height, svg_escape(fit_text(title, 16, width - 48)));
+    text(24, 30, 16, fit_text(title, 16, width - 48), svg_ink, "start", svg_bold);
   }
 
   std::string draw() {
     axes();
     for (std::size_t f = 0; f < families.size(); ++f) family(f);
-    return text_ + "</svg>\n";
+    return document(width, height, title_);
   }
 
  private:
@@ -86,13 +84,8 @@ class Picture {
   [[nodiscard]] double at_x(double value) const { return left + value / x_.top * (width - left - right); }
   [[nodiscard]] double at_y(double value) const { return height - bottom - value / y_.top * (height - top - bottom); }
 
-  void label(double x, double y, std::string_view anchor, const std::string& words, std::string_view fill = "#5F5F5F") {
-    text_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\" fill=\"{}\">{}</text>\n", x, y, anchor,
-                         fill, svg_escape(words));
-  }
-  void line(double x1, double y1, double x2, double y2, std::string_view stroke) {
-    text_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"/>\n", x1, y1, x2,
-                         y2, stroke);
+  void label(double x, double y, std::string_view anchor, const std::string& words, std::string_view fill = svg_faint) {
+    text(x, y, 13, words, fill, anchor);
   }
   void axes() {
     for (double value = 0; value <= x_.top * 1.0001; value += x_.step) {
@@ -104,10 +97,7 @@ class Picture {
       label(left - 8, at_y(value) + 4, "end", fmt::format("{:.4g}", value));
     }
     label((left + width - right) / 2, height - 16, "middle", "activations at the peak, GiB per GPU");
-    text_ += fmt::format(
-        "<text transform=\"translate(22 {:.1f}) rotate(-90)\" text-anchor=\"middle\" fill=\"#5F5F5F\">"
-        "model throughput, TFLOP/s over all GPUs</text>\n",
-        (top + height - bottom) / 2);
+    text_upwards(22, (top + height - bottom) / 2, 13, "model throughput, TFLOP/s over all GPUs", svg_faint);
   }
   void family(std::size_t f) {
     std::vector<RokPoint> own;
@@ -115,26 +105,25 @@ class Picture {
       if (point.family == families[f]) own.push_back(point);
     if (own.empty()) return;
     const double legend = left + 130 * static_cast<double>(legends_++);
-    text_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"58\" r=\"5\" fill=\"{}\"/>\n", legend, colours[f]);
-    label(legend + 12, 62, "start", std::string(families[f]), "#1A1A1A");
+    put("<circle cx=\"{:.1f}\" cy=\"58\" r=\"5\" fill=\"{}\"/>\n", legend, colours[f]);
+    label(legend + 12, 62, "start", std::string(families[f]), svg_ink);
     std::string path;
     for (const RokPoint& point : own)
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", at_x(gib(point)), at_y(tera(point)));
-    text_ += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n", path, colours[f]);
+    put("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n", path, colours[f]);
     for (const RokPoint& point : own) {
       // Hollow: does not fit.
-      text_ +=
-          fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
-                      at_x(gib(point)), at_y(tera(point)), point.fits ? colours[f] : "#FFFFFF", colours[f]);
+      put("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
+          at_x(gib(point)), at_y(tera(point)), point.fits ? colours[f] : "#FFFFFF", colours[f]);
       const bool below = f % 2 == 1;
       label(at_x(gib(point)), at_y(tera(point)) + (below ? 20 : -10), "middle", std::to_string(point.micro_batch),
             colours[f]);
     }
   }
 
+  const std::string& title_;
   const std::vector<RokPoint>& points_;
   Axis x_, y_;
-  std::string text_;
   int legends_ = 0;
 };
 

@@ -10,8 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "sim/replay/svg_text.h"
 #include "traces/base/input_error.h"
+#include "traces/base/svg_canvas.h"
+#include "traces/base/svg_text.h"
 
 namespace spillway {
 namespace {
@@ -21,7 +22,7 @@ using Kind = PipelineOpKind;
 constexpr double margin = 24, row_height = 26, copy_height = 10, memory_height = 26, row_gap = 12;
 constexpr double small = 11, large = 15;
 constexpr std::size_t most_operations = 100'000;
-constexpr std::string_view ink = "#1A1A1A", faint = "#5F5F5F", grid = "#E3E3E3", limit_line = "#C00000";
+constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = svg_grid, limit_line = "#C00000";
 constexpr std::string_view memory_fill = "#B9C7D6";
 
 struct Colour {
@@ -68,7 +69,7 @@ constexpr std::array<std::pair<Kind, std::string_view>, 8> legend_entries = {{
     {Kind::reload, "reload"},
 }};
 
-class PipelinePicture {
+class PipelinePicture : private SvgCanvas {
  public:
   PipelinePicture(const PipelinePlan& plan, const PipelineTimeline& timeline, const ActivationProfile& memory,
                   const PipelineSvgOptions& options)
@@ -93,29 +94,10 @@ class PipelinePicture {
     axis(top);
     double at = top;
     for (std::size_t d = 0; d < plan_.compute.size(); ++d, at += row_room_ + row_gap) row(d, at);
-    const double height = y_ + margin;
-    return fmt::format(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1:.0f}\" viewBox=\"0 0 {0} {1:.0f}\" "
-        "font-family=\"Helvetica, Arial, sans-serif\">\n<title>{2}</title>\n"
-        "<rect width=\"{0}\" height=\"{1:.0f}\" fill=\"#FFFFFF\"/>\n{3}</svg>\n",
-        width_, height, svg_escape(options_.title), body_);
+    return document(width_, y_ + margin, options_.title);
   }
 
  private:
-  template <class... Arguments>
-  void put(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    fmt::format_to(std::back_inserter(body_), format, std::forward<Arguments>(arguments)...);
-  }
-  void text(double x, double y, double size, std::string_view words, std::string_view fill,
-            std::string_view anchor = "start", std::string_view more = "") {
-    put("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.1f}\" fill=\"{}\" text-anchor=\"{}\"{}>{}</text>\n", x, y, size,
-        fill, anchor, more, svg_escape(words));
-  }
-  void box(double x, double y, double width, double height, std::string_view fill, std::string_view more = "") {
-    put("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"{}\"{}/>\n", x, y, width, height,
-        fill, more);
-  }
   [[nodiscard]] double x_of(Ticks at) const {
     return left_ + plot_ * static_cast<double>(at) / static_cast<double>(span_);
   }
@@ -156,7 +138,7 @@ class PipelinePicture {
     for (const auto& [fill, words] : entries) {
       const double room = 18 + text_width(words, small) + 16;
       if (x + room > width_ - margin && x > margin) x = margin, y_ += 18;
-      box(x, y_ + 1, 12, 12, fill);
+      rect(x, y_ + 1, 12, 12, fill);
       text(x + 18, y_ + small, small, words, faint);
       x += room;
     }
@@ -172,7 +154,7 @@ class PipelinePicture {
                                              : 10 * power;
     for (int i = 0; i * step <= longest * 1.0001; ++i) {
       const double x = left_ + plot_ * i * step / longest;
-      put("<line x1=\"{0:.1f}\" y1=\"{1:.1f}\" x2=\"{0:.1f}\" y2=\"{2:.1f}\" stroke=\"{3}\"/>\n", x, top, y_, grid);
+      line(x, top, x, y_, grid);
       text(x, y_ + small + 4, small, fmt::format("{:.6g}", i * step), faint, "middle");
     }
     y_ += small + 8;
@@ -207,7 +189,7 @@ class PipelinePicture {
     const double x = x_of(span.begin), width = x_of(span.end) - x;
     if (width <= 0) return;
     const Colour fill = shade(op);
-    box(x, top, width, height, fill.text(), width > 3 ? " stroke=\"#FFFFFF\" stroke-width=\"0.8\"" : "");
+    rect(x, top, width, height, fill.text(), width > 3 ? " stroke=\"#FFFFFF\" stroke-width=\"0.8\"" : "");
     const std::string words = label(op);
     const double size = std::min(small, height - 1);
     if (text_width(words, size) + 2 > width || height < row_height) return;
@@ -242,7 +224,6 @@ class PipelinePicture {
   double left_ = 0, plot_ = 0, most_memory_ = 0, row_room_ = 0, y_ = 0;
   Ticks span_ = 1;
   bool has_copies_ = false;
-  std::string body_;
 };
 
 }  // namespace

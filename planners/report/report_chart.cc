@@ -7,14 +7,13 @@
 #include <cmath>
 #include <string_view>
 
-#include "sim/replay/svg_text.h"
+#include "traces/base/svg_canvas.h"
+#include "traces/base/svg_text.h"
 
 namespace spillway {
 namespace {
 
-constexpr std::string_view ink = "#1A1A1A", faint = "#5F5F5F", grid = "#E3E3E3";
-constexpr std::array<std::string_view, 8> colours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
-                                                     "#E69F00", "#56B4E9", "#7B3294", "#4D4D4D"};
+constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = svg_grid;
 constexpr double left = 58, right = 14, top = 30, plot_height = 160, axis_room = 40, legend_line = 15, text_size = 10;
 
 // Multiples of 1, 2 or 5 x 10^k from 0, about six of them.
@@ -58,7 +57,7 @@ class Drawer {
     axes();
     std::size_t colour = 0;
     for (const ReportSeries& series : chart_.series)
-      if (!series.x.empty()) add(series, std::string(colours[colour++ % colours.size()]));
+      if (!series.x.empty()) add(series, std::string(svg_colours[colour++ % svg_colours.size()]));
     drawing_.height = legend_ + 6;
     return std::move(drawing_);
   }

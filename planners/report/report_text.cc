@@ -5,9 +5,10 @@
 
 #include "planners/report/report_chart.h"
 #include "planners/report/report_document.h"
-#include "sim/replay/svg_text.h"
 #include "traces/base/input_error.h"
 #include "traces/base/output_file.h"
+#include "traces/base/svg_canvas.h"
+#include "traces/base/svg_text.h"
 
 namespace spillway {
 namespace {
@@ -69,23 +70,18 @@ std::string table_html(const ReportTable& table) {
 
 std::string chart_svg(const ReportChart& chart) {
   const ChartDrawing drawing = draw_chart(chart, chart_width);
-  std::string svg = fmt::format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" height=\"{1:.0f}\" "
-      "role=\"img\" font-family=\"Helvetica, Arial, sans-serif\">\n<title>{2}</title>\n",
-      drawing.width, drawing.height, svg_escape(chart.title));
+  SvgCanvas canvas;
   for (const ChartLine& line : drawing.lines) {
-    svg += fmt::format("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"{} points=\"", line.colour,
-                       line.width, line.dashed ? " stroke-dasharray=\"5 4\"" : "");
-    for (std::size_t i = 0; i < line.x.size(); ++i) svg += fmt::format("{:.1f},{:.1f} ", line.x[i], line.y[i]);
-    svg += "\"/>\n";
+    std::string points;
+    for (std::size_t i = 0; i < line.x.size(); ++i) points += fmt::format("{:.1f},{:.1f} ", line.x[i], line.y[i]);
+    canvas.put("<polyline fill=\"none\" stroke=\"{}\" stroke-width=\"{:.1f}\"{} points=\"{}\"/>\n", line.colour,
+               line.width, line.dashed ? " stroke-dasharray=\"5 4\"" : "", points);
   }
   for (const ChartText& text : drawing.texts) {
     constexpr std::string_view anchors[] = {"start", "middle", "end"};
-    svg += fmt::format(
-        "<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" text-anchor=\"{}\" fill=\"{}\">{}</text>\n", text.x,
-        text.y, text.size, anchors[static_cast<int>(text.anchor)], text.colour, svg_escape(text.text));
+    canvas.text(text.x, text.y, text.size, text.text, text.colour, anchors[static_cast<int>(text.anchor)]);
   }
-  return svg + "</svg>\n";
+  return canvas.inline_element(drawing.width, drawing.height, chart.title);
 }
 
 std::string csv_field(const std::string& text) {

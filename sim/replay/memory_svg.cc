@@ -7,18 +7,19 @@
 #include <cmath>
 #include <iterator>
 
-#include "sim/replay/svg_text.h"
+#include "traces/base/svg_canvas.h"
+#include "traces/base/svg_text.h"
 
 namespace spillway {
 namespace {
 
 constexpr double margin = 24, axis_room = 76, bottom_room = 34, small = 11, normal = 13, large = 15;
-constexpr std::string_view ink = "#1A1A1A", faint = "#5F5F5F", grid = "#E3E3E3", red = "#C00000";
+constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = svg_grid, red = "#C00000";
 constexpr std::string_view allocated_fill = "#0072B2", reserved_line = "#4D4D4D";
 constexpr std::array<std::string_view, 8> kind_fill = {"#0072B2", "#E69F00", "#009E73", "#CC79A7",
                                                        "#56B4E9", "#D55E00", "#F0E442", "#999999"};
 
-class Sheet {
+class Sheet : public SvgCanvas {
  public:
   Sheet(const MemoryPicture& picture, int width, double plot_height)
       : picture_(picture),
@@ -35,23 +36,9 @@ class Sheet {
     top_ = y + 14;
   }
 
-  template <class... Arguments>
-  void put(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    fmt::format_to(std::back_inserter(body_), format, std::forward<Arguments>(arguments)...);
-  }
   void text(double x, double y, double size, std::string_view words, std::string_view fill = ink,
             std::string_view anchor = "start", bool bold = false) {
-    put("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" fill=\"{}\" text-anchor=\"{}\"{} stroke=\"#FFFFFF\" "
-        "stroke-width=\"3\" stroke-linejoin=\"round\" paint-order=\"stroke\">{}</text>\n",
-        x, y, size, fill, anchor, bold ? " font-weight=\"bold\"" : "", svg_escape(words));
-  }
-  void rect(double x, double y, double width, double height, std::string_view fill) {
-    put("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{:.1f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x, y, width, height,
-        fill);
-  }
-  void line(double x1, double y1, double x2, double y2, std::string_view stroke, std::string_view more = "") {
-    put("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"{}/>\n", x1, y1, x2, y2, stroke,
-        more);
+    SvgCanvas::text(x, y, size, words, fill, anchor, std::string(bold ? svg_bold : "") + std::string(svg_rim));
   }
 
   void byte_axis(Bytes most) {
@@ -104,14 +91,7 @@ class Sheet {
            plot_ * static_cast<double>(at - picture_.begin) / static_cast<double>(picture_.end - picture_.begin);
   }
 
-  [[nodiscard]] std::string finish() const {
-    return fmt::format(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1:.0f}\" viewBox=\"0 0 {0} {1:.0f}\" "
-        "font-family=\"Helvetica, Arial, sans-serif\">\n<title>{2}</title>\n"
-        "<rect width=\"{0}\" height=\"{1:.0f}\" fill=\"#FFFFFF\"/>\n{3}</svg>\n",
-        width_, end_, svg_escape(picture_.title), body_);
-  }
+  [[nodiscard]] std::string finish() const { return document(width_, end_, picture_.title); }
 
  private:
   // The next 1, 2 or 5 times a power of ten.
@@ -125,7 +105,6 @@ class Sheet {
 
   const MemoryPicture& picture_;
   double width_, left_, plot_, top_ = 0, height_, end_ = 0;
-  std::string body_;
 };
 
 // The most of each pixel column; a column without a point keeps what was held.

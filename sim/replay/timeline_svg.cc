@@ -8,15 +8,16 @@
 
 #include <fmt/format.h>
 
-#include "sim/replay/svg_text.h"
 #include "sim/replay/timeline_lanes.h"
+#include "traces/base/svg_canvas.h"
+#include "traces/base/svg_text.h"
 
 namespace spillway {
 namespace {
 
 constexpr double margin = 24, label_room = 168, row_height = 22, row_gap = 5, plot_height = 190, head_room = 40;
 constexpr double small = 11, normal = 13, large = 15;
-constexpr std::string_view ink = "#1A1A1A", faint = "#5F5F5F", grid = "#E3E3E3", red = "#C00000";
+constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = svg_grid, red = "#C00000";
 constexpr std::string_view allocated_fill = "#0072B2", reserved_line = "#4D4D4D";
 constexpr std::array<std::string_view, binding_count> binding_fill = {"#0072B2", "#56B4E9", "#E69F00", "#CC79A7",
                                                                       "#F0E442", "#999999", "#D55E00", "#D9D9D9"};
@@ -29,7 +30,7 @@ struct Box {
 };
 
 // Draws from top to bottom; y_ is where the next part begins.
-class Picture {
+class Picture : private SvgCanvas {
  public:
   Picture(const Trace& trace, const Result& result, const SvgOptions& options)
       : trace_(trace),
@@ -48,35 +49,14 @@ class Picture {
     timeline();
     memory();
     breakdown();
-    const double height = y_ + margin;
-    return fmt::format(
-        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1:.0f}\" viewBox=\"0 0 {0} {1:.0f}\" "
-        "font-family=\"Helvetica, Arial, sans-serif\">\n<title>{2}</title>\n"
-        "<rect width=\"{0}\" height=\"{1:.0f}\" fill=\"#FFFFFF\"/>\n{3}</svg>\n",
-        width_, height, svg_escape(title()), body_);
+    return document(width_, y_ + margin, title());
   }
 
  private:
-  template <class... Arguments>
-  void put(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
-    fmt::format_to(std::back_inserter(body_), format, std::forward<Arguments>(arguments)...);
-  }
-
   // anchor: "start", "middle", "end". The white rim keeps the text readable on lines and areas.
   void text(double x, double y, double size, std::string_view words, std::string_view fill = ink,
             std::string_view anchor = "start", bool bold = false) {
-    put("<text x=\"{:.1f}\" y=\"{:.1f}\" font-size=\"{:.0f}\" fill=\"{}\" text-anchor=\"{}\"{} stroke=\"#FFFFFF\" "
-        "stroke-width=\"3\" stroke-linejoin=\"round\" paint-order=\"stroke\">{}</text>\n",
-        x, y, size, fill, anchor, bold ? " font-weight=\"bold\"" : "", svg_escape(words));
-  }
-  void rect(double x, double y, double width, double height, std::string_view fill) {
-    put("<rect x=\"{:.2f}\" y=\"{:.1f}\" width=\"{:.2f}\" height=\"{:.1f}\" fill=\"{}\"/>\n", x, y, width, height,
-        fill);
-  }
-  void line(double x1, double y1, double x2, double y2, std::string_view stroke, std::string_view more = "") {
-    put("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"{}/>\n", x1, y1, x2, y2, stroke,
-        more);
+    SvgCanvas::text(x, y, size, words, fill, anchor, std::string(bold ? svg_bold : "") + std::string(svg_rim));
   }
   void paragraph(std::string_view words, double size, std::string_view fill, std::size_t most_lines) {
     for (const std::string& each : wrap_text(words, size, width_ - 2 * margin, most_lines)) {
@@ -130,7 +110,6 @@ class Picture {
   double left_, plot_;
   Picos span_{};
   double y_ = margin;
-  std::string body_;
 };
 
 // ---- heading
@@ -241,14 +220,14 @@ void Picture::draw_row(const LaneRow& row) {
     put("<rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\" fill=\"{}\"", left_ + block.x, y_,
         block.width - gap, row_height, fill_of(block.color));
     if (block.width < 3) {
-      body_ += "/>\n";
+      put("/>\n");
       continue;
     }
     const std::size_t op = index_of(block.op);
     put("><title>{}, {}</title></rect>\n", svg_escape(fit_text(trace_.strings.text(trace_.ops.name[op]), 1, 48)),
         duration_text(result_.op_end[op] - result_.op_start[op]));
   }
-  body_ += "</g>\n";
+  put("</g>\n");
   y_ += row_height + row_gap;
 }
 

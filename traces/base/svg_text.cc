@@ -1,4 +1,4 @@
-#include "sim/replay/svg_text.h"
+#include "traces/base/svg_text.h"
 
 #include <algorithm>
 #include <array>
