@@ -27,6 +27,7 @@ ChunkStates::ChunkStates(const TrainingSetup& setup, EagerSession& session,
     layers_.back().elements += parameter.share;
   }
   for (Layer& layer : layers_) allocate(layer);
+  if (!is_on_host()) allocate_buffers();
   session.set_layer(-1);
 }
 
@@ -61,13 +62,21 @@ OpId ChunkStates::transfer(OpKind kind, const char* name, std::vector<Tensor> re
                             .writes = std::move(writes)});
 }
 
-void ChunkStates::leave() {
-  last_.clear();
-  first_ = OpId::none;
+void ChunkStates::allocate_buffers() {
+  std::int64_t most = 0;
+  for (const Layer& layer : layers_) most = std::max(most, layer.elements);
+  for (std::size_t i = 0; i < std::min(buffers_.size(), layers_.size()); ++i)
+    for (const Tensor& state : layers_.front().states)
+      buffers_[i].push_back(session_.empty("states.buffer", state.type(), most, TensorRole::optimizer_state));
+}
+
+void ChunkStates::update() {
+  new_weights_.clear();
+  buffer_use_ = {};
   session_.set_beside_step(true);
-  for (Layer& layer : layers_) {
-    session_.set_layer(layer.index);
-    is_on_host() ? update_on_host(layer) : fetch(layer);
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    session_.set_layer(layers_[i].index);
+    is_on_host() ? update_on_host(layers_[i]) : update_on_device(layers_[i], i % buffers_.size());
   }
   session_.set_beside_step(false);
   session_.set_layer(-1);
@@ -86,46 +95,39 @@ void ChunkStates::update_on_host(Layer& layer) {
   writes.push_back(layer.weights);
   const Bytes touched(layer.elements * (setup_.gradient_bytes() + 2 * state_bytes() + setup_.weight_bytes()));
   session_.host_work("cpu_adam", session_.cost().host_update(touched, sharers_).time, reads, writes, true);
-  last_.push_back(transfer(OpKind::copy_host_to_device, "weights_to_device", {layer.weights}, std::move(weights),
-                           Bytes(layer.elements * setup_.weight_bytes())));
+  new_weights_.push_back(transfer(OpKind::copy_host_to_device, "weights_to_device", {layer.weights}, std::move(weights),
+                                  Bytes(layer.elements * setup_.weight_bytes())));
 }
 
-void ChunkStates::fetch(Layer& layer) {
-  for (const Tensor& state : layer.states)
-    layer.on_device.push_back(
-        session_.empty("states.on_device", state.type(), layer.elements, TensorRole::optimizer_state));
-  const OpId op = transfer(OpKind::copy_host_to_device, "states_to_device", layer.states, layer.on_device,
-                           Bytes(layer.elements * state_bytes()));
-  if (first_ == OpId::none) first_ = op;
+void ChunkStates::update_on_device(Layer& layer, std::size_t buffer) {
+  const std::vector<Tensor>& on_device = buffers_[buffer];
+  const Bytes bytes(layer.elements * state_bytes());
+  const OpId in = transfer(OpKind::copy_host_to_device, "states_to_device", layer.states, on_device, bytes);
+  Kernel adam{.name = "fused_adam",
+              .writes = on_device,
+              .cost = {.memory = MemoryKind::optimizer},
+              .bytes = Bytes(layer.elements * (setup_.gradient_bytes() + 2 * state_bytes() + setup_.weight_bytes())),
+              .beside = true};
+  for (const TrainedParameter* parameter : layer.parameters) {
+    adam.reads.push_back(parameter->gradient);
+    adam.writes.push_back(parameter->value);
+  }
+  new_weights_.push_back(session_.kernel(adam));
+  BufferUse& use = buffer_use_[buffer];
+  if (use.first_in == OpId::none) use.first_in = in;
+  use.last_out = transfer(OpKind::copy_device_to_host, "states_to_host", on_device, layer.states, bytes);
 }
 
-void ChunkStates::update() {
+void ChunkStates::end_step() {
   for (Layer& layer : layers_) {
     session_.set_layer(layer.index);
-    std::vector<Tensor> gradients, weights;
-    for (TrainedParameter* parameter : layer.parameters) {
-      gradients.push_back(parameter->gradient);
-      weights.push_back(parameter->value);
-    }
-    if (!is_on_host()) {
-      Kernel adam{
-          .name = "fused_adam",
-          .reads = gradients,
-          .writes = layer.on_device,
-          .cost = {.memory = MemoryKind::optimizer},
-          .bytes = Bytes(layer.elements * (setup_.gradient_bytes() + 2 * state_bytes() + setup_.weight_bytes()))};
-      adam.writes.insert(adam.writes.end(), weights.begin(), weights.end());
-      session_.kernel(adam);
-      session_.set_beside_step(true);
-      last_.push_back(transfer(OpKind::copy_device_to_host, "states_to_host", layer.on_device, layer.states,
-                               Bytes(layer.elements * state_bytes())));
-      session_.set_beside_step(false);
-      layer.on_device.clear();
-    }
-    if (setup_.has_main_gradients())
+    if (setup_.has_main_gradients()) {
+      std::vector<Tensor> gradients;
+      for (const TrainedParameter* parameter : layer.parameters) gradients.push_back(parameter->gradient);
       session_.kernel({.name = "zero_gradients", .writes = gradients, .cost = {.memory = MemoryKind::optimizer}});
-    else
+    } else {
       for (TrainedParameter* parameter : layer.parameters) parameter->gradient = {};
+    }
   }
   session_.set_layer(-1);
 }

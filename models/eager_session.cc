@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t first_address = 0x7000'0000'0000;
 constexpr std::uint64_t address_step = 512;
-constexpr std::int64_t first_transfer_lane = 200;
+constexpr std::int64_t first_transfer_lane = 200, beside_stream_number = 199;
 
 }  // namespace
 
@@ -91,14 +91,23 @@ OpId EagerSession::kernel(const Kernel& kernel) {
   if (duration.source != CostSource::table) ++modelled_kernels_;
   const OpId op = launch({.name = trace_.strings.intern(kernel.name),
                           .kind = kernel.kind,
-                          .lane = stream_,
+                          .lane = kernel.beside ? beside_stream() : stream_,
                           .duration = duration.time,
                           .bytes = cost.bytes,
                           .flops = cost.flops},
-                         stream_clock_);
+                         kernel.beside ? beside_clock_ : stream_clock_);
   depend(op, kernel.reads, kernel.writes);
-  last_kernel_ = op;
+  if (!kernel.beside) last_kernel_ = op;
   return op;
+}
+
+LaneId EagerSession::beside_stream() {
+  if (beside_stream_ == LaneId::none)
+    beside_stream_ = trace_.lane({.kind = LaneKind::stream,
+                                  .device = 0,
+                                  .number = beside_stream_number,
+                                  .name = trace_.strings.intern("update stream")});
+  return beside_stream_;
 }
 
 OpId EagerSession::launch(OpRow row, Picos& lane_clock) {

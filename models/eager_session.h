@@ -78,6 +78,7 @@ struct Kernel {
   KernelCost cost{};
   std::optional<Bytes> bytes{};  // traffic, when not the sum over the operands
   OpKind kind = OpKind::kernel;
+  bool beside = false;  // on a second stream: waits for what makes its operands alone
 };
 
 // A collective as the communicator's stream runs it.
@@ -181,6 +182,7 @@ class EagerSession {
   CommunicationLane& communication_lane(std::string_view group);
   OpId host_call(std::string_view name, Picos time);
   LaneId transfer_lane(const Transfer& transfer);
+  LaneId beside_stream();
   void add_edge(OpId from, OpId to, EdgeKind kind);
 
   struct History {  // of one tensor, to find dependencies
@@ -206,6 +208,8 @@ class EagerSession {
   std::vector<CommunicationLane> communication_lanes_;
   std::vector<std::pair<std::string, LaneId>> transfer_lanes_;
   LaneId beside_ = LaneId::none;  // thread of work beside the program
+  LaneId beside_stream_ = LaneId::none;
+  Picos beside_clock_{};
   bool one_event_per_free_ = false;
   bool finished_ = false;
 };

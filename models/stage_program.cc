@@ -174,12 +174,13 @@ class StageRecorder {
   void end_gradients(std::int64_t index, bool is_last_micro_batch) {
     Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
     if (!chunk.states || !is_last_micro_batch) return;
-    chunk.states->leave();
-    if (chunk.states->is_on_host()) carry(*chunk.states, first_kernel(index));
+    chunk.states->update();
+    carry(chunk.states->new_weights(), first_kernel(index));
+    for (const auto& buffer : chunk.states->buffers())
+      if (buffer.first_in != OpId::none) carry({buffer.last_out}, buffer.first_in);
   }
-  void carry(const ChunkStates& states, OpId to) {
-    for (const OpId last : states.last_transfers())
-      program_.carried.push_back({.from = last, .to = to, .kind = EdgeKind::data});
+  void carry(const std::vector<OpId>& awaited, OpId to) {
+    for (const OpId from : awaited) program_.carried.push_back({.from = from, .to = to, .kind = EdgeKind::data});
   }
   [[nodiscard]] OpId first_kernel(std::int64_t index) const {
     const StageProgram::Section& section = program_.sections[program_.section(index, 0, Part::forward)];
@@ -410,11 +411,8 @@ class StageRecorder {
       host_optimizer_->run();
     else if (optimizer_)
       optimizer_->run();
-    for (Chunk& chunk : chunks_) {
-      if (!chunk.states) continue;
-      chunk.states->update();
-      if (!chunk.states->is_on_host()) carry(*chunk.states, chunk.states->first_transfer());
-    }
+    for (Chunk& chunk : chunks_)
+      if (chunk.states) chunk.states->end_step();
   }
 
   const ModelSpec& model_;

@@ -66,8 +66,8 @@ Cluster free_network() {
   return {8, [](NetworkCollective, Bytes, const GroupShape&) { return Picos(1); }};
 }
 
-Trace generate(const TrainingSetup& setup) {
-  Trace trace = generate_parallel_trace(gpt(16), setup, CostModel(machine(1)), free_network());
+Trace generate(const TrainingSetup& setup, std::int64_t layers = 16) {
+  Trace trace = generate_parallel_trace(gpt(layers), setup, CostModel(machine(1)), free_network());
   trace.check_invariants();
   return trace;
 }
@@ -93,7 +93,8 @@ TEST(ChunkStates, MoveOncePerStep) {
     EXPECT_EQ(bytes_of(device, "states_to_host", rank), 2 * layer * 12);
   }
   EXPECT_EQ(bytes_of(generate(chronos(2, StateDevice::cpu)), "gradients_to_host", 1), 4 * layer * 4);
-  EXPECT_EQ(host.carried.size(), 4u * 2u);  // two layers on each of four stages
+  EXPECT_EQ(host.carried.size(), 4u * 2u);    // two layers on each of four stages
+  EXPECT_EQ(device.carried.size(), 4u * 4u);  // and two buffers
 }
 
 // The GPU keeps 6 of 18 bytes per parameter of an offloaded chunk.
@@ -104,6 +105,16 @@ TEST(ChunkStates, TakeTheirMemoryWithThem) {
   for (std::size_t rank = 0; rank < 4; ++rank)
     EXPECT_NEAR(static_cast<double>((plain.ranks[rank].peak_allocated - one.ranks[rank].peak_allocated).count()),
                 static_cast<double>(2 * layer * 12), 0.02 * static_cast<double>(2 * layer * 12));
+}
+
+// With the update on the GPU two layers' states stay there as buffers, here of the eight of a chunk.
+TEST(ChunkStates, ComeAndGoThroughTwoBuffers) {
+  const HardwareProfile hardware = machine(1);
+  const Result plain = replay(generate(chronos(0, StateDevice::gpu), 64), hardware, {});
+  const Result one = replay(generate(chronos(1, StateDevice::gpu), 64), hardware, {});
+  for (std::size_t rank = 0; rank < 4; ++rank)
+    EXPECT_NEAR(static_cast<double>((plain.ranks[rank].peak_allocated - one.ranks[rank].peak_allocated).count()),
+                static_cast<double>(6 * layer * 12), 0.02 * static_cast<double>(6 * layer * 12));
 }
 
 // With links and a CPU that are fast enough nothing shows; on a narrow one the step is as long as gradients, update and
