@@ -241,6 +241,10 @@ TEST_F(CapacityFile, StateBoundIsABound) {
         std::vector<std::string>{"model.data_parallel=4", "model.zero_stage=3"},
         std::vector<std::string>{"model.pipeline_parallel=3", "model.gradient_accumulation=6"},
         std::vector<std::string>{"model.tensor_parallel=4", "model.optimizer=adamw_8bit"},
+        std::vector<std::string>{"model.optimizer_device=cpu"},
+        std::vector<std::string>{"model.pipeline_parallel=3", "model.pipeline_chunks=2",
+                                 "model.pipeline_schedule=chronos", "model.gradient_accumulation=6",
+                                 "model.framework=megatron", "model.offloaded_states=1", "model.optimizer_device=cpu"},
         std::vector<std::string>{"model.optimizer=adafactor"}}) {
     settings.push_back("hardware.profile=dgx-h100");
     const LoadedScenario loaded = load(load_scenario(path, settings));
