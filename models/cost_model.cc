@@ -275,7 +275,7 @@ Duration CostModel::attention_by_physics(const KernelCost& kernel, const Attenti
                              .heads = whole(shape.heads),
                              .kv_heads = whole(shape.kv_heads),
                              .queries = whole(shape.sequence),
-                             .keys = whole(shape.sequence),
+                             .keys = whole(shape.key_count()),
                              .key_dim = whole(shape.head_dim),
                              .value_dim = whole(shape.value_dim > 0 ? shape.value_dim : shape.head_dim),
                              .element_bytes = whole(size_of(kernel.type)),

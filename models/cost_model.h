@@ -61,11 +61,14 @@ struct GemmShape {
 struct AttentionShape {
   std::int64_t batch = 1, heads = 1, kv_heads = 1, sequence = 1, head_dim = 1;
   bool causal = true;
+  std::int64_t keys = 0;       // of a slice of a causal sequence: its own tokens and those before; 0: its own
   std::int64_t value_dim = 0;  // of values and results where it differs from head_dim (latent attention); 0: the same
   std::int64_t window = 0;     // a token attends to so many at most; 0: to all
   bool deterministic = false;  // a backward that adds in a fixed order
   bool serving = false;        // a serving library's prefill kernel, which keeps nothing for a backward
   AttentionKernel kernel = AttentionKernel::best;
+
+  [[nodiscard]] std::int64_t key_count() const { return keys > 0 ? keys : sequence; }
 };
 
 struct KernelCost {

@@ -2,24 +2,12 @@
 #include <memory>
 #include <utility>
 
+#include "models/attention_size.h"
 #include "models/eager_ops.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
 namespace {
-
-// Two products of 2*b*a*s*s*d forwards, five backwards (the scores again, then four gradients); a causal mask skips
-// half of each. Source: Dao 2022, FlashAttention, section 3 and appendix B. Under a window w < s a causal row sees w
-// keys but the first w rows, which see half of that.
-Flops flash_flops(const AttentionShape& s, std::int64_t products) {
-  const std::int64_t pairs =
-      s.window > 0 && s.window < s.sequence ? s.window * (2 * s.sequence - s.window) : s.sequence * s.sequence;
-  const std::int64_t one = 2 * s.batch * s.heads * pairs * s.head_dim;
-  return Flops(products * one / (s.causal ? 2 : 1));
-}
-
-std::int64_t query_elements(const AttentionShape& s) { return s.batch * s.sequence * s.heads * s.head_dim; }
-std::int64_t key_elements(const AttentionShape& s) { return s.batch * s.sequence * s.kv_heads * s.head_dim; }
 
 // Whether Megatron-LM's fused softmax took the shape in 2021 (fused_softmax.py, is_kernel_available): four matrices a
 // block, up to 2,048 keys.

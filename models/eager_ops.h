@@ -111,6 +111,16 @@ class EagerOps {
   // round the ring while the part at hand is worked on, backwards with their gradients. The causal work is balanced:
   // every rank does 1 / c of it in every turn. `shape`: of this rank's queries.
   Tensor ring_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape);
+  // Keys and values of one layer and micro-batch whose sequence comes in slices, and their gradient.
+  struct SlicedKeys {
+    Tensor kept, gradient;
+  };
+  // The same of one slice of a causal sequence of `sequence` tokens, first tokens first; shape.keys counts its own and
+  // those before it. Each slice copies its keys and values to where all are, in one tensor that the first slice makes,
+  // and reads them there. Backwards, last slice first, gradients of keys are added up likewise; the first slice frees
+  // both. `keys` must outlive the graph.
+  Tensor flash_slice(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
+                     std::int64_t sequence, SlicedKeys& keys);
   // A copy in another layout, and one of its gradient backwards.
   Tensor copied(const std::string& name, const Tensor& x);
   // flash_attention between the copies that Hugging Face's code makes (transformers 4.48 to 4.52,
@@ -163,6 +173,9 @@ class EagerOps {
                        Tensor* x_gradient);
   void weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x);
   void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);
+  struct Slice;
+  std::vector<Tensor> slice_backward(const std::string& name, const Slice& slice, std::size_t parts,
+                                     const Tensor& gradient, SlicedKeys& keys);
   struct Ring;
   std::vector<Tensor> ring_backward(const std::string& name, const Ring& ring, const Tensor& gradient);
   // The log-softmax of each row; and what its passes over x read from device memory.

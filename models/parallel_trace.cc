@@ -82,7 +82,7 @@ PipelineMeasures measures_of(const std::vector<StageProgram>& programs, const Pi
     const StageProgram& program = programs[static_cast<std::size_t>(place.device)];
     measures.times.positions.push_back(pass_times(program, place.chunk, gpu));
     measures.weight_part = std::max(measures.weight_part, weight_part(program, place.chunk));
-    for (const OpId send : program.sections[program.section(place.chunk, 0, StageProgram::Part::forward)].sends)
+    for (const OpId send : program.sections[program.section(place.chunk, 0, 0, StageProgram::Part::forward)].sends)
       measures.times.transfer = std::max(measures.times.transfer, program.trace.ops.duration[index_of(send)].count());
   }
   return measures;

@@ -16,7 +16,9 @@ PipelineRequest request_of(const TrainingSetup& setup) {
   request.devices = setup.pipeline_parallel;
   request.micro_batches = setup.gradient_accumulation;
   request.chunks = setup.pipeline_chunks == 1 ? 0 : setup.pipeline_chunks;
+  request.slices = setup.sequence_slices == 1 ? 0 : setup.sequence_slices;
   request.recomputed_chunks = setup.recomputed_chunks;
+  request.offloaded_chunks = 0;  // the order is the same; what leaves meanwhile is not the trace's business
   request.split_backward = setup.split_backward;
   request.pairs = false;  // one compute stream
   return request;
@@ -24,10 +26,11 @@ PipelineRequest request_of(const TrainingSetup& setup) {
 
 // An option of `plan pipeline` by what a set-up calls it.
 std::string setting_of(const std::string& option) {
-  constexpr std::array<std::pair<std::string_view, std::string_view>, 5> names = {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> names = {
       {{"stages", "pipeline_parallel"},
        {"micro-batches", "gradient_accumulation"},
        {"chunks", "pipeline_chunks"},
+       {"slices", "sequence_slices"},
        {"recompute", "recomputed_chunks"},
        {"split", "split_backward"}}};
   for (const auto& [known, setting] : names)
@@ -49,7 +52,9 @@ void check_file(TrainingSetup& setup) {
   if (setup.recomputed_chunks > 0)
     throw InputError("", "recomputed_chunks", "a schedule from a file says itself what it recomputes",
                      "leave it out, and put R into the file");
+  if (setup.sequence_slices != 1) same("sequence_slices", setup.sequence_slices, plan.slices, "slices of a sequence");
   setup.pipeline_chunks = plan.chunks;
+  setup.sequence_slices = plan.slices;
   require_steps(plan);
 }
 
@@ -61,6 +66,13 @@ std::string schedule_name(const TrainingSetup& setup) {
   return setup.pipeline_chunks > 1 ? "interleaved" : "1f1b";
 }
 
+bool moves_activations(std::string_view schedule) { return schedule == "po-h" || schedule == "po-f"; }
+
+std::int64_t chunks_that_move(const TrainingSetup& setup) {
+  if (!moves_activations(setup.pipeline_schedule)) return 0;
+  return setup.pipeline_schedule == "po-h" ? (setup.pipeline_chunks + 1) / 2 : setup.pipeline_chunks;
+}
+
 void resolve_pipeline(TrainingSetup& setup) {
   if (setup.pipeline_plan) return check_file(setup);
   const std::string name = schedule_name(setup);
@@ -70,11 +82,13 @@ void resolve_pipeline(TrainingSetup& setup) {
   try {
     const PipelineRequest request = resolve_request(name, request_of(setup));
     setup.pipeline_chunks = request.chunks;
-    if (request.slices > 1 || request.offloaded_chunks > 0 || name == "bpipe")
-      throw InputError("", "schedule",
-                       name + (request.slices > 1 ? " cuts sequences into slices" : " moves activations by itself") +
-                           ", which a generated step does not",
+    setup.sequence_slices = request.slices;
+    if (name == "bpipe")
+      throw InputError("", "schedule", name + " moves activations to other GPUs, which a generated step does not",
                        "use another one here, or `spillway plan pipeline`");
+    if (moves_activations(name) && setup.recomputed_chunks > 0)
+      throw InputError("", "recompute", "a chunk's activations are either recomputed or offloaded",
+                       "give 0, or use po-uniform");
   } catch (const InputError& error) {
     throw InputError("", setting_of(error.place()), error.cause(), error.remedy());
   }

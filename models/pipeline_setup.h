@@ -1,7 +1,9 @@
 // The pipeline plan that a training set-up asks for.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "models/pipeline/named_schedules.h"
 #include "models/pipeline/pipeline_plan.h"
@@ -13,9 +15,14 @@ namespace spillway {
 std::string schedule_name(const TrainingSetup& setup);
 
 // Throws InputError, naming the setting at fault, where there is no such schedule, it can't have these sizes, or it is
-// no order of a generated step (require_steps). Fills in pipeline_chunks where the schedule has its own number, or a
-// file gives it. O(operations) for a file, else O(1).
+// no order of a generated step (require_steps). Fills in pipeline_chunks and sequence_slices where the schedule has its
+// own number, or a file gives it. O(operations) for a file, else O(1).
 void resolve_pipeline(TrainingSetup& setup);
+
+// PipeOffload's schedules, which keep the activations of some chunks in host memory (planners/offload/pipeoffload.h).
+bool moves_activations(std::string_view schedule);
+// Of each stage of a resolved set-up, its first so many chunks; 0 for other schedules.
+std::int64_t chunks_that_move(const TrainingSetup& setup);
 
 // What a schedule may order by; the defaults are equal stages.
 struct PipelineMeasures {

@@ -36,6 +36,7 @@ class StageRecorder {
     set_host_times(session_, setup.framework);
     communication_.set_after_kernels(setup.framework == Framework::megatron_2021);
     program_.stage = stage_;
+    program_.slices = plan.slices;
     for (const ChunkPasses& passes : chunk_passes(plan, stage)) {
       const auto index = static_cast<std::int64_t>(program_.chunks.size());
       StageProgram::Chunk& chunk = program_.chunks.emplace_back();
@@ -48,7 +49,7 @@ class StageRecorder {
 
   StageProgram run() {
     const auto count = static_cast<std::int64_t>(program_.chunks.size());
-    program_.sections.resize(program_.section(count, 0, Part::forward) + 1);
+    program_.sections.resize(program_.section(count, 0, 0, Part::forward) + 1);
     record(0, [this](StageProgram::Section&) { allocate(); });
     session_.begin_step("step 0");
     std::vector<std::int64_t> order;
@@ -71,10 +72,18 @@ class StageRecorder {
     bool starts_decoder = false, gets_memory = false, passes_memory = false;
     std::optional<ChunkStates> states;  // in host memory
     // Between the forward and the backward of a micro-batch.
-    std::vector<Tensor> inputs;  // what came from the chunk before, or leaves of it
-    Tensor ids, labels;          // kept for R only
-    Tensor output;
-    std::uint32_t first_node = 0, root = 0;
+    struct Slice {
+      std::vector<Tensor> inputs;  // what came from the chunk before, or leaves of it
+      Tensor ids, labels;          // kept for R only
+      Tensor output;
+      std::uint32_t first_node = 0, root = 0;
+    };
+    std::vector<Slice> slices;
+  };
+  // One pass of the recorded micro-batch through a chunk.
+  struct Pass {
+    std::int64_t chunk = 0, slice = 0;
+    bool is_last = false;  // that makes gradients, if it is a backward
   };
 
   template <class Work>
@@ -88,27 +97,28 @@ class StageRecorder {
 
   // One micro-batch through the stage's chunks and back.
   void record_turn(const std::vector<std::int64_t>& order, std::int64_t recorded) {
-    const auto part = [&](std::int64_t c, Part which,
-                          void (StageRecorder::*work)(std::int64_t, bool, StageProgram::Section&)) {
-      const bool is_last = recorded + 1 == program_.chunks[static_cast<std::size_t>(c)].recorded;
-      record(program_.section(c, recorded, which), [&](StageProgram::Section& s) { (this->*work)(c, is_last, s); });
-    };
-    const auto shape = [this](std::int64_t c) -> const StageProgram::Chunk& {
-      return program_.chunks[static_cast<std::size_t>(c)];
+    const auto part = [&](std::int64_t c, std::int64_t slice, Part which,
+                          void (StageRecorder::*work)(const Pass&, StageProgram::Section&)) {
+      const Pass pass{.chunk = c, .slice = slice, .is_last = slice == 0 && recorded + 1 == shape_of(c).recorded};
+      chunks_[static_cast<std::size_t>(c)].transformer->set_slice(slice);
+      record(program_.section(c, recorded, slice, which), [&](StageProgram::Section& s) { (this->*work)(pass, s); });
     };
     for (const std::int64_t c : order)
-      if (recorded < shape(c).recorded) part(c, Part::forward, &StageRecorder::forward);
+      for (std::int64_t slice = 0; recorded < shape_of(c).recorded && slice < program_.slices; ++slice)
+        part(c, slice, Part::forward, &StageRecorder::forward);
     for (auto c = order.rbegin(); c != order.rend(); ++c) {
-      if (recorded >= shape(*c).recorded) continue;
-      if (shape(*c).passes.recomputes) part(*c, Part::recompute, &StageRecorder::recompute);
-      part(*c, Part::backward, &StageRecorder::backward);
-      if (shape(*c).passes.splits) part(*c, Part::weights, &StageRecorder::weights);
+      for (std::int64_t slice = program_.slices; recorded < shape_of(*c).recorded && slice-- > 0;) {
+        if (shape_of(*c).passes.recomputes) part(*c, slice, Part::recompute, &StageRecorder::recompute);
+        part(*c, slice, Part::backward, &StageRecorder::backward);
+        if (shape_of(*c).passes.splits) part(*c, slice, Part::weights, &StageRecorder::weights);
+      }
     }
   }
 
   void allocate() {
     for (std::int64_t c = 0; c < static_cast<std::int64_t>(program_.chunks.size()); ++c) {
       Chunk& chunk = chunks_.emplace_back();
+      chunk.slices.resize(static_cast<std::size_t>(program_.slices));
       chunk.is_first = layout_.is_first(stage_, c);
       chunk.is_last = layout_.is_last(stage_, c);
       if (layout_.decoder_stage() > 0) {
@@ -171,11 +181,11 @@ class StageRecorder {
   }
 
   // The chunk's last gradients are there.
-  void end_gradients(std::int64_t index, bool is_last_micro_batch) {
-    Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
-    if (!chunk.states || !is_last_micro_batch) return;
+  void end_gradients(const Pass& pass) {
+    Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
+    if (!chunk.states || !pass.is_last) return;
     chunk.states->update();
-    carry(chunk.states->new_weights(), first_kernel(index));
+    carry(chunk.states->new_weights(), first_kernel(pass.chunk));
     for (const auto& buffer : chunk.states->buffers())
       if (buffer.first_in != OpId::none) carry({buffer.last_out}, buffer.first_in);
   }
@@ -183,7 +193,7 @@ class StageRecorder {
     for (const OpId from : awaited) program_.carried.push_back({.from = from, .to = to, .kind = EdgeKind::data});
   }
   [[nodiscard]] OpId first_kernel(std::int64_t index) const {
-    const StageProgram::Section& section = program_.sections[program_.section(index, 0, Part::forward)];
+    const StageProgram::Section& section = program_.sections[program_.section(index, 0, 0, Part::forward)];
     for (std::size_t i = section.begin.ops; i < section.end.ops; ++i)
       if (session_.kind_of(OpId(static_cast<std::uint32_t>(i))) == OpKind::kernel)
         return OpId(static_cast<std::uint32_t>(i));
@@ -235,112 +245,123 @@ class StageRecorder {
     s.sends.push_back(last_on(send_lane));
   }
 
-  void forward(std::int64_t index, bool, StageProgram::Section& s) {
-    Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
-    const StageProgram::Chunk& shape = shape_of(index);
+  void forward(const Pass& pass, StageProgram::Section& s) {
+    Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
+    Chunk::Slice& slice = chunk.slices[static_cast<std::size_t>(pass.slice)];
+    const StageProgram::Chunk& shape = shape_of(pass.chunk);
     session_.set_phase(Phase::forward);
     session_.forget_kernels();  // what runs before is the schedule's business
     read_timer();
-    chunk.inputs.clear();
+    slice.inputs.clear();
     for (int i = 0; i < (chunk.is_first ? 0 : chunk.gets_memory ? 2 : 1); ++i)
-      chunk.inputs.push_back(shape.before >= 0 ? std::exchange(handed_, {})
+      slice.inputs.push_back(shape.before >= 0 ? take_handed(pass)
                                                : receive("receive_forward", TensorRole::activation,
-                                                         layout_.previous(stage_, index).stage, chunk, s));
-    if (chunk.is_first) chunk.ids = copied(chunk.transformer->empty_input());
-    if (chunk.is_last || chunk.starts_decoder) chunk.labels = copied(chunk.transformer->empty_labels());
+                                                         layout_.previous(stage_, pass.chunk).stage, chunk, s));
+    if (chunk.is_first) slice.ids = copied(chunk.transformer->empty_input());
+    if (chunk.is_last || chunk.starts_decoder) slice.labels = copied(chunk.transformer->empty_labels());
     autograd_.set_recording(!shape.passes.recomputes);
-    Tensor out = run_layers(chunk);
+    Tensor out = run_layers(chunk, slice);
     autograd_.set_recording(true);
     read_timer();
-    if (!chunk.is_last && shape.after < 0) send("send_forward", out, layout_.next(stage_, index).stage, s);
-    if (chunk.passes_memory) send("send_forward", chunk.inputs.back(), layout_.next(stage_, index).stage, s);
-    if (shape.after >= 0) handed_ = out;
+    const std::int64_t next = layout_.next(stage_, pass.chunk).stage;
+    if (!chunk.is_last && shape.after < 0) send("send_forward", out, next, s);
+    if (chunk.passes_memory) send("send_forward", slice.inputs.back(), next, s);
+    if (shape.after >= 0) hand_over(pass, out);
     // Megatron-LM frees what it has sent (Korthikanti et al. 2022, appendix B).
     if (!shape.passes.recomputes && (chunk.is_last || setup_.framework == Framework::eager))
-      chunk.output = std::move(out);
+      slice.output = std::move(out);
     out = {};
-    if (!shape.passes.recomputes) forget_input(chunk);
+    if (!shape.passes.recomputes) forget_input(slice);
     session_.set_layer(-1);
   }
-  static void forget_input(Chunk& chunk) {
-    chunk.labels = {};
-    chunk.ids = {};
+  static void forget_input(Chunk::Slice& slice) {
+    slice.labels = {};
+    slice.ids = {};
   }
+  // From one chunk to the next on the same stage, or of gradients to the one before.
+  void hand_over(const Pass& pass, Tensor tensor) {
+    handed_.resize(static_cast<std::size_t>(program_.slices));
+    handed_[static_cast<std::size_t>(pass.slice)] = std::move(tensor);
+  }
+  Tensor take_handed(const Pass& pass) { return std::exchange(handed_[static_cast<std::size_t>(pass.slice)], {}); }
 
   // From what came in to what goes out; while recording, the former become leaves.
-  Tensor run_layers(Chunk& chunk) {
-    chunk.first_node = autograd_.next_node();
+  Tensor run_layers(Chunk& chunk, Chunk::Slice& slice) {
+    slice.first_node = autograd_.next_node();
     if (autograd_.is_recording())
-      for (Tensor& input : chunk.inputs) input = autograd_.leaf(input);
-    const Tensor& input = chunk.is_first ? chunk.ids : chunk.inputs.front();
-    Tensor out = chunk.transformer->forward(input, chunk.labels, chunk.gets_memory ? chunk.inputs.back() : Tensor());
-    chunk.root = out.node();
+      for (Tensor& input : slice.inputs) input = autograd_.leaf(input);
+    const Tensor& input = chunk.is_first ? slice.ids : slice.inputs.front();
+    Tensor out = chunk.transformer->forward(input, slice.labels, chunk.gets_memory ? slice.inputs.back() : Tensor());
+    slice.root = out.node();
     return out;
   }
 
-  void recompute(std::int64_t index, bool, StageProgram::Section&) {
-    Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
+  void recompute(const Pass& pass, StageProgram::Section&) {
+    Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
+    Chunk::Slice& slice = chunk.slices[static_cast<std::size_t>(pass.slice)];
     session_.set_phase(Phase::recompute);
     session_.forget_kernels();
-    Tensor out = run_layers(chunk);
-    if (chunk.is_last) chunk.output = std::move(out);
+    Tensor out = run_layers(chunk, slice);
+    if (chunk.is_last) slice.output = std::move(out);
     out = {};
-    forget_input(chunk);
+    forget_input(slice);
     session_.set_layer(-1);
   }
 
   // What comes from the chunk after this one: the gradient of its input, and of the encoder's result.
-  Tensor incoming(Chunk& chunk, std::int64_t index, StageProgram::Section& s) {
+  Tensor incoming(Chunk& chunk, const Pass& pass, StageProgram::Section& s) {
     if (chunk.is_last) {
       Tensor gradient = session_.empty("loss.grad", DataType::fp32, 1, TensorRole::temporary);
       session_.kernel({.name = "fill_one", .writes = {gradient}});
       return gradient;
     }
-    if (shape_of(index).after >= 0) return std::exchange(handed_, {});
-    return receive("receive_backward", TensorRole::temporary, layout_.next(stage_, index).stage, chunk, s);
+    if (shape_of(pass.chunk).after >= 0) return take_handed(pass);
+    return receive("receive_backward", TensorRole::temporary, layout_.next(stage_, pass.chunk).stage, chunk, s);
   }
 
-  void backward(std::int64_t index, bool is_last_micro_batch, StageProgram::Section& s) {
-    Chunk& chunk = chunks_[static_cast<std::size_t>(index)];
-    const StageProgram::Chunk& shape = shape_of(index);
+  void backward(const Pass& pass, StageProgram::Section& s) {
+    Chunk& chunk = chunks_[static_cast<std::size_t>(pass.chunk)];
+    Chunk::Slice& slice = chunk.slices[static_cast<std::size_t>(pass.slice)];
+    const StageProgram::Chunk& shape = shape_of(pass.chunk);
     session_.set_phase(Phase::backward);
     session_.forget_kernels();
     read_timer();
-    Tensor gradient = incoming(chunk, index, s), memory_gradient;
+    Tensor gradient = incoming(chunk, pass, s), memory_gradient;
     if (chunk.passes_memory)
-      memory_gradient = receive("receive_backward", TensorRole::temporary, layout_.next(stage_, index).stage, chunk, s);
-    reducer_.begin_backward(is_last_micro_batch);
-    const std::size_t leaves = chunk.inputs.size();
-    chunk.inputs.clear();
+      memory_gradient =
+          receive("receive_backward", TensorRole::temporary, layout_.next(stage_, pass.chunk).stage, chunk, s);
+    reducer_.begin_backward(pass.is_last);
+    const std::size_t leaves = slice.inputs.size();
+    slice.inputs.clear();
     autograd_.set_deferring(shape.passes.splits);
-    std::vector<Tensor> passed = autograd_.backward_to(chunk.first_node, leaves, chunk.root, std::move(gradient));
+    std::vector<Tensor> passed = autograd_.backward_to(slice.first_node, leaves, slice.root, std::move(gradient));
     autograd_.set_deferring(false);
-    chunk.output = {};
+    slice.output = {};
     if (memory_gradient)
       session_.kernel(
           {.name = "add_encoder_gradient_", .reads = {passed.back(), memory_gradient}, .writes = {passed.back()}});
     memory_gradient = {};
     reducer_.end_backward();
     forget_copies();
-    if (!shape.passes.splits) end_gradients(index, is_last_micro_batch);
+    if (!shape.passes.splits) end_gradients(pass);
     chunk.transformer->run_metrics();
     session_.set_layer(-1);
     if (chunk.gatherer) chunk.gatherer->end_backward();
     read_timer();
     if (shape.before >= 0)
-      handed_ = std::move(passed.front());
+      hand_over(pass, std::move(passed.front()));
     else
-      for (const Tensor& one : passed) send("send_backward", one, layout_.previous(stage_, index).stage, s);
+      for (const Tensor& one : passed) send("send_backward", one, layout_.previous(stage_, pass.chunk).stage, s);
   }
 
-  void weights(std::int64_t index, bool is_last_micro_batch, StageProgram::Section&) {
+  void weights(const Pass& pass, StageProgram::Section&) {
     session_.set_phase(Phase::backward);
     session_.forget_kernels();
-    reducer_.begin_backward(is_last_micro_batch);
+    reducer_.begin_backward(pass.is_last);
     autograd_.run_deferred();
     reducer_.end_backward();
     forget_copies();
-    end_gradients(index, is_last_micro_batch);
+    end_gradients(pass);
     session_.set_layer(-1);
   }
 
@@ -428,7 +449,7 @@ class StageRecorder {
   std::optional<OptimizerStep> optimizer_;
   std::optional<HostOptimizer> host_optimizer_;
   StageProgram program_;
-  Tensor handed_;  // from one chunk to the next on the same stage
+  std::vector<Tensor> handed_;  // by slice
 };
 
 }  // namespace

@@ -5,6 +5,8 @@
 // the third (models/trace_assembly.h). They are recorded one after another, each through all chunks of the stage and
 // back; a chunk that follows another on the same device gets that one's result as it is.
 //
+// Slices of a sequence (seq1f1b) are recorded one by one, forwards first to last, backwards last to first.
+//
 //   setup | F0.0 F0.1 B0.1 W0.1 B0.0 W0.0 | F1.0 ... | update          (micro-batch . chunk)
 //
 // A backward is recorded whole, or where the plan ever leaves a W for later, as B and W: W has the products that make
@@ -52,11 +54,14 @@ struct StageProgram {
   Trace trace;
   std::int64_t stage = 0;
   std::vector<Chunk> chunks;
-  std::vector<Edge> carried;      // to the next step, see Trace::carried
-  std::vector<Section> sections;  // setup, by chunk, recorded micro-batch and part, update; empty where there is none
+  std::vector<Edge> carried;  // to the next step, see Trace::carried
+  std::int64_t slices = 1;    // of each sequence
+  // setup, by chunk, recorded micro-batch, slice and part, update; empty where there is none
+  std::vector<Section> sections;
 
-  [[nodiscard]] std::size_t section(std::int64_t chunk, std::int64_t recorded, Part part) const {
-    return static_cast<std::size_t>(1 + (chunk * most_recorded + recorded) * parts + static_cast<std::int64_t>(part));
+  [[nodiscard]] std::size_t section(std::int64_t chunk, std::int64_t recorded, std::int64_t slice, Part part) const {
+    return static_cast<std::size_t>(1 + ((chunk * most_recorded + recorded) * slices + slice) * parts +
+                                    static_cast<std::int64_t>(part));
   }
   [[nodiscard]] std::size_t update_section() const { return sections.size() - 1; }
 };
@@ -66,9 +71,9 @@ StageProgram record_stage(const ModelSpec& model, const TrainingSetup& setup, co
                           const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage,
                           const PipelinePlan& plan);
 
-// How long one micro-batch's passes through a chunk take: kernels and the gaps between them, collectives of tensor,
-// context and expert groups, or the host where it needs longer. In picoseconds. A backward that was recorded whole has
-// W 0.
+// How long one micro-batch's passes through a chunk take, over its slices: kernels and the gaps between them,
+// collectives of tensor, context and expert groups, or the host where it needs longer. In picoseconds. A backward that
+// was recorded whole has W 0.
 PassTimes pass_times(const StageProgram& program, std::int64_t chunk, const GpuProfile& gpu);
 // Bytes that one micro-batch's pass through a chunk leaves behind, or gives back where negative; gradients of weights
 // not counted.

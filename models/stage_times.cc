@@ -10,13 +10,16 @@ namespace {
 using Part = StageProgram::Part;
 
 // The recorded micro-batch that most are copies of.
-const StageProgram::Section& usual(const StageProgram& program, std::int64_t chunk, Part part) {
+template <class Value>
+std::int64_t sum_over_slices(const StageProgram& program, std::int64_t chunk, Part part, Value&& value) {
   const std::int64_t recorded = program.chunks[static_cast<std::size_t>(chunk)].recorded;
-  return program.sections[program.section(chunk, std::max<std::int64_t>(recorded - 2, 0), part)];
+  std::int64_t sum = 0;
+  for (std::int64_t slice = 0; slice < program.slices; ++slice)
+    sum += value(program.sections[program.section(chunk, std::max<std::int64_t>(recorded - 2, 0), slice, part)]);
+  return sum;
 }
 
-Ticks time_of(const StageProgram& program, std::int64_t chunk, Part part, const GpuProfile& gpu) {
-  const StageProgram::Section& section = usual(program, chunk, part);
+Ticks time_of(const StageProgram& program, const StageProgram::Section& section, const GpuProfile& gpu) {
   const Ops& ops = program.trace.ops;
   Picos device{};
   for (std::size_t i = section.begin.ops; i < section.end.ops; ++i) {
@@ -35,20 +38,24 @@ Ticks time_of(const StageProgram& program, std::int64_t chunk, Part part, const 
 }  // namespace
 
 PassTimes pass_times(const StageProgram& program, std::int64_t chunk, const GpuProfile& gpu) {
-  return {time_of(program, chunk, Part::forward, gpu), time_of(program, chunk, Part::backward, gpu),
-          time_of(program, chunk, Part::weights, gpu), time_of(program, chunk, Part::recompute, gpu)};
+  const auto time = [&](Part part) {
+    return sum_over_slices(program, chunk, part,
+                           [&](const StageProgram::Section& section) { return time_of(program, section, gpu); });
+  };
+  return {time(Part::forward), time(Part::backward), time(Part::weights), time(Part::recompute)};
 }
 
 std::int64_t bytes_kept(const StageProgram& program, std::int64_t chunk, Part part) {
-  const StageProgram::Section& section = usual(program, chunk, part);
-  std::int64_t kept = 0;
-  for (std::size_t i = section.begin.memory_events; i < section.end.memory_events; ++i) {
-    const MemoryEvent& event = program.trace.memory_events[i];
-    if (program.trace.tensors.role[index_of(event.tensor)] == TensorRole::gradient) continue;
-    if (event.action == MemoryAction::allocate) kept += event.bytes.count();
-    if (event.action == MemoryAction::free_requested) kept -= event.bytes.count();
-  }
-  return kept;
+  return sum_over_slices(program, chunk, part, [&](const StageProgram::Section& section) {
+    std::int64_t kept = 0;
+    for (std::size_t i = section.begin.memory_events; i < section.end.memory_events; ++i) {
+      const MemoryEvent& event = program.trace.memory_events[i];
+      if (program.trace.tensors.role[index_of(event.tensor)] == TensorRole::gradient) continue;
+      if (event.action == MemoryAction::allocate) kept += event.bytes.count();
+      if (event.action == MemoryAction::free_requested) kept -= event.bytes.count();
+    }
+    return kept;
+  });
 }
 
 std::int64_t weight_part(const StageProgram& program, std::int64_t chunk) {

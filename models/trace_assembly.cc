@@ -34,7 +34,7 @@ class TraceAssembly::Stamper {
     std::size_t copies = 0;
     for (const StageProgram::Chunk& chunk : program_.chunks) {
       rank_.first_copy.push_back(copies);
-      copies += static_cast<std::size_t>(chunk.passes.turns * StageProgram::parts);
+      copies += static_cast<std::size_t>(chunk.passes.turns * program_.slices * StageProgram::parts);
     }
     rank_.copies.resize(copies);
     address_ = 0x7000'0000'0000;
@@ -127,15 +127,15 @@ class TraceAssembly::Stamper {
       set_deltas(pass.chunk, other, other == recorded - 1 ? turn - 1 : other);
     for (const std::int64_t chunk : {std::int64_t{pass.chunk}, shape.before, shape.after})
       if (chunk >= 0) set_deltas(chunk, recorded, turn);
-    const std::size_t section = program_.section(pass.chunk, recorded, part);
+    const std::size_t section = program_.section(pass.chunk, recorded, pass.slice, part);
     stamp(section, static_cast<std::uint16_t>(pass.micro_batch));
-    copy_of(rank_, pass.chunk, turn, part) = deltas_[section];
+    copy_of(rank_, pass.chunk, turn, pass.slice, part) = deltas_[section];
   }
 
   void set_deltas(std::int64_t chunk, std::int64_t recorded, std::int64_t turn) {
-    const Deltas* copies = &copy_of(rank_, chunk, turn, Part::forward);
-    std::copy_n(copies, StageProgram::parts,
-                deltas_.begin() + static_cast<std::ptrdiff_t>(program_.section(chunk, recorded, Part::forward)));
+    const Deltas* copies = &copy_of(rank_, chunk, turn, 0, Part::forward);
+    std::copy_n(copies, program_.slices * StageProgram::parts,
+                deltas_.begin() + static_cast<std::ptrdiff_t>(program_.section(chunk, recorded, 0, Part::forward)));
   }
 
   void stamp(std::size_t index, std::uint16_t micro_batch) {
@@ -300,18 +300,19 @@ void TraceAssembly::connect(std::size_t sender, std::size_t receiver, std::int64
   Rank& to = ranks_[receiver];
   const Part part = is_backward ? Part::backward : Part::forward;
   const StageProgram::Chunk& shape = from.program->chunks[static_cast<std::size_t>(sender_chunk)];
-  for (std::int64_t turn = 0; turn < shape.passes.turns; ++turn) {
+  const auto join = [&](std::int64_t turn, std::int64_t slice) {
     const std::int64_t recorded = shape.recording_of(turn);
-    const std::int64_t from_delta = copy_of(from, sender_chunk, turn, part).op;
-    const std::int64_t to_delta = copy_of(to, receiver_chunk, turn, part).op;
-    const std::vector<OpId>& sends = from.program->sections[from.program->section(sender_chunk, recorded, part)].sends;
-    const std::vector<OpId>& receives =
-        to.program->sections[to.program->section(receiver_chunk, recorded, part)].receives;
+    const std::int64_t from_delta = copy_of(from, sender_chunk, turn, slice, part).op;
+    const std::int64_t to_delta = copy_of(to, receiver_chunk, turn, slice, part).op;
+    const auto& sends = from.program->sections[from.program->section(sender_chunk, recorded, slice, part)].sends;
+    const auto& receives = to.program->sections[to.program->section(receiver_chunk, recorded, slice, part)].receives;
     SPILLWAY_ASSERT(sends.size() == receives.size());
     for (std::size_t n = 0; n < sends.size(); ++n)
       for (const OpId wait : waits_of(shifted(sends[n], from_delta)))
         between_.push_back({.from = wait, .to = shifted(receives[n], to_delta), .kind = EdgeKind::cross_stream});
-  }
+  };
+  for (std::int64_t turn = 0; turn < shape.passes.turns; ++turn)
+    for (std::int64_t slice = 0; slice < from.program->slices; ++slice) join(turn, slice);
 }
 
 void TraceAssembly::meet(const std::vector<std::size_t>& ranks, std::string_view lane) {
@@ -349,9 +350,10 @@ void TraceAssembly::reserve(const std::vector<const StageProgram*>& programs) {
       const StageProgram::Chunk& chunk = program->chunks[static_cast<std::size_t>(c)];
       const std::int64_t copies = chunk.passes.turns - chunk.recorded + 1;
       for (std::int64_t recorded = 0; recorded < chunk.recorded; ++recorded)
-        for (const Part part : {Part::forward, Part::recompute, Part::backward, Part::weights})
-          add(program->sections[program->section(c, recorded, part)],
-              recorded == std::max<std::int64_t>(chunk.recorded - 2, 0) ? copies : 1);
+        for (std::int64_t slice = 0; slice < program->slices; ++slice)
+          for (const Part part : {Part::forward, Part::recompute, Part::backward, Part::weights})
+            add(program->sections[program->section(c, recorded, slice, part)],
+                recorded == std::max<std::int64_t>(chunk.recorded - 2, 0) ? copies : 1);
     }
   }
   out_.ops.reserve(sum.ops);

@@ -51,13 +51,15 @@ class TraceAssembly {
   struct Rank {
     const StageProgram* program = nullptr;
     std::vector<std::size_t> first_copy;                                     // by chunk, into copies
-    std::vector<Deltas> copies;                                              // by chunk, turn and part
+    std::vector<Deltas> copies;                                              // by chunk, turn, slice and part
     std::map<std::pair<StringId, StringId>, std::vector<OpId>> collectives;  // by lane's and own name
   };
   class Stamper;
 
-  [[nodiscard]] static Deltas& copy_of(Rank& rank, std::int64_t chunk, std::int64_t turn, Part part) {
-    const auto offset = static_cast<std::size_t>(turn * StageProgram::parts + static_cast<std::int64_t>(part));
+  [[nodiscard]] static Deltas& copy_of(Rank& rank, std::int64_t chunk, std::int64_t turn, std::int64_t slice,
+                                       Part part) {
+    const std::int64_t pass = turn * rank.program->slices + slice;
+    const auto offset = static_cast<std::size_t>(pass * StageProgram::parts + static_cast<std::int64_t>(part));
     return rank.copies[rank.first_copy[static_cast<std::size_t>(chunk)] + offset];
   }
 

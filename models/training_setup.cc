@@ -111,6 +111,28 @@ void check_pipeline(TrainingSetup& setup, const ModelSpec& model) {
                      "use fewer stages or chunks");
 }
 
+// Slices of a sequence see those before them, and only flash attention's kernel is there for that.
+void check_slices(const TrainingSetup& setup, const ModelSpec& model) {
+  if (setup.sequence_slices == 1) return;
+  check_divides("sequence_slices", setup.sequence_slices, "tokens of a sequence", setup.sequence);
+  const auto refuse = [](const char* place, const std::string& cause, const char* remedy) {
+    throw InputError("", place, cause, remedy);
+  };
+  if (model.mask != AttentionMask::causal || model.has_encoder() || model.reads_images() || model.has_latent() ||
+      model.attention_window > 0 || model.positions == Positions::relative_bias)
+    refuse("sequence_slices", model.title + " does not attend causally to all tokens before, with keys of its own",
+           "take a schedule without slices");
+  if (!setup.flash_attention || setup.context_parallel > 1)
+    refuse(setup.flash_attention ? "context_parallel" : "flash_attention",
+           "slices of a sequence are attended to by flash attention on one rank",
+           "set flash_attention to true and context_parallel to 1");
+  if (setup.recomputed_chunks > 0 || setup.loss_metrics > 0)
+    refuse(setup.loss_metrics > 0 ? "loss_metrics" : "recomputed_chunks", "not with slices of sequences",
+           "set it to 0");
+  if (setup.sequence_parallel)
+    check_divides("sequence_parallel", setup.tensor_parallel, "tokens of a slice", setup.slice_tokens());
+}
+
 void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   constexpr std::int64_t most = 1 << 16;
   check_range("tensor_parallel", setup.tensor_parallel, most);
@@ -148,6 +170,7 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "optimizer", "Muon orthogonalises whole matrices, ZeRO shares them out",
                      "set zero_stage to 0 or choose another optimizer");
   check_pipeline(setup, model);
+  check_slices(setup, model);
 }
 
 // Chronos-Offload.

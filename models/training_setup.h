@@ -102,6 +102,9 @@ struct TrainingSetup {
   // reader sets pipeline_plan.
   std::string pipeline_schedule = "1f1b";
   std::shared_ptr<const PipelinePlan> pipeline_plan;
+  // Slices of each sequence that go through the pipeline one after another (seq1f1b, slimpipe); 1: as many as the
+  // schedule needs.
+  std::int64_t sequence_slices = 1;
   std::int64_t recomputed_chunks = 0;  // of each stage, the first ones: kept as their input alone, run forward twice
   bool split_backward = false;         // chronos: W as a pass of its own
   // Of each stage, the last chunks whose optimizer states live in host memory and move in the time between a chunk's
@@ -140,6 +143,8 @@ struct TrainingSetup {
 
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch, all its ranks
   [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
+  // Of one sequence on this rank, in one pass through a chunk.
+  [[nodiscard]] std::int64_t slice_tokens() const { return local_sequence() / sequence_slices; }
   [[nodiscard]] std::int64_t step_tokens() const { return tokens() * gradient_accumulation * data_parallel; }
   // expert_parallel reuses data-parallel ranks and does not count.
   [[nodiscard]] std::int64_t gpus() const {

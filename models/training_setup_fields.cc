@@ -24,7 +24,7 @@ struct Field {
   Member member;
 };
 
-constexpr std::array<Field, 39> fields = {{
+constexpr std::array<Field, 40> fields = {{
     {"micro_batch", &TrainingSetup::micro_batch},
     {"sequence", &TrainingSetup::sequence},
     {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
@@ -47,6 +47,7 @@ constexpr std::array<Field, 39> fields = {{
     {"pipeline_parallel", &TrainingSetup::pipeline_parallel},
     {"pipeline_chunks", &TrainingSetup::pipeline_chunks},
     {"pipeline_schedule", &TrainingSetup::pipeline_schedule},
+    {"sequence_slices", &TrainingSetup::sequence_slices},
     {"recomputed_chunks", &TrainingSetup::recomputed_chunks},
     {"split_backward", &TrainingSetup::split_backward},
     {"offloaded_states", &TrainingSetup::offloaded_states},

@@ -89,12 +89,19 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
   }
   session.set_layer(-1);
   if (fp8_linears > 0) scaling_.emplace(fp8_linears, session, communication);
-  if (model.positions == Positions::rotary && part.layers.count > 0)
-    angles_ = session.empty("rotary.angles", type_,
-                            2 * setup.local_sequence() * (model.has_latent() ? model.latent.rope_dim : model.head_dim),
-                            TensorRole::buffer);
-  if (model.positions == Positions::learned && (part.has_embedding || part.layers.contains(model.encoder_layers)))
-    position_ids_ = session.empty("positions.ids", DataType::int64, setup.local_sequence(), TensorRole::buffer);
+  const bool rotates = model.positions == Positions::rotary && part.layers.count > 0;
+  const bool counts =
+      model.positions == Positions::learned && (part.has_embedding || part.layers.contains(model.encoder_layers));
+  for (std::int64_t slice = 0; slice < setup.sequence_slices; ++slice) {
+    if (rotates)
+      angles_.push_back(
+          session.empty("rotary.angles", type_,
+                        2 * setup.slice_tokens() * (model.has_latent() ? model.latent.rope_dim : model.head_dim),
+                        TensorRole::buffer));
+    if (counts)
+      position_ids_.push_back(
+          session.empty("positions.ids", DataType::int64, setup.slice_tokens(), TensorRole::buffer));
+  }
   if (model.pretraining_heads && part.has_head)
     next_sentence_labels_ = session.empty("nsp.labels", DataType::int64, setup.micro_batch, TensorRole::buffer);
 }
@@ -103,16 +110,16 @@ Tensor Transformer::empty_input() {
   const Patches& patches = model_.patches;
   const std::int64_t values = setup_.micro_batch * patches.count() * patches.values();
   if (model_.reads_images()) return session_.empty("input.images", type_, values, TensorRole::input);
-  return session_.empty("input.ids", DataType::int64, setup_.micro_batch * setup_.local_sequence(), TensorRole::input);
+  return session_.empty("input.ids", DataType::int64, setup_.micro_batch * setup_.slice_tokens(), TensorRole::input);
 }
 
 Tensor Transformer::empty_labels() {
-  const std::int64_t each = model_.reads_images() ? 1 : setup_.local_sequence();
+  const std::int64_t each = model_.reads_images() ? 1 : setup_.slice_tokens();
   return session_.empty("input.labels", DataType::int64, setup_.micro_batch * each, TensorRole::input);
 }
 
 std::int64_t Transformer::stream_elements() const {
-  const std::int64_t whole = setup_.micro_batch * setup_.local_sequence() * model_.hidden;
+  const std::int64_t whole = setup_.micro_batch * setup_.slice_tokens() * model_.hidden;
   return setup_.sequence_parallel ? whole / setup_.tensor_parallel : whole;
 }
 
@@ -133,7 +140,7 @@ Tensor Transformer::norm(const std::string& name, const Tensor& x) {
 }
 
 Tensor Transformer::rotary(const std::string& name, const Tensor& x) {
-  return setup_.fused_kernels ? ops_.rotary(name, x, angles_) : ops_.unfused_rotary(name, x, angles_);
+  return setup_.fused_kernels ? ops_.rotary(name, x, angles_[slice_]) : ops_.unfused_rotary(name, x, angles_[slice_]);
 }
 
 Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Tensor& memory) {
@@ -187,7 +194,7 @@ Tensor Transformer::embed(const Tensor& ids) {
     x = ops_.add("token_types.add", x, types);
   }
   if (learned) {
-    const Tensor positions = ops_.embedding("positions", position_ids_, weight("positions"));
+    const Tensor positions = ops_.embedding("positions", position_ids_[slice_], weight("positions"));
     x = ops_.add_broadcast("positions.add", x, positions);
   }
   if (setup_.sequence_parallel && !scatter) x = ops_.split_sequence("embedding.split", x);
@@ -199,7 +206,7 @@ Tensor Transformer::embed(const Tensor& ids) {
 Tensor Transformer::embed_patches(const Tensor& images) {
   Tensor x = linear("patches", images);
   x = prepend_token("class_token", x, *by_name_.find("class_token")->second, setup_.micro_batch, session_, autograd_);
-  const Tensor positions = ops_.embedding("positions", position_ids_, weight("positions"));
+  const Tensor positions = ops_.embedding("positions", position_ids_[slice_], weight("positions"));
   x = ops_.add_broadcast("positions.add", x, positions);
   return ops_.dropout("embedding.dropout", x, setup_.dropout);
 }
@@ -304,7 +311,7 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
 
 Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor& bias) {
   const std::string prefix = model_.layer_prefix(index);
-  if (model_.has_latent()) return latent_.run(prefix, x, angles_);
+  if (model_.has_latent()) return latent_.run(prefix, x, angles_[slice_]);
   return attend(prefix + "attention.core",
                 {.qkv = projections(prefix, x),
                  .bias = bias,
@@ -326,14 +333,17 @@ Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
 }
 
 Tensor Transformer::core(const std::string& name, const CoreInput& input) {
+  const auto slice = static_cast<std::int64_t>(slice_);
   const AttentionShape shape{.batch = setup_.micro_batch,
                              .heads = model_.heads / setup_.tensor_parallel,
                              .kv_heads = model_.kv_heads / setup_.tensor_parallel,
-                             .sequence = setup_.local_sequence(),
+                             .sequence = setup_.slice_tokens(),
                              .head_dim = model_.head_dim,
                              .causal = input.causal,
+                             .keys = setup_.sequence_slices > 1 ? (slice + 1) * setup_.slice_tokens() : 0,
                              .window = input.window,
                              .kernel = setup_.attention_kernel};
+  if (setup_.sequence_slices > 1) return ops_.flash_slice(name, input.qkv, shape, setup_.sequence, sliced_keys_[name]);
   if (setup_.context_parallel > 1) return ops_.ring_attention(name, input.qkv, shape);
   const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
   if (!setup_.flash_attention)

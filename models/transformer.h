@@ -36,11 +36,15 @@ class Transformer {
 
   void set_units(Units units) { units_ = std::move(units); }
 
-  // Of one micro-batch. `input`: token ids for the part with the embedding, else the stage before's result. The loss
-  // from the part with the head, else the residual stream. ids and labels have one element per token. With an encoder,
-  // `input` is what it reads, and the decoder reads the labels shifted by one (as many tokens). In stages, the
-  // encoder's last gives its result, which is the input of the decoder's first and, as `memory`, goes into all later
-  // ones.
+  // The part of each sequence that the next forward is about: slice 0 .. sequence_slices - 1, first tokens first.
+  // Backwards come in the opposite order, all of them before the next micro-batch's forward.
+  void set_slice(std::int64_t slice) { slice_ = static_cast<std::size_t>(slice); }
+
+  // Of one micro-batch, or of the slice at hand. `input`: token ids for the part with the embedding, else the stage
+  // before's result. The loss from the part with the head, else the residual stream. ids and labels have one element
+  // per token. With an encoder, `input` is what it reads, and the decoder reads the labels shifted by one (as many
+  // tokens). In stages, the encoder's last gives its result, which is the input of the decoder's first and, as
+  // `memory`, goes into all later ones.
   Tensor forward(const Tensor& input, const Tensor& labels, const Tensor& memory = {});
 
   // TrainingSetup::loss_metrics of the latest forward, whose logits are kept until then. After the backward.
@@ -113,8 +117,11 @@ class Transformer {
   LatentAttentionBlock latent_;
   std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
   std::map<std::string, TrainedParameter*, std::less<>> by_name_;
-  Tensor angles_;  // cosines and sines of rotary positions
-  Tensor position_ids_, next_sentence_labels_;
+  std::vector<Tensor> angles_;                               // by slice: cosines and sines of rotary positions
+  std::vector<Tensor> position_ids_;                         // by slice
+  std::map<std::string, EagerOps::SlicedKeys> sliced_keys_;  // by the name of the attention
+  std::size_t slice_ = 0;
+  Tensor next_sentence_labels_;
   Tensor bias_, memory_;  // of the micro-batch and the stack at hand
   std::vector<Tensor> buffers_;
   std::vector<Tensor> judged_;  // logits and labels that metrics will read

@@ -54,8 +54,9 @@ class DeviceCount {
   }
   void check(std::size_t chunk, std::int64_t turns) const {
     const auto& done = done_[chunk];
-    const bool whole = done[forward] == turns && done[backward] == turns && done[weights] == turns;
-    if (!whole || (done[recompute] != 0 && done[recompute] != turns))
+    const std::int64_t all = turns * plan_.slices;
+    const bool whole = done[forward] == all && done[backward] == all && done[weights] == all;
+    if (!whole || (done[recompute] != 0 && (done[recompute] != all || plan_.slices > 1)))
       refuse("device " + std::to_string(device_) + " does not do every pass of its chunk " + std::to_string(chunk),
              "give each micro-batch F and BW, or F, B and W; and R to all of a chunk or to none");
   }
@@ -63,10 +64,11 @@ class DeviceCount {
  private:
   void take(Pass kind, const PipelineOp& op, const PipelinePass& pass) {
     std::int64_t& next = done_[static_cast<std::size_t>(pass.chunk)][kind];
-    if (turns_[static_cast<std::size_t>(pass.micro_batch)] != next)
-      refuse("micro-batches overtake each other in a chunk of device " + std::to_string(device_) + ", at " +
-                 text_of(plan_, op),
-             "let each chunk take them in the same order, the lowest number first");
+    const std::int64_t slice = kind == forward || kind == recompute ? pass.slice : plan_.slices - 1 - pass.slice;
+    if (turns_[static_cast<std::size_t>(pass.micro_batch)] * plan_.slices + slice != next)
+      refuse(std::string(plan_.slices > 1 ? "passes" : "micro-batches") + " overtake each other in a chunk of device " +
+                 std::to_string(device_) + ", at " + text_of(plan_, op),
+             "let each chunk take them in the same order, the lowest number first; slices backwards the highest first");
     ++next;
   }
   void take_whole(const PipelineOp& op, const PipelinePass& pass) {
@@ -93,7 +95,8 @@ std::vector<ChunkPasses> chunk_passes(const PipelinePlan& plan, std::int64_t dev
   const std::vector<std::int64_t> counts = turns_of_routes(plan);
   for (std::size_t route = 0; route < plan.routes.size(); ++route)
     for (const PipelinePlan::Place& place : plan.routes[route])
-      if (place.device == device) chunks[static_cast<std::size_t>(place.chunk)].turns = counts[route];
+      if (place.device == device)
+        chunks[static_cast<std::size_t>(place.chunk)] = {.turns = counts[route], .slices = plan.slices};
   for (const PipelineOp& op : plan.compute[static_cast<std::size_t>(device)]) {
     ChunkPasses& chunk = chunks[static_cast<std::size_t>(op.pass.chunk)];
     chunk.splits = chunk.splits || op.kind == Kind::weight_gradient;
@@ -110,9 +113,6 @@ std::vector<std::int32_t> turns_of(const PipelinePlan& plan) {
 }
 
 void require_steps(const PipelinePlan& plan) {
-  if (plan.slices > 1)
-    refuse(plan.name + " cuts sequences into slices, which a generated step does not",
-           "use another schedule, or `spillway plan pipeline`");
   bool mirrored = plan.routes.size() <= 2;
   for (std::size_t i = 0; mirrored && plan.routes.size() == 2 && i < plan.routes[0].size(); ++i)
     mirrored = plan.routes[0][i].device + plan.routes[1][i].device + 1 == plan.devices;

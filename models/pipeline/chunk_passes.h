@@ -10,6 +10,7 @@ namespace spillway {
 
 struct ChunkPasses {
   std::int64_t turns = 0;   // micro-batches that come through, one after another
+  std::int64_t slices = 1;  // of each; forwards first to last, backwards last to first
   bool splits = false;      // some backward leaves its W for later
   bool recomputes = false;  // every pass goes forward once more before its backward
 };
@@ -20,9 +21,9 @@ std::vector<ChunkPasses> chunk_passes(const PipelinePlan& plan, std::int64_t dev
 // By micro-batch: how many micro-batches of its route have a lower number.
 std::vector<std::int32_t> turns_of(const PipelinePlan& plan);
 
-// Throws InputError (place "pipeline_schedule") where a plan is no order of a generated step: slices of sequences;
-// activations that move by the plan's copy lanes; a pass missing or done twice; micro-batches that overtake each other
-// in one chunk; a chunk that recomputes some passes only. O(operations).
+// Throws InputError (place "pipeline_schedule") where a plan is no order of a generated step: activations that move
+// by the plan's copy lanes; a pass missing or done twice; micro-batches or slices that overtake each other in one
+// chunk; a chunk that recomputes some passes only, or slices. O(operations).
 void require_steps(const PipelinePlan& plan);
 
 }  // namespace spillway
