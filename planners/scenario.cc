@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "models/pipeline_setup.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
@@ -76,6 +77,7 @@ class Reader {
     if (root.contains("capacity")) read_capacity(root["capacity"], scenario);
     scenario.plan = file(root, "plan");
     if (root.contains("replay")) read_replay(root["replay"], scenario);
+    set_pipeline_offload(root, scenario);
     check_whole(scenario);
     return scenario;
   }
@@ -146,6 +148,19 @@ class Reader {
     if (scenario.model.empty()) fail("/model", "no name", "name a bundled model, such as llama-3-8b, or a model file");
     if (scenario.model.find('/') != std::string::npos && scenario.model.front() != '/')
       scenario.model = (std::filesystem::path(folder_) / scenario.model).lexically_normal().string();
+  }
+
+  // A schedule that moves activations is a technique of its own, to host memory.
+  void set_pipeline_offload(const Json& root, Scenario& scenario) const {
+    if (!moves_activations(scenario.training.pipeline_schedule)) return;
+    OffloadSettings& offload = scenario.offload;
+    if (offload.technique != OffloadTechnique::none)
+      fail("/offload/technique", scenario.training.pipeline_schedule + " moves activations by itself",
+           "leave it out, or take schedule po-uniform");
+    if (root.contains("offload") && root["offload"].contains("tier") && offload.tier != Tier::host)
+      fail("/offload/tier", scenario.training.pipeline_schedule + " moves activations to host memory", "leave it out");
+    offload.technique = OffloadTechnique::pipeline;
+    offload.tier = Tier::host;
   }
 
   void read_capacity(const Json& capacity, Scenario& scenario) const {

@@ -152,6 +152,7 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given) {
                               std::to_string(hardware.total_gpus()) + ": more machines like it are assumed");
   loaded.trace = generate_trace(model, setup, CostModel(hardware), cluster_of(hardware));
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
+  loaded.layers = chunked_layers(model, setup);
   loaded.options.tokens_per_step = setup.step_tokens();
   loaded.options.ranks_run_ahead = !setup.step_barrier;
   // 6 flops per matmul parameter and token, plus attention scores and context (causal: half), forward and backward.
@@ -259,7 +260,9 @@ Result replay_scenario(const LoadedScenario& loaded, const Setting& on, std::opt
   const auto technique = offload.technique == OffloadTechnique::lifetimes ? run_lifetimes
                          : offload.technique == OffloadTechnique::stream  ? run_streaming
                                                                           : run_ssdtrain;
-  OffloadOutcome outcome = technique(loaded.trace, on.hardware, on.options, offload);
+  OffloadOutcome outcome = offload.technique == OffloadTechnique::pipeline
+                               ? run_pipeoffload(loaded.trace, loaded.layers, on.hardware, on.options, offload)
+                               : technique(loaded.trace, on.hardware, on.options, offload);
   rate_drives(on.hardware, loaded.scenario.offload.demands, outcome.plan, outcome.planned, outcome.result);
   if (planned != nullptr) *planned = std::move(outcome.planned.trace);
   return std::move(outcome.result);

@@ -11,6 +11,7 @@
 #include "hwprofiles/profile_library.h"
 #include "models/model_spec.h"
 #include "models/parallel_trace.h"
+#include "planners/offload/pipeoffload.h"
 #include "planners/scenario.h"
 #include "sim/replay/offload_plan.h"
 #include "sim/replay/plan.h"
@@ -37,6 +38,7 @@ struct LoadedScenario {
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
   TrainingSetup setup;                         // of a generated step: the scenario's, with its defaults filled in
+  ChunkedLayers layers;                        // of a generated step whose schedule moves activations
   std::shared_ptr<const OffloadPlan> offload;  // of the scenario's plan; none: its offload technique decides
 };
 

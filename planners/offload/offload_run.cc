@@ -75,6 +75,8 @@ std::string_view to_string(OffloadTechnique technique) {
       return "mix";
     case OffloadTechnique::lifetimes:
       return "lifetimes";
+    case OffloadTechnique::pipeline:
+      return "pipeline";
     case OffloadTechnique::stream:
       return "stream";
   }

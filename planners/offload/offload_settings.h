@@ -12,7 +12,8 @@
 
 namespace spillway {
 
-enum class OffloadTechnique : std::uint8_t { none, ssdtrain, mix, lifetimes, stream };
+// pipeline: what the pipeline schedule moves (po-h, po-f; pipeoffload.h).
+enum class OffloadTechnique : std::uint8_t { none, ssdtrain, mix, lifetimes, stream, pipeline };
 std::string_view to_string(OffloadTechnique technique);
 
 struct OffloadSettings {

@@ -13,6 +13,7 @@
 #include "models/pipeline/chunk_passes.h"
 #include "models/pipeline_setup.h"
 #include "models/stage_program.h"
+#include "planners/offload/tier_rates.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
 #include "planners/pipeline/plan_json.h"
@@ -57,8 +58,7 @@ std::vector<std::string> generated_names() {
   std::vector<std::string> names;
   for (const NamedSchedule& named : named_schedules()) {
     const std::string name(named.name);
-    if (name != "seq1f1b" && name != "slimpipe" && name != "bpipe" && name != "po-h" && name != "po-f")
-      names.push_back(name);
+    if (name != "seq1f1b" && name != "slimpipe" && name != "bpipe") names.push_back(name);  // slices: further below
   }
   return names;
 }
@@ -389,20 +389,176 @@ TEST(GeneratedPipeline, SizesThatASchedulesCannotHave) {
   EXPECT_EQ(place(training("chimera", 4, 7)), "gradient_accumulation");     // odd
   EXPECT_EQ(place(training("dualpipe-v", 4, 4)), "gradient_accumulation");  // below 2 p
   EXPECT_EQ(place(training("interleaved", 4, 6)), "gradient_accumulation");
-  EXPECT_EQ(place(training("seq1f1b", 4, 8)), "pipeline_schedule");
   EXPECT_EQ(place(training("bpipe", 4, 8)), "pipeline_schedule");
-  EXPECT_EQ(place(training("po-f", 4, 8)), "pipeline_schedule");
   EXPECT_EQ(place(training("zb-h1", 1, 8)), "pipeline_schedule");
   EXPECT_EQ(place(training("chronoss", 4, 8)), "pipeline_schedule");
   TrainingSetup setup = training("1f1b", 4, 8);
   setup.recomputed_chunks = 1;
   EXPECT_EQ(place(setup), "recomputed_chunks");
+  setup = training("po-h", 4, 8);
+  setup.recomputed_chunks = 1;
+  EXPECT_EQ(place(setup), "recomputed_chunks");
+  setup = training("1f1b", 4, 8);
+  setup.sequence_slices = 4;
+  EXPECT_EQ(place(setup), "sequence_slices");
+  setup = training("seq1f1b", 4, 8);
+  setup.sequence_slices = 7;  // of 1,024 tokens
+  EXPECT_EQ(place(setup), "sequence_slices");
+  setup = training("slimpipe", 4, 8);
+  setup.sequence_slices = 2;  // fewer than stages
+  EXPECT_EQ(place(setup), "sequence_slices");
+  setup = training("seq1f1b", 4, 8);
+  setup.flash_attention = false;
+  EXPECT_EQ(place(setup), "flash_attention");
+  EXPECT_EQ(resolve(training("seq1f1b", 4, 8), model).sequence_slices, 4);
   setup = training("zb-v", 4, 8);
   setup.pipeline_chunks = 3;
   EXPECT_EQ(place(setup), "pipeline_chunks");
   EXPECT_EQ(place(training("chronos", 4, 8)), "");
   EXPECT_EQ(resolve(training("chronos", 4, 8), model).pipeline_chunks, 2);
   EXPECT_THROW(set_field(setup, "pipeline_schedule", "1f2b"), InputError);
+}
+
+// Slices of a causal sequence do the work of the whole one, send the same and keep the same, but for keys and values,
+// which are there for the whole sequence from its first slice to the end of its last backward.
+TEST(GeneratedPipeline, SlicesDoTheWorkOfTheirSequence) {
+  const HardwareProfile hardware = example_profile();
+  const ModelSpec model = gpt(8);
+  struct Sums {
+    std::int64_t flops = 0, sent = 0, kept = 0;
+  };
+  const auto sums = [&](const std::string& schedule) {
+    TrainingSetup setup = training(schedule, 4, 6);
+    setup.framework = Framework::megatron;
+    const Trace trace = generate_parallel_trace(model, resolve(setup, model), CostModel(hardware), free_network());
+    trace.check_invariants();
+    Sums sum;
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+      sum.flops += trace.ops.flops[i].count();
+      const std::string_view name = trace.strings.text(trace.ops.name[i]);
+      if (name == "send_forward" || name == "send_backward") sum.sent += trace.ops.bytes[i].count();
+    }
+    for (const MemoryEvent& event : trace.memory_events)
+      if (event.action == MemoryAction::allocate &&
+          trace.tensors.role[index_of(event.tensor)] == TensorRole::activation &&
+          !trace.strings.text(trace.tensors.name[index_of(event.tensor)]).ends_with("keys_values"))
+        sum.kept += event.bytes.count();
+    return sum;
+  };
+  const Sums whole = sums("1f1b"), sliced = sums("seq1f1b");
+  EXPECT_EQ(sliced.flops, whole.flops);
+  EXPECT_EQ(sliced.sent, whole.sent);
+  EXPECT_NEAR(static_cast<double>(sliced.kept) / static_cast<double>(whole.kept), 1, 1e-3);
+}
+
+// Stage 0 holds (p + k - 1) slices of 1 / k where 1F1B holds p sequences (Seq1F1B, arXiv 2406.03488), and the bubble
+// is that of so many more, smaller passes; attention makes later slices longer than the plan's equal ones.
+TEST(GeneratedPipeline, SlicesTakeLessMemoryAndBubble) {
+  const HardwareProfile hardware = example_profile();
+  const ModelSpec model = gpt(16);
+  const auto run_of = [&](const std::string& schedule) {
+    const TrainingSetup setup = resolve(training(schedule, 4, 4), model);
+    const Trace trace = generate_parallel_trace(model, setup, CostModel(hardware), free_network());
+    return std::pair(replay(trace, hardware, {}), activation_peaks_of(trace, 4));
+  };
+  const auto [whole, whole_peaks] = run_of("1f1b");
+  const auto [sliced, sliced_peaks] = run_of("seq1f1b");
+  const double share = static_cast<double>(sliced_peaks[0]) / static_cast<double>(whole_peaks[0]);
+  EXPECT_GT(share, 7.0 / 16 - 0.01);
+  EXPECT_LT(share, 7.0 / 16 + 0.1);
+  const TrainingSetup setup = resolve(training("seq1f1b", 4, 4), model);
+  const Stages stages = record(model, setup);
+  const PipelineTimeline planned = execute_plan(stages.plan, stages.times);
+  EXPECT_NEAR(static_cast<double>(sliced.step_time.count()) / static_cast<double>(planned.makespan), 1, 0.08);
+}
+
+// Slices of a schedule from a file, in an order that no backward can follow.
+TEST(GeneratedPipeline, SlicesComeBackLastFirst) {
+  PipelineRequest request{.devices = 2, .micro_batches = 2, .slices = 2};
+  PipelinePlan plan = build_schedule("seq1f1b", resolve_request("seq1f1b", request));
+  EXPECT_NO_THROW(require_steps(plan));
+  for (auto& lane : plan.compute)
+    for (PipelineOp& op : lane)
+      if (op.kind == PipelineOpKind::backward) op.pass.slice = static_cast<std::int16_t>(1 - op.pass.slice);
+  EXPECT_THROW(require_steps(plan), InputError);
+}
+
+ModelSpec wide_gpt(std::int64_t hidden) {
+  ModelSpec model = gpt(8);
+  model.hidden = hidden;
+  model.heads = model.kv_heads = hidden / 128;
+  model.feed_forward = 4 * hidden;
+  model.vocabulary = 1024;
+  return model;
+}
+
+LoadedScenario load_wide(const std::string& schedule, std::int64_t hidden) {
+  LoadedScenario loaded = load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
+    "model": {"name": "wide", "micro_batch": 4, "pipeline_parallel": 4, "gradient_accumulation": 8, "optimizer": "sgd",
+              "pipeline_schedule": ")" + schedule +
+                                                  R"("},
+    "hardware": {"profile": "dgx-h100"}, "memory": {"allocator": "ideal"}})",
+                                              "test", ""),
+                               wide_gpt(hidden));
+  loaded.options.memory.capacity = Bytes(0);
+  return loaded;
+}
+
+// PipeOffload (arXiv 2503.01328): with k, the time of moving all activations out and in over that of a forward and a
+// backward, at most 1, half of them leave at no cost. k falls with the width.
+TEST(GeneratedPipeline, HalfOfTheActivationsAreFreeWhereKIsAtMostOne) {
+  struct Half {
+    double k = 0, slower = 0, share = 0, peak = 0;
+  };
+  const auto move_half = [](std::int64_t hidden) {
+    const LoadedScenario stays = load_wide("po-uniform", hidden), moves = load_wide("po-h", hidden);
+    const Result keep = run(stays), away = run(moves);
+    Bytes all{};
+    for (const SavedTensor& saved : saved_in_layers(stays.trace)) all += saved.bytes;
+    const double rate = tier_rates(stays.hardware, Tier::host, 4).store;
+    double busy = 0;
+    for (const RankResult& rank : keep.ranks) busy += to_seconds(rank.compute_busy);
+    const auto peak = [](const Result& result) {
+      return static_cast<double>(result.ranks.front().peak_allocated.count());
+    };
+    return Half{.k = 2 * static_cast<double>(all.count()) / rate / busy,
+                .slower = to_seconds(away.step_time) / to_seconds(keep.step_time) - 1,
+                .share = static_cast<double>(away.offload->stored.count()) / static_cast<double>(all.count()),
+                .peak = peak(away) / peak(keep)};
+  };
+  const Half wide = move_half(12288), narrow = move_half(1024);
+  EXPECT_LE(wide.k, 1);
+  EXPECT_NEAR(wide.share, 0.5, 0.05);
+  EXPECT_LT(wide.slower, 0.02);
+  EXPECT_LT(wide.peak, 1);
+  EXPECT_GT(narrow.k, 2);
+  EXPECT_GT(narrow.slower, 0.02) << "where k is large, moving half costs time";
+}
+
+// po-f moves what po-h keeps as well.
+TEST(GeneratedPipeline, AllOfTheActivationsLeaveUnderPoF) {
+  const Result half = run(load_wide("po-h", 12288)), all = run(load_wide("po-f", 12288));
+  EXPECT_GT(all.offload->stored.count(), half.offload->stored.count() * 3 / 2);
+  EXPECT_LT(all.ranks.front().peak_allocated, half.ranks.front().peak_allocated);
+}
+
+TEST(GeneratedPipeline, SchedulesThatMoveActivationsAreTechniques) {
+  const auto place = [](const std::string& offload) -> std::string {
+    try {
+      static_cast<void>(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
+        "model": {"name": "gpt2-small", "pipeline_parallel": 4, "gradient_accumulation": 8,
+                  "pipeline_schedule": "po-h"}, "hardware": {"profile": "dgx-h100"}, "offload": )" +
+                                           offload + "}",
+                                       "test", ""));
+    } catch (const InputError& error) {
+      return error.place();
+    }
+    return "";
+  };
+  EXPECT_EQ(place("{}"), "");
+  EXPECT_EQ(place(R"({"tier": "host"})"), "");
+  EXPECT_EQ(place(R"({"technique": "ssdtrain"})"), "/offload/technique");
+  EXPECT_EQ(place(R"({"tier": "drive"})"), "/offload/tier");
 }
 
 }  // namespace

@@ -1,0 +1,33 @@
+// PipeOffload (arXiv 2503.01328) in a generated step: the activations of a pipeline schedule's first chunks live in
+// host memory between their forward and their backward. po-h moves those of half a stage's chunks, po-f of all.
+//
+//   compute   F3.0 | F3.1 ... | B1.1 | ...  | B3.0
+//   copies    [3.0 out]            [3.0 in  ]         in begins one copy each way ahead of its backward
+//
+// What a layer saves leaves when its writer is done, one copy at a time each way over the machine's links, and is asked
+// for when the stage begins the last pass that starts at least so long before the backward as the pass's bytes take out
+// and in with the way to themselves, by a replay in which nothing moves. A backward that follows its own forward leaves
+// no time, and nothing moves. Only what layers save leaves: embeddings, head and loss stay.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/model_spec.h"
+#include "models/training_setup.h"
+#include "planners/offload/offload_run.h"
+
+namespace spillway {
+
+struct ChunkedLayers {
+  std::vector<std::int16_t> chunk;  // by layer, of its stage
+  std::int64_t moved = 0;           // the first so many of them move; 0: none does, and `chunk` is empty
+};
+// `setup` is resolved. O(layers + operations of the plan).
+ChunkedLayers chunked_layers(const ModelSpec& model, const TrainingSetup& setup);
+
+// Throws InputError where the hardware has no way to host memory. O(uses log), and up to nine replays.
+OffloadOutcome run_pipeoffload(const Trace& trace, const ChunkedLayers& layers, const HardwareProfile& hardware,
+                               const ReplayOptions& options, const OffloadSettings& settings);
+
+}  // namespace spillway
