@@ -39,7 +39,10 @@ std::vector<std::string> words(std::string_view text) {
   return found;
 }
 
-bool is_model_number(const std::string& word) {
+// Numbers of models, and the form factors that drivers name: cards and bridges, not modules ("NVIDIA H100 PCIe", but
+// "NVIDIA H100 80GB HBM3" for SXM5).
+bool must_occur(const std::string& word) {
+  if (word == "pcie" || word == "nvl") return true;
   const bool digit = std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
   return digit && !word.ends_with("gb") && word.rfind("sxm", 0) != 0;
 }
@@ -308,7 +311,7 @@ std::string match_gpu(const ProfileLibrary& library, std::string_view device_nam
     for (const std::string& word : words(entry.name)) {
       if (has(word))
         ++score;
-      else if (is_model_number(word))
+      else if (must_occur(word))
         fits = false;
     }
     if (!fits || score == 0) continue;

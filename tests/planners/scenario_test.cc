@@ -101,6 +101,12 @@ TEST(ScenarioRun, MatchesCapturedDevicesByNameAndMemory) {
   const ProfileLibrary library = ProfileLibrary::standard();
   EXPECT_EQ(match_gpu(library, "Tesla V100-SXM2-32GB", Bytes(34089730048)), "v100-sxm2-32gb");
   EXPECT_EQ(match_gpu(library, "Tesla V100-SXM2-16GB", Bytes(16914055168)), "v100-sxm2-16gb");
+  EXPECT_EQ(match_gpu(library, "NVIDIA H100 80GB HBM3", Bytes(85031714816)), "h100-sxm5-80gb");
+  EXPECT_EQ(match_gpu(library, "NVIDIA H100 PCIe", Bytes(84929216512)), "h100-pcie-80gb");
+  EXPECT_EQ(match_gpu(library, "NVIDIA H200", Bytes(150108504064)), "h200-sxm-141gb");
+  EXPECT_EQ(match_gpu(library, "NVIDIA A100-PCIE-40GB", Bytes(42505273344)), "a100-pcie-40gb");
+  EXPECT_EQ(match_gpu(library, "NVIDIA A100-SXM4-80GB", Bytes(84987740160)), "a100-sxm4-80gb");
+  EXPECT_EQ(match_gpu(library, "NVIDIA A100 80GB PCIe", Bytes(85198045184)), "a100-pcie-80gb");
   EXPECT_EQ(match_gpu(library, "NVIDIA GeForce RTX 2080 Ti", Bytes(11546394624)), "rtx-2080-ti");
   EXPECT_EQ(match_gpu(library, "AMD Instinct MI300X", Bytes(206141652992)), "mi300x-192gb");
   EXPECT_EQ(match_gpu(library, "Some Other Accelerator", Bytes(1)), "");
