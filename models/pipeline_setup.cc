@@ -66,10 +66,12 @@ std::string schedule_name(const TrainingSetup& setup) {
   return setup.pipeline_chunks > 1 ? "interleaved" : "1f1b";
 }
 
-bool moves_activations(std::string_view schedule) { return schedule == "po-h" || schedule == "po-f"; }
+bool moves_activations(std::string_view schedule) {
+  return schedule == "po-h" || schedule == "po-f" || schedule == "bpipe";
+}
 
 std::int64_t chunks_that_move(const TrainingSetup& setup) {
-  if (!moves_activations(setup.pipeline_schedule)) return 0;
+  if (!moves_activations(setup.pipeline_schedule) || setup.pipeline_schedule == "bpipe") return 0;
   return setup.pipeline_schedule == "po-h" ? (setup.pipeline_chunks + 1) / 2 : setup.pipeline_chunks;
 }
 
@@ -83,9 +85,6 @@ void resolve_pipeline(TrainingSetup& setup) {
     const PipelineRequest request = resolve_request(name, request_of(setup));
     setup.pipeline_chunks = request.chunks;
     setup.sequence_slices = request.slices;
-    if (name == "bpipe")
-      throw InputError("", "schedule", name + " moves activations to other GPUs, which a generated step does not",
-                       "use another one here, or `spillway plan pipeline`");
     if (moves_activations(name) && setup.recomputed_chunks > 0)
       throw InputError("", "recompute", "a chunk's activations are either recomputed or offloaded",
                        "give 0, or use po-uniform");
@@ -99,7 +98,8 @@ PipelinePlan plan_of(const TrainingSetup& setup, const PipelineMeasures& measure
   PipelineRequest request = request_of(setup);
   request.times = measures.times;
   request.weight_part = measures.weight_part;
-  return build_schedule(schedule_name(setup), request);
+  const std::string name = schedule_name(setup);
+  return build_schedule(name == "bpipe" ? "1f1b" : name, request);  // the order is 1F1B's
 }
 
 bool orders_by_measures(const TrainingSetup& setup) {

@@ -150,7 +150,7 @@ class Reader {
       scenario.model = (std::filesystem::path(folder_) / scenario.model).lexically_normal().string();
   }
 
-  // A schedule that moves activations is a technique of its own, to host memory.
+  // A schedule that moves activations is a technique of its own.
   void set_pipeline_offload(const Json& root, Scenario& scenario) const {
     if (!moves_activations(scenario.training.pipeline_schedule)) return;
     OffloadSettings& offload = scenario.offload;
@@ -158,7 +158,7 @@ class Reader {
       fail("/offload/technique", scenario.training.pipeline_schedule + " moves activations by itself",
            "leave it out, or take schedule po-uniform");
     if (root.contains("offload") && root["offload"].contains("tier") && offload.tier != Tier::host)
-      fail("/offload/tier", scenario.training.pipeline_schedule + " moves activations to host memory", "leave it out");
+      fail("/offload/tier", scenario.training.pipeline_schedule + " moves no activations to drives", "leave it out");
     offload.technique = OffloadTechnique::pipeline;
     offload.tier = Tier::host;
   }

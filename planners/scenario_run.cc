@@ -10,7 +10,9 @@
 #include "models/collective_time.h"
 #include "models/cost_model.h"
 #include "models/model_spec.h"
+#include "models/pipeline/named_schedules.h"
 #include "models/trace_generator.h"
+#include "planners/offload/bpipe.h"
 #include "planners/offload/drive_life.h"
 #include "planners/offload/lifetimes.h"
 #include "planners/offload/mix.h"
@@ -250,6 +252,15 @@ Result replay_plan(const LoadedScenario& loaded, const Setting& on, std::optiona
   return std::move(outcome.result);
 }
 
+// What the pipeline schedule moves.
+OffloadOutcome run_pipeline(const LoadedScenario& loaded, const Setting& on, const OffloadSettings& offload) {
+  if (loaded.layers.moved > 0) return run_pipeoffload(loaded.trace, loaded.layers, on.hardware, on.options, offload);
+  const TrainingSetup& setup = loaded.setup;
+  const PipelineRequest request{.devices = setup.pipeline_parallel, .micro_batches = setup.gradient_accumulation};
+  const PipelinePlan plan = build_schedule(setup.pipeline_schedule, request);
+  return run_bpipe(loaded.trace, plan, on.hardware, on.options, offload);
+}
+
 // With other options than the scenario's own. planned: null when the trace with its transfers isn't wanted.
 Result replay_scenario(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
   if (loaded.offload) return replay_plan(loaded, on, planned);
@@ -264,7 +275,7 @@ Result replay_scenario(const LoadedScenario& loaded, const Setting& on, std::opt
                          : offload.technique == OffloadTechnique::stream  ? run_streaming
                                                                           : run_ssdtrain;
   OffloadOutcome outcome = offload.technique == OffloadTechnique::pipeline
-                               ? run_pipeoffload(loaded.trace, loaded.layers, on.hardware, on.options, offload)
+                               ? run_pipeline(loaded, on, offload)
                                : technique(loaded.trace, on.hardware, on.options, offload);
   rate_drives(on.hardware, loaded.scenario.offload.demands, outcome.plan, outcome.planned, outcome.result);
   if (planned != nullptr) *planned = std::move(outcome.planned.trace);

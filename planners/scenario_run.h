@@ -67,8 +67,8 @@ Result run(const LoadedScenario& loaded);
 void apply_plan(LoadedScenario& loaded, const Plan& plan);
 
 // The GPU profile a capture's device name and memory size fit, or an empty text. "Tesla V100-SXM2-32GB" with 32 GB
-// fits "v100-sxm2-32gb": every word of the profile's name that is a model's number, "pcie" or "nvl" must occur, the memory
-// must agree within 10 %; the profile with most words in common wins.
+// fits "v100-sxm2-32gb": every word of the profile's name that is a model's number, "pcie" or "nvl" must occur, the
+// memory must agree within 10 %; the profile with most words in common wins.
 std::string match_gpu(const ProfileLibrary& library, std::string_view device_name, Bytes device_memory);
 
 // One relaxation of explain: what the step would gain if one resource were faster.

@@ -96,11 +96,12 @@ OffloadPlan empty_plan(std::string technique, const HardwareProfile& hardware, c
 }
 
 void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                            OffloadOutcome& outcome) {
+                            OffloadOutcome& outcome, const std::function<void(PlannedTrace&)>& adapt) {
   std::vector<std::size_t> caught;
   for (int round = 0; round < most_rounds; ++round) {
     for (const std::size_t k : caught) outcome.plan.absences[k].forwarded = true;
     outcome.planned = planned_trace(trace, outcome.plan);
+    if (adapt) adapt(outcome.planned);
     outcome.result = replay(outcome.planned, hardware, options);
     ++outcome.rounds;
     caught = loads_before_their_stores(outcome);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -32,7 +33,8 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware,
 // Replays outcome.plan, marking absences as forwarded whose load is asked for before their store has ended, until none
 // is new or eight replays are done; then `moved.settled` is false, and the last replay stands. Fills `moved` but for
 // its candidates and what was kept of them. Adds its replays to outcome.rounds.
+// `adapt`: changes each planned trace before its replay.
 void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                            OffloadOutcome& outcome);
+                            OffloadOutcome& outcome, const std::function<void(PlannedTrace&)>& adapt = {});
 
 }  // namespace spillway

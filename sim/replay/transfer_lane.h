@@ -15,6 +15,7 @@ struct TransferLane {
   std::int16_t device = 0;  // -1 where at_device is false
   Tier tier = Tier::drive;  // of the end that is not the GPU; with at_device false the drives' end
   bool inbound = false;     // away from that end
+  bool to_peer = false;     // with tier host: that end is another GPU of the machine instead
   bool at_device = true;    // false: between drives and host memory
   std::uint32_t width = 1;  // transfers at once
   DriveRoute route = DriveRoute::gpudirect;

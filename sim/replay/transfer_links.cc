@@ -87,7 +87,18 @@ std::size_t TransferLinks::drive_set(std::size_t gpu) const {
                    "take one of " + names);
 }
 
+// Pairs from both ends of the machine, an odd one in the middle with its neighbour.
+PathId TransferLinks::peer_path(const TransferLane& lane, const Machine& machine, std::size_t gpu) const {
+  const std::size_t count = machine.gpu_count();
+  if (count < 2)
+    throw InputError(hardware_name_, "gpu_count", "the system has one GPU, and activations go to another one",
+                     "take a system of several GPUs");
+  const std::size_t other = gpu * 2 + 1 == count ? gpu + 1 : count - 1 - gpu;
+  return lane.inbound ? machine.peer(other, gpu) : machine.peer(gpu, other);
+}
+
 PathId TransferLinks::path_of(const TransferLane& lane, const Machine& machine, std::size_t gpu) const {
+  if (lane.to_peer) return peer_path(lane, machine, gpu);
   if (lane.tier == Tier::host) return lane.inbound ? machine.host_to_device(gpu) : machine.device_to_host(gpu);
   const std::size_t set = drive_set(gpu);
   if (!lane.at_device) return lane.inbound ? machine.drive_to_host(gpu, set) : machine.host_to_drive(gpu, set);

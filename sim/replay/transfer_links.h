@@ -52,6 +52,7 @@ class TransferLinks {
   void add_machine(const Trace& trace, const HardwareProfile& hardware, std::uint16_t rank, std::int16_t device,
                    const std::vector<std::int64_t>& cache_levels, ActivityGraph& graph);
   void add_lane(const TransferLane& lane, ActivityGraph& graph);
+  [[nodiscard]] PathId peer_path(const TransferLane& lane, const Machine& machine, std::size_t gpu) const;
   [[nodiscard]] PathId path_of(const TransferLane& lane, const Machine& machine, std::size_t gpu) const;
   // Of the GPU's machine.
   [[nodiscard]] std::size_t drive_set(std::size_t gpu) const;
