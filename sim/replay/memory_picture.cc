@@ -108,6 +108,7 @@ MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& r
     if (row.size <= Bytes(0)) continue;
     MemoryPicture::Block block{picture.begin, picture.end, row.address.count(), row.size, 0};
     if (row.tag != no_tag) {
+      block.event = row.tag;
       block.begin = axis.of(row.tag);
       if (const auto freed = frees.of(row.tag)) block.end = std::max(axis.of(*freed), block.begin);
     } else if (row.freed != unknown_time && !run.held.empty()) {

@@ -21,6 +21,7 @@ struct MemoryPicture {
     std::uint64_t address = 0;
     Bytes size{};
     std::size_t kind = 0;
+    std::int64_t event = -1;  // that allocated it, in Trace::memory_events; -1: it was there before
   };
   std::string title, subtitle;
   bool timed = false;               // `at` in picoseconds; else in memory events

@@ -30,16 +30,6 @@ struct Interval {
   OpId op = OpId::none;
 };
 
-std::string lane_name(const Trace& trace, const Lane& lane) {
-  const std::string_view own = trace.strings.text(lane.name);
-  std::string name = own.empty() ? fmt::format("{} {}", to_string(lane.kind), lane.number) : std::string(own);
-  const bool several_devices = std::any_of(trace.lanes.begin(), trace.lanes.end(), [&](const Lane& other) {
-    return other.rank == lane.rank && other.device >= 0 && lane.device >= 0 && other.device != lane.device;
-  });
-  if (several_devices) name = fmt::format("GPU {} {}", lane.device, name);
-  return trace.rank_count > 1 ? fmt::format("rank {} {}", lane.rank, name) : name;
-}
-
 // The columns of one lane, filled from left to right.
 class Folder {
  public:
@@ -113,6 +103,16 @@ std::vector<std::vector<Interval>> intervals_by_lane(const Trace& trace, const R
 }
 
 }  // namespace
+
+std::string lane_name(const Trace& trace, const Lane& lane) {
+  const std::string_view own = trace.strings.text(lane.name);
+  std::string name = own.empty() ? fmt::format("{} {}", to_string(lane.kind), lane.number) : std::string(own);
+  const bool several_devices = std::any_of(trace.lanes.begin(), trace.lanes.end(), [&](const Lane& other) {
+    return other.rank == lane.rank && other.device >= 0 && lane.device >= 0 && other.device != lane.device;
+  });
+  if (several_devices) name = fmt::format("GPU {} {}", lane.device, name);
+  return trace.rank_count > 1 ? fmt::format("rank {} {}", lane.rank, name) : name;
+}
 
 WorkColor work_color(OpKind kind, Phase phase) {
   if (kind == OpKind::collective) return WorkColor::communication;

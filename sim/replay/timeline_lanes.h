@@ -29,6 +29,9 @@ WorkColor work_color(OpKind kind, Phase phase);
 std::string_view describe(WorkColor color);
 std::string_view fill_of(WorkColor color);  // "#0072B2"
 
+// "GPU 1 stream 7"; with the rank where the trace has several.
+std::string lane_name(const Trace& trace, const Lane& lane);
+
 // An op of at least a pixel: [x, x + width), pixels from the beginning of the time axis.
 struct LaneBlock {
   double x = 0, width = 0;

@@ -1,0 +1,164 @@
+#include "gui/timeline_painter.h"
+
+#include <algorithm>
+
+namespace spillway {
+namespace {
+
+constexpr int ghost_height = 7;
+constexpr int least_label = 34;  // logical pixels
+
+class Picture {
+ public:
+  Picture(const TimelineScene& scene, const TimelineExtras& extras, const TimelineLook& look, const Theme& theme)
+      : scene_(scene), extras_(extras), look_(look), theme_(theme), image_(blank(look.frame, theme)) {}
+
+  QImage paint() {
+    grid();
+    int top = look_.frame.axis - look_.scroll;
+    const int row = row_height(look_, extras_.baseline != nullptr);
+    for (const std::size_t index : look_.lanes) {
+      if (index < scene_.lanes.size() && top + row > look_.frame.axis && top < look_.frame.size.height())
+        lane(scene_.lanes[index], top);
+      top += row;
+    }
+    texts();
+    return std::move(image_);
+  }
+
+ private:
+  struct Label {
+    QRectF rect;
+    std::uint32_t id;
+    std::uint8_t color;
+  };
+
+  void grid() {
+    QPainter painter(&image_);
+    paint_time_axis(painter, look_.frame, look_.view, theme_, look_.marks.timed);
+  }
+
+  void lane(const SceneLane& lane, int top) {
+    const int first = look_.frame.device(std::max(top + look_.gap / 2, look_.frame.axis));
+    const int last = look_.frame.device(top + look_.gap / 2 + look_.lane_height);
+    draw(lane.spans, first, last, false, top);
+    names_.push_back({QRectF(8, top, look_.frame.gutter - 14, look_.lane_height + look_.gap), lane.name});
+    if (extras_.baseline == nullptr) return;
+    const auto same = std::find_if(extras_.baseline->lanes.begin(), extras_.baseline->lanes.end(),
+                                   [&](const SceneLane& other) { return other.name == lane.name; });
+    if (same == extras_.baseline->lanes.end()) return;
+    const int ghost = top + look_.gap / 2 + look_.lane_height + 1;
+    if (ghost < look_.frame.axis) return;
+    draw(same->spans, look_.frame.device(ghost), look_.frame.device(ghost + ghost_height), true, ghost);
+  }
+
+  void draw(const SpanLane& spans, int first, int last, bool is_ghost, int top) {
+    const TimeAxis axis = look_.frame.device_axis(look_.view);
+    pieces_.clear();
+    spans.fold(axis, pieces_);
+    const int left = look_.frame.device(look_.frame.gutter);
+    for (const FoldedPiece& piece : pieces_) {
+      const int x0 = left + static_cast<int>(piece.x + 0.5);
+      const int x1 = std::max(x0 + 1, left + static_cast<int>(piece.x + piece.width + 0.5));
+      const bool is_block = piece.span >= 0;
+      const std::uint32_t color = is_ghost   ? theme_.ghost(theme_.work[piece.color]).rgb()
+                                  : is_block ? theme_.work[piece.color].rgb()
+                                             : theme_.run_color(piece.color, piece.level);
+      const bool spaced = is_block && x1 - x0 > 3;  // neighbours of one colour stay apart
+      fill_rows(image_, x0, spaced ? x1 - 1 : x1, first, last, color);
+      if (!is_block || is_ghost) continue;
+      const double width = piece.width / look_.frame.ratio;
+      const std::uint32_t id = spans.id(static_cast<std::size_t>(piece.span));
+      const QRectF rect(x0 / look_.frame.ratio, top + look_.gap / 2.0, width, look_.lane_height);
+      if (width >= least_label && labels_.size() < look_.most_labels) labels_.push_back({rect, id, piece.color});
+      if (look_.chosen == id) outline_ = rect;
+    }
+  }
+
+  void texts() {
+    QPainter painter(&image_);
+    painter.setClipRect(look_.frame.plot());
+    if (extras_.trace != nullptr)
+      for (const Label& label : labels_) {
+        painter.setPen(Theme::text_on(theme_.work[label.color]));
+        paint_elided(painter, label.rect.adjusted(4, 0, -3, 0), Qt::AlignVCenter | Qt::AlignLeft,
+                     QString::fromStdString(extras_.name(scene_, *extras_.trace, label.id)));
+      }
+    if (outline_) {
+      painter.setPen(QPen(theme_.text, 2));
+      painter.drawRect(outline_->adjusted(1, 1, -1, -1));
+    }
+    steps(painter);
+    arrows(painter);
+    painter.setClipRect(QRect(0, look_.frame.axis, look_.frame.gutter, look_.frame.size.height()));
+    painter.fillRect(QRect(0, look_.frame.axis, look_.frame.gutter - 2, look_.frame.size.height()), theme_.panel);
+    painter.setPen(theme_.text);
+    for (const auto& [rect, name] : names_)
+      paint_elided(painter, rect, Qt::AlignVCenter | Qt::AlignLeft, QString::fromStdString(name));
+    painter.setClipping(false);
+    paint_marks(painter, look_.frame, look_.view, theme_, look_.marks);
+  }
+
+  void steps(QPainter& painter) const {
+    if (scene_.steps.size() < 2) return;
+    const TimeAxis axis = look_.frame.axis_of(look_.view);
+    painter.setPen(QPen(theme_.accent, 1, Qt::DotLine));
+    for (const SceneStep& step : scene_.steps) {
+      const double x = look_.frame.gutter + axis.x(step.range.begin);
+      painter.drawLine(QPointF(x, look_.frame.axis), QPointF(x, look_.frame.size.height()));
+    }
+  }
+
+  [[nodiscard]] std::optional<QPointF> point(const TimelineFlow::End& end) const {
+    const auto row = std::find(look_.lanes.begin(), look_.lanes.end(), end.lane);
+    if (row == look_.lanes.end()) return std::nullopt;
+    const int height = row_height(look_, extras_.baseline != nullptr);
+    const double y = look_.frame.axis - look_.scroll + static_cast<double>(row - look_.lanes.begin()) * height +
+                     look_.gap / 2.0 + look_.lane_height / 2.0;
+    return QPointF(look_.frame.gutter + look_.frame.axis_of(look_.view).x(end.time), y);
+  }
+
+  void arrows(QPainter& painter) const {
+    painter.setRenderHint(QPainter::Antialiasing);
+    painter.setPen(QPen(theme_.text, 1.5));
+    for (const TimelineFlow& flow : look_.flows) {
+      const auto from = point(flow.from), to = point(flow.to);
+      if (!from || !to) continue;
+      painter.drawLine(*from, *to);
+      painter.setBrush(theme_.text);
+      painter.drawEllipse(*to, 3, 3);
+    }
+    painter.setRenderHint(QPainter::Antialiasing, false);
+  }
+
+  const TimelineScene& scene_;
+  const TimelineExtras& extras_;
+  const TimelineLook& look_;
+  const Theme& theme_;
+  QImage image_;
+  std::vector<FoldedPiece> pieces_;
+  std::vector<Label> labels_;
+  std::vector<std::pair<QRectF, std::string>> names_;
+  std::optional<QRectF> outline_;
+};
+
+}  // namespace
+
+std::string op_name(const TimelineScene& /*scene*/, const Trace& trace, std::uint32_t id) {
+  return std::string(trace.strings.text(trace.ops.name[id]));
+}
+
+std::string pass_name(const TimelineScene& scene, const Trace& /*trace*/, std::uint32_t id) {
+  return scene.passes[id].name;
+}
+
+int row_height(const TimelineLook& look, bool with_ghost) {
+  return look.lane_height + look.gap + (with_ghost ? ghost_height + 2 : 0);
+}
+
+QImage paint_timeline(const TimelineScene& scene, const TimelineExtras& extras, const TimelineLook& look,
+                      const Theme& theme) {
+  return Picture(scene, extras, look, theme).paint();
+}
+
+}  // namespace spillway
