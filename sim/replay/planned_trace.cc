@@ -291,6 +291,17 @@ class Rewriter {
     if (plan_.paced_by_device && absence.leave_after != OpId::none)  // which may be on another stream
       edge(new_id_[index_of(absence.leave_after)], load);
     waits_for_load_.emplace_back(load, OpId(static_cast<std::uint32_t>(launch_column(absence.back_before))));
+    loaded_[storage_of(absence)] = load;
+  }
+
+  // `again` repeats `op`, or launches what does: it comes after the loads of what that reads, which may have been asked
+  // for earlier and for a later use.
+  void wait_for_loads(OpId op, OpId again) {
+    for (std::size_t u = first_use_of_[index_of(op)]; u < first_use_of_[index_of(op) + 1]; ++u) {
+      if (old_.uses[u].access != Access::read) continue;
+      const auto load = loaded_.find(old_.tensors.storage[index_of(old_.uses[u].tensor)]);
+      if (load != loaded_.end()) edge(load->second, again);
+    }
   }
 
   void emit_launches(std::size_t g) {
@@ -303,6 +314,7 @@ class Rewriter {
         row.phase = Phase::recompute;
         launch = append(row, by);
         note_host_call(row.lane, launch);
+        wait_for_loads(op, launch);
       }
       clone_launch_[g].push_back(launch);
     }
@@ -318,6 +330,7 @@ class Rewriter {
       row.step = old_.ops.step[launch_column(group.before)];
       const OpId id = append(row, group.ops[i]);
       clone_[g].push_back(id);
+      if (row.launched_by == OpId::none) wait_for_loads(group.ops[i], id);
       copy_uses(index_of(group.ops[i]), id);
       if (const Collective* collective = old_.collective_of(group.ops[i])) {
         Collective again = *collective;
@@ -479,6 +492,7 @@ class Rewriter {
   std::map<LaneId, InFlight> in_flight_;  // stores a host has handed over, as far as it has not waited for them
   std::map<std::tuple<std::uint16_t, std::int16_t, Tier, bool>, LaneId> transfer_lanes_;
   std::map<std::uint32_t, OpId> last_store_;           // by storage
+  std::map<std::uint32_t, OpId> loaded_;               // by storage: its latest load so far
   std::vector<std::pair<OpId, OpId>> waits_for_load_;  // load (new), launch (old)
 };
 

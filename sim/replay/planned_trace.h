@@ -6,7 +6,8 @@
 //           tensor not before its store has ended, whatever the program does.
 //   load    storage_read (copy_host_to_device): asked for by the host just before it launches fetch_at; its memory is
 //           taken when a worker begins it; the host launches back_before only when it has ended.
-//   again   repeated ops, phase recompute, launched just before `before`.
+//   again   repeated ops, phase recompute, launched just before `before`; the host launches one only when the loads
+//           before it of what it reads have ended.
 //
 // The repeated life of a storage has the same TensorId and an address of its own.
 #pragma once
