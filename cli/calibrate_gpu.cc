@@ -14,12 +14,15 @@
 #include "cli/table.h"
 #include "hwprofiles/calibrate/gpu_calibration.h"
 #include "hwprofiles/calibrate/gpu_fit.h"
+#include "hwprofiles/calibrate/load_sampler.h"
 #include "hwprofiles/calibrate/nvml.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
 #include "hwprofiles/quantity.h"
 #include "traces/base/input_error.h"
 #include "traces/base/output_file.h"
+#include "validation/trainer/cuda_backend.h"
+#include "validation/trainer/kernel_calibration.h"
 
 namespace spillway {
 namespace {
@@ -64,6 +67,18 @@ Table figure_table(const GpuMeasurement& measured) {
   table.add({"launch call", "", "", microseconds_of(measured.launch_call)});
   table.add({"launch to start", "", "", microseconds_of(measured.launch_to_start)});
   table.add({"kernel gap", "", "", microseconds_of(measured.kernel_gap)});
+  table.add({"event record", "", "", microseconds_of(measured.event_record_call)});
+  table.add({"event wait", "", "", microseconds_of(measured.event_wait_call)});
+  table.add({"across streams", "", "", microseconds_of(measured.event_gap)});
+  table.add({"two streams", "halves of the GPU", fmt::format("{:.2f} times", measured.two_stream_speedup), ""});
+  table.add(
+      {"copies beside kernels", "both ways",
+       fmt::format("{:.1f} of {:.1f} GB/s", measured.copy_rate_beside_kernels * 1e-9, measured.copy_rate_alone * 1e-9),
+       ""});
+  table.add({"kernels beside copies", "copy",
+             fmt::format("{:.1f} of {:.1f} GB/s", measured.kernel_rate_beside_copies * 1e-9,
+                         measured.kernel_rate_alone * 1e-9),
+             ""});
   table.add({"cudaMalloc", "20 MiB", "", microseconds_of(measured.malloc_cost)});
   table.add({"cudaFree", "20 MiB", "", microseconds_of(measured.free_cost)});
   const auto size = [](Bytes bytes) {
@@ -80,28 +95,60 @@ Table figure_table(const GpuMeasurement& measured) {
     table.add({fmt::format("product {}", precision_name(one.precision)), fmt::format("{}x{}x{}", one.m, one.n, one.k),
                fmt::format("{:.1f} TFLOPS", flops / one.seconds.median * 1e-12), microseconds_of(one.seconds)});
   }
+  for (const KernelPoint& one : measured.kernels) {
+    const bool is_attention = one.kind >= KernelKind::attention_forward;
+    table.add(
+        {std::string(kernel_kind_name(one.kind)),
+         is_attention ? fmt::format("{:.3g} GFLOP", one.work * 1e-9) : size(Bytes(static_cast<std::int64_t>(one.work))),
+         is_attention ? fmt::format("{:.1f} TFLOPS", one.work / one.seconds.median * 1e-12)
+                      : fmt::format("{:.1f} GB/s", one.work / one.seconds.median * 1e-9),
+         microseconds_of(one.seconds)});
+  }
   return table;
+}
+
+void add_kernels(GpuMeasurement& measured, bool quick, const Progress& progress) {
+  KernelCalibrationOptions options;
+  options.cache = measured.l2_cache;
+  options.seconds = GpuTimeBudget{}.step_kernels * (quick ? 1 : GpuTimeBudget::full);
+  if (!quick) {
+    options.tokens = {64, 256, 1024, 4096, 16384, 32768};
+    options.batches = 15;
+  }
+  KernelCalibration calibration =
+      measure_kernels(*load_cuda_backend(), options, progress.counter("measuring kernels of training steps"));
+  measured.kernels = std::move(calibration.points);
+  if (calibration.is_cut) measured.left_out.emplace_back("kernels of training steps");
+}
+
+Json load_json(const std::vector<LoadSample>& samples, const LoadedState& loaded) {
+  Json rows = Json::array();
+  for (const LoadSample& sample : samples)
+    rows.push_back({{"seconds", sample.seconds},
+                    {"sm_clock_mhz", sample.state.sm_clock_mhz.value_or(0)},
+                    {"watts", sample.state.milliwatts.value_or(0) * 1e-3},
+                    {"celsius", sample.state.celsius.value_or(0)}});
+  return {{"sm_clock_mhz", loaded.sm_clock_mhz},
+          {"watts", loaded.milliwatts * 1e-3},
+          {"limited_by", loaded.limited_by},
+          {"samples", std::move(rows)}};
 }
 
 void run(const Request& request, const Context& context) {
   const Progress progress(context);
-  const auto step = progress.counter("measuring the GPU");
   const std::optional<Nvml> nvml = Nvml::load();
-  unsigned clock = 0, milliwatts = 0;
-  // Asked between the parts, while clocks are still those of the load.
-  GpuMeasurement measured = measure_gpu(request.options, [&](std::size_t done, std::size_t all) {
-    if (nvml) {
-      const NvmlState state = nvml->state(0);
-      clock = std::max(clock, state.sm_clock_mhz.value_or(0));
-      milliwatts = std::max(milliwatts, state.milliwatts.value_or(0));
-    }
-    return step(done, all);
-  });
-  measured.sm_clock_mhz = clock;
-  measured.milliwatts = milliwatts;
+  std::optional<LoadSampler> sampler;
+  if (nvml && !nvml->gpus().empty()) sampler.emplace(*nvml, 0);
+  GpuMeasurement measured = measure_gpu(request.options, progress.counter("measuring the GPU"));
+  add_kernels(measured, request.options.quick, progress);
+  const std::vector<LoadSample> samples = sampler ? sampler->stop() : std::vector<LoadSample>{};
+  const LoadedState loaded = loaded_state(samples);
+  measured.sm_clock_mhz = loaded.sm_clock_mhz;
+  measured.milliwatts = loaded.milliwatts;
   const std::string date = today();
   const GpuProfile base = ProfileLibrary::standard().load_gpu(base_for(request, measured.name));
-  const GpuFit fit = fit_gpu(measured, base, date);
+  GpuFit fit = fit_gpu(measured, base, date);
+  for (const std::string& limit : loaded.limited_by) fit.notes.push_back("clocks under load are limited by " + limit);
   const std::string text =
       profile_text(fit.profile, {OriginKind::measured, "spillway calibrate on the machine itself", date, 0});
   if (!request.output.empty()) {
@@ -114,6 +161,7 @@ void run(const Request& request, const Context& context) {
     document["device"] = measured.name;
     document["driver"] = measured.driver;
     document["seconds"] = measured.seconds;
+    document["load"] = load_json(samples, loaded);
     document["profile"] = Json::parse(text);
     document["warnings"] = fit.notes;
     return print_json(document);
@@ -127,8 +175,10 @@ void run(const Request& request, const Context& context) {
 
 void add_calibrate_gpu(CLI::App& group, Context& context) {
   const auto request = std::make_shared<Request>();
-  CLI::App* command = group.add_subcommand("gpu", "Measure the GPU: launches, memory, matrix products, copies");
-  command->add_flag("--quick", request->options.quick, "about a minute: fewer shapes and sizes");
+  CLI::App* command = group.add_subcommand(
+      "gpu", "Measure the GPU: launches, memory, matrix products, kernels of training steps, copies");
+  command->add_flag("--quick", request->options.quick,
+                    "less than 90 seconds instead of six minutes: fewer shapes and sizes");
   command->add_option("--base", request->base, "GPU profile whose peaks and prices stay; by default that of the model")
       ->type_name("NAME");
   command->add_option("--output", request->output, "write the GPU's hardware profile")->type_name("PROFILE.json");

@@ -8,17 +8,23 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "hwprofiles/calibrate/cuda_module.h"
 #include "hwprofiles/calibrate/drive_calibration.h"
 #include "hwprofiles/calibrate/drive_fit.h"
 #include "hwprofiles/calibrate/drive_identity.h"
+#include "hwprofiles/calibrate/nvml.h"
 #include "hwprofiles/profile_writer.h"
 #include "hwprofiles/quantity.h"
 #include "traces/base/input_error.h"
 #include "traces/base/output_file.h"
+#include "validation/trainer/cuda_backend.h"
 
 namespace spillway {
 namespace {
@@ -30,6 +36,36 @@ struct Request {
   std::string bytes, name, output;
 };
 
+// Memory of the GPU, where there is one and cuFile may be; none else, without a word: measuring drives needs no GPU.
+class DeviceMemoryForDrives {
+ public:
+  DeviceMemoryForDrives() {
+    if (!has_cuda_module() || !Nvml::load()) return;
+    try {
+      backend_ = load_cuda_backend();
+    } catch (const InputError&) {
+      return;
+    }
+    memory_ = backend_->take_segment(bytes);
+  }
+  DeviceMemoryForDrives(const DeviceMemoryForDrives&) = delete;
+  DeviceMemoryForDrives& operator=(const DeviceMemoryForDrives&) = delete;
+  ~DeviceMemoryForDrives() {
+    if (memory_ != nullptr) backend_->give_segment(memory_);
+  }
+  [[nodiscard]] std::span<std::byte> memory() const {
+    return {memory_, memory_ == nullptr ? 0 : static_cast<std::size_t>(bytes.count())};
+  }
+  [[nodiscard]] std::function<void()> begin_thread() const {
+    return [this] { backend_->begin_thread(); };
+  }
+
+ private:
+  static constexpr Bytes bytes{256 << 20};
+  std::unique_ptr<Backend> backend_;
+  std::byte* memory_ = nullptr;
+};
+
 std::string in_words(double value, Dimension dimension) {
   const PrintedQuantity printed = print_quantity(value, dimension);
   return fmt::format("{:.4g} {}", std::stod(printed.value), printed.unit);
@@ -39,10 +75,14 @@ std::string within(const Spread& spread) { return fmt::format("+-{:.1f} %", 100 
 
 Table point_table(const DriveMeasurement& measured) {
   Table table({"access", "block", "depth", "rate", "spread", "latency"});
-  for (const DrivePoint& point : measured.sequential)
-    table.add({point.is_write ? "write" : "read", in_words(static_cast<double>(point.block.count()), Dimension::bytes),
-               std::to_string(point.depth), in_words(point.bytes_per_second.median, Dimension::rate),
-               within(point.bytes_per_second), in_words(point.latency_seconds.median, Dimension::time)});
+  std::vector<std::pair<std::string, DrivePoint>> points;
+  for (const DrivePoint& point : measured.sequential) points.emplace_back("", point);
+  for (const DrivePoint& point : measured.gpudirect) points.emplace_back("GPUDirect ", point);
+  for (const auto& [way, point] : points)
+    table.add({way + (point.is_write ? "write" : "read"),
+               in_words(static_cast<double>(point.block.count()), Dimension::bytes), std::to_string(point.depth),
+               in_words(point.bytes_per_second.median, Dimension::rate), within(point.bytes_per_second),
+               in_words(point.latency_seconds.median, Dimension::time)});
   return table;
 }
 
@@ -68,19 +108,26 @@ Json rate_json(const Spread& spread, const char* unit) {
   return {{std::string("median_") + unit, spread.median}, {"spread", spread.relative}};
 }
 
+Json points_json(const std::vector<DrivePoint>& points) {
+  Json list = Json::array();
+  for (const DrivePoint& point : points)
+    list.push_back({{"access", point.is_write ? "write" : "read"},
+                    {"block_bytes", point.block.count()},
+                    {"queue_depth", point.depth},
+                    {"rate", rate_json(point.bytes_per_second, "bytes_per_second")},
+                    {"latency", rate_json(point.latency_seconds, "seconds")}});
+  return list;
+}
+
 Json measurement_json(const DriveMeasurement& measured, const DriveFit& fit, const std::string& profile) {
   Json document = json_document("spillway.calibrate_nvme");
-  document["points"] = Json::array();
-  for (const DrivePoint& point : measured.sequential)
-    document["points"].push_back({{"access", point.is_write ? "write" : "read"},
-                                  {"block_bytes", point.block.count()},
-                                  {"queue_depth", point.depth},
-                                  {"rate", rate_json(point.bytes_per_second, "bytes_per_second")},
-                                  {"latency", rate_json(point.latency_seconds, "seconds")}});
+  document["points"] = points_json(measured.sequential);
   document["sustained_write"] = Json::array();
   for (const WriteLevel& level : fit.levels)
     document["sustained_write"].push_back(
         {{"bytes", level.bytes.count()}, {"bytes_per_second", level.bytes_per_second}, {"spread", level.spread}});
+  document["gpudirect"] = {{"points", points_json(measured.gpudirect)}};
+  if (!measured.no_gpudirect.empty()) document["gpudirect"]["absent"] = measured.no_gpudirect;
   document["random_read"] = rate_json(measured.random_read_iops, "iops");
   document["random_write"] = rate_json(measured.random_write_iops, "iops");
   document["mixed"] = {{"read", rate_json(measured.mixed.read_bytes_per_second, "bytes_per_second")},
@@ -106,6 +153,9 @@ void run(Request& request, const Context& context) {
       throw InputError("--bytes", "", error.cause(), error.remedy());
     }
   }
+  const DeviceMemoryForDrives device;
+  request.options.device_memory = device.memory();
+  request.options.begin_thread = device.begin_thread();
   const Progress progress(context);
   const DriveMeasurement measured = measure_drive(request.options, progress.counter("measuring the drive"));
   const std::string folder = std::filesystem::path(request.options.file).parent_path();
@@ -123,6 +173,7 @@ void run(Request& request, const Context& context) {
   if (context.rows_only()) return print(context, point_table(measured));
   print(point_table(measured).text() + "\n" + figure_table(measured, fit).text());
   for (const std::string& line : fit.notes) print("note: " + line + "\n");
+  if (!measured.no_gpudirect.empty()) print("note: GPUDirect Storage: " + measured.no_gpudirect + "\n");
   print(fmt::format("{} written, {} read in {:.1f} s\n",
                     in_words(static_cast<double>(measured.written.count()), Dimension::bytes),
                     in_words(static_cast<double>(measured.read.count()), Dimension::bytes), measured.seconds));

@@ -1,5 +1,7 @@
 #include "cli/calibrate_pcie.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
@@ -10,6 +12,7 @@
 
 #include "cli/calibrate_nvme.h"
 #include "cli/table.h"
+#include "hwprofiles/calibrate/hwloc_locality.h"
 #include "hwprofiles/calibrate/nvml.h"
 #include "hwprofiles/calibrate/pcie_topology.h"
 #include "hwprofiles/profile_library.h"
@@ -75,11 +78,15 @@ std::string base_of(const Request& request, const std::vector<PcieFunction>& fun
 
 void run(const Request& request, const Context& context) {
   std::vector<PcieFunction> functions = pcie_topology(request.sysfs, request.all);
-  if (request.sysfs == "/sys")
+  std::size_t by_hwloc = 0;
+  if (request.sysfs == "/sys") {
     if (const std::optional<Nvml> nvml = Nvml::load()) add_nvml(functions, nvml->gpus());
+    by_hwloc = add_numa_nodes(functions, hwloc_numa_nodes());
+  }
   const HostProfile base = ProfileLibrary::standard().load_host(base_of(request, functions));
   const std::string date = today();
-  const HostFit fit = fit_host(functions, base, date, request.sysfs);
+  HostFit fit = fit_host(functions, base, date, request.sysfs);
+  if (by_hwloc > 0) fit.notes.push_back(fmt::format("NUMA nodes of {} functions are hwloc's", by_hwloc));
   const std::string text = profile_text(fit.profile, {OriginKind::measured, "sysfs of the machine", date, 0});
   if (!request.output.empty()) {
     OutputFile out(request.output);

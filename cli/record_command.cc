@@ -44,10 +44,19 @@ void run(const Request& request, Context& context) {
   RecordOptions options = request.options;
   options.files = request.output + fmt::format(".{}", getpid());
   const RecordOutcome outcome = record(options);
+  const auto forget = [&outcome] {
+    for (const Recording& recording : outcome.recordings)
+      if (std::error_code error; fs::exists(recording.file, error)) fs::remove(recording.file, error);
+  };
   for (const Recording& recording : outcome.recordings) {
     const std::string process = recording.file.substr(recording.file.rfind('.'));
     const std::string file = outcome.recordings.size() == 1 ? request.output : request.output + process;
-    tell(context, recording, file);
+    try {
+      tell(context, recording, file);
+    } catch (const InputError& error) {  // of a file that was cut off before its first record, on a full disk
+      forget();
+      throw InputError(file, "", "nothing of the program could be recorded: " + error.cause(), error.remedy());
+    }
     fs::rename(recording.file, file);
   }
   if (outcome.recordings.empty())

@@ -18,6 +18,7 @@
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
 #include "traces/base/output_file.h"
+#include "validation/case_panels.h"
 #include "validation/case_run.h"
 #include "validation/scatter_svg.h"
 
@@ -188,7 +189,8 @@ void validate(const ValidateArguments& arguments, Context& context) {
   const std::vector<CaseSummary> summaries = summarize(files, outcomes, arguments.tolerance ? &tolerance : nullptr);
   if (!arguments.output.empty()) write_text(arguments.output, row_table(outcomes).csv());
   if (!arguments.plot.empty())
-    write_text(arguments.plot, scatter_svg("Predicted against measured: " + title_of(files), outcomes, summaries));
+    write_text(arguments.plot,
+               scatter_svg("Predicted against measured: " + title_of(files), scatter_panels(outcomes, summaries)));
   if (context.json())
     print_json(validation_json(summaries, outcomes));
   else if (context.rows_only())
@@ -227,14 +229,21 @@ void add_validate_commands(CLI::App& app, Context& context) {
       ->type_name("PATH");
   command->add_option("--technique", kernels.techniques, "kernels: only this technique; may be given again")
       ->type_name("NAME");
+  command->add_option("--model", kernels.models, "kernels: only models with this in their name; may be given again")
+      ->type_name("NAME");
   command->add_option("--steps", kernels.steps, "kernels: steps of each run")
       ->type_name("N")
       ->check(CLI::Range(1, 1000));
+  command
+      ->add_option("--results", kernels.results,
+                   "kernels: folder that keeps what came out, as DATE-BACKEND.csv, .json and .svg")
+      ->type_name("FOLDER");
   command->add_option("--hardware", kernels.hardware, "kernels: profile of the machine that predictions are for")
       ->type_name("NAME");
   command->callback([arguments, &context] {
     if (arguments->cases != "kernels") return validate(*arguments, context);
     arguments->kernels.output = arguments->output;
+    arguments->kernels.plot = arguments->plot;
     validate_kernels(arguments->kernels, context);
   });
 }

@@ -112,11 +112,46 @@ ReplayOptions replay_options(const TechniquePlan& technique) {
   return options;
 }
 
-double median_seconds(const TrainingRun& run) {
+// Of the steps between the first, which warms up, and the last, whose kernels are timed one by one.
+double median_of(const TrainingRun& run, double StepMeasure::*figure) {
   std::vector<double> seconds;
-  for (std::size_t s = run.steps.size() > 1 ? 1 : 0; s < run.steps.size(); ++s) seconds.push_back(run.steps[s].seconds);
-  std::sort(seconds.begin(), seconds.end());
-  return seconds[seconds.size() / 2];
+  for (std::size_t s = 1; s + 1 < run.steps.size(); ++s) seconds.push_back(run.steps[s].*figure);
+  return quantile(std::move(seconds), 0.5);
+}
+
+struct PhaseSeconds {
+  double forward = 0, backward = 0, optimizer = 0;
+};
+
+// As StepMeasure counts them.
+PhaseSeconds predicted_phases(const PlannedTrace& planned, const Result& result) {
+  Picos ends[2]{};
+  for (std::size_t i = 0; i < planned.trace.ops.size(); ++i) {
+    if (planned.trace.ops.kind[i] != OpKind::kernel) continue;
+    const Phase phase = planned.trace.ops.phase[i];
+    if (phase == Phase::forward) ends[0] = std::max(ends[0], result.op_end[i]);
+    if (phase == Phase::backward) ends[1] = std::max(ends[1], result.op_end[i]);
+  }
+  return {to_seconds(ends[0]), to_seconds(ends[1] - ends[0]), to_seconds(result.step_time - ends[1])};
+}
+
+Overlap predicted_overlap(const PlannedTrace& planned, const Result& result) {
+  std::vector<TimeSpan> transfers, kernels;
+  for (std::size_t i = 0; i < planned.trace.ops.size(); ++i) {
+    const TimeSpan span{to_seconds(result.op_start[i]), to_seconds(result.op_end[i])};
+    if (planned.lane_of(planned.trace.ops.lane[i]) != nullptr) transfers.push_back(span);
+    if (planned.trace.ops.kind[i] == OpKind::kernel) kernels.push_back(span);
+  }
+  return overlap_of(std::move(transfers), std::move(kernels), to_seconds(result.step_time));
+}
+
+Overlap measured_overlap(const StepMeasure& step) {
+  std::vector<TimeSpan> transfers, kernels;
+  for (const TransferRecord& record : step.transfers)
+    transfers.push_back({record.started_seconds, record.ended_seconds});
+  for (const KernelTime& kernel : step.kernel_times)
+    kernels.push_back({kernel.start_seconds, kernel.start_seconds + to_seconds(kernel.duration)});
+  return overlap_of(std::move(transfers), std::move(kernels), step.seconds);
 }
 
 class CaseRunner {
@@ -127,20 +162,28 @@ class CaseRunner {
     KernelOutcome outcome;
     outcome.run = one;
     const Reference& reference = reference_of(one.shape);
-    const TechniquePlan technique = technique_plan(reference.trace, one.technique);
+    TechniquePlan technique = technique_plan(reference.trace, one.technique);
     PlanRunOptions run_options;
     run_options.allocator = technique.allocator;
     run_options.file = options_.file;
     run_options.in_order = true;
+    run_options.gpudirect = backend_.name() == "cuda";
     TrainingRun run;
+    std::optional<TrainingRun> timed;
     try {
       run = train(backend_, reference.graph, reference.trace, technique.plan, run_options, options_.steps);
+      run_options.in_order = false;
+      if (options_.step_times)
+        timed = train(backend_, reference.graph, reference.trace, technique.plan, run_options,
+                      std::max(options_.steps, 2) + 1, true);
     } catch (const InputError& error) {
       if (run_options.file != error.file() && error.file() != "io_uring" && !error.file().empty()) throw;
       outcome.skipped = error.what();
       return outcome;
     }
-    compare(reference, technique, run, outcome);
+    if (technique.plan.offload && run.file_access != "GPUDirect Storage")
+      technique.plan.offload->route = DriveRoute::bounce;
+    compare(reference, technique, run, timed, outcome);
     return outcome;
   }
 
@@ -163,7 +206,7 @@ class CaseRunner {
   }
 
   void compare(const Reference& reference, const TechniquePlan& technique, const TrainingRun& run,
-               KernelOutcome& outcome) const {
+               const std::optional<TrainingRun>& timed, KernelOutcome& outcome) const {
     const PlannedTrace planned = planned_step(reference.trace, technique.plan);
     const Result result = replay(planned, *options_.hardware, replay_options(technique));
     AllocationStreamOptions stream;
@@ -181,8 +224,7 @@ class CaseRunner {
     row("host_read", measured.from_host, predicted.from_host);
     row("drive_written", measured.to_drive, predicted.to_drive);
     row("drive_read", measured.from_drive, predicted.from_drive);
-    if (options_.step_times)
-      outcome.rows.push_back({"step_time", "s", median_seconds(run), to_seconds(result.step_time)});
+    if (timed) compare_times(planned, result, *timed, outcome);
     outcome.first_loss = run.steps.front().loss;
     outcome.last_loss = run.steps.back().loss;
     outcome.same_bits = same_training(run, reference.keep);
@@ -193,6 +235,23 @@ class CaseRunner {
       outcome.transfers_kept &= transfers_kept(planned, step);
     }
     outcome.file_access = run.file_access;
+  }
+
+  static void compare_times(const PlannedTrace& planned, const Result& result, const TrainingRun& run,
+                            KernelOutcome& outcome) {
+    const PhaseSeconds phases = predicted_phases(planned, result);
+    const auto row = [&](const char* metric, double measured, double predicted) {
+      outcome.rows.push_back({metric, "s", measured, predicted});
+    };
+    row("step_time", median_of(run, &StepMeasure::seconds), to_seconds(result.step_time));
+    row("forward_time", median_of(run, &StepMeasure::forward_seconds), phases.forward);
+    row("backward_time", median_of(run, &StepMeasure::backward_seconds), phases.backward);
+    row("optimizer_time", median_of(run, &StepMeasure::optimizer_seconds), phases.optimizer);
+    if (run.steps.back().transfers.empty()) return;
+    outcome.measured_overlap = measured_overlap(run.steps.back());
+    outcome.predicted_overlap = predicted_overlap(planned, result);
+    row("transfers_hidden", outcome.measured_overlap->hidden_seconds, outcome.predicted_overlap->hidden_seconds);
+    row("transfers_exposed", outcome.measured_overlap->exposed_seconds(), outcome.predicted_overlap->exposed_seconds());
   }
 
   Backend& backend_;
@@ -214,6 +273,26 @@ double KernelRow::relative_error() const {
   return predicted / measured - 1;
 }
 
+std::vector<KernelSummary> summarize(const std::vector<KernelOutcome>& outcomes) {
+  struct Pairs {
+    std::vector<double> measured, predicted;
+  };
+  std::vector<std::string> metrics;
+  std::map<std::string, Pairs> rows;
+  for (const KernelOutcome& outcome : outcomes)
+    for (const KernelRow& row : outcome.rows) {
+      if (row.measured <= 0) continue;
+      const auto [pairs, is_first] = rows.try_emplace(row.metric);
+      if (is_first) metrics.push_back(row.metric);
+      pairs->second.measured.push_back(row.measured);
+      pairs->second.predicted.push_back(row.predicted);
+    }
+  std::vector<KernelSummary> summaries;
+  for (const std::string& metric : metrics)
+    summaries.push_back({metric, error_statistics(rows[metric].measured, rows[metric].predicted)});
+  return summaries;
+}
+
 std::vector<KernelCase> cpu_kernel_cases() {
   std::vector<KernelCase> cases;
   TrainerModel small;
@@ -225,6 +304,8 @@ std::vector<KernelCase> cpu_kernel_cases() {
   mixed.sequence = 32;
   mixed.type = ElementType::bf16;
   add_all_techniques(cases, "2 layers of 64, bf16", mixed);
+  mixed.batch = 4;
+  add_all_techniques(cases, "2 layers of 64, bf16, batch 4", mixed);
   return cases;
 }
 
@@ -234,7 +315,7 @@ std::vector<KernelCase> gpu_kernel_cases() {
     std::int64_t vocabulary, hidden, heads, layers, sequence;
     std::vector<std::int64_t> batches;
   };
-  const std::vector<Size> sizes = {{"GPT-2 124M", 50304, 768, 12, 12, 1024, {4, 8}},
+  const std::vector<Size> sizes = {{"GPT-2 124M", 50304, 768, 12, 12, 1024, {2, 4, 8}},
                                    {"BERT-large size", 30592, 1024, 16, 24, 512, {8}},
                                    {"GPT-2 774M", 50304, 1280, 20, 36, 1024, {2, 4}},
                                    {"Llama-1B size", 32000, 2048, 32, 16, 1024, {2}}};

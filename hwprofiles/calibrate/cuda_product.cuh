@@ -1,7 +1,7 @@
 // Row-major matrix products by cuBLASLt: c[m, n] = op(a) op(b) [+ bias of n], inner size k, fp32 accumulation.
 //
 // The same shape always takes the algorithm that the heuristic likes best, and none that adds in an order of chance is
-// allowed: the same operands give the same bits.
+// allowed: the same operands give the same bits. Products of fp8 have scales of 1, and want b transposed.
 #pragma once
 
 #include <cublasLt.h>
@@ -9,33 +9,43 @@
 #include <cstdint>
 
 #include "hwprofiles/calibrate/cuda_require.cuh"
+#include "hwprofiles/gpu_profile.h"
 
 namespace spillway {
 
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   bool transpose_a = false, transpose_b = false, has_bias = false;
-  bool is_bf16 = true;  // else fp32
+  Precision precision = Precision::bf16;  // of a and b: bf16, fp32, or fp8 (e4m3) with a result in bf16
   friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
 };
+
+constexpr std::size_t operand_bytes(Precision precision) {
+  return precision == Precision::fp8 ? 1 : precision == Precision::bf16 ? 2 : 4;
+}
+constexpr std::size_t result_bytes(Precision precision) { return precision == Precision::fp32 ? 4 : 2; }
 
 class CudaProduct {
  public:
   // Throws InputError when cuBLASLt has no algorithm for the shape.
   CudaProduct(cublasLtHandle_t handle, const ProductShape& shape, std::size_t workspace_bytes)
       : has_bias_(shape.has_bias) {
-    const cudaDataType_t element = shape.is_bf16 ? CUDA_R_16BF : CUDA_R_32F;
+    const cudaDataType_t element = shape.precision == Precision::fp8    ? CUDA_R_8F_E4M3
+                                   : shape.precision == Precision::bf16 ? CUDA_R_16BF
+                                                                        : CUDA_R_32F;
+    const cudaDataType_t result = shape.precision == Precision::fp32 ? CUDA_R_32F : CUDA_R_16BF;
     require(cublasLtMatmulDescCreate(&operation_, CUBLAS_COMPUTE_32F, CUDA_R_32F), "matrix product");
     // Row-major c = op(a) op(b) is column-major c' = op(b)' op(a)'.
     set(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
     set(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N);
+    if (shape.precision == Precision::fp8) set(CUBLASLT_MATMUL_DESC_FAST_ACCUM, std::int8_t{1});  // as training does
     if (has_bias_) {
       set(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BIAS);
-      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, element);
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, result);
     }
     layout(b_, element, shape.transpose_b ? shape.k : shape.n, shape.transpose_b ? shape.n : shape.k);
     layout(a_, element, shape.transpose_a ? shape.m : shape.k, shape.transpose_a ? shape.k : shape.m);
-    layout(c_, element, shape.n, shape.m);
+    layout(c_, result, shape.n, shape.m);
     choose(handle, workspace_bytes);
   }
   CudaProduct(const CudaProduct&) = delete;

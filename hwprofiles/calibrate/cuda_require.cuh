@@ -19,9 +19,20 @@ inline std::string cuda_remedy(cudaError_t error) {
       return "run on a machine with an NVIDIA GPU and its driver";
     case cudaErrorNoKernelImageForDevice:
     case cudaErrorInvalidDeviceFunction:
+    case cudaErrorUnsupportedPtxVersion:
       return "build for this GPU: meson configure -Dgpu_architectures=...";
     case cudaErrorMemoryAllocation:
       return "free memory of the device: another program holds it";
+    case cudaErrorDevicesUnavailable:
+      return "another program has the device for itself: end it, or see nvidia-smi -c for the compute mode";
+    case cudaErrorSystemNotReady:
+      return "start the fabric manager (nvidia-fabricmanager), which this machine's GPUs wait for";
+    case cudaErrorECCUncorrectable:
+    case cudaErrorNvlinkUncorrectable:
+    case cudaErrorHardwareStackError:
+    case cudaErrorUnknown:
+      return "the device is lost to this process: see dmesg for NVRM and Xid, reset the GPU or start the machine anew; "
+             "nothing was written";
     default:
       return "see dmesg for messages of the driver (NVRM, Xid)";
   }

@@ -1,11 +1,13 @@
 #include "hwprofiles/calibrate/drive_calibration.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <limits>
 #include <thread>
 
+#include "hwprofiles/calibrate/gds_queue.h"
 #include "hwprofiles/calibrate/io_pattern.h"
 #include "hwprofiles/calibrate/io_ring.h"
 #include "hwprofiles/calibrate/scratch_file.h"
@@ -63,7 +65,7 @@ class Campaign {
         ring_(256),
         file_(options.file, whole_mib(budget_ / 2), std::min(gib, budget_), ScratchFile::Access::direct),
         buffer_(static_cast<std::size_t>((mib * (2 * grid_.depths.back())).count())) {
-    result_.registered_buffers = ring_.register_buffer({buffer_.data(), buffer_.size()});
+    result_.registered_buffers = ring_.register_buffer(buffer_.span());
     parts_ = 2 * grid_.blocks.size() * grid_.depths.size() + 5;
   }
 
@@ -77,6 +79,7 @@ class Campaign {
     random(false);
     random(true);
     mix();
+    gpudirect();
     result_.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return std::move(result_);
   }
@@ -84,7 +87,7 @@ class Campaign {
  private:
   IoRun load(const IoPattern& pattern) {
     const auto stop = [this] { return !progress_(part_, parts_); };
-    IoRun run = run_pattern(ring_, file_, pattern, buffer_, options_.seed + part_, stop);
+    IoRun run = run_pattern(ring_, file_, pattern, buffer_.span(), options_.seed + part_, stop);
     ++part_;
     if (stop()) throw Cancelled{};
     result_.written += run.written;
@@ -192,6 +195,38 @@ class Campaign {
     pattern.most_bytes = std::max(mib * (4 * depth), writes_left(Bytes(0)));
     const IoRun run = load(pattern);
     result_.mixed = {rate_of(run, pattern, IoRing::Direction::read), rate_of(run, pattern, IoRing::Direction::write)};
+  }
+
+  // Between the file and device memory, without a way through host memory.
+  void gpudirect() {
+    if (options_.device_memory.empty()) return;
+    const std::array<unsigned, 3> depths = {1, 4, 16};
+    const std::vector<Bytes> blocks = options_.quick ? std::vector<Bytes>{mib * 4} : std::vector<Bytes>{mib, mib * 16};
+    try {
+      GdsQueue queue(file_.descriptor(), depths.back(), options_.begin_thread);
+      for (const bool is_write : {false, true})
+        for (const unsigned depth : depths)
+          for (const Bytes block : blocks) gpudirect_point(queue, block, depth, is_write);
+    } catch (const InputError& error) {
+      if (error.file() != "cuFile") throw;
+      result_.no_gpudirect = error.cause();
+    }
+  }
+
+  void gpudirect_point(GdsQueue& queue, Bytes block, unsigned depth, bool is_write) {
+    const auto bytes = static_cast<std::size_t>((block * depth).count());
+    if (bytes > options_.device_memory.size() || block > file_.bytes()) return;
+    IoPattern pattern =
+        sequential(block, is_write ? 0 : depth, is_write ? depth : 0, Bytes(0), block * (file_.bytes() / block));
+    pattern.is_host_memory = false;
+    pattern.most_seconds = grid_.seconds;
+    pattern.most_bytes = is_write ? std::max(block * depth, file_.bytes() / 16) : Bytes::max();
+    const auto stop = [this] { return !progress_(part_, parts_); };
+    const IoRun run = run_pattern(queue, file_, pattern, options_.device_memory, options_.seed, stop);
+    result_.written += run.written;
+    result_.read += run.read;
+    const auto direction = is_write ? IoQueue::Direction::write : IoQueue::Direction::read;
+    result_.gpudirect.push_back({block, depth, is_write, rate_of(run, pattern, direction), latency_of(run)});
   }
 
   const DriveCalibrationOptions& options_;

@@ -3,11 +3,14 @@
 // In this order, so that each part finds the drive as it should: a region is written once (its blocks exist from then
 // on), then small and large writes by queue depth in it, the sustained write over the rest of the file, the idle pause
 // and its write if the rate fell, sequential reads by block and depth, random 4 KiB, reads and writes together.
-// Each rate is that of its whole run, with the spread of up to nine stretches of it; latencies are medians.
+// With device memory, at the end, reads into it and writes from it (GdsQueue). Each rate is that of its whole run, with
+// the spread of up to nine stretches of it; latencies are medians.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 
 #include "hwprofiles/calibrate/drive_measurement.h"
@@ -20,6 +23,9 @@ struct DriveCalibrationOptions {
   Bytes bytes{};           // most bytes written in all, at least 64 MiB; 0: 1 GiB quick, else 16 GiB
   bool quick = false;      // fewer points, 0.1 s each instead of 0.3 s; some 10 s instead of a minute
   std::uint64_t seed = 1;  // of what is written and of random places
+  // Device memory to measure GPUDirect Storage with, and what its threads begin with; empty: not measured.
+  std::span<std::byte> device_memory;
+  std::function<void()> begin_thread;
 };
 
 // `progress(part, parts)` after every run; false ends with Cancelled. Throws InputError as ScratchFile, IoRing and

@@ -37,6 +37,8 @@ struct DriveMeasurement {
   Bytes sustained_slice;                  // bytes per element of:
   std::vector<double> sustained_seconds;  // how long each slice of the sustained write took
   std::optional<IdleRecovery> recovery;   // measured where the rate fell
+  std::vector<DrivePoint> gpudirect;      // between the file and device memory; by direction, depth, block
+  std::string no_gpudirect;               // why not, where there was device memory to do so
   Bytes written, read;                    // in all
   bool registered_buffers = true;
   double seconds = 0;

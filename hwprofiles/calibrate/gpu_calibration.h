@@ -12,8 +12,17 @@
 
 namespace spillway {
 
+// What each part may take, in seconds: quick, and four times that else. What does not fit is left out and told.
+// Together with the step's kernels (validation/trainer/kernel_calibration.h) less than 90 s, less than six minutes.
+struct GpuTimeBudget {
+  double launches = 6, driver_calls = 4, memory = 10, products = 24, copies = 14, sharing = 9;
+  double step_kernels = 15;
+  double device_and_slack = 5;
+  static constexpr double full = 4;  // times as long
+};
+
 struct GpuCalibrationOptions {
-  bool quick = false;  // fewer shapes and sizes: some 60 s instead of some minutes
+  bool quick = false;  // fewer shapes and sizes
   std::uint64_t seed = 1;
 };
 

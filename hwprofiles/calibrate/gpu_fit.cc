@@ -49,9 +49,15 @@ class Fit {
     fit_memory();
     fit_copies();
     fit_contention();
-    if (measured_.sm_clock_mhz > 0)
-      fit_.notes.push_back(
-          fmt::format("SM clock under load {} MHz, {:.0f} W", measured_.sm_clock_mhz, measured_.milliwatts * 1e-3));
+    fit_kernels();
+    if (measured_.sm_clock_mhz > 0) gpu.loaded_clock_mhz = sourced(static_cast<double>(measured_.sm_clock_mhz), 0);
+    if (measured_.milliwatts > 0) gpu.loaded_watts = sourced(measured_.milliwatts * 1e-3, 0);
+    if (!measured_.no_activity_records.empty())
+      fit_.notes.push_back("timed by events, which add a few microseconds: " + measured_.no_activity_records +
+                           " (to allow activity records: run as root, or load the driver with "
+                           "NVreg_RestrictProfilingToAdminUsers=0)");
+    for (const std::string& part : measured_.left_out)
+      fit_.notes.push_back("cut short by the time it may take: " + part);
     gpu.note.clear();
     for (const std::string& note : fit_.notes) gpu.note += (gpu.note.empty() ? "" : "; ") + note;
     return std::move(fit_);
@@ -77,9 +83,10 @@ class Fit {
                                                                 {&measured_.free_cost, &gpu.free_cost}};
     for (const auto& [from, to] : needed)
       if (from->median > 0) *to = time(*from);
-    const std::pair<const Spread*, Maybe<Picos>*> optional[] = {{&measured_.chunk_create, &gpu.chunk_create_cost},
-                                                                {&measured_.chunk_map, &gpu.chunk_map_cost},
-                                                                {&measured_.chunk_unmap, &gpu.chunk_unmap_cost}};
+    const std::pair<const Spread*, Maybe<Picos>*> optional[] = {
+        {&measured_.chunk_create, &gpu.chunk_create_cost},  {&measured_.chunk_map, &gpu.chunk_map_cost},
+        {&measured_.chunk_unmap, &gpu.chunk_unmap_cost},    {&measured_.event_record_call, &gpu.event_record_call},
+        {&measured_.event_wait_call, &gpu.event_wait_call}, {&measured_.event_gap, &gpu.event_gap}};
     for (const auto& [from, to] : optional)
       if (from->median > 0) *to = time(*from);
     if (measured_.launch_queue_depth > 0) gpu.launch_queue_depth = sourced(measured_.launch_queue_depth, 0);
@@ -204,8 +211,42 @@ class Fit {
       gpu.copy_engines_per_direction = sourced(measured_.copy_engines_per_direction, 0);
   }
 
+  void fit_kernels() {
+    GpuProfile& gpu = fit_.profile;
+    const double memory = to_bytes_per_second(gpu.memory_bandwidth.value);
+    const Maybe<double>& arithmetic = gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::bf16)];
+    std::map<KernelKind, std::map<double, double>> points;
+    for (const KernelPoint& kernel : measured_.kernels) {
+      const bool is_attention =
+          kernel.kind == KernelKind::attention_forward || kernel.kind == KernelKind::attention_backward;
+      if (kernel.seconds.median <= 0 || (is_attention && !arithmetic)) continue;
+      const double share = kernel.work / kernel.seconds.median / (is_attention ? arithmetic->value : memory);
+      double& best = points[kernel.kind][kernel.work];
+      best = std::max(best, std::min(1.0, share));
+    }
+    for (const auto& [kind, shares] : points) {
+      std::erase_if(gpu.kernel_efficiency, [k = kind](const KernelEfficiency& old) { return old.kind == k; });
+      std::vector<CurvePoint> curve;
+      for (const auto& [work, share] : shares) curve.push_back({work, share});
+      gpu.kernel_efficiency.push_back({kind, Curve(std::move(curve), Curve::Scale::log), origin_});
+    }
+    std::stable_sort(gpu.kernel_efficiency.begin(), gpu.kernel_efficiency.end(),
+                     [](const KernelEfficiency& a, const KernelEfficiency& b) { return a.kind < b.kind; });
+  }
+
+  void fit_sharing() {
+    GpuProfile& gpu = fit_.profile;
+    const double together = measured_.kernel_rate_beside_copies + measured_.copy_rate_beside_kernels;
+    gpu.shared_hbm_fraction = sourced(std::min(1.0, together / to_bytes_per_second(gpu.memory_bandwidth.value)), 0);
+    if (measured_.copy_rate_alone > 0)
+      gpu.copy_fraction_beside_kernels =
+          sourced(std::min(1.0, measured_.copy_rate_beside_kernels / measured_.copy_rate_alone), 0);
+  }
+
   void fit_contention() {
+    if (measured_.two_stream_speedup > 0) fit_.profile.two_stream_speedup = sourced(measured_.two_stream_speedup, 0);
     if (measured_.copy_rate_beside_kernels <= 0 || measured_.kernel_rate_alone <= 0) return;
+    fit_sharing();
     const double charged =
         (measured_.kernel_rate_alone - measured_.kernel_rate_beside_copies) / measured_.copy_rate_beside_kernels;
     fit_.profile.hbm_contention_factor = sourced(std::clamp(charged, 1.0, 100.0), 0);

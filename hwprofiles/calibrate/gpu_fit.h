@@ -7,7 +7,10 @@
 //   ones
 //              take beyond their bytes; efficiency by size
 //   HBM        bytes charged per byte a copy moves: (rate alone - rate beside) / rate of the copies, at least 1
-//   roofline   compute: median efficiency of products with sides of at least 1024; memory: best; latency: the shortest
+//   kernels    efficiency by kind: bytes / (seconds x memory bandwidth), attention flops / (seconds x dense bf16 peak)
+//   sharing    what kernels and copies reach together over the memory bandwidth; copies beside kernels over copies
+//   alone roofline   compute: median efficiency of products with sides of at least 1024; memory: best; latency: the
+//   shortest
 //              kernel
 #pragma once
 

@@ -1,17 +1,18 @@
 // In the GPU module; see gpu_calibration.h.
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <cupti.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "hwprofiles/calibrate/activity_clock.cuh"
 #include "hwprofiles/calibrate/cuda_product.cuh"
+#include "hwprofiles/calibrate/device_buffers.cuh"
 #include "hwprofiles/calibrate/gpu_calibration.h"
 #include "hwprofiles/calibrate/spread.h"
 #include "traces/base/byte_source.h"
@@ -41,17 +42,6 @@ __global__ void spin_kernel(unsigned long long nanoseconds) {
   while (global_nanoseconds() - start < nanoseconds) {
   }
 }
-__global__ void fill_kernel(unsigned* words, std::size_t count, unsigned seed) {
-  for (std::size_t i = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x; i < count;
-       i += static_cast<std::size_t>(gridDim.x) * blockDim.x) {
-    unsigned x = static_cast<unsigned>(i) * 2654435761U + seed;
-    x ^= x >> 16U;
-    x *= 0x7feb352dU;
-    x ^= x >> 15U;
-    // As bf16 pairs and as fp32 these are ordinary numbers between 0.5 and 2.
-    words[i] = (x & 0x007f007fU) | 0x3f803f00U;
-  }
-}
 __global__ void copy_kernel(const float4* from, float4* to, std::size_t count) {
   for (std::size_t i = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x; i < count;
        i += static_cast<std::size_t>(gridDim.x) * blockDim.x)
@@ -76,138 +66,15 @@ __global__ void write_kernel(const float4*, float4* to, std::size_t count) {
     to[i] = make_float4(1, 1, 1, 1);
 }
 
-// Durations of kernels and copies by CUPTI, in the order they ran; one at a time in a process.
-class ActivityClock {
- public:
-  ActivityClock() {
-    current() = this;
-    works_ = cuptiActivityRegisterCallbacks(give_buffer, take_buffer) == CUPTI_SUCCESS &&
-             cuptiActivityEnable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) == CUPTI_SUCCESS &&
-             cuptiActivityEnable(CUPTI_ACTIVITY_KIND_MEMCPY) == CUPTI_SUCCESS;
+// Bound by arithmetic; a block takes half of a multiprocessor or more.
+__global__ void multiply_kernel(float* out, int rounds) {
+  float a = 1.0F + static_cast<float>(threadIdx.x), b = 0.5F;
+  for (int i = 0; i < rounds; ++i) {
+    a = fmaf(a, 0.999F, b);
+    b = fmaf(b, 0.998F, 1e-6F);
   }
-  ActivityClock(const ActivityClock&) = delete;
-  ActivityClock& operator=(const ActivityClock&) = delete;
-  ~ActivityClock() {
-    if (works_) {
-      cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-      cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMCPY);
-      cuptiActivityFlushAll(0);
-    }
-    current() = nullptr;
-  }
-  // Whether the system lets us (a container or another profiler may not).
-  bool works() const { return works_; }
-
-  // What ran since the last call. Waits for the device.
-  std::vector<double> take() {
-    require(cudaDeviceSynchronize(), "measuring");
-    cuptiActivityFlushAll(0);
-    const std::lock_guard lock(mutex_);
-    std::sort(records_.begin(), records_.end(), [](const Record& a, const Record& b) { return a.start < b.start; });
-    std::vector<double> seconds;
-    for (const Record& record : records_) seconds.push_back(static_cast<double>(record.end - record.start) * 1e-9);
-    records_.clear();
-    return seconds;
-  }
-
- private:
-  struct Record {
-    std::uint64_t start = 0, end = 0;
-  };
-  static ActivityClock*& current() {
-    static ActivityClock* clock = nullptr;
-    return clock;
-  }
-  static void CUPTIAPI give_buffer(std::uint8_t** buffer, std::size_t* size, std::size_t* most_records) {
-    *size = std::size_t{1} << 20;
-    *buffer = static_cast<std::uint8_t*>(std::aligned_alloc(8, *size));
-    *most_records = 0;
-  }
-  static void CUPTIAPI take_buffer(CUcontext, std::uint32_t, std::uint8_t* buffer, std::size_t, std::size_t valid) {
-    if (current() != nullptr) current()->read(buffer, valid);
-    std::free(buffer);
-  }
-  void read(std::uint8_t* buffer, std::size_t valid) {
-    const std::lock_guard lock(mutex_);
-    CUpti_Activity* record = nullptr;
-    while (cuptiActivityGetNextRecord(buffer, valid, &record) == CUPTI_SUCCESS) {
-      if (record->kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL) {
-        const auto* kernel = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-        records_.push_back({kernel->start, kernel->end});
-      } else if (record->kind == CUPTI_ACTIVITY_KIND_MEMCPY) {
-        const auto* copy = reinterpret_cast<const CUpti_ActivityMemcpy6*>(record);
-        records_.push_back({copy->start, copy->end});
-      }
-    }
-  }
-
-  bool works_ = false;
-  std::mutex mutex_;
-  std::vector<Record> records_;
-};
-
-class DeviceBuffer {
- public:
-  explicit DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
-    require(cudaMalloc(&memory_, bytes), "taking memory");
-    fill_kernel<<<1024, threads>>>(static_cast<unsigned*>(memory_), bytes / sizeof(unsigned), 1);
-    require(cudaGetLastError(), "filling memory");
-  }
-  DeviceBuffer(const DeviceBuffer&) = delete;
-  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
-  ~DeviceBuffer() { cudaFree(memory_); }
-  std::byte* data() const { return static_cast<std::byte*>(memory_); }
-  std::size_t size() const { return bytes_; }
-
- private:
-  void* memory_ = nullptr;
-  std::size_t bytes_;
-};
-
-class HostBuffer {
- public:
-  HostBuffer(std::size_t bytes, bool pinned) : pinned_(pinned) {
-    if (pinned)
-      require(cudaHostAlloc(&memory_, bytes, cudaHostAllocMapped), "taking pinned memory");
-    else
-      memory_ = std::calloc(bytes, 1);
-    if (memory_ == nullptr) throw InputError("host", "", "no memory for a buffer to copy from", "free some");
-    std::fill_n(static_cast<std::byte*>(memory_), bytes, std::byte{0x3f});  // touched, so that it is there
-  }
-  HostBuffer(const HostBuffer&) = delete;
-  HostBuffer& operator=(const HostBuffer&) = delete;
-  ~HostBuffer() { pinned_ ? static_cast<void>(cudaFreeHost(memory_)) : std::free(memory_); }
-  std::byte* data() const { return static_cast<std::byte*>(memory_); }
-
- private:
-  void* memory_ = nullptr;
-  bool pinned_;
-};
-
-class Stream {
- public:
-  Stream() { require(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream"); }
-  Stream(const Stream&) = delete;
-  Stream& operator=(const Stream&) = delete;
-  ~Stream() { cudaStreamDestroy(stream_); }
-  cudaStream_t get() const { return stream_; }
-  void wait() const { require(cudaStreamSynchronize(stream_), "measuring"); }
-
- private:
-  cudaStream_t stream_ = nullptr;
-};
-
-class Event {
- public:
-  Event() { require(cudaEventCreate(&event_), "making an event"); }
-  Event(const Event&) = delete;
-  Event& operator=(const Event&) = delete;
-  ~Event() { cudaEventDestroy(event_); }
-  cudaEvent_t get() const { return event_; }
-
- private:
-  cudaEvent_t event_ = nullptr;
-};
+  if (a + b < 0) out[threadIdx.x] = a;  // never, but the compiler can't know
+}
 
 class GpuCampaign {
  public:
@@ -217,28 +84,43 @@ class GpuCampaign {
 
   void run() {
     const Clock::time_point start = Clock::now();
+    measured_.no_activity_records = activity_.why_not();
+    begin_part("device", budget_.device_and_slack);
     ask_device();
-    next_part();
+    begin_part("launches", budget_.launches);
     measure_launches();
-    next_part();
+    measure_events();
+    begin_part("driver calls", budget_.driver_calls);
     measure_driver_calls();
-    next_part();
+    begin_part("memory", budget_.memory);
     measure_memory();
-    next_part();
+    begin_part("products", budget_.products);
     measure_products();
-    next_part();
+    begin_part("copies", budget_.copies);
     measure_copies();
-    next_part();
+    begin_part("sharing", budget_.sharing);
     measure_contention();
-    next_part();
+    measure_two_streams();
+    begin_part("", 0);
     measured_.seconds = seconds_since(start);
   }
 
  private:
-  static constexpr std::size_t parts = 7;
+  static constexpr std::size_t parts = 8;
 
-  void next_part() {
-    if (!progress_(++part_, parts)) throw Cancelled{};
+  void begin_part(const char* name, double seconds) {
+    if (!progress_(part_++, parts)) throw Cancelled{};
+    part_name_ = name;
+    part_begin_ = Clock::now();
+    part_seconds_ = seconds * (options_.quick ? 1 : GpuTimeBudget::full);
+    part_is_cut_ = false;
+  }
+  // Whether the part may go on; the first time that it may not is told.
+  bool in_time() {
+    if (seconds_since(part_begin_) < part_seconds_) return true;
+    if (!part_is_cut_) measured_.left_out.push_back(part_name_);
+    part_is_cut_ = true;
+    return false;
   }
 
   void ask_device() {
@@ -258,6 +140,7 @@ class GpuCampaign {
     require(cudaDriverGetVersion(&driver), "asking the driver");
     measured_.driver = std::to_string(driver / 1000) + "." + std::to_string(driver % 1000 / 10);
     blocks_ = static_cast<unsigned>(properties.multiProcessorCount) * 8;
+    has_fp8_ = properties.major * 10 + properties.minor >= 89;
   }
 
   // Medians of samples(), after one run that warms up.
@@ -312,6 +195,41 @@ class GpuCampaign {
       for (std::size_t i = 1; i < kernels; ++i)
         gaps.push_back(static_cast<double>(host[2 * i] - host[2 * i - 1]) * 1e-9);
       return spread_of(std::move(gaps)).median;
+    });
+  }
+
+  // What an event costs the host, and what waiting for one on another stream costs the device.
+  void measure_events() {
+    const Stream first, second;
+    const Event mark;
+    const int times = options_.quick ? 20 : 100;
+    constexpr int calls = 200;
+    measured_.event_record_call = repeat(times, [&] {
+      const Clock::time_point start = Clock::now();
+      for (int i = 0; i < calls; ++i) require(cudaEventRecord(mark.get(), first.get()), "recording an event");
+      const double seconds = seconds_since(start) / calls;
+      first.wait();
+      return seconds;
+    });
+    measured_.event_wait_call = repeat(times, [&] {
+      const Clock::time_point start = Clock::now();
+      for (int i = 0; i < calls; ++i) require(cudaStreamWaitEvent(second.get(), mark.get(), 0), "waiting for an event");
+      const double seconds = seconds_since(start) / calls;
+      second.wait();
+      return seconds;
+    });
+    const DeviceBuffer stamps(4 * sizeof(unsigned long long));
+    auto* stamp = reinterpret_cast<unsigned long long*>(stamps.data());
+    measured_.event_gap = repeat(times, [&] {
+      unsigned long long host[4] = {};
+      spin_kernel<<<1, 1, 0, first.get()>>>(500'000);
+      stamp_kernel<<<1, 1, 0, first.get()>>>(stamp);
+      require(cudaEventRecord(mark.get(), first.get()), "recording an event");
+      require(cudaStreamWaitEvent(second.get(), mark.get(), 0), "waiting for an event");
+      stamp_kernel<<<1, 1, 0, second.get()>>>(stamp + 2);
+      second.wait();
+      require(cudaMemcpy(host, stamp, sizeof host, cudaMemcpyDeviceToHost), "measuring");
+      return host[2] > host[1] ? static_cast<double>(host[2] - host[1]) * 1e-9 : 0.0;
     });
   }
 
@@ -435,6 +353,7 @@ class GpuCampaign {
     const DeviceBuffer from(all / 2), to(all / 2);
     for (std::size_t bytes = std::size_t{64} << 10; bytes <= (std::size_t{1} << 30) && bytes <= all / 2;
          bytes *= options_.quick ? 16 : 4) {
+      if (!in_time()) return;
       const std::size_t places = all / 2 / bytes;
       const auto works = static_cast<int>(std::clamp<std::size_t>(places, 8, 64));
       struct Kind {
@@ -472,32 +391,37 @@ class GpuCampaign {
                        : std::vector<std::pair<std::int64_t, std::int64_t>>{
                              {64, 1024},   {512, 512},   {1024, 1024},  {3072, 1024},  {4096, 1024},
                              {4096, 4096}, {2048, 8192}, {16384, 4096}, {4096, 16384}, {50304, 1024}};
-    for (const bool is_bf16 : {true, false})
+    for (const Precision precision : {Precision::bf16, Precision::fp8, Precision::fp32})
       for (const std::int64_t m : rows)
         for (const auto& [n, k] : sides) {
-          if (!is_bf16 && (m > 4096 || n > 16384)) continue;  // fp32 is slow, and trains nothing here
+          if (precision == Precision::fp32 && (m > 4096 || n > 16384)) continue;  // slow, and trains nothing here
           for (const bool transpose_b : {false, true}) {
-            if (options_.quick && transpose_b) continue;
-            measure_product(handle, stream, workspace, {m, n, k, false, transpose_b, false, is_bf16});
+            if (precision == Precision::fp8 ? !can_multiply_fp8(m, transpose_b) : options_.quick && transpose_b)
+              continue;
+            if (in_time()) measure_product(handle, stream, workspace, {m, n, k, false, transpose_b, false, precision});
           }
         }
     cublasLtDestroy(handle);
   }
 
+  // cuBLASLt multiplies fp8 from compute capability 8.9 on, both operands along k, in multiples of 16.
+  bool can_multiply_fp8(std::int64_t m, bool transpose_b) const { return has_fp8_ && transpose_b && m % 16 == 0; }
+
   void measure_product(cublasLtHandle_t handle, const Stream& stream, const DeviceBuffer& workspace,
                        const ProductShape& shape) {
-    const std::size_t element = shape.is_bf16 ? 2 : 4;
-    const auto bytes = [&](std::int64_t rows, std::int64_t columns) {
+    const auto bytes = [](std::int64_t rows, std::int64_t columns, std::size_t element) {
       return (static_cast<std::size_t>(rows * columns) * element + 511) / 512 * 512;
     };
-    const std::size_t a = bytes(shape.m, shape.k), b = bytes(shape.k, shape.n), c = bytes(shape.m, shape.n);
+    const std::size_t element = operand_bytes(shape.precision);
+    const std::size_t a = bytes(shape.m, shape.k, element), b = bytes(shape.k, shape.n, element);
+    const std::size_t c = bytes(shape.m, shape.n, result_bytes(shape.precision));
     // As many sets of operands as it takes to fill the L2 cache twice, at most a gigabyte.
     const auto cache = static_cast<std::size_t>(measured_.l2_cache.count());
     const std::size_t sets = std::clamp<std::size_t>(2 * cache / (a + b + c) + 1, 1, 64);
     const DeviceBuffer memory(sets * (a + b + c));
     CudaProduct product(handle, shape, workspace.size());
     const double estimate = 2e-15 * static_cast<double>(shape.m) * static_cast<double>(shape.n) *
-                            static_cast<double>(shape.k) * (shape.is_bf16 ? 1 : 15);
+                            static_cast<double>(shape.k) * (shape.precision == Precision::fp32 ? 15 : 1);
     const int works = static_cast<int>(std::clamp((options_.quick ? 0.02 : 0.05) / (estimate + 5e-6), 5.0, 100.0));
     std::vector<double> seconds = timed(stream, works, [&](int i) {
       std::byte* set = memory.data() + static_cast<std::size_t>(i) % sets * (a + b + c);
@@ -512,8 +436,7 @@ class GpuCampaign {
       seconds = std::move(sums);
     }
     if (!seconds.empty())
-      measured_.products.push_back({shape.is_bf16 ? Precision::bf16 : Precision::fp32, shape.m, shape.n, shape.k,
-                                    spread_of(std::move(seconds))});
+      measured_.products.push_back({shape.precision, shape.m, shape.n, shape.k, spread_of(std::move(seconds))});
   }
 
   void measure_copies() {
@@ -523,7 +446,8 @@ class GpuCampaign {
     for (const bool pinned : {true, false}) {
       const HostBuffer host(largest, pinned);
       for (std::size_t bytes = 4096; bytes <= largest; bytes *= options_.quick ? 16 : 4)
-        for (const bool to_device : {true, false}) measure_copy(stream, device, host, bytes, pinned, to_device);
+        for (const bool to_device : {true, false})
+          if (in_time()) measure_copy(stream, device, host, bytes, pinned, to_device);
     }
     measure_duplex(largest);
   }
@@ -561,12 +485,12 @@ class GpuCampaign {
     });
   }
 
-  // A kernel bound by memory alone, then beside copies to the host that outlast it.
+  // A kernel bound by memory alone, copies both ways alone, and both together.
   void measure_contention() {
-    const Stream compute, copies;
+    const Stream compute, out, in;
     constexpr std::size_t bytes = std::size_t{512} << 20, copied = std::size_t{64} << 20;
-    const DeviceBuffer from(bytes), to(bytes), source(copied);
-    const HostBuffer host(copied, true);
+    const DeviceBuffer from(bytes), to(bytes), device(2 * copied);
+    const HostBuffer host(2 * copied, true);
     const int kernels = options_.quick ? 100 : 400;
     const auto run_kernels = [&] {
       for (int i = 0; i < kernels; ++i)
@@ -574,34 +498,74 @@ class GpuCampaign {
             reinterpret_cast<const float4*>(from.data()), reinterpret_cast<float4*>(to.data()), bytes / sizeof(float4));
       require(cudaGetLastError(), "measuring");
     };
-    const double moved = 2.0 * static_cast<double>(bytes) * kernels;
+    const auto copy_both_ways = [&] {
+      require(cudaMemcpyAsync(host.data(), device.data(), copied, cudaMemcpyDeviceToHost, out.get()), "copying");
+      require(cudaMemcpyAsync(device.data() + copied, host.data() + copied, copied, cudaMemcpyHostToDevice, in.get()),
+              "copying");
+      out.wait();
+      in.wait();
+    };
+    const double moved = 2.0 * static_cast<double>(bytes) * kernels, once = 2.0 * static_cast<double>(copied);
     run_kernels();
+    copy_both_ways();
     compute.wait();
     Clock::time_point start = Clock::now();
     run_kernels();
     compute.wait();
-    const double alone = seconds_since(start);
-    measured_.kernel_rate_alone = moved / alone;
+    measured_.kernel_rate_alone = moved / seconds_since(start);
+    start = Clock::now();
+    constexpr int copies = 20;
+    for (int i = 0; i < copies; ++i) copy_both_ways();
+    measured_.copy_rate_alone = copies * once / seconds_since(start);
     start = Clock::now();
     run_kernels();
     int done = 0;
     while (cudaStreamQuery(compute.get()) == cudaErrorNotReady) {
-      require(cudaMemcpyAsync(host.data(), source.data(), copied, cudaMemcpyDeviceToHost, copies.get()), "copying");
-      copies.wait();
+      copy_both_ways();
       ++done;
     }
     compute.wait();
     const double beside = seconds_since(start);
     measured_.kernel_rate_beside_copies = moved / beside;
-    measured_.copy_rate_beside_kernels = done * static_cast<double>(copied) / beside;
+    measured_.copy_rate_beside_kernels = done * once / beside;
+  }
+
+  // Kernels that fill half of the multiprocessors: as many on each of two streams as on one.
+  void measure_two_streams() {
+    const Stream first, second;
+    const DeviceBuffer out(4096);
+    const auto half = static_cast<unsigned>(std::max<std::int64_t>(1, measured_.sm_count / 2));
+    const int kernels = options_.quick ? 20 : 100;
+    const auto give = [&](const Stream& stream) {
+      for (int i = 0; i < kernels; ++i)
+        multiply_kernel<<<half, 1024, 0, stream.get()>>>(reinterpret_cast<float*>(out.data()), 1 << 17);
+      require(cudaGetLastError(), "measuring");
+    };
+    const auto seconds_of = [&](bool both) {
+      return repeat(5, [&] {
+        const Clock::time_point start = Clock::now();
+        give(first);
+        if (both) give(second);
+        first.wait();
+        second.wait();
+        return seconds_since(start);
+      });
+    };
+    measured_.two_stream_speedup = 2 * seconds_of(false).median / seconds_of(true).median;
   }
 
   const GpuCalibrationOptions& options_;
   const std::function<bool(std::size_t, std::size_t)>& progress_;
   GpuMeasurement& measured_;
   ActivityClock activity_;
+  GpuTimeBudget budget_;
   unsigned blocks_ = 1;
+  bool has_fp8_ = false;
   std::size_t part_ = 0;
+  const char* part_name_ = "";
+  Clock::time_point part_begin_;
+  double part_seconds_ = 0;
+  bool part_is_cut_ = false;
 };
 
 }  // namespace

@@ -27,8 +27,9 @@ std::uint64_t next_random(std::uint64_t& state) {
 
 class PatternRun {
  public:
-  PatternRun(IoRing& ring, const ScratchFile& file, const IoPattern& pattern, AlignedBuffer& buffer, std::uint64_t seed)
-      : ring_(ring), file_(file), pattern_(pattern), buffer_(buffer), random_(seed) {
+  PatternRun(IoQueue& queue, const ScratchFile& file, const IoPattern& pattern, std::span<std::byte> buffer,
+             std::uint64_t seed)
+      : queue_(queue), file_(file), pattern_(pattern), buffer_(buffer), random_(seed) {
     const auto block = static_cast<std::size_t>(pattern.block.count());
     const std::size_t depth = pattern.read_depth + pattern.write_depth;
     SPILLWAY_ASSERT(depth >= 1 && block > 0 && buffer.size() >= depth * block && pattern.end <= file.bytes() &&
@@ -38,6 +39,7 @@ class PatternRun {
     // Apart in the file, so that reads don't find what was just written in the drive's buffer.
     if (pattern.read_depth > 0 && pattern.write_depth > 0) read_next_ = blocks_ / 2;
     slots_.resize(depth);
+    if (!pattern.is_host_memory) return;
     for (std::size_t word = 0; word + 8 <= depth * block; word += 8) {
       const std::uint64_t value = next_random(random_);
       std::memcpy(buffer.data() + word, &value, sizeof value);
@@ -47,8 +49,8 @@ class PatternRun {
   IoRun run(const std::function<bool()>& stop) {
     start_ = Clock::now();
     for (std::size_t slot = 0; slot < slots_.size() && asked_ < pattern_.most_bytes; ++slot) ask(slot);
-    while (ring_.in_flight() > 0) {
-      const IoRing::Completion completion = ring_.wait();
+    while (queue_.in_flight() > 0) {
+      const IoQueue::Completion completion = queue_.wait();
       finish(completion);
       if ((run_.done.size() & 15U) == 0 && stop()) throw Cancelled{};
       if (asked_ < pattern_.most_bytes && seconds_since(start_) < pattern_.most_seconds) ask(completion.tag);
@@ -62,53 +64,53 @@ class PatternRun {
     double asked_at = 0;
   };
 
-  [[nodiscard]] IoRing::Direction direction_of(std::size_t slot) const {
-    return slot < pattern_.read_depth ? IoRing::Direction::read : IoRing::Direction::write;
+  [[nodiscard]] IoQueue::Direction direction_of(std::size_t slot) const {
+    return slot < pattern_.read_depth ? IoQueue::Direction::read : IoQueue::Direction::write;
   }
 
-  std::int64_t next_block(IoRing::Direction direction) {
+  std::int64_t next_block(IoQueue::Direction direction) {
     if (pattern_.order == IoPattern::Order::random)
       return static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(blocks_));
-    std::int64_t& next = direction == IoRing::Direction::read ? read_next_ : write_next_;
+    std::int64_t& next = direction == IoQueue::Direction::read ? read_next_ : write_next_;
     return next++ % blocks_;
   }
 
   void ask(std::size_t slot) {
-    const IoRing::Direction direction = direction_of(slot);
+    const IoQueue::Direction direction = direction_of(slot);
     const std::int64_t block = next_block(direction);
     const auto bytes = static_cast<std::size_t>(pattern_.block.count());
     const std::span<std::byte> memory(buffer_.data() + slot * bytes, bytes);
-    if (direction == IoRing::Direction::write) {
+    if (direction == IoQueue::Direction::write && pattern_.is_host_memory) {
       for (std::size_t page = 0; page < bytes; page += static_cast<std::size_t>(direct_alignment.count())) {
         const std::uint64_t stamp = next_random(random_);
         std::memcpy(memory.data() + page, &stamp, sizeof stamp);
       }
     }
     slots_[slot].asked_at = seconds_since(start_);
-    ring_.submit(direction, file_.descriptor(), memory, pattern_.begin + pattern_.block * block, slot);
+    queue_.submit(direction, file_.descriptor(), memory, pattern_.begin + pattern_.block * block, slot);
     asked_ += pattern_.block;
   }
 
-  void finish(const IoRing::Completion& completion) {
-    const IoRing::Direction direction = direction_of(completion.tag);
+  void finish(const IoQueue::Completion& completion) {
+    const IoQueue::Direction direction = direction_of(completion.tag);
     if (completion.result != pattern_.block.count()) {
-      const std::string word = completion.result < 0 ? std::strerror(-completion.result)
+      const std::string word = completion.result < 0 ? std::strerror(static_cast<int>(-completion.result))
                                                      : fmt::format("only {} bytes moved", completion.result);
       throw InputError(
           file_.path(), "",
-          fmt::format("{} of {} bytes failed: {}", direction == IoRing::Direction::read ? "a read" : "a write",
+          fmt::format("{} of {} bytes failed: {}", direction == IoQueue::Direction::read ? "a read" : "a write",
                       pattern_.block.count(), word),
           "check the drive and the system's log; the file is removed");
     }
     const double now = seconds_since(start_);
     run_.done.push_back({now, now - slots_[completion.tag].asked_at, direction});
-    (direction == IoRing::Direction::read ? run_.read : run_.written) += pattern_.block;
+    (direction == IoQueue::Direction::read ? run_.read : run_.written) += pattern_.block;
   }
 
-  IoRing& ring_;
+  IoQueue& queue_;
   const ScratchFile& file_;
   const IoPattern& pattern_;
-  AlignedBuffer& buffer_;
+  std::span<std::byte> buffer_;
   std::uint64_t random_;
   std::int64_t blocks_ = 0, read_next_ = 0, write_next_ = 0;
   std::vector<Slot> slots_;
@@ -119,18 +121,18 @@ class PatternRun {
 
 }  // namespace
 
-IoRun run_pattern(IoRing& ring, const ScratchFile& file, const IoPattern& pattern, AlignedBuffer& buffer,
+IoRun run_pattern(IoQueue& queue, const ScratchFile& file, const IoPattern& pattern, std::span<std::byte> buffer,
                   std::uint64_t seed, const std::function<bool()>& stop) {
-  PatternRun run(ring, file, pattern, buffer, seed);
+  PatternRun run(queue, file, pattern, buffer, seed);
   try {
     return run.run(stop);
   } catch (...) {
-    while (ring.in_flight() > 0) ring.wait();  // the kernel still writes into the buffer
+    while (queue.in_flight() > 0) queue.wait();  // the kernel still writes into the buffer
     throw;
   }
 }
 
-std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoRing::Direction direction, std::size_t slices,
+std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoQueue::Direction direction, std::size_t slices,
                                  std::size_t least) {
   std::vector<double> ends;
   for (const IoDone& done : run.done)

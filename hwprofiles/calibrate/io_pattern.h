@@ -3,9 +3,10 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
-#include "hwprofiles/calibrate/io_ring.h"
+#include "hwprofiles/calibrate/io_queue.h"
 #include "hwprofiles/calibrate/scratch_file.h"
 #include "traces/base/units.h"
 
@@ -19,12 +20,13 @@ struct IoPattern {
   Bytes begin{}, end{};  // part of the file; sequential access starts over at its end
   Bytes most_bytes{};    // stop once as much is asked for, over both directions
   double most_seconds = 0;
+  bool is_host_memory = true;  // else nothing is put into the buffer: device memory has its contents already
 };
 
 struct IoDone {
   double at_seconds = 0;       // since the run began
   double latency_seconds = 0;  // of this request
-  IoRing::Direction direction = IoRing::Direction::read;
+  IoQueue::Direction direction = IoQueue::Direction::read;
 };
 
 struct IoRun {
@@ -37,12 +39,12 @@ struct IoRun {
 // block to block, so that a drive that compresses or merges equal blocks gains nothing. `stop` is asked now and then;
 // true ends the run with Cancelled. Throws InputError for a failed request (with the system's word) or a drive that is
 // gone.
-IoRun run_pattern(IoRing& ring, const ScratchFile& file, const IoPattern& pattern, AlignedBuffer& buffer,
+IoRun run_pattern(IoQueue& queue, const ScratchFile& file, const IoPattern& pattern, std::span<std::byte> buffer,
                   std::uint64_t seed, const std::function<bool()>& stop);
 
 // Bytes a second of one direction, in `slices` stretches of equal numbers of requests, each of `least` or more
 // (completions come in bursts as long as the queue); a stretch that took no measurable time is left out.
-std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoRing::Direction direction, std::size_t slices,
+std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoQueue::Direction direction, std::size_t slices,
                                  std::size_t least);
 
 }  // namespace spillway

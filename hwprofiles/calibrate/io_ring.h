@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "hwprofiles/calibrate/io_queue.h"
 #include "traces/base/units.h"
 
 namespace spillway {
@@ -21,6 +22,7 @@ class AlignedBuffer {
   explicit AlignedBuffer(std::size_t bytes);  // rounded up to a page
   [[nodiscard]] std::byte* data() const { return data_.get(); }
   [[nodiscard]] std::size_t size() const { return size_; }
+  [[nodiscard]] std::span<std::byte> span() const { return {data_.get(), size_}; }
 
  private:
   struct Free {
@@ -30,32 +32,24 @@ class AlignedBuffer {
   std::size_t size_ = 0;
 };
 
-class IoRing {
+class IoRing final : public IoQueue {
  public:
-  struct Completion {
-    std::uint64_t tag = 0;
-    std::int32_t result = 0;  // bytes moved, or -errno
-  };
-  enum class Direction : std::uint8_t { read, write };
-
   // `entries`: most requests in flight, 1 to 4096. Throws InputError: built without liburing, a kernel without
   // io_uring, or one that a sandbox or the administrator has closed.
   explicit IoRing(unsigned entries);
   IoRing(const IoRing&) = delete;
   IoRing& operator=(const IoRing&) = delete;
   // Waits for what is in flight.
-  ~IoRing();
+  ~IoRing() override;
 
   // Pins the buffer, so that its pages are not looked up at every request; requests within it use that from now on.
   // False when the limit of locked memory forbids (RLIMIT_MEMLOCK): requests work all the same. One buffer a ring.
   bool register_buffer(std::span<std::byte> buffer);
 
-  // Hands one request to the kernel. Precondition: fewer in flight than `entries`; memory stays until completed.
-  void submit(Direction direction, int file, std::span<std::byte> memory, Bytes offset, std::uint64_t tag);
-  // The next completion, in the order of completing. Precondition of wait: something in flight.
-  Completion wait();
-  std::optional<Completion> poll();
-  [[nodiscard]] unsigned in_flight() const { return in_flight_; }
+  void submit(Direction direction, int file, std::span<std::byte> memory, Bytes offset, std::uint64_t tag) override;
+  Completion wait() override;
+  std::optional<Completion> poll() override;
+  [[nodiscard]] unsigned in_flight() const override { return in_flight_; }
 
   static bool built_in();
 

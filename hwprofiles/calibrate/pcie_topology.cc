@@ -9,6 +9,7 @@
 #include <set>
 #include <system_error>
 
+#include "hwprofiles/calibrate/hwloc_locality.h"
 #include "hwprofiles/calibrate/sysfs.h"
 #include "traces/base/input_error.h"
 
@@ -59,7 +60,9 @@ PcieFunction function_at(const fs::path& folder) {
   function.address = folder.filename();
   function.kind = kind_of(sysfs_number(folder / "class"), has_block_device(folder));
   function.name = name_of(folder, function.kind);
-  function.numa_node = std::max<std::int64_t>(0, sysfs_number(folder / "numa_node"));
+  const std::int64_t node = sysfs_text(folder / "numa_node").empty() ? -1 : sysfs_number(folder / "numa_node");
+  function.knows_numa = node >= 0;
+  function.numa_node = std::max<std::int64_t>(0, node);
   const std::int64_t best = pcie_generation_of(sysfs_text(folder / "max_link_speed"));
   const std::int64_t now = pcie_generation_of(sysfs_text(folder / "current_link_speed"));
   function.generation = std::max(best, now);
@@ -148,6 +151,18 @@ void add_nvml(std::vector<PcieFunction>& functions, const std::vector<NvmlGpu>& 
       if (function.generation == 0) function.generation = gpu.pcie_generation;
       if (function.lanes == 0) function.lanes = gpu.pcie_lanes;
     }
+}
+
+std::size_t add_numa_nodes(std::vector<PcieFunction>& functions, const std::map<std::string, std::int64_t>& nodes) {
+  std::size_t added = 0;
+  for (PcieFunction& function : functions) {
+    const auto node = nodes.find(function.address);
+    if (function.knows_numa || node == nodes.end()) continue;
+    function.numa_node = node->second;
+    function.knows_numa = true;
+    ++added;
+  }
+  return added;
 }
 
 namespace {

@@ -30,6 +30,7 @@ struct PcieFunction {
   std::string name;    // model, interface or driver, as far as known
   std::string bridge;  // "pci0000:00"
   std::int64_t numa_node = 0;
+  bool knows_numa = false;  // else 0 is assumed
   std::int64_t generation = 0, lanes = 0;
   std::int64_t widest = 0;  // lanes that the function could use
 };

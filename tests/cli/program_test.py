@@ -471,7 +471,7 @@ class KernelsTest(ProgramTest):
                           "--format", "json")
         self.assertEqual(result.returncode, 0, result.stderr)
         document = json.loads(result.stdout)
-        self.assertEqual([run["as_predicted"] for run in document["runs"]], [True] * 4)
+        self.assertEqual([run["as_predicted"] for run in document["runs"]], [True] * 6)
         self.refused("validate", "kernels", "--backend", "cpuu", says=["cpuu", "did you mean cpu?"])
         self.refused("validate", "kernels", "--technique", "kep", says=["did you mean keep?"])
 

@@ -13,6 +13,7 @@
 #include "hwprofiles/calibrate/drive_fit.h"
 #include "hwprofiles/calibrate/drive_identity.h"
 #include "hwprofiles/calibrate/io_pattern.h"
+#include "hwprofiles/calibrate/io_ring.h"
 #include "hwprofiles/calibrate/scratch_file.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
@@ -151,17 +152,17 @@ TEST_F(DriveFile, PatternMovesWhatItWasTold) {
   pattern.end = scratch.bytes();
   pattern.most_bytes = mib * 6;  // more than the file: starts over
   pattern.most_seconds = 60;
-  const IoRun wrote = run_pattern(ring, scratch, pattern, buffer, 1, go_on);
+  const IoRun wrote = run_pattern(ring, scratch, pattern, buffer.span(), 1, go_on);
   EXPECT_EQ(wrote.written, mib * 6);
   EXPECT_EQ(wrote.done.size(), 96U);
   pattern.read_depth = 4;
   pattern.write_depth = 4;
   pattern.most_bytes = mib * 2;
-  const IoRun both = run_pattern(ring, scratch, pattern, buffer, 1, go_on);
+  const IoRun both = run_pattern(ring, scratch, pattern, buffer.span(), 1, go_on);
   EXPECT_EQ(both.read + both.written, mib * 2);
   EXPECT_GT(both.read, Bytes(0));
   EXPECT_GT(both.written, Bytes(0));
-  EXPECT_THROW(run_pattern(ring, scratch, pattern, buffer, 1, [] { return true; }), Cancelled);
+  EXPECT_THROW(run_pattern(ring, scratch, pattern, buffer.span(), 1, [] { return true; }), Cancelled);
   EXPECT_EQ(ring.in_flight(), 0U);
 }
 

@@ -77,6 +77,47 @@ TEST(GpuFit, FindsTheModelBehindTheFigures) {
   EXPECT_NEAR(profile.hbm_contention_factor.value, 2, 1e-9);
 }
 
+// Each kind of kernel by itself: 0.6 of the bandwidth for norms at 256 MiB, 0.3 of the bf16 peak for attention.
+// Together (3.9 TB/s + 50 GB/s) over the datasheet's bandwidth; copies 50 of 60 GB/s beside kernels.
+TEST(GpuFit, KeepsKindsApart) {
+  const GpuProfile gpu = base();
+  const double memory = to_bytes_per_second(gpu.memory_bandwidth.value);
+  const double peak = gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::bf16)]->value;
+  GpuMeasurement measured = measured_like(gpu);
+  measured.kernels = {{KernelKind::attention_forward, 1e12, exactly(1e12 / (0.3 * peak))},
+                      {KernelKind::norm_forward, 1 << 28, exactly((1 << 28) / (0.6 * memory))},
+                      {KernelKind::norm_forward, 1 << 20, exactly((1 << 20) / (0.2 * memory))}};
+  measured.copy_rate_alone = 60e9;
+  measured.two_stream_speedup = 1.8;
+  measured.event_gap = exactly(2e-6);
+  measured.sm_clock_mhz = 1755;
+  measured.milliwatts = 650'000;
+  const GpuProfile profile = fit_gpu(measured, gpu, "2026-01-02").profile;
+  ASSERT_EQ(profile.kernel_efficiency.size(), 2U);
+  EXPECT_EQ(profile.kernel_efficiency[0].kind, KernelKind::norm_forward);
+  EXPECT_NEAR(profile.kernel_efficiency[0].curve.at(1 << 28).value, 0.6, 1e-9);
+  EXPECT_NEAR(profile.kernel_efficiency[0].curve.at(1 << 20).value, 0.2, 1e-9);
+  EXPECT_NEAR(profile.kernel_efficiency[1].curve.at(1e12).value, 0.3, 1e-9);
+  EXPECT_NEAR(profile.shared_hbm_fraction->value, (3.9e12 + 50e9) / memory, 1e-9);
+  EXPECT_NEAR(profile.copy_fraction_beside_kernels->value, 50.0 / 60, 1e-9);
+  EXPECT_NEAR(profile.two_stream_speedup->value, 1.8, 1e-9);
+  EXPECT_EQ(profile.event_gap->value, microseconds(2));
+  EXPECT_NEAR(profile.loaded_clock_mhz->value, 1755, 1e-9);
+  EXPECT_NEAR(profile.loaded_watts->value, 650, 1e-9);
+  EXPECT_EQ(profile.loaded_watts->origin.provenance, OriginKind::measured);
+}
+
+// Counters that the system refuses, and parts that took too long, are told.
+TEST(GpuFit, TellsWhatItCouldNotSee) {
+  const GpuProfile gpu = base();
+  GpuMeasurement measured = measured_like(gpu);
+  measured.no_activity_records = "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES";
+  measured.left_out = {"products"};
+  const GpuFit fit = fit_gpu(measured, gpu, "");
+  EXPECT_THAT(fit.notes, Contains(HasSubstr("CUPTI_ERROR_INSUFFICIENT_PRIVILEGES")));
+  EXPECT_THAT(fit.notes, Contains(HasSubstr("products")));
+}
+
 // Prices, peaks and what was not measured stay with their own sources; other precisions keep their tables.
 TEST(GpuFit, KeepsWhatItDidNotMeasure) {
   const GpuProfile gpu = base();
@@ -100,7 +141,10 @@ TEST(GpuFit, TellsOfRatesAboveTheMemory) {
 
 TEST(GpuFit, IsASoundProfile) {
   const GpuProfile gpu = base();
-  const GpuFit fit = fit_gpu(measured_like(gpu), gpu, "2026-01-02");
+  GpuMeasurement measured = measured_like(gpu);
+  measured.kernels = {{KernelKind::softmax, 1 << 28, exactly((1 << 28) / 2e12)}};
+  measured.event_gap = exactly(2e-6);
+  const GpuFit fit = fit_gpu(measured, gpu, "2026-01-02");
   const std::string path = testing::TempDir() + "/written_gpu.json";
   std::ofstream(path) << profile_text(fit.profile, {OriginKind::measured, "spillway calibrate", "2026-01-02", 0});
   const ProfileLibrary library({});
@@ -108,6 +152,9 @@ TEST(GpuFit, IsASoundProfile) {
   const GpuProfile read = library.load_gpu(path);
   EXPECT_NEAR(gemm_efficiency(read, Precision::bf16, 4096, 4096, 4096).value, 0.8, 1e-8);
   EXPECT_EQ(read.launch_call.origin.spread, 0.1);
+  ASSERT_EQ(read.kernel_efficiency.size(), 1U);
+  EXPECT_EQ(read.kernel_efficiency[0].kind, KernelKind::softmax);
+  EXPECT_EQ(read.event_gap->value, microseconds(2));
   std::remove(path.c_str());
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "hwprofiles/calibrate/hwloc_locality.h"
 #include "hwprofiles/calibrate/sysfs.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
@@ -174,6 +175,30 @@ TEST(PcieGeneration, OfLinkSpeeds) {
   EXPECT_EQ(pcie_generation_of("8.0 GT/s PCIe"), 3);
   EXPECT_EQ(pcie_generation_of("64.0 GT/s PCIe"), 6);
   EXPECT_EQ(pcie_generation_of("Unknown"), 0);
+}
+
+// hwloc's node where sysfs says nothing; where sysfs knows, it stays.
+TEST(PcieNumaNodes, AreHwlocsWhereSysfsHasNone) {
+  std::vector<PcieFunction> functions(3);
+  functions[0].address = "0000:01:00.0";
+  functions[1].address = "0000:02:00.0";
+  functions[1].numa_node = 1;
+  functions[1].knows_numa = true;
+  functions[2].address = "0000:03:00.0";
+  EXPECT_EQ(add_numa_nodes(functions, {{"0000:01:00.0", 3}, {"0000:02:00.0", 0}, {"0000:09:00.0", 2}}), 1U);
+  EXPECT_EQ(functions[0].numa_node, 3);
+  EXPECT_TRUE(functions[0].knows_numa);
+  EXPECT_EQ(functions[1].numa_node, 1);
+  EXPECT_FALSE(functions[2].knows_numa);
+}
+
+// What it says of this machine are addresses as sysfs writes them.
+TEST(PcieNumaNodes, OfThisMachineAreNamedAsInSysfs) {
+  if (!has_hwloc()) GTEST_SKIP() << "built without hwloc";
+  for (const auto& [address, node] : hwloc_numa_nodes()) {
+    EXPECT_TRUE(std::filesystem::exists("/sys/bus/pci/devices/" + address)) << address;
+    EXPECT_GE(node, 0);
+  }
 }
 
 }  // namespace

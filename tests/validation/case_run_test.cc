@@ -5,6 +5,7 @@
 
 #include "tests/validation/tiny_cases.h"
 #include "traces/base/byte_source.h"
+#include "validation/case_panels.h"
 #include "validation/scatter_svg.h"
 
 namespace spillway {
@@ -90,7 +91,7 @@ TEST(CaseRun, ThePictureHasAPointForEveryCaseThatRan) {
   const auto files = files_of(R"({"id": "a", "value": 2}, {"id": "b", "value": 3, "model.micro_batch": 2},
       {"id": "c", "skip": "no set-up"})");
   const auto outcomes = run_cases(files);
-  const std::string svg = scatter_svg("A & B", outcomes, summarize(files, outcomes));
+  const std::string svg = scatter_svg("A & B", scatter_panels(outcomes, summarize(files, outcomes)));
   std::size_t points = 0;
   for (std::size_t at = svg.find("r=\"2.6\""); at != std::string::npos; at = svg.find("r=\"2.6\"", at + 1)) ++points;
   EXPECT_EQ(points, 2U);

@@ -86,44 +86,44 @@ class BodyCall {
   bool run() {
     const std::int64_t rows = call_.m, columns = call_.n;
     switch (call_.kernel) {
-      case Kernel::layer_norm:
+      case TrainerKernel::layer_norm:
         for (std::int64_t r = 0; r < rows; ++r)
           bodies::layer_norm(Alone{}, in(0) + r * columns, in(1), in(2), out(0) + r * columns, out(1) + r, out(2) + r,
                              columns);
         return true;
-      case Kernel::layer_norm_backward:
+      case TrainerKernel::layer_norm_backward:
         for (std::int64_t r = 0; r < rows; ++r)
           bodies::layer_norm_backward(Alone{}, in(0) + r * columns, in(1) + r * columns, in(2), in(3)[r], in(4)[r],
                                       out(0) + r * columns, columns);
         return true;
-      case Kernel::layer_norm_gradient:
-      case Kernel::bias_gradient:
+      case TrainerKernel::layer_norm_gradient:
+      case TrainerKernel::bias_gradient:
         column_sums(rows, columns);
         return true;
-      case Kernel::attention:
-      case Kernel::attention_backward:
+      case TrainerKernel::attention:
+      case TrainerKernel::attention_backward:
         for_each_row();
         return true;
-      case Kernel::cross_entropy:
+      case TrainerKernel::cross_entropy:
         for (std::int64_t r = 0; r < rows; ++r)
           out(1)[r] = bodies::log_denominator(Alone{}, in(0) + r * columns, columns);
         bodies::mean_loss(Alone{}, in(0), reference_.integers(call_.reads[1]), out(1), out(0), rows, columns);
         return true;
-      case Kernel::gelu:
+      case TrainerKernel::gelu:
         for (std::int64_t i = 0; i < rows * columns; ++i) out(0)[i] = bodies::gelu(in(0)[i]);
         return true;
-      case Kernel::gelu_backward:
+      case TrainerKernel::gelu_backward:
         for (std::int64_t i = 0; i < rows * columns; ++i) out(0)[i] = in(0)[i] * bodies::gelu_gradient(in(1)[i]);
         return true;
-      case Kernel::adamw:
+      case TrainerKernel::adamw:
         adam();
         return true;
-      case Kernel::embed:
-      case Kernel::embed_table_gradient:
-      case Kernel::embed_position_gradient:
-      case Kernel::gemm:
-      case Kernel::add:
-      case Kernel::cross_entropy_backward:
+      case TrainerKernel::embed:
+      case TrainerKernel::embed_table_gradient:
+      case TrainerKernel::embed_position_gradient:
+      case TrainerKernel::gemm:
+      case TrainerKernel::add:
+      case TrainerKernel::cross_entropy_backward:
         return false;
     }
     return false;
@@ -135,7 +135,7 @@ class BodyCall {
 
   // In three parts of the rows, as the GPU has eight.
   void column_sums(std::int64_t rows, std::int64_t columns) {
-    const bool norm = call_.kernel == Kernel::layer_norm_gradient;
+    const bool norm = call_.kernel == TrainerKernel::layer_norm_gradient;
     for (std::int64_t c = 0; c < columns; ++c) {
       bodies::ColumnSums all;
       for (std::int64_t part = 0; part < 3; ++part) {
@@ -157,7 +157,7 @@ class BodyCall {
     for (std::int64_t row = 0; row < model.tokens(); row += model.sequence)
       for (std::int64_t head = 0; head < model.heads; ++head)
         for (std::int64_t i = 0; i < model.sequence; ++i) {
-          if (call_.kernel == Kernel::attention) {
+          if (call_.kernel == TrainerKernel::attention) {
             bodies::attention<head_size>(Alone{}, in(0), out(0), out(1), shape, row, head, i);
             continue;
           }
@@ -187,7 +187,7 @@ class BodyCall {
 // Every body gives what the reference gives, up to the rounding of another order of sums.
 TEST(KernelBodies, AgreeWithTheReference) {
   Reference reference;
-  std::set<Kernel> seen;
+  std::set<TrainerKernel> seen;
   for (const KernelCall& call : reference.graph().calls) {
     BodyCall body(reference, call);
     const bool has_body = body.run();

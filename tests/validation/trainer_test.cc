@@ -2,15 +2,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <bit>
+#include <cerrno>
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 
+#include "hwprofiles/calibrate/io_ring.h"
 #include "hwprofiles/profile_library.h"
 #include "traces/base/input_error.h"
 #include "validation/kernel_cases.h"
@@ -258,6 +263,44 @@ TEST_F(TrainerRun, EveryTechniqueDoesWhatWasPredicted) {
   EXPECT_LE(by_technique["order-arena"]["peak_reserved"], by_technique["keep"]["peak_reserved"]);
 }
 
+// The reference's times mean nothing about a GPU, but they add up: phases to the step, hidden and exposed to what
+// moved.
+TEST_F(TrainerRun, TimesAddUp) {
+  if (!has_uring()) GTEST_SKIP() << "io_uring is not there";
+  const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
+  const ProfileLibrary library({std::string(root != nullptr ? root : ".") + "/hwprofiles/data"});
+  const HardwareProfile hardware = library.load_system("ssdtrain-testbed");
+  KernelCaseOptions options;
+  options.steps = 2;  // one warms up, the last is timed kernel by kernel: medians of one step
+  options.file = options_.file;
+  options.hardware = &hardware;
+  options.step_times = true;
+  std::vector<KernelCase> cases;
+  for (const char* technique : {"keep", "offload-drive", "recompute-offload"})
+    cases.push_back({"tiny", tiny(), technique});
+  const std::vector<KernelOutcome> outcomes = run_kernel_cases(*backend_, cases, options, {});
+  EXPECT_FALSE(outcomes[0].measured_overlap.has_value());
+  for (const KernelOutcome& outcome : outcomes) {
+    SCOPED_TRACE(outcome.run.technique);
+    std::map<std::string, KernelRow> rows;
+    for (const KernelRow& row : outcome.rows) rows[row.metric] = row;
+    for (const auto figure : {&KernelRow::measured, &KernelRow::predicted}) {
+      EXPECT_NEAR(rows["forward_time"].*figure + rows["backward_time"].*figure + rows["optimizer_time"].*figure,
+                  rows["step_time"].*figure, 1e-9);
+      EXPECT_GT(rows["forward_time"].*figure, 0);
+      EXPECT_GT(rows["backward_time"].*figure, 0);
+      EXPECT_GT(rows["optimizer_time"].*figure, 0);
+    }
+    if (outcome.run.technique == "keep") continue;
+    ASSERT_TRUE(outcome.measured_overlap && outcome.predicted_overlap);
+    for (const Overlap& overlap : {*outcome.measured_overlap, *outcome.predicted_overlap}) {
+      EXPECT_GT(overlap.transfer_seconds, 0);
+      EXPECT_LE(overlap.transfer_seconds, overlap.step_seconds);
+      EXPECT_GE(overlap.exposed_seconds(), -1e-12);
+    }
+  }
+}
+
 // Frees that come whenever their store has ended move blocks about, and change no number.
 TEST_F(TrainerRun, StoresBesideComputeChangeNoNumber) {
   if (!has_uring()) GTEST_SKIP() << "io_uring is not there";
@@ -269,6 +312,155 @@ TEST_F(TrainerRun, StoresBesideComputeChangeNoNumber) {
     EXPECT_EQ(beside.weights_digest, keep.weights_digest) << technique;
     for (std::size_t s = 0; s < 4; ++s) EXPECT_EQ(beside.steps[s].loss, keep.steps[s].loss);
   }
+}
+
+// Through cuFile, straight from and to what the backend calls device memory: the same numbers. Where it does not start,
+// through host memory.
+TEST_F(TrainerRun, GpudirectChangesNoNumber) {
+  if (!has_uring()) GTEST_SKIP() << "io_uring is not there";
+  const StepGraph graph = step_graph(tiny());
+  const Trace trace = plain_trace(graph);
+  const TrainingRun keep = run(graph, trace, technique_plan(trace, "keep"), 3);
+  options_.gpudirect = true;
+  setenv("SPILLWAY_CUFILE", SPILLWAY_FAKE_CUFILE, 1);
+  for (const char* technique : {"offload-drive", "stream"}) {
+    const TrainingRun direct = run(graph, trace, technique_plan(trace, technique), 3);
+    if (direct.file_access == "buffered") GTEST_SKIP() << "no O_DIRECT here";
+    EXPECT_EQ(direct.file_access, "GPUDirect Storage");
+    EXPECT_EQ(direct.weights_digest, keep.weights_digest) << technique;
+  }
+  setenv("SPILLWAY_CUFILE", "/none/libcufile.so.0", 1);
+  const TrainingRun bounced = run(graph, trace, technique_plan(trace, "offload-drive"), 3);
+  EXPECT_EQ(bounced.file_access, "O_DIRECT");
+  EXPECT_EQ(bounced.weights_digest, keep.weights_digest);
+  unsetenv("SPILLWAY_CUFILE");
+}
+
+// io_uring whose requests fail from one on: what a drive does that is pulled out.
+class UnpluggedRing final : public IoQueue {
+ public:
+  UnpluggedRing(unsigned entries, std::size_t good) : ring_(entries), good_(good) {}
+  void submit(Direction direction, int file, std::span<std::byte> memory, Bytes offset, std::uint64_t tag) override {
+    ring_.submit(direction, file, memory, offset, tag);
+  }
+  Completion wait() override { return judged(ring_.wait()); }
+  std::optional<Completion> poll() override {
+    const std::optional<Completion> completion = ring_.poll();
+    return completion ? std::optional(judged(*completion)) : completion;
+  }
+  unsigned in_flight() const override { return ring_.in_flight(); }
+
+ private:
+  Completion judged(Completion completion) {
+    if (completed_++ >= good_) completion.result = -EIO;
+    return completion;
+  }
+  IoRing ring_;
+  std::size_t good_, completed_ = 0;
+};
+
+// At whichever transfer it happens: one clear message, no hang, nothing left behind (TearDown looks).
+TEST_F(TrainerRun, UnpluggedMidRunIsToldInWords) {
+  if (!has_uring()) GTEST_SKIP() << "io_uring is not there";
+  const StepGraph graph = step_graph(tiny());
+  const Trace trace = plain_trace(graph);
+  for (const char* technique : {"offload-drive", "recompute-offload", "stream"})
+    for (const std::size_t good : {0, 1, 5}) {
+      options_.make_queue = [good](unsigned entries) { return std::make_unique<UnpluggedRing>(entries, good); };
+      try {
+        run(graph, trace, technique_plan(trace, technique), 2);
+        FAIL() << technique << " went on after " << good;
+      } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), HasSubstr(std::strerror(EIO))) << technique;
+        EXPECT_EQ(error.file(), options_.file);
+      }
+    }
+}
+
+// A device that is lost at its n-th kernel: what the CUDA backend throws then.
+class LostBackend final : public Backend {
+ public:
+  explicit LostBackend(int good) : good_(good) {}
+  std::string name() const override { return "lost"; }
+  std::string device() const override { return cpu_->device(); }
+  Bytes memory() const override { return cpu_->memory(); }
+  std::byte* take_segment(Bytes bytes) override { return ++held_, cpu_->take_segment(bytes); }
+  void give_segment(std::byte* segment) override { --held_, cpu_->give_segment(segment); }
+  std::byte* take_host(Bytes bytes) override { return ++held_, cpu_->take_host(bytes); }
+  void give_host(std::byte* memory) override { --held_, cpu_->give_host(memory); }
+  void run(const StepGraph& graph, const KernelCall& call, const Operands& operands) override {
+    is_lost_ = is_lost_ || good_-- <= 0;
+    refuse();
+    cpu_->run(graph, call, operands);
+  }
+  Mark mark() override { return cpu_->mark(); }
+  Mark copy(CopyTo to, std::byte* device, std::byte* host, Bytes bytes, Mark after) override {
+    refuse();
+    return cpu_->copy(to, device, host, bytes, after);
+  }
+  bool passed(Mark mark) override {
+    refuse();
+    return cpu_->passed(mark);
+  }
+  void wait(Mark mark) override {
+    refuse();
+    cpu_->wait(mark);
+  }
+  void time_kernels(bool on) override { cpu_->time_kernels(on); }
+  std::vector<KernelTime> take_times() override { return cpu_->take_times(); }
+  void stamp() override { cpu_->stamp(); }
+  std::vector<double> take_stamps() override { return cpu_->take_stamps(); }
+  int held() const { return held_; }
+
+ private:
+  void refuse() const {
+    if (is_lost_) throw InputError("GPU", "measuring", "unknown error", "see dmesg for NVRM and Xid");
+  }
+  std::unique_ptr<Backend> cpu_ = make_cpu_backend();
+  int good_, held_ = 0;
+  bool is_lost_ = false;
+};
+
+// Wherever in the step it happens: the device's own words, all memory given back, no file left.
+TEST_F(TrainerRun, ALostDeviceIsToldInWords) {
+  if (!has_uring()) GTEST_SKIP() << "io_uring is not there";
+  const StepGraph graph = step_graph(tiny());
+  const Trace trace = plain_trace(graph);
+  for (const char* technique : {"keep", "offload-host", "offload-drive", "stream"})
+    for (const int good : {0, 20, 60}) {
+      LostBackend backend(good);
+      const TechniquePlan plan = technique_plan(trace, technique);
+      options_.allocator = plan.allocator;
+      try {
+        train(backend, graph, trace, plan.plan, options_, 2);
+        FAIL() << technique << " went on after " << good;
+      } catch (const InputError& error) {
+        EXPECT_THAT(error.what(), HasSubstr("GPU: measuring: unknown error")) << technique;
+      }
+      EXPECT_EQ(backend.held(), 0) << technique << " after " << good;
+    }
+}
+
+// A quota, a limit or a full disk is met before the first step.
+TEST_F(TrainerRun, FullDiskIsToldInWords) {
+  if (!has_uring()) GTEST_SKIP() << "io_uring is not there";
+  const StepGraph graph = step_graph(tiny());
+  const Trace trace = plain_trace(graph);
+  rlimit before{};
+  getrlimit(RLIMIT_FSIZE, &before);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit low = before;
+  low.rlim_cur = 4096;
+  setrlimit(RLIMIT_FSIZE, &low);
+  std::string said;
+  try {
+    run(graph, trace, technique_plan(trace, "offload-drive"), 1);
+  } catch (const InputError& error) {
+    said = error.what();
+  }
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_THAT(said, HasSubstr("can't be reserved"));
 }
 
 std::int64_t bytes_the_process_wrote() {

@@ -40,13 +40,9 @@ import torch
 from torch import nn
 from torch.profiler import ExecutionTraceObserver, ProfilerActivity, profile, record_function
 
-# layers, width, heads, feed-forward width, vocabulary, gated (Llama's) or plain feed-forward, causal
-SHAPES = {
-    "gpt2-small": (12, 768, 12, 3072, 50257, False, True),
-    "gpt2-large": (36, 1280, 20, 5120, 50257, False, True),
-    "llama-1b": (16, 2048, 32, 8192, 32000, True, True),
-    "bert-large": (24, 1024, 16, 4096, 30522, False, False),
-}
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from shapes import SHAPES  # noqa: E402
+
 WARM_UP = 2
 
 

@@ -12,9 +12,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <string>
@@ -47,7 +49,12 @@ class Recorder {
     if (descriptor_ < 0) return complain(("can't write " + file).c_str(), CUPTI_SUCCESS);
     append_head(text_, static_cast<std::uint32_t>(getpid()));
     const CUptiResult result = subscribe();
-    if (result != CUPTI_SUCCESS) return complain("CUPTI refuses", result);
+    if (result != CUPTI_SUCCESS) {
+      ::close(descriptor_);
+      descriptor_ = -1;
+      ::unlink(file.c_str());
+      return complain("CUPTI refuses", result);
+    }
     std::atexit([] { instance().finish(); });
     return 1;
   }
@@ -117,8 +124,10 @@ class Recorder {
     std::size_t done = 0;
     while (descriptor_ >= 0 && done < text_.size()) {
       const ssize_t wrote = ::write(descriptor_, text_.data() + done, text_.size() - done);
+      if (wrote < 0 && errno == EINTR) continue;
       if (wrote <= 0) {
-        std::fprintf(stderr, "spillway record: the recording can't be written on; it ends here\n");
+        std::fprintf(stderr, "spillway record: the recording can't be written on (%s); it ends here\n",
+                     wrote < 0 ? std::strerror(errno) : "no room");
         ::close(descriptor_);
         descriptor_ = -1;
         break;

@@ -23,6 +23,11 @@ struct Operands {
   std::int64_t step = 1;  // adamw: of the training, from 1
 };
 
+struct KernelTime {
+  double start_seconds = 0;  // since timing was turned on
+  Picos duration;
+};
+
 class Backend {
  public:
   // A point in the order of what was given to do; marks are numbered.
@@ -42,6 +47,9 @@ class Backend {
   virtual std::byte* take_host(Bytes bytes) = 0;
   virtual void give_host(std::byte* memory) = 0;
 
+  // Threads that touch device memory begin with it.
+  virtual void begin_thread() {}
+
   virtual void run(const StepGraph& graph, const KernelCall& call, const Operands& operands) = 0;
   // Of all kernels given so far.
   virtual Mark mark() = 0;
@@ -50,9 +58,14 @@ class Backend {
   [[nodiscard]] virtual bool passed(Mark mark) = 0;
   virtual void wait(Mark mark) = 0;
 
-  // How long each kernel of the run so far took, in the order given, and forgets them; empty unless timing is on.
+  // On or off: each kernel's beginning and end. Begins the time that take_times() counts from.
   virtual void time_kernels(bool on) = 0;
-  virtual std::vector<Picos> take_times() = 0;
+  // Of the kernels since then, in the order given, and forgets them; empty unless timing is on.
+  virtual std::vector<KernelTime> take_times() = 0;
+  // Remembers when all kernels given so far have ended. take_stamps(): seconds of each since the first, and forgets
+  // them; waits until they have passed.
+  virtual void stamp() = 0;
+  virtual std::vector<double> take_stamps() = 0;
 };
 
 std::unique_ptr<Backend> make_cpu_backend();

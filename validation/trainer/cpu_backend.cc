@@ -36,12 +36,11 @@ class CpuBackend final : public Backend {
   void give_host(std::byte* memory) override { std::free(memory); }
 
   void run(const StepGraph& graph, const KernelCall& call, const Operands& operands) override {
-    using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
     run_on_cpu(graph, call, operands);
     if (!timing_) return;
     const std::chrono::nanoseconds took = Clock::now() - start;
-    times_.push_back(nanoseconds(took.count()));
+    times_.push_back({seconds(start - timed_since_), nanoseconds(took.count())});
   }
   Mark mark() override { return 0; }
   Mark copy(CopyTo to, std::byte* device, std::byte* host, Bytes bytes, Mark) override {
@@ -51,12 +50,27 @@ class CpuBackend final : public Backend {
   }
   [[nodiscard]] bool passed(Mark) override { return true; }
   void wait(Mark) override {}
-  void time_kernels(bool on) override { timing_ = on; }
-  std::vector<Picos> take_times() override { return std::exchange(times_, {}); }
+  void time_kernels(bool on) override {
+    timing_ = on;
+    timed_since_ = Clock::now();
+  }
+  std::vector<KernelTime> take_times() override { return std::exchange(times_, {}); }
+  void stamp() override { stamps_.push_back(Clock::now()); }
+  std::vector<double> take_stamps() override {
+    std::vector<double> since;
+    for (const Clock::time_point at : stamps_) since.push_back(seconds(at - stamps_.front()));
+    stamps_.clear();
+    return since;
+  }
 
  private:
+  using Clock = std::chrono::steady_clock;
+  static double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
+
   bool timing_ = false;
-  std::vector<Picos> times_;
+  Clock::time_point timed_since_;
+  std::vector<KernelTime> times_;
+  std::vector<Clock::time_point> stamps_;
 };
 
 }  // namespace

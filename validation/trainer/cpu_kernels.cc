@@ -329,52 +329,52 @@ void run_on_cpu(const StepGraph& graph, const KernelCall& call, const Operands& 
   const TrainerModel& model = graph.model;
   const Shape shape{call.m, call.n};
   switch (call.kernel) {
-    case Kernel::embed:
+    case TrainerKernel::embed:
       embed(v, model, shape);
       break;
-    case Kernel::embed_table_gradient:
+    case TrainerKernel::embed_table_gradient:
       embed_table_gradient(v, model, shape);
       break;
-    case Kernel::embed_position_gradient:
+    case TrainerKernel::embed_position_gradient:
       embed_position_gradient(v, model, shape);
       break;
-    case Kernel::gemm:
+    case TrainerKernel::gemm:
       gemm(v, call);
       break;
-    case Kernel::bias_gradient:
+    case TrainerKernel::bias_gradient:
       bias_gradient(v, shape);
       break;
-    case Kernel::layer_norm:
+    case TrainerKernel::layer_norm:
       layer_norm(v, shape);
       break;
-    case Kernel::layer_norm_backward:
+    case TrainerKernel::layer_norm_backward:
       layer_norm_backward(v, shape);
       break;
-    case Kernel::layer_norm_gradient:
+    case TrainerKernel::layer_norm_gradient:
       layer_norm_gradient(v, shape);
       break;
-    case Kernel::attention:
+    case TrainerKernel::attention:
       attention(v, model);
       break;
-    case Kernel::attention_backward:
+    case TrainerKernel::attention_backward:
       attention_backward(v, model);
       break;
-    case Kernel::gelu:
+    case TrainerKernel::gelu:
       gelu(v, shape);
       break;
-    case Kernel::gelu_backward:
+    case TrainerKernel::gelu_backward:
       gelu_backward(v, shape);
       break;
-    case Kernel::add:
+    case TrainerKernel::add:
       add(v, shape);
       break;
-    case Kernel::cross_entropy:
+    case TrainerKernel::cross_entropy:
       cross_entropy(v, shape);
       break;
-    case Kernel::cross_entropy_backward:
+    case TrainerKernel::cross_entropy_backward:
       cross_entropy_backward(v, shape);
       break;
-    case Kernel::adamw:
+    case TrainerKernel::adamw:
       adamw(v, model, call, operands.step);
       break;
   }

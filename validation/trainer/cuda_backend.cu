@@ -31,6 +31,7 @@ class CudaBackend final : public Backend {
     for (const auto& [mark, event] : marks_) cudaEventDestroy(event);
     for (const cudaEvent_t event : spare_events_) cudaEventDestroy(event);
     for (const cudaEvent_t event : timed_) cudaEventDestroy(event);
+    for (const cudaEvent_t event : stamps_) cudaEventDestroy(event);
     cudaFree(workspace_);
     if (blas_ != nullptr) cublasLtDestroy(blas_);
     for (const cudaStream_t stream : {compute_, out_, in_})
@@ -66,16 +67,18 @@ class CudaBackend final : public Backend {
   }
   void give_host(std::byte* memory) override { cudaFreeHost(memory); }
 
+  void begin_thread() override { require(cudaSetDevice(0), "choosing it"); }
+
   void run(const StepGraph& graph, const KernelCall& call, const Operands& operands) override {
     if (graph.model.head_size() > most_head_size)
       throw InputError("GPU", "attention", "heads larger than 256", "choose more heads");
-    if (timing_) record_time();
-    if (call.kernel == Kernel::gemm)
+    if (timing_) record_time(timed_);
+    if (call.kernel == TrainerKernel::gemm)
       run_product(call, graph.model.type, operands);
     else
       launch_on_cuda(graph, call, operands, compute_);
     require(cudaGetLastError(), call.name.c_str());
-    if (timing_) record_time();
+    if (timing_) record_time(timed_);
   }
 
   Mark mark() override { return mark_on(compute_); }
@@ -105,28 +108,44 @@ class CudaBackend final : public Backend {
     retire(found);
   }
 
-  void time_kernels(bool on) override { timing_ = on; }
-  std::vector<Picos> take_times() override {
-    std::vector<Picos> times;
-    for (std::size_t i = 0; i + 1 < timed_.size(); i += 2) {
-      float milliseconds = 0;
-      require(cudaEventSynchronize(timed_[i + 1]), "timing");
-      require(cudaEventElapsedTime(&milliseconds, timed_[i], timed_[i + 1]), "timing");
-      times.push_back(from_seconds(static_cast<double>(milliseconds) * 1e-3));
-    }
-    for (const cudaEvent_t event : timed_) cudaEventDestroy(event);
-    timed_.clear();
+  void time_kernels(bool on) override {
+    timing_ = on;
+    forget(timed_);
+    if (on) record_time(timed_);  // what starts are counted from
+  }
+  std::vector<KernelTime> take_times() override {
+    std::vector<KernelTime> times;
+    for (std::size_t i = 1; i + 1 < timed_.size(); i += 2)
+      times.push_back({between(timed_.front(), timed_[i]), from_seconds(between(timed_[i], timed_[i + 1]))});
+    forget(timed_);
     return times;
+  }
+  void stamp() override { record_time(stamps_); }
+  std::vector<double> take_stamps() override {
+    std::vector<double> since;
+    for (const cudaEvent_t event : stamps_) since.push_back(between(stamps_.front(), event));
+    forget(stamps_);
+    return since;
   }
 
  private:
   using Marks = std::map<Mark, cudaEvent_t>;
 
-  void record_time() {
+  void record_time(std::vector<cudaEvent_t>& events) {
     cudaEvent_t event = nullptr;
     require(cudaEventCreate(&event), "timing");
-    timed_.push_back(event);
+    events.push_back(event);
     require(cudaEventRecord(event, compute_), "timing");
+  }
+  static double between(cudaEvent_t from, cudaEvent_t to) {
+    float milliseconds = 0;
+    require(cudaEventSynchronize(to), "timing");
+    require(cudaEventElapsedTime(&milliseconds, from, to), "timing");
+    return static_cast<double>(milliseconds) * 1e-3;
+  }
+  static void forget(std::vector<cudaEvent_t>& events) {
+    for (const cudaEvent_t event : events) cudaEventDestroy(event);
+    events.clear();
   }
   Mark mark_on(cudaStream_t stream) {
     if (marks_.size() >= most_marks) sweep();
@@ -158,8 +177,13 @@ class CudaBackend final : public Backend {
     }
   }
   void run_product(const KernelCall& call, ElementType type, const Operands& operands) {
-    const ProductShape shape{
-        call.m, call.n, call.k, call.transpose_a, call.transpose_b, call.has_bias, type == ElementType::bf16};
+    const ProductShape shape{call.m,
+                             call.n,
+                             call.k,
+                             call.transpose_a,
+                             call.transpose_b,
+                             call.has_bias,
+                             type == ElementType::bf16 ? Precision::bf16 : Precision::fp32};
     CudaProduct& product = products_.try_emplace(shape, blas_, shape, workspace_bytes).first->second;
     const void* bias = call.has_bias ? operands.reads[2] : nullptr;
     product.run(blas_, operands.reads[0], operands.reads[1], bias, operands.writes[0], workspace_, workspace_bytes,
@@ -176,7 +200,7 @@ class CudaBackend final : public Backend {
   std::map<ProductShape, CudaProduct> products_;
   Marks marks_;
   Mark last_mark_ = 0;
-  std::vector<cudaEvent_t> spare_events_, timed_;
+  std::vector<cudaEvent_t> spare_events_, timed_, stamps_;
   bool timing_ = false;
 };
 

@@ -231,63 +231,63 @@ class Launch {
 
   void run() {
     switch (call_.kernel) {
-      case Kernel::embed:
+      case TrainerKernel::embed:
         embed_kernel<<<blocks_for(elements()), block_threads, 0, stream_>>>(integers(0), in(1), in(2), out(0),
                                                                             elements(), call_.n, model_.sequence);
         break;
-      case Kernel::embed_table_gradient:
+      case TrainerKernel::embed_table_gradient:
         embed_table_gradient_kernel<<<static_cast<unsigned>(model_.vocabulary), block_threads,
                                       static_cast<std::size_t>(call_.n) * sizeof(float), stream_>>>(
             integers(0), in(1), out(0), call_.m, call_.n);
         break;
-      case Kernel::embed_position_gradient: {
+      case TrainerKernel::embed_position_gradient: {
         const std::int64_t size = model_.sequence * call_.n;
         embed_position_gradient_kernel<<<blocks_for(size), block_threads, 0, stream_>>>(in(0), out(0), model_.batch,
                                                                                         size);
         break;
       }
-      case Kernel::bias_gradient:
+      case TrainerKernel::bias_gradient:
         column_sums_kernel<T><<<columns_of_blocks(), block_threads, 0, stream_>>>(in(0), nullptr, nullptr, nullptr,
                                                                                   out(0), nullptr, call_.m, call_.n);
         break;
-      case Kernel::layer_norm:
+      case TrainerKernel::layer_norm:
         layer_norm_kernel<<<rows(), block_threads, 0, stream_>>>(in(0), in(1), in(2), out(0), floats_out(1),
                                                                  floats_out(2), call_.n);
         break;
-      case Kernel::layer_norm_backward:
+      case TrainerKernel::layer_norm_backward:
         layer_norm_backward_kernel<<<rows(), block_threads, 0, stream_>>>(in(0), in(1), in(2), floats(3), floats(4),
                                                                           out(0), call_.n);
         break;
-      case Kernel::layer_norm_gradient:
+      case TrainerKernel::layer_norm_gradient:
         column_sums_kernel<<<columns_of_blocks(), block_threads, 0, stream_>>>(in(0), in(1), floats(2), floats(3),
                                                                                out(1), out(0), call_.m, call_.n);
         break;
-      case Kernel::attention:
-      case Kernel::attention_backward:
+      case TrainerKernel::attention:
+      case TrainerKernel::attention_backward:
         attention_by_head_size();
         break;
-      case Kernel::gelu:
+      case TrainerKernel::gelu:
         gelu_kernel<<<blocks_for(elements()), block_threads, 0, stream_>>>(in(0), out(0), elements());
         break;
-      case Kernel::gelu_backward:
+      case TrainerKernel::gelu_backward:
         gelu_backward_kernel<<<blocks_for(elements()), block_threads, 0, stream_>>>(in(0), in(1), out(0), elements());
         break;
-      case Kernel::add:
+      case TrainerKernel::add:
         add_kernel<<<blocks_for(elements()), block_threads, 0, stream_>>>(in(0), in(1), out(0), elements());
         break;
-      case Kernel::cross_entropy:
+      case TrainerKernel::cross_entropy:
         log_denominator_kernel<<<rows(), block_threads, 0, stream_>>>(in(0), floats_out(1), call_.n);
         mean_loss_kernel<<<1, block_threads, 0, stream_>>>(in(0), integers(1), floats_out(1), floats_out(0), call_.m,
                                                            call_.n);
         break;
-      case Kernel::cross_entropy_backward:
+      case TrainerKernel::cross_entropy_backward:
         cross_entropy_backward_kernel<<<blocks_for(elements()), block_threads, 0, stream_>>>(
             in(0), integers(1), floats(2), out(0), call_.m, call_.n);
         break;
-      case Kernel::adamw:
+      case TrainerKernel::adamw:
         adam();
         break;
-      case Kernel::gemm:
+      case TrainerKernel::gemm:
         break;
     }
   }
@@ -317,7 +317,7 @@ class Launch {
     const std::int64_t tokens = model_.tokens();
     const auto blocks =
         static_cast<unsigned>((tokens * model_.heads * warp_threads + block_threads - 1) / block_threads);
-    if (call_.kernel == Kernel::attention) {
+    if (call_.kernel == TrainerKernel::attention) {
       attention_kernel<PerThread><<<blocks, block_threads, 0, stream_>>>(in(0), out(0), floats_out(1), shape, tokens);
       return;
     }

@@ -27,6 +27,30 @@ std::vector<std::uint32_t> by_anchor(const Trace& trace) {
   return order;
 }
 
+// Memory to bring a tensor in or out by: of the host, and of the device where the tensor is not there.
+class Staging {
+ public:
+  Staging(Backend& backend, Bytes bytes, bool on_device) : backend_(backend), host_(backend.take_host(bytes)) {
+    if (host_ != nullptr && on_device) device_ = backend.take_segment(bytes);
+    if (host_ != nullptr && (device_ != nullptr || !on_device)) return;
+    give_back();
+    throw InputError("", "", "no memory to bring tensors in and out by", "train a smaller model");
+  }
+  Staging(const Staging&) = delete;
+  Staging& operator=(const Staging&) = delete;
+  ~Staging() { give_back(); }
+  [[nodiscard]] std::byte* host() const { return host_; }
+  [[nodiscard]] std::byte* device() const { return device_; }
+
+ private:
+  void give_back() {
+    if (device_ != nullptr) backend_.give_segment(device_);
+    if (host_ != nullptr) backend_.give_host(host_);
+  }
+  Backend& backend_;
+  std::byte *host_, *device_ = nullptr;
+};
+
 }  // namespace
 
 PlannedTrace planned_step(const Trace& trace, const Plan& plan) {
@@ -66,6 +90,8 @@ MemoryPoolOptions PlanRunner::allocator_of(const Plan& plan, const Trace& trace,
 TierStoreOptions PlanRunner::tiers_of(const Plan& plan, const PlanRunOptions& options) {
   TierStoreOptions tiers;
   tiers.file = options.file;
+  tiers.gpudirect = options.gpudirect;
+  tiers.make_queue = options.make_queue;
   if (!plan.offload) return tiers;
   tiers.store_workers = std::max<std::int64_t>(1, plan.offload->store_workers);
   tiers.load_workers = std::max<std::int64_t>(1, plan.offload->load_workers);
@@ -95,6 +121,7 @@ PlanRunner::PlanRunner(Backend& backend, const StepGraph& graph, const Trace& tr
       if (absence.leave_after == OpId::none) home_[index_of(absence.tensor)] = absence.tier;
   index_events();
   index_waits();
+  index_phases();
   for (const std::uint32_t e : initial_) apply(e);
 }
 
@@ -121,6 +148,16 @@ void PlanRunner::index_waits() {
       waits_of_[index_of(edge.to)].push_back(edge.from);
 }
 
+void PlanRunner::index_phases() {
+  const Trace& trace = planned_.trace;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+    if (trace.ops.kind[i] != OpKind::kernel) continue;
+    const auto op = OpId(static_cast<std::uint32_t>(i));
+    if (trace.ops.phase[i] == Phase::forward) last_forward_ = op;
+    if (trace.ops.phase[i] == Phase::backward) last_backward_ = op;
+  }
+}
+
 std::byte* PlanRunner::memory_of(std::uint32_t tensor) const {
   SPILLWAY_ASSERT(!resident_[tensor].empty());
   return resident_[tensor].back().block.memory;
@@ -129,32 +166,27 @@ std::byte* PlanRunner::memory_of(std::uint32_t tensor) const {
 void PlanRunner::write(std::uint32_t tensor, std::span<const std::byte> bytes) {
   const Bytes size = graph_.tensors[tensor].bytes();
   SPILLWAY_ASSERT(static_cast<std::int64_t>(bytes.size()) == size.count());
-  std::byte* host = backend_.take_host(size);
-  std::memcpy(host, bytes.data(), bytes.size());
   const bool away = home_[tensor] != Tier::recompute;
-  std::byte* device = away ? backend_.take_segment(size) : memory_of(tensor);
-  backend_.wait(backend_.copy(Backend::CopyTo::device, device, host, size, backend_.mark()));
-  backend_.give_host(host);
+  const Staging staging(backend_, size, away);
+  std::byte* device = away ? staging.device() : memory_of(tensor);
+  std::memcpy(staging.host(), bytes.data(), bytes.size());
+  backend_.wait(backend_.copy(Backend::CopyTo::device, device, staging.host(), size, backend_.mark()));
   if (!away) return;
   tiers_.wait(tiers_.store(tensor, home_[tensor], device, size));
   tiers_.clear();
-  backend_.give_segment(device);
 }
 
 std::vector<std::byte> PlanRunner::read(std::uint32_t tensor) {
   const Bytes size = graph_.tensors[tensor].bytes();
   const bool away = home_[tensor] != Tier::recompute;
-  std::byte* device = away ? backend_.take_segment(size) : memory_of(tensor);
+  const Staging staging(backend_, size, away);
+  std::byte* device = away ? staging.device() : memory_of(tensor);
   if (away) {
     tiers_.wait(tiers_.load(tensor, home_[tensor], device, size));
     tiers_.clear();
   }
-  std::byte* host = backend_.take_host(size);
-  backend_.wait(backend_.copy(Backend::CopyTo::host, device, host, size, backend_.mark()));
-  std::vector<std::byte> bytes(host, host + size.count());
-  backend_.give_host(host);
-  if (away) backend_.give_segment(device);
-  return bytes;
+  backend_.wait(backend_.copy(Backend::CopyTo::host, device, staging.host(), size, backend_.mark()));
+  return {staging.host(), staging.host() + size.count()};
 }
 
 void PlanRunner::take(const MemoryEvent& event, bool before) {
@@ -240,6 +272,7 @@ void PlanRunner::run_kernel(OpId kernel, StepMeasure& measure) {
   for (const std::uint32_t t : call.writes) writes.push_back(memory_of(t));
   backend_.run(graph_, call, {reads, writes, step_});
   measure.calls.push_back(at);
+  if (kernel == last_forward_ || kernel == last_backward_) backend_.stamp();
 }
 
 void PlanRunner::start_transfer(std::size_t column) {
@@ -280,7 +313,9 @@ StepMeasure PlanRunner::run(std::int64_t step, bool time_kernels) {
   applied_.assign(planned_.trace.memory_events.size(), 0);
   transfer_.clear();
   loading_.clear();
+  tiers_.clear();  // its clock begins with the step
   backend_.time_kernels(time_kernels);
+  backend_.stamp();
   const auto start = std::chrono::steady_clock::now();
   for (std::size_t column = 0; column < planned_.trace.ops.size(); ++column) visit(column, measure);
   flush_events(planned_.trace.ops.size() + 1);
@@ -288,7 +323,11 @@ StepMeasure PlanRunner::run(std::int64_t step, bool time_kernels) {
   drain(true);
   backend_.wait(backend_.mark());
   measure.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  measure.kernel_times = backend_.take_times();
+  if (time_kernels) measure.kernel_times = backend_.take_times();
+  const std::vector<double> stamps = backend_.take_stamps();
+  measure.forward_seconds = stamps[1];
+  measure.backward_seconds = stamps.back() - stamps[1];
+  measure.optimizer_seconds = measure.seconds - stamps.back();
   measure.transfers = tiers_.records();
   tiers_.clear();
   const PoolStatistics& statistics = memory_.pool().statistics().all();

@@ -12,7 +12,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,15 +32,20 @@ struct PlanRunOptions {
   // A free that waits for a store holds everything up until that has ended: memory is the same in every run. Else the
   // free comes when the store has ended, as in a framework, and where blocks lie depends on the drive.
   bool in_order = false;
+  bool gpudirect = false;  // TierStoreOptions
+  std::function<std::unique_ptr<IoQueue>(unsigned)> make_queue;
 };
 
 struct StepMeasure {
   float loss = 0;
   double seconds = 0;                   // of the host clock, everything done
+  double forward_seconds = 0;           // from the beginning to the end of the last kernel of the forward pass,
+  double backward_seconds = 0;          // from there to that of the backward pass, and
+  double optimizer_seconds = 0;         // to the end of the step, transfers included
   Bytes peak_allocated, peak_reserved;  // since the runner was made
   std::vector<TransferRecord> transfers;
-  std::vector<std::size_t> calls;   // of the graph, in the order run
-  std::vector<Picos> kernel_times;  // as the calls, with timing on
+  std::vector<std::size_t> calls;        // of the graph, in the order run
+  std::vector<KernelTime> kernel_times;  // as the calls, with timing on
 };
 
 class PlanRunner {
@@ -75,6 +82,7 @@ class PlanRunner {
 
   void index_events();
   void index_waits();
+  void index_phases();
   void visit(std::size_t column, StepMeasure& measure);
   void flush_events(std::size_t before_column);
   void apply(std::size_t event);
@@ -95,11 +103,12 @@ class PlanRunner {
   bool in_order_;
   DeviceMemory memory_;
   TierStore tiers_;
-  std::vector<OpId> kernel_of_;              // by column: what a host call launches
-  std::vector<std::vector<OpId>> waits_of_;  // by column: transfers that a host call waits for
-  std::vector<std::uint32_t> events_;        // of the step, by anchor
-  std::vector<std::uint32_t> initial_;       // of what is there before
-  std::vector<char> applied_;                // by event
+  std::vector<OpId> kernel_of_;                                  // by column: what a host call launches
+  std::vector<std::vector<OpId>> waits_of_;                      // by column: transfers that a host call waits for
+  OpId last_forward_ = OpId::none, last_backward_ = OpId::none;  // kernels
+  std::vector<std::uint32_t> events_;                            // of the step, by anchor
+  std::vector<std::uint32_t> initial_;                           // of what is there before
+  std::vector<char> applied_;                                    // by event
   std::size_t next_event_ = 0;
   std::vector<std::vector<Resident>> resident_;     // by tensor, the latest life last
   std::map<OpId, TierStore::Id> transfer_;          // of this step

@@ -34,12 +34,12 @@ class GraphBuilder {
     const Id logits = linear("head.logits", last.out, head_, model_.vocabulary);
     graph_.loss = tensor("loss", 1, ElementType::f32, TensorRole::buffer, true);  // read when the step has ended
     const Id denominators = tensor("head.log_denominator", tokens_, ElementType::f32, TensorRole::activation);
-    call(Kernel::cross_entropy, "loss", {logits, graph_.targets}, {graph_.loss, denominators}, tokens_,
+    call(TrainerKernel::cross_entropy, "loss", {logits, graph_.targets}, {graph_.loss, denominators}, tokens_,
          model_.vocabulary);
     phase_ = Phase::backward;
     const Id d_logits = like(logits, "head.logits");
-    call(Kernel::cross_entropy_backward, "head.d_logits", {logits, graph_.targets, denominators}, {d_logits}, tokens_,
-         model_.vocabulary);
+    call(TrainerKernel::cross_entropy_backward, "head.d_logits", {logits, graph_.targets, denominators}, {d_logits},
+         tokens_, model_.vocabulary);
     Id d_x = linear_backward("head", d_logits, last.out, head_, model_.vocabulary);
     d_x = norm_backward("head.norm", d_x, last, final_norm_);
     for (std::size_t l = layers.size(); l-- > 0;) {
@@ -90,7 +90,7 @@ class GraphBuilder {
     return tensor("d_" + name, graph_.tensors[value].elements, model_.type, TensorRole::temporary);
   }
 
-  KernelCall& call(Kernel kernel, const std::string& name, std::vector<Id> reads, std::vector<Id> writes,
+  KernelCall& call(TrainerKernel kernel, const std::string& name, std::vector<Id> reads, std::vector<Id> writes,
                    std::int64_t rows, std::int64_t columns) {
     KernelCall added;
     added.kernel = kernel;
@@ -158,7 +158,7 @@ class GraphBuilder {
   // c[m, n] = op(a) op(b) with inner size k.
   KernelCall& gemm(const std::string& name, std::vector<Id> reads, Id out, std::int64_t m, std::int64_t n,
                    std::int64_t k) {
-    KernelCall& made = call(Kernel::gemm, name, std::move(reads), {out}, m, n);
+    KernelCall& made = call(TrainerKernel::gemm, name, std::move(reads), {out}, m, n);
     made.k = k;
     made.flops = 2 * m * n * k;
     return made;
@@ -180,7 +180,8 @@ class GraphBuilder {
     const Id d_weight = gradient(parameters.weight);
     gemm(prefix() + name + ".d_weight", {in, d_out}, d_weight, parameters.inputs, outputs, tokens_).transpose_a = true;
     if (parameters.bias)
-      call(Kernel::bias_gradient, prefix() + name + ".d_bias", {d_out}, {gradient(*parameters.bias)}, tokens_, outputs);
+      call(TrainerKernel::bias_gradient, prefix() + name + ".d_bias", {d_out}, {gradient(*parameters.bias)}, tokens_,
+           outputs);
     return d_in;
   }
 
@@ -190,33 +191,36 @@ class GraphBuilder {
     made.out = activation(prefix() + name + ".out", hidden_);
     made.mean = tensor(prefix() + name + ".mean", tokens_, ElementType::f32, TensorRole::activation);
     made.inverse = tensor(prefix() + name + ".inverse_deviation", tokens_, ElementType::f32, TensorRole::activation);
-    call(Kernel::layer_norm, prefix() + name + ".out", {in, weight(parameters.weight), weight(parameters.bias)},
+    call(TrainerKernel::layer_norm, prefix() + name + ".out", {in, weight(parameters.weight), weight(parameters.bias)},
          {made.out, made.mean, made.inverse}, tokens_, hidden_);
     return made;
   }
   Id norm_backward(const std::string& name, Id d_out, const Norm& forward, const NormWeights& parameters) {
     const Id d_in = like(forward.in, prefix() + name + ".in");
-    call(Kernel::layer_norm_backward, prefix() + name + ".d_in",
+    call(TrainerKernel::layer_norm_backward, prefix() + name + ".d_in",
          {d_out, forward.in, weight(parameters.weight), forward.mean, forward.inverse}, {d_in}, tokens_, hidden_);
     const Id d_weight = gradient(parameters.weight), d_bias = gradient(parameters.bias);
-    call(Kernel::layer_norm_gradient, prefix() + name + ".d_weight", {d_out, forward.in, forward.mean, forward.inverse},
-         {d_weight, d_bias}, tokens_, hidden_);
+    call(TrainerKernel::layer_norm_gradient, prefix() + name + ".d_weight",
+         {d_out, forward.in, forward.mean, forward.inverse}, {d_weight, d_bias}, tokens_, hidden_);
     return d_in;
   }
   Id add(const std::string& name, Id a, Id b, TensorRole role) {
     const Id out = tensor(prefix() + name, tokens_ * hidden_, model_.type, role);
-    call(Kernel::add, prefix() + name, {a, b}, {out}, tokens_, hidden_);
+    call(TrainerKernel::add, prefix() + name, {a, b}, {out}, tokens_, hidden_);
     return out;
   }
 
   Id embed() {
     const Id x = activation("embedding.out", hidden_);
-    call(Kernel::embed, "embedding.out", {graph_.tokens, weight(table_), weight(positions_)}, {x}, tokens_, hidden_);
+    call(TrainerKernel::embed, "embedding.out", {graph_.tokens, weight(table_), weight(positions_)}, {x}, tokens_,
+         hidden_);
     return x;
   }
   void embed_backward(Id d_x) {
-    call(Kernel::embed_table_gradient, "embedding.d_table", {graph_.tokens, d_x}, {gradient(table_)}, tokens_, hidden_);
-    call(Kernel::embed_position_gradient, "embedding.d_positions", {d_x}, {gradient(positions_)}, tokens_, hidden_);
+    call(TrainerKernel::embed_table_gradient, "embedding.d_table", {graph_.tokens, d_x}, {gradient(table_)}, tokens_,
+         hidden_);
+    call(TrainerKernel::embed_position_gradient, "embedding.d_positions", {d_x}, {gradient(positions_)}, tokens_,
+         hidden_);
   }
 
   Id forward_layer(Layer& layer, const LayerWeights& weights, Id x) {
@@ -225,7 +229,7 @@ class GraphBuilder {
     layer.attention = activation(prefix() + "attention.core.out", hidden_);
     layer.denominators = tensor(prefix() + "attention.core.log_denominator", tokens_ * model_.heads, ElementType::f32,
                                 TensorRole::activation);
-    call(Kernel::attention, prefix() + "attention.core.out", {layer.qkv}, {layer.attention, layer.denominators},
+    call(TrainerKernel::attention, prefix() + "attention.core.out", {layer.qkv}, {layer.attention, layer.denominators},
          tokens_, hidden_)
         .flops = 2 * tokens_ * model_.sequence * hidden_;  // two products over half of the square
     const Id projected = linear("attention.projection", layer.attention, weights.projection, hidden_);
@@ -233,7 +237,7 @@ class GraphBuilder {
     layer.mlp_norm = norm("mlp.norm", middle, weights.mlp_norm);
     layer.up = linear("mlp.up", layer.mlp_norm.out, weights.up, 4 * hidden_);
     layer.activated = activation(prefix() + "mlp.activation.out", 4 * hidden_);
-    call(Kernel::gelu, prefix() + "mlp.activation.out", {layer.up}, {layer.activated}, tokens_, 4 * hidden_);
+    call(TrainerKernel::gelu, prefix() + "mlp.activation.out", {layer.up}, {layer.activated}, tokens_, 4 * hidden_);
     const Id down = linear("mlp.down", layer.activated, weights.down, hidden_);
     return add("mlp.residual", middle, down, TensorRole::activation);
   }
@@ -241,7 +245,7 @@ class GraphBuilder {
   Id backward_layer(const Layer& layer, const LayerWeights& weights, Id d_out) {
     const Id d_activated = linear_backward("mlp.down", d_out, layer.activated, weights.down, hidden_);
     const Id d_up = like(layer.up, prefix() + "mlp.activation.in");
-    call(Kernel::gelu_backward, prefix() + "mlp.activation.d_in", {d_activated, layer.up}, {d_up}, tokens_,
+    call(TrainerKernel::gelu_backward, prefix() + "mlp.activation.d_in", {d_activated, layer.up}, {d_up}, tokens_,
          4 * hidden_);
     const Id d_norm = linear_backward("mlp.up", d_up, layer.mlp_norm.out, weights.up, 4 * hidden_);
     const Id d_branch = norm_backward("mlp.norm", d_norm, layer.mlp_norm, weights.mlp_norm);
@@ -249,7 +253,7 @@ class GraphBuilder {
     const Id d_attention =
         linear_backward("attention.projection", d_middle, layer.attention, weights.projection, hidden_);
     const Id d_qkv = like(layer.qkv, prefix() + "attention.core.in");
-    call(Kernel::attention_backward, prefix() + "attention.core.d_in",
+    call(TrainerKernel::attention_backward, prefix() + "attention.core.d_in",
          {d_attention, layer.qkv, layer.attention, layer.denominators}, {d_qkv}, tokens_, hidden_)
         .flops = 5 * tokens_ * model_.sequence * hidden_;
     const Id d_first = linear_backward("attention.qkv", d_qkv, layer.attention_norm.out, weights.qkv, 3 * hidden_);
@@ -266,7 +270,7 @@ class GraphBuilder {
       state.push_back(parameter.second);
       std::vector<Id> reads = {parameter.gradient};
       reads.insert(reads.end(), state.begin(), state.end());
-      call(Kernel::adamw, graph_.tensors[parameter.weight].name, std::move(reads), std::move(state), 1,
+      call(TrainerKernel::adamw, graph_.tensors[parameter.weight].name, std::move(reads), std::move(state), 1,
            graph_.tensors[parameter.weight].elements)
           .decays = !parameter.is_vector;
     }
@@ -300,7 +304,7 @@ void check(const TrainerModel& model) {
   if (model.type == ElementType::i32) refuse("weights of integers", "use f32 or bf16");
 }
 
-std::string_view to_string(Kernel kernel) {
+std::string_view to_string(TrainerKernel kernel) {
   static constexpr std::array<std::string_view, kernel_count> names = {"embed",
                                                                        "embed_table_gradient",
                                                                        "embed_position_gradient",

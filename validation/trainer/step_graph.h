@@ -24,7 +24,7 @@
 
 namespace spillway {
 
-enum class Kernel : std::uint8_t {
+enum class TrainerKernel : std::uint8_t {
   embed,                    // tokens, table, positions -> x
   embed_table_gradient,     // tokens, dx -> d table
   embed_position_gradient,  // dx -> d positions
@@ -42,11 +42,11 @@ enum class Kernel : std::uint8_t {
   cross_entropy_backward,   // logits, targets, log denominator -> d logits
   adamw,                    // gradient; weight, [master,] first and second moment in place
 };
-constexpr int kernel_count = static_cast<int>(Kernel::adamw) + 1;
-std::string_view to_string(Kernel kernel);
+constexpr int kernel_count = static_cast<int>(TrainerKernel::adamw) + 1;
+std::string_view to_string(TrainerKernel kernel);
 
 struct KernelCall {
-  Kernel kernel = Kernel::add;
+  TrainerKernel kernel = TrainerKernel::add;
   std::string name;
   Phase phase = Phase::forward;
   std::uint16_t layer = no_index16;

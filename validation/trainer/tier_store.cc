@@ -7,6 +7,8 @@
 #include <span>
 #include <thread>
 
+#include "hwprofiles/calibrate/gds_queue.h"
+#include "hwprofiles/calibrate/io_ring.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -39,8 +41,11 @@ TierStore::TierStore(Backend& backend, const std::vector<Bytes>& drive_bytes, co
   if (options.file.empty())
     throw InputError("", "", "the plan offloads to drives and no file is named",
                      "name a file that does not exist, on the drive to offload to");
-  const std::int64_t slots = options.store_workers + options.load_workers;
-  ring_ = std::make_unique<IoRing>(static_cast<unsigned>(std::min<std::int64_t>(slots, 4096)));
+  open_file(options, end);
+  open_queue(options);
+}
+
+void TierStore::open_file(const TierStoreOptions& options, Bytes end) {
   access_ = "O_DIRECT";
   try {
     file_ = std::make_unique<ScratchFile>(options.file, end, Bytes(0), ScratchFile::Access::direct);
@@ -49,11 +54,32 @@ TierStore::TierStore(Backend& backend, const std::vector<Bytes>& drive_bytes, co
     file_ = std::make_unique<ScratchFile>(options.file, end, Bytes(0), ScratchFile::Access::buffered);
     access_ = "buffered";
   }
+}
+
+void TierStore::open_queue(const TierStoreOptions& options) {
+  const std::int64_t slots = options.store_workers + options.load_workers;
+  const auto entries = static_cast<unsigned>(std::min<std::int64_t>(slots, 4096));
+  if (options.gpudirect && access_ == "O_DIRECT") {
+    try {
+      queue_ = std::make_unique<GdsQueue>(file_->descriptor(), entries, [this] { backend_.begin_thread(); });
+      is_direct_ = true;
+      access_ = "GPUDirect Storage";
+      return;
+    } catch (const InputError& error) {
+      if (error.file() != "cuFile") throw;  // without it through host memory
+    }
+  }
   staging_ = backend_.take_host(staging_bytes_ * slots);
   if (staging_ == nullptr)
     throw InputError("", "", "no host memory for the staging buffers of offloading", "use fewer workers");
+  if (options.make_queue) {
+    queue_ = options.make_queue(entries);
+    return;
+  }
+  auto ring = std::make_unique<IoRing>(entries);
   // Without locked memory the kernel looks pages up at each request; that works as well.
-  static_cast<void>(ring_->register_buffer({staging_, static_cast<std::size_t>((staging_bytes_ * slots).count())}));
+  static_cast<void>(ring->register_buffer({staging_, static_cast<std::size_t>((staging_bytes_ * slots).count())}));
+  queue_ = std::move(ring);
 }
 
 TierStore::~TierStore() {
@@ -64,7 +90,7 @@ TierStore::~TierStore() {
       transfers_[id].state = State::done;
     }
   }
-  ring_.reset();
+  queue_.reset();
   for (const auto& [tensor, memory] : host_) backend_.give_host(memory);
   if (staging_ != nullptr) backend_.give_host(staging_);
 }
@@ -144,25 +170,32 @@ void TierStore::start_waiting(Pool& pool) {
     pool.free_slots.pop_back();
     pool.working.push_back(id);
     transfer.record.started_seconds = now();
-    start(transfer);
-    if (transfer.record.tier == Tier::drive && transfer.record.inbound) submit(id, transfer);
+    start(id, transfer);
   }
 }
 
-// Loads from drives begin with the drive, everything else with a copy.
-void TierStore::start(Transfer& transfer) {
+// Loads from drives through host memory begin with the drive; what needs no staging waits for the kernels before it;
+// everything else begins with a copy.
+void TierStore::start(Id id, Transfer& transfer) {
   const TransferRecord& record = transfer.record;
-  if (record.tier == Tier::drive && record.inbound) return;
-  std::byte* host = record.tier == Tier::drive ? staging(transfer) : host_of(record.tensor, record.bytes);
+  const bool is_drive = record.tier == Tier::drive;
+  if (is_drive && record.inbound && !is_direct_) return submit(id, transfer);
+  transfer.state = State::copying;
+  transfer.copied = transfer.after;
+  if (is_drive && is_direct_) return;
+  std::byte* host = is_drive ? staging(transfer) : host_of(record.tensor, record.bytes);
   transfer.copied = backend_.copy(record.inbound ? Backend::CopyTo::device : Backend::CopyTo::host, transfer.device,
                                   host, record.bytes, transfer.after);
-  transfer.state = State::copying;
+}
+
+std::span<std::byte> TierStore::drive_memory(const Transfer& transfer) const {
+  if (is_direct_) return {transfer.device, static_cast<std::size_t>(transfer.record.bytes.count())};
+  return {staging(transfer), static_cast<std::size_t>(aligned(transfer.record.bytes).count())};
 }
 
 void TierStore::submit(Id id, Transfer& transfer) {
-  const std::size_t bytes = static_cast<std::size_t>(aligned(transfer.record.bytes).count());
-  ring_->submit(transfer.record.inbound ? IoRing::Direction::read : IoRing::Direction::write, file_->descriptor(),
-                {staging(transfer), bytes}, place_[transfer.record.tensor], id);
+  queue_->submit(transfer.record.inbound ? IoQueue::Direction::read : IoQueue::Direction::write, file_->descriptor(),
+                 drive_memory(transfer), place_[transfer.record.tensor], id);
   transfer.state = State::on_drive;
 }
 
@@ -170,7 +203,7 @@ void TierStore::submit(Id id, Transfer& transfer) {
 bool TierStore::move_on(Id id) {
   Transfer& transfer = transfers_[id];
   if (transfer.state == State::copying && backend_.passed(transfer.copied)) {
-    const bool goes_on = transfer.record.tier == Tier::drive && !transfer.record.inbound;
+    const bool goes_on = transfer.record.tier == Tier::drive && (is_direct_ || !transfer.record.inbound);
     goes_on ? submit(id, transfer) : finish(transfer);
   }
   return transfer.state == State::done;
@@ -182,26 +215,26 @@ void TierStore::finish(Transfer& transfer) {
 }
 
 void TierStore::take_completions(bool wait_for_one) {
-  while (ring_ != nullptr && ring_->in_flight() > 0) {
-    std::optional<IoRing::Completion> completion;
+  while (queue_ != nullptr && queue_->in_flight() > 0) {
+    std::optional<IoQueue::Completion> completion;
     if (wait_for_one)
-      completion = ring_->wait();
+      completion = queue_->wait();
     else
-      completion = ring_->poll();
+      completion = queue_->poll();
     if (!completion) return;
     wait_for_one = false;
     Transfer& transfer = transfers_[completion->tag];
-    const std::int64_t expected = aligned(transfer.record.bytes).count();
+    const auto expected = static_cast<std::int64_t>(drive_memory(transfer).size());
     if (completion->result != expected) {
       transfer.state = State::done;
-      const std::string word = completion->result < 0 ? std::strerror(-completion->result)
+      const std::string word = completion->result < 0 ? std::strerror(static_cast<int>(-completion->result))
                                                       : fmt::format("only {} bytes moved", completion->result);
       throw InputError(
           file_->path(), "",
           fmt::format("{} {} bytes failed: {}", transfer.record.inbound ? "reading" : "writing", expected, word),
           "check the drive and the system's log; the file is removed");
     }
-    if (transfer.record.inbound) {
+    if (transfer.record.inbound && !is_direct_) {
       transfer.copied = backend_.copy(Backend::CopyTo::device, transfer.device, staging(transfer),
                                       transfer.record.bytes, transfer.after);
       transfer.state = State::copying;
@@ -218,7 +251,7 @@ void TierStore::wait(Id id) {
     const Transfer& transfer = transfers_[id];
     if (transfer.state == State::copying)
       backend_.wait(transfer.copied);
-    else if (ring_ != nullptr && ring_->in_flight() > 0)
+    else if (queue_ != nullptr && queue_->in_flight() > 0)
       take_completions(true);
     else
       std::this_thread::yield();

@@ -3,6 +3,7 @@
 //
 //   host    device -> pinned memory                                    one copy each way at a time
 //   drive   device -> aligned staging -> O_DIRECT write by io_uring    as many as the pool has workers
+//           device -> O_DIRECT write by cuFile, with gpudirect where it is there
 //
 // Transfers of one pool start in the order given; a load waits for the store of what it reads. The file is one of our
 // own (ScratchFile) with a place for each tensor.
@@ -11,13 +12,15 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
-#include "hwprofiles/calibrate/io_ring.h"
+#include "hwprofiles/calibrate/io_queue.h"
 #include "hwprofiles/calibrate/scratch_file.h"
 #include "sim/replay/offload_plan.h"
 #include "validation/trainer/backend.h"
@@ -27,6 +30,9 @@ namespace spillway {
 struct TierStoreOptions {
   std::string file;  // that does not exist; needed when something goes to drives
   std::int64_t store_workers = 6, load_workers = 6;
+  bool gpudirect = false;  // by GPUDirect Storage; where that is not there, through host memory
+  // What moves bytes between memory and the file, of so many requests at once; none: io_uring.
+  std::function<std::unique_ptr<IoQueue>(unsigned)> make_queue;
 };
 
 // One finished transfer.
@@ -64,7 +70,7 @@ class TierStore {
   [[nodiscard]] std::vector<TransferRecord> records() const;
   // Forgets finished transfers. Precondition: none is under way.
   void clear();
-  // "O_DIRECT", "buffered" (a file system without it), or "" without a file.
+  // "O_DIRECT", "buffered" (a file system without it), "GPUDirect Storage", or "" without a file.
   [[nodiscard]] const std::string& access() const { return access_; }
 
  private:
@@ -88,11 +94,15 @@ class TierStore {
   Pool& pool_of(const TransferRecord& record);
   Id add(std::uint32_t tensor, Tier tier, bool inbound, std::byte* device, Bytes bytes);
   void start_waiting(Pool& pool);
-  void start(Transfer& transfer);
+  void start(Id id, Transfer& transfer);
   bool move_on(Id id);
+  void open_file(const TierStoreOptions& options, Bytes end);
+  void open_queue(const TierStoreOptions& options);
   void take_completions(bool wait_for_one);
   void submit(Id id, Transfer& transfer);
   void finish(Transfer& transfer);
+  // What the drive reads or writes of a transfer.
+  [[nodiscard]] std::span<std::byte> drive_memory(const Transfer& transfer) const;
   [[nodiscard]] std::byte* staging(const Transfer& transfer) const;
   [[nodiscard]] std::byte* host_of(std::uint32_t tensor, Bytes bytes);
 
@@ -105,7 +115,8 @@ class TierStore {
   Bytes staging_bytes_;       // of one slot
   std::byte* staging_ = nullptr;
   Pool pools_[2][2];  // by tier (host, drive) and direction (out, in)
-  std::unique_ptr<IoRing> ring_;
+  std::unique_ptr<IoQueue> queue_;
+  bool is_direct_ = false;  // the queue takes device memory
   std::unique_ptr<ScratchFile> file_;
   std::chrono::steady_clock::time_point start_;
 };

@@ -1,5 +1,8 @@
 #include "validation/trainer/trainer.h"
 
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -14,9 +17,10 @@ namespace {
 // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed) {}
+  // `skipped` numbers have been drawn already.
+  explicit Random(std::uint64_t seed, std::uint64_t skipped = 0) : state_(seed + skipped * step) {}
   std::uint64_t next() {
-    std::uint64_t z = state_ += 0x9e3779b97f4a7c15U;
+    std::uint64_t z = state_ += step;
     z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
     z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
     return z ^ (z >> 31U);
@@ -24,11 +28,14 @@ class Random {
   // Mean 0, deviation 1: twelve uniform numbers less their mean (Irwin-Hall).
   float bell() {
     std::int64_t sum = 0;
-    for (int i = 0; i < 12; ++i) sum += static_cast<std::int64_t>(next() >> 40U);
+    for (std::uint64_t i = 0; i < draws_of_bell; ++i) sum += static_cast<std::int64_t>(next() >> 40U);
     return static_cast<float>(sum - 6 * (std::int64_t{1} << 24)) / static_cast<float>(1 << 24);
   }
 
+  static constexpr std::uint64_t draws_of_bell = 12;
+
  private:
+  static constexpr std::uint64_t step = 0x9e3779b97f4a7c15U;
   std::uint64_t state_;
 };
 
@@ -53,12 +60,20 @@ void write_state(PlanRunner& runner, const StepGraph& graph) {
   }
 }
 
+// FNV-1a over words of eight bytes, the last one filled up with zeros.
+void add_to_digest(const std::vector<std::byte>& bytes, std::uint64_t& digest) {
+  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
+    digest = (digest ^ word) * 0x100000001b3U;
+  }
+}
+
 std::uint64_t digest_of_state(PlanRunner& runner, const StepGraph& graph) {
   std::uint64_t digest = 0xcbf29ce484222325U;
   for (const StepGraph::Parameter& parameter : graph.parameters)
     for (const std::uint32_t tensor : {parameter.weight, parameter.master, parameter.first, parameter.second})
-      for (const std::byte byte : runner.read(tensor))
-        digest = (digest ^ std::to_integer<std::uint64_t>(byte)) * 0x100000001b3U;
+      add_to_digest(runner.read(tensor), digest);
   return digest;
 }
 
@@ -71,8 +86,11 @@ std::vector<float> initial_weight(const StepGraph& graph, std::size_t p) {
   if (parameter.is_vector) return values;
   const bool into_residual = tensor.name.ends_with("projection.weight") || tensor.name.ends_with("down.weight");
   const float deviation = into_residual ? 0.02F / std::sqrt(2.0F * static_cast<float>(graph.model.layers)) : 0.02F;
-  Random random(graph.model.seed * 1'000'003 + p);
-  for (float& value : values) value = deviation * random.bell();
+  const std::uint64_t seed = graph.model.seed * 1'000'003 + p;
+  tbb::parallel_for(tbb::blocked_range<std::size_t>(0, values.size(), std::size_t{1} << 16), [&](const auto& range) {
+    Random random(seed, range.begin() * Random::draws_of_bell);
+    for (std::size_t i = range.begin(); i < range.end(); ++i) values[i] = deviation * random.bell();
+  });
   return values;
 }
 
@@ -118,7 +136,7 @@ Trace measured_trace(Backend& backend, const StepGraph& graph, int steps) {
   std::vector<std::vector<Picos>> samples(graph.calls.size());
   for (int s = 0; s < steps; ++s) {
     const TrainingRun run = train(backend, graph, plain, {}, options, 2, true);
-    for (std::size_t c = 0; c < samples.size(); ++c) samples[c].push_back(run.steps.back().kernel_times[c]);
+    for (std::size_t c = 0; c < samples.size(); ++c) samples[c].push_back(run.steps.back().kernel_times[c].duration);
   }
   std::vector<Picos> medians;
   for (std::vector<Picos>& sample : samples) {

@@ -16,7 +16,7 @@ namespace spillway {
 
 struct TrainingRun {
   std::vector<StepMeasure> steps;
-  std::uint64_t weights_digest = 0;  // FNV-1a over the bits of all weights and optimizer state at the end
+  std::uint64_t weights_digest = 0;  // FNV-1a over all weights and optimizer state at the end
   std::string file_access;           // TierStore::access()
 };
 

@@ -1,0 +1,60 @@
+// GPUDirect Storage: a file read into and written from device memory by NVIDIA's cuFile, without a copy in host memory
+// where the system can (nvidia-fs or peer-to-peer NVMe), else through cuFile's own one.
+//
+// The library is looked for at run time (libcufile.so.0, or what SPILLWAY_CUFILE names), so that a program built
+// without it uses it where it is. Its calls block; each of `workers` threads makes one at a time. Its functions are
+// those of the cuFile API Reference.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "hwprofiles/calibrate/io_queue.h"
+
+namespace spillway {
+
+class GdsQueue final : public IoQueue {
+ public:
+  // `begin_thread` runs first in each worker (it makes the device's context current). Throws InputError with file
+  // "cuFile": no library, its driver does not start, or the file's system is none that it knows.
+  GdsQueue(int file, unsigned workers, std::function<void()> begin_thread);
+  GdsQueue(const GdsQueue&) = delete;
+  GdsQueue& operator=(const GdsQueue&) = delete;
+  // Waits for what is in flight.
+  ~GdsQueue() override;
+
+  // Precondition: `file` is that of the constructor.
+  void submit(Direction direction, int file, std::span<std::byte> memory, Bytes offset, std::uint64_t tag) override;
+  Completion wait() override;
+  std::optional<Completion> poll() override;
+  [[nodiscard]] unsigned in_flight() const override { return in_flight_; }
+
+ private:
+  struct Library;
+  struct Request {
+    Direction direction = Direction::read;
+    std::span<std::byte> memory;
+    Bytes offset;
+    std::uint64_t tag = 0;
+  };
+  void work();
+
+  std::unique_ptr<Library> library_;
+  int file_;
+  std::function<void()> begin_thread_;
+  std::mutex mutex_;
+  std::condition_variable asked_, completed_;
+  std::deque<Request> requests_;
+  std::deque<Completion> completions_;
+  bool ending_ = false;
+  unsigned in_flight_ = 0;
+  std::vector<std::thread> workers_;
+};
+
+}  // namespace spillway
