@@ -267,7 +267,7 @@ void validate_kernels(const ValidateKernelsArguments& arguments, Context& contex
   const Progress progress(context);
   const std::vector<KernelOutcome> outcomes =
       run_kernel_cases(*backend, cases, options, progress.counter("running kernels"));
-  const Json document = outcomes_json(outcomes, *backend, hardware_name);
+  const Json document = outcomes_json(outcomes, *backend, hardware.name);
   const std::string picture = scatter_svg("Predicted against measured: " + backend->device(), panels_of(outcomes));
   if (!arguments.output.empty()) write_text(arguments.output, row_table(outcomes).csv());
   if (!arguments.plot.empty()) write_text(arguments.plot, picture);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "hwprofiles/calibrate/gpu_calibration.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
 #include "traces/base/input_error.h"
@@ -51,6 +52,15 @@ GpuMeasurement measured_like(const GpuProfile& gpu) {
   measured.kernel_rate_beside_copies = 3.9e12;
   measured.copy_rate_beside_kernels = 50e9;
   return measured;
+}
+
+// Quick in less than 90 s, full in less than six minutes, whatever the parts have to do.
+TEST(GpuTimeBudget, StaysWithinWhatIsPromised) {
+  const GpuTimeBudget budget;
+  const double quick = budget.launches + budget.driver_calls + budget.memory + budget.products + budget.copies +
+                       budget.sharing + budget.step_kernels + budget.device_and_slack;
+  EXPECT_LT(quick, 90);
+  EXPECT_LT(GpuTimeBudget::full * quick, 360);
 }
 
 TEST(GpuFit, FindsTheModelBehindTheFigures) {

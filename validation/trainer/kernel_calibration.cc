@@ -75,7 +75,8 @@ class OperandSet {
       if (memory != nullptr) backend_.give_segment(std::exchange(memory, nullptr));
   }
   void fill(const StepGraph& graph, std::uint32_t tensor, Bytes bytes) {
-    std::byte* host = backend_.take_host(bytes);
+    const Bytes piece = std::min(bytes, largest_piece);
+    std::byte* host = backend_.take_host(piece);
     if (host == nullptr) {
       give_back();
       throw InputError("host", "kernels", "no memory for their operands", "free some");
@@ -83,20 +84,27 @@ class OperandSet {
     std::vector<std::int32_t> tokens, targets;
     if (tensor == graph.tokens || tensor == graph.targets) {
       make_batch(graph.model, 1, tokens, targets);
+      SPILLWAY_ASSERT(piece == bytes);
       std::memcpy(host, (tensor == graph.tokens ? tokens : targets).data(), static_cast<std::size_t>(bytes.count()));
     } else {
-      std::uint32_t x = 0x9e3779b9U + tensor;
-      for (std::int64_t at = 0; at + 4 <= bytes.count(); at += 4) {
-        x ^= x << 13U;
-        x ^= x >> 17U;
-        x ^= x << 5U;
-        const std::uint32_t word = (x & 0x007f007fU) | 0x3f803f00U;
-        std::memcpy(host + at, &word, sizeof word);
-      }
+      fill_words(host, piece, tensor);
     }
-    backend_.wait(backend_.copy(Backend::CopyTo::device, memory_[tensor], host, bytes, backend_.mark()));
+    for (Bytes at; at < bytes; at += piece)
+      backend_.wait(backend_.copy(Backend::CopyTo::device, memory_[tensor] + at.count(), host,
+                                  std::min(piece, bytes - at), backend_.mark()));
     backend_.give_host(host);
   }
+  static void fill_words(std::byte* memory, Bytes bytes, std::uint32_t seed) {
+    std::uint32_t x = 0x9e3779b9U + seed;  // Marsaglia's xorshift (2003)
+    for (std::int64_t at = 0; at + 4 <= bytes.count(); at += 4) {
+      x ^= x << 13U;
+      x ^= x >> 17U;
+      x ^= x << 5U;
+      const std::uint32_t word = (x & 0x007f007fU) | 0x3f803f00U;
+      std::memcpy(memory + at, &word, sizeof word);
+    }
+  }
+  static constexpr Bytes largest_piece{16 << 20};  // larger operands repeat it
 
   Backend& backend_;
   std::vector<std::byte*> memory_;  // by tensor
