@@ -43,10 +43,10 @@ class DeviceMemoryForDrives {
     if (!has_cuda_module() || !Nvml::load()) return;
     try {
       backend_ = load_cuda_backend();
+      memory_ = backend_->take_segment(bytes);
     } catch (const InputError&) {
       return;
     }
-    memory_ = backend_->take_segment(bytes);
   }
   DeviceMemoryForDrives(const DeviceMemoryForDrives&) = delete;
   DeviceMemoryForDrives& operator=(const DeviceMemoryForDrives&) = delete;

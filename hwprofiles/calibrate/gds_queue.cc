@@ -99,8 +99,25 @@ GdsQueue::~GdsQueue() {
   for (std::thread& worker : workers_) worker.join();
 }
 
+// Bytes moved, or -errno.
+std::int64_t GdsQueue::move(const Request& request) const {
+  errno = 0;
+  const off_t place = request.offset.count();
+  const ssize_t moved = request.direction == Direction::read
+                            ? library_->read(library_->handle, request.memory.data(), request.memory.size(), place, 0)
+                            : library_->write(library_->handle, request.memory.data(), request.memory.size(), place, 0);
+  if (moved >= 0) return moved;
+  // -1: see errno; other negative numbers are cuFile's own errors.
+  return -moved >= first_operation_error || errno == 0 ? -EIO : -static_cast<std::int64_t>(errno);
+}
+
 void GdsQueue::work() {
-  if (begin_thread_) begin_thread_();
+  bool has_device = true;
+  try {
+    if (begin_thread_) begin_thread_();
+  } catch (const InputError&) {  // a device that is lost fails every request
+    has_device = false;
+  }
   std::unique_lock lock(mutex_);
   while (true) {
     asked_.wait(lock, [this] { return ending_ || !requests_.empty(); });
@@ -108,17 +125,7 @@ void GdsQueue::work() {
     const Request request = requests_.front();
     requests_.pop_front();
     lock.unlock();
-    errno = 0;
-    const off_t place = request.offset.count();
-    const ssize_t moved =
-        request.direction == Direction::read
-            ? library_->read(library_->handle, request.memory.data(), request.memory.size(), place, 0)
-            : library_->write(library_->handle, request.memory.data(), request.memory.size(), place, 0);
-    // -1: see errno; other negative numbers are cuFile's own errors.
-    const int error = errno != 0 ? errno : EIO;
-    const std::int64_t result = moved >= 0                        ? moved
-                                : -moved >= first_operation_error ? -EIO
-                                                                  : -static_cast<std::int64_t>(error);
+    const std::int64_t result = has_device ? move(request) : -ENODEV;
     lock.lock();
     completions_.push_back({request.tag, result});
     completed_.notify_one();

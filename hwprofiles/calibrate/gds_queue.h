@@ -21,7 +21,8 @@ namespace spillway {
 
 class GdsQueue final : public IoQueue {
  public:
-  // `begin_thread` runs first in each worker (it makes the device's context current). Throws InputError with file
+  // `begin_thread` runs first in each worker (it makes the device's context current); where it throws InputError, that
+  // worker's requests fail with ENODEV. Throws InputError with file
   // "cuFile": no library, its driver does not start, or the file's system is none that it knows.
   GdsQueue(int file, unsigned workers, std::function<void()> begin_thread);
   GdsQueue(const GdsQueue&) = delete;
@@ -44,6 +45,7 @@ class GdsQueue final : public IoQueue {
     std::uint64_t tag = 0;
   };
   void work();
+  [[nodiscard]] std::int64_t move(const Request& request) const;
 
   std::unique_ptr<Library> library_;
   int file_;

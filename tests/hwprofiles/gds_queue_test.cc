@@ -87,6 +87,15 @@ TEST_F(GdsFile, SaysWhyItIsNotThere) {
   EXPECT_THAT(refusal(), HasSubstr("GPUDirect Storage is not here"));
 }
 
+// A device that is gone when a worker begins fails what that is given, and nothing else.
+TEST_F(GdsFile, LostDevicesFailRequests) {
+  const ScratchFile scratch(file(), mib, Bytes(0), ScratchFile::Access::buffered);
+  GdsQueue queue(scratch.descriptor(), 1, [] { throw InputError("GPU", "", "lost", ""); });
+  std::vector<std::byte> memory(4096);
+  queue.submit(IoQueue::Direction::write, scratch.descriptor(), memory, Bytes(0), 7);
+  EXPECT_EQ(queue.wait().result, -ENODEV);
+}
+
 // Pulled out half way, through cuFile.
 TEST_F(GdsFile, UnpluggedIsToldInWords) {
   setenv("FAKE_CUFILE", "unplugged", 1);
