@@ -230,7 +230,6 @@ TEST_F(TrainerRun, LossFalls) {
 // Every technique, both element types: the numbers of plain training bit by bit, kernels and transfers in the order
 // planned, every byte count as the replay predicted.
 TEST_F(TrainerRun, EveryTechniqueDoesWhatWasPredicted) {
-  if (!has_uring()) GTEST_SKIP() << "io_uring is not there";
   const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
   const ProfileLibrary library({std::string(root != nullptr ? root : ".") + "/hwprofiles/data"});
   const HardwareProfile hardware = library.load_system("ssdtrain-testbed");
@@ -241,6 +240,7 @@ TEST_F(TrainerRun, EveryTechniqueDoesWhatWasPredicted) {
   std::map<std::string, std::map<std::string, double>> by_technique;
   for (const KernelOutcome& outcome : outcomes) {
     SCOPED_TRACE(outcome.run.model + ", " + outcome.run.technique);
+    if (!has_uring() && outcome.skipped.find("io_uring") != std::string::npos) continue;
     ASSERT_EQ(outcome.skipped, "");
     EXPECT_TRUE(outcome.same_bits);
     EXPECT_TRUE(outcome.order_kept);
@@ -253,14 +253,15 @@ TEST_F(TrainerRun, EveryTechniqueDoesWhatWasPredicted) {
   }
   // The techniques do something.
   EXPECT_GT(by_technique["offload-host"]["host_written"], 0);
+  EXPECT_LT(by_technique["recompute"]["peak_allocated"], by_technique["keep"]["peak_allocated"]);
+  EXPECT_LE(by_technique["order-arena"]["peak_reserved"], by_technique["keep"]["peak_reserved"]);
+  if (!has_uring()) GTEST_SKIP() << "io_uring is not there: no runs with drives";
   EXPECT_GT(by_technique["offload-drive"]["drive_written"], 0);
   EXPECT_EQ(by_technique["offload-drive"]["drive_read"], by_technique["offload-drive"]["drive_written"]);
-  EXPECT_LT(by_technique["recompute"]["peak_allocated"], by_technique["keep"]["peak_allocated"]);
   EXPECT_LT(by_technique["offload-drive"]["peak_allocated"], by_technique["keep"]["peak_allocated"]);
   EXPECT_GT(by_technique["recompute-offload"]["drive_written"], 0);
   EXPECT_LE(by_technique["recompute-offload"]["peak_allocated"], by_technique["recompute"]["peak_allocated"]);
   EXPECT_LT(by_technique["stream"]["peak_allocated"], by_technique["keep"]["peak_allocated"]);
-  EXPECT_LE(by_technique["order-arena"]["peak_reserved"], by_technique["keep"]["peak_reserved"]);
 }
 
 // The reference's times mean nothing about a GPU, but they add up: phases to the step, hidden and exposed to what
