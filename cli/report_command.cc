@@ -6,12 +6,15 @@
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "cli/result_report.h"
 #include "cli/scenario_argument.h"
 #include "cli/table.h"
 #include "planners/report/pcie_report.h"
+#include "planners/report/step_report.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -20,7 +23,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ReportArguments {
-  std::string scenario, output, retention = "rated", route = "gpudirect";
+  std::string scenario, baseline, output, retention = "rated", route = "gpudirect";
   std::vector<std::string> settings, drives;
   double used_percent = 0;
   SsdQuestion question;
@@ -157,6 +160,24 @@ void report_pcie(Context& context, const ReportArguments& arguments) {
   finish(context, arguments, loaded, json, pcie_report(loaded, answer, question));
 }
 
+void report_step(Context& context, const ReportArguments& arguments) {
+  const LoadedScenario loaded = load_argument(arguments.scenario, arguments.settings);
+  const Result result = run(loaded);
+  std::optional<Result> baseline;
+  if (!arguments.baseline.empty()) baseline = run(load_argument(arguments.baseline, {}));
+  const Json json = baseline ? comparison_json(*baseline, result) : result_json(result);
+  finish(context, arguments, loaded, json, step_report(result, baseline ? &*baseline : nullptr));
+}
+
+void add_settings(CLI::App& command, ReportArguments& arguments) {
+  command.add_option("--output", arguments.output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");
+  command
+      .add_option("--set", arguments.settings,
+                  "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->take_all();
+}
+
 void add_common(CLI::App& command, ReportArguments& arguments) {
   command.add_option("SCENARIO", arguments.scenario, "a scenario, or a trace that says what is kept for the backward")
       ->required();
@@ -171,18 +192,14 @@ void add_common(CLI::App& command, ReportArguments& arguments) {
   command.add_option("--route", arguments.route, "how bytes get to the drives")
       ->check(CLI::IsMember({"gpudirect", "bounce"}))
       ->capture_default_str();
-  command.add_option("--output", arguments.output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");
-  command
-      .add_option("--set", arguments.settings,
-                  "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
-      ->type_name("KEY=VALUE")
-      ->take_all();
+  add_settings(command, arguments);
 }
 
 }  // namespace
 
 void add_report_commands(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand("report", "What a scenario asks of drives and links, for buying them");
+  CLI::App* group =
+      app.add_subcommand("report", "A step as a document; what it asks of drives and links, for buying them");
   group->require_subcommand(1);
   const auto ssd = std::make_shared<ReportArguments>();
   CLI::App* drives = group->add_subcommand(
@@ -217,6 +234,12 @@ void add_report_commands(CLI::App& app, Context& context) {
       group->add_subcommand("pcie", "Load of every link between GPUs and drives; exit code 1 if one is too slow");
   add_common(*links, *pcie);
   links->callback([&context, pcie] { report_pcie(context, *pcie); });
+  const auto step = std::make_shared<ReportArguments>();
+  CLI::App* whole = group->add_subcommand("step", "The replayed step as a document; exit code 1 if it does not fit");
+  whole->add_option("SCENARIO", step->scenario, "a scenario, or a trace")->required();
+  whole->add_option("--baseline", step->baseline, "a scenario or trace to compare with")->type_name("SCENARIO");
+  add_settings(*whole, *step);
+  whole->callback([&context, step] { report_step(context, *step); });
 }
 
 }  // namespace spillway

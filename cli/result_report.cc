@@ -18,11 +18,6 @@ std::string gibibytes(Bytes bytes) { return gib(bytes) + " GiB"; }
 std::string milliseconds_text(Picos time) { return fmt::format("{:.3f} ms", to_seconds(time) * 1e3); }
 std::string percent(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
 
-double share(const Result& result, Binding binding) {
-  const double whole = to_seconds(result.replayed);
-  return whole > 0 ? to_seconds(result.breakdown[static_cast<std::size_t>(binding)]) / whole : 0;
-}
-
 Json steps_json(const Result& result) {
   Json steps = Json::array();
   for (const StepResult& step : result.steps) {
@@ -53,31 +48,6 @@ Json memory_json(const MemoryResult& memory) {
           {"peak_owners", owners_json(memory.owners)},
           {"peak_owners_by_layer", owners_json(memory.owners_by_layer)},
           {"peak_owners_by_phase", owners_json(memory.owners_by_phase)}};
-}
-
-struct Figure {
-  std::string name;
-  double a, b;
-  std::string unit;
-};
-
-std::vector<Figure> figures(const Result& a, const Result& b) {
-  const auto ms = [](Picos t) { return to_seconds(t) * 1e3; };
-  const auto in_gib = [](Bytes bytes) { return static_cast<double>(bytes.count()) / 1073741824.0; };
-  std::vector<Figure> rows = {
-      {"step time", ms(a.step_time), ms(b.step_time), "ms"},
-      {"peak allocated", in_gib(a.memory.peak_allocated), in_gib(b.memory.peak_allocated), "GiB"},
-      {"peak reserved", in_gib(a.memory.peak_reserved), in_gib(b.memory.peak_reserved), "GiB"},
-      {"bubble", a.bubble * 100, b.bubble * 100, "%"}};
-  if (a.tokens_per_second > 0 && b.tokens_per_second > 0)
-    rows.push_back({"tokens per second", a.tokens_per_second, b.tokens_per_second, "1/s"});
-  if (a.mfu > 0 && b.mfu > 0) rows.push_back({"MFU", a.mfu * 100, b.mfu * 100, "%"});
-  for (int i = 0; i < binding_count; ++i) {
-    const auto binding = static_cast<Binding>(i);
-    rows.push_back(
-        {"critical path: " + std::string(to_string(binding)), share(a, binding) * 100, share(b, binding) * 100, "%"});
-  }
-  return rows;
 }
 
 Json offload_json(const Result& result) {
@@ -171,19 +141,6 @@ std::string ranks_text(const Result& result) {
 
 }  // namespace
 
-std::string verdict(const Result& result) {
-  const MemoryResult& memory = result.memory;
-  if (result.fits() && !result.drives_refuse.empty()) return "no: " + result.drives_refuse;
-  if (!memory.known) return "memory unknown: the trace has no memory events";
-  if (memory.on_host) return "ran on the host; peak " + gibibytes(memory.peak_allocated) + " of host memory";
-  if (memory.capacity <= Bytes(0)) return "no memory limit given; peak reserved " + gibibytes(memory.peak_reserved);
-  if (!result.host_memory.fits())
-    return "does not fit: " + gibibytes(result.host_memory.peak) + " of host memory wanted, the machine has " +
-           gibibytes(result.host_memory.capacity);
-  if (!result.fits()) return "does not fit: short of " + gibibytes(memory.shortage);
-  return "fits with " + gibibytes(memory.capacity - memory.peak_reserved) + " to spare";
-}
-
 Json result_json(const Result& result) {
   Json document = json_document("spillway-result");
   document["title"] = result.title;
@@ -242,7 +199,7 @@ std::string result_text(const Result& result) {
   text += fmt::format("  step time      {}{}\n", milliseconds_text(result.step_time),
                       result.fits() ? "" : " (if it fitted)");
   text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding),
-                      percent(share(result, result.binding)));
+                      percent(binding_share(result, result.binding)));
   if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
   if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent(result.mfu));
   text += fmt::format("  GPU idle       {}\n", percent(result.bubble));
@@ -271,7 +228,7 @@ std::string result_text(const Result& result) {
   for (int i = 0; i < binding_count; ++i) {
     const auto binding = static_cast<Binding>(i);
     if (result.breakdown[static_cast<std::size_t>(i)] > Picos(0))
-      text += fmt::format("    {:>7}  {:>14}  {}\n", percent(share(result, binding)),
+      text += fmt::format("    {:>7}  {:>14}  {}\n", percent(binding_share(result, binding)),
                           milliseconds_text(result.breakdown[static_cast<std::size_t>(i)]), describe(binding));
   }
   for (const StepResult& step : result.steps) {
@@ -295,12 +252,9 @@ Table result_row(const Result& result) {
 
 Table comparison(const Result& a, const Result& b) {
   Table table({"figure", "A", "B", "unit", "change"});
-  for (const Figure& figure : figures(a, b)) {
-    const bool relative = figure.unit != "%" && figure.a != 0;
-    table.add({figure.name, fmt::format("{:.3f}", figure.a), fmt::format("{:.3f}", figure.b), figure.unit,
-               relative ? fmt::format("{:+.2f} %", (figure.b / figure.a - 1) * 100)
-                        : fmt::format("{:+.2f} points", figure.b - figure.a)});
-  }
+  for (const ComparedFigure& figure : compared_figures(a, b))
+    table.add(
+        {figure.name, fmt::format("{:.3f}", figure.a), fmt::format("{:.3f}", figure.b), figure.unit, figure.change()});
   return table;
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/table.h"
+#include "planners/report/result_figures.h"
 #include "planners/scenario_run.h"
 #include "sim/replay/result.h"
 
@@ -20,7 +21,5 @@ Table result_row(const Result& result);
 // Figure by figure: A, B, change.
 Table comparison(const Result& a, const Result& b);
 nlohmann::ordered_json comparison_json(const Result& a, const Result& b);
-// "fits with 12.3 GiB to spare" or "does not fit: short of 87.1 GiB".
-std::string verdict(const Result& result);
 
 }  // namespace spillway

@@ -13,6 +13,8 @@
 #include "cli/memory_explanation.h"
 #include "cli/result_report.h"
 #include "cli/scenario_argument.h"
+#include "planners/report/roofline.h"
+#include "planners/scenario_memory.h"
 #include "planners/scenario_run.h"
 #include "sim/replay/replayed_trace.h"
 #include "sim/replay/timeline_svg.h"
@@ -67,13 +69,6 @@ void write_snapshot(Trace trace, const Result& result, const std::string& path) 
   out.commit();
 }
 
-// As the replay ran the device that needs most.
-AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Result& result) {
-  MemoryReplayOptions memory = loaded.options.memory;
-  if (result.memory.on_host) memory = {.allocator = "ideal"};
-  return stream_options(memory, result.memory.device, Bytes(0));
-}
-
 void print_warnings(const Context& context, const Result& result) {
   for (const std::string& warning : result.warnings) warn(context, warning);
 }
@@ -110,9 +105,23 @@ void compare_scenarios(const RunArguments& arguments, Context& context) {
   print(context, comparison(a, b));
 }
 
+nlohmann::ordered_json roofline_json(const Roofline& roofline) {
+  nlohmann::ordered_json document = {{"peak_flops_per_second", number_or_null(roofline.peak_flops)},
+                                     {"memory_bytes_per_second", number_or_null(roofline.bandwidth)},
+                                     {"kernels", nlohmann::ordered_json::array()}};
+  for (const RooflineKernel& kernel : roofline.kernels)
+    document["kernels"].push_back({{"name", kernel.name},
+                                   {"count", kernel.count},
+                                   {"time_ns", whole_nanoseconds(kernel.time)},
+                                   {"flops", kernel.flops},
+                                   {"bytes", kernel.bytes}});
+  return document;
+}
+
 void explain_scenario(const RunArguments& arguments, Context& context) {
   const LoadedScenario loaded = load_with(arguments.first, arguments);
-  const Result result = run(loaded);
+  const ScenarioRun ran = run_traced(loaded);
+  const Result& result = ran.result;
   const std::vector<Relaxation> relaxations = explain(loaded, result);
   std::optional<MemoryExplanation> memory;
   const bool stays = loaded.scenario.offload.technique == OffloadTechnique::none;
@@ -125,6 +134,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
       document["relaxations"].push_back(
           {{"resource", r.resource}, {"step_time_ns", whole_nanoseconds(r.step_time)}, {"gain_fraction", r.gain}});
     if (memory) document["memory"].update(explanation_json(*memory));
+    document["roofline"] = roofline_json(roofline(loaded, ran));
     return print_json(document);
   }
   Table table({"relaxed", "step time (ms)", "gain"});

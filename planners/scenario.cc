@@ -8,6 +8,7 @@
 #include <span>
 
 #include "models/pipeline_setup.h"
+#include "planners/scenario_setting.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
@@ -327,35 +328,6 @@ class Reader {
 
   std::string name_, folder_;
 };
-
-// hardware.set takes the rest of the key as one name, since the names there hold dots themselves.
-void apply_setting(Json& root, const std::string& setting) {
-  const auto equals = setting.find('=');
-  if (equals == std::string::npos || equals == 0)
-    throw InputError("--set", setting, "expected KEY=VALUE", "for example --set model.sequence=4096");
-  std::string key = setting.substr(0, equals);
-  const std::string value = setting.substr(equals + 1);
-  Json parsed = Json::parse(value, nullptr, false);
-  if (parsed.is_discarded() || parsed.is_object() || parsed.is_array()) parsed = value;
-  Json* at = &root;
-  const std::string fixed = "hardware.set.";
-  if (key.rfind(fixed, 0) == 0) {
-    root["hardware"]["set"][key.substr(fixed.size())] = parsed;
-    return;
-  }
-  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
-    Json& child = (*at)[key.substr(0, dot)];
-    if (!child.is_object() && !child.is_null())
-      throw InputError("--set", setting, "'" + key.substr(0, dot) + "' has no parts",
-                       "see docs/schemas/scenario.schema.json");
-    at = &child;
-    key = key.substr(dot + 1);
-  }
-  if (parsed.is_null())
-    at->erase(key);
-  else
-    (*at)[key] = parsed;
-}
 
 Json parse_json(const std::string& text, const std::string& name) {
   try {

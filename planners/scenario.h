@@ -76,6 +76,17 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
 // A file that is no scenario but a trace becomes the scenario that replays it as captured.
 Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::string> settings = {});
 
+// A scenario's text with one setting made as by --set, laid out with two spaces; an object left empty goes. Throws
+// InputError for what is no JSON, or no setting.
+std::string with_setting(const std::string& text, const std::string& setting);
+// What turns one scenario's text into another's, by --set: by key, ascending; "KEY=null" takes one out. Empty when
+// lists differ, which --set can't change, and equal texts give none: nullopt tells the two apart.
+std::optional<std::vector<std::string>> settings_between(const std::string& from, const std::string& to);
+// The value of a leaf as --set would take it ("model.sequence" -> "4096"); none: it isn't there, or is no leaf.
+std::optional<std::string> setting_of(const std::string& text, const std::string& key);
+// With its paths of files made to hold in another folder.
+std::string moved_scenario(const std::string& text, const std::string& from_folder, const std::string& to_folder);
+
 // Every key a scenario may have, by its path ("model", "model.sequence", ...), sorted. Those below hardware.set are the
 // profile's own and not among them.
 std::vector<std::string> scenario_keys();

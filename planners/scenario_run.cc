@@ -81,11 +81,8 @@ void note_host_update(LoadedScenario& loaded, StateDevice device) {
                      "name some: \"offload\": {\"drives\": \"samsung-990-pro-2tb\"}");
 }
 
-void load_captured(LoadedScenario& loaded, const ProfileLibrary& library, const ReadOptions& read) {
+void find_hardware(LoadedScenario& loaded, const ProfileLibrary& library) {
   const Scenario& scenario = loaded.scenario;
-  loaded.trace = read_trace(scenario.trace, read);
-  if (!scenario.execution_trace.empty())
-    loaded.trace = join(std::move(loaded.trace), read_trace(scenario.execution_trace, read));
   std::string source = scenario.captured_on;
   if (source.empty() && !loaded.trace.devices.empty()) {
     const Device& device = loaded.trace.devices.front();
@@ -349,10 +346,21 @@ ModelSpec with_layers(const Scenario& scenario, ModelSpec model) {
 
 LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
   if (!scenario.model.empty()) return load(scenario, find_model(scenario.model));
+  return load_captured(scenario, read_captured(scenario, read));
+}
+
+Trace read_captured(const Scenario& scenario, const ReadOptions& read) {
+  Trace trace = read_trace(scenario.trace, read);
+  if (!scenario.execution_trace.empty()) trace = join(std::move(trace), read_trace(scenario.execution_trace, read));
+  return trace;
+}
+
+LoadedScenario load_captured(const Scenario& scenario, Trace captured) {
   LoadedScenario loaded;
   loaded.scenario = scenario;
+  loaded.trace = std::move(captured);
   const ProfileLibrary& library = ProfileLibrary::shared();
-  load_captured(loaded, library, read);
+  find_hardware(loaded, library);
   set_drives(loaded, library);
   set_options(loaded);
   return loaded;

@@ -47,6 +47,12 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read = {});
 // With a model of the caller's own instead of the one the scenario names.
 LoadedScenario load(const Scenario& scenario, const ModelSpec& model);
 
+// With the trace that the scenario names at hand, as read_captured() gives it: what-ifs on a capture don't read
+// it again. Precondition: the scenario has a trace.
+LoadedScenario load_captured(const Scenario& scenario, Trace captured);
+// The scenario's trace, joined with its execution trace.
+Trace read_captured(const Scenario& scenario, const ReadOptions& read);
+
 // Completes a captured trace for planners that move tensors (sim/replay/captured_step.h); what was inferred becomes a
 // warning and a line of the provenance. load() does so for scenarios that offload. Idempotent. Throws InputError when
 // the capture has too little, or the technique is `stream` and the capture shows no weights.

@@ -262,6 +262,9 @@ class Sweep {
                    std::min(all, file_.replays)))
         return;
       rows[i] = stored_row(wave[i]);
+      if (!options_.replayed) return;
+      const std::lock_guard lock(mutex_);
+      options_.replayed(*rows[i]);
     });
     for (const auto& row : rows) {
       if (!row) {

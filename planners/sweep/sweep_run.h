@@ -58,6 +58,8 @@ struct SweepOutcome {
 struct SweepOptions {
   std::int64_t shard = 0, shards = 1;  // of the blocks; more than one: the answer is of this shard alone
   std::function<bool(const std::string& what, std::int64_t done, std::int64_t all)> progress;  // false: stop
+  // Every point as soon as it is replayed, whether it will be on the front or not, in no set order. One call at a time.
+  std::function<void(const SweepRow& row)> replayed;
 };
 
 // Throws InputError as the parts do; a point's own failure is a row. Runs on oneTBB's threads.

@@ -1,0 +1,33 @@
+// A result's headline figures, as both faces show them.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "sim/replay/result.h"
+
+namespace spillway {
+
+// "fits with 12.3 GiB to spare" or "does not fit: short of 87.1 GiB".
+std::string verdict(const Result& result);
+
+// The share of the replayed time, 0 .. 1, in which the critical path goes through a resource.
+double binding_share(const Result& result, Binding binding);
+
+// Of the slots GPUs sit in: the busier direction of the busiest, 0 .. 1. None where nothing crosses PCIe.
+std::optional<double> pcie_busy(const Result& result);
+// Of the drives written to, the first to wear out. Null: none is rated, or nothing is written.
+const DriveTraffic* shortest_lived(const Result& result);
+
+// One figure of two results.
+struct ComparedFigure {
+  std::string name;
+  double a = 0, b = 0;
+  std::string unit;  // of both
+  // "+4.20 %" of a, or "+1.50 points" of a percentage.
+  [[nodiscard]] std::string change() const;
+};
+std::vector<ComparedFigure> compared_figures(const Result& a, const Result& b);
+
+}  // namespace spillway

@@ -1,0 +1,124 @@
+#include "planners/report/step_report.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "planners/report/result_figures.h"
+
+namespace spillway {
+namespace {
+
+constexpr double gib = 1'073'741'824.0;
+
+ReportCell text_cell(std::string text) { return {std::move(text), std::nullopt}; }
+double gibibytes(Bytes bytes) { return static_cast<double>(bytes.count()) / gib; }
+
+ReportSection figures_section(const Result& result, const Result* baseline) {
+  ReportSection section;
+  section.heading = baseline == nullptr ? "Figures" : "Figures against the baseline";
+  if (baseline != nullptr)
+    section.paragraphs.push_back("The baseline is: " + baseline->title + ": " + verdict(*baseline) + ".");
+  ReportTable table;
+  if (baseline == nullptr) {
+    table.columns = {"figure", "value", "unit"};
+    for (const ComparedFigure& figure : compared_figures(result, result))
+      table.rows.push_back({text_cell(figure.name), number_cell(figure.b), text_cell(figure.unit)});
+  } else {
+    table.columns = {"figure", "baseline", "this step", "unit", "change"};
+    for (const ComparedFigure& figure : compared_figures(*baseline, result))
+      table.rows.push_back({text_cell(figure.name), number_cell(figure.a), number_cell(figure.b),
+                            text_cell(figure.unit), text_cell(figure.change())});
+  }
+  section.tables.push_back(std::move(table));
+  return section;
+}
+
+ReportSection memory_section(const MemoryResult& memory) {
+  ReportSection section;
+  section.heading = "Memory";
+  if (!memory.explanation.empty()) section.paragraphs.push_back(memory.explanation);
+  ReportChart chart{"Memory over the step", "ms", "GiB", {{"allocated", {}, {}}, {"reserved", {}, {}}}};
+  // A few hundred points, each the most of its part, draw the same curve.
+  const std::size_t stride = memory.timeline.size() / 400 + 1;
+  for (std::size_t i = 0; i < memory.timeline.size(); i += stride) {
+    MemoryPoint most = memory.timeline[i];
+    for (std::size_t k = i; k < std::min(i + stride, memory.timeline.size()); ++k) {
+      most.allocated = std::max(most.allocated, memory.timeline[k].allocated);
+      most.reserved = std::max(most.reserved, memory.timeline[k].reserved);
+    }
+    const double at = to_seconds(most.time) * 1e3;
+    for (const std::size_t series : {0U, 1U}) {
+      chart.series[series].x.push_back(at);
+      chart.series[series].y.push_back(gibibytes(series == 0 ? most.allocated : most.reserved));
+    }
+  }
+  if (memory.capacity > Bytes(0) && !chart.series[0].x.empty())
+    chart.series.push_back({"capacity",
+                            {chart.series[0].x.front(), chart.series[0].x.back()},
+                            {gibibytes(memory.capacity), gibibytes(memory.capacity)},
+                            true});
+  section.charts.push_back(std::move(chart));
+  for (const auto& [caption, owners] : {std::pair("At the peak, by what it is for", &memory.owners),
+                                        std::pair("At the peak, by phase", &memory.owners_by_phase),
+                                        std::pair("At the peak, by layer", &memory.owners_by_layer)}) {
+    if (owners->empty()) continue;
+    ReportTable table{caption, {"held by", "GiB"}, {}};
+    for (const PeakOwner& owner : *owners)
+      table.rows.push_back({text_cell(owner.name), number_cell(gibibytes(owner.bytes))});
+    section.tables.push_back(std::move(table));
+  }
+  return section;
+}
+
+ReportSection machine_section(const Result& result) {
+  ReportSection section;
+  section.heading = "Links and drives";
+  ReportTable links{"Links", {"link", "GiB a step", "busy %"}, {}};
+  for (const LinkResult& link : result.links)
+    links.rows.push_back(
+        {text_cell(link.name), number_cell(gibibytes(link.bytes)), number_cell(link.busy_fraction * 100)});
+  section.tables.push_back(std::move(links));
+  if (result.drives.empty()) return section;
+  ReportTable drives{"Drives", {"drives", "model", "number", "GiB written", "GiB read", "life, years", "rests on"}, {}};
+  for (const DriveTraffic& drive : result.drives)
+    drives.rows.push_back({text_cell(drive.name), text_cell(drive.model),
+                           number_cell(static_cast<double>(drive.drives)), number_cell(gibibytes(drive.written)),
+                           number_cell(gibibytes(drive.read)),
+                           drive.life ? number_cell(drive.life->years) : text_cell("not rated"),
+                           text_cell(drive.life ? drive.life->basis : "")});
+  section.tables.push_back(std::move(drives));
+  return section;
+}
+
+ReportSection grounds_section(const Result& result) {
+  ReportSection section;
+  section.heading = "What the figures rest on";
+  section.items = result.warnings;
+  ReportTable table{"Inputs", {"input", "value", "is", "source"}, {}};
+  for (const InputProvenance& input : result.provenance)
+    table.rows.push_back(
+        {text_cell(input.name), text_cell(input.value), text_cell(input.provenance), text_cell(input.source)});
+  section.tables.push_back(std::move(table));
+  section.paragraphs.push_back(fmt::format("Fingerprint of the replay: {:016x}.", result.fingerprint));
+  return section;
+}
+
+}  // namespace
+
+ReportDocument step_report(const Result& result, const Result* baseline) {
+  ReportDocument document;
+  document.title = result.title;
+  document.subtitle = "A training step, replayed by spillway";
+  document.is_yes = result.fits() && result.drives_refuse.empty();
+  document.verdict = fmt::format("{}: {}. A step takes {:.1f} ms; {} binds it ({:.0f} % of the time).",
+                                 document.is_yes ? "Yes" : "No", verdict(result), to_seconds(result.step_time) * 1e3,
+                                 describe(result.binding), binding_share(result, result.binding) * 100);
+  document.sections.push_back(figures_section(result, baseline));
+  if (result.memory.known) document.sections.push_back(memory_section(result.memory));
+  document.sections.push_back(machine_section(result));
+  document.sections.push_back(grounds_section(result));
+  return document;
+}
+
+}  // namespace spillway

@@ -1,0 +1,13 @@
+// A replayed step as a document: the answer, where memory and time go, what every figure rests on; against a baseline
+// where there is one.
+#pragma once
+
+#include "planners/report/report_document.h"
+#include "sim/replay/result.h"
+
+namespace spillway {
+
+// baseline: null: none. O(figures).
+ReportDocument step_report(const Result& result, const Result* baseline);
+
+}  // namespace spillway

@@ -1,0 +1,129 @@
+// Editing scenarios as text, and what the faces make of a result.
+#include <gtest/gtest.h>
+
+#include "planners/report/result_figures.h"
+#include "planners/report/roofline.h"
+#include "planners/report/step_report.h"
+#include "planners/scenario.h"
+#include "planners/scenario_memory.h"
+#include "planners/scenario_run.h"
+#include "traces/base/input_error.h"
+
+namespace spillway {
+namespace {
+
+const std::string plain = R"({"schema": "spillway-scenario", "version": 1,
+  "model": {"name": "gpt2-small", "sequence": 128, "micro_batch": 2}, "hardware": {"profile": "rtx-4090"}})";
+
+// settings_between(a, b) applied to a gives what b says.
+TEST(ScenarioEdit, SettingsBetweenTurnOneIntoTheOther) {
+  std::string edited = plain;
+  for (const char* const setting : {"model.micro_batch=4", "hardware.set.gpu.memory=30 GiB", "memory.allocator=ideal",
+                                    "model.sequence=null", "title=4", "offload.tier=host"})
+    edited = with_setting(edited, setting);
+  const auto settings = settings_between(plain, edited);
+  ASSERT_TRUE(settings);
+  EXPECT_EQ(*settings,
+            (std::vector<std::string>{"hardware.set.gpu.memory=30 GiB", "memory.allocator=ideal", "model.micro_batch=4",
+                                      "offload.tier=host", "title=4", "model.sequence=null"}));
+  std::string again = plain;
+  for (const std::string& setting : *settings) again = with_setting(again, setting);
+  EXPECT_EQ(settings_between(again, edited), std::vector<std::string>{});
+  EXPECT_EQ(setting_of(edited, "model.micro_batch"), "4");
+  EXPECT_EQ(setting_of(edited, "hardware.set.gpu.memory"), "30 GiB");
+  EXPECT_EQ(setting_of(edited, "model.sequence"), std::nullopt);
+}
+
+// Objects left empty go, so that taking back the only key of one gives the scenario before it.
+TEST(ScenarioEdit, EmptyObjectsGo) {
+  const std::string with = with_setting(plain, "what_if.pcie=2");
+  EXPECT_EQ(with_setting(with, "what_if.pcie=null"), with_setting(plain, "what_if=null"));
+}
+
+// --set can't say lists.
+TEST(ScenarioEdit, ListsAreNoSettings) {
+  const std::string slow =
+      R"({"schema": "spillway-scenario", "version": 1, "hardware": {"jitter": {"slow_stages": [[0, 2]]}}})";
+  EXPECT_EQ(settings_between(plain, slow), std::nullopt);
+  EXPECT_EQ(settings_between(slow, slow), std::vector<std::string>{});
+}
+
+TEST(ScenarioEdit, WhatIsNoScenarioIsRefused) {
+  EXPECT_THROW(with_setting("[1, 2", "a=1"), InputError);
+  EXPECT_THROW(with_setting(plain, "no equals sign"), InputError);
+}
+
+TEST(ScenarioEdit, PathsAreMovedNamesAreNot) {
+  const std::string text = R"({"trace": "a/b.json", "model": {"name": "gpt2-small"}, "plan": "/abs/plan.json"})";
+  const std::string moved = moved_scenario(text, "/root/x", "/root/x/y");
+  EXPECT_EQ(setting_of(moved, "trace"), "../a/b.json");
+  EXPECT_EQ(setting_of(moved, "model.name"), "gpt2-small");
+  EXPECT_EQ(setting_of(moved, "plan"), "/abs/plan.json");
+  EXPECT_EQ(moved_scenario(plain, "/root/x", "/root/y"), plain);
+}
+
+struct Replayed {
+  LoadedScenario loaded = load(parse_scenario(plain, "plain", ""));
+  ScenarioRun run = run_traced(loaded);
+};
+
+// Operations over bytes and time are those of the trace; nothing lies above the roof.
+TEST(Roofline, KernelsLieUnderTheRoof) {
+  const Replayed step;
+  const Roofline roof = roofline(step.loaded, step.run);
+  ASSERT_FALSE(roof.kernels.empty());
+  double flops = 0, all = 0;
+  for (std::size_t i = 0; i < step.loaded.trace.ops.size(); ++i)
+    if (step.loaded.trace.ops.bytes[i] > Bytes(0) && step.loaded.trace.ops.kind[i] == OpKind::kernel)
+      all += static_cast<double>(std::max<std::int64_t>(0, step.loaded.trace.ops.flops[i].count()));
+  for (const RooflineKernel& kernel : roof.kernels) {
+    flops += kernel.flops;
+    EXPECT_LE(kernel.rate(), roof.peak_flops * 1.001) << kernel.name;
+  }
+  EXPECT_DOUBLE_EQ(flops, all);
+}
+
+// The curve's peak is the result's.
+TEST(StepMemory, CurveHasTheResultsPeak) {
+  const Replayed step;
+  const auto picture = step_memory(step.loaded, step.run);
+  ASSERT_TRUE(picture);
+  Bytes most{};
+  for (const MemoryPicture::Point& point : picture->curve) most = std::max(most, point.allocated);
+  EXPECT_EQ(most, step.run.result.memory.peak_allocated);
+  EXPECT_EQ(picture->capacity, step.run.result.memory.capacity);
+}
+
+// The report begins with the answer, and has every figure of the comparison with its change.
+TEST(StepReport, SaysTheAnswerAndTheChanges) {
+  const Replayed step;
+  const Result& result = step.run.result;
+  Result slower = result;
+  slower.step_time = Picos(result.step_time.count() * 2);
+  const ReportDocument alone = step_report(result, nullptr);
+  EXPECT_TRUE(alone.is_yes);
+  EXPECT_EQ(alone.verdict.rfind("Yes: " + verdict(result), 0), 0U) << alone.verdict;
+  const ReportDocument both = step_report(slower, &result);
+  const ReportTable& figures = both.sections.front().tables.front();
+  EXPECT_EQ(figures.rows.size(), compared_figures(result, slower).size());
+  EXPECT_EQ(figures.rows.front().front().text, "step time");
+  EXPECT_EQ(figures.rows.front().back().text, "+100.00 %");
+  for (const ReportSection& section : both.sections)
+    for (const ReportTable& table : section.tables)
+      for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size()) << table.caption;
+}
+
+TEST(ResultFigures, BusiestSlotAndShortestLife) {
+  Result result;
+  EXPECT_EQ(pcie_busy(result), std::nullopt);
+  EXPECT_EQ(shortest_lived(result), nullptr);
+  result.links = {{"gpu0 HBM", {}, {}, 0.9}, {"gpu0 up", {}, {}, 0.25}, {"gpu0 down", {}, {}, 0.5}};
+  EXPECT_EQ(pcie_busy(result), 0.5);
+  result.drives.resize(3);
+  result.drives[0].life = DriveLife{.years = 3};
+  result.drives[1].life = DriveLife{.years = 2};
+  EXPECT_EQ(shortest_lived(result), &result.drives[1]);
+}
+
+}  // namespace
+}  // namespace spillway
