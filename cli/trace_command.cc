@@ -7,6 +7,7 @@
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -23,6 +24,7 @@
 #include "traces/spillway_json.h"
 #include "traces/summary.h"
 #include "traces/torch_snapshot_writer.h"
+#include "traces/trace_part.h"
 
 namespace spillway {
 namespace {
@@ -31,6 +33,7 @@ using Json = nlohmann::ordered_json;
 
 struct Files {
   std::string graph, input, output, to;
+  std::optional<double> from_ms, until_ms;
 };
 
 Trace read(const Context& context, const std::string& file) {
@@ -218,9 +221,18 @@ void check_fit(const Context& context, const Trace& trace, const Writer& writer,
          fmt::format("{}: {} of {} ops have no start time and are left out", file, undrawable, trace.ops.size()));
 }
 
+// The part of its time that was asked for.
+Trace read_wanted(const Context& context, const Files& files) {
+  if (!files.from_ms && !files.until_ms) return read(context, files.input);
+  constexpr double without_end_ms = 1e12;
+  const Progress progress(context);
+  const TracePart part{files.from_ms.value_or(0) * 1e3, files.until_ms.value_or(without_end_ms) * 1e3};
+  return read_trace_part(files.input, part, {.progress = progress.callback("reading " + files.input)});
+}
+
 void run_convert(const Context& context, const Files& files) {
   const Writer& writer = writer_for(files);
-  Trace trace = read(context, files.input);
+  Trace trace = read_wanted(context, files);
   if (!files.graph.empty()) trace = join(std::move(trace), read(context, files.graph));
   check_fit(context, trace, writer, files.input);
   OutputFile out(files.output);
@@ -250,6 +262,10 @@ void add_trace_commands(CLI::App& app, Context& context) {
   CLI::App* convert = add_file_command(*group, "convert", "Write a trace in another format", *files);
   convert->add_option("OUT", files->output, "file to write; - is standard output")->required();
   convert->add_option("--to", files->to, "format to write; by OUT's ending if not given")->type_name(known_formats());
+  convert
+      ->add_option("--from-ms", files->from_ms, "of a Kineto trace: what begins then or later, from its first event on")
+      ->type_name("MS");
+  convert->add_option("--until-ms", files->until_ms, "of a Kineto trace: what begins before")->type_name("MS");
   convert
       ->add_option("--graph", files->graph,
                    "ExecutionTrace of the same run: its tensors, uses and dependencies join the times")

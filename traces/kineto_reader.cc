@@ -10,6 +10,7 @@
 #include "traces/json_tokenizer.h"
 #include "traces/kineto_assemble.h"
 #include "traces/kineto_event.h"
+#include "traces/kineto_part.h"
 #include "traces/kineto_rows.h"
 
 namespace spillway {
@@ -28,8 +29,8 @@ constexpr std::uint64_t reread_limit = std::uint64_t{32} << 20;
 
 class Reader {
  public:
-  Reader(ByteSource& source, const ReadOptions& options)
-      : source_(source), options_(options), window_(source), at_(window_.begin()) {}
+  Reader(ByteSource& source, const ReadOptions& options, std::optional<KinetoPart> part = {})
+      : source_(source), options_(options), part_(part), window_(source), at_(window_.begin()) {}
 
   Trace read();
 
@@ -42,6 +43,7 @@ class Reader {
   void take_member(std::string_view key, std::string_view value);
   void take_devices(const Json& devices);
   void note_damage(const std::string& where);
+  [[nodiscard]] bool is_wanted() const;
   void finish();
   // The next character that is not space; '\0' at the end.
   char next_char();
@@ -52,6 +54,7 @@ class Reader {
 
   ByteSource& source_;
   const ReadOptions& options_;
+  std::optional<KinetoPart> part_;
   Trace trace_;
   JsonWindow window_;
   const char* at_;
@@ -132,6 +135,14 @@ bool Reader::resynchronise() {
   }
 }
 
+// Outside of the part that is read lies what begins there; what has no time (names of threads) is always wanted.
+bool Reader::is_wanted() const {
+  if (!part_ || event_.phase == 'M') return true;
+  json::Micros micros;
+  if (!json::parse_micros(event_.text(KinetoField::timestamp), micros)) return true;
+  return micros.whole >= part_->from_us && micros.whole < part_->until_us;
+}
+
 // One event at the cursor. false: the input ended in it.
 bool Reader::read_event() {
   while (true) {
@@ -139,7 +150,7 @@ bool Reader::read_event() {
     switch (parse_kineto_event(at_, window_.end(), options_.keep_python, event_)) {
       case EventParse::ok:
         ++trace_.source_events;
-        rows_->add(event_, window_.offset(begin));
+        if (is_wanted()) rows_->add(event_, window_.offset(begin));
         return true;
       case EventParse::malformed:
         ++trace_.source_events;
@@ -308,5 +319,9 @@ Trace Reader::read() {
 }  // namespace
 
 Trace read_kineto(ByteSource& source, const ReadOptions& options) { return Reader(source, options).read(); }
+
+Trace read_kineto_part(ByteSource& source, const ReadOptions& options, const KinetoPart& part) {
+  return Reader(source, options, part).read();
+}
 
 }  // namespace spillway
