@@ -13,6 +13,7 @@
 #include "cli/calibrate_command.h"
 #include "cli/capacity_command.h"
 #include "cli/context.h"
+#include "cli/gui_command.h"
 #include "cli/installed_data.h"
 #include "cli/interrupt.h"
 #include "cli/manual_command.h"
@@ -147,6 +148,7 @@ int run_command_line(int argc, const char* const* argv) {
   add_calibrate_commands(app, context);
   add_record_commands(app, context);
   add_validate_commands(app, context);
+  add_gui_command(app);
   add_manual_commands(app);
   return run_guarded(app, argc, argv, context);
 }

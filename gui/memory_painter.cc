@@ -104,28 +104,6 @@ void paint_level(QPainter& painter, const PlotFrame& frame, std::int64_t value, 
                    Qt::AlignRight | Qt::AlignVCenter, text);
 }
 
-struct LegendEntry {
-  QColor color;
-  QString words;
-};
-
-void paint_legend(QPainter& painter, const PlotFrame& frame, const std::vector<LegendEntry>& entries,
-                  const Theme& theme) {
-  double x = frame.gutter + 10;
-  const double y = frame.axis + 8;
-  for (const LegendEntry& entry : entries) {
-    const double width = painter.fontMetrics().horizontalAdvance(entry.words) + 30;
-    if (x + width > frame.size.width()) break;
-    QColor back = theme.panel;
-    back.setAlpha(215);
-    painter.fillRect(QRectF(x - 4, y - 3, width, 20), back);
-    painter.fillRect(QRectF(x, y + 1, 12, 12), entry.color);
-    painter.setPen(theme.text);
-    painter.drawText(QRectF(x + 17, y - 2, width, 18), Qt::AlignVCenter | Qt::AlignLeft, entry.words);
-    x += width + 6;
-  }
-}
-
 }  // namespace
 
 std::shared_ptr<const MemoryScene> memory_scene(MemoryPicture picture) {
@@ -172,7 +150,7 @@ QImage paint_memory_curve(const MemoryScene& scene, const MemoryScene* baseline,
   std::vector<LegendEntry> legend = {{theme.allocated, "allocated"}, {theme.reserved, "reserved"}};
   if (baseline != nullptr) legend.push_back({theme.muted, "baseline allocated"});
   if (baseline != nullptr) legend.push_back({theme.ghost(theme.reserved), "baseline reserved"});
-  paint_legend(painter, look.frame, legend, theme);
+  paint_legend(painter, look.frame, legend, theme, look.frame.axis + 8);
   paint_marks(painter, look.frame, look.view, theme, look.marks);
   return image;
 }
@@ -215,7 +193,7 @@ QImage paint_address_map(const MemoryScene& scene, const MemoryScene* baseline, 
   for (std::size_t i = 0; i < scene.picture.kinds.size(); ++i)
     legend.push_back({theme.kinds[i % theme.kinds.size()], QString::fromStdString(scene.picture.kinds[i])});
   if (baseline != nullptr) legend.push_back({theme.grid, "baseline"});
-  paint_legend(painter, look.frame, legend, theme);
+  paint_legend(painter, look.frame, legend, theme, look.frame.axis + 8);
   paint_marks(painter, look.frame, look.view, theme, look.marks);
   return image;
 }

@@ -23,6 +23,23 @@ void fill_rows(QImage& image, int left, int right, int top, int bottom, std::uin
   }
 }
 
+void paint_legend(QPainter& painter, const PlotFrame& frame, const std::vector<LegendEntry>& entries,
+                  const Theme& theme, double top) {
+  double x = frame.gutter + 10;
+  const double y = top;
+  for (const LegendEntry& entry : entries) {
+    const double width = painter.fontMetrics().horizontalAdvance(entry.words) + 30;
+    if (x + width > frame.size.width()) break;
+    QColor back = theme.panel;
+    back.setAlpha(215);
+    painter.fillRect(QRectF(x - 4, y - 3, width, 20), back);
+    painter.fillRect(QRectF(x, y + 1, 12, 12), entry.color);
+    painter.setPen(theme.text);
+    painter.drawText(QRectF(x + 17, y - 2, width, 18), Qt::AlignVCenter | Qt::AlignLeft, entry.words);
+    x += width + 6;
+  }
+}
+
 void paint_elided(QPainter& painter, const QRectF& rect, int flags, const QString& text) {
   painter.drawText(rect, flags, painter.fontMetrics().elidedText(text, Qt::ElideRight, static_cast<int>(rect.width())));
 }

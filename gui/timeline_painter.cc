@@ -1,6 +1,9 @@
 #include "gui/timeline_painter.h"
 
 #include <algorithm>
+#include <array>
+
+#include "sim/replay/timeline_lanes.h"
 
 namespace spillway {
 namespace {
@@ -61,6 +64,7 @@ class Picture {
       const int x0 = left + static_cast<int>(piece.x + 0.5);
       const int x1 = std::max(x0 + 1, left + static_cast<int>(piece.x + piece.width + 0.5));
       const bool is_block = piece.span >= 0;
+      used_[piece.color] = true;
       const std::uint32_t color = is_ghost   ? theme_.ghost(theme_.work[piece.color]).rgb()
                                   : is_block ? theme_.work[piece.color].rgb()
                                              : theme_.run_color(piece.color, piece.level);
@@ -96,7 +100,23 @@ class Picture {
     for (const auto& [rect, name] : names_)
       paint_elided(painter, rect, Qt::AlignVCenter | Qt::AlignLeft, QString::fromStdString(name));
     painter.setClipping(false);
+    legend(painter);
     paint_marks(painter, look_.frame, look_.view, theme_, look_.marks);
+  }
+
+  // What the colours stand for, below the lanes where there is room.
+  void legend(QPainter& painter) const {
+    const int below = look_.frame.axis - look_.scroll +
+                      static_cast<int>(look_.lanes.size()) * row_height(look_, extras_.baseline != nullptr);
+    const int top = look_.frame.size.height() - 26;
+    if (below > top) return;
+    std::vector<LegendEntry> entries;
+    for (std::size_t i = 0; i < used_.size(); ++i) {
+      const std::string_view words = describe(static_cast<WorkColor>(i));
+      if (used_[i])
+        entries.push_back({theme_.work[i], QString::fromUtf8(words.data(), static_cast<qsizetype>(words.size()))});
+    }
+    paint_legend(painter, look_.frame, entries, theme_, top);
   }
 
   void steps(QPainter& painter) const {
@@ -140,6 +160,7 @@ class Picture {
   std::vector<Label> labels_;
   std::vector<std::pair<QRectF, std::string>> names_;
   std::optional<QRectF> outline_;
+  std::array<bool, most_span_colors> used_{};
 };
 
 }  // namespace

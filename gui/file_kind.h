@@ -1,0 +1,22 @@
+// What a file is, by its content: what opening or dropping it means.
+#pragma once
+
+#include <string>
+
+namespace spillway {
+
+enum class FileKind : std::uint8_t {
+  scenario,
+  sweep,     // a sweep's file, or its store
+  model,     // a model file, or a Hugging Face config.json
+  hardware,  // a profile
+  trace,     // all else: read_trace() says what is wrong with it
+};
+
+// Throws InputError where it can't be read.
+FileKind kind_of_file(const std::string& path);
+
+// A scenario of a model on a machine, as text.
+std::string new_scenario(const std::string& model, const std::string& hardware);
+
+}  // namespace spillway

@@ -1,0 +1,38 @@
+// The controls of the scenario panel as data: which key of the scenario each one holds, how it is shown, what it may
+// be.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway {
+
+enum class ControlKind : std::uint8_t {
+  choice,  // one of `choices`
+  entry,   // one of `choices`, or a text of the user's own (a file, a setting)
+  number,  // whole, least .. most, in steps of `step`
+  size,    // GiB, kept as bytes
+  factor,  // 0.1 .. 10 times as fast, a slider on a logarithmic scale
+  toggle,  // on or off, between two texts
+};
+
+struct Control {
+  std::string key;    // "model.micro_batch"
+  std::string group;  // heading in the panel
+  std::string label, unit, about;
+  ControlKind kind = ControlKind::choice;
+  std::vector<std::string> choices;  // values as in the file
+  std::string otherwise;             // what counts when the key isn't there
+  double least = 1, most = 64, step = 1;
+  std::string on, off;                          // of a toggle
+  bool for_models = false, for_traces = false;  // shown for one kind of scenario only
+};
+
+// In the panel's order. Choices of models, machines and drives are what is installed.
+std::vector<Control> scenario_controls();
+
+// The headings in order; the last four are the techniques.
+const std::vector<std::string>& control_groups();
+
+}  // namespace spillway

@@ -1,0 +1,39 @@
+// The left dock: presets, then every control of the scenario by group.
+#pragma once
+
+#include <QScrollArea>
+#include <functional>
+#include <vector>
+
+#include "gui/control_row.h"
+#include "gui/scenario_document.h"
+
+class QComboBox;
+class QGroupBox;
+class QLabel;
+
+namespace spillway {
+
+class ScenarioPanel : public QScrollArea {
+ public:
+  ScenarioPanel();
+
+  // baseline: values the ticks mark; null: none is pinned.
+  void show(const ScenarioDocument& document, const ScenarioDocument* baseline);
+  // The control that holds a key, of the kind that is a switch if asked for; null: there is none.
+  [[nodiscard]] ControlRow* row(const std::string& key, bool toggle = false) const;
+
+  std::function<void(const Control& control, const std::string& value, bool goes_on)> on_edit;
+  std::function<void(const QString& file)> on_preset;
+
+ private:
+  QComboBox* presets_;
+  QLabel* title_;
+  std::vector<ControlRow*> rows_;
+  std::vector<QGroupBox*> groups_;
+};
+
+// Scenarios that come with the program, as files: the start page's first.
+std::vector<std::string> bundled_scenarios();
+
+}  // namespace spillway

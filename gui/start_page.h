@@ -1,0 +1,30 @@
+// What the window opens with: three scenarios that need no GPU, the last session, recent files, and where to drop some.
+#pragma once
+
+#include <QStringList>
+#include <QWidget>
+#include <functional>
+
+class QPushButton;
+class QVBoxLayout;
+
+namespace spillway {
+
+class StartPage : public QWidget {
+ public:
+  StartPage();
+  // last: title of the session before; empty: none.
+  void show_recent(const QStringList& files, const QString& last);
+  // The buttons of the bundled scenarios, in order.
+  [[nodiscard]] const std::vector<QPushButton*>& starts() const { return starts_; }
+
+  std::function<void(const QString& file)> on_open;
+  std::function<void()> on_browse, on_continue;
+
+ private:
+  std::vector<QPushButton*> starts_;
+  QPushButton* last_;
+  QVBoxLayout* recent_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,152 @@
+#include "gui/simulation.h"
+
+#include <gtest/gtest.h>
+
+#include <condition_variable>
+#include <deque>
+#include <mutex>
+
+#include "gui/shown_figures.h"
+#include "planners/report/result_figures.h"
+
+namespace spillway {
+namespace {
+
+constexpr const char* small_step =
+    R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "sequence": 256},)"
+    R"( "hardware": {"profile": "rtx-4090"}})";
+
+// Stands for the window's thread: runs what the worker posts when the test asks for it.
+class Desk {
+ public:
+  Simulation::Post post() {
+    return [this](std::function<void()> work) {
+      const std::lock_guard lock(mutex_);
+      queue_.push_back(std::move(work));
+      posted_.notify_all();
+    };
+  }
+  template <class Done>
+  void run_until(Done done) {
+    while (!done()) {
+      std::unique_lock lock(mutex_);
+      posted_.wait(lock, [this] { return !queue_.empty(); });
+      const std::function<void()> work = std::move(queue_.front());
+      queue_.pop_front();
+      lock.unlock();
+      work();
+    }
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable posted_;
+  std::deque<std::function<void()>> queue_;
+};
+
+struct Seen {
+  std::shared_ptr<const Outcome> outcome;
+  std::vector<std::uint64_t> outcomes, failures;
+  SimulationError error;
+  std::shared_ptr<const Sensitivity> sensitivity;
+  Simulation::Answers answers() {
+    Simulation::Answers answers;
+    answers.outcome = [this](std::shared_ptr<const Outcome> found) {
+      outcomes.push_back(found->generation);
+      outcome = std::move(found);
+    };
+    answers.failed = [this](std::uint64_t generation, const SimulationError& what) {
+      failures.push_back(generation);
+      error = what;
+    };
+    answers.sensitivity = [this](std::shared_ptr<const Sensitivity> found) { sensitivity = std::move(found); };
+    answers.progress = [](std::uint64_t, const std::string&, double) {};
+    return answers;
+  }
+};
+
+// The window's figures are those of the command line's replay of the same scenario.
+TEST(Simulation, AnswersAreThoseOfTheReplay) {
+  Desk desk;
+  Seen seen;
+  Simulation simulation(desk.post(), seen.answers());
+  simulation.ask({small_step, "step", ""});
+  desk.run_until([&] { return seen.outcome != nullptr; });
+  const Result expected = run(load(parse_scenario(small_step, "step", "")));
+  EXPECT_EQ(seen.outcome->result().fingerprint, expected.fingerprint);
+  EXPECT_EQ(seen.outcome->result().step_time, expected.step_time);
+  const auto figures = shown_figures(*seen.outcome, nullptr);
+  EXPECT_EQ(figures.front().value, verdict(expected));
+  EXPECT_EQ(seen.outcome->memory->allocated.peak(), expected.memory.peak_allocated.count());
+}
+
+// Of many questions in a row only the last is answered, whatever was begun before it.
+TEST(Simulation, OnlyTheNewestIsAnswered) {
+  Desk desk;
+  Seen seen;
+  Simulation simulation(desk.post(), seen.answers());
+  std::uint64_t last = 0;
+  for (int i = 0; i < 20; ++i) last = simulation.ask({small_step, "step", ""});
+  desk.run_until([&] { return seen.outcome != nullptr; });
+  EXPECT_EQ(seen.outcomes, (std::vector<std::uint64_t>{last}));
+}
+
+TEST(Simulation, ErrorsSayWhatAndHowToMendIt) {
+  Desk desk;
+  Seen seen;
+  Simulation simulation(desk.post(), seen.answers());
+  simulation.ask({R"({"schema": "spillway-scenario", "version": 99})", "future.json", ""});
+  desk.run_until([&] { return !seen.failures.empty(); });
+  EXPECT_NE(seen.error.title.find("version 99 is newer"), std::string::npos) << seen.error.title;
+  EXPECT_FALSE(seen.error.remedy.empty());
+  simulation.ask({R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small"},)"
+                  R"( "hardware": {"profile": "/deleted/profile.json"}})",
+                  "x", ""});
+  desk.run_until([&] { return seen.failures.size() == 2; });
+  EXPECT_NE(seen.error.title.find("/deleted/profile.json"), std::string::npos) << seen.error.title;
+  // And it goes on.
+  simulation.ask({small_step, "step", ""});
+  desk.run_until([&] { return seen.outcome != nullptr; });
+}
+
+// What was cancelled never arrives; the next question does.
+TEST(Simulation, CancelledAnswersDoNotCome) {
+  Desk desk;
+  Seen seen;
+  Simulation simulation(desk.post(), seen.answers());
+  simulation.ask({small_step, "step", ""});
+  simulation.cancel();
+  const std::uint64_t next = simulation.ask({small_step, "step", ""});
+  desk.run_until([&] { return seen.outcome != nullptr; });
+  EXPECT_EQ(seen.outcomes, (std::vector<std::uint64_t>{next}));
+}
+
+// Ends while a replay is under way: the worker is waited for, and what it posts is never run.
+TEST(Simulation, EndsWhileBusy) {
+  Desk desk;
+  Seen seen;
+  {
+    Simulation simulation(desk.post(), seen.answers());
+    simulation.ask({small_step, "step", ""});
+  }
+  EXPECT_TRUE(seen.outcomes.empty());
+}
+
+TEST(Simulation, SensitivityIsThatOfExplain) {
+  Desk desk;
+  Seen seen;
+  Simulation simulation(desk.post(), seen.answers());
+  simulation.ask({small_step, "step", ""});
+  desk.run_until([&] { return seen.outcome != nullptr; });
+  simulation.ask_sensitivity(seen.outcome);
+  desk.run_until([&] { return seen.sensitivity != nullptr; });
+  const LoadedScenario loaded = load(parse_scenario(small_step, "step", ""));
+  const std::vector<Relaxation> expected = explain(loaded, run(loaded));
+  ASSERT_EQ(seen.sensitivity->relaxations.size(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i)
+    EXPECT_EQ(seen.sensitivity->relaxations[i].step_time, expected[i].step_time);
+  EXPECT_FALSE(seen.sensitivity->knobs.empty());
+}
+
+}  // namespace
+}  // namespace spillway

@@ -1,0 +1,320 @@
+// The three journeys, by mouse and keys, in a real window (offscreen, or under Xvfb).
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+#include <QApplication>
+#include <QCheckBox>
+#include <QClipboard>
+#include <QDoubleSpinBox>
+#include <QLineEdit>
+#include <QPushButton>
+#include <QSettings>
+#include <QSlider>
+#include <QTemporaryDir>
+#include <QTest>
+#include <filesystem>
+#include <fstream>
+
+#include "gui/main_window.h"
+#include "gui/memory_views.h"
+#include "gui/message_bar.h"
+#include "gui/scenario_panel.h"
+#include "gui/start_page.h"
+#include "gui/sweep_view.h"
+#include "gui/table_model.h"
+#include "gui/timeline_view.h"
+#include "gui/verdict_strip.h"
+
+namespace spillway {
+namespace {
+
+const std::string root = std::getenv("SPILLWAY_SOURCE_ROOT");
+constexpr int patience_ms = 300'000;  // a loaded machine; nothing is said about time
+
+class Window : public testing::Test {
+ protected:
+  Window() : settings_(folder_.filePath("settings.ini"), QSettings::IniFormat), window_(settings_) {
+    window_.show();
+    static_cast<void>(QTest::qWaitForWindowExposed(&window_));
+  }
+  static QString bundled(const char* name) { return QString::fromStdString(root + "/gui/scenarios/") + name + ".json"; }
+  void settle() {
+    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_settled(); }, patience_ms))
+        << window_.message().text().toStdString();
+  }
+  void open(const char* name) {
+    window_.open(bundled(name));
+    settle();
+  }
+  [[nodiscard]] std::string figure(std::size_t i) { return window_.strip().shown().at(i).value; }
+
+  QTemporaryDir folder_;
+  QSettings settings_;
+  MainWindow window_;
+};
+
+// Journey 1: the start page, the first scenario, one toggle, and it fits; the report is written.
+TEST_F(Window, FitsAfterOneToggle) {
+  QPushButton* const first = window_.start_page().starts().front();
+  ASSERT_TRUE(first->isEnabled());
+  // The first of the three, by name.
+  QPushButton* start = nullptr;
+  for (QPushButton* const button : window_.start_page().starts())
+    if (button->text() == "Out of memory") start = button;
+  ASSERT_NE(start, nullptr);
+  QTest::mouseClick(start, Qt::LeftButton);
+  settle();
+  EXPECT_EQ(figure(0).rfind("does not fit: short of", 0), 0U) << figure(0);
+  ControlRow* const toggle = window_.panel().row("model.recompute", true);
+  ASSERT_NE(toggle, nullptr);
+  auto* const box = qobject_cast<QCheckBox*>(toggle->editor());
+  box->setFocus();
+  QTest::keyClick(box, Qt::Key_Space);
+  EXPECT_TRUE(window_.session().is_stale());
+  settle();
+  EXPECT_EQ(figure(0).rfind("fits with", 0), 0U) << figure(0);
+  const QString report = folder_.filePath("report.html");
+  EXPECT_TRUE(window_.export_report(report));
+  EXPECT_GT(std::filesystem::file_size(report.toStdString()), 1'000U);
+  EXPECT_EQ(window_.session().document()->command().value_or(""),
+            "spillway run " + bundled("fits-after-one-toggle").toStdString() + " --set model.recompute=full");
+}
+
+// Journey 2: pin with B, drag a slider, read the changes; undo brings the file's bytes back.
+TEST_F(Window, ComparesWithAPinnedBaseline) {
+  open("bound-by-pcie");
+  const std::string original = window_.session().document()->text();
+  const std::string before = figure(2);
+  window_.timeline().setFocus();
+  QTest::keyClick(&window_.timeline(), Qt::Key_B);
+  ASSERT_EQ(window_.session().baseline(), window_.session().outcome());
+  ControlRow* const row = window_.panel().row("model.micro_batch");
+  auto* const spin = qobject_cast<QDoubleSpinBox*>(row->editor());
+  spin->setFocus();
+  QTest::keyClick(spin, Qt::Key_Down);
+  settle();
+  EXPECT_NE(figure(2), before);
+  const ShownFigure& step = window_.strip().shown().at(2);
+  EXPECT_EQ(step.direction, Change::better);
+  EXPECT_NE(step.change.find('%'), std::string::npos);
+  EXPECT_NE(window_.session().baseline(), window_.session().outcome());
+  QTest::keyClick(&window_, Qt::Key_Z, Qt::ControlModifier);
+  settle();
+  EXPECT_EQ(window_.session().document()->text(), original);
+  EXPECT_EQ(figure(2), before);
+  EXPECT_EQ(window_.strip().shown().at(2).direction, Change::none);
+  QTest::keyClick(&window_, Qt::Key_Z, Qt::ControlModifier | Qt::ShiftModifier);
+  settle();
+  EXPECT_EQ(window_.session().document()->value("model.micro_batch"), "3");
+  // A double click on its label gives the baseline's value back.
+  QTest::mouseDClick(row, Qt::LeftButton, {}, QPoint(4, 6));
+  settle();
+  EXPECT_EQ(figure(2), before);
+}
+
+// Journey 3: a trace, a range selected with the mouse, the owners of memory in the table.
+TEST_F(Window, SelectsARangeOfATraceAndReadsOwners) {
+  window_.open(QString::fromStdString(root + "/cli/scenarios/gpt2-tiny-captured-cpu.json"));
+  settle();
+  const int all = window_.selection().rowCount();
+  ASSERT_GT(all, 0);
+  TimelineView& timeline = window_.timeline();
+  ASSERT_GT(timeline.lanes_shown(), 0U);
+  const QPoint from(timeline.width() / 2, 60), to(timeline.width() / 2 + 40, 60);
+  QTest::mousePress(&timeline, Qt::LeftButton, {}, from);
+  QTest::mouseMove(&timeline, (from + to) / 2);
+  QTest::mouseMove(&timeline, to);
+  QTest::mouseRelease(&timeline, Qt::LeftButton, {}, to);
+  ASSERT_TRUE(window_.time().selection().has_value());
+  EXPECT_LT(window_.selection().rowCount(), all);
+  QTest::keyClick(&timeline, Qt::Key_F);
+  EXPECT_EQ(window_.time().view(), *window_.time().selection());
+  ASSERT_TRUE(window_.show_view("map"));
+  ASSERT_GT(window_.selection().rowCount(), 0);
+  EXPECT_EQ(window_.selection().headerData(1, Qt::Horizontal, Qt::DisplayRole).toString(), "held by");
+  EXPECT_FALSE(window_.selection().index(0, 1).data().toString().isEmpty());
+  const QString csv = folder_.filePath("owners.csv");
+  EXPECT_TRUE(window_.export_selection(csv));
+  std::ifstream file(csv.toStdString());
+  std::string heading;
+  std::getline(file, heading);
+  EXPECT_EQ(heading, "allocation,held by,bytes,from,until,layer,address\r");
+}
+
+// Keys move the view of all tabs together; nothing but Esc drops the selection.
+TEST_F(Window, KeysMoveOneSharedRange) {
+  open("fits-after-one-toggle");
+  TimelineView& timeline = window_.timeline();
+  timeline.setFocus();
+  const TimeRange whole = window_.time().whole();
+  ASSERT_EQ(window_.time().view(), whole);
+  QTest::keyClick(&timeline, Qt::Key_W);
+  QTest::keyClick(&timeline, Qt::Key_W);
+  const TimeRange closer = window_.time().view();
+  EXPECT_LT(closer.length(), whole.length());
+  QTest::keyClick(&timeline, Qt::Key_D);
+  EXPECT_GT(window_.time().view().begin, closer.begin);
+  EXPECT_EQ(window_.time().view().length(), closer.length());
+  QTest::keyClick(&timeline, Qt::Key_Left);
+  EXPECT_EQ(window_.time().view(), closer);
+  window_.time().select(TimeRange{closer.begin, closer.begin + closer.length() / 4});
+  QTest::keyClick(&timeline, Qt::Key_Home);
+  EXPECT_EQ(window_.time().view(), whole);
+  EXPECT_TRUE(window_.time().selection().has_value());
+  QTest::keyClick(&timeline, Qt::Key_Escape);
+  EXPECT_FALSE(window_.time().selection().has_value());
+}
+
+TEST_F(Window, EveryViewPaintsInBothThemes) {
+  open("wears-out-its-drives");
+  QTest::keyClick(&window_.timeline(), Qt::Key_B);
+  for (const Theme* const theme : {&light_theme(), &dark_theme()}) {
+    window_.set_theme(*theme);
+    for (const char* const view :
+         {"timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline", "compare"}) {
+      ASSERT_TRUE(window_.show_view(view));
+      ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_complete(); }, patience_ms));
+      EXPECT_FALSE(window_.grab().isNull()) << view;
+    }
+  }
+  EXPECT_FALSE(window_.show_view("nothing"));
+}
+
+// A message in the window; what was on screen stays.
+TEST_F(Window, BrokenFilesLoseNothing) {
+  open("bound-by-pcie");
+  const std::string before = window_.session().document()->text(), answer = figure(0);
+  for (const auto& [name, text] : std::vector<std::pair<const char*, const char*>>{
+           {"broken.json", R"({"schema": "spillway-scenario", "version": 1, )"},
+           {"newer.json", R"({"schema": "spillway-scenario", "version": 7, "model": {"name": "gpt2-xl"}})"},
+           {"nothing.bin", "no trace at all"}}) {
+    const QString path = folder_.filePath(name);
+    std::ofstream(path.toStdString()) << text;
+    window_.open(path);
+    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.message().isVisible(); }, patience_ms)) << name;
+    EXPECT_TRUE(window_.message().isVisible()) << name;
+    EXPECT_TRUE(window_.message().text().contains(name)) << window_.message().text().toStdString();
+    if (std::string(name) == "nothing.bin") break;
+    EXPECT_EQ(window_.session().document()->text(), before) << name;
+    EXPECT_EQ(figure(0), answer);
+  }
+}
+
+// A deleted profile is an error of the state, which can be undone; the views keep the last answer, dimmed.
+TEST_F(Window, ADeletedProfileIsSaidAndUndone) {
+  open("bound-by-pcie");
+  const std::string answer = figure(0);
+  window_.session().edit("hardware.profile", "/deleted/profile.json", false);
+  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.message().isVisible(); }, patience_ms));
+  EXPECT_TRUE(window_.message().text().contains("/deleted/profile.json"));
+  EXPECT_EQ(figure(0), answer);
+  EXPECT_TRUE(window_.session().is_stale());
+  window_.session().undo();
+  settle();
+  EXPECT_FALSE(window_.message().isVisible());
+  EXPECT_EQ(figure(0), answer);
+}
+
+TEST_F(Window, AReportThatCanNotBeWrittenIsSaid) {
+  open("bound-by-pcie");
+  EXPECT_FALSE(window_.export_report("/nowhere/report.html"));
+  EXPECT_TRUE(window_.message().text().contains("/nowhere/report.html"));
+  // A full disk, where the system has one to show.
+  if (std::filesystem::exists("/dev/full")) {
+    EXPECT_FALSE(window_.export_selection("/dev/full"));
+  }
+}
+
+// The window may go while the worker is busy; and a load may be cancelled, after which another is answered.
+TEST_F(Window, ClosesDuringASimulation) {
+  window_.open(bundled("wears-out-its-drives"));
+  EXPECT_TRUE(window_.session().is_busy());
+  window_.close();
+  EXPECT_FALSE(window_.session().is_busy());
+}
+
+TEST_F(Window, ALoadCanBeCancelled) {
+  window_.open(QString::fromStdString(root + "/cli/scenarios/gpt2-tiny-captured-cpu.json"));
+  EXPECT_TRUE(window_.session().is_busy());
+  window_.session().cancel();
+  EXPECT_FALSE(window_.session().is_busy());
+  QTest::qWait(50);
+  EXPECT_EQ(window_.session().outcome(), nullptr);
+  open("bound-by-pcie");
+  EXPECT_EQ(figure(1), "PCIe copies between host and GPU");
+}
+
+// The session before, with what was not saved.
+TEST_F(Window, SessionIsRestored) {
+  open("fits-after-one-toggle");
+  window_.session().edit("model.recompute", "full", false);
+  settle();
+  const std::string text = window_.session().document()->text();
+  window_.close();
+  MainWindow second(settings_);
+  second.show();
+  QPushButton* go_on = nullptr;
+  for (QPushButton* const button : second.start_page().findChildren<QPushButton*>())
+    if (button->text().startsWith("Go on with")) go_on = button;
+  ASSERT_NE(go_on, nullptr);
+  QTest::mouseClick(go_on, Qt::LeftButton);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return second.is_settled(); }, patience_ms));
+  EXPECT_EQ(second.session().document()->text(), text);
+  EXPECT_TRUE(second.session().document()->is_changed());
+}
+
+// A sweep runs beside the scenario; a point becomes the scenario.
+TEST_F(Window, APointOfASweepBecomesTheScenario) {
+  const QString path = folder_.filePath("sweep.json");
+  std::ofstream(path.toStdString()) << R"({"schema": "spillway-sweep", "version": 1, "title": "small",
+    "base": {"model": {"name": "gpt2-small", "sequence": 256}, "hardware": {"profile": "rtx-4090"}},
+    "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2, 4]},
+             {"name": "r", "key": "model.recompute", "values": ["none", "full"]}],
+    "objectives": ["step_time", "peak_memory"], "margin": 0.9, "memory_margin": 0.9})";
+  window_.open(path);
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
+  ASSERT_GT(window_.sweep().chart().rows().size(), 1U) << window_.message().text().toStdString();
+  window_.sweep().load_point(0);
+  settle();
+  const SweepRow& row = window_.sweep().chart().rows().front();
+  EXPECT_NEAR(to_seconds(window_.session().outcome()->result().step_time), row.replayed.step_seconds, 1e-12);
+}
+
+// The palette finds commands by a few letters and runs them.
+TEST_F(Window, PaletteRunsCommands) {
+  open("bound-by-pcie");
+  QTest::keyClick(&window_, Qt::Key_P, Qt::ControlModifier);
+  auto* const palette = window_.findChild<QDialog*>("palette");
+  ASSERT_NE(palette, nullptr);
+  ASSERT_TRUE(palette->isVisible());
+  auto* const line = palette->findChild<QLineEdit*>();
+  QTest::keyClicks(line, "copy com");
+  QTest::keyClick(line, Qt::Key_Return);
+  EXPECT_FALSE(palette->isVisible());
+  EXPECT_TRUE(QApplication::clipboard()->text().startsWith("spillway run "));
+}
+
+// What a screen reader says of it.
+TEST_F(Window, EverythingThatTakesFocusHasAName) {
+  open("bound-by-pcie");
+  for (const char* const view : {"timeline", "memory", "map", "roofline", "pipeline", "compare", "pareto"}) {
+    ASSERT_TRUE(window_.show_view(view));
+    for (const QWidget* const widget : window_.findChildren<QWidget*>()) {
+      if (!widget->isVisible() || (widget->focusPolicy() & Qt::TabFocus) == 0) continue;
+      const auto* const button = qobject_cast<const QAbstractButton*>(widget);
+      const auto* const line = qobject_cast<const QLineEdit*>(widget);
+      const bool is_viewport = widget->parentWidget()->inherits("QAbstractScrollArea");  // its area has the name
+      const bool is_inner = line != nullptr && (line->parentWidget()->inherits("QComboBox") ||
+                                                line->parentWidget()->inherits("QAbstractSpinBox"));
+      const bool named = !widget->accessibleName().isEmpty() || (button != nullptr && !button->text().isEmpty()) ||
+                         (line != nullptr && !line->placeholderText().isEmpty()) || is_inner || is_viewport ||
+                         widget->inherits("QTabBar") || widget->inherits("QScrollArea") ||
+                         widget->inherits("QTextEdit");
+      EXPECT_TRUE(named) << widget->metaObject()->className() << " " << widget->objectName().toStdString() << " in "
+                         << widget->parentWidget()->metaObject()->className();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace spillway
