@@ -71,7 +71,7 @@ class ManualTest(unittest.TestCase):
         self.assertEqual(complete("run", "--format", "=", "js"), ["json"])
         self.assertEqual(complete("memory", "--allocator", "to"), ["torch", "torch-expandable"])
         self.assertEqual(complete("run", "x.json", "--set", "model.seq"),
-                         ["model.sequence=", "model.sequence_parallel="])
+                         ["model.sequence=", "model.sequence_parallel=", "model.sequence_slices="])
         self.assertEqual(complete("run", "x.json", "--set", "hardware.s"), ["hardware.set."])
 
     def test_bash_leaves_files_to_the_shell(self):
