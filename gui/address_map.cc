@@ -1,7 +1,6 @@
 #include "gui/address_map.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace spillway {
 namespace {
@@ -45,30 +44,34 @@ void AddressMap::draw(const Raster& raster, TimeRange view, TimeRange bytes,
   if (raster.width <= 0 || raster.height <= 0) return;
   const double x_scale = raster.width / static_cast<double>(view.length());
   const double y_scale = raster.height / static_cast<double>(bytes.length());
-  const auto fill = [&](const Block& block, int left, int right, int top, int bottom) {
-    const std::uint32_t color = colors[block.kind % colors.size()];
-    for (int y = top; y < bottom; ++y) {
-      std::uint32_t* const row = raster.pixels + static_cast<std::ptrdiff_t>(y) * raster.pitch;
-      std::fill(row + left, row + right, color);
-    }
+  struct Box {
+    int left, right, top, bottom;
+    std::uint32_t color;
   };
-  for (const bool small : {true, false}) {
-    for (const Block& block : blocks_) {
-      if (block.end <= view.begin || block.begin >= view.end || block.high <= bytes.begin || block.low >= bytes.end)
-        continue;
-      const double x0 = static_cast<double>(block.begin - view.begin) * x_scale;
-      const double x1 = static_cast<double>(block.end - view.begin) * x_scale;
-      const double y0 = static_cast<double>(bytes.end - block.high) * y_scale;
-      const double y1 = static_cast<double>(bytes.end - block.low) * y_scale;
-      const bool is_small = x1 - x0 < 1 || y1 - y0 < 1;
-      if (is_small != small) continue;
-      const int left = std::clamp(static_cast<int>(std::floor(x0)), 0, raster.width - 1);
-      const int top = std::clamp(static_cast<int>(std::floor(y0)), 0, raster.height - 1);
-      const int right = std::clamp(static_cast<int>(std::lround(x1)), left + 1, raster.width);
-      const int bottom = std::clamp(static_cast<int>(std::lround(y1)), top + 1, raster.height);
-      fill(block, left, right, top, bottom);
-    }
+  const auto fill = [&raster](const Box& box) {
+    std::uint32_t* row = raster.pixels + static_cast<std::ptrdiff_t>(box.top) * raster.pitch;
+    for (int y = box.top; y < box.bottom; ++y, row += raster.pitch)
+      std::fill(row + box.left, row + box.right, box.color);
+  };
+  std::vector<Box> large;  // drawn over the small ones
+  for (const Block& block : blocks_) {
+    if (block.end <= view.begin || block.begin >= view.end || block.high <= bytes.begin || block.low >= bytes.end)
+      continue;
+    // Positive after the cut, so that adding a half rounds.
+    const double x0 = static_cast<double>(std::max(block.begin, view.begin) - view.begin) * x_scale;
+    const double x1 = static_cast<double>(std::min(block.end, view.end) - view.begin) * x_scale;
+    const double y0 = static_cast<double>(bytes.end - std::min(block.high, bytes.end)) * y_scale;
+    const double y1 = static_cast<double>(bytes.end - std::max(block.low, bytes.begin)) * y_scale;
+    Box box{std::min(static_cast<int>(x0), raster.width - 1), 0, std::min(static_cast<int>(y0), raster.height - 1), 0,
+            colors[block.kind % colors.size()]};
+    box.right = std::clamp(static_cast<int>(x1 + 0.5), box.left + 1, raster.width);
+    box.bottom = std::clamp(static_cast<int>(y1 + 0.5), box.top + 1, raster.height);
+    if (x1 - x0 < 1 || y1 - y0 < 1)
+      fill(box);
+    else
+      large.push_back(box);
   }
+  for (const Box& box : large) fill(box);
 }
 
 }  // namespace spillway

@@ -50,16 +50,30 @@ std::int64_t SpanLane::busy(std::size_t first, std::size_t last) const {
   return total;
 }
 
-// Steps that double, then a binary search: columns are close together.
-std::size_t SpanLane::first_not_before(std::size_t from, std::int64_t time) const {
-  std::size_t step = 1, low = from;
-  while (low + step < begins_.size() && begins_[low + step] < time) {
-    low += step;
-    step *= 2;
+// Around the guess, as columns hold about as many spans as their neighbours: steps that double, then a binary search.
+std::size_t SpanLane::first_not_before(std::size_t from, std::int64_t time, std::size_t guess) const {
+  const std::size_t count = begins_.size();
+  std::size_t low = from, high = count, step = 4;
+  const std::size_t near = std::min(from + guess, count - 1);
+  if (begins_[near] < time) {
+    low = near;
+    while (low + step < count && begins_[low + step] < time) {
+      low += step;
+      step *= 2;
+    }
+    high = std::min(low + step + 1, count);
+  } else {
+    high = near;
+    while (high > from + step && begins_[high - step] >= time) {
+      high -= step;
+      step *= 2;
+    }
+    low = high > from + step ? high - step : from;
+    high = std::min(high + 1, count);
   }
   const auto first = begins_.begin() + static_cast<std::ptrdiff_t>(low);
-  const auto last = begins_.begin() + static_cast<std::ptrdiff_t>(std::min(low + step + 1, begins_.size()));
-  return static_cast<std::size_t>(std::lower_bound(first, last, time) - begins_.begin());
+  return static_cast<std::size_t>(std::lower_bound(first, begins_.begin() + static_cast<std::ptrdiff_t>(high), time) -
+                                  begins_.begin());
 }
 
 void SpanLane::fold(const TimeAxis& axis, std::vector<FoldedPiece>& into) const {
@@ -67,6 +81,7 @@ void SpanLane::fold(const TimeAxis& axis, std::vector<FoldedPiece>& into) const 
   std::size_t i = static_cast<std::size_t>(std::upper_bound(ends_.begin(), ends_.end(), view.begin) - ends_.begin());
   const std::size_t first_piece = into.size();
   double reached = 0;
+  std::size_t guess = 1;  // spans in the column before
   while (i < begins_.size() && begins_[i] < view.end) {
     const double left = std::max(axis.x(begins_[i]), reached), right = std::min(axis.x(ends_[i]), axis.width());
     if (right - left >= smallest_block) {
@@ -77,10 +92,11 @@ void SpanLane::fold(const TimeAxis& axis, std::vector<FoldedPiece>& into) const 
     }
     const double column = std::max(std::floor(axis.x(begins_[i])), std::floor(reached));
     if (column >= axis.width()) break;
-    std::size_t last = first_not_before(i, axis.time(column + 1));
+    std::size_t last = first_not_before(i, axis.time(column + 1), guess);
     // Only the last that begins in the column can reach far beyond it.
     if (last > i + 1 && axis.x(ends_[last - 1]) - axis.x(begins_[last - 1]) >= smallest_block) --last;
     last = std::max(last, i + 1);
+    guess = last - i;
     const Sums parts = sums(i, last);
     double busy = 0;
     for (const std::int64_t part : parts) busy += static_cast<double>(part);

@@ -49,10 +49,11 @@ class SpanLane {
   [[nodiscard]] std::int64_t busy(std::size_t first, std::size_t last) const;
 
  private:
-  static constexpr std::size_t stride = 32;
+  static constexpr std::size_t stride = 16;
   using Sums = std::array<std::int64_t, most_span_colors>;
   [[nodiscard]] Sums sums(std::size_t first, std::size_t last) const;
-  [[nodiscard]] std::size_t first_not_before(std::size_t from, std::int64_t time) const;
+  // guess: how far from `from` it may be.
+  [[nodiscard]] std::size_t first_not_before(std::size_t from, std::int64_t time, std::size_t guess) const;
 
   std::vector<std::int64_t> begins_, ends_;
   std::vector<std::uint8_t> colors_;

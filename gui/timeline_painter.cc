@@ -14,7 +14,14 @@ constexpr int least_label = 34;  // logical pixels
 class Picture {
  public:
   Picture(const TimelineScene& scene, const TimelineExtras& extras, const TimelineLook& look, const Theme& theme)
-      : scene_(scene), extras_(extras), look_(look), theme_(theme), image_(blank(look.frame, theme)) {}
+      : scene_(scene), extras_(extras), look_(look), theme_(theme), image_(blank(look.frame, theme)) {
+    for (std::size_t color = 0; color < theme.work.size(); ++color) {
+      ghost_[color] = theme.ghost(theme.work[color]).rgb();
+      for (std::size_t level = 0; level < fold_levels; ++level)
+        colors_[level][color] = theme.run_color(static_cast<std::uint8_t>(color), static_cast<std::uint8_t>(level));
+      colors_[fold_levels][color] = theme.work[color].rgb();
+    }
+  }
 
   QImage paint() {
     grid();
@@ -55,28 +62,39 @@ class Picture {
     draw(same->spans, look_.frame.device(ghost), look_.frame.device(ghost + ghost_height), true, ghost);
   }
 
+  // All rows of a lane are the same: one is drawn, over what lies below it, and copied.
   void draw(const SpanLane& spans, int first, int last, bool is_ghost, int top) {
-    const TimeAxis axis = look_.frame.device_axis(look_.view);
+    first = std::max(first, 0);
+    last = std::min(last, image_.height());
+    if (first >= last) return;
     pieces_.clear();
-    spans.fold(axis, pieces_);
-    const int left = look_.frame.device(look_.frame.gutter);
+    spans.fold(look_.frame.device_axis(look_.view), pieces_);
+    const int left = look_.frame.device(look_.frame.gutter), width = image_.width();
+    const auto pitch = static_cast<std::ptrdiff_t>(image_.bytesPerLine() / 4);
+    auto* const row = reinterpret_cast<std::uint32_t*>(image_.bits()) + first * pitch;
     for (const FoldedPiece& piece : pieces_) {
-      const int x0 = left + static_cast<int>(piece.x + 0.5);
-      const int x1 = std::max(x0 + 1, left + static_cast<int>(piece.x + piece.width + 0.5));
+      const int x0 = std::min(left + static_cast<int>(piece.x + 0.5), width);
+      const int x1 = std::min(std::max(x0 + 1, left + static_cast<int>(piece.x + piece.width + 0.5)), width);
       const bool is_block = piece.span >= 0;
       used_[piece.color] = true;
-      const std::uint32_t color = is_ghost   ? theme_.ghost(theme_.work[piece.color]).rgb()
-                                  : is_block ? theme_.work[piece.color].rgb()
-                                             : theme_.run_color(piece.color, piece.level);
       const bool spaced = is_block && x1 - x0 > 3;  // neighbours of one colour stay apart
-      fill_rows(image_, x0, spaced ? x1 - 1 : x1, first, last, color);
-      if (!is_block || is_ghost) continue;
-      const double width = piece.width / look_.frame.ratio;
-      const std::uint32_t id = spans.id(static_cast<std::size_t>(piece.span));
-      const QRectF rect(x0 / look_.frame.ratio, top + look_.gap / 2.0, width, look_.lane_height);
-      if (width >= least_label && labels_.size() < look_.most_labels) labels_.push_back({rect, id, piece.color});
-      if (look_.chosen == id) outline_ = rect;
+      std::fill(row + x0, row + (spaced ? x1 - 1 : x1), color_of(piece, is_ghost));
+      if (is_block && !is_ghost) label(spans, piece, x0, top);
     }
+    for (int y = first + 1; y < last; ++y) std::copy(row + left, row + width, row + (y - first) * pitch + left);
+  }
+
+  [[nodiscard]] std::uint32_t color_of(const FoldedPiece& piece, bool is_ghost) const {
+    if (is_ghost) return ghost_[piece.color];
+    return colors_[piece.span >= 0 ? fold_levels : piece.level][piece.color];
+  }
+
+  void label(const SpanLane& spans, const FoldedPiece& piece, int x0, int top) {
+    const double width = piece.width / look_.frame.ratio;
+    const std::uint32_t id = spans.id(static_cast<std::size_t>(piece.span));
+    const QRectF rect(x0 / look_.frame.ratio, top + look_.gap / 2.0, width, look_.lane_height);
+    if (width >= least_label && labels_.size() < look_.most_labels) labels_.push_back({rect, id, piece.color});
+    if (look_.chosen == id) outline_ = rect;
   }
 
   void texts() {
@@ -161,6 +179,8 @@ class Picture {
   std::vector<std::pair<QRectF, std::string>> names_;
   std::optional<QRectF> outline_;
   std::array<bool, most_span_colors> used_{};
+  std::array<std::uint32_t, most_span_colors> ghost_{};
+  std::array<std::array<std::uint32_t, most_span_colors>, fold_levels + 1> colors_{};  // runs by level, then blocks
 };
 
 }  // namespace
