@@ -10,9 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "cli/report_output.h"
+#include "cli/report_procurement.h"
 #include "cli/result_report.h"
 #include "cli/scenario_argument.h"
 #include "cli/table.h"
+#include "hwprofiles/price_list.h"
 #include "planners/report/pcie_report.h"
 #include "planners/report/step_report.h"
 #include "traces/base/input_error.h"
@@ -23,7 +26,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ReportArguments {
-  std::string scenario, baseline, output, retention = "rated", route = "gpudirect";
+  std::string scenario, baseline, output, prices, retention = "rated", route = "gpudirect";
   std::vector<std::string> settings, drives;
   double used_percent = 0;
   SsdQuestion question;
@@ -32,7 +35,11 @@ struct ReportArguments {
 SsdQuestion question_of(const ReportArguments& arguments) {
   SsdQuestion question = arguments.question;
   const ProfileLibrary library = ProfileLibrary::standard();
-  for (const std::string& name : arguments.drives) question.drives.push_back(library.load_nvme(name));
+  const PriceList prices = PriceList::load(arguments.prices);
+  for (const std::string& name : arguments.drives) {
+    question.drives.push_back(library.load_nvme(name));
+    question.drives.back().price_usd = prices.drive_usd(question.drives.back());
+  }
   question.endurance.used_fraction = arguments.used_percent / 100;
   if (arguments.retention == "weeks") question.endurance.retention = RetentionRelaxation::three_weeks;
   if (arguments.retention == "day") question.endurance.retention = RetentionRelaxation::one_day;
@@ -43,6 +50,8 @@ SsdQuestion question_of(const ReportArguments& arguments) {
 LoadedScenario load_for_report(const ReportArguments& arguments) {
   LoadedScenario loaded = load_argument(arguments.scenario, arguments.settings);
   prepare_for_offload(loaded);
+  const PriceList prices = PriceList::load(arguments.prices);
+  for (DriveGroup& group : loaded.hardware.drives) group.drive.price_usd = prices.drive_usd(group.drive);
   return loaded;
 }
 
@@ -88,27 +97,6 @@ Json head_json(const char* schema, const LoadedScenario& loaded, const Result& r
                       {"read_bytes", cause.read.count()}});
   document["causes"] = causes;
   return document;
-}
-
-// The document as text: verdict, lists and tables.
-void print_document(const Context& context, const ReportDocument& document) {
-  if (context.csv()) return print(report_csv(document));
-  const bool is_markdown = context.markdown();
-  print((is_markdown ? "# " : "") + document.title + "\n" + (is_markdown ? "\n" : "") + document.subtitle + "\n\n" +
-        (is_markdown ? "**" + document.verdict + "**" : "  " + document.verdict) + "\n");
-  for (const ReportSection& section : document.sections) {
-    print((is_markdown ? "\n## " : "\n") + section.heading + (is_markdown ? "\n\n" : "\n"));
-    for (const std::string& item : section.items) print((is_markdown ? "- " : "  - ") + item + "\n");
-    for (const ReportTable& from : section.tables) {
-      Table table(from.columns);
-      for (const auto& cells : from.rows) {
-        std::vector<std::string> row;
-        for (const ReportCell& cell : cells) row.push_back(cell.text);
-        table.add(std::move(row));
-      }
-      print("\n" + (is_markdown ? table.markdown() : table.text()));
-    }
-  }
 }
 
 void finish(Context& context, const ReportArguments& arguments, const LoadedScenario& loaded, const Json& json,
@@ -198,8 +186,8 @@ void add_common(CLI::App& command, ReportArguments& arguments) {
 }  // namespace
 
 void add_report_commands(CLI::App& app, Context& context) {
-  CLI::App* group =
-      app.add_subcommand("report", "A step as a document; what it asks of drives and links, for buying them");
+  CLI::App* group = app.add_subcommand(
+      "report", "A step as a document; what it asks of machines, drives and links, for buying them");
   group->require_subcommand(1);
   const auto ssd = std::make_shared<ReportArguments>();
   CLI::App* drives = group->add_subcommand(
@@ -209,6 +197,8 @@ void add_report_commands(CLI::App& app, Context& context) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str()
       ->type_name("N");
+  drives->add_option("--prices", ssd->prices, "entries that go over those of the bundled price list")
+      ->type_name("FILE");
   drives->add_option("--tokens", ssd->question.tokens, "tokens of a whole training run, to be costed")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
@@ -240,6 +230,7 @@ void add_report_commands(CLI::App& app, Context& context) {
   whole->add_option("--baseline", step->baseline, "a scenario or trace to compare with")->type_name("SCENARIO");
   add_settings(*whole, *step);
   whole->callback([&context, step] { report_step(context, *step); });
+  add_procurement_report(*group, context);
 }
 
 }  // namespace spillway

@@ -21,9 +21,9 @@ using Keys = std::span<const std::string_view>;
 constexpr std::uint64_t largest_scenario = 16U << 20U;
 constexpr std::int64_t most_layers = 100'000;
 
-constexpr std::array<std::string_view, 14> root_keys = {"schema", "version",  "title",   "trace",   "execution_trace",
-                                                        "model",  "hardware", "what_if", "memory",  "offload",
-                                                        "plan",   "replay",   "note",    "capacity"};
+constexpr std::array<std::string_view, 15> root_keys = {"schema", "version",  "title",   "trace",    "execution_trace",
+                                                        "model",  "hardware", "what_if", "memory",   "offload",
+                                                        "plan",   "replay",   "note",    "capacity", "procurement"};
 constexpr std::array<std::string_view, 4> hardware_keys = {"profile", "captured_on", "set", "jitter"};
 constexpr std::array<std::string_view, 3> jitter_keys = {"seed", "sigma", "slow_stages"};
 constexpr std::array<std::string_view, 6> what_if_keys = {"gpu", "compute", "memory", "host", "pcie", "network"};
@@ -47,10 +47,33 @@ constexpr std::array<std::string_view, 18> offload_keys = {"technique",
                                                            "drive_free_bytes",
                                                            "drive_used_percent"};
 constexpr std::array<std::string_view, 1> replay_keys = {"tie_order"};
-constexpr std::array<std::string_view, 7> capacity_keys = {"axis", "from",       "to",         "step",
-                                                           "goal", "techniques", "constraints"};
-constexpr std::array<std::string_view, 4> constraint_keys = {"step_time_seconds", "tokens_per_second", "mfu",
-                                                             "life_years"};
+constexpr std::array<std::string_view, 12> capacity_keys = {"axis",   "from",        "to",      "step",
+                                                            "goal",   "techniques",  "layouts", "machines",
+                                                            "drives", "constraints", "replays", "prices"};
+constexpr std::array<std::string_view, 6> constraint_keys = {"step_time_seconds", "tokens_per_second", "mfu",
+                                                             "life_years",        "budget_usd",        "power_kw"};
+
+constexpr std::array<std::string_view, 21> procurement_key_list = {"tokens",
+                                                                   "deadline_days",
+                                                                   "runs",
+                                                                   "machines",
+                                                                   "gpus",
+                                                                   "techniques",
+                                                                   "drives",
+                                                                   "drives_per_gpu",
+                                                                   "route",
+                                                                   "period_months",
+                                                                   "utilisation",
+                                                                   "used_percent",
+                                                                   "write_amplification",
+                                                                   "retention",
+                                                                   "tensor_parallel",
+                                                                   "pipeline_parallel",
+                                                                   "micro_batch",
+                                                                   "shortlist",
+                                                                   "replays",
+                                                                   "prices",
+                                                                   "note"};
 
 std::vector<std::string_view> model_keys() {
   std::vector<std::string_view> keys = {"name", "layers"};
@@ -76,6 +99,10 @@ class Reader {
     if (root.contains("memory")) read_memory(root["memory"], scenario);
     if (root.contains("offload")) read_offload(root["offload"], scenario.offload);
     if (root.contains("capacity")) read_capacity(root["capacity"], scenario);
+    if (root.contains("procurement")) {
+      known(root["procurement"], "/procurement", procurement_key_list);
+      scenario.procurement = root["procurement"].dump();
+    }
     scenario.plan = file(root, "plan");
     if (root.contains("replay")) read_replay(root["replay"], scenario);
     set_pipeline_offload(root, scenario);
@@ -338,13 +365,19 @@ Json parse_json(const std::string& text, const std::string& name) {
   }
 }
 
-Scenario build(Json root, const std::string& name, const std::string& folder, std::span<const std::string> settings) {
+void apply_settings(Json& root, std::span<const std::string> settings) {
   if (root.is_object())
     for (const std::string& setting : settings) apply_setting(root, setting);
+}
+
+Scenario build(Json root, const std::string& name, const std::string& folder, std::span<const std::string> settings) {
+  apply_settings(root, settings);
   return Reader(name, folder).read(root);
 }
 
 }  // namespace
+
+std::span<const std::string_view> procurement_keys() { return procurement_key_list; }
 
 std::vector<std::string> scenario_keys() {
   std::vector<std::string> keys(root_keys.begin(), root_keys.end());
@@ -360,6 +393,7 @@ std::vector<std::string> scenario_keys() {
   add("replay", replay_keys);
   add("capacity", capacity_keys);
   add("capacity.constraints", constraint_keys);
+  add("procurement", procurement_key_list);
   std::sort(keys.begin(), keys.end());
   return keys;
 }
@@ -375,6 +409,12 @@ Scenario load_scenario(const std::string& path, std::span<const std::string> set
   scenario.path = path;
   if (scenario.title.empty()) scenario.title = std::filesystem::path(path).stem().string();
   return scenario;
+}
+
+std::string scenario_text(const std::string& path, std::span<const std::string> settings) {
+  Json root = parse_json(ByteSource::open(path, largest_scenario).read_all(largest_scenario), path);
+  apply_settings(root, settings);
+  return root.dump();
 }
 
 Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::string> settings) {

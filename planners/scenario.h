@@ -10,6 +10,7 @@
 //     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
 //     "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4},
 //     "capacity": {"axis": "layers"},                                           // planners/capacity/capacity_request.h
+//     "procurement": {"tokens": 1e12, "gpus": [256], ...},                      // planners/procurement/programme.h
 //     "plan": "order.plan.json",                                                // written by `spillway plan`
 //     "replay": {"tie_order": "fifo"}
 //   }
@@ -22,6 +23,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -62,7 +64,9 @@ struct Scenario {
 
   std::string tie_order = "fifo";
 
-  std::string capacity;  // JSON, its keys checked: planners/capacity/capacity_request.h reads it; empty: none
+  // JSON, its keys checked; empty: none. Read by planners/capacity/capacity_request.h and
+  // planners/procurement/programme.h.
+  std::string capacity, procurement;
 };
 
 // settings: "key=value" as from --set; the key is the path of a leaf ("model.sequence",
@@ -73,6 +77,8 @@ Scenario load_scenario(const std::string& path, std::span<const std::string> set
 // text: a scenario as JSON; `name` stands for the file in messages; paths are relative to `folder`.
 Scenario parse_scenario(const std::string& text, const std::string& name, const std::string& folder,
                         std::span<const std::string> settings = {});
+// The file's JSON with the settings applied, unchecked beyond its syntax: for those who put other settings on top.
+std::string scenario_text(const std::string& path, std::span<const std::string> settings = {});
 // A file that is no scenario but a trace becomes the scenario that replays it as captured.
 Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::string> settings = {});
 
@@ -90,6 +96,8 @@ std::string moved_scenario(const std::string& text, const std::string& from_fold
 // Every key a scenario may have, by its path ("model", "model.sequence", ...), sorted. Those below hardware.set are the
 // profile's own and not among them.
 std::vector<std::string> scenario_keys();
+// Those of "procurement", which a sweep may have too.
+std::span<const std::string_view> procurement_keys();
 
 // True when the file's first bytes are a JSON object that calls itself a scenario.
 bool is_scenario_file(const std::string& path);

@@ -9,24 +9,14 @@
 #include <mutex>
 #include <utility>
 
-#include "models/model_spec.h"
+#include "planners/capacity/capacity_trial.h"
 #include "planners/capacity/edge_search.h"
-#include "planners/capacity/state_bound.h"
-#include "planners/scenario_run.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
 namespace {
 
 struct Stopped {};
-
-std::string in_gib(Bytes bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / 1073741824.0); }
-
-// Whether all of the model's state stays on the GPU.
-bool keeps_state(const Scenario& scenario) {
-  return scenario.offload.technique != OffloadTechnique::lifetimes &&
-         scenario.offload.technique != OffloadTechnique::stream && scenario.plan.empty();
-}
 
 class Technique {
  public:
@@ -52,8 +42,9 @@ class Technique {
     const auto& fails = is_largest ? edge.upper : edge.lower;
     if (holds) answer.best = trials_.at(axis.value(*holds));
     if (fails) answer.beyond = trials_.at(axis.value(*fails));
-    const bool never_ran =
-        std::all_of(trials_.begin(), trials_.end(), [](const auto& each) { return each.second.needed == Bytes(0); });
+    const bool never_ran = std::all_of(trials_.begin(), trials_.end(), [&](const auto& each) {
+      return each.second.needed == Bytes(0) && (each.second.at_fault || !request_.layouts.searched);
+    });
     if (!answer.best && never_ran && answer.beyond) answer.refused = answer.beyond->why_not;
     return answer;
   }
@@ -62,6 +53,7 @@ class Technique {
   // Of memory, where that is what decides.
   [[nodiscard]] static std::optional<double> missing_memory(const CapacityTrial& trial) {
     if (trial.needed == Bytes(0) || trial.capacity == Bytes(0)) return std::nullopt;
+    if (!trial.layout.empty()) return std::nullopt;  // the fastest layout, not the one that needs least
     const double missing = static_cast<double>((trial.needed - trial.capacity).count());
     if (!trial.replayed || (missing > 0) == trial.holds) return std::nullopt;
     return missing;
@@ -69,86 +61,7 @@ class Technique {
 
   const CapacityTrial& attempt(std::int64_t value) {
     if (progress_ && !progress_(value)) throw Stopped{};
-    CapacityTrial trial;
-    trial.value = value;
-    try {
-      judge(trial);
-    } catch (const InputError& error) {
-      trial.why_not = error.cause();
-    }
-    return trials_[value] = std::move(trial);
-  }
-
-  void judge(CapacityTrial& trial) const {
-    std::vector<std::string> settings = request_.settings;
-    settings.insert(settings.end(), technique_.settings.begin(), technique_.settings.end());
-    settings.push_back(request_.axis.key + "=" + std::to_string(trial.value));
-    const Scenario scenario = load_scenario(request_.path, settings);
-    if (!scenario.model.empty()) {
-      const ModelSpec model = with_layers(scenario, find_model(scenario.model));
-      trial.parameters = parameter_count(model);
-      if (state_is_too_much(scenario, model, trial)) return;
-    }
-    const LoadedScenario loaded = load(scenario);
-    const Result result = run(loaded);
-    trial.replayed = true;
-    trial.step_time = result.step_time;
-    trial.tokens_per_second = result.tokens_per_second;
-    trial.mfu = result.mfu;
-    trial.fingerprint = result.fingerprint;
-    trial.warnings = result.warnings;
-    trial.capacity = result.memory.capacity;
-    trial.needed = result.memory.peak_reserved;
-    trial.gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
-    for (const DriveTraffic& drive : result.drives)
-      if (drive.life && (!trial.life_years || drive.life->years < *trial.life_years))
-        trial.life_years = drive.life->years;
-    count_owners(result, trial);
-    trial.why_not = what_fails(result, trial);
-    trial.holds = trial.why_not.empty();
-  }
-
-  static bool state_is_too_much(const Scenario& scenario, const ModelSpec& model, CapacityTrial& trial) {
-    if (!keeps_state(scenario)) return false;
-    TrainingSetup setup = scenario.training;
-    if (setup.pipeline_schedule.ends_with(".json")) setup.pipeline_schedule = "1f1b";  // without effect on the bound
-    setup = resolve(setup, model);
-    trial.gpus = setup.gpus();
-    const HardwareProfile hardware = hardware_of(scenario);
-    const Bytes capacity = scenario.capacity_bytes ? Bytes(*scenario.capacity_bytes)
-                                                   : hardware.gpu.memory.value - hardware.gpu.context_memory.value;
-    const Bytes state = least_state_bytes(model, setup);
-    if (state <= capacity) return false;
-    trial.needed = state;
-    trial.capacity = capacity;
-    trial.owners = {{"model state", state, true}};
-    trial.why_not = "weights and optimizer state alone take " + in_gib(state) + " of " + in_gib(capacity);
-    return true;
-  }
-
-  static void count_owners(const Result& result, CapacityTrial& trial) {
-    trial.owners = result.memory.owners;
-    const Bytes waste = result.memory.peak_reserved - result.memory.peak_allocated;
-    if (waste > Bytes(0)) trial.owners.push_back({"reserved, not allocated", waste, true});
-    std::stable_sort(trial.owners.begin(), trial.owners.end(),
-                     [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
-  }
-
-  [[nodiscard]] std::string what_fails(const Result& result, const CapacityTrial& trial) const {
-    const CapacityConstraints& asked = request_.constraints;
-    if (!result.fits()) return in_gib(result.memory.shortage) + " of memory missing";
-    for (const RankResult& rank : result.ranks)
-      if (!rank.fits) return rank.name + " runs out of memory";
-    const double seconds = to_seconds(trial.step_time);
-    if (asked.most_step_seconds > 0 && seconds > asked.most_step_seconds)
-      return fmt::format("a step of {:.4g} s is longer than {:.4g} s", seconds, asked.most_step_seconds);
-    if (trial.tokens_per_second < asked.least_tokens_per_second)
-      return fmt::format("{:.4g} tokens/s are fewer than {:.4g}", trial.tokens_per_second,
-                         asked.least_tokens_per_second);
-    if (trial.mfu < asked.least_mfu) return fmt::format("an MFU of {:.3f} is below {:.3f}", trial.mfu, asked.least_mfu);
-    if (asked.least_life_years > 0 && trial.life_years && *trial.life_years < asked.least_life_years)
-      return fmt::format("drives last {:.3g} years, not {:.3g}", *trial.life_years, asked.least_life_years);
-    return "";
+    return trials_[value] = judge_value(request_, technique_.settings, value);
   }
 
   const CapacityRequest& request_;
@@ -170,6 +83,27 @@ std::string CapacityAnswer::binding() const {
   return fmt::format("{} ({:.0f} % of the peak)", name,
                      100 * static_cast<double>(largest.bytes.count()) / static_cast<double>(beyond->needed.count()));
 }
+
+namespace {
+
+// Whether `a` is the better answer.
+bool goes_farther(const CapacityRequest& request, const CapacityTrial& a, const CapacityTrial& b) {
+  const bool is_smallest = request.axis.goal == CapacityGoal::smallest;
+  const auto usd = [](const CapacityTrial& trial) { return trial.usd.value_or(1e300); };
+  if (request.is_priced && is_smallest && usd(a) != usd(b)) return usd(a) < usd(b);
+  if (a.value != b.value) return is_smallest ? a.value < b.value : a.value > b.value;
+  if (request.is_priced && usd(a) != usd(b)) return usd(a) < usd(b);
+  return a.step_time < b.step_time;
+}
+
+std::optional<std::size_t> farthest(const CapacityRequest& request, const std::vector<CapacityAnswer>& answers) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    if (answers[i].best && (!best || goes_farther(request, *answers[i].best, *answers[*best].best))) best = i;
+  return best;
+}
+
+}  // namespace
 
 bool CapacityOutcome::any() const {
   return std::any_of(answers.begin(), answers.end(), [](const CapacityAnswer& each) { return each.best.has_value(); });
@@ -195,6 +129,9 @@ CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProg
     }
   });
   outcome.interrupted = stopped;
+  outcome.best = farthest(request, outcome.answers);
+  if (outcome.best && !outcome.interrupted)
+    outcome.answers[*outcome.best].changes = try_changes(request, outcome.answers[*outcome.best]);
   const auto& answers = outcome.answers;
   const bool all_refused =
       std::all_of(answers.begin(), answers.end(), [](const CapacityAnswer& each) { return !each.refused.empty(); });

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "hwprofiles/profile_library.h"
 #include "models/model_spec.h"
 #include "planners/scenario_run.h"
+#include "planners/sweep/layout_sweep.h"
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
 
@@ -22,13 +24,15 @@ struct ShortName {
   std::string_view name, key;
   std::int64_t most;
 };
-constexpr std::array<ShortName, 7> short_names = {{{"layers", "model.layers", 100'000},
+constexpr std::array<std::string_view, 3> layout_keys = {"tensor_parallel", "pipeline_parallel", "micro_batch"};
+constexpr std::array<ShortName, 8> short_names = {{{"layers", "model.layers", 100'000},
                                                    {"sequence", "model.sequence", 1 << 24},
                                                    {"micro_batch", "model.micro_batch", 1 << 16},
                                                    {"global_batch", "model.global_batch", std::int64_t{1} << 32},
                                                    {"replicas", "model.data_parallel", 1 << 16},
                                                    {"memory", "memory.capacity_bytes", std::int64_t{1} << 50},
-                                                   {"drives", "offload.drive_count", 64}}};
+                                                   {"drives", "offload.drive_count", 64},
+                                                   {gpus_axis, gpus_axis, 1 << 20}}};
 
 class Reader {
  public:
@@ -43,6 +47,10 @@ class Reader {
     read_axis();
     read_techniques();
     read_constraints();
+    read_layouts();
+    read_prices();
+    expand("machines", flags_.machines, "hardware.profile=", " on ");
+    expand("drives", flags_.drives, "offload.drives=", ", ");
     return std::move(request_);
   }
 
@@ -74,7 +82,7 @@ class Reader {
     axis.name = text("axis", flags_.axis);
     if (axis.name.empty()) axis.name = base_.model.empty() ? "memory" : "layers";
     axis.key = capacity_key(axis.name);
-    if (axis.key.starts_with("model.") && base_.model.empty())
+    if ((axis.key.starts_with("model.") || axis.key == gpus_axis) && base_.model.empty())
       fail("/capacity/axis", "'" + axis.name + "' is a model's, and the scenario replays a trace",
            "vary memory.capacity_bytes, or name a model");
     const auto known_name = std::find_if(short_names.begin(), short_names.end(),
@@ -87,9 +95,9 @@ class Reader {
     if (axis.to < axis.from)
       fail("/capacity/to", std::to_string(axis.to) + " is less than the smallest value, " + std::to_string(axis.from),
            "give from <= to");
-    const bool is_need = axis.key == "memory.capacity_bytes" || axis.key == "offload.drive_count" ||
-                         axis.key == "model.data_parallel" || axis.key == "model.tensor_parallel" ||
-                         axis.key == "model.pipeline_parallel";
+    const bool is_need = axis.key == gpus_axis || axis.key == "memory.capacity_bytes" ||
+                         axis.key == "offload.drive_count" || axis.key == "model.data_parallel" ||
+                         axis.key == "model.tensor_parallel" || axis.key == "model.pipeline_parallel";
     const std::string goal = text("goal", flags_.goal);
     if (!goal.empty() && goal != "largest" && goal != "smallest")
       fail("/capacity/goal", "no goal '" + goal + "'", "take largest or smallest");
@@ -105,6 +113,7 @@ class Reader {
                                     : ProfileLibrary::standard().load_system(base_.hardware).gpu.memory.value.count();
     }
     if (key == "offload.drive_count") return base_.offload.drive_count;
+    if (key == gpus_axis) return base_.training.gpus();
     if (!key.starts_with("model.")) return 0;
     const std::string value = field_text(base_.training, key.substr(6));
     std::int64_t number = 0;
@@ -119,6 +128,7 @@ class Reader {
     if (key == "model.sequence") return 1024;
     if (key == "model.global_batch") return base_.training.micro_batch * base_.training.data_parallel;
     if (key == "memory.capacity_bytes") return gibibyte;
+    if (key == gpus_axis) return ProfileLibrary::shared().load_system(base_.hardware).gpu_count;
     return 1;
   }
   [[nodiscard]] static std::int64_t default_from(const CapacityAxis& axis) { return axis.step; }
@@ -232,6 +242,84 @@ class Reader {
     made.least_tokens_per_second = number("tokens_per_second", flags_.constraints.least_tokens_per_second);
     made.least_mfu = number("mfu", flags_.constraints.least_mfu);
     made.least_life_years = number("life_years", flags_.constraints.least_life_years);
+    made.most_usd = number("budget_usd", flags_.constraints.most_usd);
+    made.most_kilowatts = number("power_kw", flags_.constraints.most_kilowatts);
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> sizes(const Json& given, const std::string& key,
+                                                std::vector<std::int64_t> otherwise) const {
+    if (!given.contains(key)) return otherwise;
+    const std::string place = "/capacity/layouts/" + key;
+    if (!given[key].is_array() || given[key].empty()) fail(place, "expected a list of whole numbers", "write [1, 2]");
+    std::vector<std::int64_t> values;
+    for (const Json& each : given[key]) {
+      if (!each.is_number_integer() || each.get<std::int64_t>() < 1)
+        fail(place, "expected whole numbers of 1 or more", "write [1, 2]");
+      values.push_back(each.get<std::int64_t>());
+    }
+    return values;
+  }
+
+  void read_layouts() {
+    CapacityLayouts& layouts = request_.layouts;
+    const CapacityAxis& axis = request_.axis;
+    Json given = section_.contains("layouts") ? section_["layouts"] : Json();
+    if (!given.is_null() && !given.is_boolean() && !given.is_object())
+      fail("/capacity/layouts", "expected true or sizes", R"(write true or {"tensor_parallel": [1, 2, 4, 8]})");
+    layouts.searched = flags_.layouts || axis.key == gpus_axis || given.is_object() || given == Json(true);
+    layouts.replays = whole("replays", 0, layouts.replays);
+    if (!layouts.searched) return;
+    if (base_.model.empty())
+      fail("/capacity/layouts", "a captured trace has the layout it has", "name a model, or leave layouts out");
+    if (axis.key == "model.data_parallel" || axis.key == "model.tensor_parallel" ||
+        axis.key == "model.pipeline_parallel")
+      fail("/capacity/axis", "'" + axis.name + "' is a part of the layouts that are searched", "vary gpus instead");
+    if (!given.is_object()) given = Json::object();
+    known(given, "/capacity/layouts", layout_keys);
+    std::int64_t in_machine = ProfileLibrary::shared().load_system(base_.hardware).gpu_count;
+    layouts.tensor_parallel = sizes(given, "tensor_parallel", powers_of_two(in_machine));
+    layouts.pipeline_parallel = sizes(given, "pipeline_parallel", powers_of_two(16));
+    layouts.micro_batch =
+        axis.key == "model.micro_batch" ? std::vector<std::int64_t>{1} : sizes(given, "micro_batch", powers_of_two(8));
+    request_.gpus = base_.training.gpus();
+  }
+
+  void read_prices() {
+    std::string prices = flags_.prices;
+    if (prices.empty()) prices = text("prices", "");
+    if (!prices.empty() && flags_.prices.empty() && prices.front() != '/')
+      prices = (std::filesystem::path(path_).parent_path() / prices).lexically_normal().string();
+    request_.prices = PriceList::load(prices);
+    request_.is_priced = !prices.empty() || request_.constraints.most_usd > 0 || section_.contains("machines") ||
+                         section_.contains("drives") || !flags_.machines.empty() || !flags_.drives.empty();
+  }
+
+  // Every technique with each of the names.
+  void expand(const char* key, const std::vector<std::string>& flag, const std::string& setting,
+              const std::string& between) {
+    std::vector<std::string> names = flag;
+    if (names.empty() && section_.contains(key)) {
+      const Json& list = section_[key];
+      const bool sound = list.is_array() && !list.empty() &&
+                         std::all_of(list.begin(), list.end(), [](const Json& each) { return each.is_string(); });
+      if (!sound) fail("/capacity/" + std::string(key), "expected a list of profiles", R"(write ["a", "b"])");
+      names = list.get<std::vector<std::string>>();
+    }
+    if (names.empty()) return;
+    const ProfileLibrary& library = ProfileLibrary::shared();
+    std::vector<CapacityTechnique> all;
+    for (const std::string& name : names) {
+      if (setting.starts_with("hardware."))
+        static_cast<void>(library.load_system(name));
+      else
+        static_cast<void>(library.load_nvme(name));
+      for (const CapacityTechnique& technique : request_.techniques) {
+        all.push_back(technique);
+        all.back().name += between + name;
+        all.back().settings.push_back(setting + name);
+      }
+    }
+    request_.techniques = std::move(all);
   }
 
   std::string path_;
@@ -279,6 +367,22 @@ const std::vector<BundledTechnique>& bundled_techniques() {
       {"stalloc", "requests placed by STAlloc's plan", {"memory.allocator=stalloc"}},
       {"no-fragmentation", "an ideal allocator: a bound", {"memory.allocator=ideal"}}};
   return techniques;
+}
+
+CapacityTechnique bundled_technique(const std::string& name, const std::string& file, const std::string& place) {
+  CapacityTechnique technique{name, {}};
+  std::vector<std::string> names;
+  for (const BundledTechnique& each : bundled_techniques()) names.emplace_back(each.name);
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find('+', at), name.size());
+    const std::string part = name.substr(at, end - at);
+    const auto found = std::find(names.begin(), names.end(), part);
+    if (found == names.end()) throw InputError(file, place, "no technique '" + part + "'", suggest(part, names));
+    const auto& settings = bundled_techniques()[static_cast<std::size_t>(found - names.begin())].settings;
+    technique.settings.insert(technique.settings.end(), settings.begin(), settings.end());
+    at = end + 1;
+  }
+  return technique;
 }
 
 CapacityRequest read_capacity_request(const std::string& path, std::span<const std::string> settings,

@@ -156,4 +156,23 @@ OffloadTraffic offload_traffic(const Trace& trace, const Result& result) {
   return result.offload || traffic.has_own() ? traffic.measured() : traffic.kept();
 }
 
+std::vector<double> traffic_course(const DriveLoad& load, bool writes, std::size_t bins) {
+  std::vector<double> due(bins, 0);
+  const double step = to_seconds(load.step), width = step / static_cast<double>(bins);
+  if (step <= 0) return due;
+  const auto bin_of = [&](double at) {
+    return static_cast<std::size_t>(std::clamp(at / width, 0.0, static_cast<double>(bins) - 1));
+  };
+  for (const LoadSpan& span : load.spans) {
+    if (span.is_write != writes) continue;
+    const double from = to_seconds(span.begin), to = to_seconds(span.end);
+    for (std::size_t bin = bin_of(from); bin <= bin_of(to); ++bin) {
+      const double begin = static_cast<double>(bin) * width;
+      const double share = to > from ? (std::min(to, begin + width) - std::max(from, begin)) / (to - from) : 1;
+      due[bin] += static_cast<double>(span.bytes.count()) * std::clamp(share, 0.0, 1.0) / width;
+    }
+  }
+  return due;
+}
+
 }  // namespace spillway

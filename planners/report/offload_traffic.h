@@ -36,4 +36,7 @@ struct OffloadTraffic {
 // O(n log n) in ops and uses.
 OffloadTraffic offload_traffic(const Trace& trace, const Result& result);
 
+// What comes due in each of `bins` equal parts of the step, in bytes a second: writes, or reads. O(spans x bins).
+std::vector<double> traffic_course(const DriveLoad& load, bool writes, std::size_t bins);
+
 }  // namespace spillway

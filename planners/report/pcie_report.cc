@@ -20,6 +20,8 @@ LinkAnswer link_answer(const LinkShare& share, const PcieAnswer& answer, const R
       share.name, share.capacity, 0, share.write * bytes_of(load.written()), share.read * bytes_of(load.read()), 0};
   for (const LinkResult& copied : result.links)
     if (copied.name == share.name) link.copied = bytes_of(copied.bytes);
+  // The replay of an offloaded step has the offloading's own bytes on its links.
+  if (result.offload) link.copied = std::max(0.0, link.copied - link.written - link.read);
   const double half = to_seconds(load.step) / 2;
   // Copies of the step itself are spread over all of it.
   link.required = std::max(link.written, link.read) / half + link.copied / (2 * half);

@@ -30,4 +30,7 @@ struct ChartDrawing {
 // `width` points wide, as high as its legend asks. Series without points are left out. O(points).
 ChartDrawing draw_chart(const ReportChart& chart, double width);
 
+// Bars around the base: where the answer goes with the input low (light) and high (dark). O(swings).
+ChartDrawing draw_tornado(const ReportTornado& tornado, double width);
+
 }  // namespace spillway

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "planners/report/live_table.h"
+
 namespace spillway {
 
 struct ReportCell {
@@ -31,11 +33,26 @@ struct ReportChart {
   std::vector<ReportSeries> series;
 };
 
+// What an answer becomes when one assumption at a time is low or high. Drawn in light and dark grey, widest first as
+// given.
+struct ReportSwing {
+  std::string name;
+  std::string low_input, high_input;  // as printed at the bar's ends
+  double low = 0, high = 0;           // the answer then
+};
+struct ReportTornado {
+  std::string title, x_label;
+  double base = 0;
+  std::vector<ReportSwing> swings;
+};
+
 struct ReportSection {
   std::string heading;
   std::vector<std::string> paragraphs, items;  // items: a list below the paragraphs
   std::vector<ReportChart> charts;
   std::vector<ReportTable> tables;
+  std::vector<ReportTornado> tornados = {};
+  bool new_page = false;  // in PDF and in print
 };
 
 struct ReportDocument {
@@ -43,6 +60,7 @@ struct ReportDocument {
   bool is_yes = false;
   std::string verdict;  // begins with "Yes" or "No"
   std::vector<ReportSection> sections;
+  LiveBook live;  // in spreadsheets, sheets with formulas before those of the tables
 };
 
 // One self-contained page with inline SVG.

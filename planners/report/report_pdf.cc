@@ -77,8 +77,11 @@ class PdfPages {
     place(dot.get(), margin + 2, before);
   }
 
-  void chart(const ReportChart& what) {
-    const ChartDrawing drawing = draw_chart(what, room);
+  void page_break() {
+    if (y_ > margin) new_page();
+  }
+
+  void drawing(const ChartDrawing& drawing) {
     space(10);
     if (y_ + drawing.height > page_height - margin) new_page();
     for (const ChartLine& line : drawing.lines) stroke(line);
@@ -111,7 +114,9 @@ class PdfPages {
     }
     const double head_height = row(head, widths, true, false);
     row(head, widths, true, true);
-    for (const auto& cells : what.rows) {
+    for (std::vector<ReportCell> cells : what.rows) {
+      for (std::size_t c = 0; c < cells.size(); ++c)  // what is missing stands with the figures
+        if (cells[c].text == "-") cells[c].number = head[c].number;
       if (y_ + row(cells, widths, false, false) > page_height - margin && y_ > margin + head_height) {
         new_page();
         row(head, widths, true, true);
@@ -250,10 +255,12 @@ std::string report_pdf(const ReportDocument& document) {
   pages.text(document.subtitle, text_size, false, 0, 3);
   pages.verdict(document);
   for (const ReportSection& section : document.sections) {
+    if (section.new_page) pages.page_break();
     pages.text(section.heading, 12.5, true, 0, 16);
     for (const std::string& words : section.paragraphs) pages.text(words, text_size, false, 0, 4);
     for (const std::string& words : section.items) pages.item(words);
-    for (const ReportChart& chart : section.charts) pages.chart(chart);
+    for (const ReportChart& chart : section.charts) pages.drawing(draw_chart(chart, room));
+    for (const ReportTornado& tornado : section.tornados) pages.drawing(draw_tornado(tornado, room));
     for (const ReportTable& table : section.tables) pages.table(table);
   }
   return pages.finish();

@@ -30,7 +30,7 @@ th,td{padding:4px 10px 4px 0;border-bottom:1px solid #e3e3e3;text-align:left;ver
 th{border-bottom:1px solid #8a8a8a;font-weight:600}
 td.n,th.n{text-align:right}td.n{font-variant-numeric:tabular-nums;white-space:nowrap}td:first-child{min-width:150px}
 svg{max-width:100%;height:auto;margin:10px 0;display:block}
-@media print{main{max-width:none;padding:0}h2{break-after:avoid}table,svg{break-inside:avoid}}
+@media print{main{max-width:none;padding:0}h2{break-after:avoid}h2.page{break-before:page}table,svg{break-inside:avoid}}
 )";
 
 std::string paragraph(const std::string& text, std::string_view attributes = "") {
@@ -68,8 +68,7 @@ std::string table_html(const ReportTable& table) {
   return html + "</tbody></table></div>\n";
 }
 
-std::string chart_svg(const ReportChart& chart) {
-  const ChartDrawing drawing = draw_chart(chart, chart_width);
+std::string drawing_svg(const ChartDrawing& drawing, const std::string& title) {
   SvgCanvas canvas;
   for (const ChartLine& line : drawing.lines) {
     std::string points;
@@ -81,7 +80,7 @@ std::string chart_svg(const ReportChart& chart) {
     constexpr std::string_view anchors[] = {"start", "middle", "end"};
     canvas.text(text.x, text.y, text.size, text.text, text.colour, anchors[static_cast<int>(text.anchor)]);
   }
-  return canvas.inline_element(drawing.width, drawing.height, chart.title);
+  return canvas.inline_element(drawing.width, drawing.height, title);
 }
 
 std::string csv_field(const std::string& text) {
@@ -122,12 +121,14 @@ std::string report_html(const ReportDocument& document) {
   html += paragraph(document.subtitle, " class=\"subtitle\"");
   html += paragraph(document.verdict, document.is_yes ? " class=\"verdict yes\"" : " class=\"verdict no\"");
   for (const ReportSection& section : document.sections) {
-    html += "<h2>" + svg_escape(section.heading) + "</h2>\n";
+    html += (section.new_page ? "<h2 class=\"page\">" : "<h2>") + svg_escape(section.heading) + "</h2>\n";
     for (const std::string& text : section.paragraphs) html += paragraph(text);
     if (!section.items.empty()) html += "<ul>\n";
     for (const std::string& item : section.items) html += "<li>" + svg_escape(item) + "</li>\n";
     if (!section.items.empty()) html += "</ul>\n";
-    for (const ReportChart& chart : section.charts) html += chart_svg(chart);
+    for (const ReportChart& chart : section.charts) html += drawing_svg(draw_chart(chart, chart_width), chart.title);
+    for (const ReportTornado& tornado : section.tornados)
+      html += drawing_svg(draw_tornado(tornado, chart_width), tornado.title);
     for (const ReportTable& table : section.tables) html += table_html(table);
   }
   return html + "</main>\n</body>\n</html>\n";

@@ -48,6 +48,15 @@ class Book {
     wrapped_ = workbook_add_format(book_);
     format_set_text_wrap(wrapped_);
     format_set_align(wrapped_, LXW_ALIGN_VERTICAL_TOP);
+    heading_ = workbook_add_format(book_);
+    format_set_bold(heading_);
+    format_set_text_wrap(heading_);
+    format_set_align(heading_, LXW_ALIGN_RIGHT);
+    figure_ = workbook_add_format(book_);
+    format_set_num_format(figure_, "#,##0.0###");
+    input_ = workbook_add_format(book_);
+    format_set_num_format(input_, "#,##0.0###");
+    format_set_bg_color(input_, 0xEFEFEF);  // what may be changed
   }
 
   void summary(const ReportDocument& document) {
@@ -89,6 +98,46 @@ class Book {
     worksheet_freeze_panes(sheet, 1, 0);
   }
 
+  // A row for each field, a column for each case; what is worked out is a formula with our value as its cached one.
+  void live(const LiveBook& book, std::size_t number) {
+    const LiveTable& what = book.tables()[number];
+    lxw_worksheet* sheet = workbook_add_worksheet(book_, what.sheet.c_str());
+    worksheet_write_string(sheet, 0, 0, what.caption.c_str(), bold_);
+    const auto heading_row = static_cast<lxw_row_t>(live_first_row - 1);
+    worksheet_write_string(sheet, heading_row, 0, "figure", bold_);
+    worksheet_write_string(sheet, heading_row, 1, "unit", bold_);
+    const std::size_t notes = live_first_column + what.cases.size();
+    for (std::size_t c = 0; c < what.cases.size(); ++c)
+      worksheet_write_string(sheet, heading_row, static_cast<lxw_col_t>(live_first_column + c),
+                             what.cases[c].name.c_str(), heading_);
+    bool has_notes = false;
+    for (std::size_t f = 0; f < what.fields.size(); ++f) {
+      const auto row = static_cast<lxw_row_t>(live_first_row + f);
+      worksheet_write_string(sheet, row, 0, what.fields[f].label.c_str(), nullptr);
+      worksheet_write_string(sheet, row, 1, what.fields[f].unit.c_str(), nullptr);
+      for (std::size_t c = 0; c < what.cases.size(); ++c) {
+        const auto column = static_cast<lxw_col_t>(live_first_column + c);
+        const std::string formula = live_formula(book, number, c, f);
+        const double value = what.values[c][f];
+        if (formula.empty())
+          worksheet_write_number(sheet, row, column, value, input_);
+        else
+          worksheet_write_formula_num(sheet, row, column, formula.c_str(), figure_, value);
+        const auto note = what.cases[c].notes.find(what.fields[f].name);
+        if (note == what.cases[c].notes.end() || c > 0) continue;
+        has_notes = true;
+        worksheet_write_string(sheet, row, static_cast<lxw_col_t>(notes), note->second.c_str(), nullptr);
+      }
+    }
+    if (has_notes) worksheet_write_string(sheet, heading_row, static_cast<lxw_col_t>(notes), "from", bold_);
+    worksheet_set_column(sheet, 0, 0, 52, nullptr);
+    worksheet_set_column(sheet, 1, 1, 14, nullptr);
+    worksheet_set_column(sheet, live_first_column, static_cast<lxw_col_t>(notes - 1), 18, nullptr);
+    if (has_notes)
+      worksheet_set_column(sheet, static_cast<lxw_col_t>(notes), static_cast<lxw_col_t>(notes), 90, nullptr);
+    worksheet_freeze_panes(sheet, static_cast<lxw_row_t>(live_first_row), static_cast<lxw_col_t>(live_first_column));
+  }
+
   void close(const std::string& title) {
     std::string named = title;
     lxw_doc_properties properties{};
@@ -104,6 +153,7 @@ class Book {
   lxw_workbook* book_;
   lxw_format* bold_ = nullptr;
   lxw_format* wrapped_ = nullptr;
+  lxw_format *heading_ = nullptr, *figure_ = nullptr, *input_ = nullptr;
 };
 
 }  // namespace
@@ -112,6 +162,7 @@ std::string report_xlsx(const ReportDocument& document) {
   const TemporaryFile file;
   Book book(file.path());
   book.summary(document);
+  for (std::size_t live = 0; live < document.live.tables().size(); ++live) book.live(document.live, live);
   std::size_t number = 0;
   for (const ReportSection& section : document.sections)
     for (const ReportTable& table : section.tables) book.table(table, section.heading, ++number);

@@ -10,7 +10,7 @@
 namespace spillway {
 namespace {
 
-constexpr int bins = 48;
+constexpr std::size_t bins = 48;
 
 double giga(double bytes) { return bytes / 1e9; }
 double giga(Bytes bytes) { return giga(static_cast<double>(bytes.count())); }
@@ -33,25 +33,14 @@ ReportCell words(std::string text) { return {std::move(text), {}}; }
 ReportCell count_cell(std::int64_t count) { return count > 0 ? number_cell(static_cast<double>(count)) : words("-"); }
 
 // Bytes that come due in each bin of the step, as a rate in GB/s.
-ReportSeries course(const DriveLoad& load, bool writes, std::string name) {
-  std::vector<double> due(bins, 0);
+ReportSeries course(const DriveLoad& load, std::string name) {
+  const std::vector<double> due = traffic_course(load, true, bins);
   const double step = to_seconds(load.step);
-  for (const LoadSpan& span : load.spans) {
-    if (span.is_write != writes) continue;
-    const double from = to_seconds(span.begin) / step * bins, to = to_seconds(span.end) / step * bins;
-    const int first = std::clamp(static_cast<int>(from), 0, bins - 1),
-              last = std::clamp(static_cast<int>(to), 0, bins - 1);
-    for (int bin = first; bin <= last; ++bin) {
-      const double share =
-          to > from ? (std::min(to, bin + 1.0) - std::max(from, static_cast<double>(bin))) / (to - from) : 1;
-      due[static_cast<std::size_t>(bin)] += giga(span.bytes) * std::clamp(share, 0.0, 1.0);
-    }
-  }
   ReportSeries series{std::move(name), {}, {}, false};
-  for (int bin = 0; bin < bins; ++bin)
-    for (const int end : {0, 1}) {
-      series.x.push_back((bin + end) * step / bins);
-      series.y.push_back(due[static_cast<std::size_t>(bin)] / (step / bins));
+  for (std::size_t bin = 0; bin < bins; ++bin)
+    for (const std::size_t end : {0U, 1U}) {
+      series.x.push_back(static_cast<double>(bin + end) * step / static_cast<double>(bins));
+      series.y.push_back(giga(due[bin]));
     }
   return series;
 }
@@ -149,7 +138,7 @@ class SsdReport {
         {}};
     const double step = to_seconds(load_.step);
     ReportChart over_step{"Required and available write rate over a step", "seconds into the step", "GB/s", {}};
-    over_step.series.push_back(course(load_, true, "required: activations as they are made"));
+    over_step.series.push_back(course(load_, "required: activations as they are made"));
     over_step.series.push_back(
         level("required on average over half of the step", 0, step, giga(answer_.required_rate), true));
     ReportChart filling{"Write rate of a set written to without pause", "TB written to the set", "GB/s", {}};
@@ -238,7 +227,7 @@ class SsdReport {
           words(fmt::format("{}, {}: {}", date, provenance_name(price->origin.provenance), price->origin.source)));
       row.push_back(number_cell(price->value * static_cast<double>(drive.count) / static_cast<double>(drive.sharers)));
     } else {
-      row.insert(row.end(), {words("-"), words("the profile states none; set drives.0.drive.price"), words("-")});
+      row.insert(row.end(), {words("-"), words("the price list has none"), words("-")});
     }
     row.push_back(drive.usd_per_billion_tokens ? number_cell(*drive.usd_per_billion_tokens) : words("-"));
     if (question_.tokens <= 0) return row;

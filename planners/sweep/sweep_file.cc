@@ -10,6 +10,7 @@
 #include <span>
 #include <sstream>
 
+#include "hwprofiles/price_list.h"
 #include "hwprofiles/profile_library.h"
 #include "models/model_spec.h"
 #include "planners/scenario.h"
@@ -26,9 +27,9 @@ using Keys = std::span<const std::string_view>;
 constexpr int sweep_version = 1;
 constexpr std::uint64_t largest_file = 16U << 20U;
 constexpr std::size_t most_values = 100'000;  // of one axis
-constexpr std::array<std::string_view, 15> root_keys = {
+constexpr std::array<std::string_view, 16> root_keys = {
     "schema",    "version",    "title",   "note",   "base",          "axes",    "derived", "where",
-    "constants", "objectives", "require", "margin", "memory_margin", "replays", "$schema"};
+    "constants", "objectives", "require", "margin", "memory_margin", "replays", "$schema", "procurement"};
 constexpr std::array<std::string_view, 8> axis_keys = {"name", "key",  "values", "from",
                                                        "to",   "step", "times",  "options"};
 constexpr std::array<std::string_view, 3> derived_keys = {"name", "key", "value"};
@@ -74,6 +75,7 @@ std::uint64_t digest_of(const SweepFile& file, const nlohmann::ordered_json& roo
   digest.add(root.dump());
   for (const std::string& folder : ProfileLibrary::standard_directories()) digest.add_folder(folder);
   for (const std::string& folder : model_directories()) digest.add_folder(folder);
+  digest.add_file(PriceList::bundled().path);
   const nlohmann::ordered_json leaves = root.flatten();
   for (const auto& [place, value] : leaves.items())
     if (value.is_string() && value.get_ref<const std::string&>().size() < 4096)
@@ -101,6 +103,7 @@ class Reader {
     SweepFile file;
     file.title = text(root, "", "title");
     file.base = base_of(root);
+    if (root.contains("procurement")) file.procurement = root["procurement"].dump();
     if (root.contains("constants")) read_constants(root["constants"], file);
     if (!root.contains("axes") || !root["axes"].is_array() || root["axes"].empty())
       fail("/axes", "no axes", R"(list at least one: {"name": "t", "key": "model.tensor_parallel", "values": [1, 2]})");

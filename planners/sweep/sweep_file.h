@@ -69,6 +69,7 @@ struct SweepFile {
   std::int64_t replays = 500;  // at most
   std::uint64_t digest = 0;    // of the file's content and of all profiles, models and files it may name
   std::string text;            // the file as it is
+  std::string procurement;     // JSON, read by planners/procurement/programme.h; empty: none
 
   // Raw points. Throws InputError when they are more than 2^62.
   [[nodiscard]] std::int64_t points() const;

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "planners/machine_power.h"
 #include "planners/scenario.h"
 #include "planners/scenario_run.h"
 #include "planners/screen/step_estimate.h"
@@ -27,8 +28,8 @@ std::string_view training_field(std::string_view key) {
 
 double price_per_hour(const HardwareProfile& hardware) {
   if (hardware.gpu.price_usd_per_hour) return hardware.gpu.price_usd_per_hour->value;
-  if (hardware.price_usd_per_hour) return hardware.price_usd_per_hour->value / static_cast<double>(hardware.gpu_count);
-  return 0;
+  static const PriceList prices = PriceList::bundled();
+  return machine_usd_per_hour(hardware, prices) / static_cast<double>(hardware.gpu_count);
 }
 
 double SweepMetrics::value(SweepObjective objective) const {

@@ -35,7 +35,7 @@ struct SweepMetrics {
 inline constexpr std::size_t most_objectives = 6;
 using SweepValues = std::array<double, most_objectives>;  // by objective of the file; the rest 0
 
-// Of one GPU; 0 where the profile doesn't say.
+// Of one GPU: the profile's, else from the bundled price list (machine_power.h); 0 where nobody says.
 double price_per_hour(const HardwareProfile& hardware);
 
 struct SweepEstimate {

@@ -684,6 +684,62 @@ class ReportTest(ProgramTest):
                      says=[".html, .pdf, .xlsx or .csv"])
 
 
+class ProcurementTest(ProgramTest):
+    SCENARIO = os.path.join(ROOT, "cli/scenarios/gpt2-small-procurement.json")
+
+    def ask(self, *arguments):
+        return spillway("report", "procurement", self.SCENARIO, *arguments)
+
+    def test_the_answer_as_json(self):
+        result = self.ask("--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        answer = json.loads(result.stdout)
+        self.assertEqual(answer["schema"], "spillway.procurement")
+        able = [option for option in answer["options"] if "failure" not in option]
+        self.assertEqual(answer["chosen"], able[0]["name"])
+        self.assertEqual([option["usd_per_billion_tokens"] for option in able],
+                         sorted(option["usd_per_billion_tokens"] for option in able))
+        # A plan's settings are the scenario that was replayed.
+        plan = able[0]["plans"][0]
+        settings = [word for setting in plan["settings"] for word in ("--set", setting)]
+        again = spillway("run", self.SCENARIO, *settings, "--format", "json")
+        self.assertEqual(json.loads(again.stdout)["step_time_ns"], plan["step_time_ns"])
+
+    def test_no_fleet_is_fast_enough(self):
+        result = self.ask("--deadline-days", "0.01")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("No: the cheapest option", result.stdout)
+
+    def test_files_have_the_same_bytes_again(self):
+        for ending, begins in ((".html", b"<!DOCTYPE"), (".csv", b'"Procurement for'), (".pdf", b"%PDF"), (".xlsx", b"PK")):
+            pages = []
+            for name in ("a", "b"):
+                path = self.path(name + ending)
+                result = self.ask("--output", path, "--quiet")
+                if result.returncode == 2 and "was built without" in result.stderr:
+                    continue
+                self.assertEqual(result.returncode, 0, result.stderr)
+                with open(path, "rb") as page:
+                    pages.append(page.read())
+            if pages:
+                self.assertTrue(pages[0].startswith(begins), ending)
+                self.assertEqual(pages[0], pages[1], ending)
+
+    def test_prices_of_ones_own(self):
+        leaf = {"unit": "USD", "provenance": "measured", "source": "an offer", "date": "2026-03-02"}
+        cheap = json.dumps({"schema": "spillway-prices", "version": 1,
+                            "machines": {"dgx-h100": {"price": {"value": 1000, **leaf}}}})
+        result = self.ask("--prices", self.path("prices.json", cheap.encode()), "--format", "json")
+        self.assertIn("dgx-h100", json.loads(result.stdout)["chosen"])
+
+    def test_mistakes(self):
+        self.refused("report", "procurement", os.path.join(ROOT, "cli/scenarios/gpt2-xl-1k-h100.json"),
+                     says=["--tokens"])
+        self.refused("report", "procurement", self.SCENARIO, "--machines", "dgx-h101", says=["dgx-h100"])
+        self.refused("report", "procurement", self.SCENARIO, "--prices", self.path("no.json"), says=["no.json"])
+        self.refused("report", "procurement", self.path("bad.json", b"{"), says=["bad.json"])
+
+
 class SweepTest(ProgramTest):
     SWEEP = {
         "schema": "spillway-sweep", "version": 1, "title": "small",
@@ -742,7 +798,8 @@ class SweepTest(ProgramTest):
         self.refused("sweep", path, "--output", store, says=["a.store", "--resume"])
         self.refused("sweep", path, "--shard", "3/3", says=["0 <= i < N"])
         self.refused("sweep", self.path("no.json"), says=["no.json"])
-        self.refused("sweep", self.sweep(objectives=["cost_per_token"]), says=["no price per hour"])
+        unpriced = {**self.SWEEP["base"], "hardware": {"profile": "h100-80gb-1gpu"}}
+        self.refused("sweep", self.sweep(objectives=["cost_per_token"], base=unpriced), says=["no price per hour"])
         self.refused("sweep", self.sweep(axes=[{"name": "g", "key": "hardware.profile", "values": ["dgx-a101"]}],
                                          derived=[]), says=["dgx-a101", "dgx-a100"])
         self.refused("merge", self.path("empty.store", b""), says=["no sweep's store"])

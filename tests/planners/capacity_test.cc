@@ -164,6 +164,99 @@ TEST_F(CapacityFile, ConstraintsBind) {
   EXPECT_NE(bound.binding().find("is longer than"), std::string::npos);
 }
 
+// The best answer's margins, and single changes that would let it go one step further: full recomputation, which trains
+// more layers than keeping everything, is among them, and each verdict is a replay's.
+TEST_F(CapacityFile, SaysWhatWouldGoFurther) {
+  const std::string path = write(R"(, "capacity": {"techniques": ["keep"], "constraints": {"step_time_seconds": 9}})");
+  const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}));
+  ASSERT_TRUE(outcome.best);
+  const CapacityAnswer& answer = outcome.answers[*outcome.best];
+  ASSERT_TRUE(answer.beyond);
+  const std::string beyond = "model.layers=" + std::to_string(answer.beyond->value);
+  bool seen = false;
+  for (const FurtherChange& change : answer.changes) {
+    EXPECT_FALSE(change.note.empty()) << change.name;
+    if (change.name == "full recomputation") {
+      seen = true;
+      EXPECT_EQ(change.holds, fits(path, {"model.recompute=full", beyond}));
+    }
+    if (change.name == "GPUs with twice the memory") {
+      EXPECT_TRUE(change.holds);
+    }
+    if (change.name == "kernels a fifth faster") {
+      EXPECT_FALSE(change.holds);
+    }
+  }
+  EXPECT_TRUE(seen);
+  const std::vector<std::string> margins = answer.best->margins({9, 0, 0, 0, 0, 0});
+  ASSERT_EQ(margins.size(), 2U);
+  EXPECT_NE(margins[0].find("of memory free"), std::string::npos);
+  EXPECT_NE(margins[1].find("below the 9 allowed"), std::string::npos);
+}
+
+class CapacityLayoutsFile : public CapacityFile {
+ protected:
+  std::string fleet(const std::string& capacity) {
+    const std::string path = (folder_ / "fleet.json").string();
+    std::ofstream(path) << R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-large",
+      "sequence": 512, "global_batch": 8, "recompute": "full"}, "hardware": {"profile": "dgx-h100"},
+      "memory": {"capacity_bytes": 8000000000}, "capacity": )"
+                        << capacity << "}";
+    return path;
+  }
+};
+
+// The fewest GPUs: the answer's own settings fit by a replay of their own, and no layout on one GPU fewer does.
+TEST_F(CapacityLayoutsFile, FewestGpusOverLayouts) {
+  const std::string path = fleet(R"({"axis": "gpus", "from": 1, "to": 8, "step": 1, "techniques": ["full"],
+    "layouts": {"tensor_parallel": [1, 2, 4], "pipeline_parallel": [1, 2, 4], "micro_batch": [1]}})");
+  const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}));
+  const CapacityAnswer& answer = outcome.answers.front();
+  ASSERT_TRUE(answer.best && answer.beyond);
+  EXPECT_EQ(answer.beyond->value + 1, answer.best->value);
+  EXPECT_EQ(answer.best->gpus, answer.best->value);
+  EXPECT_FALSE(answer.best->layout.empty());
+  EXPECT_TRUE(fits(path, answer.best->settings));
+  for (const int t : {1, 2, 4})
+    for (const int p : {1, 2, 4}) {
+      if (answer.beyond->value % (t * p) != 0 || 8 % (answer.beyond->value / (t * p)) != 0) continue;
+      EXPECT_FALSE(
+          fits(path, {"model.tensor_parallel=" + std::to_string(t), "model.pipeline_parallel=" + std::to_string(p),
+                      "model.data_parallel=" + std::to_string(answer.beyond->value / (t * p)), "model.micro_batch=1"}))
+          << t << " " << p;
+    }
+}
+
+// Of machines, the cheapest that holds is the best; what is bought is whole machines; a budget rules out the rest.
+TEST_F(CapacityLayoutsFile, CheapestMachines) {
+  const std::string path = fleet(R"({"axis": "gpus", "from": 8, "to": 16, "step": 8, "techniques": ["full"],
+    "machines": ["dgx-h100", "dgx-a100"],
+    "layouts": {"tensor_parallel": [4], "pipeline_parallel": [1], "micro_batch": [1]}})");
+  const CapacityRequest request = read_capacity_request(path, {});
+  ASSERT_EQ(request.techniques.size(), 2U);
+  const CapacityOutcome outcome = find_capacity(request);
+  ASSERT_TRUE(outcome.best && outcome.answers[0].best && outcome.answers[1].best);
+  const double h100 = request.prices.machines.at("dgx-h100").price_usd->value,
+               a100 = request.prices.machines.at("dgx-a100").price_usd->value;
+  EXPECT_EQ(outcome.answers[0].best->usd, h100);
+  EXPECT_EQ(outcome.answers[1].best->usd, a100);
+  EXPECT_EQ(*outcome.best, a100 < h100 ? 1U : 0U);
+  EXPECT_GT(outcome.answers[0].best->kilowatts, 3);
+  CapacityFlags flags;
+  flags.constraints.most_usd = std::min(a100, h100) * 0.9;
+  EXPECT_FALSE(find_capacity(read_capacity_request(path, {}, flags)).any());
+  flags.constraints.most_usd = 0;
+  flags.constraints.most_kilowatts = 1;
+  EXPECT_FALSE(find_capacity(read_capacity_request(path, {}, flags)).any());
+}
+
+TEST_F(CapacityLayoutsFile, Mistakes) {
+  EXPECT_NE(complaint(fleet(R"({"axis": "replicas", "layouts": true})")).find("vary gpus"), std::string::npos);
+  EXPECT_NE(complaint(fleet(R"({"layouts": {"tensor": [1]}})")).find("tensor_parallel"), std::string::npos);
+  EXPECT_NE(complaint(fleet(R"({"machines": ["dgx-h101"]})")).find("dgx-h100"), std::string::npos);
+  EXPECT_NE(complaint(fleet(R"({"layouts": {"micro_batch": [0]}})")).find("1 or more"), std::string::npos);
+}
+
 TEST_F(CapacityFile, TechniquesAreSettings) {
   const std::string path = write(
       R"(, "capacity": {"axis": "micro_batch", "techniques": ["full", )"

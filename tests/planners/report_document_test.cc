@@ -7,6 +7,7 @@
 
 #include "planners/report/report_chart.h"
 #include "traces/base/input_error.h"
+#include "traces/base/svg_text.h"
 
 namespace spillway {
 namespace {
@@ -94,6 +95,45 @@ TEST(ReportChart, StaysInsideItsFrame) {
   for (const ChartText& text : drawing.texts) EXPECT_LE(text.y, drawing.height);
   ReportChart empty{"nothing", "x", "y", {}};
   EXPECT_GT(draw_chart(empty, 300).height, 0);
+}
+
+// A swing's bar runs from the base to where the answer goes, light where the input is low; all of it inside the
+// picture, names and inputs too.
+TEST(ReportTornado, BarsGoFromTheBase) {
+  const ReportTornado tornado{
+      "Cost of it all",
+      "USD",
+      100,
+      {{"price", "x 0.5", "x 2", 60, 180}, {"life", "1 year", "5 years", 120, 90}, {"one-sided", "0", "9", 100, 104}}};
+  const ChartDrawing drawing = draw_tornado(tornado, 500);
+  std::vector<const ChartLine*> bars;
+  for (const ChartLine& line : drawing.lines)
+    if (line.width > 10) bars.push_back(&line);
+  ASSERT_EQ(bars.size(), 6U);
+  const double base = bars[0]->x[0];
+  for (std::size_t i = 0; i < bars.size(); ++i) EXPECT_EQ(bars[i]->x[0], base) << i;
+  EXPECT_LT(bars[0]->x[1], base);  // 60
+  EXPECT_GT(bars[1]->x[1], base);  // 180
+  EXPECT_NEAR((bars[1]->x[1] - base) / (base - bars[0]->x[1]), 80.0 / 40, 1e-9);
+  EXPECT_GT(bars[2]->x[1], base);  // a low input may raise the answer
+  EXPECT_EQ(bars[4]->x[1], base);
+  EXPECT_NE(bars[0]->colour, bars[1]->colour);
+  for (const ChartLine& line : drawing.lines)
+    for (std::size_t i = 0; i < line.x.size(); ++i) {
+      EXPECT_GE(line.x[i], 0);
+      EXPECT_LE(line.x[i], 500);
+      EXPECT_GE(line.y[i], 0);
+      EXPECT_LE(line.y[i], drawing.height);
+    }
+  for (const ChartText& text : drawing.texts) {
+    const double wide = text_width(text.text, text.size);
+    const double left = text.anchor == ChartAnchor::end      ? text.x - wide
+                        : text.anchor == ChartAnchor::middle ? text.x - wide / 2
+                                                             : text.x;
+    EXPECT_GE(left, -1) << text.text;
+    EXPECT_LE(left + wide, 501) << text.text;
+    EXPECT_LE(text.y, drawing.height) << text.text;
+  }
 }
 
 }  // namespace

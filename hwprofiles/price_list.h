@@ -1,0 +1,53 @@
+// PriceList: what things cost, each price with its day and who says so, in one file that a buyer edits.
+//
+//   {
+//     "schema": "spillway-prices", "version": 1, "note": "...",
+//     "machines": {"dgx-h100": {"price": {"value": 320000, "unit": "USD", "provenance": "assumed", "source": "...",
+//                                         "date": "2025"},
+//                               "per_hour": {...}}},                // USD/h of a whole machine, power included
+//     "drives": {"samsung-990-pro-2tb": {...}},                     // USD each
+//     "drives_per_tb": {"enterprise": {...}, "consumer": {...}},    // USD/TB by segment, for those not named
+//     "network_per_gpu": {...},           // USD: adapters, cables, the share of the switches
+//     "pcie_switch": {...}, "pcie_switch_lanes": {...},             // USD; lanes of one
+//     "electricity": {...},               // USD/kWh
+//     "power_overhead": {...},            // facility over machines (PUE), >= 1
+//     "power_idle_share": {...},          // of a machine's largest power, while no kernel runs; 0 to 1
+//     "maintenance_per_year": {...}       // share of the capital; 0 to 1
+//   }
+//
+// All keys but schema and version may be left out of a file of one's own: it goes over the bundled list, entry by
+// entry. Every entry has all five keys; a unit that doesn't fit, a negative number or an unknown key is an error.
+// Published schema: docs/schemas/prices.schema.json.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "hwprofiles/hardware_profile.h"
+
+namespace spillway {
+
+struct MachinePrice {
+  Maybe<double> price_usd, usd_per_hour;  // of a whole machine
+};
+
+struct PriceList {
+  std::string path;
+  std::map<std::string, MachinePrice> machines;                          // by system profile
+  std::map<std::string, Sourced<double>> drives_usd, drives_usd_per_tb;  // by drive profile; by segment
+  Maybe<double> network_usd_per_gpu, pcie_switch_usd, pcie_switch_lanes, electricity_usd_per_kwh, power_overhead,
+      power_idle_share, maintenance_per_year;
+
+  // The profile's own (bundled profiles have none), else the list's, else capacity x the segment's price per TB; none:
+  // nobody says.
+  [[nodiscard]] Maybe<double> drive_usd(const NvmeProfile& drive) const;
+  [[nodiscard]] MachinePrice machine(const HardwareProfile& hardware) const;
+
+  // The bundled one (hwprofiles/prices.json), beside the profiles of the source tree or the installed program's data.
+  static PriceList bundled();
+  // The bundled one under the entries of `path`; an empty path: as it is. Throws InputError (file, JSON pointer).
+  static PriceList load(const std::string& path);
+};
+
+}  // namespace spillway

@@ -1,0 +1,27 @@
+// What a machine draws and costs while it trains. Power: between its rest and its stated maximum, by how busy its GPUs
+// are.
+//
+//   training = maximum x (rest + (1 - rest) x busy)      rest: the share of its maximum that it draws at rest
+// The maximum is the system profile's, else the GPUs' and the host's together. Drives bought on top are not in it.
+#pragma once
+
+#include <string>
+
+#include "hwprofiles/hardware_profile.h"
+#include "hwprofiles/price_list.h"
+
+namespace spillway {
+
+struct MachinePower {
+  double training_watts = 0, idle_watts = 0;
+  std::string from;  // what the maximum is, in words
+};
+
+// busy: share of the step in which a GPU computes, on average, [0, 1]. O(1).
+MachinePower machine_power(const HardwareProfile& hardware, const PriceList& prices, double busy);
+
+// Of a whole machine: its rent, else its price written off over `months` of all hours, with maintenance, and its power
+// while it trains without a pause; 0: nobody states a price.
+double machine_usd_per_hour(const HardwareProfile& hardware, const PriceList& prices, double months = 36);
+
+}  // namespace spillway

@@ -1,0 +1,27 @@
+// What a fleet costs, and how its drives wear, as fields of live tables (planners/report/live_table.h).
+//
+// All of a fleet's costs over its period, over the tokens it trains in that period at the programme's pace:
+//   cost per token = (capital + energy or rent + maintenance + worn drives) / tokens of the period
+// The fleet is written off over the period and worth nothing after it; it trains the programme's mix again and again
+// (`utilisation` of the time). Drives that wear out are replaced whole sets at a time, the last one when it is needed
+// for the rest of the period. No interest, no tax, no staff.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "planners/report/live_table.h"
+
+namespace spillway {
+
+// Of one run on one fleet: how long it takes, what each GPU writes. Given: tokens, tokens_per_step, step_seconds,
+// written_gb.
+const std::vector<LiveField>& run_fields();
+
+// Of one fleet with one set of drives for each GPU. Fields without an expression are to be given.
+const std::vector<LiveField>& cost_fields();
+
+// The given fields of cost_fields() that belong to the whole programme, in the sheet "Inputs".
+const std::vector<std::string>& shared_cost_fields();
+
+}  // namespace spillway

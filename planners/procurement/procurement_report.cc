@@ -1,0 +1,566 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "planners/procurement/procurement.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::size_t bins = 60;          // of a step in charts
+constexpr std::size_t drives_shown = 20;  // of those that carry the load
+
+// Four significant digits, as reports print them.
+double rounded(double value) {
+  if (value == 0 || !std::isfinite(value)) return value;
+  const double scale = std::pow(10, 3 - std::floor(std::log10(std::abs(value))));
+  return scale >= 1 ? std::round(value * scale) / scale : std::round(value / (1 / scale)) * (1 / scale);
+}
+std::string figure(double value) { return report_number(rounded(value)); }
+ReportCell cell(double value) { return {figure(value), std::isfinite(value) ? std::optional(value) : std::nullopt}; }
+ReportCell words(std::string text) { return {std::move(text), {}}; }
+ReportCell count(std::int64_t value) { return number_cell(static_cast<double>(value)); }
+
+std::string dollars(double usd) {
+  const double size = std::abs(usd);
+  if (size >= 1e9) return figure(usd / 1e9) + " billion USD";
+  if (size >= 1e6) return figure(usd / 1e6) + " million USD";
+  return figure(usd) + " USD";
+}
+
+std::string tokens_text(double tokens) {
+  return tokens >= 1e12 ? figure(tokens / 1e12) + " x 10¹² tokens" : figure(tokens / 1e9) + " x 10⁹ tokens";
+}
+
+double giga(double bytes) { return bytes / 1e9; }
+
+class Writer {
+ public:
+  Writer(const Programme& programme, const ProcurementAnswer& answer) : in_(programme), answer_(answer) {}
+
+  ReportDocument write() {
+    document_.title = "Procurement for " + in_.title;
+    document_.subtitle = fmt::format("{} in {} run{}{}; fleet kept for {} months, training {} % of the time",
+                                     tokens_text(in_.tokens()), in_.runs.size(), in_.runs.size() == 1 ? "" : "s",
+                                     in_.deadline_days > 0 ? " within " + figure(in_.deadline_days) + " days" : "",
+                                     figure(in_.period_months), figure(100 * in_.utilisation));
+    document_.is_yes = answer_.chosen.has_value();
+    document_.verdict = verdict();
+    document_.live = answer_.book;
+    in_short();
+    shortlist();
+    drives();
+    links();
+    sensitivity();
+    provenance();
+    left_out();
+    return std::move(document_);
+  }
+
+ private:
+  ReportSection& section(std::string heading, bool new_page = false) {
+    document_.sections.push_back({std::move(heading), {}, {}, {}, {}, {}, new_page});
+    return document_.sections.back();
+  }
+  [[nodiscard]] double value(const PricedOption& option, const char* field) const {
+    return answer_.book.value(answer_.priced, option.place, field);
+  }
+  // The chosen option, else the cheapest that trains it at all.
+  [[nodiscard]] const PricedOption* best() const {
+    if (answer_.chosen) return &answer_.options[*answer_.chosen];
+    const bool any = !answer_.options.empty() && answer_.options.front().failure.empty();
+    return any ? &answer_.options.front() : nullptr;
+  }
+
+  [[nodiscard]] std::string verdict() const {
+    const PricedOption* option = best();
+    if (option == nullptr)
+      return fmt::format("No: none of {} options trains the programme; {}.", answer_.options.size(),
+                         answer_.options.empty() ? "there are none" : answer_.options.front().failure);
+    const std::string what = option->name() + (option->drive ? " with " + option->drive_name() : "");
+    if (!answer_.chosen)
+      return fmt::format("No: the cheapest option, {}, takes {} days of the {} there are, and no other is fast enough.",
+                         what, figure(option->days), figure(in_.deadline_days));
+    return fmt::format("Yes: {}. It trains {} in {} days{} for {} ({} USD per 10⁹ tokens).", what,
+                       tokens_text(in_.tokens()), figure(option->days),
+                       in_.deadline_days > 0 ? " of " + figure(in_.deadline_days) : "", dollars(option->programme_usd),
+                       figure(option->usd_per_billion));
+  }
+
+  void in_short() {
+    const PricedOption* option = best();
+    if (option == nullptr) return;
+    ReportSection& part = section("In short");
+    ReportTable table{option->name(), {"figure", "value", "unit"}, {}};
+    const auto row = [&](const char* label, double number, const char* unit) {
+      table.rows.push_back({words(label), cell(number), words(unit)});
+    };
+    row("machines", value(*option, "machines"), "");
+    row("programme, pauses included", option->days, "days");
+    if (in_.deadline_days > 0) row("to spare before the deadline", in_.deadline_days - option->days, "days");
+    row("capital", value(*option, "capital") / 1e6, "million USD");
+    row("running cost over the period", value(*option, "running") / 1e6, "million USD");
+    row("power while it trains, facility included", value(*option, "power_kw"), "kW");
+    const double joules = energy_of_step(*option);
+    row("energy of a step", joules < 1e6 ? joules / 1e3 : joules / 1e6, joules < 1e6 ? "kJ" : "MJ");
+    row("cost per 10⁹ trained tokens", option->usd_per_billion, "USD");
+    if (option->drive) {
+      row("drives in use", value(*option, "drives"), "");
+      row("life of a drive", value(*option, "drive_life_years"), "years");
+      row("replacements of each drive in the period", value(*option, "replacements"), "");
+      row("drives' share of the cost per 10⁹ tokens", value(*option, "drive_usd_per_billion"), "USD");
+    }
+    part.tables.push_back(std::move(table));
+    for (std::size_t r = 0; r < option->runs.size(); ++r) {
+      const RunReplay& run = option->runs[r];
+      part.items.push_back(
+          fmt::format("{}: layout {}; step of {} s, {} % of the GPUs' peak, {} of {} GiB of memory; bound by {}.",
+                      in_.runs.size() > 1 ? in_.runs[r].name : "Plan", option->fleet.plans[r].label,
+                      figure(run.step_seconds), figure(100 * run.mfu), figure(run.peak_bytes / 1073741824.0),
+                      figure(run.capacity_bytes / 1073741824.0), run.binding));
+    }
+    add_runner_up(*option, part);
+    add_drives_or_not(*option, part);
+    part.items.push_back(how_sure());
+  }
+
+  [[nodiscard]] double energy_of_step(const PricedOption& option) const {
+    double joules = 0;
+    const double watts = value(option, "power_kw") * 1000;
+    for (const RunReplay& run : option.runs) joules = std::max(joules, watts * run.step_seconds);
+    return joules;
+  }
+
+  void add_runner_up(const PricedOption& option, ReportSection& part) const {
+    for (const PricedOption& other : answer_.options) {
+      if (&other == &option || !other.failure.empty() || other.in_time != option.in_time) continue;
+      part.items.push_back(fmt::format(
+          "Next: {}, {} USD per 10⁹ tokens ({} % more) in {} days.", other.name(), figure(other.usd_per_billion),
+          figure(100 * (other.usd_per_billion / option.usd_per_billion - 1)), figure(other.days)));
+      return;
+    }
+  }
+
+  void add_drives_or_not(const PricedOption& option, ReportSection& part) const {
+    if (!answer_.with_drives) {
+      const bool asked = std::any_of(answer_.options.begin(), answer_.options.end(),
+                                     [](const PricedOption& each) { return each.drive.has_value(); });
+      if (asked) part.items.emplace_back("No set of drives carries what the options with offloading write.");
+      return;
+    }
+    const PricedOption& with = answer_.options[*answer_.with_drives];
+    if (&with == &option) return;
+    part.items.push_back(
+        fmt::format("Drives to offload to are not worth it here: {} with {} costs {} USD per 10⁹ tokens{}.",
+                    with.name(), with.drive_name(), figure(with.usd_per_billion),
+                    with.in_time ? "" : fmt::format(" and takes {} days", figure(with.days))));
+  }
+
+  // How far the cost moves, and how much of it rests on assumptions.
+  [[nodiscard]] std::string how_sure() const {
+    double low = 0, high = 0, base = best()->usd_per_billion;
+    std::string widest;
+    for (const Sensitivity& one : answer_.sensitivity) {
+      low = std::max(low, base - std::min(one.low_usd, one.high_usd));
+      high = std::max(high, std::max(one.low_usd, one.high_usd) - base);
+      if (widest.empty()) widest = one.input;
+    }
+    return fmt::format(
+        "Any one assumption off as in the table of sensitivities moves the cost by -{:.2g} to +{:.2g} %; most of it: "
+        "{}. "
+        "Prices "
+        "are those of the list, with their days and sources on the page of assumptions.",
+        100 * low / base, 100 * high / base, widest);
+  }
+
+  void shortlist() {
+    ReportSection& part = section("Options");
+    ReportTable table{"Cheapest first",
+                      {"fleet and technique", "layout", "step s", "MFU %", "days", "in time", "capital million USD",
+                       "running million USD", "power kW", "USD per 10⁹ tokens"},
+                      {}};
+    ReportTable failed{"What can't", {"fleet and technique", "why"}, {}};
+    std::size_t shown = 0, able = 0;
+    for (const PricedOption& option : answer_.options) {
+      if (!option.failure.empty()) {
+        failed.rows.push_back({words(option.name()), words(option.failure)});
+        continue;
+      }
+      ++able;
+      if (shown++ >= static_cast<std::size_t>(in_.shortlist)) continue;
+      double seconds = 0, mfu = 0;
+      std::string layout;
+      for (std::size_t r = 0; r < option.runs.size(); ++r) {
+        seconds = std::max(seconds, option.runs[r].step_seconds);
+        mfu = std::max(mfu, option.runs[r].mfu);
+        layout += (layout.empty() ? "" : "; ") + option.fleet.plans[r].label;
+      }
+      table.rows.push_back({words(option.name() + (option.drive ? "; " + option.drive_name() : "")), words(layout),
+                            cell(seconds), cell(100 * mfu), cell(option.days), words(option.in_time ? "yes" : "no"),
+                            cell(value(option, "capital") / 1e6), cell(value(option, "running") / 1e6),
+                            cell(value(option, "power_kw")), cell(option.usd_per_billion)});
+    }
+    std::int64_t screened = 0, replayed = 0;
+    for (const PricedOption& option : answer_.options)
+      for (const RunPlan& plan : option.fleet.plans) {
+        screened += plan.screened;
+        replayed += plan.replayed;
+      }
+    part.paragraphs.push_back(fmt::format(
+        "{} options; {} train the programme. Their layouts are the fastest of {} looked at in closed form, {} of them "
+        "replayed in full (t tensor parallel, p pipeline stages, b sequences of a micro-batch). Capital: machines, "
+        "network, drives, switches. Running: energy or rent, maintenance, worn drives.{}",
+        answer_.options.size(), able, screened, replayed,
+        in_.runs.size() > 1 ? " Step and MFU are the largest of the runs'." : ""));
+    if (!table.rows.empty()) part.tables.push_back(std::move(table));
+    if (!failed.rows.empty()) part.tables.push_back(std::move(failed));
+  }
+
+  void drives() {
+    if (!answer_.with_drives) return;
+    const PricedOption& option = answer_.options[*answer_.with_drives];
+    ReportSection& part = section("Drives for " + option.name(), true);
+    const DriveAnswer& first = option.drive->hardest();
+    const RunReplay& most = writes_most(option);
+    part.paragraphs.push_back(
+        fmt::format("Each GPU writes {} GB a step of {} s, of which {} GB are read back (the rest is asked for while "
+                    "it still leaves); in half of the step, as SSDTrain allows, "
+                    "that takes {} "
+                    "GB/s. A model qualifies when its steady rate, its caches full, carries this in a number of at "
+                    "most {} per GPU; "
+                    "more of them live longer, and the number that costs least over the period is taken. Years: at {} "
+                    "% utilisation, "
+                    "low: its rating as it stands, high: the credit for sequential writes at its largest.",
+                    figure(giga(most.written_bytes)), figure(most.step_seconds), figure(giga(most.read_bytes)),
+                    figure(giga(first.required_rate / static_cast<double>(first.sharers))), in_.drives_per_gpu,
+                    figure(100 * in_.utilisation)));
+    ReportTable rate{"Rate of each set",
+                     {"drives per GPU", "needed GB/s", "caches empty GB/s", "steady GB/s", "headroom x", "links GB/s",
+                      "PCIe lanes per machine", "switches added", "W per machine"},
+                     {}};
+    ReportTable life{"Life and cost of each set",
+                     {"drives per GPU", "TB a month, each", "years", "low", "high", "replaced", "USD each", "price of",
+                      "capital million USD", "worn ones million USD", "USD per 10⁹ tokens"},
+                     {}};
+    std::size_t k = 0;
+    for (const DriveFit& fit : answer_.drives) {
+      if (fit.chosen == 0 || k >= drives_shown) continue;
+      const std::size_t place = answer_.drive_places[k++];
+      add_drive(option, fit, place, rate, life);
+    }
+    part.tables.push_back(std::move(rate));
+    part.tables.push_back(std::move(life));
+    std::size_t able = answer_.drive_places.size();
+    if (able > k)
+      part.items.push_back(fmt::format("{} more carry it at a higher cost; the spreadsheet has all.", able - k));
+    std::map<std::string, std::string> why;
+    for (const DriveFit& fit : answer_.drives) {
+      if (fit.chosen > 0) continue;
+      std::string& names = why[fit.cannot];
+      names += (names.empty() ? "" : ", ") + fit.drive.name;
+    }
+    ReportTable cannot{"Drives that don't qualify", {"why", "models"}, {}};
+    for (const auto& [reason, names] : why) cannot.rows.push_back({words(reason), words(names)});
+    if (!cannot.rows.empty()) part.tables.push_back(std::move(cannot));
+    if (!in_.passed_over.empty())
+      part.items.push_back(
+          fmt::format("{} more server drives of the library state no rate, no rating, or are older than "
+                      "PCIe 4.0.",
+                      in_.passed_over.size()));
+  }
+
+  [[nodiscard]] static const RunReplay& writes_most(const PricedOption& option) {
+    return *std::max_element(option.runs.begin(), option.runs.end(), [](const RunReplay& a, const RunReplay& b) {
+      return a.written_bytes / a.step_seconds < b.written_bytes / b.step_seconds;
+    });
+  }
+
+  void add_drive(const PricedOption& option, const DriveFit& fit, std::size_t place, ReportTable& rate,
+                 ReportTable& life) const {
+    const auto of = [&](const char* field) { return answer_.book.value(answer_.drive_table, place, field); };
+    const DriveAnswer& answer = fit.hardest();
+    const std::string name =
+        fmt::format("{} x {}", fit.chosen, fit.drive.title.empty() ? fit.drive.name : fit.drive.title);
+    const double gpus = std::min(static_cast<double>(option.fleet.gpus), of("gpus_per_machine"));
+    rate.rows.push_back({words(name), cell(giga(answer.required_rate)), cell(giga(answer.first_rate)),
+                         cell(giga(answer.steady_rate)), cell(answer.steady_rate / answer.required_rate),
+                         cell(giga(answer.link_rate)),
+                         count(static_cast<std::int64_t>(gpus) * fit.chosen * fit.drive.pcie_lanes.value),
+                         cell(of("switches_per_machine")),
+                         fit.drive.active_watts ? cell(gpus * of("drives_per_gpu") * of("drive_watts")) : words("-")});
+    const Endurance endurance = drive_endurance(fit.drive);
+    const double years = of("drive_life_years");
+    const auto price = in_.prices.drive_usd(fit.drive);
+    life.rows.push_back({words(name), cell(of("tbw_month")), cell(years), cell(years * endurance.low / endurance.bytes),
+                         cell(years * endurance.high / endurance.bytes), cell(of("replacements")),
+                         cell(of("drive_price")), words(price ? price->origin.date : "-"),
+                         cell(of("drive_capital") / 1e6), cell(of("replacement_cost") / 1e6),
+                         cell(of("usd_per_billion"))});
+  }
+
+  void links() {
+    if (!answer_.pcie || !answer_.pcie->cannot_tell.empty() || answer_.pcie->links.empty()) return;
+    const PcieAnswer& pcie = *answer_.pcie;
+    const PricedOption& option = answer_.options[*answer_.with_drives];
+    ReportSection& part = section("PCIe under " + option.name() + ", " + option.drive_name());
+    const LinkAnswer& tightest = pcie.links.front();
+    part.paragraphs.push_back(fmt::format(
+        "All {} GPUs of a machine write in one half of the step and read in the other. The tightest link, {}, carries "
+        "{} GB/s and needs {}: {} times what it needs.",
+        pcie.gpus_per_machine, tightest.name, figure(giga(to_bytes_per_second(tightest.capacity))),
+        figure(giga(tightest.required)), figure(tightest.headroom())));
+    ReportTable table{"Links, least headroom first",
+                      {"link", "carries GB/s", "written GB a step", "read GB a step", "other copies GB a step",
+                       "needed GB/s", "headroom x"},
+                      {}};
+    constexpr std::size_t most = 14;
+    for (const auto& [link, alike] : different(pcie.links)) {
+      if (table.rows.size() == most) break;
+      table.rows.push_back({words(link->name + (alike > 0 ? fmt::format(" and {} alike", alike) : "")),
+                            cell(giga(to_bytes_per_second(link->capacity))), cell(giga(link->written)),
+                            cell(giga(link->read)), cell(giga(link->copied)), cell(giga(link->required)),
+                            cell(link->headroom())});
+    }
+    part.charts.push_back(course(pcie, tightest));
+    part.tables.push_back(std::move(table));
+    part.tables.push_back(oversubscription(option.hardware));
+  }
+
+  // Links of the same figures stand together: how many more there are of each.
+  [[nodiscard]] static std::vector<std::pair<const LinkAnswer*, int>> different(const std::vector<LinkAnswer>& links) {
+    const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-4 * std::max(std::abs(a), std::abs(b)); };
+    std::vector<std::pair<const LinkAnswer*, int>> kinds;
+    for (const LinkAnswer& link : links) {
+      const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
+        const LinkAnswer& other = *kind.first;
+        return other.capacity == link.capacity && same(other.written, link.written) && same(other.read, link.read) &&
+               same(other.copied, link.copied);
+      });
+      if (known == kinds.end())
+        kinds.emplace_back(&link, 0);
+      else
+        ++known->second;
+    }
+    return kinds;
+  }
+
+  // The tightest link over the step: what comes due on it against what it carries.
+  [[nodiscard]] static ReportChart course(const PcieAnswer& pcie, const LinkAnswer& link) {
+    const DriveLoad& load = pcie.traffic.load;
+    const double step = to_seconds(load.step);
+    const auto written = static_cast<double>(load.written().count()), read = static_cast<double>(load.read().count());
+    const std::vector<double> writes = traffic_course(load, true, bins), reads = traffic_course(load, false, bins);
+    ReportChart chart{"Over a step: what is written and read when nothing waits, on " + link.name,
+                      "seconds into the step",
+                      "GB/s",
+                      {}};
+    ReportSeries moved{"to and from drives", {}, {}, false};
+    for (std::size_t bin = 0; bin < bins; ++bin)
+      for (const std::size_t end : {0U, 1U}) {
+        moved.x.push_back(static_cast<double>(bin + end) * step / static_cast<double>(bins));
+        moved.y.push_back(giga((written > 0 ? writes[bin] * link.written / written : 0) +
+                               (read > 0 ? reads[bin] * link.read / read : 0)));
+      }
+    const double carries = giga(to_bytes_per_second(link.capacity));
+    chart.series.push_back(std::move(moved));
+    chart.series.push_back({"the link carries", {0, step}, {carries, carries}, true});
+    return chart;
+  }
+
+  // What may come from below a node over what its own link takes.
+  [[nodiscard]] static ReportTable oversubscription(const HardwareProfile& hardware) {
+    const std::vector<PcieNode>& nodes = hardware.host.pcie;
+    const auto rate = [&](const PcieNode& node) {
+      if (node.bandwidth) return to_bytes_per_second(node.bandwidth->value);
+      if (!node.generation || !node.lanes) return 0.0;
+      return to_bytes_per_second(pcie_raw_rate(node.generation->value, node.lanes->value)) *
+             hardware.host.pcie_payload_efficiency.value;
+    };
+    std::set<std::size_t> used(hardware.gpu_slots.begin(), hardware.gpu_slots.end());
+    for (const DriveGroup& group : hardware.drives) used.insert(group.slots.begin(), group.slots.end());
+    ReportTable table{"Switches: what their GPUs and drives could send at once over what goes up",
+                      {"switch", "below GB/s", "up GB/s", "oversubscription x", "lanes below", "lanes up"},
+                      {}};
+    for (std::size_t s = 0; s < nodes.size(); ++s) {
+      if (nodes[s].kind != PcieNodeKind::pcie_switch) continue;
+      double below = 0;
+      std::int64_t lanes = 0;
+      for (std::size_t n = 0; n < nodes.size(); ++n) {
+        const bool counts = nodes[n].up == s && (used.contains(n) || nodes[n].kind == PcieNodeKind::pcie_switch);
+        if (!counts) continue;
+        below += rate(nodes[n]);
+        lanes += nodes[n].lanes ? nodes[n].lanes->value : 0;
+      }
+      const double up = rate(nodes[s]);
+      if (up <= 0) continue;
+      table.rows.push_back({words(nodes[s].name), cell(giga(below)), cell(giga(up)), cell(below / up), count(lanes),
+                            count(nodes[s].lanes ? nodes[s].lanes->value : 0)});
+    }
+    if (table.rows.empty())
+      table.rows.push_back({words("no switch: all slots are the CPUs' own"), words("-"), words("-"), words("-"),
+                            words("-"), words("-")});
+    return table;
+  }
+
+  void sensitivity() {
+    const PricedOption* option = best();
+    if (option == nullptr || answer_.sensitivity.empty()) return;
+    ReportSection& part = section("If the assumptions are wrong", true);
+    part.paragraphs.emplace_back(
+        "One input at a time is moved, the rest stays. Cheapest: the option that would be chosen then.");
+    const auto add = [&](const PricedOption& of, const std::vector<Sensitivity>& moved) {
+      swings(of, moved, of.drive ? value(of, "drive_life_years") : 0, option->name(), part);
+    };
+    add(*option, answer_.sensitivity);
+    if (!answer_.drive_sensitivity.empty()) add(answer_.options[*answer_.with_drives], answer_.drive_sensitivity);
+  }
+
+  static void swings(const PricedOption& option, const std::vector<Sensitivity>& moved, double years,
+                     const std::string& cheapest_now, ReportSection& part) {
+    const auto shown = [](double value, const std::string& unit) {
+      return unit == "x" ? "x " + figure(value) : figure(value) + (unit.empty() ? "" : " " + unit);
+    };
+    const std::string name = option.name() + (option.drive ? ", " + option.drive_name() : "");
+    ReportTornado cost{"Cost per 10⁹ trained tokens: " + option.name(), "USD", option.usd_per_billion, {}};
+    ReportTornado life{"Life of a drive: " + option.drive_name(), "years", years, {}};
+    ReportTable table{
+        "Sensitivity of " + name,
+        {"input", "low", "high", "USD per 10⁹ tokens if low", "if high", "cheapest if low", "cheapest if high"},
+        {}};
+    if (option.drive) table.columns.insert(table.columns.begin() + 5, {"drive years if low", "drive years if high"});
+    for (const Sensitivity& one : moved) {
+      const std::string low = shown(one.low, one.unit), high = shown(one.high, one.unit);
+      cost.swings.push_back({one.input, low, high, one.low_usd, one.high_usd});
+      if (option.drive && std::abs(one.high_years - one.low_years) > 1e-9 * one.high_years)
+        life.swings.push_back({one.input, low, high, one.low_years, one.high_years});
+      const auto cheapest = [&](const std::string& then) { return words(then == cheapest_now ? "the same" : then); };
+      std::vector<ReportCell> row = {words(one.input), words(low), words(high), cell(one.low_usd), cell(one.high_usd)};
+      if (option.drive) row.insert(row.end(), {cell(one.low_years), cell(one.high_years)});
+      row.insert(row.end(), {cheapest(one.low_cheapest), cheapest(one.high_cheapest)});
+      table.rows.push_back(std::move(row));
+    }
+    part.tornados.push_back(std::move(cost));
+    std::stable_sort(life.swings.begin(), life.swings.end(), [](const ReportSwing& a, const ReportSwing& b) {
+      return std::abs(a.high - a.low) > std::abs(b.high - b.low);
+    });
+    if (!life.swings.empty()) part.tornados.push_back(std::move(life));
+    part.tables.push_back(std::move(table));
+  }
+
+  void provenance() {
+    ReportSection& part = section("Assumptions and where figures are from", true);
+    part.paragraphs.emplace_back(
+        "Every figure above is worked out from these inputs, from the replays named below, and from the profiles' "
+        "leaves; `spillway profile show` prints each leaf with its source. Assumed: nobody vouches for it; ask for an "
+        "offer or measure before signing.");
+    ReportTable table{"Inputs", {"input", "value", "of", "kind", "source"}, {}};
+    const LiveTable& inputs = answer_.book.tables()[answer_.inputs];
+    const auto leaf_row = [&](const std::string& name, const Sourced<double>& leaf, const char* unit) {
+      table.rows.push_back({words(name), words(figure(leaf.value) + " " + unit), words(leaf.origin.date),
+                            words(std::string(provenance_name(leaf.origin.provenance))), words(leaf.origin.source)});
+    };
+    const PriceList& prices = in_.prices;
+    for (const char* field : {"period_months", "utilisation", "write_amplification", "retention_credit", "used"}) {
+      const std::size_t at = inputs.index(field);
+      table.rows.push_back({words(inputs.fields[at].label),
+                            words(figure(inputs.values[0][at]) + " " + inputs.fields[at].unit), words("-"),
+                            words("given"), words(inputs.cases[0].notes.at(field))});
+    }
+    if (prices.electricity_usd_per_kwh) leaf_row("electricity", *prices.electricity_usd_per_kwh, "USD/kWh");
+    if (prices.power_overhead) leaf_row("facility over machine power", *prices.power_overhead, "");
+    if (prices.power_idle_share) leaf_row("machine's power at rest, of its most", *prices.power_idle_share, "");
+    if (prices.maintenance_per_year) leaf_row("maintenance a year, of the capital", *prices.maintenance_per_year, "");
+    if (prices.network_usd_per_gpu) leaf_row("network per GPU", *prices.network_usd_per_gpu, "USD");
+    if (prices.pcie_switch_usd) leaf_row("PCIe switch", *prices.pcie_switch_usd, "USD");
+    add_machine_prices(leaf_row);
+    if (answer_.with_drives) {
+      const DriveFit& fit = *answer_.options[*answer_.with_drives].drive;
+      if (const auto price = prices.drive_usd(fit.drive)) leaf_row(fit.drive.name, *price, "USD");
+    }
+    part.tables.push_back(std::move(table));
+    add_drive_leaves(part);
+    add_replay(part);
+  }
+
+  template <class Row>
+  void add_machine_prices(const Row& row) const {
+    std::set<std::string> told;
+    for (const PricedOption& option : answer_.options) {
+      if (!told.insert(option.fleet.machine).second) continue;
+      if (option.price.price_usd)
+        row(option.fleet.machine, *option.price.price_usd, "USD");
+      else if (option.price.usd_per_hour)
+        row(option.fleet.machine, *option.price.usd_per_hour, "USD/h");
+    }
+  }
+
+  void add_drive_leaves(ReportSection& part) const {
+    if (!answer_.with_drives) return;
+    const DriveFit& fit = *answer_.options[*answer_.with_drives].drive;
+    const Endurance endurance = drive_endurance(fit.drive, in_.endurance);
+    part.items.push_back(fmt::format("{}: takes {} PB of these writes; {}.", fit.drive.name,
+                                     figure(drive_endurance(fit.drive).bytes / 1e15), endurance.basis));
+    for (const std::string& text : endurance.assumptions) part.items.push_back(fit.drive.name + ": " + text + ".");
+    std::string assumed;
+    const auto add = [&assumed](const char* name, const auto& leaf) {
+      if (leaf && leaf->origin.provenance == OriginKind::assumed)
+        assumed += (assumed.empty() ? "" : ", ") + std::string(name);
+    };
+    add("write rate", fit.drive.write_bandwidth);
+    add("steady write rate", fit.drive.steady_write_bandwidth);
+    add("interference of reads and writes", fit.drive.read_write_interference);
+    add("power", fit.drive.active_watts);
+    if (!fit.drive.active_watts)
+      part.items.push_back(fit.drive.name + ": its profile states no power; 0 W is counted.");
+    if (!assumed.empty()) part.items.push_back(fit.drive.name + ": assumed in its profile: " + assumed + ".");
+  }
+
+  // The inputs that mattered to the chosen replay, those that nobody measured or published first.
+  void add_replay(ReportSection& part) const {
+    const PricedOption* option = best();
+    if (option == nullptr) return;
+    part.items.push_back("Power of a machine: " + option->power_from +
+                         ", weighed by the share of the step in which its "
+                         "GPUs compute.");
+    std::map<std::string, int> kinds;
+    for (const InputProvenance& input : option->runs.front().provenance) ++kinds[input.provenance];
+    std::string counts;
+    for (const auto& [kind, n] : kinds) counts += (counts.empty() ? "" : ", ") + fmt::format("{} {}", n, kind);
+    for (std::size_t r = 0; r < option->runs.size(); ++r)
+      part.items.push_back(fmt::format("Replay of {}: fingerprint {:016x}.",
+                                       in_.runs.size() > 1 ? in_.runs[r].name : option->name(),
+                                       option->runs[r].fingerprint));
+    ReportTable table{"What the replay rests on (" + counts + ")", {"input", "value", "kind", "source"}, {}};
+    for (const bool assumed : {true, false})
+      for (const InputProvenance& input : option->runs.front().provenance)
+        if ((input.provenance == "assumed") == assumed)
+          table.rows.push_back({words(input.name), words(input.value), words(input.provenance), words(input.source)});
+    if (!table.rows.empty()) part.tables.push_back(std::move(table));
+  }
+
+  void left_out() {
+    ReportSection& part = section("Not modelled");
+    part.items = {"Failures and restarts, beyond the utilisation given; drives that fail before they are worn; spares.",
+                  "Checkpoints, data loading and evaluation: neither their time nor their writes to drives.",
+                  "Interest, tax, resale, staff, floor space; prices that move within the period; discounts for many.",
+                  "Other jobs on the same network, switches or drives; ranks that differ from one another.",
+                  "Drives that came with the machines: drives for offloading are counted as bought on top.",
+                  "Heat, where a drive's profile states no thermal duty; power caps of GPUs.",
+                  "Quality of the model trained: a step counts for its tokens, whatever its batch."};
+  }
+
+  const Programme& in_;
+  const ProcurementAnswer& answer_;
+  ReportDocument document_;
+};
+
+}  // namespace
+
+ReportDocument procurement_report(const Programme& programme, const ProcurementAnswer& answer) {
+  return Writer(programme, answer).write();
+}
+
+}  // namespace spillway
