@@ -282,6 +282,30 @@ class Reader {
     layouts.micro_batch =
         axis.key == "model.micro_batch" ? std::vector<std::int64_t>{1} : sizes(given, "micro_batch", powers_of_two(8));
     request_.gpus = base_.training.gpus();
+    if (axis.key == gpus_axis) keep_possible(request_.axis);
+  }
+
+  // Numbers of GPUs over which some layout spreads the batch.
+  void keep_possible(CapacityAxis& axis) const {
+    const TrainingSetup& own = base_.training;
+    const std::int64_t batch =
+        own.global_batch > 0 ? own.global_batch : own.micro_batch * own.gradient_accumulation * own.data_parallel;
+    const CapacityLayouts& layouts = request_.layouts;
+    const auto is_possible = [&](std::int64_t gpus) {
+      for (const std::int64_t t : layouts.tensor_parallel)
+        for (const std::int64_t p : layouts.pipeline_parallel) {
+          const std::int64_t split = t * p * own.context_parallel;
+          if (gpus % split != 0) continue;
+          for (const std::int64_t b : layouts.micro_batch)
+            if (batch % (gpus / split * b) == 0) return true;
+        }
+      return false;
+    };
+    for (std::int64_t gpus = axis.from; gpus <= axis.to; gpus += axis.step)
+      if (is_possible(gpus)) axis.values.push_back(gpus);
+    if (axis.values.empty())
+      fail("/capacity/axis", "no number of GPUs from " + std::to_string(axis.from) + " on divides the batch",
+           "change the batch, or give --from, --step or layouts");
   }
 
   void read_prices() {

