@@ -131,10 +131,11 @@ void note(const Context& context, std::string_view text) {
   if (!context.quiet) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 
-int run_command_line(int argc, const char* const* argv) {
+int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
   catch_interrupts();
   use_installed_data();
   Context context;
+  context.farm = farm;
   CLI::App app("Simulates training steps of large models on machines with too little memory.", "spillway");
   add_global_options(app, context);
   add_run_commands(app, context);

@@ -3,7 +3,10 @@
 
 namespace spillway {
 
+class SweepFarm;
+
 // Parses, runs one command, reports errors on standard error. Never throws. Returns the exit code (cli/context.h).
-int run_command_line(int argc, const char* const* argv);
+// `farm`: the MPI job that this process is one of, if any.
+int run_command_line(int argc, const char* const* argv, SweepFarm* farm = nullptr);
 
 }  // namespace spillway

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <memory>
@@ -13,8 +14,12 @@
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/mpi_launch.h"
 #include "cli/progress.h"
+#include "cli/sweep_plot.h"
 #include "cli/table.h"
+#include "planners/sweep/sweep_check.h"
+#include "planners/sweep/sweep_crew.h"
 #include "planners/sweep/sweep_report.h"
 #include "planners/sweep/sweep_run.h"
 #include "traces/base/byte_source.h"
@@ -25,13 +30,15 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr std::int64_t many_points = 100'000'000;
 constexpr const char* file_key = "sweep-file";  // of the record that holds the sweep itself
 
 struct SweepCall {
   std::string file, output, shard;
-  std::vector<std::string> stores;
+  std::vector<std::string> stores, plots;
   bool resumes = false, explains = false, all = false;
-  std::size_t jobs = 0;
+  std::size_t jobs = 0, check = 0;
+  std::uint64_t seed = 1;
 };
 
 std::string points_text(std::int64_t count) { return fmt::format("{}", count); }
@@ -119,6 +126,55 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
   if (!answered) print("no point meets the requirements\n");
 }
 
+nlohmann::ordered_json error_json(const SweepError& error) {
+  return {{"n", error.compared},
+          {"median_abs_error", error.median},
+          {"p90_abs_error", error.p90},
+          {"worst_abs_error", error.worst}};
+}
+
+void print_check(Context& context, const SweepFile& file, const SweepCheck& result) {
+  if (!result.wrong.empty()) context.exit_code = exit_answer_is_no;
+  if (context.json()) {
+    Json json = json_document("spillway.sweep_check");
+    json["sampled"] = result.sampled;
+    json["called_invalid"] = result.invalid;
+    json["pruned"] = result.pruned;
+    json["on_front"] = result.on_front;
+    json["wrongly_pruned"] = Json::array();
+    for (const SweepCheck::Wrong& wrong : result.wrong)
+      json["wrongly_pruned"].push_back({{"point", wrong.label}, {"why", wrong.why}});
+    json["groups"] = Json::array();
+    for (const SweepCheck::Group& group : result.groups)
+      json["groups"].push_back(
+          {{"name", group.name}, {"step_time", error_json(group.time)}, {"peak_reserved", error_json(group.memory)}});
+    return print_json(json);
+  }
+  Table table({"points", "replayed", "time, median", "90th", "worst", "peak, median", "90th", "worst"});
+  for (const SweepCheck::Group& group : result.groups) {
+    if (group.time.compared == 0) continue;
+    table.add({group.name, std::to_string(group.time.compared), percent(group.time.median), percent(group.time.p90),
+               percent(group.time.worst), percent(group.memory.median), percent(group.memory.p90),
+               percent(group.memory.worst)});
+  }
+  print(context, table);
+  if (context.rows_only()) return;
+  print(
+      fmt::format("\n{} points drawn ({} more called invalid), {} pruned with margins of {} and {}; {} on the front of "
+                  "all replays, {} of these pruned\n",
+                  result.sampled, result.invalid, result.pruned, percent(file.margin), percent(file.memory_margin),
+                  result.on_front, result.wrong.size()));
+  for (const SweepCheck::Wrong& wrong : result.wrong)
+    print(fmt::format("pruned, though on the front: {} ({})\n", wrong.label, wrong.why));
+}
+
+void check(Context& context, const SweepCall& call, const SweepFile& file, SweepCrew& crew, SweepStore& store,
+           const SweepOptions& options) {
+  const SweepCheck result = check_screen(file, call.check, call.seed, crew, store, options.progress);
+  if (is_interrupted()) throw Cancelled();
+  print_check(context, file, result);
+}
+
 void parse_shard(const std::string& text, SweepOptions& options) {
   if (text.empty()) return;
   const char* end = text.data() + text.size();
@@ -130,16 +186,54 @@ void parse_shard(const std::string& text, SweepOptions& options) {
     throw InputError("--shard", text, "expected i/N with 0 <= i < N", "for four shards: 0/4, 1/4, 2/4, 3/4");
 }
 
-void run(Context& context, const SweepCall& call, const SweepFile& file, SweepStore& store) {
+// How fast it goes and when it may be done, of one kind of work at a time.
+class Pace {
+ public:
+  std::string line(const std::string& what, std::int64_t done, std::int64_t all) {
+    if (what != what_) {
+      what_ = what;
+      began_ = std::chrono::steady_clock::now();
+      first_ = done;
+    }
+    std::string words = fmt::format("{}: {} of {}", what, done, all);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+    if (seconds < 1 || done <= first_) return words;
+    const double rate = static_cast<double>(done - first_) / seconds;
+    const double left = static_cast<double>(all - done) / rate;
+    return words + fmt::format(", {:.3g} a second, {:.0f}:{:02.0f} left at most", rate, std::floor(left / 60),
+                               std::floor(left - 60 * std::floor(left / 60)));
+  }
+
+ private:
+  std::string what_;
+  std::chrono::steady_clock::time_point began_;
+  std::int64_t first_ = 0;
+};
+
+SweepOptions options_of(const SweepCall& call, SweepCrew& crew, const Progress& progress, Pace& pace) {
   SweepOptions options;
   parse_shard(call.shard, options);
-  const Progress progress(context);
-  options.progress = [&progress](const std::string& what, std::int64_t done, std::int64_t all) {
-    return progress.show(fmt::format("{}: {} of {}", what, done, all)) && !is_interrupted();
+  options.crew = &crew;
+  options.progress = [&progress, &pace](const std::string& what, std::int64_t done, std::int64_t all) {
+    return progress.show(pace.line(what, done, all)) && !is_interrupted();
   };
+  return options;
+}
+
+void run(Context& context, const SweepCall& call, const SweepFile& file, SweepStore& store) {
+  const Progress progress(context);
+  Pace pace;
+  std::vector<SweepPlot> plots;
+  for (const std::string& text : call.plots) plots.push_back(parse_plot(text, file));
   std::optional<oneapi::tbb::global_control> jobs;
   if (call.jobs > 0) jobs.emplace(oneapi::tbb::global_control::max_allowed_parallelism, call.jobs);
+  const std::unique_ptr<SweepCrew> crew =
+      context.farm != nullptr ? context.farm->crew(file) : std::make_unique<LocalCrew>(file);
+  const SweepOptions options = options_of(call, *crew, progress, pace);
+  if (call.check > 0) return check(context, call, file, *crew, store, options);
   const SweepOutcome outcome = run_sweep(file, options, store);
+  if (!is_interrupted())
+    for (const SweepPlot& plot : plots) write_plot(plot, file, outcome, *crew, store);
   if (is_interrupted()) {
     note(context, call.output.empty() ? "interrupted: nothing is kept without --output"
                                       : "interrupted: go on with --resume --output " + call.output);
@@ -150,12 +244,22 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
 }
 
 void run_sweep_command(Context& context, const SweepCall& call) {
+  if (context.farm == nullptr) continue_under_mpi();
+  if (context.farm != nullptr && !context.farm->leads())
+    return context.farm->serve([&call] { return load_sweep(call.file); }, std::max<std::size_t>(call.jobs, 1));
   const SweepFile file = load_sweep(call.file);
+  if (file.points() > many_points && call.shard.empty() && context.farm == nullptr)
+    note(context,
+         fmt::format("{:.3g} points before conditions: where these leave most of them, a screen takes about {:.1g} "
+                     "core hours; --shard and mpirun spread it over machines",
+                     static_cast<double>(file.points()), static_cast<double>(file.points()) / 150e3 / 3600));
   if (call.output.empty()) {
     SweepStore store;
     return run(context, call, file, store);
   }
-  const bool is_there = std::filesystem::exists(call.output) && std::filesystem::file_size(call.output) > 0;
+  std::error_code none;
+  const bool is_there =
+      std::filesystem::is_regular_file(call.output, none) && !std::filesystem::is_empty(call.output, none);
   if (is_there && !call.resumes)
     throw InputError(call.output, "", "the store is there already", "go on with it by --resume, or name another file");
   SweepStore store(call.output);
@@ -198,12 +302,24 @@ void add_sweep_commands(CLI::App& app, Context& context) {
   sweep->add_flag("--resume", call->resumes, "go on with a store that is there");
   sweep->add_option("--shard", call->shard, "screen and replay part i of N only; `spillway merge` joins them")
       ->type_name("i/N");
+  sweep
+      ->add_option(
+          "--check-screen", call->check,
+          "instead of a sweep: draw N points, replay them all, and see whether the screen prunes any of the best")
+      ->type_name("N");
+  sweep->add_option("--seed", call->seed, "of the points that --check-screen draws (1)")->type_name("N");
   CLI::App* merge = app.add_subcommand("merge", "Join the stores of a sweep's shards into its answer");
   merge->add_option("STORE", call->stores, "stores of one sweep")->required();
   merge->add_option("--output", call->output, "keep everything in this store")->type_name("STORE");
   for (CLI::App* command : {sweep, merge}) {
     command->add_option("--jobs", call->jobs, "threads (default: one per core)")->type_name("N");
     command->add_flag("--explain-pruning", call->explains, "why points were not replayed, with an example of each");
+    command
+        ->add_option("--plot", call->plots,
+                     "write a picture: front[:X,Y]=F.svg over two objectives, map:AXIS,AXIS[,OBJECTIVE]=F.svg, or "
+                     "tornado[:OBJECTIVE]=F.svg; may be repeated")
+        ->type_name("KIND=FILE")
+        ->allow_extra_args(false);
     command->add_flag("--all", call->all, "show every replayed point, not the front alone");
   }
   sweep->callback([&context, call] { run_sweep_command(context, *call); });

@@ -14,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/progress.h"
 #include "cli/table.h"
+#include "cli/validate_choices.h"
 #include "cli/validate_kernels.h"
 #include "traces/base/input_error.h"
 #include "traces/base/nearest_name.h"
@@ -30,6 +31,7 @@ struct ValidateArguments {
   std::vector<std::string> sources;
   std::optional<double> tolerance;
   ValidateKernelsArguments kernels;
+  ValidateChoicesArguments choices;
 };
 
 // Keeps the cases of the sources that have one of the words in their name, in any letter case.
@@ -57,7 +59,7 @@ void keep_sources(std::vector<CaseFile>& files, const std::vector<std::string>& 
 
 std::vector<CaseFile> case_files(const ValidateArguments& arguments) {
   std::vector<CaseFile> files;
-  if (arguments.cases == "published")
+  if (arguments.cases == "published" || arguments.cases == "choices")
     for (const std::string& path : published_case_files()) files.push_back(load_cases(path));
   else
     files.push_back(load_cases(arguments.cases));
@@ -208,7 +210,8 @@ void add_validate_commands(CLI::App& app, Context& context) {
   CLI::App* command = app.add_subcommand(
       "validate", "Predict published or own measurements; exit code 1 outside the tolerance that is asked");
   command
-      ->add_option("CASES", arguments->cases, "published, kernels, or a file of cases (docs/schemas/cases.schema.json)")
+      ->add_option("CASES", arguments->cases,
+                   "published, kernels, choices, or a file of cases (docs/schemas/cases.schema.json)")
       ->required();
   command->add_option("--source", arguments->sources, "only sources with this in their name; may be given again")
       ->type_name("NAME");
@@ -220,6 +223,11 @@ void add_validate_commands(CLI::App& app, Context& context) {
                    "largest median of |relative error| of each source, instead of what the file asks")
       ->type_name("X")
       ->check(CLI::NonNegativeNumber);
+  ValidateChoicesArguments& choices = arguments->choices;
+  command->add_option("--gpus", choices.gpus, "choices: leave out set-ups of more GPUs (512)")->type_name("N");
+  command->add_option("--replays", choices.replays, "choices: layouts replayed per set-up, at most (96)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000));
   ValidateKernelsArguments& kernels = arguments->kernels;
   command->add_option("--backend", kernels.backend, "kernels: what runs them")->type_name("cpu|cuda");
   command
@@ -241,6 +249,10 @@ void add_validate_commands(CLI::App& app, Context& context) {
   command->add_option("--hardware", kernels.hardware, "kernels: profile of the machine that predictions are for")
       ->type_name("NAME");
   command->callback([arguments, &context] {
+    if (arguments->cases == "choices") {
+      arguments->choices.output = arguments->output;
+      return validate_choices(arguments->choices, case_files(*arguments), context);
+    }
     if (arguments->cases != "kernels") return validate(*arguments, context);
     arguments->kernels.output = arguments->output;
     arguments->kernels.plot = arguments->plot;

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "models/pipeline_setup.h"
+#include "planners/json_fields.h"
 #include "planners/scenario_setting.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
@@ -17,7 +17,6 @@ namespace spillway {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Keys = std::span<const std::string_view>;
 constexpr std::uint64_t largest_scenario = 16U << 20U;
 constexpr std::int64_t most_layers = 100'000;
 
@@ -81,9 +80,10 @@ std::vector<std::string_view> model_keys() {
   return keys;
 }
 
-class Reader {
+class Reader : private JsonFields {
  public:
-  Reader(std::string name, std::string folder) : name_(std::move(name)), folder_(std::move(folder)) {}
+  Reader(std::string name, std::string folder)
+      : JsonFields(std::move(name), "see docs/schemas/scenario.schema.json"), folder_(std::move(folder)) {}
 
   Scenario read(const Json& root) {
     Scenario scenario;
@@ -111,10 +111,6 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& place, const std::string& cause, const std::string& remedy) const {
-    throw InputError(name_, place.empty() ? "/" : place, cause, remedy);
-  }
-
   void check_header(const Json& root) const {
     if (!root.is_object()) fail("", "a scenario is a JSON object", "see docs/schemas/scenario.schema.json");
     if (text(root, "", "schema") != "spillway-scenario")
@@ -129,18 +125,6 @@ class Reader {
     if (version < 1) fail("/version", "version " + std::to_string(version) + " never existed", "use version 1");
   }
 
-  void known(const Json& object, const std::string& place, Keys keys) const {
-    if (!object.is_object()) fail(place, "expected an object", "see docs/schemas/scenario.schema.json");
-    for (const auto& [key, value] : object.items())
-      if (std::find(keys.begin(), keys.end(), key) == keys.end())
-        fail(place + "/" + key, "unknown key '" + key + "'", suggest(key, keys));
-  }
-
-  [[nodiscard]] std::string text(const Json& object, const std::string& place, const std::string& key) const {
-    if (!object.contains(key)) return "";
-    if (!object[key].is_string()) fail(place + "/" + key, "expected a text", "put it in quotes");
-    return object[key].get<std::string>();
-  }
   [[nodiscard]] std::string file(const Json& object, const std::string& key, const std::string& place = "") const {
     const std::string value = text(object, place, key);
     if (value.empty() || value.front() == '/') return value;
@@ -152,7 +136,7 @@ class Reader {
     known(model, "/model", model_keys());
     for (const auto& [key, value] : model.items()) {
       const std::string place = "/model/" + key;
-      const std::string as_text = value.is_string() ? value.get<std::string>() : value.dump();
+      const std::string as_text = setting_text(value);
       if (key == "name") {
         scenario.model = text(model, "/model", "name");
         continue;
@@ -206,7 +190,7 @@ class Reader {
     if (!hardware["set"].is_object())
       fail("/hardware/set", "expected an object", R"(write {"gpu.memory_bandwidth": "x0.5"})");
     for (const auto& [key, value] : hardware["set"].items())
-      scenario.hardware_overrides.emplace_back(key, value.is_string() ? value.get<std::string>() : value.dump());
+      scenario.hardware_overrides.emplace_back(key, setting_text(value));
   }
 
   void read_jitter(const Json& jitter, Jitter& into) const {
@@ -216,14 +200,7 @@ class Reader {
       if (!jitter["seed"].is_number_unsigned()) fail(place + "/seed", "expected a whole number", "give 0 or more");
       into.seed = jitter["seed"].get<std::uint64_t>();
     }
-    const auto number = [&](const Json& value, const std::string& key, double least, double most) {
-      const double given = value.is_number() ? value.get<double>() : -1;
-      if (!(given >= least && given <= most))
-        fail(place + "/" + key, "expected a number from " + Json(least).dump() + " to " + Json(most).dump(),
-             "see docs/pipelines.md");
-      return given;
-    };
-    if (jitter.contains("sigma")) into.sigma = number(jitter["sigma"], "sigma", 0, 0.5);
+    into.sigma = number(jitter, place, "sigma", into.sigma, 0, 0.5);
     if (!jitter.contains("slow_stages")) return;
     const Json& stages = jitter["slow_stages"];
     const bool is_list = stages.is_array() && std::all_of(stages.begin(), stages.end(), [](const Json& one) {
@@ -231,7 +208,8 @@ class Reader {
                          });
     if (!is_list) fail(place + "/slow_stages", "expected [[stage, factor], ...]", "write [[3, 1.2]]");
     for (const Json& one : stages)
-      into.slow_stages.emplace_back(one[0].get<std::int64_t>(), number(one[1], "slow_stages", 0.1, 100));
+      into.slow_stages.emplace_back(one[0].get<std::int64_t>(),
+                                    number(Json::object({{"slow_stages", one[1]}}), place, "slow_stages", 1, 0.1, 100));
   }
 
   void read_what_if(const Json& what_if, Scenario& scenario) const {
@@ -353,7 +331,7 @@ class Reader {
       fail("/execution_trace", "an execution trace joins a timed trace", "name that one as \"trace\"");
   }
 
-  std::string name_, folder_;
+  std::string folder_;
 };
 
 Json parse_json(const std::string& text, const std::string& name) {
@@ -381,7 +359,7 @@ std::span<const std::string_view> procurement_keys() { return procurement_key_li
 
 std::vector<std::string> scenario_keys() {
   std::vector<std::string> keys(root_keys.begin(), root_keys.end());
-  const auto add = [&keys](std::string_view object, Keys parts) {
+  const auto add = [&keys](std::string_view object, JsonFields::Keys parts) {
     for (const std::string_view part : parts) keys.push_back(std::string(object) + "." + std::string(part));
   };
   add("model", model_keys());

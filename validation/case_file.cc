@@ -175,7 +175,7 @@ class CaseReader {
   }
 
   void read_setup(const Json& all, Case& one, const std::string& place) const {
-    std::vector<std::string> settings;
+    std::vector<std::string>& settings = one.settings;
     if (read_projection(all, one, place)) {
       for (const auto& [key, value] : all.items())
         if (is_setting(key)) fail(place + "/" + key, "a scenario's key beside projection.*", "leave one kind out");

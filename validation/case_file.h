@@ -46,7 +46,8 @@ struct Case {
   double measured = 0;  // in `unit`
   std::string skip;     // reason; empty: it is run
   std::string setup;    // the scenario's settings in one line: cases with the same one share a replay
-  Scenario scenario;    // of cases that are run
+  std::vector<std::string> settings;  // the same, each as --set takes it
+  Scenario scenario;                  // of cases that are run
   std::optional<ProjectionCase> projection;  // then there is no scenario
 };
 

@@ -67,17 +67,19 @@ class Estimator {
     return first ? shape_.first : last ? shape_.last : shape_.middle;
   }
 
-  // With ZeRO stage 3 a layer's weights are gathered for each pass and its gradients reduced in each backward, on one
+  // ZeRO stage 2 reduces a layer's gradients in each backward, stage 3 also gathers its weights for each pass, on one
   // communicator: where that takes longer than the passes, it sets the pace.
   [[nodiscard]] ShapeTimes layer_times() const {
-    if (setup_.zero_stage < 3 || replicas_ == 1 || machine_.model->has_experts()) return shape_.layer;
+    if (setup_.zero_stage < 2 || replicas_ == 1 || machine_.model->has_experts()) return shape_.layer;
     const GroupShape group = layout_.gradient_group();
     std::int64_t elements = 0;  // the shape's weights hold what was gathered when they were counted
     for (const std::int64_t parameter : machine_.layer_parameters) elements += parameter;
     const Bytes weights(elements / setup_.tensor_parallel * setup_.weight_bytes());
     const Bytes gradients(weights.count() / setup_.weight_bytes() *
                           (setup_.fp32_reduction ? 4 : setup_.weight_bytes()));
-    const Picos gather = machine_.cluster.timer(NetworkCollective::all_gather, weights, group);
+    const Picos gather = setup_.zero_stage == 3
+                             ? machine_.cluster.timer(NetworkCollective::all_gather, weights, group)
+                             : Picos(0);
     const Picos reduce = machine_.cluster.timer(NetworkCollective::reduce_scatter, gradients, group);
     return {std::max(shape_.layer.forward, gather), std::max(shape_.layer.backward, gather + reduce)};
   }
@@ -247,6 +249,7 @@ class Estimator {
 bool has_closed_form(const TrainingSetup& setup) {
   const std::string& schedule = setup.pipeline_schedule;
   if (!setup.step_barrier || setup.optimizer_device != StateDevice::gpu) return false;
+  if (setup.offloaded_states > 0 || setup.recomputed_chunks > 0) return false;
   return schedule == "1f1b" || schedule == "one_f_one_b" || schedule == "interleaved" || schedule == "gpipe";
 }
 

@@ -25,7 +25,7 @@ struct SweepExpression::Parser {
 
 SweepExpression::SweepExpression(const std::string& text, std::span<const std::string> names, const std::string& file,
                                  const std::string& place)
-    : parser_(std::make_unique<Parser>()), text_(text) {
+    : parser_(std::make_unique<Parser>()) {
   try {
     mu::Parser& parser = parser_->parser;
     parser_->values.resize(names.size());

@@ -20,7 +20,6 @@ class SweepExpression {
   SweepExpression(SweepExpression&&) noexcept;
   SweepExpression& operator=(SweepExpression&&) noexcept;
 
-  [[nodiscard]] const std::string& text() const { return text_; }
   // Indices into `names` of those that occur.
   [[nodiscard]] const std::vector<std::size_t>& used() const;
   // values: by name. Not to be called by two threads at once. Well under a microsecond.
@@ -29,7 +28,6 @@ class SweepExpression {
  private:
   struct Parser;
   std::unique_ptr<Parser> parser_;
-  std::string text_;
 };
 
 }  // namespace spillway

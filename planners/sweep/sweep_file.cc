@@ -7,12 +7,12 @@
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <sstream>
 
 #include "hwprofiles/price_list.h"
 #include "hwprofiles/profile_library.h"
 #include "models/model_spec.h"
+#include "planners/json_fields.h"
 #include "planners/scenario.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
@@ -22,7 +22,6 @@ namespace spillway {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Keys = std::span<const std::string_view>;
 
 constexpr int sweep_version = 1;
 constexpr std::uint64_t largest_file = 16U << 20U;
@@ -35,9 +34,6 @@ constexpr std::array<std::string_view, 8> axis_keys = {"name", "key",  "values",
 constexpr std::array<std::string_view, 3> derived_keys = {"name", "key", "value"};
 constexpr std::array<std::string_view, 2> rule_keys = {"is", "reason"};
 constexpr std::array<std::string_view, 4> require_keys = {"fits", "step_time_seconds", "gpus", "life_years"};
-constexpr std::array objectives = {SweepObjective::step_time,      SweepObjective::peak_memory,
-                                   SweepObjective::gpus,           SweepObjective::gpu_time_per_token,
-                                   SweepObjective::cost_per_token, SweepObjective::ssd_life};
 
 class Digest {  // FNV-1a
  public:
@@ -90,12 +86,9 @@ bool is_identifier(const std::string& name) {
   });
 }
 
-// A value as --set takes it.
-std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
-
-class Reader {
+class Reader : private JsonFields {
  public:
-  explicit Reader(std::string name) : name_(std::move(name)) {}
+  explicit Reader(std::string name) : JsonFields(std::move(name), "see docs/sweep.md") {}
 
   SweepFile read(const Json& root) {
     check_header(root);
@@ -124,10 +117,6 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& place, const std::string& cause, const std::string& remedy) const {
-    throw InputError(name_, place.empty() ? "/" : place, cause, remedy);
-  }
-
   void check_header(const Json& root) const {
     if (!root.is_object() || text(root, "", "schema") != "spillway-sweep")
       fail("/schema", "not a sweep", R"(give it "schema": "spillway-sweep")");
@@ -136,27 +125,6 @@ class Reader {
       fail("/version", "expected version " + std::to_string(sweep_version), "write \"version\": 1");
   }
 
-  void known(const Json& object, const std::string& place, Keys keys) const {
-    if (!object.is_object()) fail(place, "expected an object", "see docs/sweep.md");
-    for (const auto& [key, value] : object.items())
-      if (std::find(keys.begin(), keys.end(), key) == keys.end())
-        fail(place + "/" + key, "unknown key '" + key + "'", suggest(key, keys));
-  }
-
-  [[nodiscard]] std::string text(const Json& object, const std::string& place, const std::string& key) const {
-    if (!object.contains(key)) return "";
-    if (!object[key].is_string()) fail(place + "/" + key, "expected a text", "put it in quotes");
-    return object[key].get<std::string>();
-  }
-  [[nodiscard]] double number(const Json& object, const std::string& place, const std::string& key, double otherwise,
-                              double least, double most) const {
-    if (!object.contains(key)) return otherwise;
-    const Json& value = object[key];
-    if (!value.is_number() || value.get<double>() < least || value.get<double>() > most)
-      fail(place + "/" + key, "expected a number from " + Json(least).dump() + " to " + Json(most).dump(),
-           "see docs/sweep.md");
-    return value.get<double>();
-  }
   [[nodiscard]] const Json& array(const Json& root, const std::string& key) const {
     if (!root[key].is_array()) fail("/" + key, "expected a list", "put it in [ ]");
     return root[key];
@@ -219,9 +187,9 @@ class Reader {
     for (const Json& value : values) {
       if (value.is_object() || value.is_array()) fail(place, "a value is a number or a text", "use options for more");
       const bool counts = value.is_number();
-      axis.options.push_back({text_of(value),
+      axis.options.push_back({setting_text(value),
                               counts ? value.get<double>() : static_cast<double>(axis.options.size()),
-                              {{key, text_of(value)}}});
+                              {{key, setting_text(value)}}});
     }
   }
   void add_range(const Json& json, const std::string& key, const std::string& place, SweepAxis& axis) const {
@@ -250,7 +218,7 @@ class Reader {
       if (!settings.is_object()) fail(place + "/" + label, "expected an object of settings", "{} changes nothing");
       SweepOption option{label, static_cast<double>(axis.options.size()), {}};
       for (const auto& [key, value] : settings.items())
-        option.settings.emplace_back(scenario_key(key, place + "/" + label + "/" + key), text_of(value));
+        option.settings.emplace_back(scenario_key(key, place + "/" + label + "/" + key), setting_text(value));
       axis.options.push_back(std::move(option));
     }
   }
@@ -260,7 +228,7 @@ class Reader {
     SweepDerived derived;
     derived.name = new_name(json, place);
     if (json.contains("key")) derived.key = scenario_key(text(json, place, "key"), place + "/key");
-    derived.expression = json.contains("value") ? text_of(json["value"]) : "";
+    derived.expression = json.contains("value") ? setting_text(json["value"]) : "";
     if (derived.expression.empty()) fail(place + "/value", "no value", R"x(write "value": "512 / (t * p)")x");
     return derived;
   }
@@ -275,13 +243,14 @@ class Reader {
   void read_objectives(const Json& list, SweepFile& file) const {
     file.objectives.clear();
     std::string names;
-    for (const SweepObjective objective : objectives)
+    for (const SweepObjective objective : sweep_objectives)
       names += (names.empty() ? "" : ", ") + std::string(to_string(objective));
     for (const Json& wanted : list) {
-      const auto found = std::find_if(objectives.begin(), objectives.end(), [&](SweepObjective objective) {
+      const auto found = std::find_if(sweep_objectives.begin(), sweep_objectives.end(), [&](SweepObjective objective) {
         return wanted.is_string() && to_string(objective) == wanted.get<std::string>();
       });
-      if (found == objectives.end()) fail("/objectives", "no objective " + wanted.dump(), "take some of " + names);
+      if (found == sweep_objectives.end())
+        fail("/objectives", "no objective " + wanted.dump(), "take some of " + names);
       file.objectives.push_back(*found);
     }
     if (file.objectives.empty()) fail("/objectives", "no objective", "take some of " + names);
@@ -299,7 +268,6 @@ class Reader {
     if (require.contains("life_years")) file.least_life_years = number(require, "/require", "life_years", 0, 0, most);
   }
 
-  std::string name_;
   std::vector<std::string> names_;
 };
 

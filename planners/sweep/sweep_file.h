@@ -22,12 +22,15 @@
 // identifiers and nothing else stand for those numbers there.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "models/model_spec.h"
 
 namespace spillway {
 
@@ -51,6 +54,9 @@ struct SweepRule {
 };
 
 enum class SweepObjective : std::uint8_t { step_time, peak_memory, gpus, gpu_time_per_token, cost_per_token, ssd_life };
+inline constexpr std::array sweep_objectives = {SweepObjective::step_time,      SweepObjective::peak_memory,
+                                                SweepObjective::gpus,           SweepObjective::gpu_time_per_token,
+                                                SweepObjective::cost_per_token, SweepObjective::ssd_life};
 std::string_view to_string(SweepObjective objective);
 
 struct SweepFile {
@@ -70,6 +76,7 @@ struct SweepFile {
   std::uint64_t digest = 0;    // of the file's content and of all profiles, models and files it may name
   std::string text;            // the file as it is
   std::string procurement;     // JSON, read by planners/procurement/programme.h; empty: none
+  std::map<std::string, ModelSpec> models;  // of the caller's own, by the name the base gives; before the library's
 
   // Raw points. Throws InputError when they are more than 2^62.
   [[nodiscard]] std::int64_t points() const;

@@ -16,23 +16,21 @@
 #include <string>
 #include <vector>
 
+#include "planners/sweep/sweep_crew.h"
 #include "planners/sweep/sweep_file.h"
-#include "planners/sweep/sweep_screen.h"
 #include "planners/sweep/sweep_store.h"
+#include "planners/sweep/sweep_task.h"
 
 namespace spillway {
 
-struct SweepRow {
+struct SweepRow : SweepReplay {
   std::int64_t number = 0;
   std::string label;
   SweepSettings settings;
   std::vector<std::string> options;  // labels, by axis
-  SweepMetrics screened, replayed;
-  std::string failure;  // why it couldn't be replayed; empty: it could
-  bool fits = false, does = false;
+  SweepMetrics screened;
+  bool does = false;  // meets the requirements
   bool on_front = false;
-  std::string binding;
-  double mfu = 0;
 };
 
 // Relative to the replay, absolute values; 0 where nothing was compared.
@@ -40,6 +38,7 @@ struct SweepError {
   std::size_t compared = 0;
   double median = 0, p90 = 0, worst = 0;
 };
+SweepError sweep_error(std::vector<double> absolute_errors);
 
 struct SweepOutcome {
   std::int64_t points = 0;                      // raw
@@ -60,9 +59,10 @@ struct SweepOptions {
   std::function<bool(const std::string& what, std::int64_t done, std::int64_t all)> progress;  // false: stop
   // Every point as soon as it is replayed, whether it will be on the front or not, in no set order. One call at a time.
   std::function<void(const SweepRow& row)> replayed;
+  SweepCrew* crew = nullptr;  // who works; none: threads of this process
 };
 
-// Throws InputError as the parts do; a point's own failure is a row. Runs on oneTBB's threads.
+// Throws InputError as the parts do; a point's own failure is a row.
 SweepOutcome run_sweep(const SweepFile& file, const SweepOptions& options, SweepStore& store);
 
 }  // namespace spillway

@@ -136,7 +136,8 @@ std::shared_ptr<SweepScreen::Environment> SweepScreen::environment(const SweepSe
   made->scenario = parse_scenario(file_.base, file_.path, file_.folder, assignments);
   const Scenario& scenario = made->scenario;
   if (!scenario.model.empty()) {
-    made->model = with_layers(scenario, find_model(scenario.model));
+    const auto own = file_.models.find(scenario.model);
+    made->model = with_layers(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second);
     const HardwareProfile hardware = hardware_of(scenario);
     made->capacity_bytes = static_cast<double>(
         scenario.capacity_bytes ? *scenario.capacity_bytes

@@ -98,6 +98,18 @@ SweepPoint SweepSpace::at(std::int64_t number) {
   return point;
 }
 
+std::int64_t SweepSpace::neighbour(std::int64_t number, std::size_t axis, std::size_t option) const {
+  const std::int64_t now = number / stride_[axis] % static_cast<std::int64_t>(file_.axes[axis].options.size());
+  return number + (static_cast<std::int64_t>(option) - now) * stride_[axis];
+}
+
+bool SweepSpace::allows(std::int64_t number) {
+  const auto skipped = skipped_;
+  const bool allowed = next(number, number + 1).has_value();
+  skipped_ = skipped;
+  return allowed;
+}
+
 std::optional<SweepPoint> SweepSpace::next(std::int64_t from, std::int64_t until) {
   SweepPoint point;
   point.values = constants_;

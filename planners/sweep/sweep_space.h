@@ -44,6 +44,11 @@ class SweepSpace {
   // What was left out by next() since the last call of it, by reason.
   std::map<std::string, SweepReason> take_skipped();
 
+  // The point that differs in one axis alone.
+  [[nodiscard]] std::int64_t neighbour(std::int64_t number, std::size_t axis, std::size_t option) const;
+  // Whether no rule leaves a point out. Counts nothing as skipped.
+  [[nodiscard]] bool allows(std::int64_t number);
+
   // Those of axes first, then of derived values with a key, in the file's order.
   [[nodiscard]] SweepSettings settings(const SweepPoint& point) const;
   // "t 8, p 16, technique full"

@@ -1,0 +1,16 @@
+// spillway as one process of an MPI job: only the first has a voice.
+#include <cstdio>
+#include <memory>
+
+#include "cli/command_line.h"
+#include "planners/sweep/mpi/mpi_farm.h"
+
+int main(int argc, char** argv) {
+  spillway::MpiFarm farm(argc, argv);
+  if (!farm.leads()) {
+    if (std::freopen("/dev/null", "w", stdout) == nullptr || std::freopen("/dev/null", "w", stderr) == nullptr)
+      return 3;
+  }
+  const int code = spillway::run_command_line(argc, argv, &farm);
+  return farm.leads() ? code : 0;
+}
