@@ -135,7 +135,6 @@ int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
   catch_interrupts();
   use_installed_data();
   Context context;
-  context.farm = farm;
   CLI::App app("Simulates training steps of large models on machines with too little memory.", "spillway");
   add_global_options(app, context);
   add_run_commands(app, context);
@@ -144,7 +143,7 @@ int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
   add_plan_commands(app, context);
   add_capacity_command(app, context);
   add_report_commands(app, context);
-  add_sweep_commands(app, context);
+  add_sweep_commands(app, context, farm);
   add_profile_commands(app, context);
   add_calibrate_commands(app, context);
   add_record_commands(app, context);

@@ -19,13 +19,10 @@ enum ExitCode : int {
   exit_interrupted = 130
 };
 
-class SweepFarm;
-
 struct Context {
   int exit_code = exit_done;
   std::string format = "table";  // "table", "json", "csv" or "markdown"
   bool quiet = false;            // no warnings, notes or progress; errors stay
-  SweepFarm* farm = nullptr;     // the MPI job that this process is one of; none: it is alone
 
   [[nodiscard]] bool json() const { return format == "json"; }
   [[nodiscard]] bool csv() const { return format == "csv"; }

@@ -38,6 +38,7 @@ struct SweepCall {
   std::vector<std::string> stores, plots;
   bool resumes = false, explains = false, all = false;
   std::size_t jobs = 0, check = 0;
+  SweepFarm* farm = nullptr;  // the MPI job that this process is one of; none: it is alone
   std::uint64_t seed = 1;
 };
 
@@ -228,7 +229,7 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
   std::optional<oneapi::tbb::global_control> jobs;
   if (call.jobs > 0) jobs.emplace(oneapi::tbb::global_control::max_allowed_parallelism, call.jobs);
   const std::unique_ptr<SweepCrew> crew =
-      context.farm != nullptr ? context.farm->crew(file) : std::make_unique<LocalCrew>(file);
+      call.farm != nullptr ? call.farm->crew(file) : std::make_unique<LocalCrew>(file);
   const SweepOptions options = options_of(call, *crew, progress, pace);
   if (call.check > 0) return check(context, call, file, *crew, store, options);
   const SweepOutcome outcome = run_sweep(file, options, store);
@@ -244,11 +245,11 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
 }
 
 void run_sweep_command(Context& context, const SweepCall& call) {
-  if (context.farm == nullptr) continue_under_mpi();
-  if (context.farm != nullptr && !context.farm->leads())
-    return context.farm->serve([&call] { return load_sweep(call.file); }, std::max<std::size_t>(call.jobs, 1));
+  if (call.farm == nullptr) continue_under_mpi();
+  if (call.farm != nullptr && !call.farm->leads())
+    return call.farm->serve([&call] { return load_sweep(call.file); }, std::max<std::size_t>(call.jobs, 1));
   const SweepFile file = load_sweep(call.file);
-  if (file.points() > many_points && call.shard.empty() && context.farm == nullptr)
+  if (file.points() > many_points && call.shard.empty() && call.farm == nullptr)
     note(context,
          fmt::format("{:.3g} points before conditions: where these leave most of them, a screen takes about {:.1g} "
                      "core hours; --shard and mpirun spread it over machines",
@@ -293,8 +294,9 @@ void run_merge_command(Context& context, const SweepCall& call) {
 
 }  // namespace
 
-void add_sweep_commands(CLI::App& app, Context& context) {
+void add_sweep_commands(CLI::App& app, Context& context, SweepFarm* farm) {
   const auto call = std::make_shared<SweepCall>();
+  call->farm = farm;
   CLI::App* sweep =
       app.add_subcommand("sweep", "Search a space of scenarios: screened in closed form, the best replayed");
   sweep->add_option("FILE", call->file, "sweep file (docs/sweep.md)")->required();

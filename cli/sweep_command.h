@@ -9,6 +9,9 @@ class App;
 
 namespace spillway {
 
-void add_sweep_commands(CLI::App& app, Context& context);
+class SweepFarm;
+
+// farm: the MPI job that this process is one of, if any.
+void add_sweep_commands(CLI::App& app, Context& context, SweepFarm* farm);
 
 }  // namespace spillway

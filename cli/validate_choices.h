@@ -12,7 +12,7 @@ namespace spillway {
 
 struct ValidateChoicesArguments {
   std::int64_t gpus = 512;    // set-ups of more are left out
-  std::int64_t replays = 96;  // per set-up
+  std::int64_t replays = 32;  // per set-up, more where these find nothing
   std::string output;         // CSV
 };
 

@@ -225,7 +225,7 @@ void add_validate_commands(CLI::App& app, Context& context) {
       ->check(CLI::NonNegativeNumber);
   ValidateChoicesArguments& choices = arguments->choices;
   command->add_option("--gpus", choices.gpus, "choices: leave out set-ups of more GPUs (512)")->type_name("N");
-  command->add_option("--replays", choices.replays, "choices: layouts replayed per set-up, at most (96)")
+  command->add_option("--replays", choices.replays, "choices: layouts replayed per set-up before more are tried (32)")
       ->type_name("N")
       ->check(CLI::Range(1, 100'000));
   ValidateKernelsArguments& kernels = arguments->kernels;

@@ -115,6 +115,13 @@ TrainingSetup setup_of(const SweepFile& file, const SweepRow& row) {
   return resolve(scenario.training, own == file.models.end() ? find_model(scenario.model) : own->second);
 }
 
+const SweepRow* fastest(const SweepOutcome& outcome) {
+  const SweepRow* best = nullptr;
+  for (const SweepRow& row : outcome.rows)
+    if (row.does && (best == nullptr || row.replayed.step_seconds < best->replayed.step_seconds)) best = &row;
+  return best;
+}
+
 // Points that may fit, and how many of them are faster than `seconds`.
 std::pair<std::int64_t, std::int64_t> count_faster(const SweepFile& file, const SweepOutcome& outcome, double seconds) {
   std::map<std::int64_t, const SweepRow*> replayed;
@@ -177,18 +184,27 @@ LayoutChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
     choice.published_layout = layout_text(loaded.setup);
     choice.published_seconds = to_seconds(result.step_time);
     choice.published_fits = result.fits();
-    const SweepFile file = sweep_of(setup, loaded.setup, loaded.hardware.gpu_count, replays);
+    SweepFile file = sweep_of(setup, loaded.setup, loaded.hardware.gpu_count, replays);
     SweepStore store;
     SweepOptions options;
     options.progress = progress;
-    const SweepOutcome outcome = run_sweep(file, options, store);
+    // The fastest by estimate may all turn out not to fit: then twice as many, of which half are in the store.
+    SweepOutcome outcome = run_sweep(file, options, store);
+    const SweepRow* best = fastest(outcome);
+    while ((best == nullptr || best->replayed.step_seconds > choice.published_seconds) && outcome.is_whole &&
+           outcome.not_replayed > 0) {
+      file.replays *= 2;
+      outcome = run_sweep(file, options, store);
+      best = fastest(outcome);
+    }
     choice.replayed = static_cast<std::int64_t>(outcome.rows.size());
     choice.not_replayed = outcome.not_replayed;
-    const SweepRow* best = nullptr;
-    for (const SweepRow& row : outcome.rows)
-      if (row.does && (best == nullptr || row.replayed.step_seconds < best->replayed.step_seconds)) best = &row;
     if (best == nullptr) {
       choice.skipped = "no layout fits";
+      if (!outcome.rows.empty() && !outcome.rows.front().failure.empty())
+        choice.skipped += ": " + outcome.rows.front().failure;
+      else if (outcome.screened == 0 && !outcome.invalid.empty())
+        choice.skipped += ": " + outcome.invalid.begin()->first;
       return choice;
     }
     choice.chosen_layout = layout_text(setup_of(file, *best));

@@ -38,7 +38,8 @@ struct PublishedSetup {
 };
 std::vector<PublishedSetup> published_setups(const std::vector<CaseFile>& files, std::int64_t most_gpus);
 
-// Replays at most `replays` layouts besides the published one, on oneTBB's threads. `progress`: false stops it, and the
+// Replays at most `replays` layouts besides the published one, on oneTBB's threads; twice as many as long as none of
+// them fits and is as fast. `progress`: false stops it, and the
 // choice is then of what was replayed. Memory: O(points that the screen can't rule out).
 LayoutChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
                            const std::function<bool(const std::string&, std::int64_t, std::int64_t)>& progress = {});

@@ -64,7 +64,7 @@ sinfo
 cd "$dir"
 array=$(sbatch --parsable --array="0-$((shards - 1))" --cpus-per-task=1 --output="$dir/%a.log" "$here/sweep.sbatch")
 merge=$(sbatch --parsable --dependency="afterok:$array" --output="$dir/merge.log" "$here/merge.sbatch")
-until [ -s "$STORES/0.store" ]; do sleep 0.2; done
+until [ -s "$STORES/0.store" ] && [ "$(wc -l <"$STORES/0.store")" -ge 2 ]; do sleep 0.2; done
 echo "shard 0 is requeued with $(wc -l <"$STORES/0.store") records stored"
 scontrol requeue "${array}_0"
 squeue -o "%.10i %.8j %.10T %.6M %R"

@@ -14,7 +14,7 @@
 //     "where": ["t <= 8", {"is": "p * m <= 256", "reason": "too deep"}],
 //     "objectives": ["step_time", "peak_memory"],
 //     "require": {"fits": true, "step_time_seconds": 60},
-//     "margin": 0.1, "memory_margin": 0.1, "replays": 500
+//     "margin": 0.15, "memory_margin": 0.15, "replays": 500
 //   }
 //
 // The first axis changes slowest; points are numbered in this order, invalid ones too. A derived value with a key must
@@ -70,12 +70,12 @@ struct SweepFile {
   std::vector<SweepObjective> objectives = {SweepObjective::step_time};
   bool must_fit = true;
   std::optional<double> most_step_seconds, most_gpus, least_life_years;
-  double margin = 0.1;         // of the screen's times
-  double memory_margin = 0.1;  // of the screen's peaks
-  std::int64_t replays = 500;  // at most
-  std::uint64_t digest = 0;    // of the file's content and of all profiles, models and files it may name
-  std::string text;            // the file as it is
-  std::string procurement;     // JSON, read by planners/procurement/programme.h; empty: none
+  double margin = 0.15;                     // of the screen's times
+  double memory_margin = 0.15;              // of the screen's peaks
+  std::int64_t replays = 500;               // at most
+  std::uint64_t digest = 0;                 // of the file's content and of all profiles, models and files it may name
+  std::string text;                         // the file as it is
+  std::string procurement;                  // JSON, read by planners/procurement/programme.h; empty: none
   std::map<std::string, ModelSpec> models;  // of the caller's own, by the name the base gives; before the library's
 
   // Raw points. Throws InputError when they are more than 2^62.

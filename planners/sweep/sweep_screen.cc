@@ -16,6 +16,9 @@ namespace spillway {
 namespace {
 
 constexpr std::string_view model_prefix = "model.";
+// ZeRO stage 2: how much of its reductions in every micro-batch is hidden depends on where buckets end, which the
+// screen does not follow.
+constexpr double shared_gradients_margin = 0.3;
 
 // "tensor_parallel" of "model.tensor_parallel"; nothing for keys that aren't a field of the training set-up.
 std::string_view training_field(std::string_view key) {
@@ -52,8 +55,8 @@ double SweepMetrics::value(SweepObjective objective) const {
 
 SweepValues SweepEstimate::best(const SweepFile& file) const {
   SweepMetrics margin = metrics;
-  margin.step_seconds *= 1 - file.margin;
-  margin.peak_bytes = is_bound ? 0 : metrics.peak_bytes * (1 - file.memory_margin);
+  margin.step_seconds *= 1 - time_margin(file);
+  margin.peak_bytes = is_bound ? 0 : metrics.peak_bytes * (1 - memory_margin(file));
   margin.life_years = 0;
   SweepValues values{};
   for (std::size_t i = 0; i < file.objectives.size(); ++i) values[i] = margin.value(file.objectives[i]);
@@ -62,8 +65,8 @@ SweepValues SweepEstimate::best(const SweepFile& file) const {
 
 SweepValues SweepEstimate::worst(const SweepFile& file) const {
   SweepMetrics margin = metrics;
-  margin.step_seconds *= 1 + file.margin;
-  margin.peak_bytes *= 1 + file.memory_margin;
+  margin.step_seconds *= 1 + time_margin(file);
+  margin.peak_bytes *= 1 + memory_margin(file);
   SweepValues values{};
   for (std::size_t i = 0; i < file.objectives.size(); ++i) {
     const bool unknown = is_bound || file.objectives[i] == SweepObjective::ssd_life;
@@ -73,16 +76,16 @@ SweepValues SweepEstimate::worst(const SweepFile& file) const {
 }
 
 bool SweepEstimate::may_do(const SweepFile& file) const {
-  if (file.most_step_seconds && metrics.step_seconds * (1 - file.margin) > *file.most_step_seconds) return false;
+  if (file.most_step_seconds && metrics.step_seconds * (1 - time_margin(file)) > *file.most_step_seconds) return false;
   if (file.most_gpus && metrics.gpus > *file.most_gpus) return false;
   if (!file.must_fit || capacity_bytes <= 0 || is_bound) return true;
-  return metrics.peak_bytes * (1 - file.memory_margin) <= capacity_bytes;
+  return metrics.peak_bytes * (1 - memory_margin(file)) <= capacity_bytes;
 }
 
 bool SweepEstimate::does(const SweepFile& file) const {
   if (is_bound || file.least_life_years || !may_do(file)) return false;
-  if (file.most_step_seconds && metrics.step_seconds * (1 + file.margin) > *file.most_step_seconds) return false;
-  return !file.must_fit || capacity_bytes <= 0 || metrics.peak_bytes * (1 + file.memory_margin) <= capacity_bytes;
+  if (file.most_step_seconds && metrics.step_seconds * (1 + time_margin(file)) > *file.most_step_seconds) return false;
+  return !file.must_fit || capacity_bytes <= 0 || metrics.peak_bytes * (1 + memory_margin(file)) <= capacity_bytes;
 }
 
 struct SweepScreen::Environment {
@@ -172,6 +175,8 @@ SweepEstimate SweepScreen::estimate(const SweepSettings& settings) {
     setup = resolve(setup, in->model);
     estimate.metrics.gpus = static_cast<double>(setup.gpus());
     estimate.metrics.tokens_per_step = static_cast<double>(setup.step_tokens());
+    if (setup.zero_stage == 2 && setup.data_parallel * setup.context_parallel > 1)
+      estimate.least_margin = shared_gradients_margin;
     estimate.metrics.usd_per_hour = in->usd_per_gpu_hour * estimate.metrics.gpus;
     if (!in->machine) return estimate;
     const std::shared_ptr<const StepShape> shape = in->shape(shape_setup(setup), estimate.invalid);

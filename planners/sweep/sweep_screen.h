@@ -5,6 +5,7 @@
 // microseconds.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -43,6 +44,9 @@ struct SweepEstimate {
   SweepMetrics metrics;
   double capacity_bytes = 0;
   bool is_bound = false;  // times are those of the step without its technique, peaks are not known
+  // Of its kind, where the screen is known to be further off than the file's margins may allow for; they count if
+  // wider.
+  double least_margin = -1;
 
   // As good as it may turn out within the file's margins, and as bad.
   [[nodiscard]] SweepValues best(const SweepFile& file) const;
@@ -50,6 +54,10 @@ struct SweepEstimate {
   // Whether it may meet what the file requires, and whether it does for sure.
   [[nodiscard]] bool may_do(const SweepFile& file) const;
   [[nodiscard]] bool does(const SweepFile& file) const;
+
+ private:
+  [[nodiscard]] double time_margin(const SweepFile& file) const { return std::max(file.margin, least_margin); }
+  [[nodiscard]] double memory_margin(const SweepFile& file) const { return std::max(file.memory_margin, least_margin); }
 };
 
 class SweepScreen {

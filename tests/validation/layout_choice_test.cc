@@ -52,7 +52,8 @@ TEST(LayoutChoice, OurOwnChoiceRanksFirst) {
   ASSERT_EQ(std::sscanf(first.chosen_layout.c_str(), "t%d p%d d%d b%d %15s", &t, &p, &d, &b, recompute), 5)
       << first.chosen_layout;
   files[0] = parse_cases(
-      R"json({"schema": "spillway-cases", "version": 1, "cases": [{"id": "ours", "source": "desk", "value": 1, "unit": "s",
+      R"json({"schema": "spillway-cases", "version": 1, "cases": [{"id": "ours", "source": "desk", "value": 1,
+      "unit": "s",
       "metric": "iteration_time", "hardware.profile": "dgx-a100", "model.name": "gpt2-small", "model.sequence": 512,
       "model.framework": "megatron", "model.global_batch": 64, "model.recompute": ")json" +
           std::string(recompute) + R"(", "model.tensor_parallel": )" + std::to_string(t) +
