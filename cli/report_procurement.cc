@@ -90,7 +90,7 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
   for (const PricedOption& option : answer.options) json["options"].push_back(option_json(answer, option));
   json["drives"] = Json::array();
   std::size_t able = 0;
-  for (const DriveFit& fit : answer.drives) {
+  for (const DriveChoice& fit : answer.drives) {
     Json entry = {{"drive", fit.drive.name}, {"answer", fit.chosen > 0}};
     if (fit.chosen > 0) {
       const DriveAnswer& hardest = fit.hardest();

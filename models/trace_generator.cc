@@ -47,7 +47,7 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   const TrainingSetup setup = resolve(wanted, model);
   require_generatable(model, setup);
   require_precision(setup, cost.gpu());
-  if (setup.gpus() > 1 || setup.weight_device != StateDevice::gpu)
+  if (setup.gpus() > 1 || setup.weight_device != StateDevice::gpu || setup.zero_stage == 3)
     return generate_parallel_trace(model, setup, cost, cluster);
   EagerSession session(cost, cost.gpu().title);
   set_host_times(session, setup.framework);

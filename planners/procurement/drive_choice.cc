@@ -34,7 +34,7 @@ std::int64_t least_for_room(const NvmeProfile& drive, double written) {
       1, static_cast<std::int64_t>(std::ceil(written / static_cast<double>(drive.capacity->value.count()))));
 }
 
-void judge(const Programme& programme, const DriveAnswer& answer, double written, DriveFit& fit) {
+void judge(const Programme& programme, const DriveAnswer& answer, double written, DriveChoice& fit) {
   if (!fit.cannot.empty()) return;
   if (!answer.cannot_tell.empty()) {
     fit.cannot = answer.cannot_tell;
@@ -59,7 +59,7 @@ void judge(const Programme& programme, const DriveAnswer& answer, double written
 
 }  // namespace
 
-const DriveAnswer& DriveFit::hardest() const {
+const DriveAnswer& DriveChoice::hardest() const {
   SPILLWAY_ASSERT(!answers.empty());
   return *std::min_element(answers.begin(), answers.end(), [](const DriveAnswer& a, const DriveAnswer& b) {
     return a.steady_rate * b.required_rate < b.steady_rate * a.required_rate;
@@ -96,10 +96,10 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
   return made;
 }
 
-std::vector<DriveFit> fit_drives(const Programme& programme, const std::vector<ReplayedPlan>& replayed) {
-  std::vector<DriveFit> fits;
+std::vector<DriveChoice> fit_drives(const Programme& programme, const std::vector<ReplayedPlan>& replayed) {
+  std::vector<DriveChoice> fits;
   for (const NvmeProfile& drive : programme.drives) {
-    DriveFit fit;
+    DriveChoice fit;
     fit.drive = drive;
     fit.least = 1;
     fits.push_back(std::move(fit));
@@ -114,7 +114,7 @@ std::vector<DriveFit> fit_drives(const Programme& programme, const std::vector<R
 }
 
 void answer_for_chosen(const Programme& programme, const std::vector<ReplayedPlan>& replayed,
-                       std::vector<DriveFit>& fits) {
+                       std::vector<DriveChoice>& fits) {
   std::map<std::int64_t, std::vector<std::size_t>> by_count;
   for (std::size_t i = 0; i < fits.size(); ++i) {
     fits[i].answers.clear();

@@ -36,7 +36,7 @@ struct ReplayedPlan {
 ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::int64_t count);
 
 // One model of drive under an option.
-struct DriveFit {
+struct DriveChoice {
   NvmeProfile drive;
   std::string cannot;                                // why it can't do it at any number up to the most; empty: it can
   std::int64_t least = 0;                            // per GPU, for rate and room
@@ -46,9 +46,9 @@ struct DriveFit {
 };
 
 // `replayed`: by run, with endless drives. In the order of the programme's drives.
-std::vector<DriveFit> fit_drives(const Programme& programme, const std::vector<ReplayedPlan>& replayed);
+std::vector<DriveChoice> fit_drives(const Programme& programme, const std::vector<ReplayedPlan>& replayed);
 // The answers for chosen drives per GPU.
 void answer_for_chosen(const Programme& programme, const std::vector<ReplayedPlan>& replayed,
-                       std::vector<DriveFit>& fits);
+                       std::vector<DriveChoice>& fits);
 
 }  // namespace spillway

@@ -63,7 +63,7 @@ class Procurement {
     const bool writes =
         std::any_of(option.runs.begin(), option.runs.end(), [](const RunReplay& run) { return run.written_bytes > 0; });
     if (writes) {
-      std::vector<DriveFit> fits = fit_drives(in_, plans);
+      std::vector<DriveChoice> fits = fit_drives(in_, plans);
       fits_.push_back(std::move(fits));
       option.drive.emplace();
       replays_.push_back(std::move(plans));
@@ -201,7 +201,7 @@ class Procurement {
     for (std::size_t o = 0; o < answer_.options.size(); ++o) {
       PricedOption& option = answer_.options[o];
       if (!option.drive || !option.failure.empty()) continue;
-      std::vector<DriveFit>& fits = fits_[o];
+      std::vector<DriveChoice>& fits = fits_[o];
       order_by_cost(option, fits);
       if (fits.empty() || fits.front().chosen == 0) {
         option.failure =
@@ -225,7 +225,7 @@ class Procurement {
     answer_.runs = answer_.book.add(std::move(pending_runs_));
   }
 
-  void order_by_cost(const PricedOption& option, std::vector<DriveFit>& fits) const {
+  void order_by_cost(const PricedOption& option, std::vector<DriveChoice>& fits) const {
     LiveBook book = answer_.book;
     LiveTable runs{"Runs", "", run_fields(), {}, {}};
     std::vector<std::size_t> places;
@@ -262,7 +262,7 @@ class Procurement {
     std::vector<std::size_t> order(fits.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost[a] < cost[b]; });
-    std::vector<DriveFit> sorted;
+    std::vector<DriveChoice> sorted;
     for (const std::size_t i : order) sorted.push_back(std::move(fits[i]));
     fits = std::move(sorted);
   }
@@ -329,11 +329,11 @@ class Procurement {
   void add_drive_table() {
     if (!answer_.with_drives) return;
     const std::size_t o = *answer_.with_drives;
-    std::vector<DriveFit>& fits = fits_[o];
+    std::vector<DriveChoice>& fits = fits_[o];
     answer_for_chosen(in_, replays_[o], fits);
     answer_.options[o].drive = fits.front();
     LiveTable table{"Drives", "Every drive that carries " + answer_.options[o].name(), cost_fields(), {}, {}};
-    for (const DriveFit& fit : fits) {
+    for (const DriveChoice& fit : fits) {
       if (fit.chosen == 0) continue;
       answer_.drive_places.push_back(table.cases.size());
       LiveCase made = cost_case(answer_.options[o], &fit.drive, fit.chosen, answer_.runs, run_place_[o]);
@@ -467,7 +467,7 @@ class Procurement {
   const Programme& in_;
   const OptionProgress& progress_;
   ProcurementAnswer answer_;
-  std::vector<std::vector<DriveFit>> fits_;          // by option; those that write
+  std::vector<std::vector<DriveChoice>> fits_;       // by option; those that write
   std::vector<std::vector<ReplayedPlan>> replays_;   // by option; those that write, with endless drives
   std::vector<std::vector<std::size_t>> run_place_;  // by option: its cases of "Runs"
   LiveTable pending_runs_;

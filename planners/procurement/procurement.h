@@ -24,9 +24,9 @@ namespace spillway {
 
 struct PricedOption {
   FleetOption fleet;
-  HardwareProfile hardware;       // the machine, with the drives chosen, if any
-  std::vector<RunReplay> runs;    // as replayed last, by run
-  std::optional<DriveFit> drive;  // of an option that writes to drives
+  HardwareProfile hardware;          // the machine, with the drives chosen, if any
+  std::vector<RunReplay> runs;       // as replayed last, by run
+  std::optional<DriveChoice> drive;  // of an option that writes to drives
   double machine_watts = 0, idle_watts = 0;
   MachinePrice price;
   std::string power_from;  // in words
@@ -47,13 +47,13 @@ struct Sensitivity {
 };
 
 struct ProcurementAnswer {
-  std::vector<PricedOption> options;       // cheapest first; those with a failure last, as found
-  std::optional<std::size_t> chosen;       // of options: cheapest in time; none: no
-  std::optional<std::size_t> with_drives;  // the cheapest that writes to drives, in time or not
-  std::vector<DriveFit> drives;            // of `with_drives`, by model, cheapest first, those that can't last
-  std::vector<std::size_t> drive_places;   // case of "Drives" of each that can
-  std::optional<PcieAnswer> pcie;          // of `with_drives`, else none
-  std::vector<Sensitivity> sensitivity;  // of the chosen option (else the cheapest), most of the cost first
+  std::vector<PricedOption> options;           // cheapest first; those with a failure last, as found
+  std::optional<std::size_t> chosen;           // of options: cheapest in time; none: no
+  std::optional<std::size_t> with_drives;      // the cheapest that writes to drives, in time or not
+  std::vector<DriveChoice> drives;             // of `with_drives`, by model, cheapest first, those that can't last
+  std::vector<std::size_t> drive_places;       // case of "Drives" of each that can
+  std::optional<PcieAnswer> pcie;              // of `with_drives`, else none
+  std::vector<Sensitivity> sensitivity;        // of the chosen option (else the cheapest), most of the cost first
   std::vector<Sensitivity> drive_sensitivity;  // of `with_drives`, where that is another
   LiveBook book;
   std::size_t inputs = 0, runs = 0, priced = 0, drive_table = 0;  // tables of the book

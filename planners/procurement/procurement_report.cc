@@ -246,7 +246,7 @@ class Writer {
                       "capital million USD", "worn ones million USD", "USD per 10⁹ tokens"},
                      {}};
     std::size_t k = 0;
-    for (const DriveFit& fit : answer_.drives) {
+    for (const DriveChoice& fit : answer_.drives) {
       if (fit.chosen == 0 || k >= drives_shown) continue;
       const std::size_t place = answer_.drive_places[k++];
       add_drive(option, fit, place, rate, life);
@@ -257,7 +257,7 @@ class Writer {
     if (able > k)
       part.items.push_back(fmt::format("{} more carry it at a higher cost; the spreadsheet has all.", able - k));
     std::map<std::string, std::string> why;
-    for (const DriveFit& fit : answer_.drives) {
+    for (const DriveChoice& fit : answer_.drives) {
       if (fit.chosen > 0) continue;
       std::string& names = why[fit.cannot];
       names += (names.empty() ? "" : ", ") + fit.drive.name;
@@ -278,7 +278,7 @@ class Writer {
     });
   }
 
-  void add_drive(const PricedOption& option, const DriveFit& fit, std::size_t place, ReportTable& rate,
+  void add_drive(const PricedOption& option, const DriveChoice& fit, std::size_t place, ReportTable& rate,
                  ReportTable& life) const {
     const auto of = [&](const char* field) { return answer_.book.value(answer_.drive_table, place, field); };
     const DriveAnswer& answer = fit.hardest();
@@ -477,7 +477,7 @@ class Writer {
     if (prices.pcie_switch_usd) leaf_row("PCIe switch", *prices.pcie_switch_usd, "USD");
     add_machine_prices(leaf_row);
     if (answer_.with_drives) {
-      const DriveFit& fit = *answer_.options[*answer_.with_drives].drive;
+      const DriveChoice& fit = *answer_.options[*answer_.with_drives].drive;
       if (const auto price = prices.drive_usd(fit.drive)) leaf_row(fit.drive.name, *price, "USD");
     }
     part.tables.push_back(std::move(table));
@@ -499,7 +499,7 @@ class Writer {
 
   void add_drive_leaves(ReportSection& part) const {
     if (!answer_.with_drives) return;
-    const DriveFit& fit = *answer_.options[*answer_.with_drives].drive;
+    const DriveChoice& fit = *answer_.options[*answer_.with_drives].drive;
     const Endurance endurance = drive_endurance(fit.drive, in_.endurance);
     part.items.push_back(fmt::format("{}: takes {} PB of these writes; {}.", fit.drive.name,
                                      figure(drive_endurance(fit.drive).bytes / 1e15), endurance.basis));

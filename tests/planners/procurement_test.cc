@@ -229,7 +229,7 @@ TEST_F(ProcurementFile, ChoosesDrivesByCost) {
   EXPECT_EQ(found.drives.front().drive.name, option.drive->drive.name);
   std::size_t able = 0;
   double before = 0;
-  for (const DriveFit& fit : found.drives) {
+  for (const DriveChoice& fit : found.drives) {
     if (fit.chosen == 0) {
       EXPECT_FALSE(fit.cannot.empty());
       continue;

@@ -21,7 +21,7 @@ std::string three_steps(const std::string& name, std::size_t padding = 0) {
     return R"({"ph": "X", "cat": ")" + category + R"(", "name": ")" + called + R"(", "pid": 1, "tid": 5, "ts": )" +
            std::to_string(ts) + ".250, \"dur\": " + std::to_string(dur);
   };
-  add(R"({"ph": "M", "name": "thread_name", "pid": 1, "tid": 5, "ts": 12, "args": {"name": "main"}})");
+  add(R"({"ph": "M", "name": "thread_name", "pid": 1, "tid": 5, "args": {"name": "main"}})");
   for (int step = 0; step < 3; ++step) {
     const std::int64_t begin = epoch + step * 100;
     const std::string number = std::to_string(step);
