@@ -7,7 +7,7 @@
 #include "gui/memory_painter.h"
 #include "gui/timeline_painter.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 void need_application() {
@@ -99,6 +99,6 @@ void paint_curve(benchmark::State& state) {
 BENCHMARK(paint_curve)->Arg(2'000'000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui
 
 BENCHMARK_MAIN();

@@ -15,7 +15,7 @@
 #include "gui/message_bar.h"
 #include "gui/scenario_panel.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 // Runs the event loop until the window is settled; returns the longest time between two turns of it, in ms.
@@ -83,6 +83,6 @@ int measure(int count, char** arguments) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui
 
-int main(int argc, char** argv) { return spillway::measure(argc, argv); }
+int main(int argc, char** argv) { return spillway::gui::measure(argc, argv); }

@@ -15,10 +15,10 @@
 namespace spillway {
 namespace {
 
-Table choices_table(const std::vector<LayoutChoice>& choices) {
+Table choices_table(const std::vector<SetupChoice>& choices) {
   Table table({"set-up", "source", "GPUs", "batch", "published", "step (s)", "ours", "step (s)", "faster (%)", "rank",
                "of", "replayed"});
-  for (const LayoutChoice& choice : choices) {
+  for (const SetupChoice& choice : choices) {
     if (!choice.skipped.empty()) continue;
     table.add({choice.published->id, choice.published->source, std::to_string(choice.gpus),
                std::to_string(choice.batch), choice.published_layout + (choice.published_fits ? "" : " (does not fit)"),
@@ -30,10 +30,10 @@ Table choices_table(const std::vector<LayoutChoice>& choices) {
   return table;
 }
 
-nlohmann::ordered_json choices_json(const std::vector<LayoutChoice>& choices) {
+nlohmann::ordered_json choices_json(const std::vector<SetupChoice>& choices) {
   nlohmann::ordered_json json = json_document("spillway-choices");
   for (const char* key : {"rows", "skipped", "warnings"}) json[key] = nlohmann::ordered_json::array();
-  for (const LayoutChoice& choice : choices) {
+  for (const SetupChoice& choice : choices) {
     if (!choice.skipped.empty()) {
       json["skipped"].push_back({{"case", choice.published->id}, {"reason", choice.skipped}});
       continue;
@@ -63,7 +63,7 @@ void validate_choices(const ValidateChoicesArguments& arguments, const std::vect
   if (setups.empty())
     throw InputError("--gpus", std::to_string(arguments.gpus), "no published set-up is that small",
                      "take more GPUs or another --source");
-  std::vector<LayoutChoice> choices;
+  std::vector<SetupChoice> choices;
   std::size_t slower = 0;
   {
     const Progress progress(context);
@@ -88,7 +88,7 @@ void validate_choices(const ValidateChoicesArguments& arguments, const std::vect
   print(context, choices_table(choices));
   if (context.rows_only()) return;
   std::size_t skipped = 0;
-  for (const LayoutChoice& choice : choices) {
+  for (const SetupChoice& choice : choices) {
     if (choice.skipped.empty()) continue;
     ++skipped;
     print(fmt::format("{}: {}\n", choice.published->id, choice.skipped));

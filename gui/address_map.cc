@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 // Gaps smaller than this are the allocator's own rests, and stay.
@@ -74,4 +74,4 @@ void AddressMap::draw(const Raster& raster, TimeRange view, TimeRange bytes,
   for (const Box& box : large) fill(box);
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -11,7 +11,7 @@
 #include "gui/time_axis.h"
 #include "sim/replay/memory_picture.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 class AddressMap {
  public:
@@ -47,4 +47,4 @@ class AddressMap {
   TimeRange whole_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

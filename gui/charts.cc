@@ -16,7 +16,7 @@
 
 #include "planners/sweep/sweep_front.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr std::size_t most_kernels = 60;
@@ -382,4 +382,4 @@ TableRows ParetoChart::table() const {
   return rows;
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -14,7 +14,7 @@
 
 class QChart;
 
-namespace spillway {
+namespace spillway::gui {
 
 class ChartView : public QChartView {
  public:
@@ -88,4 +88,4 @@ class ParetoChart : public ChartView {
   std::vector<QPointF> now_, baseline_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -6,7 +6,7 @@
 #include <QListWidget>
 #include <QVBoxLayout>
 
-namespace spillway {
+namespace spillway::gui {
 
 CommandPalette::CommandPalette(QWidget* parent) : QDialog(parent, Qt::Popup) {
   setObjectName("palette");
@@ -70,4 +70,4 @@ bool CommandPalette::eventFilter(QObject* watched, QEvent* event) {
   return QDialog::eventFilter(watched, event);
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -8,7 +8,7 @@ class QAction;
 class QLineEdit;
 class QListWidget;
 
-namespace spillway {
+namespace spillway::gui {
 
 class CommandPalette : public QDialog {
  public:
@@ -26,4 +26,4 @@ class CommandPalette : public QDialog {
   QListWidget* list_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

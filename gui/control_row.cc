@@ -16,7 +16,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr int positions = 1'000;
@@ -225,4 +225,4 @@ void ControlRow::show(const std::optional<std::string>& value, const std::option
 
 void ControlRow::mouseDoubleClickEvent(QMouseEvent* /*event*/) { edit(baseline_.value_or("null"), false); }
 
-}  // namespace spillway
+}  // namespace spillway::gui

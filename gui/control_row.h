@@ -14,7 +14,7 @@ class QComboBox;
 class QDoubleSpinBox;
 class QLabel;
 
-namespace spillway {
+namespace spillway::gui {
 
 class TickedSlider;
 
@@ -55,4 +55,4 @@ class ControlRow : public QWidget {
   QCheckBox* box_ = nullptr;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -7,7 +7,7 @@
 #include "planners/scenario.h"
 #include "traces/base/byte_source.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr std::size_t look_ahead = 64 << 10;
@@ -44,4 +44,4 @@ std::string new_scenario(const std::string& model, const std::string& hardware) 
   return root.dump(2) + "\n";
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

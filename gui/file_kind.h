@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace spillway {
+namespace spillway::gui {
 
 enum class FileKind : std::uint8_t {
   scenario,
@@ -19,4 +19,4 @@ FileKind kind_of_file(const std::string& path);
 // A scenario of a model on a machine, as text.
 std::string new_scenario(const std::string& model, const std::string& hardware);
 
-}  // namespace spillway
+}  // namespace spillway::gui

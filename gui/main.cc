@@ -13,7 +13,7 @@
 #include "gui/main_window.h"
 #include "gui/message_bar.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr int exit_done = 0, exit_bad_input = 2;
@@ -107,6 +107,6 @@ int run_window(int count, char** arguments) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui
 
-int main(int argc, char** argv) { return spillway::run_window(argc, argv); }
+int main(int argc, char** argv) { return spillway::gui::run_window(argc, argv); }

@@ -36,7 +36,7 @@
 #include "traces/base/input_error.h"
 #include "traces/base/output_file.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr int most_recent = 8;
@@ -502,4 +502,4 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   event->accept();
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -25,7 +25,7 @@ class QStackedWidget;
 class QTabWidget;
 class QTableView;
 
-namespace spillway {
+namespace spillway::gui {
 
 class MemoryView;
 class MessageBar;
@@ -148,4 +148,4 @@ class MainWindow : public QMainWindow {
   CommandPalette* palette_ = nullptr;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -25,7 +25,7 @@
 #include "gui/trace_range_dialog.h"
 #include "planners/scenario.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 QAction* MainWindow::action(QMenu* menu, const QString& text, const QKeySequence& keys, std::function<void()> run) {
   auto* const made = new QAction(text, this);
@@ -190,4 +190,4 @@ void MainWindow::show_provenance() {
   dialog.exec();
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -14,7 +14,7 @@
 #include "gui/timeline_view.h"
 #include "planners/report/result_figures.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr std::size_t most_allocations = 5'000;
@@ -188,4 +188,4 @@ void MainWindow::row_chosen(const QModelIndex& index) {
   if (view == sweep_) sweep_->load_point(static_cast<std::size_t>(id));
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

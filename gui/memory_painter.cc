@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 // Of a vertical axis from 0 to `top` bytes: a few round values.
@@ -198,4 +198,4 @@ QImage paint_address_map(const MemoryScene& scene, const MemoryScene* baseline, 
   return image;
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

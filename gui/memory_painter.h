@@ -10,7 +10,7 @@
 #include "gui/step_curve.h"
 #include "sim/replay/memory_picture.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 // A MemoryPicture made ready: curves folded on demand, blocks squeezed. Immutable.
 struct MemoryScene {
@@ -35,4 +35,4 @@ QImage paint_address_map(const MemoryScene& scene, const MemoryScene* baseline, 
 // The bytes of the map's vertical axis, and where a pixel of the plot lies on it.
 TimeRange map_bytes(const MemoryScene& scene);
 
-}  // namespace spillway
+}  // namespace spillway::gui

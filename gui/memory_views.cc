@@ -3,7 +3,7 @@
 #include <QContextMenuEvent>
 #include <QMenu>
 
-namespace spillway {
+namespace spillway::gui {
 
 std::string block_name(const Outcome& outcome, const MemoryPicture::Block& block) {
   if (block.event < 0) return "held before the step";
@@ -116,4 +116,4 @@ void MemoryView::contextMenuEvent(QContextMenuEvent* event) {
   if (!menu.isEmpty()) menu.exec(event->globalPos());
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

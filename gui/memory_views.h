@@ -8,7 +8,7 @@
 #include "gui/outcome.h"
 #include "gui/time_view.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 class MemoryView : public TimeView {
  public:
@@ -41,4 +41,4 @@ class MemoryView : public TimeView {
 // A block of MemoryPicture::blocks in words: tensor, role, size, life.
 std::string block_name(const Outcome& outcome, const MemoryPicture::Block& block);
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -5,7 +5,7 @@
 #include <QToolButton>
 #include <QVBoxLayout>
 
-namespace spillway {
+namespace spillway::gui {
 
 MessageBar::MessageBar() : theme_(&light_theme()) {
   setObjectName("message");
@@ -63,4 +63,4 @@ void MessageBar::dress() {
 
 QString MessageBar::text() const { return what_->text() + (remedy_->text().isEmpty() ? "" : "\n" + remedy_->text()); }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -8,7 +8,7 @@
 
 class QLabel;
 
-namespace spillway {
+namespace spillway::gui {
 
 class MessageBar : public QFrame {
  public:
@@ -25,4 +25,4 @@ class MessageBar : public QFrame {
   QLabel *what_, *remedy_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -8,7 +8,7 @@
 #include "traces/join.h"
 #include "traces/trace_part.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 Trace read_part(const Scenario& scenario, const ReadRange& range, const ReadOptions& read) {
@@ -75,4 +75,4 @@ Sensitivity find_sensitivity(const Outcome& outcome) {
   return found;
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -15,7 +15,7 @@
 #include "planners/report/roofline.h"
 #include "planners/scenario_run.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 struct ScenarioText {
   std::string text, name, folder;  // as parse_scenario() takes them
@@ -64,4 +64,4 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
                                   std::shared_ptr<const CapturedTrace>& captured, const Progress& progress);
 Sensitivity find_sensitivity(const Outcome& outcome);
 
-}  // namespace spillway
+}  // namespace spillway::gui

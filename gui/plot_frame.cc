@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::gui {
 
 QImage blank(const PlotFrame& frame, const Theme& theme) {
   QImage image(std::max(1, frame.device(frame.size.width())), std::max(1, frame.device(frame.size.height())),
@@ -88,4 +88,4 @@ void paint_marks(QPainter& painter, const PlotFrame& frame, TimeRange view, cons
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -12,7 +12,7 @@
 #include "gui/theme.h"
 #include "gui/time_axis.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 struct PlotFrame {
   QSize size;        // of the whole, logical pixels
@@ -54,4 +54,4 @@ void paint_legend(QPainter& painter, const PlotFrame& frame, const std::vector<L
 // `text` in `rect`, cut with an ellipsis where it doesn't fit.
 void paint_elided(QPainter& painter, const QRectF& rect, int flags, const QString& text);
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -4,7 +4,7 @@
 #include "models/model_spec.h"
 #include "models/training_setup.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr const char* model_group = "Model";
@@ -190,4 +190,4 @@ const std::vector<std::string>& control_groups() {
   return groups;
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway {
+namespace spillway::gui {
 
 enum class ControlKind : std::uint8_t {
   choice,  // one of `choices`
@@ -35,4 +35,4 @@ std::vector<Control> scenario_controls();
 // The headings in order; the last four are the techniques.
 const std::vector<std::string>& control_groups();
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -11,7 +11,7 @@
 #include "traces/base/input_error.h"
 #include "traces/base/output_file.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 namespace fs = std::filesystem;
@@ -134,4 +134,4 @@ std::optional<std::string> ScenarioDocument::command() const {
   return command;
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::gui {
 
 class ScenarioDocument {
  public:
@@ -54,4 +54,4 @@ class ScenarioDocument {
 // 'quoted' where a shell would take it apart.
 std::string shell_word(const std::string& word);
 
-}  // namespace spillway
+}  // namespace spillway::gui

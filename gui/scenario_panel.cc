@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 namespace fs = std::filesystem;
@@ -119,4 +119,4 @@ ControlRow* ScenarioPanel::row(const std::string& key, bool toggle) const {
   return nullptr;
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -12,7 +12,7 @@ class QComboBox;
 class QGroupBox;
 class QLabel;
 
-namespace spillway {
+namespace spillway::gui {
 
 class ScenarioPanel : public QScrollArea {
  public:
@@ -36,4 +36,4 @@ class ScenarioPanel : public QScrollArea {
 // Scenarios that come with the program, as files: the start page's first.
 std::vector<std::string> bundled_scenarios();
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -4,7 +4,7 @@
 #include <QMetaObject>
 #include <utility>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr int quiet_ms = 80;
@@ -139,4 +139,4 @@ void Session::cancel() {
   if (on_state) on_state();
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

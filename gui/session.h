@@ -12,7 +12,7 @@
 #include "gui/scenario_document.h"
 #include "gui/simulation.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 class Session {
  public:
@@ -73,4 +73,4 @@ class Session {
   std::unique_ptr<Simulation> simulation_;  // ends before the rest
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

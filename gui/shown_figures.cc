@@ -7,7 +7,7 @@
 
 #include "planners/report/result_figures.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 std::string ms(Picos time) { return fmt::format("{:.1f} ms", to_seconds(time) * 1e3); }
@@ -145,4 +145,4 @@ std::vector<ShownFigure> shown_figures(const Outcome& outcome, const Outcome* ba
           memory_peak(outcome, baseline),    pcie(outcome, baseline),    ssd_life(outcome, baseline)};
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

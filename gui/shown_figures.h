@@ -7,7 +7,7 @@
 
 #include "gui/outcome.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 enum class Change : std::uint8_t { none, better, worse, other };
 
@@ -24,4 +24,4 @@ struct ShownFigure {
 // In the strip's order: verdict, binding resource, step time, memory, PCIe, SSD life. baseline: may be null.
 std::vector<ShownFigure> shown_figures(const Outcome& outcome, const Outcome* baseline);
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -6,7 +6,7 @@
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 SimulationError describe_error(const std::exception& error) {
   if (const auto* input = dynamic_cast<const InputError*>(&error)) {
@@ -132,4 +132,4 @@ void Simulation::work() {
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

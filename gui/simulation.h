@@ -19,7 +19,7 @@
 
 #include "gui/outcome.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 struct SimulationError {
   std::string title, remedy;  // what is wrong and where; how to mend it
@@ -76,4 +76,4 @@ class Simulation {
 // What is wrong, in a sentence; how to mend it, in another.
 SimulationError describe_error(const std::exception& error);
 
-}  // namespace spillway
+}  // namespace spillway::gui

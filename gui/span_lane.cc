@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr double smallest_block = 2;  // pixels
@@ -138,4 +138,4 @@ std::array<std::size_t, 2> SpanLane::within(TimeRange range) const {
   return {static_cast<std::size_t>(first), static_cast<std::size_t>(std::max(first, last))};
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -14,7 +14,7 @@
 
 #include "gui/time_axis.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 inline constexpr int most_span_colors = 10;  // as WorkColor (sim/replay/timeline_lanes.h)
 inline constexpr int fold_levels = 4;        // how busy a run is, in quarters
@@ -62,4 +62,4 @@ class SpanLane {
   Sums running_{};
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

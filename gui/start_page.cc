@@ -8,7 +8,7 @@
 
 #include "gui/scenario_panel.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 struct Start {
@@ -118,4 +118,4 @@ void StartPage::show_recent(const QStringList& files, const QString& last) {
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

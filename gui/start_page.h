@@ -8,7 +8,7 @@
 class QPushButton;
 class QVBoxLayout;
 
-namespace spillway {
+namespace spillway::gui {
 
 class StartPage : public QWidget {
  public:
@@ -27,4 +27,4 @@ class StartPage : public QWidget {
   QVBoxLayout* recent_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::gui {
 
 void StepCurve::reserve(std::size_t count) {
   at_.reserve(count);
@@ -62,4 +62,4 @@ std::vector<CurveColumn> StepCurve::fold(const TimeAxis& axis) const {
   return columns;
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

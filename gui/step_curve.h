@@ -7,7 +7,7 @@
 
 #include "gui/time_axis.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 struct CurveColumn {
   std::int64_t low = 0, high = 0;  // within the column
@@ -36,4 +36,4 @@ class StepCurve {
   std::int64_t peak_ = 0, peak_at_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

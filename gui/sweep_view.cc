@@ -13,7 +13,7 @@
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -211,4 +211,4 @@ void SweepView::load_point(std::size_t row) {
   on_load(text, file_->folder);
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

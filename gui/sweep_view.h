@@ -19,7 +19,7 @@ class QLabel;
 class QProgressBar;
 class QPushButton;
 
-namespace spillway {
+namespace spillway::gui {
 
 // A sweep of a scenario over what is most often asked: micro-batch, recomputation, offload, ZeRO. JSON text.
 std::string sweep_of(const std::string& scenario_text);
@@ -64,4 +64,4 @@ class SweepView : public QWidget {
   std::thread worker_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

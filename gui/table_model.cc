@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::gui {
 
 TableCell number_cell(const QString& text, double key) { return {text, QVariant(key)}; }
 
@@ -65,4 +65,4 @@ QString table_text(const QAbstractItemModel& model, bool csv) {
   return text;
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

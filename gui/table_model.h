@@ -8,7 +8,7 @@
 
 class QSortFilterProxyModel;
 
-namespace spillway {
+namespace spillway::gui {
 
 struct TableCell {
   QString text;
@@ -47,4 +47,4 @@ class TableModel : public QAbstractTableModel {
 // What a view shows, in its order: RFC 4180 with CRLF, or with tabs for the clipboard.
 QString table_text(const QAbstractItemModel& model, bool csv);
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -7,7 +7,7 @@
 
 #include "sim/replay/timeline_lanes.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 QColor mixed(const QColor& a, const QColor& b, double part) {
@@ -120,4 +120,4 @@ void apply_theme(QApplication& app, const Theme& theme) {
                         .arg(theme.text.name(), theme.panel.name(), theme.grid.name()));
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -12,7 +12,7 @@
 
 class QApplication;
 
-namespace spillway {
+namespace spillway::gui {
 
 struct Theme {
   bool is_dark = false;
@@ -34,4 +34,4 @@ const Theme& dark_theme();
 // Palette and style sheet of the whole program.
 void apply_theme(QApplication& app, const Theme& theme);
 
-}  // namespace spillway
+}  // namespace spillway::gui

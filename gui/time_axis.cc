@@ -6,7 +6,7 @@
 #include <array>
 #include <cmath>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 struct Unit {
@@ -91,4 +91,4 @@ std::string bytes_words(std::int64_t bytes) {
   return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, names[unit]);
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::gui {
 
 struct TimeRange {
   std::int64_t begin = 0, end = 1;  // half-open, begin < end
@@ -60,4 +60,4 @@ std::string time_text(std::int64_t time, bool timed = true);
 // "12.34 GiB"
 std::string bytes_words(std::int64_t bytes);
 
-}  // namespace spillway
+}  // namespace spillway::gui

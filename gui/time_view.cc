@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr int least_drag = 4;  // pixels
@@ -185,4 +185,4 @@ void TimeView::leaveEvent(QEvent* /*event*/) {
   if (on_hover) on_hover({});
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -15,7 +15,7 @@
 
 #include "gui/plot_frame.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 // The range of time that all views show, what is selected of it, where the pointer is.
 class SharedTime {
@@ -91,4 +91,4 @@ class TimeView : public QWidget {
   bool drags_ = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -5,7 +5,7 @@
 
 #include "sim/replay/timeline_lanes.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr int ghost_height = 7;
@@ -202,4 +202,4 @@ QImage paint_timeline(const TimelineScene& scene, const TimelineExtras& extras, 
   return Picture(scene, extras, look, theme).paint();
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -9,7 +9,7 @@
 #include "gui/plot_frame.h"
 #include "gui/timeline_scene.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 // From a launch to its work: places in the scene.
 struct TimelineFlow {
@@ -49,4 +49,4 @@ int row_height(const TimelineLook& look, bool with_ghost);
 QImage paint_timeline(const TimelineScene& scene, const TimelineExtras& extras, const TimelineLook& look,
                       const Theme& theme);
 
-}  // namespace spillway
+}  // namespace spillway::gui

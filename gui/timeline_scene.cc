@@ -6,7 +6,7 @@
 
 #include "sim/replay/timeline_lanes.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 struct Interval {
@@ -186,4 +186,4 @@ std::optional<OpId> find_op(const Trace& trace, const std::string& words, std::o
   return std::nullopt;
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

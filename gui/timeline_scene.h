@@ -11,7 +11,7 @@
 #include "sim/replay/result.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::gui {
 
 struct SceneLane {
   std::string name;
@@ -56,4 +56,4 @@ std::vector<WorkRow> work_in(const TimelineScene& scene, const Trace& trace, Tim
 // First op after `after` (OpId order is host order) whose name holds `words`, ignoring case; wraps around once.
 std::optional<OpId> find_op(const Trace& trace, const std::string& words, std::optional<OpId> after);
 
-}  // namespace spillway
+}  // namespace spillway::gui

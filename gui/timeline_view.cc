@@ -5,7 +5,7 @@
 #include <QScrollBar>
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 const TimelineScene no_scene;
@@ -244,4 +244,4 @@ void TimelineView::contextMenuEvent(QContextMenuEvent* event) {
   if (!menu.isEmpty()) menu.exec(event->globalPos());
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

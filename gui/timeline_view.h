@@ -12,7 +12,7 @@
 
 class QScrollBar;
 
-namespace spillway {
+namespace spillway::gui {
 
 class TimelineView : public TimeView {
  public:
@@ -65,4 +65,4 @@ class TimelineView : public TimeView {
   QScrollBar* bar_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

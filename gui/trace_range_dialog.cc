@@ -12,7 +12,7 @@
 
 #include "traces/base/byte_source.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 std::optional<double> microseconds_of(const QLineEdit& line) {
@@ -118,4 +118,4 @@ void TraceRangeDialog::take_steps() {
 
 ReadRange TraceRangeDialog::range() const { return {microseconds_of(*from_), microseconds_of(*until_)}; }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -17,7 +17,7 @@ class QLineEdit;
 class QListWidget;
 class QProgressBar;
 
-namespace spillway {
+namespace spillway::gui {
 
 // From this size on, opening a Kineto trace asks first.
 inline constexpr std::uint64_t large_trace_bytes = std::uint64_t{256} << 20;
@@ -48,4 +48,4 @@ class TraceRangeDialog : public QDialog {
   std::thread worker_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -5,7 +5,7 @@
 #include <QLabel>
 #include <QVBoxLayout>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr std::size_t cell_count = 6;
@@ -128,4 +128,4 @@ bool VerdictStrip::eventFilter(QObject* watched, QEvent* event) {
   return QWidget::eventFilter(watched, event);
 }
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -10,7 +10,7 @@
 
 class QLabel;
 
-namespace spillway {
+namespace spillway::gui {
 
 class VerdictStrip : public QWidget {
  public:
@@ -38,4 +38,4 @@ class VerdictStrip : public QWidget {
   bool stale_ = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -41,6 +41,8 @@ UNFLOORED = ("tests/", "bench/")  # may include every floor
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 HEAVY = re.compile(r"^(nlohmann/json\.hpp|simdjson\.h|sqlite3\.h|google/protobuf/.*|.*\.pb\.h)$")
+NAMESPACE = re.compile(r"^namespace\b\s*([\w:]*)\s*{")
+DEFINITION = re.compile(r"^(?:class|struct|union|enum(?: class)?)\s+(\w+)\b(?!.*;\s*$)")
 # What would make a result depend on when or where it was computed.
 UNREPEATABLE = re.compile(r"\b(random_device|system_clock|steady_clock|high_resolution_clock|gettimeofday)\b|\brand\(\)")
 REPEATABLE_FLOORS = ("traces", "traces/base", "hwprofiles", "models", "sim", "sim/engine", "sim/devices", "sim/replay")
@@ -110,6 +112,32 @@ def check_file(root, path):
             yield f"{path}:{number}: the engine names what its bytes stand for: {line.strip()}"
 
 
+def definitions_of(root, path):
+    """Types a header defines, as (line, name with its namespace)."""
+    spaces = []
+    with open(os.path.join(root, path), encoding="utf-8") as source:
+        for number, line in enumerate(source, 1):
+            space = NAMESPACE.match(line)
+            if space:
+                spaces.append(space.group(1))
+            elif line.startswith("}  // namespace"):
+                spaces = spaces[:-1]
+            elif DEFINITION.match(line):
+                yield number, "::".join(spaces + [DEFINITION.match(line).group(1)])
+
+
+def twice_defined(root, files):
+    """Two headers with one type: no compiler sees both, and the linker takes one's functions for the other."""
+    first = {}
+    for path in files:
+        if not path.endswith(".h") or path.startswith(UNFLOORED):
+            continue
+        for number, name in definitions_of(root, path):
+            if name in first:
+                yield f"{path}:{number}: {name} is defined in {first[name]} too"
+            first.setdefault(name, path)
+
+
 def sources(root):
     tops = sorted({floor.split("/")[0] for floor in FLOORS} | {top.rstrip("/") for top in UNFLOORED})
     for top in tops:
@@ -122,7 +150,8 @@ def sources(root):
 
 def check_tree(root):
     files = list(sources(root))
-    return len(files), [breach for path in files for breach in check_file(root, path)]
+    breaches = [breach for path in files for breach in check_file(root, path)]
+    return len(files), breaches + list(twice_defined(root, files))
 
 
 # One tree each: files, and the word its only breach must contain (None: the tree is clean).
@@ -149,6 +178,11 @@ SELF_TESTS = [
     ({"sim/devices/a.cc": "auto t = std::chrono::steady_clock::now();\n"}, "a clock"),
     ({"sim/engine/a.cc": "int tensors = 0;\n"}, "stand for"),
     ({"sim/engine/a.cc": "int amounts = 0;  // say, bytes of a tensor\n"}, None),
+    ({"models/a.h": "#pragma once\nnamespace spillway {\nstruct A {\n};\n}  // namespace spillway\n",
+      "planners/b.h": "#pragma once\nnamespace spillway {\nstruct A {\n};\n}  // namespace spillway\n"}, "too"),
+    ({"models/a.h": "#pragma once\nnamespace spillway {\nstruct A {\n};\n}  // namespace spillway\n",
+      "planners/b.h": "#pragma once\nnamespace spillway {\nstruct A;\nnamespace b {\nstruct A {\n};\n"
+                      "}  // namespace b\n}  // namespace spillway\n"}, None),
     ({"tests/sim/a.cc": "auto t = std::chrono::steady_clock::now();\n"}, None),
 ]
 

@@ -9,6 +9,7 @@
 #include <tuple>
 
 #include "planners/scenario_run.h"
+#include "planners/sweep/layout_sweep.h"
 #include "planners/sweep/sweep_run.h"
 #include "traces/base/input_error.h"
 
@@ -41,13 +42,21 @@ SweepAxis axis_of(const std::string& name, const std::string& key, const std::ve
 
 std::vector<std::string> powers(std::int64_t most) {
   std::vector<std::string> values;
-  for (std::int64_t value = 1; value <= most; value *= 2) values.push_back(std::to_string(value));
+  for (const std::int64_t value : powers_of_two(most)) values.push_back(std::to_string(value));
   return values;
 }
 std::vector<std::string> divisors(std::int64_t number, std::int64_t most) {
   std::vector<std::string> values;
   for (std::int64_t value = 1; value <= std::min(number, most); ++value)
     if (number % value == 0) values.push_back(std::to_string(value));
+  return values;
+}
+
+// In the order of their numbers, with the published one among them.
+std::vector<std::string> with(std::vector<std::string> values, std::int64_t published) {
+  const auto least = [published](const std::string& value) { return std::stoll(value) >= published; };
+  const auto at = std::find_if(values.begin(), values.end(), least);
+  if (at == values.end() || *at != std::to_string(published)) values.insert(at, std::to_string(published));
   return values;
 }
 
@@ -69,7 +78,7 @@ SweepFile sweep_of(const PublishedSetup& setup, const TrainingSetup& published, 
   ModelSpec found;
   const ModelSpec& model = model_of(setup, found);
   const std::int64_t gpus = published.gpus();
-  const std::int64_t batch = published.micro_batch * published.gradient_accumulation * published.data_parallel;
+  const std::int64_t batch = published.step_sequences();
   SweepFile file;
   file.path = setup.file->path;
   file.title = setup.fastest->id;
@@ -83,10 +92,13 @@ SweepFile sweep_of(const PublishedSetup& setup, const TrainingSetup& published, 
     return condition ? std::move(values) : std::vector<std::string>{"1"};
   };
   file.axes = {kept_settings(*setup.fastest, batch),
-               axis_of("t", "model.tensor_parallel", only_if(!is_sharded, powers(std::min(gpus, per_machine)))),
-               axis_of("p", "model.pipeline_parallel", only_if(!is_sharded, divisors(model.layers, most_stages))),
-               axis_of("v", "model.pipeline_chunks", only_if(!is_sharded, divisors(model.layers, 8))),
-               axis_of("b", "model.micro_batch", powers(std::min(batch, most_micro_batch))),
+               axis_of("t", "model.tensor_parallel",
+                       with(only_if(!is_sharded, powers(std::min(gpus, per_machine))), published.tensor_parallel)),
+               axis_of("p", "model.pipeline_parallel",
+                       with(only_if(!is_sharded, divisors(model.layers, most_stages)), published.pipeline_parallel)),
+               axis_of("v", "model.pipeline_chunks",
+                       with(only_if(!is_sharded, divisors(model.layers, 8)), published.pipeline_chunks)),
+               axis_of("b", "model.micro_batch", with(divisors(batch, most_micro_batch), published.micro_batch)),
                axis_of("recompute", "model.recompute", {"none", "selective", "full"}),
                axis_of("zero", "model.zero_stage",
                        is_sharded ? std::vector<std::string>{"2", "3"}
@@ -108,18 +120,9 @@ std::string layout_text(const TrainingSetup& setup) {
 }
 
 TrainingSetup setup_of(const SweepFile& file, const SweepRow& row) {
-  std::vector<std::string> assignments;
-  for (const auto& [name, value] : row.settings) assignments.push_back(name + "=" + value);
-  const Scenario scenario = parse_scenario(file.base, file.path, file.folder, assignments);
+  const Scenario scenario = parse_scenario(file.base, file.path, file.folder, assignments_of(row));
   const auto own = file.models.find(scenario.model);
   return resolve(scenario.training, own == file.models.end() ? find_model(scenario.model) : own->second);
-}
-
-const SweepRow* fastest(const SweepOutcome& outcome) {
-  const SweepRow* best = nullptr;
-  for (const SweepRow& row : outcome.rows)
-    if (row.does && (best == nullptr || row.replayed.step_seconds < best->replayed.step_seconds)) best = &row;
-  return best;
 }
 
 // Points that may fit, and how many of them are faster than `seconds`.
@@ -158,9 +161,7 @@ std::vector<PublishedSetup> published_setups(const std::vector<CaseFile>& files,
       if (one.metric != Metric::iteration_time && one.metric != Metric::throughput) continue;
       const TrainingSetup& setup = one.scenario.training;
       if (setup.gpus() < least_gpus || setup.gpus() > most_gpus) continue;
-      const std::int64_t batch = setup.global_batch > 0
-                                     ? setup.global_batch
-                                     : setup.micro_batch * setup.gradient_accumulation * setup.data_parallel;
+      const std::int64_t batch = setup.step_sequences();
       const auto [at, is_new] = known.emplace(
           std::tuple(&file, one.scenario.model + " " + one.scenario.hardware, setup.gpus(), batch), setups.size());
       if (is_new)
@@ -171,16 +172,16 @@ std::vector<PublishedSetup> published_setups(const std::vector<CaseFile>& files,
   return setups;
 }
 
-LayoutChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
-                           const std::function<bool(const std::string&, std::int64_t, std::int64_t)>& progress) {
-  LayoutChoice choice;
+SetupChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
+                          const std::function<bool(const std::string&, std::int64_t, std::int64_t)>& progress) {
+  SetupChoice choice;
   choice.published = setup.fastest;
   try {
     ModelSpec found;
     const LoadedScenario loaded = load(setup.fastest->scenario, model_of(setup, found));
     const Result result = run(loaded);
     choice.gpus = loaded.setup.gpus();
-    choice.batch = loaded.setup.micro_batch * loaded.setup.gradient_accumulation * loaded.setup.data_parallel;
+    choice.batch = loaded.setup.step_sequences();
     choice.published_layout = layout_text(loaded.setup);
     choice.published_seconds = to_seconds(result.step_time);
     choice.published_fits = result.fits();
@@ -190,12 +191,12 @@ LayoutChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
     options.progress = progress;
     // The fastest by estimate may all turn out not to fit: then twice as many, of which half are in the store.
     SweepOutcome outcome = run_sweep(file, options, store);
-    const SweepRow* best = fastest(outcome);
+    const SweepRow* best = fastest_layout(outcome);
     while ((best == nullptr || best->replayed.step_seconds > choice.published_seconds) && outcome.is_whole &&
            outcome.not_replayed > 0) {
       file.replays *= 2;
       outcome = run_sweep(file, options, store);
-      best = fastest(outcome);
+      best = fastest_layout(outcome);
     }
     choice.replayed = static_cast<std::int64_t>(outcome.rows.size());
     choice.not_replayed = outcome.not_replayed;

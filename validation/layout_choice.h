@@ -16,7 +16,7 @@
 
 namespace spillway {
 
-struct LayoutChoice {
+struct SetupChoice {
   const Case* published = nullptr;
   std::int64_t gpus = 0, batch = 0;                         // batch: sequences a step
   std::int64_t points = 0, replayed = 0, not_replayed = 0;  // points: valid ones that may fit
@@ -41,7 +41,7 @@ std::vector<PublishedSetup> published_setups(const std::vector<CaseFile>& files,
 // Replays at most `replays` layouts besides the published one, on oneTBB's threads; twice as many as long as none of
 // them fits and is as fast. `progress`: false stops it, and the
 // choice is then of what was replayed. Memory: O(points that the screen can't rule out).
-LayoutChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
-                           const std::function<bool(const std::string&, std::int64_t, std::int64_t)>& progress = {});
+SetupChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
+                          const std::function<bool(const std::string&, std::int64_t, std::int64_t)>& progress = {});
 
 }  // namespace spillway

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr std::uint64_t gib = std::uint64_t{1} << 30;
@@ -75,4 +75,4 @@ TEST(AddressMap, DrawsOnlyWhatIsInView) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui

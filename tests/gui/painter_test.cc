@@ -6,7 +6,7 @@
 #include "gui/memory_painter.h"
 #include "gui/timeline_painter.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 // Fonts need an application.
@@ -119,4 +119,4 @@ TEST_F(Painter, MapPutsLowAddressesAtTheBottom) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui

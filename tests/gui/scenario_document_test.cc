@@ -11,7 +11,7 @@
 #include "planners/scenario.h"
 #include "traces/base/input_error.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 std::string bundled(const std::string& name) {
@@ -133,4 +133,4 @@ TEST(FileKind, IsFoundByContent) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui

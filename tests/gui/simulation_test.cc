@@ -9,7 +9,7 @@
 #include "gui/shown_figures.h"
 #include "planners/report/result_figures.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 constexpr const char* small_step =
@@ -149,4 +149,4 @@ TEST(Simulation, SensitivityIsThatOfExplain) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <random>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 SpanLane random_lane(std::size_t count, std::int64_t longest, std::uint32_t seed) {
@@ -129,4 +129,4 @@ TEST(SpanLane, EmptyLaneHasNothing) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <random>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 // Each column has the least and the most of what is held in it: compared with a walk over every point.
@@ -58,4 +58,4 @@ TEST(StepCurve, ValuesAndPeak) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui

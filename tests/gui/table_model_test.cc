@@ -5,7 +5,7 @@
 #include <QAbstractItemModelTester>
 #include <QSortFilterProxyModel>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 TableRows three_rows() {
@@ -60,4 +60,4 @@ TEST(TableModel, ListsAreCapped) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 // x(view.begin) = 0, x(view.end) = width, and time is its inverse to within a pixel's time.
@@ -66,4 +66,4 @@ TEST(TimeAxis, Words) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 // Two streams of two ranks; kernels "gemm" and "norm" of two micro-batches.
@@ -90,4 +90,4 @@ TEST(TimelineScene, FindsByPartOfAName) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui

@@ -25,7 +25,7 @@
 #include "gui/timeline_view.h"
 #include "gui/verdict_strip.h"
 
-namespace spillway {
+namespace spillway::gui {
 namespace {
 
 const std::string root = std::getenv("SPILLWAY_SOURCE_ROOT");
@@ -317,4 +317,4 @@ TEST_F(Window, EverythingThatTakesFocusHasAName) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::gui

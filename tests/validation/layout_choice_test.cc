@@ -30,9 +30,9 @@ TEST(PublishedSetups, AreTheFastestOfEachModelBatchAndSize) {
 
 // A tensor split four ways is a poor choice for so small a model: there are faster layouts, and the published one's
 // rank says how many.
-TEST(LayoutChoice, FindsWhatIsFasterThanPublished) {
+TEST(SetupChoice, FindsWhatIsFasterThanPublished) {
   const std::vector<CaseFile> files = {cases()};
-  const LayoutChoice choice = choose_layout(published_setups(files, 512).front(), 64);
+  const SetupChoice choice = choose_layout(published_setups(files, 512).front(), 64);
   ASSERT_EQ(choice.skipped, "");
   EXPECT_EQ(choice.gpus, 8);
   EXPECT_EQ(choice.batch, 64);
@@ -44,9 +44,9 @@ TEST(LayoutChoice, FindsWhatIsFasterThanPublished) {
 }
 
 // Published as chosen: nothing is faster.
-TEST(LayoutChoice, OurOwnChoiceRanksFirst) {
+TEST(SetupChoice, OurOwnChoiceRanksFirst) {
   std::vector<CaseFile> files = {cases()};
-  const LayoutChoice first = choose_layout(published_setups(files, 512).front(), 64);
+  const SetupChoice first = choose_layout(published_setups(files, 512).front(), 64);
   int t = 0, p = 0, d = 0, b = 0;
   char recompute[16] = "";
   ASSERT_EQ(std::sscanf(first.chosen_layout.c_str(), "t%d p%d d%d b%d %15s", &t, &p, &d, &b, recompute), 5)
@@ -60,7 +60,7 @@ TEST(LayoutChoice, OurOwnChoiceRanksFirst) {
           R"(, "model.pipeline_parallel": )" + std::to_string(p) + R"(, "model.data_parallel": )" + std::to_string(d) +
           R"(, "model.micro_batch": )" + std::to_string(b) + "}]}",
       "ours.json");
-  const LayoutChoice again = choose_layout(published_setups(files, 512).front(), 64);
+  const SetupChoice again = choose_layout(published_setups(files, 512).front(), 64);
   ASSERT_EQ(again.skipped, "");
   EXPECT_EQ(again.chosen_seconds, again.published_seconds);
   EXPECT_EQ(again.rank, 1);

@@ -25,7 +25,7 @@ std::string recording() {
   std::string text;
   append_head(text, 42);
   append(text, RecordedCall{"cudaMalloc_v3020", false, start_ns, start_ns + 1000, 42, 7, 1});
-  append(text, RecordedMemory{false, start_ns + 900, 0x700000000, 4096, 4096, 42, 0, 1});
+  append(text, ActivityMemory{false, start_ns + 900, 0x700000000, 4096, 4096, 42, 0, 1});
   append(text, RecordedCall{"cudaLaunchKernel_v7000", false, start_ns + 2000, start_ns + 4000, 42, 7, 2});
   append(text, RecordedKernel{"void \"odd\"<T>(float*)\x01\xff", start_ns + 6000, start_ns + 16'000, 0, 7, 2, 0});
   append(text, RecordedCall{"cudaEventRecord_v3020", false, start_ns + 5000, start_ns + 5500, 42, 7, 3});
@@ -37,7 +37,7 @@ std::string recording() {
   append(text, RecordedCall{"cudaMemsetAsync_v3020", false, start_ns + 31'000, start_ns + 32'000, 42, 7, 6});
   append(text, RecordedSet{start_ns + 33'000, start_ns + 34'000, 512, 0, 13, 6});
   append(text, RecordedCall{"cudaFree_v3020", false, start_ns + 40'000, start_ns + 41'000, 42, 7, 8});
-  append(text, RecordedMemory{true, start_ns + 40'500, 0x700000000, 4096, 0, 42, 0, 2});
+  append(text, ActivityMemory{true, start_ns + 40'500, 0x700000000, 4096, 0, 42, 0, 2});
   append(text, RecordedRange{"step", start_ns, start_ns + 50'000, 42, 7});
   return text;
 }

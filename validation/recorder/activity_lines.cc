@@ -144,7 +144,7 @@ void append(std::string& out, const RecordedSync& sync) {
   out += "}}";
 }
 
-void append(std::string& out, const RecordedMemory& memory) {
+void append(std::string& out, const ActivityMemory& memory) {
   print(out, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\",\"name\":\"[memory]\",\"s\":\"t\",\"pid\":%u,\"tid\":0",
         memory.process);
   print(out, ",\"ts\":%" PRIu64 ".%03u", memory.at_ns / 1000, static_cast<unsigned>(memory.at_ns % 1000));

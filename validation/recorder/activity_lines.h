@@ -50,7 +50,7 @@ struct RecordedSync {
   std::uint32_t recorded_on = 0;  // its stream
 };
 
-struct RecordedMemory {
+struct ActivityMemory {
   bool is_release = false;
   std::uint64_t at_ns = 0, address = 0, bytes = 0;
   std::uint64_t held_bytes = 0;  // on the device after it
@@ -75,7 +75,7 @@ void append(std::string& out, const RecordedKernel& kernel);
 void append(std::string& out, const RecordedCopy& copy);
 void append(std::string& out, const RecordedSet& set);
 void append(std::string& out, const RecordedSync& sync);
-void append(std::string& out, const RecordedMemory& memory);
+void append(std::string& out, const ActivityMemory& memory);
 void append(std::string& out, const RecordedRange& range);
 void append_tail(std::string& out, const RecordedTail& tail);
 

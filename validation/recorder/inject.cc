@@ -250,7 +250,7 @@ class Recorder {
     const bool release = record.memoryOperationType == CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE;
     std::uint64_t& held = held_[record.deviceId];
     held = release ? held - std::min(held, record.bytes) : held + record.bytes;
-    append(text_, RecordedMemory{release, record.timestamp, record.address, record.bytes, held, record.processId,
+    append(text_, ActivityMemory{release, record.timestamp, record.address, record.bytes, held, record.processId,
                                  record.deviceId, ++memory_number_});
   }
 
