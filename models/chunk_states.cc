@@ -7,11 +7,6 @@
 #include "models/optimizer_step.h"
 
 namespace spillway {
-namespace {
-
-DataType type_of_bytes(std::int64_t bytes) { return bytes == 4 ? DataType::fp32 : DataType::bf16; }
-
-}  // namespace
 
 ChunkStates::ChunkStates(const TrainingSetup& setup, EagerSession& session,
                          const std::vector<TrainedParameter*>& parameters, std::int64_t sharers)

@@ -8,14 +8,15 @@
 // has the widest window; layer by layer, gradients leave when the chunk's last backward is done, Adam runs on a host
 // thread of its own, and weights come back, in the next step if need be: Trace::carried says what waits for them then.
 // With the optimizer on the GPU, a layer's states come in, Adam runs on a stream of its own, and they go out again,
-// through two buffers of one layer's states each; the next step's first layer waits for the last one to be out. What
-// doesn't fit the window makes the step longer (sim/replay/step_pace.h). Kernels of the two streams are timed as if
-// alone: Adam moves 28 bytes a parameter that the links bring at a fiftieth of the memory's rate.
+// through two buffers of one layer's states each, which the next step fills again when they are empty. What doesn't fit
+// the window makes the step longer (sim/replay/step_pace.h). Kernels of the two streams are timed as if alone: Adam
+// moves 28 bytes a parameter that the links bring at a fiftieth of the memory's rate.
 //
 // Held on the GPU all the time: weights and, with main gradients, gradients. Parameters outside the layers (an
 // embedding, a head, final norms) stay on the GPU with their states, as gradients of copies are summed after the
-// backward. No norm of all gradients holds the update of a chunk back. Source: the abstract of ChronosPipe (Lin et al.
-// 2025); which tensors move when is our reconstruction.
+// backward; so do norms whose gradients are sums over the tensor group (sequence parallelism). No norm of all gradients
+// holds the update of a chunk back. Source: the abstract of ChronosPipe (Lin et al. 2025); which tensors move when is
+// our reconstruction.
 #pragma once
 
 #include <array>

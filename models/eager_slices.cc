@@ -1,5 +1,8 @@
 // Attention of EagerOps over a sequence that comes in slices.
+#include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "models/attention_size.h"
 #include "models/eager_ops.h"

@@ -11,8 +11,6 @@ namespace {
 constexpr std::size_t state_buffers = 3, weight_buffers = 2;
 constexpr std::size_t most_copies = 2, most_writes = 4;  // of gradients in flight
 
-DataType type_of_bytes(std::int64_t bytes) { return bytes == 4 ? DataType::fp32 : DataType::bf16; }
-
 }  // namespace
 
 HostOptimizer::HostOptimizer(const TrainingSetup& setup, EagerSession& session,

@@ -13,7 +13,7 @@
 namespace spillway {
 
 inline constexpr double megatron_program_factor = 7.5;  // forward, recompute, optimizer
-inline constexpr double megatron_engine_factor = 5;   // backward
+inline constexpr double megatron_engine_factor = 5;     // backward
 
 inline void set_host_times(EagerSession& session, Framework framework) {
   if (!is_megatron(framework)) return;

@@ -24,6 +24,11 @@
 
 namespace spillway {
 
+// Of weights, gradients and states: all are fp32 or bf16.
+[[nodiscard]] constexpr DataType type_of_bytes(std::int64_t bytes) {
+  return bytes == 4 ? DataType::fp32 : DataType::bf16;
+}
+
 // With main gradients: the buffer they are added up in. shares: it is as large as what the rank updates.
 void allocate_main_gradient(const TrainingSetup& setup, EagerSession& session, TrainedParameter& parameter,
                             bool shares);

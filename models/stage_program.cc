@@ -169,7 +169,7 @@ class StageRecorder {
       Chunk& chunk = chunks_[static_cast<std::size_t>(by_depth[i])];
       std::vector<TrainedParameter*> inside;
       for (TrainedParameter& parameter : chunk.transformer->parameters())
-        if (parameter.shape.layer >= 0) inside.push_back(&parameter);
+        if (parameter.shape.layer >= 0 && !parameter.is_partial_sum) inside.push_back(&parameter);
       if (inside.empty()) continue;
       chunk.states.emplace(setup_, session_, inside, std::min(setup_.gpus(), layout_.gpus_per_machine()));
       moved.insert(moved.end(), inside.begin(), inside.end());

@@ -145,6 +145,10 @@ struct TrainingSetup {
   [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
   // Of one sequence on this rank, in one pass through a chunk.
   [[nodiscard]] std::int64_t slice_tokens() const { return local_sequence() / sequence_slices; }
+  // Sequences of all replicas, whether given as such or by micro-batches.
+  [[nodiscard]] std::int64_t step_sequences() const {
+    return global_batch > 0 ? global_batch : micro_batch * gradient_accumulation * data_parallel;
+  }
   [[nodiscard]] std::int64_t step_tokens() const { return tokens() * gradient_accumulation * data_parallel; }
   // expert_parallel reuses data-parallel ranks and does not count.
   [[nodiscard]] std::int64_t gpus() const {

@@ -288,8 +288,7 @@ class Reader {
   // Numbers of GPUs over which some layout spreads the batch.
   void keep_possible(CapacityAxis& axis) const {
     const TrainingSetup& own = base_.training;
-    const std::int64_t batch =
-        own.global_batch > 0 ? own.global_batch : own.micro_batch * own.gradient_accumulation * own.data_parallel;
+    const std::int64_t batch = own.step_sequences();
     const CapacityLayouts& layouts = request_.layouts;
     const auto is_possible = [&](std::int64_t gpus) {
       for (const std::int64_t t : layouts.tensor_parallel)

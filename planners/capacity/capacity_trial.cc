@@ -140,8 +140,7 @@ class Judge {
     trial.layout = layout_label(*best);
     // The batch of a step, as layout_sweep() fixes it, and the layout.
     const TrainingSetup own = parse_scenario(text, request_.path, "").training;
-    const std::int64_t batch =
-        own.global_batch > 0 ? own.global_batch : own.micro_batch * own.gradient_accumulation * own.data_parallel;
+    const std::int64_t batch = own.step_sequences();
     settings.push_back("model.global_batch=" + std::to_string(batch));
     settings.emplace_back("model.gradient_accumulation=null");
     for (const std::string& setting : assignments_of(*best)) settings.push_back(setting);

@@ -26,9 +26,7 @@ SweepFile layout_sweep(const std::string& scenario, const std::string& path, con
   const TrainingSetup& training = parsed.training;
   Json base = Json::parse(scenario);
   for (const char* key : {"schema", "version", "procurement", "capacity"}) base.erase(key);
-  const std::int64_t batch = training.global_batch > 0
-                                 ? training.global_batch
-                                 : training.micro_batch * training.gradient_accumulation * training.data_parallel;
+  const std::int64_t batch = training.step_sequences();
   base["model"]["global_batch"] = batch;
   base["model"].erase("gradient_accumulation");
   Json settings = Json::object();
