@@ -5,7 +5,9 @@
 //                                                         shorter: runs of columns, coloured by what fills most of them
 //
 // Busy time by colour is kept summed up at every `stride` spans, so a column over any number of spans costs a few
-// dozen steps, and its colour is exact. Folding a view is O(columns x (log spans + stride)).
+// dozen steps. Where `stride` spans are shorter than a quarter of a pixel, they count as one: a column's colour is then
+// that of what begins within a quarter of a pixel of it, and only the sums are touched. Elsewhere it is exact. Folding
+// a view is O(columns x (log spans + stride)).
 #pragma once
 
 #include <array>
@@ -51,14 +53,19 @@ class SpanLane {
  private:
   static constexpr std::size_t stride = 16;
   using Sums = std::array<std::int64_t, most_span_colors>;
-  [[nodiscard]] Sums sums(std::size_t first, std::size_t last) const;
-  // guess: how far from `from` it may be.
-  [[nodiscard]] std::size_t first_not_before(std::size_t from, std::int64_t time, std::size_t guess) const;
+  [[nodiscard]] Sums sums_before(std::size_t last) const;  // of spans [0, last)
+  void add_to(Sums& total, std::size_t first, std::size_t last) const;
+  // The next block begins within `tolerance` after this one.
+  [[nodiscard]] bool is_short(std::size_t block, std::int64_t tolerance) const;
+  // guess: how many spans from `from` it may be. Off by at most `tolerance`, so that short blocks stay whole.
+  [[nodiscard]] std::size_t first_not_before(std::size_t from, std::int64_t time, std::size_t guess,
+                                             std::int64_t tolerance) const;
 
   std::vector<std::int64_t> begins_, ends_;
   std::vector<std::uint8_t> colors_;
   std::vector<std::uint32_t> ids_;
-  std::vector<Sums> sums_;  // of spans [0, i * stride)
+  std::vector<Sums> sums_;                  // of spans [0, i * stride)
+  std::vector<std::int64_t> block_begins_;  // of span i * stride: a column's end is found without touching the rest
   Sums running_{};
 };
 
