@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gui/pixel_run.h"
+
 namespace spillway::gui {
 namespace {
 
@@ -51,7 +53,7 @@ void AddressMap::draw(const Raster& raster, TimeRange view, TimeRange bytes,
   const auto fill = [&raster](const Box& box) {
     std::uint32_t* row = raster.pixels + static_cast<std::ptrdiff_t>(box.top) * raster.pitch;
     for (int y = box.top; y < box.bottom; ++y, row += raster.pitch)
-      std::fill(row + box.left, row + box.right, box.color);
+      fill_run(row + box.left, row + box.right, box.color);
   };
   std::vector<Box> large;  // drawn over the small ones
   for (const Block& block : blocks_) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "gui/pixel_run.h"
+
 namespace spillway::gui {
 
 QImage blank(const PlotFrame& frame, const Theme& theme) {
@@ -19,7 +21,7 @@ void fill_rows(QImage& image, int left, int right, int top, int bottom, std::uin
   if (left >= right) return;
   for (int y = std::max(top, 0); y < bottom; ++y) {
     auto* const row = reinterpret_cast<std::uint32_t*>(image.scanLine(y));
-    std::fill(row + left, row + right, color);
+    fill_run(row + left, row + right, color);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "gui/pixel_run.h"
 #include "sim/replay/timeline_lanes.h"
 
 namespace spillway::gui {
@@ -78,7 +79,7 @@ class Picture {
       const bool is_block = piece.span >= 0;
       used_[piece.color] = true;
       const bool spaced = is_block && x1 - x0 > 3;  // neighbours of one colour stay apart
-      std::fill(row + x0, row + (spaced ? x1 - 1 : x1), color_of(piece, is_ghost));
+      fill_run(row + x0, row + (spaced ? x1 - 1 : x1), color_of(piece, is_ghost));
       if (is_block && !is_ghost) label(spans, piece, x0, top);
     }
     for (int y = first + 1; y < last; ++y) std::copy(row + left, row + width, row + (y - first) * pitch + left);
