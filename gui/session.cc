@@ -7,7 +7,7 @@
 namespace spillway::gui {
 namespace {
 
-constexpr int quiet_ms = 80;
+constexpr int quiet_ms = 40;
 
 }  // namespace
 

@@ -1,6 +1,6 @@
 // The what-if loop: the document, its newest outcome, and the baseline it is compared with.
 //
-//   edit -> 80 ms of quiet -> worker -> outcome -> views         stale from the edit until the outcome
+//   edit -> 40 ms of quiet -> worker -> outcome -> views         stale from the edit until the outcome
 #pragma once
 
 #include <QObject>

@@ -6,8 +6,10 @@ namespace spillway {
 
 StringPool::StringPool() { intern(""); }
 
-StringPool::StringPool(const StringPool& other) {
-  for (const std::string& text : other.texts_) intern(text);
+StringPool::StringPool(const StringPool& other) : texts_(other.texts_) {
+  index_.reserve(texts_.size());
+  std::uint32_t id = 0;
+  for (const std::string& text : texts_) index_.emplace(text, id++);
 }
 
 StringPool& StringPool::operator=(const StringPool& other) {
