@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "gui/pixel_run.h"
+#include "traces/base/stop.h"
 
 namespace spillway::gui {
 namespace {
@@ -18,6 +19,7 @@ AddressMap::AddressMap(const MemoryPicture& picture) : whole_{picture.begin, std
   std::int64_t squeezed = 0;  // what address 0 would be, given the gaps before
   bool first = true;
   for (std::size_t i = 0; i < picture.blocks.size(); ++i) {
+    check_stop();
     const MemoryPicture::Block& block = picture.blocks[i];
     if (first || block.address > used_until + smallest_gap) {
       if (!first) seams_.push_back(height_);

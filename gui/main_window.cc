@@ -359,6 +359,7 @@ void MainWindow::show_state() {
   strip_->set_stale(stale);
   progress_->setVisible(false);
   cancel_->setVisible(session_.is_busy());
+  stop_->setEnabled(session_.is_busy());
   hidden_lanes_->setVisible(!timeline_->hidden().empty());
   hidden_lanes_->setText(tr("%1 lanes hidden ×").arg(timeline_->hidden().size()));
   if (session_.is_busy())

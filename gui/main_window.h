@@ -144,7 +144,7 @@ class MainWindow : public QMainWindow {
   QLabel *count_ = nullptr, *state_ = nullptr, *provenance_ = nullptr, *fingerprint_ = nullptr;
   QPushButton *hidden_lanes_ = nullptr, *selected_range_ = nullptr, *cancel_ = nullptr;
   QProgressBar* progress_ = nullptr;
-  QAction *undo_ = nullptr, *redo_ = nullptr, *pin_ = nullptr;
+  QAction *undo_ = nullptr, *redo_ = nullptr, *pin_ = nullptr, *stop_ = nullptr;
   CommandPalette* palette_ = nullptr;
 };
 

@@ -67,7 +67,9 @@ void MainWindow::make_actions() {
   QMenu* const what_if = menuBar()->addMenu(tr("&What if"));
   pin_ = action(what_if, tr("Pin as &baseline"), QKeySequence("B"), [this] { session_.pin(); });
   pin_->setCheckable(true);
-  action(what_if, tr("&Cancel what is running"), {}, [this] { session_.cancel(); });
+  // Esc is the views' own while nothing runs.
+  stop_ = action(what_if, tr("&Cancel what is running"), QKeySequence(Qt::Key_Escape), [this] { session_.cancel(); });
+  stop_->setEnabled(false);
   action(what_if, tr("Time &range of the trace…"), {}, [this] { ask_trace_range(); });
   action(what_if, tr("What the figures &rest on"), {}, [this] { show_provenance(); });
   action(what_if, tr("Run or stop the &sweep"), {},
@@ -162,7 +164,7 @@ void MainWindow::show_shortcuts() {
   row("A D, ← →", tr("earlier, later"));
   row("↑ ↓, Shift+wheel", tr("lanes up and down"));
   row("F", tr("zoom to the selection"));
-  row("Home, Esc", tr("everything; select nothing"));
+  row("Home, Esc", tr("everything; select nothing, or cancel what is running"));
   row(tr("drag"), tr("select a range; its table is below"));
   for (const QAction* const one : actions())
     if (!one->shortcut().isEmpty())

@@ -59,7 +59,8 @@ struct ReadRange {
   friend bool operator==(const ReadRange&, const ReadRange&) = default;
 };
 
-// Throws InputError, Cancelled. `captured` is taken when it fits, and replaced when it doesn't.
+// Throws InputError, Cancelled (by progress, or by the thread's StopScope). `captured` is taken when it fits, and
+// replaced when it doesn't.
 std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange& range,
                                   std::shared_ptr<const CapturedTrace>& captured, const Progress& progress);
 Sensitivity find_sensitivity(const Outcome& outcome);

@@ -5,6 +5,7 @@
 
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
+#include "traces/base/stop.h"
 
 namespace spillway::gui {
 
@@ -25,7 +26,7 @@ Simulation::Simulation(Post post, Answers answers)
 Simulation::~Simulation() {
   {
     const std::lock_guard lock(mutex_);
-    ends_ = true;
+    ends_ = stop_ = true;
     cancelled_ = newest_;
   }
   asked_.notify_all();
@@ -39,6 +40,7 @@ std::uint64_t Simulation::ask(ScenarioText scenario, ReadRange range) {
     generation = ++newest_;
     question_ = Question{generation, std::move(scenario), range};
     to_explain_ = nullptr;
+    stop_ = true;
   }
   asked_.notify_all();
   return generation;
@@ -57,6 +59,7 @@ void Simulation::cancel() {
   cancelled_ = newest_;
   question_.reset();
   to_explain_ = nullptr;
+  stop_ = true;
 }
 
 void Simulation::drop(std::shared_ptr<const Outcome> outcome) {
@@ -97,6 +100,7 @@ void Simulation::answer(const Question& question) {
 }
 
 void Simulation::work() {
+  const StopScope scope(&stop_);
   std::unique_lock lock(mutex_);
   while (true) {
     asked_.wait(lock, [this] { return ends_ || question_ || to_explain_ != nullptr || !dropped_.empty(); });
@@ -111,18 +115,21 @@ void Simulation::work() {
     if (question_) {
       const Question question = std::move(*question_);
       question_.reset();
+      stop_ = false;
       lock.unlock();
       answer(question);
       lock.lock();
       continue;
     }
     const std::shared_ptr<const Outcome> outcome = std::exchange(to_explain_, nullptr);
+    stop_ = false;
     lock.unlock();
     try {
       auto found = std::make_shared<const Sensitivity>(find_sensitivity(*outcome));
       post_([this, found] {
         if (!is_stale(found->generation)) answers_.sensitivity(found);
       });
+    } catch (const Cancelled&) {
     } catch (const std::exception& error) {
       post_([this, generation = outcome->generation, described = describe_error(error)] {
         if (!is_stale(generation)) answers_.failed(generation, described);

@@ -2,11 +2,12 @@
 //
 //   ask(1) ask(2) ask(3)        1 is under way, 2 is never begun, 3 begins when 1 has stopped
 //
-// A newer question stops the older one at its next step (reading stops within 8 MiB; a replay runs to its end) and its
-// answer is never delivered. Answers come through `post`, which must run what it is given on the window's thread, or
+// A newer question stops the older one, wherever it is (traces/base/stop.h; reading stops within 8 MiB), and its answer
+// is never delivered. Answers come through `post`, which must run what it is given on the window's thread, or
 // drop it when the window is gone.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -35,7 +36,7 @@ class Simulation {
     std::function<void(std::uint64_t generation, const std::string& part, double fraction)> progress;
   };
   Simulation(Post post, Answers answers);
-  // Waits for the step under way to stop.
+  // Stops what is under way, and waits until it has.
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
@@ -69,6 +70,7 @@ class Simulation {
   std::uint64_t newest_ = 0;
   std::uint64_t cancelled_ = 0;  // all up to here
   bool ends_ = false;
+  std::atomic<bool> stop_ = false;                 // what the worker is at; set and taken back under the mutex
   std::shared_ptr<const CapturedTrace> captured_;  // the worker's own
   std::thread worker_;                             // last: begins when all else is there
 };

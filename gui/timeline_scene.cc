@@ -5,6 +5,7 @@
 #include <tuple>
 
 #include "sim/replay/timeline_lanes.h"
+#include "traces/base/stop.h"
 
 namespace spillway::gui {
 namespace {
@@ -37,6 +38,7 @@ void add_rows(const std::vector<Interval>& intervals, const Trace& trace, SceneL
   std::vector<SceneLane> rows;
   std::vector<std::int64_t> free_from;
   for (const Interval& interval : intervals) {
+    check_stop();
     std::size_t row = 0;
     while (row < rows.size() && free_from[row] > interval.start) ++row;
     if (row == rows.size()) {

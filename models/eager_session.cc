@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "traces/base/input_error.h"
+#include "traces/base/stop.h"
 
 namespace spillway {
 namespace {
@@ -80,6 +81,7 @@ void EagerSession::begin_step(std::string_view name) {
 }
 
 OpId EagerSession::kernel(const Kernel& kernel) {
+  check_stop();
   KernelCost cost = kernel.cost;
   if (kernel.bytes) {
     cost.bytes = *kernel.bytes;

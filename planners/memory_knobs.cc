@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "planners/stalloc/stalloc_plan.h"
+#include "traces/base/stop.h"
 
 namespace spillway {
 namespace {
@@ -51,8 +52,11 @@ std::vector<MemoryKnob> try_memory_knobs(const Trace& trace, const AllocationStr
   present.keep_rows = present.keep_totals = present.repeat = false;
   const Bytes now = Bytes(replay_allocation_stream(trace, present).statistics.all().reserved_bytes.peak);
   std::vector<MemoryKnob> knobs = candidates();
-  oneapi::tbb::parallel_for(std::size_t{0}, knobs.size(),
-                            [&](std::size_t i) { replay_with(trace, options, now, knobs[i]); });
+  const std::atomic<bool>* const stop = current_stop();
+  oneapi::tbb::parallel_for(std::size_t{0}, knobs.size(), [&](std::size_t i) {
+    const StopScope scope(stop);
+    replay_with(trace, options, now, knobs[i]);
+  });
   std::stable_sort(knobs.begin(), knobs.end(), [](const MemoryKnob& a, const MemoryKnob& b) {
     return std::pair(a.is_bound, b.gain) < std::pair(b.is_bound, a.gain);
   });

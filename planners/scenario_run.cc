@@ -23,6 +23,7 @@
 #include "planners/stalloc/stalloc_plan.h"
 #include "sim/replay/captured_step.h"
 #include "traces/base/input_error.h"
+#include "traces/base/stop.h"
 #include "traces/join.h"
 
 namespace spillway {
@@ -437,7 +438,9 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
       cases.push_back({"drives infinitely fast", {}, with_endless_drives(loaded.hardware)});
   }
   std::vector<Relaxation> relaxations(cases.size());
+  const std::atomic<bool>* const stop = current_stop();
   oneapi::tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {
+    const StopScope scope(stop);
     ReplayOptions options = loaded.options;
     options.speed = times(options.speed, cases[i].factor);
     const Result result =

@@ -23,13 +23,15 @@
 //
 // Cost: a delay on a lane about 100-200 ns in all; a flow one or two solves of its component.
 // Fork: copying an executor copies its whole state (the graph is shared until one of them appends).
-// Errors: InputError when the clock would pass Picos::max() (106 days).
+// Errors: InputError when the clock would pass Picos::max() (106 days). Cancelled when the thread is asked to stop
+// (traces/base/stop.h).
 #pragma once
 
 #include <algorithm>
 #include <utility>
 
 #include "sim/engine/executor_state.h"
+#include "traces/base/stop.h"
 
 namespace spillway {
 
@@ -116,7 +118,9 @@ Outcome Executor<Sink>::run_until(Picos limit) {
   SPILLWAY_ASSERT(limit >= now_);
   begin();
   RunStatus status = RunStatus::paused;
-  for (;;) {
+  constexpr std::uint32_t between_checks = 256;
+  for (std::uint32_t turn = 0;; ++turn) {
+    if (turn % between_checks == 0) check_stop();
     const bool empty = queue_.empty();
     const EventQueue::Event next = empty ? EventQueue::Event{Picos::max(), 0, 0, 0} : queue_.top();
     const bool idle = empty || next.time > now_;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "traces/base/input_error.h"
+#include "traces/base/stop.h"
 
 namespace spillway {
 namespace {
@@ -135,6 +136,7 @@ class Walk {
 std::array<Picos, binding_count> critical_path(const Trace& trace, const LoweredTrace& lowered,
                                                const ActivityGraph& graph, std::span<const Picos> start,
                                                std::span<const Picos> end) {
+  check_stop();
   return Walk(trace, lowered, graph, start, end).run();
 }
 

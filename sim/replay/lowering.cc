@@ -8,10 +8,13 @@
 #include <utility>
 
 #include "traces/base/input_error.h"
+#include "traces/base/stop.h"
 #include "traces/capture_fit.h"
 
 namespace spillway {
 namespace {
+
+constexpr std::size_t between_checks = 1024;  // whether to stop
 
 constexpr Picos longest_free_call = microseconds(300);  // a longer cudaFree was waiting for the device
 
@@ -134,6 +137,7 @@ class Lowering {
   void add_device_works() {
     std::vector<std::size_t> before(trace_.lanes.size(), none);
     for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (i % between_checks == 0) check_stop();
       if (is_host_call(ops_.kind[i])) continue;
       const std::size_t lane = index_of(ops_.lane[i]);
       const ActivityId activity = add_work(i, out_.lane[lane]);

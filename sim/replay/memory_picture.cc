@@ -1,7 +1,10 @@
 #include "sim/replay/memory_picture.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
+
+#include "traces/base/stop.h"
 
 namespace spillway {
 namespace {
@@ -50,8 +53,9 @@ std::string kind_of(const Trace& trace, std::uint32_t tag) {
 // The event that frees each row's block: the first behind its allocation at the address its event names.
 class Frees {
  public:
-  Frees(const Trace& trace, const AllocationStreamResult& run) : trace_(trace) {
+  Frees(const Trace& trace, const AllocationStreamResult& run) : freed_(trace.memory_events.size(), never) {
     for (const HeldMemory& held : run.held) {
+      check_stop();
       const MemoryEvent& event = trace.memory_events[held.event];
       if (event.action == MemoryAction::allocate)
         last_[event.address.count()] = held.event;
@@ -61,8 +65,7 @@ class Frees {
   }
   // none: never.
   [[nodiscard]] std::optional<std::uint32_t> of(std::uint32_t allocation) const {
-    const auto found = freed_.find(allocation);
-    return found == freed_.end() ? std::nullopt : std::optional(found->second);
+    return freed_[allocation] == never ? std::nullopt : std::optional(freed_[allocation]);
   }
 
  private:
@@ -72,9 +75,9 @@ class Frees {
     freed_[found->second] = event;
     last_.erase(found);
   }
-  const Trace& trace_;
-  std::map<std::uint64_t, std::uint32_t> last_;   // allocation by address
-  std::map<std::uint32_t, std::uint32_t> freed_;  // by allocation
+  static constexpr std::uint32_t never = std::numeric_limits<std::uint32_t>::max();
+  std::map<std::uint64_t, std::uint32_t> last_;  // allocation by address
+  std::vector<std::uint32_t> freed_;             // by allocation
 };
 
 void sort_kinds(MemoryPicture& picture, const std::map<std::string, std::size_t>& index) {
@@ -105,6 +108,7 @@ MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& r
   const Frees frees(trace, run);
   std::map<std::string, std::size_t> index;
   for (const AllocationRow& row : run.rows) {
+    check_stop();
     if (row.size <= Bytes(0)) continue;
     MemoryPicture::Block block{picture.begin, picture.end, row.address.count(), row.size, 0};
     if (row.tag != no_tag) {

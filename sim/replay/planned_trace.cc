@@ -10,6 +10,7 @@
 
 #include "sim/replay/planned_lives.h"
 #include "traces/base/input_error.h"
+#include "traces/base/stop.h"
 
 namespace spillway {
 
@@ -27,6 +28,8 @@ std::string_view to_string(Tier tier) {
 
 namespace {
 
+constexpr std::size_t between_checks = 1024;  // whether to stop
+
 class Rewriter {
  public:
   Rewriter(const Trace& trace, const OffloadPlan& plan)
@@ -39,7 +42,10 @@ class Rewriter {
     first_use_of_.assign(n + 1, 0);
     for (const Use& use : old_.uses) ++first_use_of_[index_of(use.op) + 1];
     for (std::size_t i = 0; i < n; ++i) first_use_of_[i + 1] += first_use_of_[i];
-    for (std::size_t i = 0; i < n; ++i) emit_column(i);
+    for (std::size_t i = 0; i < n; ++i) {
+      if (i % between_checks == 0) check_stop();
+      emit_column(i);
+    }
     map_references();
     add_edges();
     place_memory_events();

@@ -12,6 +12,7 @@
 #include "sim/replay/step_pace.h"
 #include "sim/replay/transfer_links.h"
 #include "traces/base/input_error.h"
+#include "traces/base/stop.h"
 
 namespace spillway {
 namespace {
@@ -236,6 +237,7 @@ class Run {
     result.replayed = outcome_.end_time;
     result.fingerprint = outcome_.result_digest;
     record_times(trace_, lowered_, executor_, result);
+    check_stop();
     result.steps = StepClock(trace_, result).run();
     result.step_time = step_time(result.steps);
     result.breakdown = critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends());
@@ -334,6 +336,7 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
   };
   const std::unique_ptr<Run> run = with_used_caches(run_from({}), run_from);
   Result result = run->result();
+  check_stop();
   const std::vector<Picos> event_time = event_times(trace, {}, result.op_start, result.op_end);
   record_memory(trace, memory, event_time, allocator, times, result);
   record_host_memory(trace, nullptr, event_time, hardware, options, result);

@@ -5,9 +5,12 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <thread>
 
 #include "gui/shown_figures.h"
 #include "planners/report/result_figures.h"
+#include "traces/base/byte_source.h"
+#include "traces/base/stop.h"
 
 namespace spillway::gui {
 namespace {
@@ -130,6 +133,51 @@ TEST(Simulation, EndsWhileBusy) {
     simulation.ask({small_step, "step", ""});
   }
   EXPECT_TRUE(seen.outcomes.empty());
+}
+
+// What is under way stops when something newer is asked for, or the window goes: this step takes far longer than the
+// tests may when it is replayed to its end, again and again.
+constexpr const char* long_step =
+    R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "sequence": 256,)"
+    R"( "gradient_accumulation": 16000}, "hardware": {"profile": "rtx-4090"}})";
+
+TEST(Simulation, EditsStopASimulation) {
+  Desk desk;
+  Seen seen;
+  std::string part;
+  Simulation::Answers answers = seen.answers();
+  answers.progress = [&part](std::uint64_t, const std::string& at, double) { part = at; };
+  Simulation simulation(desk.post(), std::move(answers));
+  for (int edit = 0; edit < 30; ++edit) {
+    simulation.ask({long_step, "step", ""});
+    if (edit % 10 == 0) std::this_thread::sleep_for(std::chrono::milliseconds(200));  // somewhere in its generation
+  }
+  const std::uint64_t last = simulation.ask({small_step, "step", ""});
+  desk.run_until([&] { return seen.outcome != nullptr; });
+  EXPECT_EQ(seen.outcomes, (std::vector<std::uint64_t>{last}));
+  EXPECT_EQ(part, "drawing memory");
+}
+
+TEST(Simulation, EndsInTheMiddleOfAReplay) {
+  for (int trial = 0; trial < 10; ++trial) {
+    Desk desk;
+    Seen seen;
+    bool replays = false;
+    Simulation::Answers answers = seen.answers();
+    answers.progress = [&replays](std::uint64_t, const std::string& at, double) { replays = at == "replaying"; };
+    Simulation simulation(desk.post(), std::move(answers));
+    simulation.ask({small_step, "step", ""});
+    desk.run_until([&] { return replays; });
+  }
+}
+
+// What explain() spreads over threads stops with the thread that asked for it.
+TEST(Simulation, SensitivityStopsToo) {
+  const LoadedScenario loaded = load(parse_scenario(small_step, "step", ""));
+  const Result result = run(loaded);
+  const std::atomic<bool> wanted = true;
+  const StopScope scope(&wanted);
+  EXPECT_THROW(static_cast<void>(explain(loaded, result)), Cancelled);
 }
 
 TEST(Simulation, SensitivityIsThatOfExplain) {

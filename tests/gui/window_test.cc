@@ -233,6 +233,25 @@ TEST_F(Window, ClosesDuringASimulation) {
   EXPECT_FALSE(window_.session().is_busy());
 }
 
+// Esc stops what is running; what is on screen stays, and the next edit is answered. With nothing running it is the
+// views' own key.
+TEST_F(Window, EscCancelsASimulation) {
+  open("bound-by-pcie");
+  const std::string before = figure(2);
+  window_.session().edit("model.gradient_accumulation", "3000", false);  // longer than the tests may take
+  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.session().is_busy(); }, patience_ms));
+  QTest::keyClick(&window_.timeline(), Qt::Key_Escape);
+  EXPECT_FALSE(window_.session().is_busy());
+  EXPECT_TRUE(window_.session().is_stale());
+  EXPECT_EQ(figure(2), before);
+  window_.session().undo();
+  settle();
+  EXPECT_EQ(figure(2), before);
+  window_.time().select(TimeRange{1, 1'000});
+  QTest::keyClick(&window_.timeline(), Qt::Key_Escape);
+  EXPECT_FALSE(window_.time().selection().has_value());
+}
+
 TEST_F(Window, ALoadCanBeCancelled) {
   window_.open(QString::fromStdString(root + "/cli/scenarios/gpt2-tiny-captured-cpu.json"));
   EXPECT_TRUE(window_.session().is_busy());

@@ -11,6 +11,7 @@
 #include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/recorded_state.h"
 #include "traces/base/input_error.h"
+#include "traces/base/stop.h"
 
 namespace spillway {
 namespace {
@@ -49,11 +50,14 @@ class StreamReplay {
     std::int64_t stream = 0;
   };
 
+  static constexpr std::size_t between_checks = 1024;
+
   AllocationStreamResult run() {
     result_.initial = held(0);
     if (options_.state_after == AllocationStreamOptions::before_all) result_.wanted_state = pool_.state();
     if (options_.keep_totals) result_.held.reserve(events_.size());
     for (std::size_t i = 0; i < events_.size() && !met_unknown_; ++i) {
+      if (i % between_checks == 0) check_stop();
       step(i);
       if (options_.state_after == events_[i]) result_.wanted_state = pool_.state();
       if (options_.keep_totals) result_.held.push_back(held(i));
@@ -75,7 +79,10 @@ class StreamReplay {
     rewind_live();
     result_ = {};
     allocation_ = 0;
-    for (std::size_t i = 0; i < events_.size(); ++i) step(i);
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+      if (i % between_checks == 0) check_stop();
+      step(i);
+    }
     return std::move(result_.costs);
   }
 
