@@ -5,8 +5,8 @@
 namespace spillway {
 namespace {
 
-void multiply(Rate& rate, std::int64_t factor) { rate = rate * factor; }
-void multiply(Maybe<Rate>& rate, std::int64_t factor) {
+void multiply(Rate& rate, double factor) { rate = rate_from_bytes_per_second(to_bytes_per_second(rate) * factor); }
+void multiply(Maybe<Rate>& rate, double factor) {
   if (rate) multiply(rate->value, factor);
 }
 
@@ -28,8 +28,8 @@ HardwareProfile with_endless_drives(HardwareProfile hardware) {
   return hardware;
 }
 
-HardwareProfile with_faster_links(HardwareProfile hardware, std::int64_t factor) {
-  SPILLWAY_ASSERT(factor >= 1 && factor <= endless);
+HardwareProfile with_faster_links(HardwareProfile hardware, double factor) {
+  SPILLWAY_ASSERT(factor > 0 && factor <= endless);
   GpuProfile& gpu = hardware.gpu;
   multiply(gpu.cpu_link_bandwidth, factor);
   multiply(gpu.host_to_device_bandwidth, factor);
@@ -41,7 +41,7 @@ HardwareProfile with_faster_links(HardwareProfile hardware, std::int64_t factor)
     multiply(node.bandwidth, factor);
     multiply(node.duplex_bandwidth, factor);
   }
-  hardware.host.pcie_payload_efficiency.value *= static_cast<double>(factor);  // of lanes without a rate of their own
+  hardware.host.pcie_payload_efficiency.value *= factor;  // of lanes without a rate of their own
   return hardware;
 }
 

@@ -1,7 +1,5 @@
-// The same machine with one thing faster: what explain() replays.
+// The same machine with one thing faster (or slower): what explain() and a scenario's what_if.pcie replay.
 #pragma once
-
-#include <cstdint>
 
 #include "hwprofiles/hardware_profile.h"
 
@@ -12,8 +10,8 @@ namespace spillway {
 HardwareProfile with_endless_drives(HardwareProfile hardware);
 
 // Every link between GPUs, host memory and drives `factor` times as fast: what a lane carries, measured rates,
-// stated bandwidths, sockets and host DRAM. NVLink, HBM and the drives stay. Precondition: 1 <= factor <= endless.
-inline constexpr std::int64_t endless = 1024;
-HardwareProfile with_faster_links(HardwareProfile hardware, std::int64_t factor);
+// stated bandwidths, sockets and host DRAM. NVLink, HBM and the drives stay. Precondition: 0 < factor <= endless.
+inline constexpr double endless = 1024;
+HardwareProfile with_faster_links(HardwareProfile hardware, double factor);
 
 }  // namespace spillway

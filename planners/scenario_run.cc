@@ -200,6 +200,8 @@ void set_options(LoadedScenario& loaded) {
     add(loaded, "jitter", describe(scenario.jitter), {.source = "said by the scenario, not measured"});
   }
   loaded.options.speed = times(loaded.options.speed, scenario.what_if);
+  if (scenario.what_if.pcie != 1)  // of transfers, too
+    loaded.hardware = with_faster_links(loaded.hardware, std::min(scenario.what_if.pcie, endless));
   loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
   loaded.options.memory.allocator = scenario.allocator;
   loaded.options.memory.settings = scenario.allocator_config;

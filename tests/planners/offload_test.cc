@@ -184,6 +184,24 @@ TEST(Ssdtrain, HostTierGoesOverTheCopyEngines) {
   EXPECT_EQ(out, outcome.moved.stored);
 }
 
+// what_if.pcie speeds up what a technique moves as well: a step that waits for its copies gets shorter, and
+// explain() of the scenario without it says the same.
+TEST(OffloadScenario, WhatIfPcieReachesTheTransfers) {
+  const std::string streamed = R"(, "offload": {"technique": "stream", "tier": "host"})";
+  const LoadedScenario loaded = gpt2(streamed);
+  const Result result = run(loaded);
+  ASSERT_EQ(result.binding, Binding::pcie);
+  const auto with = [&](const char* factor) {
+    return run(gpt2(streamed + R"(, "what_if": {"pcie": )" + factor + "}")).step_time;
+  };
+  const std::vector<Relaxation> relaxed = explain(loaded, result);
+  EXPECT_EQ(relaxed.at(3).resource, "PCIe x2");
+  EXPECT_EQ(with("2"), relaxed.at(3).step_time);
+  EXPECT_LT(with("2"), result.step_time * 8 / 10);
+  EXPECT_GT(with("0.5"), result.step_time * 3 / 2);
+  EXPECT_EQ(with("1"), result.step_time);
+}
+
 TEST(OffloadScenario, UnknownDrivesAndSettingsAreRefused) {
   EXPECT_THROW(gpt2(R"(, "offload": {"technique": "magic"})"), InputError);
   EXPECT_THROW(gpt2(R"(, "offload": {"technique": "ssdtrain", "drives": "no-such-drive"})"), InputError);
