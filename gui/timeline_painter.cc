@@ -187,7 +187,7 @@ class Picture {
 }  // namespace
 
 std::string op_name(const TimelineScene& /*scene*/, const Trace& trace, std::uint32_t id) {
-  return std::string(trace.strings.text(trace.ops.name[id]));
+  return std::string(trace.strings.text(is_span(id) ? trace.spans.name[span_of(id)] : trace.ops.name[id]));
 }
 
 std::string pass_name(const TimelineScene& scene, const Trace& /*trace*/, std::uint32_t id) {

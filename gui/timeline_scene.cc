@@ -4,8 +4,10 @@
 #include <cctype>
 #include <tuple>
 
+#include "gui/operator_rows.h"
 #include "sim/replay/timeline_lanes.h"
 #include "traces/base/stop.h"
+#include "traces/span_tree.h"
 
 namespace spillway::gui {
 namespace {
@@ -93,11 +95,17 @@ TimelineScene timeline_scene(const Trace& trace, const Result& result) {
     const Lane &x = trace.lanes[a], &y = trace.lanes[b];
     return std::tuple(x.rank, x.kind) < std::tuple(y.rank, y.kind);
   });
+  std::vector<SpanId> parents;
   for (const std::size_t i : order) {
     SceneLane named;
     named.name = lane_name(trace, trace.lanes[i]);
     named.lane = static_cast<LaneId>(i);
-    add_rows(lanes[i], trace, named, scene.lanes);
+    const bool is_host = trace.lanes[i].kind == LaneKind::host_thread;
+    if (is_host && parents.empty()) parents = span_parents(trace);
+    std::vector<SceneLane> operators;
+    if (is_host) operators = operator_rows(trace, result, named.lane, parents);
+    add_rows(lanes[i], trace, std::move(named), scene.lanes);
+    std::move(operators.begin(), operators.end(), std::back_inserter(scene.lanes));
   }
   set_range(scene, result);
   return scene;
@@ -147,6 +155,7 @@ std::vector<WorkRow> work_in(const TimelineScene& scene, const Trace& trace, Tim
   std::vector<WorkRow> found;
   std::vector<std::uint32_t> row_of;  // of a lane: by name and phase, 1 + the place in `found`; 0: none yet
   for (const SceneLane& lane : scene.lanes) {
+    if (lane.lane == LaneId::none) continue;
     row_of.assign(trace.strings.size() * phase_count, 0);
     const auto [first, last] = lane.spans.within(range);
     for (std::size_t i = first; i < last; ++i) {
@@ -178,12 +187,21 @@ std::optional<OpId> find_op(const Trace& trace, const std::string& words, std::o
   const std::string wanted = lower(words);
   if (wanted.empty() || trace.ops.size() == 0) return std::nullopt;
   std::vector<signed char> matches(trace.strings.size(), -1);  // by name, as asked
+  const auto names_it = [&](StringId name) {
+    signed char& known = matches[index_of(name)];
+    if (known < 0) known = lower(trace.strings.text(name)).find(wanted) != std::string::npos ? 1 : 0;
+    return known > 0;
+  };
+  const std::vector<SpanId> parents = span_parents(trace);
+  const auto is_inside = [&](SpanId span) {
+    for (; span != SpanId::none; span = parents[index_of(span)])
+      if (names_it(trace.spans.name[index_of(span)])) return true;
+    return false;
+  };
   const std::size_t count = trace.ops.size(), from = after ? index_of(*after) + 1 : 0;
   for (std::size_t step = 0; step < count; ++step) {
     const std::size_t i = (from + step) % count;
-    signed char& known = matches[index_of(trace.ops.name[i])];
-    if (known < 0) known = lower(trace.strings.text(trace.ops.name[i])).find(wanted) != std::string::npos ? 1 : 0;
-    if (known > 0) return static_cast<OpId>(i);
+    if (names_it(trace.ops.name[i]) || is_inside(trace.ops.span[i])) return static_cast<OpId>(i);
   }
   return std::nullopt;
 }

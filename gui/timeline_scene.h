@@ -15,9 +15,15 @@ namespace spillway::gui {
 
 struct SceneLane {
   std::string name;
-  LaneId lane = LaneId::none;
-  SpanLane spans;  // id: OpId of the trace, or of a pipeline's row the index into `passes`
+  LaneId lane = LaneId::none;  // none: operators of the lane above
+  SpanLane spans;              // id: OpId of the trace, span_id(), or of a pipeline's row the index into `passes`
 };
+
+// Ids of CPU operators and annotations (Trace::spans), apart from those of ops.
+constexpr std::uint32_t span_bit = std::uint32_t{1} << 31;
+constexpr std::uint32_t span_id(std::size_t span) { return static_cast<std::uint32_t>(span) | span_bit; }
+constexpr bool is_span(std::uint32_t id) { return (id & span_bit) != 0; }
+constexpr std::size_t span_of(std::uint32_t id) { return id & ~span_bit; }
 
 struct SceneStep {
   std::string name;
@@ -37,7 +43,8 @@ struct TimelineScene {
   [[nodiscard]] bool empty() const { return lanes.empty(); }
 };
 
-// Every op that was replayed, by rank, host threads before streams before communication and storage. O(n log n).
+// Every op that was replayed, by rank, host threads with their operators (operator_rows.h) before streams before
+// communication and storage. O(n log n).
 TimelineScene timeline_scene(const Trace& trace, const Result& result);
 // One row per rank: neighbouring device work of one micro-batch and phase as one span. Empty for traces of one rank.
 TimelineScene pipeline_scene(const Trace& trace, const Result& result);
@@ -50,10 +57,12 @@ struct WorkRow {
   std::int64_t bytes = 0;
   std::uint32_t example = 0;  // OpId of the longest
 };
-// Of the lanes of `scene` (timeline_scene of the same trace); the most time first. O(ops in the range).
+// Of the lanes of `scene` (timeline_scene of the same trace) that hold work, not operators; the most time first. O(ops
+// in the range).
 std::vector<WorkRow> work_in(const TimelineScene& scene, const Trace& trace, TimeRange range);
 
-// First op after `after` (OpId order is host order) whose name holds `words`, ignoring case; wraps around once.
+// First op after `after` (OpId order is host order) whose name holds `words`, or that of an operator or annotation that
+// launched it, ignoring case; wraps around once.
 std::optional<OpId> find_op(const Trace& trace, const std::string& words, std::optional<OpId> after);
 
 }  // namespace spillway::gui

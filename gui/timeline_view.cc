@@ -136,8 +136,14 @@ QString TimelineView::words_at(QPoint at) const {
   const QString name = QString::fromStdString(lane.name);
   if (found->span < 0) return name;
   const std::uint32_t id = lane.spans.id(static_cast<std::size_t>(found->span));
-  if (kind_ == Kind::ops) return name + ": " + op_words(*outcome_, id);
   const auto span = static_cast<std::size_t>(found->span);
+  if (kind_ == Kind::ops && is_span(id)) {
+    const std::int64_t begin = lane.spans.begin(span);
+    return QString("%1: %2  %3 at %4")
+        .arg(name, QString::fromStdString(op_name(scene(), outcome_->trace(), id)),
+             QString::fromStdString(time_text(lane.spans.end(span) - begin)), QString::fromStdString(time_text(begin)));
+  }
+  if (kind_ == Kind::ops) return name + ": " + op_words(*outcome_, id);
   return QString("%1: micro-batch %2, %3")
       .arg(name, QString::fromStdString(scene().passes[id].name),
            QString::fromStdString(time_text(lane.spans.end(span) - lane.spans.begin(span))));
@@ -146,7 +152,12 @@ QString TimelineView::words_at(QPoint at) const {
 void TimelineView::click(QPoint at) {
   const auto found = hit(at);
   chosen_.reset();
-  if (found && found->span >= 0) chosen_ = scene().lanes[found->lane].spans.id(static_cast<std::size_t>(found->span));
+  if (found && found->span >= 0) {
+    const SpanLane& spans = scene().lanes[found->lane].spans;
+    const auto span = static_cast<std::size_t>(found->span);
+    chosen_ = spans.id(span);
+    chosen_at_ = {spans.begin(span), std::max(spans.end(span), spans.begin(span) + 1)};
+  }
   flows_ = flows();
   refresh();
   if (on_choose) on_choose();
@@ -172,6 +183,18 @@ std::vector<TimelineFlow> TimelineView::flows() const {
     const auto a = place_of(from), b = place_of(to);
     if (a && b && found.size() < most_flows) found.push_back({*a, *b});
   };
+  if (is_span(*chosen_)) {  // all that was launched inside
+    const std::size_t span = span_of(*chosen_);
+    const Picos begin = trace.spans.start[span], end = begin + trace.spans.duration[span];
+    for (std::size_t i = 0; i < trace.ops.size() && found.size() < most_flows; ++i) {
+      const OpId by = trace.ops.launched_by[i];
+      if (by == OpId::none || trace.ops.lane[index_of(by)] != trace.spans.lane[span]) continue;
+      const Picos launched = trace.ops.start[index_of(by)];
+      if (launched >= begin && launched < end)
+        add(static_cast<std::uint32_t>(index_of(by)), static_cast<std::uint32_t>(i));
+    }
+    return found;
+  }
   const OpId launcher = trace.ops.launched_by[*chosen_];
   if (launcher != OpId::none) add(static_cast<std::uint32_t>(index_of(launcher)), *chosen_);
   if (is_host_call(trace.ops.kind[*chosen_]))
@@ -181,12 +204,13 @@ std::vector<TimelineFlow> TimelineView::flows() const {
 }
 
 std::optional<OpId> TimelineView::chosen() const {
-  if (!chosen_ || kind_ != Kind::ops) return std::nullopt;
+  if (!chosen_ || kind_ != Kind::ops || is_span(*chosen_)) return std::nullopt;
   return static_cast<OpId>(*chosen_);
 }
 
 std::optional<TimeRange> TimelineView::chosen_range() const {
   if (!chosen_ || kind_ != Kind::ops || outcome_ == nullptr) return std::nullopt;
+  if (is_span(*chosen_)) return chosen_at_;
   const Result& result = outcome_->result();
   const std::int64_t begin = result.op_start[*chosen_].count(), end = result.op_end[*chosen_].count();
   return TimeRange{begin, std::max(end, begin + 1)};

@@ -61,6 +61,7 @@ class TimelineView : public TimeView {
   std::vector<std::size_t> order_;
   std::set<std::string> hidden_, pinned_;
   std::optional<std::uint32_t> chosen_;
+  TimeRange chosen_at_;  // of an operator
   std::vector<TimelineFlow> flows_;
   QScrollBar* bar_;
 };

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "sim/replay/timeline_lanes.h"
+
 namespace spillway::gui {
 namespace {
 
@@ -79,6 +81,56 @@ TEST(TimelineScene, RangeIsSummedByName) {
   EXPECT_EQ(rows[0].bytes, 20);
   EXPECT_EQ(rows[2].name, "norm");
   EXPECT_EQ(rows[2].total, 50);
+}
+
+// Calls recorded at [100, 110) and [200, 220) are replayed at [0, 20) and [60, 100). What lies between is stretched in
+// proportion: an operator of [100, 205) ends a quarter into the second call, at 70; one inside it, of [110, 155), ends
+// half-way between the calls, at 40.
+TEST(TimelineScene, OperatorsAreWhereTheirCallsAre) {
+  Trace trace;
+  Result result;
+  const LaneId host = trace.lane({.kind = LaneKind::host_thread, .number = 1, .name = trace.strings.intern("host")});
+  const auto call = [&](std::int64_t start, std::int64_t length, std::int64_t from, std::int64_t until) {
+    trace.append_op({.name = trace.strings.intern("cudaLaunchKernel"),
+                     .kind = OpKind::launch,
+                     .lane = host,
+                     .start = Picos(start),
+                     .duration = Picos(length)});
+    result.op_start.push_back(Picos(from));
+    result.op_end.push_back(Picos(until));
+  };
+  call(100, 10, 0, 20);
+  call(200, 20, 60, 100);
+  const auto span = [&](const char* name, std::int64_t start, std::int64_t length) {
+    trace.spans.name.push_back(trace.strings.intern(name));
+    trace.spans.kind.push_back(SpanKind::cpu_operator);
+    trace.spans.lane.push_back(host);
+    trace.spans.start.push_back(Picos(start));
+    trace.spans.duration.push_back(Picos(length));
+  };
+  span("aten::linear", 100, 105);
+  span("aten::addmm", 110, 45);
+  trace.ops.span[0] = static_cast<SpanId>(0);
+  trace.ops.span[1] = static_cast<SpanId>(0);
+  trace.ops.phase[0] = trace.ops.phase[1] = Phase::forward;
+  const TimelineScene scene = timeline_scene(trace, result);
+  ASSERT_EQ(scene.lanes.size(), 3U);
+  EXPECT_EQ(scene.lanes[1].name, "host operators");
+  EXPECT_EQ(scene.lanes[2].name, "host operators (2)");
+  const SpanLane &outer = scene.lanes[1].spans, &inner = scene.lanes[2].spans;
+  ASSERT_EQ(outer.size(), 1U);
+  ASSERT_EQ(inner.size(), 1U);
+  EXPECT_EQ(outer.begin(0), 0);
+  EXPECT_EQ(outer.end(0), 70);
+  EXPECT_EQ(inner.begin(0), 20);
+  EXPECT_EQ(inner.end(0), 40);
+  EXPECT_TRUE(is_span(outer.id(0)));
+  EXPECT_EQ(span_of(inner.id(0)), 1U);
+  EXPECT_EQ(outer.color(0), static_cast<std::uint8_t>(WorkColor::forward));
+  EXPECT_EQ(work_in(scene, trace, scene.whole).size(), 1U);  // the calls alone
+  // An operator's name finds what it launched.
+  EXPECT_EQ(find_op(trace, "LINEAR", std::nullopt), static_cast<OpId>(0));
+  EXPECT_EQ(find_op(trace, "addmm", std::nullopt), std::nullopt);
 }
 
 TEST(TimelineScene, FindsByPartOfAName) {
