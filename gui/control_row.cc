@@ -97,6 +97,10 @@ void ControlRow::make_number() {
   spin_->setDecimals(is_factor ? 2 : control_.kind == ControlKind::size ? 1 : 0);
   spin_->setRange(is_factor ? 0.01 : control_.least, is_factor ? 1'000 : std::max(control_.most * 1'000, 1e6));
   spin_->setSingleStep(is_factor ? 0.1 : control_.step);
+  if (control_.kind == ControlKind::size) {
+    spin_->setSpecialValueText(tr("as it is"));  // 0
+    spin_->setAccelerated(true);
+  }
   auto* const unit = new QLabel(QString::fromStdString(control_.unit), this);
   unit->setFixedWidth(50);
   line->addWidget(label_, 1);

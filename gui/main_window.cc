@@ -238,6 +238,8 @@ void MainWindow::show_start() {
   stack_->setCurrentIndex(start_index);
   scenario_dock_->setVisible(false);
   table_dock_->setVisible(false);
+  state_->clear();
+  fingerprint_->clear();
   start_->show_recent(settings_.value("recent").toStringList(), settings_.value("session/title").toString());
   update_title();
 }

@@ -1,4 +1,5 @@
 // The window's tables: what lies in the selected range, of the view that is shown.
+#include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
 #include <QSortFilterProxyModel>
@@ -74,7 +75,7 @@ TableRows MainWindow::allocation_table() const {
     const bool has_layer = anchor != OpId::none && trace.ops.layer[index_of(anchor)] != no_index16;
     rows.rows.push_back(
         {{words(block_name(*drawn_, block)), {}},
-         {words(picture.kinds[block.kind]), {}},
+         {words(picture.kinds[block.kind]).replace('_', ' '), {}},
          bytes_cell(block.size.count()),
          time_cell(block.begin, picture.timed),
          time_cell(block.end, picture.timed),
@@ -89,7 +90,9 @@ TableRows MainWindow::allocation_table() const {
 TableRows MainWindow::compare_table() const {
   TableRows rows;
   const Outcome* const baseline = drawn_baseline_.get();
-  rows.headings = {tr("figure"), tr("baseline"), tr("this scenario"), tr("unit"), tr("change"), tr("relative")};
+  rows.headings = {tr("figure"),        baseline == nullptr ? tr("baseline (press B)") : tr("baseline"),
+                   tr("this scenario"), tr("unit"),
+                   tr("change"),        tr("relative")};
   const Result& now = drawn_->result();
   for (const ComparedFigure& figure : compared_figures(baseline == nullptr ? now : baseline->result(), now)) {
     const double more = figure.b - figure.a;
@@ -163,7 +166,10 @@ void MainWindow::show_selection() {
   if (!same_shape) {
     filtered_->sort(-1);
     table_->resizeColumnsToContents();
-    if (selection_->columnCount() > 0) table_->setColumnWidth(0, std::clamp(table_->columnWidth(0), 180, 420));
+    if (selection_->columnCount() > 0) {  // the first takes what the others leave
+      const int spare = table_->viewport()->width() - table_->horizontalHeader()->length() + table_->columnWidth(0);
+      table_->setColumnWidth(0, std::clamp(table_->columnWidth(0), 180, std::max(420, spare)));
+    }
   }
   count_->setText(what + tr(": %1 rows").arg(filtered_->rowCount()) +
                   (left_out > 0 ? tr(" (%1 smaller ones left out)").arg(left_out) : QString()));

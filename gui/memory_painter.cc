@@ -191,7 +191,8 @@ QImage paint_address_map(const MemoryScene& scene, const MemoryScene* baseline, 
   }
   std::vector<LegendEntry> legend;
   for (std::size_t i = 0; i < scene.picture.kinds.size(); ++i)
-    legend.push_back({theme.kinds[i % theme.kinds.size()], QString::fromStdString(scene.picture.kinds[i])});
+    legend.push_back(
+        {theme.kinds[i % theme.kinds.size()], QString::fromStdString(scene.picture.kinds[i]).replace('_', ' ')});
   if (baseline != nullptr) legend.push_back({theme.grid, "baseline"});
   paint_legend(painter, look.frame, legend, theme, look.frame.axis + 8);
   paint_marks(painter, look.frame, look.view, theme, look.marks);

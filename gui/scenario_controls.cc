@@ -119,8 +119,8 @@ void add_hardware(std::vector<Control>& controls) {
   controls.push_back(factor("what_if.host", "host speed", "host calls and the gaps between them"));
   controls.push_back(entry(hardware_group, "hardware.set.gpu.pcie_generation", "PCIe generation",
                            {"", "3", "4", "5", "6"}, "", "of the GPU's slot; offloading goes by it"));
-  controls.push_back(factor("what_if.pcie", "copy speed",
-                            "copies of the program itself between host and GPU; offloading goes by the links"));
+  controls.push_back(
+      factor("what_if.pcie", "copy speed", "copies between host and GPU, and the links that offloading goes over"));
   controls.push_back(factor("what_if.network", "network speed", "collectives"));
 }
 

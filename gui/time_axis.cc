@@ -76,6 +76,7 @@ std::vector<TimeAxis::Tick> TimeAxis::ticks(int most, bool timed) const {
 
 std::string time_text(std::int64_t time, bool timed) {
   if (!timed) return grouped(time) + " events";
+  if (time == 0) return "0";
   const Unit& unit = unit_for(static_cast<double>(time));
   return fmt::format("{:.3f} {}", static_cast<double>(time) / unit.picos, unit.name);
 }

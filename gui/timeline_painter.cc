@@ -10,7 +10,6 @@ namespace spillway::gui {
 namespace {
 
 constexpr int ghost_height = 7;
-constexpr int least_label = 34;  // logical pixels
 
 class Picture {
  public:
@@ -94,8 +93,18 @@ class Picture {
     const double width = piece.width / look_.frame.ratio;
     const std::uint32_t id = spans.id(static_cast<std::size_t>(piece.span));
     const QRectF rect(x0 / look_.frame.ratio, top + look_.gap / 2.0, width, look_.lane_height);
-    if (width >= least_label && labels_.size() < look_.most_labels) labels_.push_back({rect, id, piece.color});
+    if (width >= look_.least_label && labels_.size() < look_.most_labels) labels_.push_back({rect, id, piece.color});
     if (look_.chosen == id) outline_ = rect;
+  }
+
+  // Of a micro-batch's pass its number alone where there is no room for more.
+  static void paint_name(QPainter& painter, const QRectF& rect, const QString& name) {
+    const QString number = name.section(' ', 0, 0);
+    bool is_number = false;
+    static_cast<void>(number.toInt(&is_number));
+    const bool is_short = is_number && painter.fontMetrics().horizontalAdvance(name) > rect.width();
+    paint_elided(painter, rect, Qt::AlignVCenter | (is_short ? Qt::AlignHCenter : Qt::AlignLeft),
+                 is_short ? number : name);
   }
 
   void texts() {
@@ -104,8 +113,8 @@ class Picture {
     if (extras_.trace != nullptr)
       for (const Label& label : labels_) {
         painter.setPen(Theme::text_on(theme_.work[label.color]));
-        paint_elided(painter, label.rect.adjusted(4, 0, -3, 0), Qt::AlignVCenter | Qt::AlignLeft,
-                     QString::fromStdString(extras_.name(scene_, *extras_.trace, label.id)));
+        paint_name(painter, label.rect.adjusted(3, 0, -2, 0),
+                   QString::fromStdString(extras_.name(scene_, *extras_.trace, label.id)));
       }
     if (outline_) {
       painter.setPen(QPen(theme_.text, 2));

@@ -30,6 +30,7 @@ struct TimelineLook {
   std::optional<std::uint32_t> chosen;  // id of a span to outline
   std::vector<TimelineFlow> flows;
   std::size_t most_labels = 400;
+  int least_label = 34;  // logical pixels of a block that gets its name
 };
 
 // What a name on a block is: of an op, or of a pass.

@@ -122,6 +122,8 @@ TimelineScene pipeline_scene(const Trace& trace, const Result& result) {
     std::uint16_t batch = no_index16;
     Phase phase = Phase::unknown;
     bool open = false;
+    // Kernels of a pass follow each other; where a stage waits, its row is empty.
+    const std::int64_t longest_pause = result.replayed.count() / 200;
     const auto close = [&] {
       if (!open) return;
       const std::string number = batch == no_index16 ? "" : std::to_string(batch) + " ";
@@ -131,7 +133,8 @@ TimelineScene pipeline_scene(const Trace& trace, const Result& result) {
     };
     for (const Interval& work : work_of_rank(trace, lanes, rank)) {
       const std::size_t op = index_of(work.op);
-      if (open && (trace.ops.micro_batch[op] != batch || trace.ops.phase[op] != phase)) {
+      const bool pauses = work.start - end > longest_pause;
+      if (open && (pauses || trace.ops.micro_batch[op] != batch || trace.ops.phase[op] != phase)) {
         close();
         open = false;
       }

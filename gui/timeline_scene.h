@@ -46,7 +46,8 @@ struct TimelineScene {
 // Every op that was replayed, by rank, host threads with their operators (operator_rows.h) before streams before
 // communication and storage. O(n log n).
 TimelineScene timeline_scene(const Trace& trace, const Result& result);
-// One row per rank: neighbouring device work of one micro-batch and phase as one span. Empty for traces of one rank.
+// One row per rank: neighbouring device work of one micro-batch and phase as one span, pauses up to 1/200 of the replay
+// included. Empty for traces of one rank.
 TimelineScene pipeline_scene(const Trace& trace, const Result& result);
 
 // A row of the table of what lies in a range: work of one name.

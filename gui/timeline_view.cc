@@ -10,6 +10,7 @@ namespace {
 
 const TimelineScene no_scene;
 constexpr std::size_t most_flows = 64;
+constexpr int least_lane_height = 15;  // lanes shrink before they scroll
 
 QString op_words(const Outcome& outcome, std::uint32_t op) {
   const Trace& trace = outcome.trace();
@@ -76,7 +77,15 @@ TimelineLook TimelineView::look(const PlotFrame& frame) const {
   look.scroll = bar_->value();
   look.chosen = chosen_;
   look.flows = flows_;
-  if (kind_ == Kind::pipeline) look.lane_height = 30;
+  if (kind_ == Kind::pipeline) {
+    look.lane_height = 30;
+    look.least_label = 12;  // a batch's number
+    return look;
+  }
+  const int rows = std::max(1, static_cast<int>(order_.size()));
+  const int spare = row_height(look, baseline_ != nullptr) - frame.plot().height() / rows;
+  if (spare > 0) look.gap = 3;
+  look.lane_height = std::max(least_lane_height, look.lane_height - std::max(0, spare));
   return look;
 }
 

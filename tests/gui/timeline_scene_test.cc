@@ -68,6 +68,19 @@ TEST(TimelineScene, PipelineHasAPassPerMicroBatchAndPhase) {
   EXPECT_EQ(scene.lanes[0].spans.end(0), 150);
 }
 
+// A stage that waits in the middle of a pass shows two spans of it, and the wait between them.
+TEST(TimelineScene, WaitsInsideAPassStayEmpty) {
+  Example example;
+  example.add(static_cast<LaneId>(0), "gemm", Phase::backward, 0, 600, 650);
+  example.result.replayed = Picos(650);
+  const TimelineScene scene = pipeline_scene(example.trace, example.result);
+  const SpanLane& row = scene.lanes[0].spans;
+  ASSERT_EQ(row.size(), 4U);
+  EXPECT_EQ(row.end(2), 500);
+  EXPECT_EQ(row.begin(3), 600);
+  EXPECT_EQ(scene.passes[row.id(3)].name, "0 backward");
+}
+
 // Parts outside of the range don't count: 50 of the first gemm, all of the norm, 10 of the second gemm.
 TEST(TimelineScene, RangeIsSummedByName) {
   const Example example;
