@@ -11,6 +11,8 @@
 // Bytes of a kernel are the sum over its operands unless the caller says otherwise (a gather reads less).
 #pragma once
 
+#include <array>
+#include <boost/container/small_vector.hpp>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -187,10 +189,21 @@ class EagerSession {
 
   struct History {  // of one tensor, to find dependencies
     OpId writer = OpId::none;
-    std::vector<OpId> readers;  // since the last write
+    boost::container::small_vector<OpId, 2> readers;  // since the last write
   };
 
+  // Products of the same shape come back in every layer and micro-batch.
+  struct TimedProduct {
+    KernelCost cost;
+    Duration duration;
+  };
+
+  [[nodiscard]] Duration duration_of(const KernelCost& cost);
+  [[nodiscard]] StringId name_of(DataType type);
+
   const CostModel& cost_;
+  std::array<TimedProduct, 64> timed_{};  // by shape
+  std::array<StringId, 7> type_names_{};
   Trace trace_;
   std::vector<History> history_;
   std::vector<OpId> edges_into_;  // of the op at hand

@@ -1,11 +1,13 @@
 // Interned strings: names repeat thousands of times in a trace, so each is stored once.
+//
+// Texts lie end to end in blocks that never move; a table of ids with linear probing, at most half full, finds them.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
-#include <string>
+#include <memory>
 #include <string_view>
-#include <unordered_map>
+#include <vector>
 
 namespace spillway {
 
@@ -22,12 +24,21 @@ class StringPool {
 
   // Amortised O(length). The same text always gets the same id; ids count up in order of first sight.
   StringId intern(std::string_view text);
+  // Valid as long as the pool, wherever it is moved.
   [[nodiscard]] std::string_view text(StringId id) const;
   [[nodiscard]] std::size_t size() const { return texts_.size(); }
 
  private:
-  std::deque<std::string> texts_;  // stable addresses: the map's keys view into it
-  std::unordered_map<std::string_view, std::uint32_t> index_;
+  using Block = std::unique_ptr<char[]>;
+
+  [[nodiscard]] std::string_view store(std::string_view text);
+  void grow();
+
+  std::vector<std::string_view> texts_;
+  std::vector<std::uint32_t> hashes_;  // of texts_
+  std::vector<std::uint32_t> slots_;   // ids, by hash; 0: free. Their number is a power of two
+  std::vector<Block> blocks_, large_;  // of many texts, of one
+  std::size_t used_ = 0;               // bytes of the last block
 };
 
 }  // namespace spillway
