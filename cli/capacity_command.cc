@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/number_check.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "planners/capacity/capacity.h"
@@ -222,9 +223,9 @@ void add_capacity_command(CLI::App& app, Context& context) {
                    "what varies: layers (default), sequence, micro_batch, global_batch, gpus, "
                    "replicas, memory, drives, or a scenario's key such as model.prefetch")
       ->type_name("AXIS");
-  command->add_option("--from", flags.from, "smallest value")->check(CLI::PositiveNumber)->type_name("N");
-  command->add_option("--to", flags.to, "largest value")->check(CLI::PositiveNumber)->type_name("N");
-  command->add_option("--step", flags.step, "from one value to the next")->check(CLI::PositiveNumber)->type_name("N");
+  command->add_option("--from", flags.from, "smallest value")->check(positive_number())->type_name("N");
+  command->add_option("--to", flags.to, "largest value")->check(positive_number())->type_name("N");
+  command->add_option("--step", flags.step, "from one value to the next")->check(positive_number())->type_name("N");
   command->add_option("--goal", flags.goal, "the last value that holds, or the first (for what must be bought)")
       ->type_name("largest|smallest");
   command
@@ -245,22 +246,22 @@ void add_capacity_command(CLI::App& app, Context& context) {
       ->type_name("FILE");
   CapacityConstraints& asked = flags.constraints;
   command->add_option("--max-step-time", asked.most_step_seconds, "longest step allowed, in seconds")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("S");
   command->add_option("--min-tokens-per-second", asked.least_tokens_per_second, "lowest throughput allowed")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("N");
   command->add_option("--min-mfu", asked.least_mfu, "lowest model flop utilisation allowed, e.g. 0.4")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("X");
   command->add_option("--min-life", asked.least_life_years, "shortest life of the drives allowed, in years")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("YEARS");
   command->add_option("--max-cost", asked.most_usd, "what machines and named drives may cost, in USD")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("USD");
   command->add_option("--max-power", asked.most_kilowatts, "what they may draw while they train, in kW")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("KW");
   command
       ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")

@@ -13,6 +13,7 @@
 
 #include "cli/memory_device.h"
 #include "cli/memory_explanation.h"
+#include "cli/number_check.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "hwprofiles/profile_library.h"
@@ -384,10 +385,10 @@ void add_memory_commands(CLI::App& app, Context& context) {
       "some: each is tried");
   add_picture_options(*command, request->pictures);
   command->add_option("--capacity", request->capacity_bytes, "device memory in bytes; unlimited if not given")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("BYTES");
   command->add_option("--device", request->device, "GPU number; the first with memory events if not given")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->type_name("NUMBER");
   command->callback([&context, request] { run_memory(context, *request); });
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cli/interrupt.h"
+#include "cli/number_check.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "planners/layout/layout_csv.h"
@@ -105,21 +106,21 @@ void add_plan_layout(CLI::App& group, Context& context) {
   command
       ->add_option("--capacity", request->options.capacity,
                    "stop at the first layout this high, exit code 1 if none is found; as low as possible if not given")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("N");
   command->add_option("--output", request->output, "write the table with an offset column; - for standard output")
       ->type_name("FILE");
   command->add_option("--effort", request->options.effort, "how much is tried, in placements of a buffer")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str()
       ->type_name("N");
   command
       ->add_option("--seconds", request->options.seconds,
                    "stop after that time with the best so far, which then depends on the machine")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("S");
   command->add_option("--threads", request->options.threads, "threads, without effect on the answer; all if not given")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("N");
   command->callback([&context, request] { run_layout(context, *request); });
 }

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/number_check.h"
 #include "cli/offload_plan_file.h"
 #include "cli/progress.h"
 #include "cli/result_report.h"
@@ -180,10 +181,10 @@ void add_plan_offload(CLI::App& group, Context& context) {
       ->type_name("BYTES");
   command->add_option("--least-life", request->least_life_years, "years the drives must live")
       ->type_name("YEARS")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   command->add_option("--replays", request->replays, "replays to spend; by the size of the step if not given")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command->add_option("--output", request->output, "write the plan; a run follows it with --set plan=FILE")
       ->type_name("FILE.json");
   command->add_flag("--no-drives", request->no_drives, "nothing goes to drives");
@@ -201,7 +202,7 @@ void add_plan_rok(CLI::App& group, Context& context) {
   command->add_option("--batches", request->batches, "micro-batches to replay")
       ->type_name("N,N,...")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber);
+      ->check(positive_number());
   command->add_flag("--mix", request->mix, "also the best mix within the GPU's memory (slower)");
   command->add_option("--output", request->output, "write the curve as a picture")->type_name("FILE.svg");
   add_settings(*command, request->settings);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/number_check.h"
 #include "cli/order_report.h"
 #include "cli/progress.h"
 #include "cli/trace_order.h"
@@ -177,18 +178,18 @@ void add_plan_order(CLI::App& group, Context& context) {
       ->type_name("FILE");
   command->add_flag("--baselines", request->baselines, "also the greedy order of LESCEA, for comparison");
   command->add_option("--effort", request->options.best.effort, "of the exhaustive search, in operators looked at")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str()
       ->type_name("N");
   command
       ->add_option("--node-limit", request->options.roam.node_limit, "roam: operators of a leaf of the subgraph tree")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str()
       ->type_name("N");
   command
       ->add_option("--roam-ratio", request->options.roam.ratio,
                    "roam: a gradient this many times its inputs may be updated late; the published ratio")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->capture_default_str()
       ->type_name("R");
   command

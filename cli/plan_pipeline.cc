@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/number_check.h"
 #include "cli/pipeline_settings.h"
 #include "cli/progress.h"
 #include "cli/table.h"
@@ -300,7 +301,7 @@ void add_plan_pipeline(CLI::App& group, Context& context) {
   command
       ->add_option("--offload-states", call->offloaded_states,
                    "chunks per device, deepest first, whose optimizer states live on the host")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->type_name("C");
   command->add_option("--optimizer", call->optimizer, "where their optimizer runs")
       ->check(CLI::IsMember({"host", "device"}))
@@ -318,11 +319,11 @@ void add_plan_pipeline(CLI::App& group, Context& context) {
       ->add_option("--memory-limit", call->memory_limits,
                    "micro-batches of activations a device can hold; one for all, or one per stage: 4,4,3,3")
       ->delimiter(',')
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("X");
   command->add_flag("--two-copies", call->two_copies, "best: also schedules that hold the weights twice");
   command->add_option("--effort", call->effort, "best: states the exact search may look at")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("N");
   command->add_option("--output", call->output, "write a picture (.svg) or the orders (.json)")->type_name("FILE");
   command->callback([&context, call] { run_pipeline(context, *call); });

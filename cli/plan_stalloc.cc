@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cli/memory_device.h"
+#include "cli/number_check.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "planners/scenario_run.h"
@@ -180,13 +181,13 @@ void add_plan_stalloc(CLI::App& group, Context& context) {
   command->add_option("--set", request->settings, "change a value of the scenario; may be repeated")
       ->type_name("KEY=VALUE");
   command->add_option("--device", request->device, "GPU; the first with memory events if not given")
-      ->check(CLI::NonNegativeNumber)
+      ->check(non_negative_number())
       ->type_name("N");
   command->add_option("--effort", request->options.effort, "how much best tries, in placements of a request")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("N");
   command->add_option("--threads", request->options.threads, "threads, without effect on the plan; all if not given")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("N");
   command->callback([&context, request] { run_stalloc(context, *request); });
 }

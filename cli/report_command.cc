@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/number_check.h"
 #include "cli/report_output.h"
 #include "cli/report_procurement.h"
 #include "cli/result_report.h"
@@ -174,7 +175,7 @@ void add_common(CLI::App& command, ReportArguments& arguments) {
       ->delimiter(',')
       ->type_name("MODEL");
   command.add_option("--count", arguments.question.count, "drives of each model for every GPU, in one RAID-0 set")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str()
       ->type_name("N");
   command.add_option("--route", arguments.route, "how bytes get to the drives")
@@ -186,21 +187,21 @@ void add_common(CLI::App& command, ReportArguments& arguments) {
 }  // namespace
 
 void add_report_commands(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand(
-      "report", "A step as a document; what it asks of machines, drives and links, for buying them");
+  CLI::App* group =
+      app.add_subcommand("report", "A step as a document; what it asks of machines, drives and links, for buying them");
   group->require_subcommand(1);
   const auto ssd = std::make_shared<ReportArguments>();
   CLI::App* drives = group->add_subcommand(
       "ssd", "Write rate, life and cost of drives under offloaded activations; exit code 1 if none holds and lasts");
   add_common(*drives, *ssd);
   drives->add_option("--life-years", ssd->question.life_years, "how long the drives should last")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->capture_default_str()
       ->type_name("N");
   drives->add_option("--prices", ssd->prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
   drives->add_option("--tokens", ssd->question.tokens, "tokens of a whole training run, to be costed")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("N");
   drives->add_option("--used", ssd->used_percent, "how much of the drives' rated life is used up, in percent")
       ->check(CLI::Range(0.0, 100.0))

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/number_check.h"
 #include "cli/progress.h"
 #include "cli/report_output.h"
 #include "cli/table.h"
@@ -139,12 +140,12 @@ void add_procurement_report(CLI::App& group, Context& context) {
   command->add_option("FILE", call->path, "a scenario or a sweep; its \"procurement\" says what the options leave open")
       ->required();
   command->add_option("--output", call->output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");
-  command->add_option("--tokens", flags.tokens, "tokens to train")->check(CLI::PositiveNumber)->type_name("N");
+  command->add_option("--tokens", flags.tokens, "tokens to train")->check(positive_number())->type_name("N");
   command->add_option("--deadline-days", flags.deadline_days, "days there are for it, pauses included")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("N");
   command->add_option("--period-months", flags.period_months, "how long the fleet is kept and written off (36)")
-      ->check(CLI::PositiveNumber)
+      ->check(positive_number())
       ->type_name("N");
   command->add_option("--utilisation", flags.utilisation, "share of the time it trains (0.9)")
       ->check(CLI::Range(0.001, 1.0))
@@ -166,7 +167,7 @@ void add_procurement_report(CLI::App& group, Context& context) {
       ->type_name("N");
   command->add_option("--prices", flags.prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
-  command->add_option("--shortlist", flags.shortlist, "options shown (6)")->check(CLI::PositiveNumber)->type_name("N");
+  command->add_option("--shortlist", flags.shortlist, "options shown (6)")->check(positive_number())->type_name("N");
   command->add_option("--used", flags.used_percent, "how much of the drives' rated life is used up, in percent")
       ->check(CLI::Range(0.0, 99.9))
       ->type_name("PERCENT");

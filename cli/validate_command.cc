@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/interrupt.h"
+#include "cli/number_check.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 #include "cli/validate_choices.h"
@@ -222,7 +223,7 @@ void add_validate_commands(CLI::App& app, Context& context) {
       ->add_option("--tolerance", arguments->tolerance,
                    "largest median of |relative error| of each source, instead of what the file asks")
       ->type_name("X")
-      ->check(CLI::NonNegativeNumber);
+      ->check(non_negative_number());
   ValidateChoicesArguments& choices = arguments->choices;
   command->add_option("--gpus", choices.gpus, "choices: leave out set-ups of more GPUs (512)")->type_name("N");
   command->add_option("--replays", choices.replays, "choices: layouts replayed per set-up before more are tried (32)")

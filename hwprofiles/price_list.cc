@@ -10,6 +10,7 @@
 #include "hwprofiles/quantity.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
+#include "traces/base/json_error.h"
 #include "traces/base/nearest_name.h"
 
 namespace spillway {
@@ -41,8 +42,8 @@ class Reader {
     Json root;
     try {
       root = Json::parse(text);
-    } catch (const nlohmann::json::parse_error& error) {
-      throw InputError(path_, "byte " + std::to_string(error.byte), "not valid JSON", "correct it there");
+    } catch (const nlohmann::json::exception& error) {
+      throw json_error(path_, error, "correct it there");
     }
     if (!root.is_object() || root.value("schema", Json()) != "spillway-prices")
       fail("/schema", "not a price list", R"(give it "schema": "spillway-prices")");

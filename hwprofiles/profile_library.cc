@@ -12,6 +12,7 @@
 #include "hwprofiles/profile_document.h"
 #include "hwprofiles/profile_leaves.h"
 #include "traces/base/input_error.h"
+#include "traces/base/named_file.h"
 #include "traces/base/nearest_name.h"
 
 namespace spillway {
@@ -20,8 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr const char* default_host = "generic-pcie5-host";
-
-bool is_path(std::string_view name) { return name.find('/') != std::string_view::npos || name.ends_with(".json"); }
 
 // Sorted, so that what hides what never depends on the file system's order.
 std::vector<std::string> json_files(const std::string& directory) {
@@ -47,7 +46,7 @@ class Loader {
 
   // `beside`: the file that makes the reference; paths are taken from its folder.
   [[nodiscard]] ProfileDocument open(std::string_view name, const std::string& beside = "") const {
-    if (!is_path(name)) return ProfileDocument::read(library_.find(name).path);
+    if (!names_file(name)) return ProfileDocument::read(library_.find(name).path);
     const fs::path given{std::string(name)};
     if (beside.empty() || given.is_absolute()) return ProfileDocument::read(given.string());
     return ProfileDocument::read((fs::path(beside).parent_path() / given).string());

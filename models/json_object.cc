@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "traces/base/input_error.h"
+#include "traces/base/json_error.h"
 
 namespace spillway {
 
@@ -87,10 +88,8 @@ void JsonObject::finish() const {
 Json parse_json(std::string_view text, const std::string& file) {
   try {
     return Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw InputError(file, fmt::format("byte {}", error.byte), "not valid JSON", "correct the syntax there");
-  } catch (const Json::out_of_range&) {
-    throw InputError(file, "", "a number beyond what JSON readers take", "correct the number");
+  } catch (const Json::exception& error) {
+    throw json_error(file, error, "correct the syntax there");
   }
 }
 

@@ -13,6 +13,7 @@
 #include "models/model_check.h"
 #include "models/model_spec.h"
 #include "traces/base/input_error.h"
+#include "traces/base/named_file.h"
 #include "traces/base/nearest_name.h"
 
 namespace spillway {
@@ -194,7 +195,7 @@ std::vector<std::string> bundled_models() {
 }
 
 ModelSpec find_model(const std::string& name_or_path) {
-  if (name_or_path.find('/') != std::string::npos || name_or_path.ends_with(".json")) return load_model(name_or_path);
+  if (names_file(name_or_path)) return load_model(name_or_path);
   for (const std::string& directory : model_directories()) {
     const std::string path = directory + "/" + name_or_path + ".json";
     std::error_code error;

@@ -11,6 +11,8 @@
 #include "planners/scenario_setting.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
+#include "traces/base/json_error.h"
+#include "traces/base/named_file.h"
 #include "traces/base/nearest_name.h"
 
 namespace spillway {
@@ -130,6 +132,7 @@ class Reader : private JsonFields {
     if (value.empty() || value.front() == '/') return value;
     return (std::filesystem::path(folder_) / value).lexically_normal().string();
   }
+  [[nodiscard]] std::string name_or_file(const std::string& name) const { return name_seen_from(folder_, name); }
 
   void read_model(const Json& model, Scenario& scenario) const {
     if (!model.is_object()) fail("/model", "expected an object", R"(write {"name": "llama-3-8b", ...})");
@@ -155,11 +158,9 @@ class Reader : private JsonFields {
       }
     }
     std::string& schedule = scenario.training.pipeline_schedule;
-    if (schedule.ends_with(".json") && schedule.front() != '/')
-      schedule = (std::filesystem::path(folder_) / schedule).lexically_normal().string();
+    if (schedule.ends_with(".json")) schedule = name_or_file(schedule);
     if (scenario.model.empty()) fail("/model", "no name", "name a bundled model, such as llama-3-8b, or a model file");
-    if (scenario.model.find('/') != std::string::npos && scenario.model.front() != '/')
-      scenario.model = (std::filesystem::path(folder_) / scenario.model).lexically_normal().string();
+    scenario.model = name_or_file(scenario.model);
   }
 
   // A schedule that moves activations is a technique of its own.
@@ -183,8 +184,8 @@ class Reader : private JsonFields {
 
   void read_hardware(const Json& hardware, Scenario& scenario) const {
     known(hardware, "/hardware", hardware_keys);
-    scenario.hardware = text(hardware, "/hardware", "profile");
-    scenario.captured_on = text(hardware, "/hardware", "captured_on");
+    scenario.hardware = name_or_file(text(hardware, "/hardware", "profile"));
+    scenario.captured_on = name_or_file(text(hardware, "/hardware", "captured_on"));
     if (hardware.contains("jitter")) read_jitter(hardware["jitter"], scenario.jitter);
     if (!hardware.contains("set")) return;
     if (!hardware["set"].is_object())
@@ -259,7 +260,7 @@ class Reader : private JsonFields {
       fail("/offload/route", "no route '" + route + "'", "take gpudirect or bounce");
     settings.route = route == "bounce" ? DriveRoute::bounce : DriveRoute::gpudirect;
     settings.drive_set = text(offload, "/offload", "drive_set");
-    settings.drives = text(offload, "/offload", "drives");
+    settings.drives = name_or_file(text(offload, "/offload", "drives"));
     settings.drive_count = count(offload, "drive_count", settings.drive_count, 1, 64);
     settings.workers = count(offload, "workers", settings.workers, 2, 4096);
     settings.ssdtrain.chunk_leaves = count(offload, "chunk_leaves", settings.ssdtrain.chunk_leaves, 1, 1000);
@@ -337,9 +338,8 @@ class Reader : private JsonFields {
 Json parse_json(const std::string& text, const std::string& name) {
   try {
     return Json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw InputError(name, "byte " + std::to_string(error.byte), "not valid JSON",
-                     "correct it there; scenarios are JSON without comments");
+  } catch (const nlohmann::json::exception& error) {
+    throw json_error(name, error, "correct it there; scenarios are JSON without comments");
   }
 }
 
@@ -378,13 +378,14 @@ std::vector<std::string> scenario_keys() {
 
 Scenario parse_scenario(const std::string& text, const std::string& name, const std::string& folder,
                         std::span<const std::string> settings) {
-  return build(parse_json(text, name), name, folder, settings);
+  Scenario scenario = build(parse_json(text, name), name, folder, settings);
+  scenario.path = name;
+  return scenario;
 }
 
 Scenario load_scenario(const std::string& path, std::span<const std::string> settings) {
   const std::string text = ByteSource::open(path, largest_scenario).read_all(largest_scenario);
   Scenario scenario = parse_scenario(text, path, std::filesystem::path(path).parent_path().string(), settings);
-  scenario.path = path;
   if (scenario.title.empty()) scenario.title = std::filesystem::path(path).stem().string();
   return scenario;
 }

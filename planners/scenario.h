@@ -37,7 +37,7 @@ namespace spillway {
 inline constexpr int scenario_version = 1;
 
 struct Scenario {
-  std::string path;  // where it was read from; empty when built in memory
+  std::string path;  // where it was read from, or what stands for that
   std::string title;
 
   std::string trace;            // file, or empty

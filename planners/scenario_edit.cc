@@ -6,6 +6,7 @@
 #include "planners/scenario.h"
 #include "planners/scenario_setting.h"
 #include "traces/base/input_error.h"
+#include "traces/base/named_file.h"
 
 namespace spillway {
 namespace {
@@ -54,7 +55,7 @@ bool is_path(const Json& value, bool only_with_slash) {
   if (!value.is_string()) return false;
   const auto text = value.get<std::string>();
   if (text.empty() || text.front() == '/') return false;
-  return !only_with_slash || text.find('/') != std::string::npos || text.ends_with(".json");
+  return !only_with_slash || names_file(text);
 }
 
 }  // namespace
@@ -131,6 +132,9 @@ std::string moved_scenario(const std::string& text, const std::string& from_fold
     move(root["model"], "name", true);
     move(root["model"], "pipeline_schedule", true);
   }
+  if (root.contains("hardware"))
+    for (const char* key : {"profile", "captured_on"}) move(root["hardware"], key, true);
+  if (root.contains("offload")) move(root["offload"], "drives", true);
   const Json same = parsed_scenario(text);
   return root == same ? text : root.dump(2) + "\n";
 }

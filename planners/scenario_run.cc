@@ -144,16 +144,16 @@ TrainingSetup with_plan(TrainingSetup setup) {
   return setup;
 }
 
-void load_generated(LoadedScenario& loaded, const ModelSpec& given) {
+void load_generated(LoadedScenario& loaded, const ModelSpec& given, const ScenarioMachine& machine) {
   const Scenario& scenario = loaded.scenario;
-  loaded.hardware = hardware_of(scenario);
+  loaded.hardware = machine.hardware;
   const ModelSpec model = with_layers(scenario, given);
   const TrainingSetup setup = loaded.setup = resolve(with_plan(scenario.training), model);
   const HardwareProfile& hardware = loaded.hardware;
   if (setup.gpus() > hardware.total_gpus())
     loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
                               std::to_string(hardware.total_gpus()) + ": more machines like it are assumed");
-  loaded.trace = generate_trace(model, setup, CostModel(hardware), cluster_of(hardware));
+  loaded.trace = generate_trace(model, setup, machine.cost, machine.cluster);
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
   loaded.layers = chunked_layers(model, setup);
   loaded.options.tokens_per_step = setup.step_tokens();
@@ -303,7 +303,14 @@ Cluster cluster_of(const HardwareProfile& hardware) {
 }
 
 HardwareProfile hardware_of(const Scenario& scenario) {
-  HardwareProfile hardware = ProfileLibrary::shared().load_system(scenario.hardware);
+  HardwareProfile hardware = [&] {
+    try {
+      return ProfileLibrary::shared().load_system(scenario.hardware);
+    } catch (const InputError& error) {
+      if (!error.place().empty()) throw;  // in the profile's own file
+      throw InputError(scenario.path, "/hardware/profile", scenario.hardware + ": " + error.cause(), error.remedy());
+    }
+  }();
   for (const auto& [path, text] : scenario.hardware_overrides) apply_override(hardware, path, text);
   return hardware;
 }
@@ -370,11 +377,14 @@ LoadedScenario load_captured(const Scenario& scenario, Trace captured) {
 }
 
 LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
+  return load(scenario, model, ScenarioMachine(hardware_of(scenario)));
+}
+
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine) {
   LoadedScenario loaded;
   loaded.scenario = scenario;
-  const ProfileLibrary& library = ProfileLibrary::shared();
-  load_generated(loaded, model);
-  set_drives(loaded, library);
+  load_generated(loaded, model, machine);
+  set_drives(loaded, ProfileLibrary::shared());
   set_options(loaded);
   return loaded;
 }

@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hwprofiles/hardware_profile.h"
 #include "hwprofiles/profile_library.h"
+#include "models/cost_model.h"
 #include "models/model_spec.h"
 #include "models/parallel_trace.h"
 #include "planners/offload/pipeoffload.h"
@@ -25,6 +27,16 @@ HardwareProfile hardware_of(const Scenario& scenario);
 
 // Machines like this one, with the times of its networks' collectives.
 Cluster cluster_of(const HardwareProfile& hardware);
+
+// What steps are generated for. Scenarios that name the same machine may share one.
+struct ScenarioMachine {
+  explicit ScenarioMachine(HardwareProfile profile)
+      : hardware(std::move(profile)), cost(hardware), cluster(cluster_of(hardware)) {}
+
+  HardwareProfile hardware;
+  CostModel cost;
+  Cluster cluster;
+};
 
 // The model with as many layers as the scenario says. Throws InputError for encoder-decoders.
 ModelSpec with_layers(const Scenario& scenario, ModelSpec model);
@@ -46,6 +58,8 @@ struct LoadedScenario {
 LoadedScenario load(const Scenario& scenario, const ReadOptions& read = {});
 // With a model of the caller's own instead of the one the scenario names.
 LoadedScenario load(const Scenario& scenario, const ModelSpec& model);
+// And with ScenarioMachine(hardware_of(scenario)) at hand.
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine);
 
 // With the trace that the scenario names at hand, as read_captured() gives it: what-ifs on a capture don't read
 // it again. Precondition: the scenario has a trace.

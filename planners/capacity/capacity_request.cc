@@ -11,6 +11,7 @@
 #include "planners/scenario_run.h"
 #include "planners/sweep/layout_sweep.h"
 #include "traces/base/input_error.h"
+#include "traces/base/named_file.h"
 #include "traces/base/nearest_name.h"
 
 namespace spillway {
@@ -331,14 +332,17 @@ class Reader {
     if (names.empty()) return;
     const ProfileLibrary& library = ProfileLibrary::shared();
     std::vector<CapacityTechnique> all;
-    for (const std::string& name : names) {
+    namespace fs = std::filesystem;
+    const fs::path folder = fs::current_path() / (flag.empty() ? fs::path(path_).parent_path() : fs::path());
+    for (const std::string& given : names) {
+      const std::string name = name_seen_from(folder.string(), given);
       if (setting.starts_with("hardware."))
         static_cast<void>(library.load_system(name));
       else
         static_cast<void>(library.load_nvme(name));
       for (const CapacityTechnique& technique : request_.techniques) {
         all.push_back(technique);
-        all.back().name += between + name;
+        all.back().name += between + given;
         all.back().settings.push_back(setting + name);
       }
     }

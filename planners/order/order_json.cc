@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "traces/base/input_error.h"
+#include "traces/base/json_error.h"
 
 namespace spillway {
 namespace {
@@ -110,9 +111,8 @@ OrderGraph read_order_graph(std::string_view text, const std::string& file) {
   Json document;
   try {
     document = Json::parse(text);
-  } catch (const Json::parse_error& error) {
-    throw InputError(file, "byte " + std::to_string(error.byte), "not JSON",
-                     "give a graph as docs/roam.md describes it");
+  } catch (const Json::exception& error) {
+    throw json_error(file, error, "give a graph as docs/roam.md describes it");
   }
   return Reader(document, file).read();
 }

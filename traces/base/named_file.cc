@@ -1,0 +1,14 @@
+#include "traces/base/named_file.h"
+
+#include <filesystem>
+
+namespace spillway {
+
+bool names_file(std::string_view name) { return name.find('/') != std::string_view::npos || name.ends_with(".json"); }
+
+std::string name_seen_from(const std::string& folder, const std::string& name) {
+  if (!names_file(name) || name.front() == '/') return name;
+  return (std::filesystem::path(folder) / name).lexically_normal().string();
+}
+
+}  // namespace spillway
