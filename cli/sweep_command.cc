@@ -4,6 +4,7 @@
 #include <oneapi/tbb/global_control.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 #include <cmath>
@@ -100,6 +101,12 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
   bool answered = false;
   for (const SweepRow& row : outcome.rows) answered |= row.on_front;
   if (!answered) context.exit_code = exit_answer_is_no;
+  if (outcome.screened == 0 && outcome.is_whole && !outcome.invalid.empty()) {
+    const auto fewer = [](const auto& a, const auto& b) { return a.second.points < b.second.points; };
+    const auto most = std::max_element(outcome.invalid.begin(), outcome.invalid.end(), fewer);
+    throw InputError(file.path, "", fmt::format("no point can run; of most: {}", most->first),
+                     "correct the base or the axes; --explain-pruning on a part that runs shows each reason");
+  }
   if (context.json()) return print_json(sweep_json(file, outcome));
   if (call.explains) print_reasons(context, file, outcome);
   const Table table = rows_table(file, outcome, call.all);
@@ -231,6 +238,9 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
   const std::unique_ptr<SweepCrew> crew =
       call.farm != nullptr ? call.farm->crew(file) : std::make_unique<LocalCrew>(file);
   const SweepOptions options = options_of(call, *crew, progress, pace);
+  if (call.check > 0 && (!call.plots.empty() || !call.shard.empty()))
+    throw InputError("--check-screen", "", "it draws points of the whole sweep and makes no picture",
+                     "leave out --shard and --plot");
   if (call.check > 0) return check(context, call, file, *crew, store, options);
   const SweepOutcome outcome = run_sweep(file, options, store);
   if (!is_interrupted())
@@ -242,6 +252,20 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
   }
   if (options.shards > 1) note(context, "this is one shard's own answer; `spillway merge` gives that of the whole");
   print_outcome(context, call, file, outcome);
+}
+
+std::string hex(std::uint64_t digest) { return fmt::format("{:016x}", digest); }
+
+// Of a store's own record: is it this sweep's, and are its profiles and models as they were?
+void check_same(Context& context, const std::string& store, const std::string& record, const SweepFile& file) {
+  const Json json = Json::parse(record);
+  if (parse_sweep(json["sweep"], store, json["folder"]).kind != file.kind)
+    throw InputError(store, "", "the store is of another sweep than " + file.path,
+                     "name a store of its own; only title, note and replays may change");
+  if (json.value("digest", "") != hex(file.digest))
+    warn(context, store +
+                      ": profiles, models or files that the sweep names, or the program, have changed since: what "
+                      "is stored is not used");
 }
 
 void run_sweep_command(Context& context, const SweepCall& call) {
@@ -265,8 +289,13 @@ void run_sweep_command(Context& context, const SweepCall& call) {
     throw InputError(call.output, "", "the store is there already", "go on with it by --resume, or name another file");
   SweepStore store(call.output);
   for (const std::string& repair : store.repairs()) warn(context, repair);
-  store.append(file_key,
-               Json{{"key", file_key}, {"folder", file.folder}, {"path", file.path}, {"sweep", file.text}}.dump());
+  if (const auto record = store.find(file_key)) check_same(context, call.output, *record, file);
+  store.append(file_key, Json{{"key", file_key},
+                              {"folder", std::filesystem::absolute(file.path).parent_path().string()},
+                              {"path", file.path},
+                              {"digest", hex(file.digest)},
+                              {"sweep", file.text}}
+                             .dump());
   run(context, call, file, store);
 }
 
@@ -275,21 +304,22 @@ void run_merge_command(Context& context, const SweepCall& call) {
   std::optional<SweepStore> kept;
   if (!call.output.empty()) kept.emplace(call.output);
   SweepStore& store = kept ? *kept : memory;
-  std::string sweep;
+  std::optional<SweepFile> file;
   for (const std::string& path : call.stores) {
     SweepStore one;
     one.read(path);
     for (const std::string& repair : one.repairs()) warn(context, repair);
     const auto record = one.find(file_key);
     if (!record) throw InputError(path, "", "no sweep's store", "name what `spillway sweep --output` wrote");
-    if (sweep.empty()) sweep = *record;
-    if (Json::parse(sweep)["sweep"] != Json::parse(*record)["sweep"])
-      throw InputError(path, "", "the store is of another sweep than " + call.stores.front(),
-                       "merge stores of one file");
+    if (!file) {
+      const Json json = Json::parse(*record);
+      file = parse_sweep(json["sweep"], json["path"], json["folder"]);
+      if (const auto other = store.find(file_key)) check_same(context, call.output, *other, *file);
+    }
+    check_same(context, path, *record, *file);
     one.copy_into(store);
   }
-  const Json record = Json::parse(sweep);
-  run(context, call, parse_sweep(record["sweep"], record["path"], record["folder"]), store);
+  run(context, call, *file, store);
 }
 
 }  // namespace
@@ -314,7 +344,9 @@ void add_sweep_commands(CLI::App& app, Context& context, SweepFarm* farm) {
   merge->add_option("STORE", call->stores, "stores of one sweep")->required();
   merge->add_option("--output", call->output, "keep everything in this store")->type_name("STORE");
   for (CLI::App* command : {sweep, merge}) {
-    command->add_option("--jobs", call->jobs, "threads (default: one per core)")->type_name("N");
+    command->add_option("--jobs", call->jobs, "threads (default: one per core)")
+        ->check(CLI::Range(1, 1024))
+        ->type_name("N");
     command->add_flag("--explain-pruning", call->explains, "why points were not replayed, with an example of each");
     command
         ->add_option("--plot", call->plots,

@@ -48,10 +48,13 @@ class Estimator {
   StepEstimate run() const {
     StepEstimate estimate;
     const Picos pipeline = pipeline_time();
-    Picos after{};
-    for (std::int64_t stage = 0; stage < layout_.stages(); ++stage)
+    Picos after{}, all_after{};
+    for (std::int64_t stage = 0; stage < layout_.stages(); ++stage) {
       after = std::max(after, after_backward(stage) - head_start(stage));
+      all_after += after_backward(stage);
+    }
     estimate.step_time = pipeline + after;
+    estimate.busy = std::min(estimate.step_time, least() + all_after / layout_.stages());
     for (std::int64_t stage = 0; stage < layout_.stages(); ++stage)
       estimate.peak_allocated = std::max(estimate.peak_allocated, peak(stage));
     estimate.peak_reserved =
@@ -77,9 +80,8 @@ class Estimator {
     const Bytes weights(elements / setup_.tensor_parallel * setup_.weight_bytes());
     const Bytes gradients(weights.count() / setup_.weight_bytes() *
                           (setup_.fp32_reduction ? 4 : setup_.weight_bytes()));
-    const Picos gather = setup_.zero_stage == 3
-                             ? machine_.cluster.timer(NetworkCollective::all_gather, weights, group)
-                             : Picos(0);
+    const Picos gather =
+        setup_.zero_stage == 3 ? machine_.cluster.timer(NetworkCollective::all_gather, weights, group) : Picos(0);
     const Picos reduce = machine_.cluster.timer(NetworkCollective::reduce_scatter, gradients, group);
     return {std::max(shape_.layer.forward, gather), std::max(shape_.layer.backward, gather + reduce)};
   }

@@ -25,6 +25,7 @@ bool has_closed_form(const TrainingSetup& setup);
 
 struct StepEstimate {
   Picos step_time{};
+  Picos busy{};  // of it, in which a rank's kernels and collectives run; mean over ranks
   Bytes peak_allocated{}, peak_reserved{};
 };
 

@@ -6,7 +6,9 @@
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "hwprofiles/price_list.h"
@@ -16,6 +18,7 @@
 #include "planners/scenario.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
+#include "traces/base/json_error.h"
 #include "traces/base/nearest_name.h"
 
 namespace spillway {
@@ -41,15 +44,26 @@ class Digest {  // FNV-1a
     for (const char c : text) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 1099511628211U;
     hash_ = (hash_ ^ 0xffU) * 1099511628211U;  // between texts
   }
-  // Nothing where there is no such file.
+  // Its content, and that of the files it names if it is JSON. Nothing where there is no such file.
   void add_file(const std::filesystem::path& path) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) return;
+    if (!seen_.insert(std::filesystem::weakly_canonical(path, error).string()).second) return;
     std::ifstream file(path, std::ios::binary);
-    std::ostringstream content;
-    content << file.rdbuf();
+    std::ostringstream stream;
+    stream << file.rdbuf();
+    const std::string content = std::move(stream).str();
     add(path.filename().string());
-    add(std::move(content).str());
+    add(content);
+    if (path.extension() == ".json" && content.size() <= largest_file)
+      add_named(Json::parse(content, nullptr, false), path.parent_path());
+  }
+  // Every file that one of the texts in it is the path of, seen from the folder.
+  void add_named(const Json& json, const std::filesystem::path& folder) {
+    if (json.is_structured())
+      for (const Json& part : json) add_named(part, folder);
+    if (json.is_string() && json.get_ref<const std::string&>().size() < 4096)
+      add_file(folder / json.get<std::string>());
   }
   void add_folder(const std::string& folder) {
     std::error_code error;
@@ -62,20 +76,18 @@ class Digest {  // FNV-1a
   [[nodiscard]] std::uint64_t value() const { return hash_; }
 
  private:
+  std::set<std::string> seen_;
   std::uint64_t hash_ = 14695981039346656037U;
 };
 
-// The sweep, every profile and model it may name, and every file that one of its texts is the path of.
-std::uint64_t digest_of(const SweepFile& file, const nlohmann::ordered_json& root) {
+// The sweep, every profile and model it may name, every file that one of its texts is the path of, and what these name.
+std::uint64_t digest_of(const SweepFile& file, const Json& root) {
   Digest digest;
-  digest.add(root.dump());
+  digest.add(file.kind);
   for (const std::string& folder : ProfileLibrary::standard_directories()) digest.add_folder(folder);
   for (const std::string& folder : model_directories()) digest.add_folder(folder);
   digest.add_file(PriceList::bundled().path);
-  const nlohmann::ordered_json leaves = root.flatten();
-  for (const auto& [place, value] : leaves.items())
-    if (value.is_string() && value.get_ref<const std::string&>().size() < 4096)
-      digest.add_file(std::filesystem::path(file.folder) / value.get<std::string>());
+  digest.add_named(root, file.folder);
   return digest.value();
 }
 
@@ -112,7 +124,9 @@ class Reader : private JsonFields {
     if (root.contains("require")) read_require(root["require"], file);
     file.margin = number(root, "", "margin", file.margin, 0, 0.9);
     file.memory_margin = number(root, "", "memory_margin", file.memory_margin, 0, 0.9);
-    file.replays = static_cast<std::int64_t>(number(root, "", "replays", static_cast<double>(file.replays), 0, 1e9));
+    const double replays = number(root, "", "replays", static_cast<double>(file.replays), 0, 1e9);
+    if (replays != std::floor(replays)) fail("/replays", "expected a whole number", "write how many at most");
+    file.replays = static_cast<std::int64_t>(replays);
     return file;
   }
 
@@ -137,6 +151,12 @@ class Reader : private JsonFields {
       fail(place + "/name", "two things are named '" + name + "'", "rename one");
     names_.push_back(name);
     return name;
+  }
+  // Each scenario key is set in one place.
+  void claim(const std::string& key, const std::string& name, const std::string& place) {
+    const auto [at, is_new] = owners_.emplace(key, name);
+    if (!is_new && at->second != name)
+      fail(place, "'" + at->second + "' sets " + key + " too", "leave it to one of them");
   }
   // Keys below hardware.set are the profile's own.
   std::string scenario_key(const std::string& key, const std::string& place) const {
@@ -174,11 +194,15 @@ class Reader : private JsonFields {
     if (json.contains("options")) {
       add_options(json["options"], place + "/options", axis);
     } else {
-      scenario_key(key, place + "/key");
+      claim(scenario_key(key, place + "/key"), axis.name, place + "/key");
       json.contains("values") ? add_values(json["values"], key, place + "/values", axis)
                               : add_range(json, key, place, axis);
     }
     if (axis.options.empty()) fail(place, "the axis '" + axis.name + "' has no values", "give it at least one");
+    std::set<std::string> labels;
+    for (const SweepOption& option : axis.options)
+      if (!labels.insert(option.label).second)
+        fail(place, "the axis '" + axis.name + "' has the value " + option.label + " twice", "leave one out");
     return axis;
   }
   void add_values(const Json& values, const std::string& key, const std::string& place, SweepAxis& axis) const {
@@ -211,14 +235,17 @@ class Reader : private JsonFields {
     }
     fail(place, "more than 100,000 values", "take larger steps");
   }
-  void add_options(const Json& options, const std::string& place, SweepAxis& axis) const {
+  void add_options(const Json& options, const std::string& place, SweepAxis& axis) {
     if (!options.is_object())
       fail(place, "expected an object", R"(write {"keep": {}, "full": {"model.recompute": "full"}})");
     for (const auto& [label, settings] : options.items()) {
       if (!settings.is_object()) fail(place + "/" + label, "expected an object of settings", "{} changes nothing");
       SweepOption option{label, static_cast<double>(axis.options.size()), {}};
-      for (const auto& [key, value] : settings.items())
-        option.settings.emplace_back(scenario_key(key, place + "/" + label + "/" + key), setting_text(value));
+      for (const auto& [key, value] : settings.items()) {
+        const std::string at = place + "/" + label + "/" + key;
+        claim(scenario_key(key, at), axis.name, at);
+        option.settings.emplace_back(key, setting_text(value));
+      }
       axis.options.push_back(std::move(option));
     }
   }
@@ -227,7 +254,10 @@ class Reader : private JsonFields {
     known(json, place, derived_keys);
     SweepDerived derived;
     derived.name = new_name(json, place);
-    if (json.contains("key")) derived.key = scenario_key(text(json, place, "key"), place + "/key");
+    if (json.contains("key")) {
+      derived.key = scenario_key(text(json, place, "key"), place + "/key");
+      claim(derived.key, derived.name, place + "/key");
+    }
     derived.expression = json.contains("value") ? setting_text(json["value"]) : "";
     if (derived.expression.empty()) fail(place + "/value", "no value", R"x(write "value": "512 / (t * p)")x");
     return derived;
@@ -269,6 +299,7 @@ class Reader : private JsonFields {
   }
 
   std::vector<std::string> names_;
+  std::map<std::string, std::string> owners_;  // of scenario keys: axes and derived values
 };
 
 }  // namespace
@@ -285,6 +316,8 @@ std::string_view to_string(SweepObjective objective) {
       return "gpu_time_per_token";
     case SweepObjective::cost_per_token:
       return "cost_per_token";
+    case SweepObjective::energy_per_token:
+      return "energy_per_token";
     case SweepObjective::ssd_life:
       return "ssd_life";
   }
@@ -304,14 +337,17 @@ SweepFile parse_sweep(const std::string& text, const std::string& name, const st
   Json root;
   try {
     root = Json::parse(text);
-  } catch (const nlohmann::json::parse_error& error) {
-    throw InputError(name, "byte " + std::to_string(error.byte), "not valid JSON",
-                     "correct it there; sweeps are JSON without comments");
+  } catch (const nlohmann::json::exception& error) {
+    throw json_error(name, error, "correct it there; sweeps are JSON without comments");
   }
   SweepFile file = Reader(name).read(root);
   file.path = name;
   file.folder = folder;
+  // Without what changes no record, so that a store serves the same sweep with more replays.
+  Json kept = root;
+  for (const char* key : {"$schema", "title", "note", "replays"}) kept.erase(key);
   file.text = root.dump();
+  file.kind = kept.dump();
   file.digest = digest_of(file, root);
   static_cast<void>(file.points());
   return file;

@@ -53,10 +53,19 @@ struct SweepRule {
   std::string expression, reason;
 };
 
-enum class SweepObjective : std::uint8_t { step_time, peak_memory, gpus, gpu_time_per_token, cost_per_token, ssd_life };
+enum class SweepObjective : std::uint8_t {
+  step_time,
+  peak_memory,
+  gpus,
+  gpu_time_per_token,
+  cost_per_token,
+  energy_per_token,
+  ssd_life
+};
 inline constexpr std::array sweep_objectives = {SweepObjective::step_time,      SweepObjective::peak_memory,
                                                 SweepObjective::gpus,           SweepObjective::gpu_time_per_token,
-                                                SweepObjective::cost_per_token, SweepObjective::ssd_life};
+                                                SweepObjective::cost_per_token, SweepObjective::energy_per_token,
+                                                SweepObjective::ssd_life};
 std::string_view to_string(SweepObjective objective);
 
 struct SweepFile {
@@ -75,6 +84,7 @@ struct SweepFile {
   std::int64_t replays = 500;               // at most
   std::uint64_t digest = 0;                 // of the file's content and of all profiles, models and files it may name
   std::string text;                         // the file as it is
+  std::string kind;                         // its part that records depend on: not title, note and replays
   std::string procurement;                  // JSON, read by planners/procurement/programme.h; empty: none
   std::map<std::string, ModelSpec> models;  // of the caller's own, by the name the base gives; before the library's
 

@@ -42,6 +42,8 @@ Json row_json(const SweepRow& row) {
   json["tokens_per_second"] = metrics.step_seconds > 0 ? metrics.tokens_per_step / metrics.step_seconds : 0;
   json["usd_per_million_tokens"] =
       metrics.usd_per_hour > 0 ? finite(metrics.value(SweepObjective::cost_per_token) * 1e6) : Json();
+  json["kwh_per_million_tokens"] =
+      metrics.busy_watts > 0 ? finite(metrics.value(SweepObjective::energy_per_token) / 3.6) : Json();
   json["life_years"] = finite(metrics.life_years);
   json["mfu"] = row.mfu;
   json["binding_resource"] = row.binding;

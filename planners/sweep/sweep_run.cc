@@ -90,14 +90,9 @@ class Sweep {
   // ---- replay ----
 
   void replay_waves() {
-    const auto rank = [&](const SweepRemaining& one) {
-      double sum = 0;
-      for (std::size_t i = 0; i < file_.objectives.size(); ++i)
-        sum += std::log(std::max(one.best[i], std::numeric_limits<double>::min()));
-      return sum;
-    };
+    const SweepValues typical = typical_logs();
     std::vector<std::pair<double, SweepRemaining>> queue;
-    for (const SweepRemaining& one : remaining_) queue.emplace_back(rank(one), one);
+    for (const SweepRemaining& one : remaining_) queue.emplace_back(rank(one, typical), one);
     std::sort(queue.begin(), queue.end(), [](const auto& a, const auto& b) {
       return std::pair(a.first, a.second.number) < std::pair(b.first, b.second.number);
     });
@@ -118,6 +113,29 @@ class Sweep {
     }
     for (; next < queue.size(); ++next)
       ++(front.beats(queue[next].second.best) ? outcome_.beaten_by_replay : outcome_.not_replayed);
+  }
+
+  // Of each objective, the mean logarithm of what is known of it.
+  [[nodiscard]] SweepValues typical_logs() const {
+    SweepValues typical{};
+    for (std::size_t i = 0; i < file_.objectives.size(); ++i) {
+      double sum = 0, known = 0;
+      for (const SweepRemaining& one : remaining_)
+        if (one.best[i] > 0) {
+          sum += std::log(one.best[i]);
+          ++known;
+        }
+      if (known > 0) typical[i] = sum / known;
+    }
+    return typical;
+  }
+  // What isn't known of a point (the peak under a technique without a closed form) counts as what is typical, so that
+  // such points wait for their turn.
+  [[nodiscard]] double rank(const SweepRemaining& one, const SweepValues& typical) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < file_.objectives.size(); ++i)
+      sum += one.best[i] > 0 ? std::log(one.best[i]) : typical[i];
+    return sum;
   }
 
   void replay_wave(const std::vector<SweepRemaining>& wave, std::int64_t all, SweepFront& front) {

@@ -26,6 +26,8 @@ double shown(SweepObjective objective, double value) {
     case SweepObjective::gpu_time_per_token:
     case SweepObjective::cost_per_token:
       return value * 1e6;
+    case SweepObjective::energy_per_token:
+      return value / 3.6;
     case SweepObjective::ssd_life:
       return 1 / value;
     case SweepObjective::step_time:
@@ -434,6 +436,8 @@ std::string objective_title(SweepObjective objective) {
       return "GPU time (\xC2\xB5s per token)";
     case SweepObjective::cost_per_token:
       return "Cost (USD per million tokens)";
+    case SweepObjective::energy_per_token:
+      return "Energy (kWh per million tokens)";
     case SweepObjective::ssd_life:
       return "Life of the drives (years)";
   }

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int record_version = 1;  // of what records hold and how points are estimated
+constexpr int record_version = 2;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -85,7 +85,10 @@ std::string text_of(const SweepReplay& row, const SweepSettings& settings_of, co
                      {"peak_reserved_bytes", metrics.peak_bytes},
                      {"gpus", metrics.gpus},
                      {"tokens_per_step", metrics.tokens_per_step},
+                     {"busy_seconds", metrics.busy_seconds},
                      {"usd_per_hour", metrics.usd_per_hour},
+                     {"rest_watts", metrics.rest_watts},
+                     {"busy_watts", metrics.busy_watts},
                      {"life_years", std::isfinite(metrics.life_years) ? Json(metrics.life_years) : Json()},
                      {"binding_resource", row.binding},
                      {"mfu", row.mfu}};
@@ -117,7 +120,10 @@ SweepReplay parse_sweep_replay(const std::string& record) {
   row.replayed.peak_bytes = json.at("peak_reserved_bytes").get<double>();
   row.replayed.gpus = json.at("gpus").get<double>();
   row.replayed.tokens_per_step = json.at("tokens_per_step").get<double>();
+  row.replayed.busy_seconds = json.at("busy_seconds").get<double>();
   row.replayed.usd_per_hour = json.at("usd_per_hour").get<double>();
+  row.replayed.rest_watts = json.at("rest_watts").get<double>();
+  row.replayed.busy_watts = json.at("busy_watts").get<double>();
   row.replayed.life_years =
       json.at("life_years").is_null() ? std::numeric_limits<double>::infinity() : json.at("life_years").get<double>();
   row.binding = json.at("binding_resource").get<std::string>();
@@ -125,20 +131,36 @@ SweepReplay parse_sweep_replay(const std::string& record) {
   return row;
 }
 
-SweepReplay replay_settings(const SweepFile& file, const SweepSettings& settings) {
+// Reading a profile and what was fitted for its GPU takes as long as a small replay.
+std::shared_ptr<const ScenarioMachine> SweepWorker::machine_of(const Scenario& scenario) {
+  std::string key = scenario.hardware;
+  for (const auto& [path, text] : scenario.hardware_overrides) key += "\n" + path + "=" + text;
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<const ScenarioMachine>& machine = machines_[key];
+  if (!machine) machine = std::make_shared<const ScenarioMachine>(hardware_of(scenario));
+  return machine;
+}
+
+LoadedScenario SweepWorker::load_point(const Scenario& scenario) {
+  if (scenario.model.empty()) return load(scenario);
+  const auto own = file_.models.find(scenario.model);
+  return load(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second, *machine_of(scenario));
+}
+
+SweepReplay SweepWorker::replay(const SweepSettings& settings) {
   SweepReplay row;
   std::vector<std::string> assignments;
   for (const auto& [name, value] : settings) assignments.push_back(name + "=" + value);
   try {
-    const Scenario scenario = parse_scenario(file.base, file.path, file.folder, assignments);
-    const auto own = file.models.find(scenario.model);
-    const LoadedScenario loaded = own == file.models.end() ? load(scenario) : load(scenario, own->second);
+    LoadedScenario loaded = load_point(parse_scenario(file_.base, file_.path, file_.folder, assignments));
+    loaded.options.memory.details = false;
     const Result result = spillway::run(loaded);
     row.replayed.step_seconds = to_seconds(result.step_time);
     row.replayed.peak_bytes = static_cast<double>(result.memory.peak_reserved.count());
     row.replayed.gpus = static_cast<double>(std::max<std::int64_t>(1, loaded.setup.gpus()));
     row.replayed.tokens_per_step = static_cast<double>(loaded.options.tokens_per_step);
-    row.replayed.usd_per_hour = price_per_hour(loaded.hardware) * row.replayed.gpus;
+    row.replayed.busy_seconds = row.replayed.step_seconds * (1 - result.bubble);
+    set_rates(row.replayed, gpu_rates(loaded.hardware));
     row.replayed.life_years = shortest_life_years(result);
     row.fits = result.fits();
     row.binding = to_string(result.binding);
@@ -172,7 +194,7 @@ std::string SweepWorker::record(const SweepTask& task) {
   if (!task.is_replay) return text_of(screen_block(task.number), key);
   SweepSpace space(file_);
   const SweepSettings settings = space.settings(space.at(task.number));
-  return text_of(replay_settings(file_, settings), settings, key);
+  return text_of(replay(settings), settings, key);
 }
 
 SweepBlock SweepWorker::screen_block(std::int64_t number) {

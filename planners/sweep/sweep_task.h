@@ -5,9 +5,12 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
+#include "planners/scenario_run.h"
 #include "planners/sweep/sweep_file.h"
 #include "planners/sweep/sweep_screen.h"
 
@@ -45,9 +48,6 @@ struct SweepReplay {
 };
 SweepReplay parse_sweep_replay(const std::string& record);
 
-// Replays a scenario with settings. A failure is a result.
-SweepReplay replay_settings(const SweepFile& file, const SweepSettings& settings);
-
 // Whether a replay meets what the file requires.
 bool meets_requirements(const SweepFile& file, const SweepReplay& replay);
 // By objective of the file.
@@ -63,12 +63,18 @@ class SweepWorker {
 
   // One line of JSON with the task's key. May be called by several threads. Throws InputError as SweepScreen does.
   std::string record(const SweepTask& task);
+  // Of the sweep's scenario with settings. A failure is a result. May be called by several threads.
+  SweepReplay replay(const SweepSettings& settings);
 
  private:
   [[nodiscard]] SweepBlock screen_block(std::int64_t number);
+  std::shared_ptr<const ScenarioMachine> machine_of(const Scenario& scenario);
+  LoadedScenario load_point(const Scenario& scenario);
 
   const SweepFile& file_;
   SweepScreen screen_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const ScenarioMachine>> machines_;  // by the profile and what is set of it
 };
 
 }  // namespace spillway

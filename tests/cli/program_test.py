@@ -148,7 +148,7 @@ class PlanOrderTest(ProgramTest):
         self.refused("plan", "order", self.path("loop.json", loop), says=["wait for each other"])
         self.refused("plan", "order", self.path("neg.json", self.GRAPH.replace(b'"size": 8', b'"size": -8')),
                      says=["/edges/1", "size"])
-        self.refused("plan", "order", self.path("cut.json", self.GRAPH[:60]), says=["cut.json", "not JSON"])
+        self.refused("plan", "order", self.path("cut.json", self.GRAPH[:60]), says=["cut.json", "not valid JSON"])
 
 
 class PlanPipelineTest(ProgramTest):
@@ -803,6 +803,64 @@ class SweepTest(ProgramTest):
         self.refused("sweep", self.sweep(axes=[{"name": "g", "key": "hardware.profile", "values": ["dgx-a101"]}],
                                          derived=[]), says=["dgx-a101", "dgx-a100"])
         self.refused("merge", self.path("empty.store", b""), says=["no sweep's store"])
+        self.refused("sweep", path, "--jobs", "-1", says=["--jobs"])
+        self.refused("sweep", path, "--check-screen", "5", "--shard", "0/2", says=["--check-screen", "--shard"])
+        self.refused("sweep", self.path("huge.json", b'{"schema": "spillway-sweep", "replays": 1e999}'),
+                     says=["huge.json", "too large", "1e999"])
+        self.refused("sweep", self.sweep(replays=2.5), says=["/replays", "whole number"])
+        b = {"name": "b2", "key": "model.micro_batch", "values": [2]}
+        self.refused("sweep", self.sweep(axes=self.SWEEP["axes"] + [b]), says=["/axes/3/key", "'b' sets"])
+        derived = {"name": "b2", "key": "model.micro_batch", "value": "2"}
+        self.refused("sweep", self.sweep(derived=self.SWEEP["derived"] + [derived]), says=["/derived/1/key", "'b' sets"])
+        twice = {"name": "c", "key": "model.sequence", "values": [256, 256]}
+        self.refused("sweep", self.sweep(axes=[twice]), says=["/axes/0", "256 twice"])
+        self.refused("sweep", self.sweep(axes=[{"name": "s", "key": "model.sequence", "values": [-5]}], derived=[]),
+                     says=["no point can run", "sequence"])
+
+    def test_a_store_is_of_one_sweep(self):
+        store, other = self.path("one.store"), self.path("other.store")
+        self.assertEqual(spillway("sweep", self.sweep(), "--output", store).returncode, 0)
+        # More replays of the same points, under another title: what is stored counts.
+        more = spillway("sweep", self.sweep(replays=600, title="more"), "--output", store, "--resume")
+        self.assertEqual(more.returncode, 0, more.stderr)
+        self.assertNotIn("warning", more.stderr)
+        changed = self.sweep(objectives=["step_time"])
+        self.refused("sweep", changed, "--output", store, "--resume", says=["one.store", "another sweep"])
+        self.assertEqual(spillway("sweep", changed, "--output", other).returncode, 0)
+        self.refused("merge", store, other, says=["other.store", "another sweep"])
+        self.refused("merge", other, "--output", store, says=["one.store", "another sweep"])
+
+    def test_nothing_stale_is_taken_for_a_result(self):
+        """A profile beside the sweep names its GPU in a file of its own, and that changes between two runs."""
+        data = os.path.join(ROOT, "hwprofiles/data")
+        with open(os.path.join(data, "systems/dgx-a100.json")) as file:
+            system = json.load(file)
+        with open(os.path.join(data, f"gpus/{system['gpu']['profile']}.json")) as file:
+            gpu = file.read()
+        self.path("gpu.json", gpu.encode())
+        system["gpu"]["profile"] = "gpu.json"
+        self.path("mine.json", json.dumps(system).encode())
+        base = {**self.SWEEP["base"], "hardware": {"profile": "mine.json"}}
+        path, store = self.sweep(base=base, objectives=["step_time"]), self.path("own.store")
+
+        def best(*arguments):
+            result = spillway("sweep", path, "--format", "json", *arguments)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            return min(row["step_time_ns"] for row in json.loads(result.stdout)["rows"]), result.stderr
+
+        first, _ = best("--output", store)
+        slower = json.loads(gpu)
+        slower["memory_bandwidth"] = {**slower["memory_bandwidth"], "value": slower["memory_bandwidth"]["value"] / 2}
+        self.path("gpu.json", json.dumps(slower).encode())
+        second, words = best("--output", store, "--resume")
+        self.assertIn("have changed since", words)
+        self.assertGreater(second, first)
+        self.assertEqual(second, best()[0])
+        # From any folder: the sweep's names are paths from its own.
+        there = subprocess.run([os.path.abspath(PROGRAM), "merge", store, "--format", "json"], cwd="/", capture_output=True, text=True)
+        self.assertEqual(there.returncode, 0, there.stderr)
+        os.remove(self.path("mine.json"))
+        self.refused("sweep", path, says=["sweep.json", "/hardware/profile", "mine.json"])
 
 
 class MemoryTest(ProgramTest):

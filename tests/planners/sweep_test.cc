@@ -100,9 +100,8 @@ TEST(SweepFile, RefusesWhatItCantMean) {
 TEST(SweepFile, RefusesMorePointsThanCanBeNumbered) {
   auto json = nlohmann::ordered_json::parse(small_sweep);
   json["axes"] = nlohmann::ordered_json::array();
-  for (int i = 0; i < 5; ++i)
-    json["axes"].push_back(
-        {{"name", "a" + std::to_string(i)}, {"key", "model.sequence"}, {"from", 1}, {"to", 90000}, {"step", 1}});
+  for (const std::string name : {"sequence", "layers", "micro_batch", "global_batch", "bucket_bytes"})
+    json["axes"].push_back({{"name", name}, {"key", "model." + name}, {"from", 1}, {"to", 90000}, {"step", 1}});
   expect_refused(json.dump(), "/axes", "more than 2^62 points");
 }
 

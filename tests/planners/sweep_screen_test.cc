@@ -1,0 +1,83 @@
+#include "planners/sweep/sweep_screen.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "planners/sweep/sweep_run.h"
+#include "planners/sweep/sweep_store.h"
+
+namespace spillway {
+namespace {
+
+SweepFile energy_file() {
+  return parse_sweep(R"json({
+  "schema": "spillway-sweep", "version": 1,
+  "base": {"model": {"name": "gpt2-small", "sequence": 1024, "global_batch": 256}, "hardware": {"profile": "dgx-a100"}},
+  "axes": [{"name": "p", "key": "model.pipeline_parallel", "values": [1, 2, 4]},
+           {"name": "b", "key": "model.micro_batch", "values": [1, 2, 4, 8]}],
+  "derived": [{"name": "d", "key": "model.data_parallel", "value": "8 / p"}],
+  "objectives": ["energy_per_token"]
+})json",
+                     "sweep.json", "");
+}
+
+// A DGX A100 draws 6.5 kW at most, 0.3 of it at rest, and its room 1.3 times that (prices.json).
+TEST(SweepScreen, EnergyIsThatOfRestAndWork) {
+  SweepFile file = energy_file();
+  file.margin = file.memory_margin = 0.9;
+  SweepScreen screen(file);
+  SweepStore store;
+  const SweepOutcome outcome = run_sweep(file, {}, store);
+  ASSERT_EQ(outcome.rows.size(), 12U);
+  for (const SweepRow& row : outcome.rows) {
+    const SweepMetrics& replayed = row.replayed;
+    EXPECT_NEAR(replayed.busy_watts, 6500 * 1.3, 1e-6);
+    EXPECT_NEAR(replayed.rest_watts, 6500 * 1.3 * 0.3, 1e-6);
+    EXPECT_GT(replayed.busy_seconds, 0);
+    EXPECT_LE(replayed.busy_seconds, replayed.step_seconds);
+    const double joules = 6500 * 1.3 * (0.3 * replayed.step_seconds + 0.7 * replayed.busy_seconds);
+    EXPECT_NEAR(replayed.value(SweepObjective::energy_per_token), joules / (256 * 1024), 1e-9);
+    const double screened = screen.estimate(row.settings).metrics.value(SweepObjective::energy_per_token);
+    EXPECT_NEAR(screened / replayed.value(SweepObjective::energy_per_token), 1, 0.15) << row.label;
+  }
+}
+
+TEST(SweepScreen, FindsTheLeastEnergyOfAllReplays) {
+  SweepFile file = energy_file();
+  SweepStore store, other;
+  const auto front = [](const SweepOutcome& outcome) {
+    std::set<std::int64_t> numbers;
+    for (const SweepRow& row : outcome.rows)
+      if (row.on_front) numbers.insert(row.number);
+    return numbers;
+  };
+  const std::set<std::int64_t> found = front(run_sweep(file, {}, store));
+  file.margin = file.memory_margin = 0.9;
+  EXPECT_EQ(found, front(run_sweep(file, {}, other)));
+}
+
+// A program that reserves more than there is gives cached segments back before it runs out: only what it has allocated
+// tells that it can't fit.
+TEST(SweepScreen, WhatIsCachedRulesNothingOut) {
+  SweepFile file = energy_file();
+  file.objectives = {SweepObjective::peak_memory};
+  SweepEstimate estimate;
+  estimate.metrics.step_seconds = 1;
+  estimate.metrics.peak_bytes = 60e9;
+  estimate.allocated_bytes = 30e9;
+  estimate.capacity_bytes = 40e9;
+  EXPECT_TRUE(estimate.may_do(file));
+  EXPECT_FALSE(estimate.does(file));
+  EXPECT_DOUBLE_EQ(estimate.best(file)[0], 30e9 * (1 - file.memory_margin));
+  estimate.allocated_bytes = 50e9;  // more than margins explain
+  EXPECT_FALSE(estimate.may_do(file));
+  estimate.allocated_bytes = 20e9;
+  estimate.metrics.peak_bytes = 30e9;  // nothing to give back
+  EXPECT_TRUE(estimate.does(file));
+  EXPECT_DOUBLE_EQ(estimate.best(file)[0], 30e9 * (1 - file.memory_margin));
+}
+
+}  // namespace
+}  // namespace spillway
