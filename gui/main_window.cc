@@ -96,7 +96,11 @@ MainWindow::~MainWindow() = default;
 void MainWindow::make_views() {
   stack_ = new QStackedWidget;
   start_ = new StartPage;
-  start_->on_open = [this](const QString& file) { open(file); };
+  start_->on_open = [this](const QString& file, const std::string& control) {
+    open(file);
+    // Once the panel has its size.
+    if (!control.empty()) QTimer::singleShot(0, this, [this, control] { panel_->reveal(control); });
+  };
   start_->on_browse = [this] { ask_open(); };
   start_->on_continue = [this] { continue_session(); };
   timeline_ = new TimelineView(time_, TimelineView::Kind::ops);

@@ -75,6 +75,7 @@ std::vector<WorkColor> colors_of(const Trace& trace, const std::vector<SpanId>& 
 std::vector<SceneLane> operator_rows(const Trace& trace, const Result& result, LaneId thread,
                                      const std::vector<SpanId>& parents) {
   const Spans& spans = trace.spans;
+  if (spans.size() == 0) return {};
   std::vector<Placed> placed;
   const HostClock clock(trace, result, thread);
   if (clock.empty()) return {};

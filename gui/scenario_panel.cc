@@ -119,4 +119,13 @@ ControlRow* ScenarioPanel::row(const std::string& key, bool toggle) const {
   return nullptr;
 }
 
+void ScenarioPanel::reveal(const std::string& key) {
+  ControlRow* const found = row(key, true) != nullptr ? row(key, true) : row(key);
+  if (found == nullptr) return;
+  widget()->layout()->activate();
+  widget()->adjustSize();
+  ensureWidgetVisible(found, 0, height() / 3);
+  found->editor()->setFocus();
+}
+
 }  // namespace spillway::gui

@@ -23,6 +23,9 @@ class ScenarioPanel : public QScrollArea {
   // The control that holds a key, of the kind that is a switch if asked for; null: there is none.
   [[nodiscard]] ControlRow* row(const std::string& key, bool toggle = false) const;
 
+  // Scrolls to a control, its switch where it has one, and gives it the keyboard.
+  void reveal(const std::string& key);
+
   std::function<void(const Control& control, const std::string& value, bool goes_on)> on_edit;
   std::function<void(const QString& file)> on_preset;
 

@@ -12,15 +12,18 @@ namespace spillway::gui {
 namespace {
 
 struct Start {
-  const char *file, *title, *words;
+  const char *file, *title, *words, *control;
 };
 constexpr Start examples[] = {
     {"fits-after-one-toggle", "Out of memory",
-     "GPT-2 large on one RTX 4090 is short of 5 GiB. Tick \"recompute whole layers\" at the left, and it fits."},
+     "GPT-2 large on one RTX 4090 is short of 5 GiB. Tick \"recompute whole layers\" at the left, and it fits.",
+     "model.recompute"},
     {"bound-by-pcie", "Bound by PCIe",
-     "GPT-2 XL with its state in host memory: most of the step waits for copies. Set \"PCIe generation\" to 5 to see."},
+     "GPT-2 XL with its state in host memory: most of the step waits for copies. Set \"PCIe generation\" to 5 to see.",
+     "hardware.set.gpu.pcie_generation"},
     {"wears-out-its-drives", "Drives gone in a year",
-     "Activations on two SSDs cost no time, but the SSDs last less than a year. Drag \"number of SSDs\"."}};
+     "Activations on two SSDs cost no time, but the SSDs last less than a year. Drag \"number of SSDs\".",
+     "offload.drive_count"}};
 
 QString file_of(const char* stem) {
   for (const std::string& file : bundled_scenarios())
@@ -60,8 +63,8 @@ StartPage::StartPage() {
     button->setAccessibleDescription(tr(start.words));
     const QString file = file_of(start.file);
     button->setEnabled(!file.isEmpty());
-    QObject::connect(button, &QPushButton::clicked, this, [this, file] {
-      if (on_open) on_open(file);
+    QObject::connect(button, &QPushButton::clicked, this, [this, file, control = start.control] {
+      if (on_open) on_open(file, control);
     });
     auto* const words = new QLabel(tr(start.words));
     words->setWordWrap(true);
@@ -112,7 +115,7 @@ void StartPage::show_recent(const QStringList& files, const QString& last) {
     link->setFlat(true);
     link->setStyleSheet("text-align: left; padding: 2px;");
     QObject::connect(link, &QPushButton::clicked, this, [this, file] {
-      if (on_open) on_open(file);
+      if (on_open) on_open(file, {});
     });
     recent_->addWidget(link);
   }

@@ -4,6 +4,8 @@
 #include <QStringList>
 #include <QWidget>
 #include <functional>
+#include <string>
+#include <vector>
 
 class QPushButton;
 class QVBoxLayout;
@@ -18,7 +20,8 @@ class StartPage : public QWidget {
   // The buttons of the bundled scenarios, in order.
   [[nodiscard]] const std::vector<QPushButton*>& starts() const { return starts_; }
 
-  std::function<void(const QString& file)> on_open;
+  // control: the key of what to try first; empty: nothing in particular.
+  std::function<void(const QString& file, const std::string& control)> on_open;
   std::function<void()> on_browse, on_continue;
 
  private:

@@ -68,6 +68,8 @@ TEST_F(Window, FitsAfterOneToggle) {
   ControlRow* const toggle = window_.panel().row("model.recompute", true);
   ASSERT_NE(toggle, nullptr);
   auto* const box = qobject_cast<QCheckBox*>(toggle->editor());
+  // What the start page says to tick is in sight.
+  EXPECT_TRUE(QTest::qWaitFor([&] { return !box->visibleRegion().isEmpty(); }, patience_ms));
   box->setFocus();
   QTest::keyClick(box, Qt::Key_Space);
   EXPECT_TRUE(window_.session().is_stale());
