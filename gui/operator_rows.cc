@@ -102,9 +102,12 @@ std::vector<SceneLane> operator_rows(const Trace& trace, const Result& result, L
     rows[row].spans.add(one.begin, one.end, static_cast<std::uint8_t>(colors[one.span]), span_id(one.span));
     free_from[row] = one.end;
   }
+  // Short, so that it is not cut: the thread's own row is above.
+  const Lane& lane = trace.lanes[index_of(thread)];
+  const std::string name =
+      (trace.rank_count > 1 ? "rank " + std::to_string(lane.rank) + " " : "") + std::to_string(lane.number);
   for (std::size_t row = 0; row < rows.size(); ++row)
-    rows[row].name = lane_name(trace, trace.lanes[index_of(thread)]) + " operators" +
-                     (row > 0 ? " (" + std::to_string(row + 1) + ")" : "");
+    rows[row].name = name + " operators" + (row > 0 ? " " + std::to_string(row + 1) : "");
   return rows;
 }
 

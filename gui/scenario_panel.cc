@@ -70,6 +70,7 @@ ScenarioPanel::ScenarioPanel() {
   column->addWidget(presets_);
   title_ = new QLabel;
   title_->setWordWrap(true);
+  title_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
   column->addWidget(title_);
   const std::vector<Control> controls = scenario_controls();
   for (const std::string& name : control_groups()) {
@@ -96,7 +97,10 @@ ScenarioPanel::ScenarioPanel() {
 }
 
 void ScenarioPanel::show(const ScenarioDocument& document, const ScenarioDocument* baseline) {
-  title_->setText(QString::fromStdString(document.value("title").value_or("")));
+  QString title = QString::fromStdString(document.value("title").value_or(""));
+  if (!title.contains(' '))  // a file's name: it may be broken behind these
+    for (const QChar mark : {QChar('_'), QChar('.'), QChar('-')}) title.replace(mark, QString(mark) + QChar(0x200b));
+  title_->setText(title);
   const bool is_trace = document.is_trace();
   for (ControlRow* const row : rows_) {
     const Control& control = row->control();

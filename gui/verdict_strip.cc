@@ -101,9 +101,8 @@ void VerdictStrip::paint_cells() {
     cell.detail->setToolTip(QString::fromStdString(figure.detail));
     set_words(cell.change, figure.change);
     const auto color = [this](const QColor& fresh) { return stale_ ? theme_->ghost(fresh).name() : fresh.name(); };
-    const QColor value_color = figure.is_alarm                                   ? theme_->bad
-                               : figure.id == "verdict" && !figure.value.empty() ? theme_->good
-                                                                                 : theme_->text;
+    const bool is_good = figure.id == "verdict" && figure.value.starts_with("fits");
+    const QColor value_color = figure.is_alarm ? theme_->bad : is_good ? theme_->good : theme_->text;
     const QColor change_color = figure.direction == Change::better  ? theme_->good
                                 : figure.direction == Change::worse ? theme_->bad
                                                                     : theme_->muted;

@@ -128,8 +128,8 @@ TEST(TimelineScene, OperatorsAreWhereTheirCallsAre) {
   trace.ops.phase[0] = trace.ops.phase[1] = Phase::forward;
   const TimelineScene scene = timeline_scene(trace, result);
   ASSERT_EQ(scene.lanes.size(), 3U);
-  EXPECT_EQ(scene.lanes[1].name, "host operators");
-  EXPECT_EQ(scene.lanes[2].name, "host operators (2)");
+  EXPECT_EQ(scene.lanes[1].name, "1 operators");
+  EXPECT_EQ(scene.lanes[2].name, "1 operators 2");
   const SpanLane &outer = scene.lanes[1].spans, &inner = scene.lanes[2].spans;
   ASSERT_EQ(outer.size(), 1U);
   ASSERT_EQ(inner.size(), 1U);

@@ -6,7 +6,9 @@
 #include <QCheckBox>
 #include <QClipboard>
 #include <QDoubleSpinBox>
+#include <QDragEnterEvent>
 #include <QLineEdit>
+#include <QMimeData>
 #include <QPushButton>
 #include <QSettings>
 #include <QSlider>
@@ -224,6 +226,10 @@ TEST_F(Window, AReportThatCanNotBeWrittenIsSaid) {
   // A full disk, where the system has one to show.
   if (std::filesystem::exists("/dev/full")) {
     EXPECT_FALSE(window_.export_selection("/dev/full"));
+    EXPECT_TRUE(window_.message().isVisible());
+    const std::string text = window_.session().document()->text();
+    EXPECT_FALSE(window_.save("/dev/full"));
+    EXPECT_EQ(window_.session().document()->text(), text);
   }
 }
 
@@ -299,6 +305,72 @@ TEST_F(Window, APointOfASweepBecomesTheScenario) {
   settle();
   const SweepRow& row = window_.sweep().chart().rows().front();
   EXPECT_NEAR(to_seconds(window_.session().outcome()->result().step_time), row.replayed.step_seconds, 1e-12);
+}
+
+// A file that is dropped is what its content says: a model and a machine change the scenario at hand, a scenario takes
+// its place; all of it can be undone, and scenarios are recent files.
+TEST_F(Window, DroppedFilesMeanWhatTheyAre) {
+  const auto drop = [this](const QString& file) {
+    QMimeData data;
+    data.setUrls({QUrl::fromLocalFile(file)});
+    QDragEnterEvent enter(QPoint(200, 200), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&window_, &enter);
+    EXPECT_TRUE(enter.isAccepted());
+    QDropEvent event(QPointF(200, 200), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
+    QApplication::sendEvent(&window_, &event);
+    settle();
+  };
+  drop(bundled("bound-by-pcie"));
+  const std::string original = window_.session().document()->text();
+  EXPECT_EQ(settings_.value("recent").toStringList().value(0), bundled("bound-by-pcie"));
+  const QString config = folder_.filePath("config.json");
+  std::ofstream(config.toStdString()) << R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": 2,
+    "n_head": 4, "n_embd": 256, "vocab_size": 1000, "n_positions": 1024})";
+  drop(config);
+  EXPECT_EQ(window_.session().document()->value("model.name"), config.toStdString());
+  EXPECT_EQ(window_.session().outcome()->loaded.trace.has(Capability::times), true);
+  const std::string machine = root + "/hwprofiles/data/gpus/a100-pcie-80gb.json";
+  drop(QString::fromStdString(machine));
+  EXPECT_EQ(window_.session().document()->value("hardware.profile"), machine);
+  window_.session().undo();
+  window_.session().undo();
+  settle();
+  EXPECT_EQ(window_.session().document()->text(), original);
+}
+
+// A hidden lane is gone from the picture, a button says so and brings it back.
+TEST_F(Window, HiddenLanesComeBack) {
+  open("bound-by-pcie");
+  const std::size_t all = window_.timeline().lanes_shown();
+  ASSERT_GT(all, 1U);
+  window_.timeline().hide_lane(window_.session().outcome()->timeline.lanes.front().name);
+  EXPECT_EQ(window_.timeline().lanes_shown(), all - 1);
+  QPushButton* shown = nullptr;
+  for (QPushButton* const button : window_.findChildren<QPushButton*>())
+    if (button->isVisible() && button->text().startsWith("1 lanes hidden")) shown = button;
+  ASSERT_NE(shown, nullptr);
+  QTest::mouseClick(shown, Qt::LeftButton);
+  EXPECT_EQ(window_.timeline().lanes_shown(), all);
+}
+
+// Ctrl+F, a part of a name, Return: the work is chosen and in view; F3 goes to the next.
+TEST_F(Window, FindsWorkByName) {
+  open("bound-by-pcie");
+  window_.time().set_view({0, 1'000'000});
+  QTest::keyClick(&window_, Qt::Key_F, Qt::ControlModifier);
+  auto* const line = qobject_cast<QLineEdit*>(window_.focusWidget());
+  ASSERT_NE(line, nullptr);
+  QTest::keyClicks(line, "DGRAD");
+  QTest::keyClick(line, Qt::Key_Return);
+  const auto first = window_.timeline().chosen();
+  ASSERT_TRUE(first.has_value());
+  const Outcome& outcome = *window_.session().outcome();
+  const auto name = [&](OpId op) { return outcome.trace().strings.text(outcome.trace().ops.name[index_of(op)]); };
+  EXPECT_NE(name(*first).find("dgrad"), std::string_view::npos);
+  EXPECT_LE(window_.time().view().begin, outcome.result().op_start[index_of(*first)].count());
+  EXPECT_GE(window_.time().view().end, outcome.result().op_end[index_of(*first)].count());
+  QTest::keyClick(line, Qt::Key_F3);
+  EXPECT_NE(window_.timeline().chosen(), first);
 }
 
 // The palette finds commands by a few letters and runs them.
