@@ -19,6 +19,7 @@ constexpr const char* window_program = "spillway-gui";
 
 struct GuiCall {
   std::string scenario, screenshot, view, theme, size;
+  std::vector<std::string> settings;
   double scale = 0;
 };
 
@@ -44,6 +45,7 @@ std::vector<std::string> arguments_of(const GuiCall& call, const std::string& pr
   option("--view", call.view);
   option("--theme", call.theme);
   option("--size", call.size);
+  for (const std::string& setting : call.settings) option("--set", setting);
   if (call.scale > 0) option("--scale", std::to_string(call.scale));
   if (!call.scenario.empty()) {
     arguments.emplace_back("--");
@@ -79,6 +81,9 @@ void add_gui_command(CLI::App& app) {
       ->check(CLI::IsMember({"light", "dark"}))
       ->type_name("NAME");
   gui->add_option("--size", call->size, "of the window in pixels")->type_name("WIDTHxHEIGHT");
+  gui->add_option("--set", call->settings, "of a picture: change the scenario, pinned as the baseline before")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
   gui->add_option("--scale", call->scale, "device pixels per pixel of the picture")->type_name("FACTOR");
   gui->callback([call] { open_window(*call); });
 }

@@ -41,6 +41,7 @@ void add_options(QCommandLineParser& parser) {
   parser.addOption({"screenshot", "write a picture of a view and end", "FILE"});
   parser.addOption(
       {"view", "start, timeline, memory, map, sensitivity, pareto, roofline, pipeline or compare", "NAME"});
+  parser.addOption({"set", "of a picture: change the scenario, which is pinned as the baseline first", "KEY=VALUE"});
   parser.addOption({"theme", "light or dark", "NAME"});
   parser.addOption({"size", "of the window in pixels", "WIDTHxHEIGHT"});
   parser.addOption({"scale", "device pixels per pixel", "FACTOR"});
@@ -62,8 +63,14 @@ bool settle(MainWindow& window, bool has_scenario) {
   return true;
 }
 
-int take_picture(MainWindow& window, const QString& file, bool has_scenario) {
+int take_picture(MainWindow& window, const QString& file, bool has_scenario, const QStringList& edits) {
   if (!settle(window, has_scenario)) return fail(window.message().text());
+  if (!edits.isEmpty()) {
+    window.session().pin();
+    for (const QString& edit : edits)
+      window.session().edit(edit.section('=', 0, 0).toStdString(), edit.section('=', 1).toStdString(), false);
+    if (!settle(window, has_scenario)) return fail(window.message().text());
+  }
   if (!window.grab().save(file))
     return fail(file + ": could not be written; check the folder, the space there, and that it ends in .png");
   return exit_done;
@@ -102,7 +109,7 @@ int run_window(int count, char** arguments) {
   if (!files.isEmpty()) window.open(files.front());
   const QString view = parser.value("view");
   if (!view.isEmpty() && !window.show_view(view)) return fail("--view: no view named " + view);
-  if (is_picture) return take_picture(window, parser.value("screenshot"), !files.isEmpty());
+  if (is_picture) return take_picture(window, parser.value("screenshot"), !files.isEmpty(), parser.values("set"));
   return QApplication::exec();
 }
 

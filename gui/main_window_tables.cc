@@ -161,8 +161,14 @@ void MainWindow::show_selection() {
     what = time_.selection() ? tr("work in the selection") : tr("work of the whole step");
   }
   const qsizetype left_out = rows.left_out;
+  const auto fit = [this] {  // what grew is not cut
+    const QAbstractItemView* const rows_of = table_;
+    for (int column = 1; column < selection_->columnCount(); ++column)
+      table_->setColumnWidth(column, std::max(table_->columnWidth(column), rows_of->sizeHintForColumn(column)));
+  };
   const bool same_shape = rows.headings == selection_->shown().headings && selection_->rowCount() > 0;
   selection_->show(std::move(rows));
+  if (same_shape) fit();
   if (!same_shape) {
     filtered_->sort(-1);
     table_->resizeColumnsToContents();

@@ -44,7 +44,7 @@ std::int64_t curve_top(const MemoryScene& scene, const MemoryScene* baseline) {
   std::int64_t top = std::max(scene.reserved.peak(), scene.allocated.peak());
   if (baseline != nullptr) top = std::max({top, baseline->reserved.peak(), baseline->allocated.peak()});
   top = std::max(top, scene.picture.capacity.count());
-  return std::max<std::int64_t>(1, top + top / 20);
+  return std::max<std::int64_t>(1, top + top / 7);  // the legend is above the curves
 }
 
 struct CurvePlot {

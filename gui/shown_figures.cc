@@ -64,8 +64,10 @@ ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
   if (result.mfu > 0) figure.detail += fmt::format(", MFU {}", percent(result.mfu));
   if (baseline != nullptr) {
     const double before = to_seconds(baseline->result().step_time), now = to_seconds(result.step_time);
-    if (before > 0)
-      figure.change = fmt::format("{:+.1f} ms ({:+.1f} %)", (now - before) * 1e3, (now / before - 1) * 100);
+    if (before > 0) {  // short: a narrow cell holds it
+      const double ratio = (now / before - 1) * 100;
+      figure.change = fmt::format("{:+.1f} ms {:+.{}f} %", (now - before) * 1e3, ratio, std::abs(ratio) < 10 ? 1 : 0);
+    }
     figure.direction = now == before ? Change::none : now < before ? Change::better : Change::worse;
   }
   figure.provenance = rests_on(
@@ -104,7 +106,7 @@ ShownFigure pcie(const Outcome& outcome, const Outcome* baseline) {
   const auto before = baseline != nullptr ? pcie_busy(baseline->result()) : std::nullopt;
   if (baseline != nullptr && (busy || before)) {
     const double points = (busy.value_or(0) - before.value_or(0)) * 100;
-    figure.change = fmt::format("{:+.1f} points", points);
+    if (std::abs(points) >= 0.05) figure.change = fmt::format("{:+.1f} points", points);
     figure.direction = std::abs(points) < 0.05 ? Change::none : Change::other;
   }
   figure.provenance =
