@@ -153,6 +153,15 @@ std::string report_csv(const ReportDocument& document) {
   return csv;
 }
 
+// Made by way of a temporary file: what goes wrong there is said of the report.
+static std::string xlsx_for(const ReportDocument& document, const std::string& path) {
+  try {
+    return report_xlsx(document);
+  } catch (const InputError& error) {
+    throw InputError(path, error.place(), error.cause(), error.remedy());
+  }
+}
+
 void write_report(const ReportDocument& document, const std::string& path) {
   std::string bytes;
   if (path.ends_with(".html"))
@@ -162,7 +171,7 @@ void write_report(const ReportDocument& document, const std::string& path) {
   else if (path.ends_with(".pdf"))
     bytes = report_pdf(document);
   else if (path.ends_with(".xlsx"))
-    bytes = report_xlsx(document);
+    bytes = xlsx_for(document, path);
   else
     throw InputError(path, "", "no kind of report ends like this", "end it in .html, .pdf, .xlsx or .csv");
   OutputFile out(path);

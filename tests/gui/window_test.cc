@@ -1,5 +1,6 @@
 // The three journeys, by mouse and keys, in a real window (offscreen, or under Xvfb).
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <QAbstractItemModelTester>
 #include <QApplication>
@@ -14,6 +15,7 @@
 #include <QSlider>
 #include <QTemporaryDir>
 #include <QTest>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 
@@ -231,6 +233,31 @@ TEST_F(Window, AReportThatCanNotBeWrittenIsSaid) {
     EXPECT_FALSE(window_.save("/dev/full"));
     EXPECT_EQ(window_.session().document()->text(), text);
   }
+}
+
+// The disk fills up while a report is written, here by a limit on files: the window says of which file, nothing that is
+// half written stays, and the next try goes through.
+TEST_F(Window, AReportThatFillsTheDiskIsSaid) {
+  open("bound-by-pcie");
+  const std::string text = window_.session().document()->text();
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  for (const char* const name : {"report.html", "report.pdf", "report.xlsx", "report.csv"}) {
+    const QString file = folder_.filePath(name);
+    rlimit small = before;
+    small.rlim_cur = 64;
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    const bool written = window_.export_report(file);
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_FALSE(written) << name;
+    EXPECT_TRUE(window_.message().isVisible());
+    EXPECT_TRUE(window_.message().text().contains(name)) << window_.message().text().toStdString();
+    EXPECT_FALSE(std::filesystem::exists(file.toStdString())) << name;
+    EXPECT_EQ(window_.session().document()->text(), text);
+    EXPECT_TRUE(window_.export_report(file)) << window_.message().text().toStdString();
+  }
+  std::signal(SIGXFSZ, ignored);
 }
 
 // The window may go while the worker is busy; and a load may be cancelled, after which another is answered.
