@@ -192,8 +192,7 @@ SetupChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
     // The fastest by estimate may all turn out not to fit: then twice as many, of which half are in the store.
     SweepOutcome outcome = run_sweep(file, options, store);
     const SweepRow* best = fastest_layout(outcome);
-    while ((best == nullptr || best->replayed.step_seconds > choice.published_seconds) && outcome.is_whole &&
-           outcome.not_replayed > 0) {
+    while (best == nullptr && outcome.is_whole && outcome.not_replayed > 0) {
       file.replays *= 2;
       outcome = run_sweep(file, options, store);
       best = fastest_layout(outcome);

@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "planners/sweep/sweep_front.h"
@@ -96,23 +97,49 @@ class Sweep {
     std::sort(queue.begin(), queue.end(), [](const auto& a, const auto& b) {
       return std::pair(a.first, a.second.number) < std::pair(b.first, b.second.number);
     });
+    std::vector<SweepRemaining> waiting;
+    for (const auto& [value, one] : queue) waiting.push_back(one);
     SweepFront front(file_.objectives.size());
-    std::size_t next = 0;
-    while (next < queue.size() && !stopped_) {
-      std::vector<SweepRemaining> wave;
-      const std::size_t room = static_cast<std::size_t>(file_.replays) -
-                               std::min<std::size_t>(static_cast<std::size_t>(file_.replays), outcome_.rows.size());
-      for (; next < queue.size() && wave.size() < std::min(wave_points, room); ++next) {
-        if (front.beats(queue[next].second.best))
-          ++outcome_.beaten_by_replay;
-        else
-          wave.push_back(queue[next].second);
-      }
+    while (!stopped_) {
+      outcome_.beaten_by_replay +=
+          std::erase_if(waiting, [&](const SweepRemaining& one) { return front.beats(one.best); });
+      const std::vector<SweepRemaining> wave = next_wave(waiting);
       if (wave.empty()) break;
       replay_wave(wave, static_cast<std::int64_t>(queue.size()), front);
     }
-    for (; next < queue.size(); ++next)
-      ++(front.beats(queue[next].second.best) ? outcome_.beaten_by_replay : outcome_.not_replayed);
+    outcome_.beaten_by_replay +=
+        std::erase_if(waiting, [&](const SweepRemaining& one) { return front.beats(one.best); });
+    outcome_.not_replayed += static_cast<std::int64_t>(waiting.size());
+  }
+
+  // Points of one estimated peak are one kind: its first is replayed alone, and when it turns out not to fit, the
+  // others come last of all (a layout with every size of bucket). Where the peak is not known, each is of its own.
+  static double kind_of(std::int64_t number, double peak_bytes) {
+    return peak_bytes > 0 ? peak_bytes : -static_cast<double>(number);
+  }
+
+  // Takes them out of `waiting`. O(waiting log kinds).
+  std::vector<SweepRemaining> next_wave(std::vector<SweepRemaining>& waiting) {
+    const auto most = static_cast<std::size_t>(file_.replays);
+    const std::size_t room = std::min(wave_points, most - std::min(most, outcome_.rows.size()));
+    std::vector<SweepRemaining> wave;
+    std::vector<bool> taken(waiting.size());
+    std::set<double> first;  // of kinds not known so far
+    const auto take_where = [&](const auto& may) {
+      for (std::size_t i = 0; i < waiting.size() && wave.size() < room; ++i)
+        if (!taken[i] && may(kind_of(waiting[i].number, waiting[i].peak_bytes))) {
+          taken[i] = true;
+          wave.push_back(waiting[i]);
+        }
+    };
+    take_where([&](double kind) {
+      const auto known = kinds_.find(kind);
+      return known == kinds_.end() ? first.insert(kind).second : known->second;
+    });
+    if (wave.empty()) take_where([](double) { return true; });
+    std::size_t at = 0;
+    std::erase_if(waiting, [&](const SweepRemaining&) { return taken[at++]; });
+    return wave;
   }
 
   // Of each objective, the mean logarithm of what is known of it.
@@ -147,8 +174,11 @@ class Sweep {
       if (options_.replayed) options_.replayed(outcome_.rows.back());
       return goes_on("points replayed", static_cast<std::int64_t>(outcome_.rows.size()), std::min(all, file_.replays));
     });
-    for (std::size_t i = before; i < outcome_.rows.size(); ++i)
-      if (outcome_.rows[i].does) front.add(objective_values(file_, outcome_.rows[i].replayed));
+    for (std::size_t i = before; i < outcome_.rows.size(); ++i) {
+      const SweepRow& row = outcome_.rows[i];
+      kinds_[kind_of(row.number, row.screened.peak_bytes)] |= row.fits || !file_.must_fit;
+      if (row.does) front.add(objective_values(file_, row.replayed));
+    }
     outcome_.is_whole &= !stopped_;
   }
 
@@ -195,7 +225,8 @@ class Sweep {
   SweepFront sure_;
   SweepOutcome outcome_;
   std::vector<SweepRemaining> remaining_;
-  std::size_t kept_ = 0;  // of them after the last look
+  std::size_t kept_ = 0;          // of them after the last look
+  std::map<double, bool> kinds_;  // replayed ones: whether one of them fits
   bool stopped_ = false;
 };
 

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <atomic>
+#include <cmath>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
@@ -276,6 +277,34 @@ TEST_F(SweepStoreTest, AnswersTheSameFromAnyMixOfShardsAndInterruptions) {
     EXPECT_FALSE(run_sweep(file, options, shards).is_whole);
   }
   EXPECT_EQ(answer(file, shards), expected);
+}
+
+// The fastest layout by estimate turns out not to fit, and with it all sizes of buckets: the replays that are left go
+// to others.
+TEST(Sweep, SpendsItsReplaysOnPointsThatDiffer) {
+  auto json = nlohmann::ordered_json::parse(small_sweep);
+  json["axes"] = {
+      {{"name", "recompute"}, {"key", "model.recompute"}, {"values", {"none", "full"}}},
+      {{"name", "bucket"}, {"key", "model.bucket_bytes"}, {"from", 25000000}, {"to", 36000000}, {"step", 1000000}}};
+  json["base"]["model"]["data_parallel"] = 8;
+  json["base"]["model"]["micro_batch"] = 8;
+  json["derived"] = nlohmann::ordered_json::array();
+  json["where"] = nlohmann::ordered_json::array();
+  json["objectives"] = {"step_time"};
+  json["replays"] = 1;
+  SweepStore first, second;
+  const SweepOutcome free = run_sweep(parsed(json.dump()), {}, first);
+  ASSERT_EQ(free.rows.size(), 1U);
+  EXPECT_TRUE(free.rows[0].does);
+  EXPECT_EQ(free.rows[0].options[0], "none");
+  json["base"]["memory"] = {{"capacity_bytes", std::llround(free.rows[0].replayed.peak_bytes * 0.92)}};
+  json["replays"] = 4;
+  const SweepOutcome tight = run_sweep(parsed(json.dump()), {}, second);
+  EXPECT_EQ(tight.unable, 0);  // within the margin
+  ASSERT_EQ(tight.rows.size(), 4U);
+  EXPECT_FALSE(tight.rows[0].does);
+  EXPECT_TRUE(tight.rows[3].on_front);
+  EXPECT_EQ(tight.rows[3].options[0], "full");
 }
 
 TEST(Sweep, KeepsFailuresAsRows) {
