@@ -36,22 +36,24 @@ struct ReportArguments {
 SsdQuestion question_of(const ReportArguments& arguments) {
   SsdQuestion question = arguments.question;
   const ProfileLibrary library = ProfileLibrary::standard();
-  const PriceList prices = PriceList::load(arguments.prices);
+  const PriceList prices = PriceList::load(arguments.prices, arguments.drives);
   for (const std::string& name : arguments.drives) {
     question.drives.push_back(library.load_nvme(name));
     question.drives.back().price_usd = prices.drive_usd(question.drives.back());
   }
   question.endurance.used_fraction = arguments.used_percent / 100;
-  if (arguments.retention == "weeks") question.endurance.retention = RetentionRelaxation::three_weeks;
-  if (arguments.retention == "day") question.endurance.retention = RetentionRelaxation::one_day;
-  question.route = arguments.route == "bounce" ? DriveRoute::bounce : DriveRoute::gpudirect;
+  question.endurance.retention = find_retention(arguments.retention).value();
+  question.route = find_route(arguments.route).value();
   return question;
 }
 
 LoadedScenario load_for_report(const ReportArguments& arguments) {
   LoadedScenario loaded = load_argument(arguments.scenario, arguments.settings);
   prepare_for_offload(loaded);
-  const PriceList prices = PriceList::load(arguments.prices);
+  std::vector<std::string> own = {loaded.hardware.name};
+  own.insert(own.end(), arguments.drives.begin(), arguments.drives.end());
+  for (const DriveGroup& group : loaded.hardware.drives) own.push_back(group.drive.name);
+  const PriceList prices = PriceList::load(arguments.prices, own);
   for (DriveGroup& group : loaded.hardware.drives) group.drive.price_usd = prices.drive_usd(group.drive);
   return loaded;
 }

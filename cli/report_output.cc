@@ -14,6 +14,8 @@ void print_document(const Context& context, const ReportDocument& document) {
         (is_markdown ? "**" + document.verdict + "**" : "  " + document.verdict) + "\n");
   for (const ReportSection& section : document.sections) {
     print((is_markdown ? "\n## " : "\n") + section.heading + (is_markdown ? "\n\n" : "\n"));
+    for (const std::string& text : section.paragraphs)
+      print((is_markdown ? "" : "  ") + text + (is_markdown ? "\n\n" : "\n"));
     for (const std::string& item : section.items) print((is_markdown ? "- " : "  - ") + item + "\n");
     for (const ReportTable& from : section.tables) {
       Table table(from.columns);

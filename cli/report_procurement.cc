@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "cli/interrupt.h"
-#include "cli/number_check.h"
 #include "cli/progress.h"
 #include "cli/report_output.h"
 #include "cli/table.h"
@@ -47,6 +46,8 @@ Json option_json(const ProcurementAnswer& answer, const PricedOption& option) {
   json["days"] = option.days;
   json["usd_per_billion_tokens"] = option.usd_per_billion;
   json["programme_usd"] = option.programme_usd;
+  json["rented"] = option.is_rented();
+  json["writes_nothing"] = option.writes_nothing;
   if (option.drive) json["drives"] = {{"model", option.drive->drive.name}, {"per_gpu", option.drive->chosen}};
   json["plans"] = Json::array();
   for (std::size_t r = 0; r < option.runs.size(); ++r) {
@@ -92,18 +93,24 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
   json["drives"] = Json::array();
   std::size_t able = 0;
   for (const DriveChoice& fit : answer.drives) {
-    Json entry = {{"drive", fit.drive.name}, {"answer", fit.chosen > 0}};
-    if (fit.chosen > 0) {
+    Json entry = {{"drive", fit.drive.name}, {"answer", fit.cannot.empty()}, {"replayed", !fit.runs.empty()}};
+    if (!fit.runs.empty()) {
       const DriveAnswer& hardest = fit.hardest();
       entry["per_gpu"] = fit.chosen;
       entry["required_write_bytes_per_second"] = hardest.required_rate;
       entry["steady_write_bytes_per_second"] = hardest.steady_rate;
+      entry["unceasing_write_bytes_per_second"] = hardest.stages.back().rate;
+      entry["peak_reserved_bytes"] = static_cast<std::int64_t>(largest_peak(fit.runs));
       entry["figures"] = case_json(answer.book.tables()[answer.drive_table], answer.drive_places[able++]);
+    } else if (fit.cannot.empty()) {
+      entry["per_gpu"] = fit.chosen;
     } else {
       entry["why_not"] = fit.cannot;
     }
     json["drives"].push_back(std::move(entry));
   }
+  json["peak_without_drives_bytes"] =
+      answer.without_drives.empty() ? Json() : Json(static_cast<std::int64_t>(largest_peak(answer.without_drives)));
   json["sensitivity"] = swings_json(answer.sensitivity);
   if (!answer.drive_sensitivity.empty()) json["drive_sensitivity"] = swings_json(answer.drive_sensitivity);
   json["warnings"] = answer.warnings;
@@ -140,16 +147,11 @@ void add_procurement_report(CLI::App& group, Context& context) {
   command->add_option("FILE", call->path, "a scenario or a sweep; its \"procurement\" says what the options leave open")
       ->required();
   command->add_option("--output", call->output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");
-  command->add_option("--tokens", flags.tokens, "tokens to train")->check(positive_number())->type_name("N");
-  command->add_option("--deadline-days", flags.deadline_days, "days there are for it, pauses included")
-      ->check(positive_number())
-      ->type_name("N");
+  command->add_option("--tokens", flags.tokens, "tokens to train")->type_name("N");
+  command->add_option("--deadline-days", flags.deadline_days, "days there are for it, pauses included")->type_name("N");
   command->add_option("--period-months", flags.period_months, "how long the fleet is kept and written off (36)")
-      ->check(positive_number())
       ->type_name("N");
-  command->add_option("--utilisation", flags.utilisation, "share of the time it trains (0.9)")
-      ->check(CLI::Range(0.001, 1.0))
-      ->type_name("X");
+  command->add_option("--utilisation", flags.utilisation, "share of the time it trains (0.9)")->type_name("X");
   command->add_option("--machines", flags.machines, "system profiles to choose from, separated by commas")
       ->delimiter(',')
       ->type_name("NAME");
@@ -162,18 +164,18 @@ void add_procurement_report(CLI::App& group, Context& context) {
   command->add_option("--drives", flags.drives, "drive profiles to choose from (all server drives of the library)")
       ->delimiter(',')
       ->type_name("MODEL");
-  command->add_option("--drives-per-gpu", flags.drives_per_gpu, "at most so many (8)")
-      ->check(CLI::Range(1, 64))
+  command->add_option("--drives-per-gpu", flags.drives_per_gpu, "at most so many (8)")->type_name("N");
+  command
+      ->add_option("--least-life-years", flags.least_life_years,
+                   "how long a drive must last by its rating as it stands; any time if not given")
       ->type_name("N");
   command->add_option("--prices", flags.prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
-  command->add_option("--shortlist", flags.shortlist, "options shown (6)")->check(positive_number())->type_name("N");
-  command->add_option("--used", flags.used_percent, "how much of the drives' rated life is used up, in percent")
-      ->check(CLI::Range(0.0, 99.9))
+  command->add_flag("--used-prices", flags.used_prices, "used and discontinued drives may be bought too");
+  command->add_option("--shortlist", flags.shortlist, "options shown (6)")->type_name("N");
+  command->add_option("--used", flags.used_percent, "how much of the first drives' rated life is used up, in percent")
       ->type_name("PERCENT");
-  command->add_option("--write-amplification", flags.write_amplification, "of the workload itself (1)")
-      ->check(CLI::Range(1.0, 1000.0))
-      ->type_name("X");
+  command->add_option("--write-amplification", flags.write_amplification, "of the workload itself (1)")->type_name("X");
   command
       ->add_option("--retention", flags.retention, "credit flash whose data live for weeks or a day, as no vendor does")
       ->check(CLI::IsMember({"rated", "weeks", "day"}));

@@ -1,5 +1,6 @@
 #include "hwprofiles/price_list.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
@@ -7,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "hwprofiles/profile_library.h"
 #include "hwprofiles/quantity.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
@@ -25,6 +27,7 @@ struct Entry {
   double least, most;
 };
 constexpr double endless = 1e15;
+constexpr std::array conditions = {DriveCondition::as_new, DriveCondition::used, DriveCondition::discontinued};
 const std::array<Entry, 7> entries = {{{"network_per_gpu", "USD", &PriceList::network_usd_per_gpu, 0, endless},
                                        {"pcie_switch", "USD", &PriceList::pcie_switch_usd, 0, endless},
                                        {"pcie_switch_lanes", "", &PriceList::pcie_switch_lanes, 17, 1024},
@@ -35,7 +38,8 @@ const std::array<Entry, 7> entries = {{{"network_per_gpu", "USD", &PriceList::ne
 
 class Reader {
  public:
-  Reader(const std::string& path, PriceList& list) : path_(path), list_(list) {}
+  Reader(const std::string& path, PriceList& list, std::span<const std::string> also)
+      : path_(path), list_(list), also_(also) {}
 
   void read() {
     const std::string text = ByteSource::open(path_, largest_file).read_all(largest_file);
@@ -57,9 +61,8 @@ class Reader {
       if (root.contains(key)) list_.*entry.member = leaf(root[key], "/" + key, entry.unit, entry.least, entry.most);
     }
     if (root.contains("machines")) read_machines(root["machines"]);
-    if (root.contains("drives")) read_drives(root["drives"], "/drives", "USD", list_.drives_usd);
-    if (root.contains("drives_per_tb"))
-      read_drives(root["drives_per_tb"], "/drives_per_tb", "USD/TB", list_.drives_usd_per_tb);
+    if (root.contains("drives")) read_drives(root["drives"]);
+    if (root.contains("drives_per_tb")) read_per_tb(root["drives_per_tb"]);
   }
 
  private:
@@ -73,9 +76,24 @@ class Reader {
         fail(place + "/" + key, "unknown key '" + key + "'", suggest(key, keys));
   }
 
+  // A price under a name that nothing bears would be passed over without a word.
+  void named(ProfileKind kind, const std::string& place, const std::string& name) const {
+    std::vector<std::string> names;
+    for (const ProfileEntry& entry : ProfileLibrary::shared().list())
+      if (entry.kind == kind || (kind == ProfileKind::system && entry.kind == ProfileKind::gpu))
+        names.push_back(entry.name);
+    for (const std::string& own : also_)
+      if (std::find(names.begin(), names.end(), own) == names.end()) names.push_back(own);
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      fail(place, "no " + std::string(kind == ProfileKind::nvme ? "drive" : "system") + " profile '" + name + "'",
+           suggest(name, names, "`spillway profile list` names them all"));
+  }
+
   [[nodiscard]] Sourced<double> leaf(const Json& json, const std::string& place, std::string_view unit, double least,
-                                     double most) const {
-    known(json, place, {"value", "unit", "provenance", "source", "date"});
+                                     double most, bool has_condition = false) const {
+    std::vector<std::string> keys = {"value", "unit", "provenance", "source", "date"};
+    if (has_condition) keys.emplace_back("condition");
+    known(json, place, keys);
     for (const char* key : {"provenance", "source", "date"})
       if (!json.contains(key) || !json[key].is_string() || json[key].get_ref<const std::string&>().empty())
         fail(place + "/" + key, "a price tells its " + std::string(key),
@@ -105,6 +123,7 @@ class Reader {
     if (!machines.is_object()) fail("/machines", "expected an object", "name system profiles");
     for (const auto& [name, prices] : machines.items()) {
       const std::string place = "/machines/" + name;
+      named(ProfileKind::system, place, name);
       known(prices, place, {"price", "per_hour"});
       MachinePrice& machine = list_.machines[name];
       if (prices.contains("price")) machine.price_usd = leaf(prices["price"], place + "/price", "USD", 0, endless);
@@ -112,14 +131,31 @@ class Reader {
         machine.usd_per_hour = leaf(prices["per_hour"], place + "/per_hour", "USD/h", 0, endless);
     }
   }
-  void read_drives(const Json& drives, const std::string& place, std::string_view unit,
-                   std::map<std::string, Sourced<double>>& into) const {
-    if (!drives.is_object()) fail(place, "expected an object", "name drive profiles, or segments");
-    for (const auto& [name, price] : drives.items()) into[name] = leaf(price, place + "/" + name, unit, 0, endless);
+  void read_drives(const Json& drives) const {
+    if (!drives.is_object()) fail("/drives", "expected an object", "name drive profiles");
+    for (const auto& [name, price] : drives.items()) {
+      const std::string place = "/drives/" + name;
+      named(ProfileKind::nvme, place, name);
+      DrivePrice& drive = list_.drives_usd[name];
+      drive = {leaf(price, place, "USD", 0, endless, true), DriveCondition::as_new};
+      if (!price.contains("condition")) continue;
+      const Json& given = price["condition"];
+      const auto known_one = std::find_if(conditions.begin(), conditions.end(),
+                                          [&](DriveCondition condition) { return given == to_string(condition); });
+      if (known_one == conditions.end())
+        fail(place + "/condition", "no condition " + given.dump(), "take new, used or discontinued");
+      drive.condition = *known_one;
+    }
+  }
+  void read_per_tb(const Json& segments) const {
+    if (!segments.is_object()) fail("/drives_per_tb", "expected an object", "name segments");
+    for (const auto& [name, price] : segments.items())
+      list_.drives_usd_per_tb[name] = leaf(price, "/drives_per_tb/" + name, "USD/TB", 0, endless);
   }
 
   const std::string& path_;
   PriceList& list_;
+  std::span<const std::string> also_;
 };
 
 std::string bundled_path() {
@@ -136,9 +172,31 @@ std::string bundled_path() {
 
 }  // namespace
 
+std::string_view to_string(DriveCondition condition) {
+  switch (condition) {
+    case DriveCondition::as_new:
+      return "new";
+    case DriveCondition::used:
+      return "used";
+    case DriveCondition::discontinued:
+      return "discontinued";
+  }
+  return "new";
+}
+
 Maybe<double> PriceList::drive_usd(const NvmeProfile& drive) const {
   if (drive.price_usd) return drive.price_usd;
-  if (const auto found = drives_usd.find(drive.name); found != drives_usd.end()) return found->second;
+  if (const auto found = drives_usd.find(drive.name); found != drives_usd.end()) {
+    const DrivePrice& named = found->second;
+    if (named.condition == DriveCondition::as_new) return named.usd;
+    if (takes_any_condition) {
+      Sourced<double> price = named.usd;
+      price.origin.source = std::string(to_string(named.condition)) + ": " + price.origin.source;
+      return price;
+    }
+  }
+  // What a TB of TLC costs says nothing of 3D XPoint, or of flash with one bit a cell.
+  if (drive.media.find("TLC") == std::string::npos && drive.media.find("QLC") == std::string::npos) return std::nullopt;
   const auto segment = drives_usd_per_tb.find(drive.segment);
   if (segment == drives_usd_per_tb.end() || !drive.capacity) return std::nullopt;
   Sourced<double> price = segment->second;
@@ -157,13 +215,13 @@ MachinePrice PriceList::machine(const HardwareProfile& hardware) const {
 PriceList PriceList::bundled() {
   PriceList list;
   const std::string path = bundled_path();
-  Reader(path, list).read();
+  Reader(path, list, {}).read();
   return list;
 }
 
-PriceList PriceList::load(const std::string& path) {
+PriceList PriceList::load(const std::string& path, std::span<const std::string> also) {
   PriceList list = bundled();
-  if (!path.empty()) Reader(path, list).read();
+  if (!path.empty()) Reader(path, list, also).read();
   return list;
 }
 

@@ -5,8 +5,9 @@
 //     "machines": {"dgx-h100": {"price": {"value": 320000, "unit": "USD", "provenance": "assumed", "source": "...",
 //                                         "date": "2025"},
 //                               "per_hour": {...}}},                // USD/h of a whole machine, power included
-//     "drives": {"samsung-990-pro-2tb": {...}},                     // USD each
-//     "drives_per_tb": {"enterprise": {...}, "consumer": {...}},    // USD/TB by segment, for those not named
+//     "drives": {"samsung-990-pro-2tb": {..., "condition": "used"}},  // USD each; condition: new (default), used,
+//                                                                     // discontinued
+//     "drives_per_tb": {"enterprise": {...}, "consumer": {...}},    // USD/TB by segment, for TLC and QLC not named
 //     "network_per_gpu": {...},           // USD: adapters, cables, the share of the switches
 //     "pcie_switch": {...}, "pcie_switch_lanes": {...},             // USD; lanes of one
 //     "electricity": {...},               // USD/kWh
@@ -16,11 +17,13 @@
 //   }
 //
 // All keys but schema and version may be left out of a file of one's own: it goes over the bundled list, entry by
-// entry. Every entry has all five keys; a unit that doesn't fit, a negative number or an unknown key is an error.
+// entry. Every entry has all five keys; a unit that doesn't fit, a negative number, an unknown key or the name of no
+// profile is an error. Prices of used and of discontinued drives are not taken unless asked for.
 // Published schema: docs/schemas/prices.schema.json.
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,22 +35,33 @@ struct MachinePrice {
   Maybe<double> price_usd, usd_per_hour;  // of a whole machine
 };
 
+enum class DriveCondition : unsigned char { as_new, used, discontinued };
+std::string_view to_string(DriveCondition condition);
+
+struct DrivePrice {
+  Sourced<double> usd;
+  DriveCondition condition = DriveCondition::as_new;
+};
+
 struct PriceList {
   std::string path;
-  std::map<std::string, MachinePrice> machines;                          // by system profile
-  std::map<std::string, Sourced<double>> drives_usd, drives_usd_per_tb;  // by drive profile; by segment
+  bool takes_any_condition = false;                          // used and discontinued drives too
+  std::map<std::string, MachinePrice> machines;              // by system profile
+  std::map<std::string, DrivePrice> drives_usd;              // by drive profile
+  std::map<std::string, Sourced<double>> drives_usd_per_tb;  // by segment
   Maybe<double> network_usd_per_gpu, pcie_switch_usd, pcie_switch_lanes, electricity_usd_per_kwh, power_overhead,
       power_idle_share, maintenance_per_year;
 
-  // The profile's own (bundled profiles have none), else the list's, else capacity x the segment's price per TB; none:
-  // nobody says.
+  // The profile's own (bundled profiles have none), else the list's, else, of TLC and QLC, capacity x the segment's
+  // price per TB; none: nobody says. A condition other than new stands in the source.
   [[nodiscard]] Maybe<double> drive_usd(const NvmeProfile& drive) const;
   [[nodiscard]] MachinePrice machine(const HardwareProfile& hardware) const;
 
   // The bundled one (hwprofiles/prices.json), beside the profiles of the source tree or the installed program's data.
   static PriceList bundled();
-  // The bundled one under the entries of `path`; an empty path: as it is. Throws InputError (file, JSON pointer).
-  static PriceList load(const std::string& path);
+  // The bundled one under the entries of `path`; an empty path: as it is. Machines and drives are the library's or in
+  // `also`. Throws InputError (file, JSON pointer).
+  static PriceList load(const std::string& path, std::span<const std::string> also = {});
 };
 
 }  // namespace spillway

@@ -24,7 +24,7 @@ void require(bool condition, const char* option, const char* cause) {
 // What the vendor's rating stands for.
 struct Rating {
   double bytes = 0;
-  bool collects_garbage = true;
+  bool is_flash = true, collects_garbage = true;
   double write_size = page;  // of its random writes
   std::string text;
 };
@@ -42,8 +42,8 @@ Rating rating_of(const NvmeProfile& drive) {
                               drive.warranty_years->value);
   }
   if (!workload.empty() && !rating.text.empty()) rating.text += " (" + workload + ")";
-  rating.collects_garbage =
-      workload.find("no GC") == std::string::npos && drive.media.find("XPoint") == std::string::npos;
+  rating.is_flash = drive.media.find("XPoint") == std::string::npos;
+  rating.collects_garbage = rating.is_flash && workload.find("no GC") == std::string::npos;
   const double size = std::strtod(workload.c_str(), nullptr);  // "16K random"
   if (size > 0 && workload.find("K random") != std::string::npos) rating.write_size = size * 1024;
   return rating;
@@ -142,12 +142,15 @@ double retention_factor(RetentionRelaxation relaxation) {
 Endurance drive_endurance(const NvmeProfile& drive, const EnduranceOptions& options) {
   check(options);
   Endurance found;
-  const double cycles = retention_factor(options.retention);
+  const Rating rating = rating_of(drive);
+  found.is_flash = rating.is_flash;
+  found.collects_garbage = rating.collects_garbage;
+  const double cycles = rating.is_flash ? retention_factor(options.retention) : 1;
+  const double amplified = rating.collects_garbage ? options.write_amplification : 1;
   if (cycles > 1)
     found.assumptions.push_back(
         fmt::format("retention relaxed from 3 years to {}: x{:g} cycles, a publication's figure no vendor offers",
                     options.retention == RetentionRelaxation::one_day ? "1 day" : "3 weeks", cycles));
-  const Rating rating = rating_of(drive);
   found.known = rating.bytes > 0 || drive.rated_endurance || drive.sequential_endurance;
   if (!found.known) {
     found.basis = "the profile rates no endurance";
@@ -165,14 +168,13 @@ Endurance drive_endurance(const NvmeProfile& drive, const EnduranceOptions& opti
   most = sequential.bytes * (sequential.modelled ? 1 + modelled_error : 1);
   found.published = !carried.modelled;
   found.basis = carried.basis;
-  if (options.write_amplification > 1)
-    found.assumptions.push_back(
-        fmt::format("the workload itself amplifies its writes x{:g}", options.write_amplification));
+  if (amplified > 1)
+    found.assumptions.push_back(fmt::format("the workload itself amplifies its writes x{:g}", amplified));
   if (options.used_fraction > 0)
     found.assumptions.push_back(fmt::format("{:g} % of the rated life is used up", 100 * options.used_fraction));
   // Cycles used up are cycles of the rating, whatever the retention asked for later.
-  const double relaxed = (cycles - options.used_fraction) / options.write_amplification;
-  const double plain = (1 - options.used_fraction) / options.write_amplification;
+  const double relaxed = (cycles - options.used_fraction) / amplified;
+  const double plain = (1 - options.used_fraction) / amplified;
   found.bytes = carried.bytes * relaxed;
   found.low = std::min(rating.bytes > 0 ? random : carried.bytes, carried.bytes) * plain;
   found.high = std::max(most, carried.bytes) * relaxed;

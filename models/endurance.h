@@ -20,7 +20,8 @@
 // need less, and two publications credit flash with more cycles for it: x86 from 3 years to 1 day (SSDTrain, arXiv
 // 2408.10013, III-D), x6.67 from 3 years to 3 weeks (InstAttention). No vendor offers either, the two do not lie on one
 // power law, and the rating of enterprise drives starts from 3 months, not 3 years. Off unless asked for, and named
-// among the assumptions wherever it is on.
+// among the assumptions wherever it is on. It is a property of flash: 3D XPoint is credited none, and where nothing
+// collects garbage the workload's own write amplification is 1.
 #pragma once
 
 #include <string>
@@ -62,8 +63,10 @@ struct EnduranceOptions {
 // sequential figure gives, and where that is modelled, 15 % more, the model's largest error.
 // Bytes are doubles: a relaxed rating of many drives exceeds 64 bits.
 struct Endurance {
-  bool known = false;      // false: the profile rates neither bytes nor drive writes a day
-  bool published = false;  // a figure of the vendor's for this workload, not modelled
+  bool known = false;            // false: the profile rates neither bytes nor drive writes a day
+  bool published = false;        // a figure of the vendor's for this workload, not modelled
+  bool is_flash = true;          // NAND: its cycles may be credited for short retention
+  bool collects_garbage = true;  // the workload's own write amplification has a meaning
   double bytes = 0, low = 0, high = 0;
   std::string basis;                     // one line: what `bytes` rests on
   std::vector<std::string> assumptions;  // to be printed with it, the relaxation of retention first

@@ -313,7 +313,9 @@ class Reader {
     if (prices.empty()) prices = text("prices", "");
     if (!prices.empty() && flags_.prices.empty() && prices.front() != '/')
       prices = (std::filesystem::path(path_).parent_path() / prices).lexically_normal().string();
-    request_.prices = PriceList::load(prices);
+    std::vector<std::string> own;
+    if (!prices.empty() && !base_.model.empty()) own.push_back(hardware_of(base_).name);
+    request_.prices = PriceList::load(prices, own);
     request_.is_priced = !prices.empty() || request_.constraints.most_usd > 0 || section_.contains("machines") ||
                          section_.contains("drives") || !flags_.machines.empty() || !flags_.drives.empty();
   }

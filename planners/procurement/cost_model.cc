@@ -14,7 +14,9 @@ const std::vector<LiveField>& run_fields() {
   return fields;
 }
 
-const std::vector<LiveField>& cost_fields() {
+namespace {
+
+const std::vector<LiveField>& given_fields() {
   static const std::vector<LiveField> fields = {
       // of the programme
       {"tokens", "tokens of the programme", "tokens", ""},
@@ -25,7 +27,7 @@ const std::vector<LiveField>& cost_fields() {
       {"maintenance", "maintenance a year, share of the capital", "", ""},
       {"write_amplification", "write amplification of the workload", "", ""},
       {"retention_credit", "endurance credited for short retention", "x", ""},
-      {"used", "share of the drives' life used before", "", ""},
+      {"used", "share of the first drives' rating used before", "", ""},
       {"machine_price_factor", "factor on machines' prices", "x", ""},
       {"drive_price_factor", "factor on drives' prices", "x", ""},
       // of the fleet
@@ -45,7 +47,13 @@ const std::vector<LiveField>& cost_fields() {
       {"drive_endurance_tb", "a drive takes, as rated for these writes", "TB", ""},
       {"drive_watts", "a drive while it is written to", "W", ""},
       {"switches_per_machine", "PCIe switches added per machine", "", ""},
-      {"switch_price", "price of a PCIe switch", "USD", ""},
+      {"switch_price", "price of a PCIe switch", "USD", ""}};
+  return fields;
+}
+
+// Over those above.
+const std::vector<LiveField>& derived_fields() {
+  static const std::vector<LiveField> fields = {
       // time
       {"days", "programme, pauses included", "days", "busy_days / utilisation"},
       {"period_days", "period", "days", "period_months * 365 / 12"},
@@ -53,10 +61,13 @@ const std::vector<LiveField>& cost_fields() {
       // wear
       {"tbw_month", "written a month to each drive", "TB",
        "written_tb / days * 365 / 12 / max(drives_per_gpu, 1) * write_amplification"},
-      {"drive_life_tb", "what is left for a drive to take", "TB", "drive_endurance_tb * retention_credit * (1 - used)"},
-      {"drive_life_years", "life of a drive", "years", "drive_life_tb / max(tbw_month, 0.000001) / 12"},
-      {"sets", "sets of drives in the period", "", "max(1, ceil(period_months / (12 * drive_life_years)))"},
-      {"replacements", "replacements of each drive", "", "sets - 1"},
+      {"drive_life_tb", "what is left for a first drive to take", "TB",
+       "drive_endurance_tb * (retention_credit - used)"},
+      {"drive_life_years", "life of a first drive", "years", "drive_life_tb / max(tbw_month, 0.000001) / 12"},
+      {"new_life_years", "life of one that replaces it, new", "years",
+       "drive_endurance_tb * retention_credit / max(tbw_month, 0.000001) / 12"},
+      {"replacements", "replacements of each drive in the period", "",
+       "ceil(max(0, period_months / 12 - drive_life_years) / new_life_years)"},
       // capital
       {"machines", "machines", "", "ceil(gpus / gpus_per_machine)"},
       {"drives", "drives in use", "", "gpus * drives_per_gpu"},
@@ -80,9 +91,35 @@ const std::vector<LiveField>& cost_fields() {
       // answer
       {"total", "cost over the period", "USD", "capital + running"},
       {"usd_per_billion", "cost per 1e9 trained tokens", "USD", "total / tokens_in_period * 1000000000"},
+      {"usd_per_billion_alone", "cost per 1e9 tokens if nothing else is trained in the period", "USD",
+       "total / tokens * 1000000000"},
       {"programme_cost", "the programme's share", "USD", "usd_per_billion * tokens / 1000000000"},
       {"drive_usd_per_billion", "of which drives and switches, per 1e9 tokens", "USD",
        "(drive_capital + switch_capital + replacement_cost) / tokens_in_period * 1000000000"}};
+  return fields;
+}
+
+}  // namespace
+
+const std::vector<LiveField>& cost_fields() {
+  static const std::vector<LiveField> fields = [] {
+    std::vector<LiveField> all = given_fields();
+    all.insert(all.end(), derived_fields().begin(), derived_fields().end());
+    return all;
+  }();
+  return fields;
+}
+
+const std::vector<LiveField>& machine_price_fields() {
+  static const std::vector<LiveField> fields = {{"machine_price", "price, without network and drives", "USD", ""},
+                                                {"machine_rent", "rent, power included", "USD/h", ""}};
+  return fields;
+}
+
+const std::vector<LiveField>& drive_price_fields() {
+  static const std::vector<LiveField> fields = {{"drive_price", "price", "USD", ""},
+                                                {"drive_endurance_tb", "takes, as rated for these writes", "TB", ""},
+                                                {"drive_watts", "draws while it is written to", "W", ""}};
   return fields;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include "planners/relaxed_hardware.h"
 #include "planners/report/storage_links.h"
@@ -20,6 +21,8 @@ SsdQuestion question_of(const Programme& programme, std::vector<NvmeProfile> dri
   question.life_years = programme.period_months / 12;
   question.endurance = programme.endurance;
   question.route = programme.route;
+  question.switch_lanes = switch_lanes_of(programme.prices);
+  question.asks_numbers = false;
   return question;
 }
 
@@ -34,27 +37,15 @@ std::int64_t least_for_room(const NvmeProfile& drive, double written) {
       1, static_cast<std::int64_t>(std::ceil(written / static_cast<double>(drive.capacity->value.count()))));
 }
 
-void judge(const Programme& programme, const DriveAnswer& answer, double written, DriveChoice& fit) {
-  if (!fit.cannot.empty()) return;
-  if (!answer.cannot_tell.empty()) {
-    fit.cannot = answer.cannot_tell;
-    return;
-  }
-  if (answer.endurance.bytes <= 0) {
-    fit.cannot = "nothing is left of its rated life";
-    return;
-  }
-  const std::int64_t rate = answer.count_for_rate, room = least_for_room(fit.drive, written);
+// Why `most` of them per GPU don't do.
+std::string why_not(const DriveAnswer& answer, std::int64_t room, std::int64_t most) {
+  if (!answer.cannot_tell.empty()) return answer.cannot_tell;
+  if (answer.endurance.bytes <= 0) return "nothing is left of its rated life";
+  if (room > most) return fmt::format("{} per GPU have the room, at most {} are allowed", room, most);
   if (answer.link_rate < answer.required_rate)
-    fit.cannot = fmt::format("the links carry {:.3g} GB/s for each GPU, {:.3g} are needed", answer.link_rate / 1e9,
-                             answer.required_rate / 1e9);
-  else if (rate == 0 || rate > programme.drives_per_gpu)
-    fit.cannot =
-        rate == 0 ? "no number of them keeps up the rate"
-                  : fmt::format("{} per GPU keep up the rate, at most {} are allowed", rate, programme.drives_per_gpu);
-  else if (room > programme.drives_per_gpu)
-    fit.cannot = fmt::format("{} per GPU have the room, at most {} are allowed", room, programme.drives_per_gpu);
-  fit.least = std::max({fit.least, rate, room});
+    return fmt::format("the links carry {:.3g} GB/s for each GPU, {:.3g} are needed", answer.link_rate / 1e9,
+                       answer.required_rate / 1e9);
+  return fmt::format("{} per GPU, as many as are allowed, don't keep up the rate", most);
 }
 
 }  // namespace
@@ -66,11 +57,26 @@ const DriveAnswer& DriveChoice::hardest() const {
   });
 }
 
-ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::int64_t count) {
+double largest_peak(const std::vector<RunReplay>& runs) {
+  double most = 0;
+  for (const RunReplay& run : runs) most = std::max(most, run.peak_bytes);
+  return most;
+}
+
+bool DriveChoice::writes() const {
+  return std::any_of(runs.begin(), runs.end(), [](const RunReplay& run) { return run.written_bytes > 0; });
+}
+
+std::int64_t switch_lanes_of(const PriceList& prices) {
+  return prices.pcie_switch_lanes ? static_cast<std::int64_t>(prices.pcie_switch_lanes->value) : common_switch_lanes;
+}
+
+ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::int64_t count,
+                            std::int64_t switch_lanes) {
   ReplayedPlan made{load(parse_scenario(plan.base, plan.path, plan.folder, plan.settings)), {}, {}};
   LoadedScenario& loaded = made.loaded;
   if (drive != nullptr)
-    loaded.hardware = with_drives(loaded.hardware, *drive, count, gpus_in_machine(loaded));
+    loaded.hardware = with_drives(loaded.hardware, *drive, count, gpus_in_machine(loaded), switch_lanes);
   else
     loaded.hardware = with_endless_drives(loaded.hardware);
   made.ran = run_traced(loaded);
@@ -85,7 +91,8 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
   run.binding = std::string(describe(result.binding));
   run.fingerprint = result.fingerprint;
   run.provenance = result.provenance;
-  run.links = result.links;
+  run.fits = result.fits();
+  run.warnings = result.warnings;
   const bool writes = std::any_of(result.drives.begin(), result.drives.end(),
                                   [](const DriveTraffic& traffic) { return traffic.written > Bytes(0); });
   if (writes) {
@@ -101,15 +108,26 @@ std::vector<DriveChoice> fit_drives(const Programme& programme, const std::vecto
   for (const NvmeProfile& drive : programme.drives) {
     DriveChoice fit;
     fit.drive = drive;
-    fit.least = 1;
     fits.push_back(std::move(fit));
   }
-  for (const ReplayedPlan& plan : replayed) {
-    if (plan.run.written_bytes <= 0) continue;
-    const SsdAnswer answer =
-        answer_ssd(plan.loaded, plan.ran, question_of(programme, programme.drives, programme.drives_per_gpu));
-    for (std::size_t i = 0; i < fits.size(); ++i) judge(programme, answer.drives[i], plan.run.written_bytes, fits[i]);
+  for (std::int64_t n = 1; n <= programme.drives_per_gpu; ++n) {
+    std::vector<bool> holds(fits.size(), true);
+    for (const ReplayedPlan& plan : replayed) {
+      if (plan.run.written_bytes <= 0) continue;
+      const SsdAnswer answer = answer_ssd(plan.loaded, plan.ran, question_of(programme, programme.drives, n));
+      for (std::size_t i = 0; i < fits.size(); ++i) {
+        const DriveAnswer& one = answer.drives[i];
+        const std::int64_t room = least_for_room(fits[i].drive, plan.run.written_bytes);
+        if (one.cannot_tell.empty() && one.endurance.bytes > 0 && one.holds_steady && room <= n) continue;
+        holds[i] = false;
+        fits[i].cannot = why_not(one, room, programme.drives_per_gpu);
+      }
+    }
+    for (std::size_t i = 0; i < fits.size(); ++i)
+      if (holds[i]) fits[i].numbers.push_back(n);
   }
+  for (DriveChoice& fit : fits)
+    if (!fit.numbers.empty()) fit.cannot.clear();
   return fits;
 }
 
@@ -118,7 +136,7 @@ void answer_for_chosen(const Programme& programme, const std::vector<ReplayedPla
   std::map<std::int64_t, std::vector<std::size_t>> by_count;
   for (std::size_t i = 0; i < fits.size(); ++i) {
     fits[i].answers.clear();
-    by_count[fits[i].chosen > 0 ? fits[i].chosen : programme.drives_per_gpu].push_back(i);
+    if (!fits[i].runs.empty()) by_count[fits[i].chosen].push_back(i);
   }
   for (const ReplayedPlan& plan : replayed) {
     if (plan.run.written_bytes <= 0) continue;

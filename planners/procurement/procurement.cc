@@ -6,12 +6,14 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 #include <utility>
 
 #include "hwprofiles/profile_library.h"
 #include "planners/machine_power.h"
 #include "planners/procurement/cost_model.h"
+#include "planners/report/storage_links.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -36,11 +38,13 @@ class Procurement {
       if (progress_ && !progress_("replaying " + fleets[i].machine, i, fleets.size())) throw Cancelled();
       answer_.options.push_back(replayed(std::move(fleets[i])));
     }
-    add_runs();
+    add_prices();
     choose_drives();
+    add_runs();
     price_options();
     choose();
     add_drive_table();
+    collect_warnings();
     add_pcie();
     add_sensitivity();
     return std::move(answer_);
@@ -55,14 +59,20 @@ class Procurement {
     option.failure = option.fleet.failure;
     option.hardware = ProfileLibrary::shared().load_system(option.fleet.machine);
     std::vector<ReplayedPlan> plans;
+    bool writes = false, might_write = false;
     for (const RunPlan& plan : option.fleet.plans) {
-      plans.push_back(replay_plan_of(plan, nullptr, 0));
+      plans.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices)));
       option.hardware = plans.back().loaded.hardware;
       option.runs.push_back(plans.back().run);
+      const OffloadSettings& offload = plans.back().loaded.scenario.offload;
+      might_write = might_write || (offload.technique != OffloadTechnique::none && offload.tier == Tier::drive);
+      writes = writes || plans.back().run.written_bytes > 0;
     }
-    const bool writes =
-        std::any_of(option.runs.begin(), option.runs.end(), [](const RunReplay& run) { return run.written_bytes > 0; });
-    if (writes) {
+    option.price = in_.prices.machine(option.hardware);
+    option.writes_nothing = might_write && !writes;
+    if (writes && option.is_rented() && option.failure.empty())
+      option.failure = "a rented machine keeps the drives it has: none can be bought for what this writes";
+    if (writes && option.failure.empty()) {
       std::vector<DriveChoice> fits = fit_drives(in_, plans);
       fits_.push_back(std::move(fits));
       option.drive.emplace();
@@ -72,7 +82,6 @@ class Procurement {
       replays_.emplace_back();
     }
     set_power(option);
-    option.price = in_.prices.machine(option.hardware);
     if (option.failure.empty() && !option.price.price_usd && !option.price.usd_per_hour)
       option.failure = "no price of " + option.fleet.machine + ": add it to the price list";
     return option;
@@ -93,7 +102,7 @@ class Procurement {
   // ---- tables ----
 
   void add_inputs() {
-    LiveTable table{"Inputs", "What all options share; change a shaded cell and everything follows", {}, {}, {}};
+    LiveTable table{"Inputs", "What all options share: change a shaded cell and all sheets follow", {}, {}, {}};
     LiveCase shared{"value", {}, {}};
     const auto give = [&](const std::string& name, double value, const std::string& from) {
       const auto& fields = cost_fields();
@@ -124,23 +133,50 @@ class Procurement {
     answer_.inputs = answer_.book.add(std::move(table));
   }
 
+  // A case for each machine and each drive with a price; the options refer to them.
+  void add_prices() {
+    LiveTable machines{
+        "Machines", "Prices of machines: change a shaded cell and all sheets follow", machine_price_fields(), {}, {}};
+    for (const PricedOption& option : answer_.options) {
+      if (!machine_place_.emplace(option.fleet.machine, machines.cases.size()).second) continue;
+      const MachinePrice& price = option.price;
+      LiveCase made{option.fleet.machine, {}, {}};
+      made.given["machine_price"] = number(value_or(price.price_usd, 0));
+      made.given["machine_rent"] = number(option.is_rented() ? price.usd_per_hour->value : 0);
+      machines.cases.push_back(std::move(made));
+    }
+    answer_.machine_prices = answer_.book.add(std::move(machines));
+    LiveTable drives{"Drive models",
+                     "Prices and ratings of drives: change a shaded cell and all sheets follow",
+                     drive_price_fields(),
+                     {},
+                     {}};
+    for (const NvmeProfile& drive : in_.drives) {
+      const auto usd = in_.prices.drive_usd(drive);
+      if (!usd || !drive_place_.emplace(drive.name, drives.cases.size()).second) continue;
+      LiveCase made{drive.name, {}, {}};
+      made.given["drive_price"] = number(usd->value);
+      made.given["drive_endurance_tb"] = number(drive_endurance(drive).bytes / 1e12);
+      made.given["drive_watts"] = number(value_or(drive.active_watts, 0));
+      drives.cases.push_back(std::move(made));
+    }
+    answer_.drive_prices = answer_.book.add(std::move(drives));
+  }
+
   void add_runs() {
     LiveTable table{"Runs", "How long each run takes on each fleet", run_fields(), {}, {}};
-    for (std::size_t o = 0; o < answer_.options.size(); ++o) {
-      const PricedOption& option = answer_.options[o];
+    for (const PricedOption& option : answer_.options) {
       run_place_.emplace_back();
       for (std::size_t r = 0; r < option.runs.size(); ++r) {
         run_place_.back().push_back(table.cases.size());
-        table.cases.push_back(run_case(option, r));
+        table.cases.push_back(run_case(option.name(), option.runs[r], r));
       }
     }
-    // Drives may stretch a step: the table is put into the book once they are chosen.
-    pending_runs_ = std::move(table);
+    answer_.runs = answer_.book.add(std::move(table));
   }
 
-  [[nodiscard]] LiveCase run_case(const PricedOption& option, std::size_t r) const {
-    const RunReplay& run = option.runs[r];
-    LiveCase made{option.name() + (in_.runs.size() > 1 ? ": " + in_.runs[r].name : ""), {}, {}};
+  [[nodiscard]] LiveCase run_case(const std::string& name, const RunReplay& run, std::size_t r) const {
+    LiveCase made{name + (in_.runs.size() > 1 ? ": " + in_.runs[r].name : ""), {}, {}};
     made.given = {{"tokens", number(in_.runs[r].tokens)},
                   {"tokens_per_step", number(run.tokens_per_step)},
                   {"step_seconds", number(run.step_seconds)},
@@ -153,14 +189,16 @@ class Procurement {
                                    std::size_t runs_table, const std::vector<std::size_t>& places) const {
     LiveCase made{option.name(), {}, {}};
     for (const std::string& name : shared_cost_fields()) made.given[name] = {0, {{answer_.inputs, 0, name}}, 1};
-    const bool buys = option.price.price_usd.has_value();
+    const bool buys = !option.is_rented();
+    const auto cell = [](std::size_t table, std::size_t place, const std::string& field) {
+      return LiveGiven{0, {{table, place, field}}, 1};
+    };
     made.given["gpus"] = number(static_cast<double>(option.fleet.gpus));
     made.given["gpus_per_machine"] = number(static_cast<double>(option.hardware.gpu_count));
-    made.given["machine_price"] = number(buys ? option.price.price_usd->value : 0);
+    for (const char* field : {"machine_price", "machine_rent"})
+      made.given[field] = cell(answer_.machine_prices, machine_place_.at(option.fleet.machine), field);
     const bool one_machine = option.fleet.gpus <= option.hardware.gpu_count;
-    made.given["network_price"] =
-        buys && !one_machine ? LiveGiven{0, {{answer_.inputs, 0, "network_price"}}, 1} : number(0);
-    made.given["machine_rent"] = number(buys ? 0 : value_or(option.price.usd_per_hour, 0));
+    made.given["network_price"] = buys && !one_machine ? cell(answer_.inputs, 0, "network_price") : number(0);
     made.given["pays_power"] = number(buys ? 1 : 0);
     made.given["machine_watts"] = number(option.machine_watts);
     made.given["idle_watts"] = number(option.idle_watts);
@@ -171,100 +209,174 @@ class Procurement {
     }
     made.given["busy_days"] = std::move(days);
     made.given["written_tb"] = std::move(written);
-    const double endurance = drive != nullptr ? drive_endurance(*drive).bytes / 1e12 : 0;
-    const auto usd = drive != nullptr ? in_.prices.drive_usd(*drive) : std::nullopt;
-    made.given["drives_per_gpu"] = number(drive != nullptr ? static_cast<double>(count) : 0);
-    made.given["drive_price"] = number(value_or(usd, 0));
-    made.given["drive_endurance_tb"] = number(drive != nullptr ? endurance : 1);
-    made.given["drive_watts"] = number(drive != nullptr ? value_or(drive->active_watts, 0) : 0);
-    made.given["switches_per_machine"] =
-        number(drive != nullptr ? static_cast<double>(switches(option, *drive, count)) : 0);
-    made.given["switch_price"] = {0, {{answer_.inputs, 0, "switch_price"}}, 1};
+    made.given["switch_price"] = cell(answer_.inputs, 0, "switch_price");
+    if (drive == nullptr) {
+      for (const char* field : {"drives_per_gpu", "drive_price", "drive_watts", "switches_per_machine"})
+        made.given[field] = number(0);
+      made.given["drive_endurance_tb"] = number(1);
+      return made;
+    }
+    made.given["drives_per_gpu"] = number(static_cast<double>(count));
+    for (const char* field : {"drive_price", "drive_endurance_tb", "drive_watts"})
+      made.given[field] = cell(answer_.drive_prices, drive_place_.at(drive->name), field);
+    const Endurance endurance = drive_endurance(*drive);
+    if (!endurance.is_flash) made.given["retention_credit"] = number(1);
+    if (!endurance.collects_garbage) made.given["write_amplification"] = number(1);
+    made.given["switches_per_machine"] = number(static_cast<double>(switches(option, *drive, count)));
     return made;
   }
 
-  // Switches for the drives that have no slot in the machine: x16 up, the rest down.
+  // Those that the replay's machine has, for drives without a slot.
   [[nodiscard]] std::int64_t switches(const PricedOption& option, const NvmeProfile& drive, std::int64_t count) const {
     const HardwareProfile machine = ProfileLibrary::shared().load_system(option.fleet.machine);
-    const auto slots = std::count_if(machine.host.pcie.begin(), machine.host.pcie.end(),
-                                     [](const PcieNode& node) { return node.kind == PcieNodeKind::drive_slot; });
-    const std::int64_t gpus = std::min(option.fleet.gpus, machine.gpu_count);
-    const std::int64_t more = std::max<std::int64_t>(0, count * gpus - slots) * drive.pcie_lanes.value;
-    const auto down = static_cast<std::int64_t>(value_or(in_.prices.pcie_switch_lanes, 96)) - 16;
-    return (more + down - 1) / down;
+    return added_switches(with_drives(machine, drive, count, std::min(option.fleet.gpus, machine.gpu_count),
+                                      switch_lanes_of(in_.prices)));
   }
 
   // ---- drives ----
 
-  // The number of each model with the least cost; the cheapest model of all; a last replay with it.
+  struct Try {
+    std::size_t fit;
+    std::int64_t count;
+    const std::vector<RunReplay>* runs;
+  };
+  struct Tried {
+    double usd = 0, low_years = 0;  // per 1e9 tokens; life of a drive by its rating as it stands
+  };
+
+  [[nodiscard]] std::vector<Tried> costs(const PricedOption& option, const std::vector<DriveChoice>& fits,
+                                         const std::vector<Try>& tries) const {
+    LiveBook book = answer_.book;
+    LiveTable runs{"Runs", "", run_fields(), {}, {}}, table{"Drives", "", cost_fields(), {}, {}};
+    std::vector<std::vector<std::size_t>> places(tries.size());
+    for (std::size_t t = 0; t < tries.size(); ++t)
+      for (std::size_t r = 0; r < tries[t].runs->size(); ++r) {
+        places[t].push_back(runs.cases.size());
+        runs.cases.push_back(run_case("", (*tries[t].runs)[r], r));
+      }
+    const std::size_t runs_table = book.add(std::move(runs));
+    for (std::size_t t = 0; t < tries.size(); ++t)
+      table.cases.push_back(cost_case(option, &fits[tries[t].fit].drive, tries[t].count, runs_table, places[t]));
+    const std::size_t at = book.add(std::move(table));
+    std::vector<Tried> found;
+    for (std::size_t t = 0; t < tries.size(); ++t) {
+      const Endurance endurance = drive_endurance(fits[tries[t].fit].drive, in_.endurance);
+      found.push_back({book.value(at, t, "usd_per_billion"),
+                       book.value(at, t, "drive_life_years") * endurance.low / endurance.bytes});
+    }
+    return found;
+  }
+
   void choose_drives() {
     for (std::size_t o = 0; o < answer_.options.size(); ++o) {
       PricedOption& option = answer_.options[o];
       if (!option.drive || !option.failure.empty()) continue;
-      std::vector<DriveChoice>& fits = fits_[o];
-      order_by_cost(option, fits);
-      if (fits.empty() || fits.front().chosen == 0) {
-        option.failure =
-            fits.empty() ? "no drives are offered for what it writes"
-                         : "no drive carries what it writes: " + fits.front().drive.name + ": " + fits.front().cannot;
-        continue;
+      choose_numbers(option, fits_[o]);
+      std::vector<RunReplay> quiet;
+      replay_cheapest(option, fits_[o], quiet);
+      const DriveChoice* best = fits_[o].empty() || fits_[o].front().runs.empty() ? nullptr : &fits_[o].front();
+      if (best != nullptr) {
+        option.drive = *best;
+        option.runs = best->runs;
+        option.hardware = best->hardware;
+        set_power(option);
+      } else if (!quiet.empty() && all_fit(quiet)) {
+        option.drive.reset();
+        option.runs = std::move(quiet);
+        option.writes_nothing = true;
+        set_power(option);
+      } else {
+        const auto first =
+            std::find_if(fits_[o].begin(), fits_[o].end(), [](const DriveChoice& fit) { return !fit.cannot.empty(); });
+        option.failure = first == fits_[o].end()
+                             ? "no drives are offered for what it writes"
+                             : "no drive carries what it writes: " + first->drive.name + ": " + first->cannot;
       }
-      option.drive = fits.front();
-      for (std::size_t r = 0; r < option.runs.size(); ++r) {
-        const ReplayedPlan last = replay_plan_of(option.fleet.plans[r], &option.drive->drive, option.drive->chosen);
-        const RunReplay wanted = std::exchange(option.runs[r], last.run);
-        // Wear is that of what the step wants to write, whatever this drive's rate lets it.
-        option.runs[r].written_bytes = wanted.written_bytes;
-        option.runs[r].read_bytes = wanted.read_bytes;
-        option.hardware = last.loaded.hardware;
-        if (!last.ran.result.fits()) option.failure = "out of memory with " + option.drive_name();
-      }
-      set_power(option);
-      for (std::size_t r = 0; r < option.runs.size(); ++r) pending_runs_.cases[run_place_[o][r]] = run_case(option, r);
     }
-    answer_.runs = answer_.book.add(std::move(pending_runs_));
   }
 
-  void order_by_cost(const PricedOption& option, std::vector<DriveChoice>& fits) const {
-    LiveBook book = answer_.book;
-    LiveTable runs{"Runs", "", run_fields(), {}, {}};
-    std::vector<std::size_t> places;
-    for (std::size_t r = 0; r < option.runs.size(); ++r) {
-      places.push_back(r);
-      runs.cases.push_back(run_case(option, r));
-    }
-    const std::size_t runs_table = book.add(std::move(runs));
-    LiveTable table{"Drives", "", cost_fields(), {}, {}};
-    struct Try {
-      std::size_t fit;
-      std::int64_t count;
-    };
+  static bool all_fit(const std::vector<RunReplay>& runs) {
+    return std::all_of(runs.begin(), runs.end(), [](const RunReplay& run) { return run.fits; });
+  }
+
+  // The number of each model with the least cost when all is written that the step wants to write.
+  void choose_numbers(const PricedOption& option, std::vector<DriveChoice>& fits) const {
     std::vector<Try> tries;
     for (std::size_t f = 0; f < fits.size(); ++f) {
+      if (fits[f].cannot.empty() && !in_.prices.drive_usd(fits[f].drive)) fits[f].cannot = "no price of a new one";
       if (!fits[f].cannot.empty()) continue;
-      if (!in_.prices.drive_usd(fits[f].drive)) {
-        fits[f].cannot = "no price of it";
-        continue;
-      }
-      for (std::int64_t n = fits[f].least; n <= in_.drives_per_gpu; ++n) {
-        tries.push_back({f, n});
-        table.cases.push_back(cost_case(option, &fits[f].drive, n, runs_table, places));
-      }
+      for (const std::int64_t n : fits[f].numbers) tries.push_back({f, n, &option.runs});
     }
-    const std::size_t at = book.add(std::move(table));
-    std::vector<double> cost(fits.size(), std::numeric_limits<double>::infinity());
+    const std::vector<Tried> tried = costs(option, fits, tries);
+    std::vector<double> cost(fits.size(), std::numeric_limits<double>::infinity()), years(fits.size(), 0);
     for (std::size_t t = 0; t < tries.size(); ++t) {
-      const double usd = book.value(at, t, "usd_per_billion");
-      if (usd >= cost[tries[t].fit]) continue;
-      cost[tries[t].fit] = usd;
-      fits[tries[t].fit].chosen = tries[t].count;
+      const std::size_t f = tries[t].fit;
+      years[f] = std::max(years[f], tried[t].low_years);
+      if (tried[t].low_years < in_.least_life_years || tried[t].usd >= cost[f]) continue;
+      cost[f] = tried[t].usd;
+      fits[f].chosen = tries[t].count;
     }
+    for (std::size_t f = 0; f < fits.size(); ++f)
+      if (fits[f].cannot.empty() && fits[f].chosen == 0)
+        fits[f].cannot =
+            fmt::format("its rating as it stands lasts less than the {:g} years asked for", in_.least_life_years);
+    sort_by_cost(fits, cost);
+  }
+
+  static void sort_by_cost(std::vector<DriveChoice>& fits, const std::vector<double>& cost) {
     std::vector<std::size_t> order(fits.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost[a] < cost[b]; });
     std::vector<DriveChoice> sorted;
     for (const std::size_t i : order) sorted.push_back(std::move(fits[i]));
     fits = std::move(sorted);
+  }
+
+  // The cheapest models on machines that have them, ordered by what these replays cost. quiet: a replay that writes
+  // nothing, where one did.
+  void replay_cheapest(const PricedOption& option, std::vector<DriveChoice>& fits,
+                       std::vector<RunReplay>& quiet) const {
+    std::size_t done = 0, asked = 0;
+    for (DriveChoice& fit : fits) {
+      if (fit.chosen == 0 || done == drives_replayed || asked == 2 * drives_replayed) break;
+      ++asked;
+      if (replay_with(option, fit, quiet)) ++done;
+    }
+    std::vector<Try> tries;
+    for (std::size_t f = 0; f < fits.size(); ++f)
+      if (!fits[f].runs.empty()) tries.push_back({f, fits[f].chosen, &fits[f].runs});
+    const std::vector<Tried> tried = costs(option, fits, tries);
+    constexpr double endless = std::numeric_limits<double>::infinity();
+    std::vector<double> cost(fits.size());
+    // Not replayed, then what can't: behind any cost.
+    for (std::size_t f = 0; f < fits.size(); ++f)
+      cost[f] = fits[f].chosen > 0 ? std::numeric_limits<double>::max() : endless;
+    for (std::size_t t = 0; t < tries.size(); ++t) cost[tries[t].fit] = tried[t].usd;
+    sort_by_cost(fits, cost);
+  }
+
+  // From the number chosen upwards until its plan writes something.
+  bool replay_with(const PricedOption& option, DriveChoice& fit, std::vector<RunReplay>& quiet) const {
+    const std::int64_t least = std::exchange(fit.chosen, 0);
+    for (const std::int64_t n : fit.numbers) {
+      if (n < least) continue;
+      fit.runs.clear();
+      for (const RunPlan& plan : option.fleet.plans) {
+        ReplayedPlan last = replay_plan_of(plan, &fit.drive, n, switch_lanes_of(in_.prices));
+        fit.runs.push_back(std::move(last.run));
+        fit.hardware = std::move(last.loaded.hardware);
+      }
+      if (!fit.writes()) {
+        quiet = fit.runs;
+        continue;
+      }
+      if (!all_fit(fit.runs)) continue;
+      fit.chosen = n;
+      return true;
+    }
+    fit.cannot = fit.writes() ? "out of memory with them" : "the plan for them writes nothing: it keeps all";
+    fit.runs.clear();
+    return false;
   }
 
   // ---- cost ----
@@ -284,7 +396,7 @@ class Procurement {
       option.days = value("days");
       option.usd_per_billion = value("usd_per_billion");
       option.programme_usd = value("programme_cost");
-      option.in_time = in_.deadline_days <= 0 || option.days <= in_.deadline_days;
+      option.in_time = option.days <= in_.days_there_are();
     }
   }
 
@@ -301,7 +413,8 @@ class Procurement {
     std::iota(order.begin(), order.end(), std::size_t{0});
     const auto rank = [&](std::size_t o) {
       const PricedOption& option = answer_.options[o];
-      return option.failure.empty() ? option.usd_per_billion : std::numeric_limits<double>::infinity();
+      const double usd = option.failure.empty() ? option.usd_per_billion : std::numeric_limits<double>::infinity();
+      return std::pair(usd, option.writes_nothing);  // of two alike, the one that doesn't pretend to offload
     };
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
     const auto sort_by = [&](auto& list) {
@@ -332,16 +445,49 @@ class Procurement {
     std::vector<DriveChoice>& fits = fits_[o];
     answer_for_chosen(in_, replays_[o], fits);
     answer_.options[o].drive = fits.front();
-    LiveTable table{"Drives", "Every drive that carries " + answer_.options[o].name(), cost_fields(), {}, {}};
+    LiveTable runs{"Drive runs", "Each run with each set of drives, as replayed", run_fields(), {}, {}};
+    LiveTable table{"Drives", "Drives for " + answer_.options[o].name(), cost_fields(), {}, {}};
+    std::vector<std::vector<std::size_t>> places;
     for (const DriveChoice& fit : fits) {
-      if (fit.chosen == 0) continue;
-      answer_.drive_places.push_back(table.cases.size());
-      LiveCase made = cost_case(answer_.options[o], &fit.drive, fit.chosen, answer_.runs, run_place_[o]);
+      if (fit.runs.empty()) continue;
+      places.emplace_back();
+      for (std::size_t r = 0; r < fit.runs.size(); ++r) {
+        places.back().push_back(runs.cases.size());
+        runs.cases.push_back(run_case(fmt::format("{} x {}", fit.chosen, fit.drive.name), fit.runs[r], r));
+      }
+    }
+    answer_.drive_runs = answer_.book.add(std::move(runs));
+    for (const DriveChoice& fit : fits) {
+      if (fit.runs.empty()) continue;
+      const std::size_t place = table.cases.size();
+      answer_.drive_places.push_back(place);
+      LiveCase made = cost_case(answer_.options[o], &fit.drive, fit.chosen, answer_.drive_runs, places[place]);
       made.name = fmt::format("{} x {}", fit.chosen, fit.drive.name);
       table.cases.push_back(std::move(made));
     }
     answer_.drives = fits;
     answer_.drive_table = answer_.book.add(std::move(table));
+    add_without(answer_.options[o]);
+  }
+
+  // The same layouts with nothing offloaded.
+  void add_without(const PricedOption& option) {
+    try {
+      for (RunPlan plan : option.fleet.plans) {
+        plan.settings.emplace_back("offload.technique=none");
+        answer_.without_drives.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices)).run);
+      }
+    } catch (const InputError&) {
+      answer_.without_drives.clear();  // a step that needs what its technique does
+    }
+  }
+
+  void collect_warnings() {
+    for (const PricedOption& option : answer_.options)
+      for (const RunReplay& run : option.runs)
+        for (const std::string& warning : run.warnings)
+          if (std::find(answer_.warnings.begin(), answer_.warnings.end(), warning) == answer_.warnings.end())
+            answer_.warnings.push_back(warning);
   }
 
   void add_pcie() {
@@ -355,33 +501,54 @@ class Procurement {
     question.drives = {option.drive->drive};
     question.count = option.drive->chosen;
     question.route = in_.route;
+    question.switch_lanes = switch_lanes_of(in_.prices);
     question.endurance = in_.endurance;
     answer_.pcie = answer_pcie(most->loaded, most->ran, question);
   }
 
+  // A field, multiplied.
   struct Swing {
     std::string input, unit, field;
-    double low = 0, high = 0;  // what the field becomes
-    bool is_factor = false;    // they multiply it
-    bool of_drives = false;    // has a meaning only where drives are written to
+    double base = 1;           // of the field, in `unit`; 1: the factors themselves are told
+    double low = 0, high = 0;  // factors; of the endurance each drive's own
+    enum class Of : unsigned char { all, drives, flash, garbage } of = Of::all;  // has a meaning where
   };
 
-  [[nodiscard]] std::vector<Swing> swings() const {
+  [[nodiscard]] bool applies(const Swing& swing, const PricedOption& option) const {
+    if (swing.of == Swing::Of::all) return true;
+    if (!option.drive) return false;
+    const Endurance endurance = drive_endurance(option.drive->drive);
+    return swing.of == Swing::Of::drives ||
+           (swing.of == Swing::Of::flash ? endurance.is_flash : endurance.collects_garbage);
+  }
+
+  [[nodiscard]] std::vector<Swing> swings(const PricedOption& base) const {
     const auto shared = [this](const char* field) { return answer_.book.value(answer_.inputs, 0, field); };
-    const double wa = in_.endurance.write_amplification;
-    return {
-        {"machine price or rent", "x", "machine_price_factor", 0.8, 1.2, false, false},
-        {"drive price", "x", "drive_price_factor", 0.5, 2, false, true},
-        {"utilisation", "", "utilisation", shared("utilisation") * 0.8, std::min(1.0, shared("utilisation") * 1.1),
-         false, false},
-        {"step time", "x", "busy_days", 0.9, 1.1, true, false},
-        {"period kept", "months", "period_months", in_.period_months * 2 / 3, in_.period_months * 4 / 3, false, false},
-        {"electricity", "USD/kWh", "electricity", shared("electricity") * 0.5, shared("electricity") * 2, false, false},
-        {"facility overhead (PUE)", "", "power_overhead", 1.1, 1.6, false, false},
-        {"maintenance a year", "", "maintenance", 0, shared("maintenance") * 2, false, false},
-        {"write amplification", "x", "write_amplification", 1, std::max(3.0, wa * 2), false, true},
-        {"endurance for the writes", "x", "drive_endurance_tb", endurance_low_, endurance_high_, true, true},
-        {"credit for short retention", "x", "retention_credit", 1, 6.67, false, true}};
+    const double use = shared("utilisation"), pue = shared("power_overhead"), wa = shared("write_amplification"),
+                 credit = shared("retention_credit");
+    constexpr double weeks = 6.67;
+    using Of = Swing::Of;
+    return {{"machine price or rent", "x", "machine_price_factor", 1, 0.8, 1.2, Of::all},
+            {"drive price", "x", "drive_price_factor", 1, 0.5, 2, Of::drives},
+            {"utilisation", "", "utilisation", use, 0.8, std::min(1.1, 1 / use), Of::all},
+            {"step time", "x", "busy_days", 1, 1 - step_time_error, 1 + step_time_error, Of::all},
+            {"period kept", "months", "period_months", in_.period_months, 2.0 / 3, 4.0 / 3, Of::all},
+            {"electricity", "USD/kWh", "electricity", shared("electricity"), 0.5, 2, Of::all},
+            {"facility overhead (PUE)", "", "power_overhead", pue, (1 + (pue - 1) / 2) / pue, (1 + (pue - 1) * 2) / pue,
+             Of::all},
+            {"maintenance a year", "", "maintenance", shared("maintenance"), 0, 2, Of::all},
+            {"write amplification", "", "write_amplification", wa, 1 / wa, std::max(3.0, wa * 2) / wa, Of::garbage},
+            {"endurance for the writes", "x", "drive_endurance_tb", 1, endurance_of(base, true),
+             endurance_of(base, false), Of::drives},
+            {"credit for short retention", "", "retention_credit", credit, 1 / credit, std::max(weeks, credit) / credit,
+             Of::flash}};
+  }
+
+  // The ends of its drives' range, over the figure counted with.
+  static double endurance_of(const PricedOption& option, bool low) {
+    if (!option.drive) return 1;
+    const Endurance endurance = drive_endurance(option.drive->drive);
+    return (low ? endurance.low : endurance.high) / endurance.bytes;
   }
 
   void add_sensitivity() {
@@ -395,21 +562,17 @@ class Procurement {
 
   std::vector<Sensitivity> moved_inputs(std::size_t of, const std::string& sheet) {
     const PricedOption& base = answer_.options[of];
-    if (base.drive) {
-      const Endurance endurance = drive_endurance(base.drive->drive);
-      endurance_low_ = endurance.low / endurance.bytes;
-      endurance_high_ = endurance.high / endurance.bytes;
-    }
     LiveTable table{sheet, base.name() + " with one input moved at a time", cost_fields(), {}, {}};
     std::vector<Sensitivity> found;
-    for (const Swing& swing : swings()) {
-      if ((swing.of_drives && !base.drive) || swing.low == swing.high) continue;
-      found.push_back({swing.input, swing.unit, swing.low, swing.high, 0, 0, 0, 0, cheapest_under(swing, swing.low),
-                       cheapest_under(swing, swing.high)});
-      for (const double value : {swing.low, swing.high}) {
+    for (const Swing& swing : swings(base)) {
+      if (!applies(swing, base) || swing.low == swing.high || swing.base == 0) continue;
+      const double told_low = swing.base * swing.low, told_high = swing.base * swing.high;
+      found.push_back({swing.input, swing.unit, told_low, told_high, 0, 0, 0, 0, cheapest_under(swing, true),
+                       cheapest_under(swing, false)});
+      for (const bool low : {true, false}) {
         LiveCase moved = case_of(of);
-        moved.name = fmt::format("{} {:.4g} {}", swing.input, value, swing.unit);
-        move(moved, swing, value);
+        moved.name = fmt::format("{} {:.4g} {}", swing.input, low ? told_low : told_high, swing.unit);
+        move(moved, swing, base, low);
         table.cases.push_back(std::move(moved));
       }
     }
@@ -427,25 +590,23 @@ class Procurement {
     return found;
   }
 
-  static void move(LiveCase& moved, const Swing& swing, double value) {
+  void move(LiveCase& moved, const Swing& swing, const PricedOption& option, bool low) const {
+    if (!applies(swing, option)) return;
+    const bool is_endurance = swing.field == "drive_endurance_tb";
+    const double factor = is_endurance ? endurance_of(option, low) : (low ? swing.low : swing.high);
     LiveGiven& given = moved.given.at(swing.field);
-    if (!swing.is_factor)
-      given = number(value);
-    else if (given.cells.empty())
-      given.number *= value;
-    else
-      given.factor *= value;
+    (given.cells.empty() ? given.number : given.factor) *= factor;
   }
 
-  // In time, else of all.
-  [[nodiscard]] std::string cheapest_under(const Swing& swing, double value) const {
+  // In time, else of all; drives stay as they were chosen.
+  [[nodiscard]] std::string cheapest_under(const Swing& swing, bool low) const {
     LiveBook book = answer_.book;
     LiveTable table{"Moved", "", cost_fields(), {}, {}};
     std::vector<std::size_t> which;
     for (std::size_t o = 0; o < answer_.options.size(); ++o) {
       if (!answer_.options[o].failure.empty()) continue;
       LiveCase moved = case_of(o);
-      move(moved, swing, value);
+      move(moved, swing, answer_.options[o], low);
       table.cases.push_back(std::move(moved));
       which.push_back(o);
     }
@@ -453,7 +614,8 @@ class Procurement {
     std::optional<std::size_t> best;
     bool best_in_time = false;
     for (std::size_t c = 0; c < which.size(); ++c) {
-      const bool in_time = in_.deadline_days <= 0 || book.value(at, c, "days") <= in_.deadline_days;
+      const double days = book.value(at, c, "days"), kept = book.value(at, c, "period_days");
+      const bool in_time = days <= kept && (in_.deadline_days <= 0 || days <= in_.deadline_days);
       const bool better =
           !best || (in_time && !best_in_time) ||
           (in_time == best_in_time && book.value(at, c, "usd_per_billion") < book.value(at, *best, "usd_per_billion"));
@@ -467,19 +629,19 @@ class Procurement {
   const Programme& in_;
   const OptionProgress& progress_;
   ProcurementAnswer answer_;
-  std::vector<std::vector<DriveChoice>> fits_;       // by option; those that write
-  std::vector<std::vector<ReplayedPlan>> replays_;   // by option; those that write, with endless drives
-  std::vector<std::vector<std::size_t>> run_place_;  // by option: its cases of "Runs"
-  LiveTable pending_runs_;
+  std::vector<std::vector<DriveChoice>> fits_;                      // by option; those that write
+  std::vector<std::vector<ReplayedPlan>> replays_;                  // by option; those that write, with endless drives
+  std::vector<std::vector<std::size_t>> run_place_;                 // by option: its cases of "Runs"
+  std::map<std::string, std::size_t> machine_place_, drive_place_;  // their cases of the tables of prices
   bool in_time_with_drives_ = false;
-  double endurance_low_ = 1, endurance_high_ = 1;
 };
 
 }  // namespace
 
 std::string PricedOption::name() const {
   const std::int64_t machines = (fleet.gpus + hardware.gpu_count - 1) / hardware.gpu_count;
-  return fmt::format("{} x {} ({} GPUs), {}", machines, fleet.machine, fleet.gpus, fleet.technique);
+  return fmt::format("{} x {} ({} GPUs), {}{}", machines, fleet.machine, fleet.gpus, fleet.technique,
+                     writes_nothing ? " (which writes nothing)" : "");
 }
 
 std::string PricedOption::drive_name() const {

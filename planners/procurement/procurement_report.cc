@@ -10,18 +10,17 @@
 namespace spillway {
 namespace {
 
-constexpr std::size_t bins = 60;          // of a step in charts
-constexpr std::size_t drives_shown = 20;  // of those that carry the load
+constexpr std::size_t bins = 60;  // of a step in charts
+constexpr double gibibyte = 1073741824.0;
 
-// Four significant digits, as reports print them.
+// Three significant digits: what rests on assumed prices has no more.
 double rounded(double value) {
   if (value == 0 || !std::isfinite(value)) return value;
-  const double scale = std::pow(10, 3 - std::floor(std::log10(std::abs(value))));
+  const double scale = std::pow(10, 2 - std::floor(std::log10(std::abs(value))));
   return scale >= 1 ? std::round(value * scale) / scale : std::round(value / (1 / scale)) * (1 / scale);
 }
 std::string figure(double value) { return report_number(rounded(value)); }
 ReportCell cell(double value) { return {figure(value), std::isfinite(value) ? std::optional(value) : std::nullopt}; }
-ReportCell words(std::string text) { return {std::move(text), {}}; }
 ReportCell count(std::int64_t value) { return number_cell(static_cast<double>(value)); }
 
 std::string dollars(double usd) {
@@ -34,8 +33,6 @@ std::string dollars(double usd) {
 std::string tokens_text(double tokens) {
   return tokens >= 1e12 ? figure(tokens / 1e12) + " x 10¹² tokens" : figure(tokens / 1e9) + " x 10⁹ tokens";
 }
-
-double giga(double bytes) { return bytes / 1e9; }
 
 class Writer {
  public:
@@ -81,13 +78,23 @@ class Writer {
       return fmt::format("No: none of {} options trains the programme; {}.", answer_.options.size(),
                          answer_.options.empty() ? "there are none" : answer_.options.front().failure);
     const std::string what = option->name() + (option->drive ? " with " + option->drive_name() : "");
-    if (!answer_.chosen)
-      return fmt::format("No: the cheapest option, {}, takes {} days of the {} there are, and no other is fast enough.",
-                         what, figure(option->days), figure(in_.deadline_days));
-    return fmt::format("Yes: {}. It trains {} in {} days{} for {} ({} USD per 10⁹ tokens).", what,
-                       tokens_text(in_.tokens()), figure(option->days),
-                       in_.deadline_days > 0 ? " of " + figure(in_.deadline_days) : "", dollars(option->programme_usd),
-                       figure(option->usd_per_billion));
+    if (!answer_.chosen) {
+      const bool by_deadline = in_.deadline_days > 0 && in_.deadline_days <= in_.period_days();
+      return fmt::format("No: the cheapest option, {}, takes {} days of the {} {}, and no other is fast enough.", what,
+                         figure(option->days), figure(in_.days_there_are()),
+                         by_deadline ? "there are" : "that the fleet is kept");
+    }
+    const std::string trains = fmt::format("It trains {} in {} days{}", tokens_text(in_.tokens()), figure(option->days),
+                                           in_.deadline_days > 0 ? " of " + figure(in_.deadline_days) : "");
+    if (option->is_rented())
+      return fmt::format("Yes: rent {}. {} for {} ({} USD per 10⁹ tokens) if it can be rented for these days alone.",
+                         what, trains, dollars(option->programme_usd), figure(option->usd_per_billion));
+    return fmt::format(
+        "Yes: buy {} for {}; {} more run and maintain it over {} months. {}: {} of that if the fleet is kept as busy "
+        "for "
+        "the rest of the time ({} USD per 10⁹ tokens), all {} if it is not.",
+        what, dollars(value(*option, "capital")), dollars(value(*option, "running")), figure(in_.period_months), trains,
+        dollars(option->programme_usd), figure(option->usd_per_billion), dollars(value(*option, "total")));
   }
 
   void in_short() {
@@ -106,10 +113,12 @@ class Writer {
     row("power while it trains, facility included", value(*option, "power_kw"), "kW");
     const double joules = energy_of_step(*option);
     row("energy of a step", joules < 1e6 ? joules / 1e3 : joules / 1e6, joules < 1e6 ? "kJ" : "MJ");
-    row("cost per 10⁹ trained tokens", option->usd_per_billion, "USD");
+    row("cost per 10⁹ trained tokens, the fleet kept busy for the whole period", option->usd_per_billion, "USD");
+    if (!option->is_rented())
+      row("cost per 10⁹ trained tokens, nothing else trained on it", value(*option, "usd_per_billion_alone"), "USD");
     if (option->drive) {
       row("drives in use", value(*option, "drives"), "");
-      row("life of a drive", value(*option, "drive_life_years"), "years");
+      row("life of a drive, of the first set", value(*option, "drive_life_years"), "years");
       row("replacements of each drive in the period", value(*option, "replacements"), "");
       row("drives' share of the cost per 10⁹ tokens", value(*option, "drive_usd_per_billion"), "USD");
     }
@@ -119,8 +128,8 @@ class Writer {
       part.items.push_back(
           fmt::format("{}: layout {}; step of {} s, {} % of the GPUs' peak, {} of {} GiB of memory; bound by {}.",
                       in_.runs.size() > 1 ? in_.runs[r].name : "Plan", option->fleet.plans[r].label,
-                      figure(run.step_seconds), figure(100 * run.mfu), figure(run.peak_bytes / 1073741824.0),
-                      figure(run.capacity_bytes / 1073741824.0), run.binding));
+                      figure(run.step_seconds), figure(100 * run.mfu), figure(run.peak_bytes / gibibyte),
+                      figure(run.capacity_bytes / gibibyte), run.binding));
     }
     add_runner_up(*option, part);
     add_drives_or_not(*option, part);
@@ -137,9 +146,13 @@ class Writer {
   void add_runner_up(const PricedOption& option, ReportSection& part) const {
     for (const PricedOption& other : answer_.options) {
       if (&other == &option || !other.failure.empty() || other.in_time != option.in_time) continue;
+      const double more = other.usd_per_billion / option.usd_per_billion - 1;
       part.items.push_back(fmt::format(
-          "Next: {}, {} USD per 10⁹ tokens ({} % more) in {} days.", other.name(), figure(other.usd_per_billion),
-          figure(100 * (other.usd_per_billion / option.usd_per_billion - 1)), figure(other.days)));
+          "Next: {}, {} USD per 10⁹ tokens ({} % more) in {} days{}.", other.name(), figure(other.usd_per_billion),
+          report_number(std::round(1000 * more) / 10), figure(other.days),
+          more < step_time_error
+              ? fmt::format("; too close to tell: replayed steps may be off by {:.0f} %", 100 * step_time_error)
+              : ""));
       return;
     }
   }
@@ -148,7 +161,12 @@ class Writer {
     if (!answer_.with_drives) {
       const bool asked = std::any_of(answer_.options.begin(), answer_.options.end(),
                                      [](const PricedOption& each) { return each.drive.has_value(); });
+      const bool none = std::any_of(answer_.options.begin(), answer_.options.end(),
+                                    [](const PricedOption& each) { return each.writes_nothing; });
       if (asked) part.items.emplace_back("No set of drives carries what the options with offloading write.");
+      if (none)
+        part.items.emplace_back(
+            "Options named \"which writes nothing\" keep all activations: no drives are bought for them.");
       return;
     }
     const PricedOption& with = answer_.options[*answer_.with_drives];
@@ -179,18 +197,26 @@ class Writer {
   void shortlist() {
     ReportSection& part = section("Options");
     ReportTable table{"Cheapest first",
-                      {"fleet and technique", "layout", "step s", "MFU %", "days", "in time", "capital million USD",
-                       "running million USD", "power kW", "USD per 10⁹ tokens"},
+                      {"fleet and technique", "layout", "step s", "MFU %", "peak GiB", "days", "in time",
+                       "capital million USD", "running million USD", "power kW", "USD per 10⁹ tokens"},
                       {}};
     ReportTable failed{"What can't", {"fleet and technique", "why"}, {}};
     std::size_t shown = 0, able = 0;
+    std::string rest;
+    std::size_t left = 0;
+    std::set<std::string> machines;  // the best option of each is shown
     for (const PricedOption& option : answer_.options) {
       if (!option.failure.empty()) {
         failed.rows.push_back({words(option.name()), words(option.failure)});
         continue;
       }
       ++able;
-      if (shown++ >= static_cast<std::size_t>(in_.shortlist)) continue;
+      const bool is_best = machines.insert(option.fleet.machine).second;
+      if (shown++ >= static_cast<std::size_t>(in_.shortlist) && !is_best) {
+        ++left;
+        rest += (rest.empty() ? "" : "; ") + option.name() + " " + figure(option.usd_per_billion);
+        continue;
+      }
       double seconds = 0, mfu = 0;
       std::string layout;
       for (std::size_t r = 0; r < option.runs.size(); ++r) {
@@ -199,7 +225,8 @@ class Writer {
         layout += (layout.empty() ? "" : "; ") + option.fleet.plans[r].label;
       }
       table.rows.push_back({words(option.name() + (option.drive ? "; " + option.drive_name() : "")), words(layout),
-                            cell(seconds), cell(100 * mfu), cell(option.days), words(option.in_time ? "yes" : "no"),
+                            cell(seconds), cell(100 * mfu), cell(largest_peak(option.runs) / gibibyte),
+                            cell(option.days), words(option.in_time ? "yes" : "no"),
                             cell(value(option, "capital") / 1e6), cell(value(option, "running") / 1e6),
                             cell(value(option, "power_kw")), cell(option.usd_per_billion)});
     }
@@ -215,6 +242,7 @@ class Writer {
         "network, drives, switches. Running: energy or rent, maintenance, worn drives.{}",
         answer_.options.size(), able, screened, replayed,
         in_.runs.size() > 1 ? " Step and MFU are the largest of the runs'." : ""));
+    if (left > 0) part.items.push_back(fmt::format("{} more, dearer (USD per 10⁹ tokens): {}.", left, rest));
     if (!table.rows.empty()) part.tables.push_back(std::move(table));
     if (!failed.rows.empty()) part.tables.push_back(std::move(failed));
   }
@@ -224,46 +252,58 @@ class Writer {
     const PricedOption& option = answer_.options[*answer_.with_drives];
     ReportSection& part = section("Drives for " + option.name(), true);
     const DriveAnswer& first = option.drive->hardest();
-    const RunReplay& most = writes_most(option);
-    part.paragraphs.push_back(
-        fmt::format("Each GPU writes {} GB a step of {} s, of which {} GB are read back (the rest is asked for while "
-                    "it still leaves); in half of the step, as SSDTrain allows, "
-                    "that takes {} "
-                    "GB/s. A model qualifies when its steady rate, its caches full, carries this in a number of at "
-                    "most {} per GPU; "
-                    "more of them live longer, and the number that costs least over the period is taken. Years: at {} "
-                    "% utilisation, "
-                    "low: its rating as it stands, high: the credit for sequential writes at its largest.",
-                    figure(giga(most.written_bytes)), figure(most.step_seconds), figure(giga(most.read_bytes)),
-                    figure(giga(first.required_rate / static_cast<double>(first.sharers))), in_.drives_per_gpu,
-                    figure(100 * in_.utilisation)));
+    const Wanted most = wanted();
+    part.paragraphs.push_back(fmt::format(
+        "Where no drive is waited for, each GPU writes {} GB a step of {} s and reads {} GB back (the rest is asked "
+        "for "
+        "while it still leaves); in half of the step, as SSDTrain allows, writing takes {} GB/s. A number of drives "
+        "qualifies, up to {} per GPU, when step after step it holds this rate, on links and switches for just so many. "
+        "Steady is the rate over the bursts of a step once the cache no longer changes; a cache drains between bursts, "
+        "so "
+        "it may be more than the rate without a pause, full, beside it.",
+        figure(giga(most.written)), figure(most.seconds), figure(giga(most.read)),
+        figure(giga(first.required_rate / static_cast<double>(first.sharers))), in_.drives_per_gpu));
+    part.paragraphs.push_back(fmt::format(
+        "Of each model the number is taken that costs least over the period if all this is written. The {} cheapest "
+        "models "
+        "are then replayed on the machine with them: written, peak, life and cost are those of that replay, whose plan "
+        "may "
+        "keep more. Years: at {} % utilisation, from the first set; low: its rating as it stands, high: the credit for "
+        "sequential writes at its largest.",
+        drives_replayed, figure(100 * in_.utilisation)));
+    part.items.push_back(what_it_brings(option));
     ReportTable rate{"Rate of each set",
-                     {"drives per GPU", "needed GB/s", "caches empty GB/s", "steady GB/s", "headroom x", "links GB/s",
-                      "PCIe lanes per machine", "switches added", "W per machine"},
+                     {"drives per GPU", "needed GB/s", "caches empty GB/s", "steady GB/s", "full, no pause GB/s",
+                      "headroom x", "links GB/s", "PCIe lanes per machine", "switches added", "W per machine"},
                      {}};
-    ReportTable life{"Life and cost of each set",
-                     {"drives per GPU", "TB a month, each", "years", "low", "high", "replaced", "USD each", "price of",
-                      "capital million USD", "worn ones million USD", "USD per 10⁹ tokens"},
-                     {}};
+    ReportTable life{
+        "Life and cost of each set",
+        {"drives per GPU", "written GB a step and GPU", "peak GiB", "TB a month, each", "years", "low", "high",
+         "replaced", "USD each", "capital million USD", "worn ones million USD", "USD per 10⁹ tokens"},
+        {}};
+    ReportTable price{"Where their prices are from", {"drive", "USD each", "of", "kind", "source"}, {}};
     std::size_t k = 0;
+    std::string others;
+    std::map<std::string, std::string> why;
     for (const DriveChoice& fit : answer_.drives) {
-      if (fit.chosen == 0 || k >= drives_shown) continue;
-      const std::size_t place = answer_.drive_places[k++];
-      add_drive(option, fit, place, rate, life);
+      std::string& names = fit.cannot.empty() ? others : why[fit.cannot];
+      if (fit.runs.empty())
+        names +=
+            (names.empty() ? "" : ", ") + (fit.chosen > 0 ? fmt::format("{} x ", fit.chosen) : "") + fit.drive.name;
+      else
+        add_drive(option, fit, answer_.drive_places[k++], rate, life, price);
     }
     part.tables.push_back(std::move(rate));
     part.tables.push_back(std::move(life));
-    std::size_t able = answer_.drive_places.size();
-    if (able > k)
-      part.items.push_back(fmt::format("{} more carry it at a higher cost; the spreadsheet has all.", able - k));
-    std::map<std::string, std::string> why;
-    for (const DriveChoice& fit : answer_.drives) {
-      if (fit.chosen > 0) continue;
-      std::string& names = why[fit.cannot];
-      names += (names.empty() ? "" : ", ") + fit.drive.name;
-    }
+    part.tables.push_back(std::move(price));
+    if (!others.empty())
+      part.items.push_back(
+          "These carry it too, cost more if all is written that the step wants to write, and were not "
+          "replayed: " +
+          others + ".");
     ReportTable cannot{"Drives that don't qualify", {"why", "models"}, {}};
-    for (const auto& [reason, names] : why) cannot.rows.push_back({words(reason), words(names)});
+    for (const auto& [reason, names] : why)
+      if (!names.empty()) cannot.rows.push_back({words(reason), words(names)});
     if (!cannot.rows.empty()) part.tables.push_back(std::move(cannot));
     if (!in_.passed_over.empty())
       part.items.push_back(
@@ -272,33 +312,58 @@ class Writer {
                       in_.passed_over.size()));
   }
 
-  [[nodiscard]] static const RunReplay& writes_most(const PricedOption& option) {
-    return *std::max_element(option.runs.begin(), option.runs.end(), [](const RunReplay& a, const RunReplay& b) {
-      return a.written_bytes / a.step_seconds < b.written_bytes / b.step_seconds;
-    });
+  // Of the run that wants to write at the highest rate.
+  struct Wanted {
+    double written = 0, read = 0, seconds = 0;
+  };
+  [[nodiscard]] Wanted wanted() const {
+    if (!answer_.pcie) return {};
+    const DriveLoad& load = answer_.pcie->traffic.load;
+    return {static_cast<double>(load.written().count()), static_cast<double>(load.read().count()),
+            to_seconds(load.step)};
+  }
+
+  [[nodiscard]] std::string what_it_brings(const PricedOption& option) const {
+    const double with = largest_peak(option.runs) / gibibyte;
+    if (answer_.without_drives.empty())
+      return fmt::format("{}: the peak is {} GiB per GPU; the layout can't be replayed without offloading.",
+                         option.drive_name(), figure(with));
+    const double without = largest_peak(answer_.without_drives) / gibibyte;
+    const bool fits = std::all_of(answer_.without_drives.begin(), answer_.without_drives.end(),
+                                  [](const RunReplay& run) { return run.fits; });
+    return fmt::format(
+        "What {} bring: the same layout's peak is {} GiB per GPU without offloading{} and {} GiB with it, "
+        "{} GiB less.",
+        option.drive_name(), figure(without), fits ? "" : ", which does not fit,", figure(with),
+        figure(std::round(100 * (without - with)) / 100));
   }
 
   void add_drive(const PricedOption& option, const DriveChoice& fit, std::size_t place, ReportTable& rate,
-                 ReportTable& life) const {
+                 ReportTable& life, ReportTable& prices) const {
     const auto of = [&](const char* field) { return answer_.book.value(answer_.drive_table, place, field); };
     const DriveAnswer& answer = fit.hardest();
     const std::string name =
         fmt::format("{} x {}", fit.chosen, fit.drive.title.empty() ? fit.drive.name : fit.drive.title);
     const double gpus = std::min(static_cast<double>(option.fleet.gpus), of("gpus_per_machine"));
     rate.rows.push_back({words(name), cell(giga(answer.required_rate)), cell(giga(answer.first_rate)),
-                         cell(giga(answer.steady_rate)), cell(answer.steady_rate / answer.required_rate),
-                         cell(giga(answer.link_rate)),
+                         cell(giga(answer.steady_rate)), cell(giga(answer.stages.back().rate)),
+                         cell(answer.steady_rate / answer.required_rate), cell(giga(answer.link_rate)),
                          count(static_cast<std::int64_t>(gpus) * fit.chosen * fit.drive.pcie_lanes.value),
                          cell(of("switches_per_machine")),
                          fit.drive.active_watts ? cell(gpus * of("drives_per_gpu") * of("drive_watts")) : words("-")});
-    const Endurance endurance = drive_endurance(fit.drive);
+    const Endurance endurance = drive_endurance(fit.drive, in_.endurance);
     const double years = of("drive_life_years");
-    const auto price = in_.prices.drive_usd(fit.drive);
-    life.rows.push_back({words(name), cell(of("tbw_month")), cell(years), cell(years * endurance.low / endurance.bytes),
+    double written = 0;
+    for (const RunReplay& run : fit.runs) written = std::max(written, run.written_bytes);
+    life.rows.push_back({words(name), cell(giga(written)), cell(largest_peak(fit.runs) / gibibyte),
+                         cell(of("tbw_month")), cell(years), cell(years * endurance.low / endurance.bytes),
                          cell(years * endurance.high / endurance.bytes), cell(of("replacements")),
-                         cell(of("drive_price")), words(price ? price->origin.date : "-"),
-                         cell(of("drive_capital") / 1e6), cell(of("replacement_cost") / 1e6),
+                         cell(of("drive_price")), cell(of("drive_capital") / 1e6), cell(of("replacement_cost") / 1e6),
                          cell(of("usd_per_billion"))});
+    if (const auto price = in_.prices.drive_usd(fit.drive))
+      prices.rows.push_back({words(fit.drive.name), cell(price->value), words(price->origin.date),
+                             words(std::string(provenance_name(price->origin.provenance))),
+                             words(price->origin.source)});
   }
 
   void links() {
@@ -308,10 +373,13 @@ class Writer {
     ReportSection& part = section("PCIe under " + option.name() + ", " + option.drive_name());
     const LinkAnswer& tightest = pcie.links.front();
     part.paragraphs.push_back(fmt::format(
-        "All {} GPUs of a machine write in one half of the step and read in the other. The tightest link, {}, carries "
-        "{} GB/s and needs {}: {} times what it needs.",
-        pcie.gpus_per_machine, tightest.name, figure(giga(to_bytes_per_second(tightest.capacity))),
-        figure(giga(tightest.required)), figure(tightest.headroom())));
+        "All {} GPUs of a machine write all they want to in one half of the step and read it in the other. Drives "
+        "beyond the machine's slots hang from the switches that are counted as bought, {} per machine. The tightest "
+        "link, "
+        "{}, carries {} GB/s and needs {}: {} times what it needs.",
+        pcie.gpus_per_machine, figure(value(option, "switches_per_machine")), tightest.name,
+        figure(giga(to_bytes_per_second(tightest.capacity))), figure(giga(tightest.required)),
+        figure(tightest.headroom())));
     ReportTable table{"Links, least headroom first",
                       {"link", "carries GB/s", "written GB a step", "read GB a step", "other copies GB a step",
                        "needed GB/s", "headroom x"},
@@ -410,7 +478,8 @@ class Writer {
     if (option == nullptr || answer_.sensitivity.empty()) return;
     ReportSection& part = section("If the assumptions are wrong", true);
     part.paragraphs.emplace_back(
-        "One input at a time is moved, the rest stays. Cheapest: the option that would be chosen then.");
+        "One input at a time is moved, the rest stays. Cheapest: the option that would be chosen then, each with the "
+        "drives it has now; their model and number are not chosen anew.");
     const auto add = [&](const PricedOption& of, const std::vector<Sensitivity>& moved) {
       swings(of, moved, of.drive ? value(of, "drive_life_years") : 0, option->name(), part);
     };
@@ -481,6 +550,7 @@ class Writer {
       if (const auto price = prices.drive_usd(fit.drive)) leaf_row(fit.drive.name, *price, "USD");
     }
     part.tables.push_back(std::move(table));
+    for (const std::string& warning : answer_.warnings) part.items.push_back("Warning: " + warning + ".");
     add_drive_leaves(part);
     add_replay(part);
   }
@@ -501,8 +571,8 @@ class Writer {
     if (!answer_.with_drives) return;
     const DriveChoice& fit = *answer_.options[*answer_.with_drives].drive;
     const Endurance endurance = drive_endurance(fit.drive, in_.endurance);
-    part.items.push_back(fmt::format("{}: takes {} PB of these writes; {}.", fit.drive.name,
-                                     figure(drive_endurance(fit.drive).bytes / 1e15), endurance.basis));
+    part.items.push_back(fmt::format("{}: takes {} PB of these writes, all options counted; {}.", fit.drive.name,
+                                     figure(endurance.bytes / 1e15), endurance.basis));
     for (const std::string& text : endurance.assumptions) part.items.push_back(fit.drive.name + ": " + text + ".");
     std::string assumed;
     const auto add = [&assumed](const char* name, const auto& leaf) {

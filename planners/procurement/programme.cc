@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "hwprofiles/profile_library.h"
+#include "planners/report/ssd_report.h"
 #include "planners/scenario.h"
 #include "planners/scenario_run.h"
 #include "planners/sweep/layout_sweep.h"
@@ -53,17 +54,19 @@ class Reader {
 
   Programme read() {
     known(section_, "/procurement", procurement_keys());
+    if (!made_.sweep.empty()) check_sweep();
     read_runs();
     made_.deadline_days = number("deadline_days", flags_.deadline_days, 0, 1e-6, 1e6);
+    made_.least_life_years = number("least_life_years", flags_.least_life_years, 0, 0.001, 1000);
     made_.period_months = number("period_months", flags_.period_months, 36, 0.1, 1200);
     made_.utilisation = number("utilisation", flags_.utilisation, 0.9, 0.001, 1);
     made_.drives_per_gpu = whole("drives_per_gpu", flags_.drives_per_gpu, 8, 1, 64);
     made_.shortlist = whole("shortlist", flags_.shortlist, 6, 1, 50);
-    made_.replays = whole("replays", 0, 24, 1, 100'000);
+    made_.replays = whole("replays", {}, 24, 1, 100'000);
     read_endurance();
-    read_prices();
     if (made_.sweep.empty()) read_options();
     read_drives();
+    read_prices();
     return std::move(made_);
   }
 
@@ -77,19 +80,34 @@ class Reader {
       if (std::find(names.begin(), names.end(), key) == names.end())
         throw InputError(path_, place + "/" + key, "unknown key '" + key + "'", suggest(key, names));
   }
+  [[nodiscard]] static bool is_within(double value, double least, double most) {
+    return value >= least && value <= most;  // not NaN
+  }
   [[nodiscard]] double checked(const Json& value, const std::string& key, double least, double most) const {
-    if (!value.is_number() || !(value.get<double>() >= least) || !(value.get<double>() <= most))
+    if (!value.is_number() || !is_within(value.get<double>(), least, most))
       fail(key, "expected a number from " + Json(least).dump() + " to " + Json(most).dump(), "see docs/procurement.md");
     return value.get<double>();
   }
-  [[nodiscard]] double number(const char* key, double flag, double otherwise, double least, double most) const {
-    if (flag != 0) return checked(flag, key, least, most);
+  // A flag's own complaint names the flag.
+  static double checked_flag(double value, const std::string& key, double least, double most) {
+    if (is_within(value, least, most)) return value;
+    std::string option = "--" + key.substr(0, key.find("_percent"));
+    std::replace(option.begin(), option.end(), '_', '-');
+    throw InputError("", option, "expected a number from " + Json(least).dump() + " to " + Json(most).dump(),
+                     "see docs/procurement.md");
+  }
+  [[nodiscard]] double number(const char* key, const std::optional<double>& flag, double otherwise, double least,
+                              double most) const {
+    if (flag.has_value()) return checked_flag(flag.value(), key, least, most);
     return section_.contains(key) ? checked(section_[key], key, least, most) : otherwise;
   }
-  [[nodiscard]] std::int64_t whole(const char* key, std::int64_t flag, std::int64_t otherwise, std::int64_t least,
-                                   std::int64_t most) const {
-    const double value = number(key, static_cast<double>(flag), static_cast<double>(otherwise),
-                                static_cast<double>(least), static_cast<double>(most));
+  [[nodiscard]] std::int64_t whole(const char* key, const std::optional<std::int64_t>& flag, std::int64_t otherwise,
+                                   std::int64_t least, std::int64_t most) const {
+    const auto low = static_cast<double>(least), high = static_cast<double>(most);
+    if (flag.has_value())
+      return static_cast<std::int64_t>(checked_flag(static_cast<double>(flag.value()), key, low, high));
+    if (!section_.contains(key)) return otherwise;
+    const double value = checked(section_[key], key, low, high);
     if (value != std::floor(value)) fail(key, "expected a whole number", "see docs/procurement.md");
     return static_cast<std::int64_t>(value);
   }
@@ -121,8 +139,43 @@ class Reader {
     return values;
   }
 
+  // A sweep's points are the options, so what would make others is refused, and all must train alike.
+  void check_sweep() const {
+    for (const char* key :
+         {"machines", "gpus", "techniques", "tensor_parallel", "pipeline_parallel", "micro_batch", "replays"})
+      if (section_.contains(key))
+        fail(key, "a sweep's points are the options, and they have their own", "leave it out, or change the axes");
+    const auto flag = [](bool given, const char* name) {
+      if (given)
+        throw InputError("", name, "a sweep's points are the options, and they have their own",
+                         "leave it out, or change the sweep's axes");
+    };
+    flag(!flags_.machines.empty(), "--machines");
+    flag(!flags_.gpus.empty(), "--gpus");
+    flag(!flags_.techniques.empty(), "--technique");
+    const SweepFile sweep = parse_sweep(made_.sweep, path_, made_.folder);
+    for (const char* key : {"model.name", "model.layers", "model.sequence", "model.global_batch"}) {
+      const auto sets = [&](const std::string& name, const std::string& place) {
+        if (name == key)
+          throw InputError(path_, place, "points with different '" + name + "' train different things",
+                           "give one in the base, and a sweep for each");
+      };
+      for (std::size_t a = 0; a < sweep.axes.size(); ++a)
+        for (const SweepOption& option : sweep.axes[a].options)
+          for (const auto& [name, value] : option.settings) sets(name, "/axes/" + std::to_string(a));
+      for (std::size_t d = 0; d < sweep.derived.size(); ++d)
+        sets(sweep.derived[d].key, "/derived/" + std::to_string(d));
+    }
+    const Scenario base = parse_scenario(sweep.base, path_, made_.folder);
+    if (base.model.empty())
+      throw InputError(path_, "/base", "a captured trace says nothing of tokens", "sweep over a model");
+    if (base.training.global_batch == 0)
+      throw InputError(path_, "/base/model/global_batch", "the batch of a step depends on the point",
+                       "fix it, so that all points train alike: \"global_batch\": 1024");
+  }
+
   void read_runs() {
-    if (section_.contains("runs") && flags_.tokens == 0) {
+    if (section_.contains("runs") && !flags_.tokens) {
       if (section_.contains("tokens")) fail("tokens", "runs have their own tokens", "leave one of the two out");
       if (!made_.sweep.empty()) fail("runs", "a sweep's points are of one run", "give tokens, or take a scenario");
       if (!section_["runs"].is_array() || section_["runs"].empty())
@@ -158,20 +211,16 @@ class Reader {
 
   void read_endurance() {
     EnduranceOptions& options = made_.endurance;
-    options.used_fraction = flags_.used_percent >= 0 ? checked(flags_.used_percent, "used_percent", 0, 99.9) / 100
-                                                     : number("used_percent", 0, 0, 0, 99.9) / 100;
+    options.used_fraction = number("used_percent", flags_.used_percent, 0, 0, 99.9) / 100;
     options.write_amplification = number("write_amplification", flags_.write_amplification, 1, 1, 1000);
     const std::string retention = text("retention", flags_.retention);
-    if (retention == "weeks")
-      options.retention = RetentionRelaxation::three_weeks;
-    else if (retention == "day")
-      options.retention = RetentionRelaxation::one_day;
-    else if (!retention.empty() && retention != "rated")
-      fail("retention", "no retention '" + retention + "'", "take rated, weeks or day");
+    const auto relaxation = find_retention(retention.empty() ? "rated" : retention);
+    if (!relaxation) fail("retention", "no retention '" + retention + "'", "take rated, weeks or day");
+    options.retention = *relaxation;
     const std::string route = text("route", flags_.route);
-    if (!route.empty() && route != "gpudirect" && route != "bounce")
-      fail("route", "no route '" + route + "'", "take gpudirect or bounce");
-    made_.route = route == "bounce" ? DriveRoute::bounce : DriveRoute::gpudirect;
+    const auto way = find_route(route.empty() ? "gpudirect" : route);
+    if (!way) fail("route", "no route '" + route + "'", "take gpudirect or bounce");
+    made_.route = *way;
   }
 
   void read_prices() {
@@ -180,17 +229,26 @@ class Reader {
       const std::filesystem::path given = text("prices", "");
       prices = (given.is_absolute() ? given : std::filesystem::path(made_.folder) / given).lexically_normal().string();
     }
-    made_.prices = PriceList::load(prices);
+    std::vector<std::string> own;
+    for (const std::string& machine : made_.machines) own.push_back(ProfileLibrary::shared().load_system(machine).name);
+    for (const NvmeProfile& drive : made_.drives) own.push_back(drive.name);
+    made_.prices = PriceList::load(prices, own);
+    if (section_.contains("used_prices") && !section_["used_prices"].is_boolean())
+      fail("used_prices", "expected true or false", "true: used and discontinued drives may be bought");
+    made_.prices.takes_any_condition = flags_.used_prices || section_.value("used_prices", false);
   }
 
   void read_options() {
     if (base_.model.empty())
       throw InputError(path_, "/model", "a captured trace fixes its machine and its layout",
                        "name a model, for which layouts and machines can be searched");
-    for (const ProgrammeRun& run : made_.runs)
-      if (parse_scenario(run.scenario, path_, made_.folder).training.global_batch == 0)
+    for (const ProgrammeRun& run : made_.runs) {
+      const Scenario scenario = parse_scenario(run.scenario, path_, made_.folder);
+      if (scenario.training.global_batch == 0)
         throw InputError(path_, "/model/global_batch", "the batch of a step depends on the layout",
                          "fix it, so that layouts train alike: \"global_batch\": 1024");
+      check_hardware(scenario);
+    }
     made_.machines = texts("machines", flags_.machines);
     if (made_.machines.empty()) made_.machines = {base_.hardware};
     std::int64_t most_in_machine = 1;
@@ -213,12 +271,30 @@ class Reader {
     made_.micro_batch = sizes("micro_batch", 8);
   }
 
+  // Overrides that no machine takes would make every option fail.
+  void check_hardware(const Scenario& scenario) const {
+    try {
+      static_cast<void>(hardware_of(scenario));
+    } catch (const InputError& error) {
+      throw InputError(error.file().empty() ? path_ : error.file(), error.place().empty() ? "/hardware" : error.place(),
+                       error.cause(), error.remedy().empty() ? "correct hardware.set" : error.remedy());
+    }
+  }
+
   // The library's own are those for servers whose profile says enough to judge them.
   void read_drives() {
     const ProfileLibrary& library = ProfileLibrary::shared();
     const std::vector<std::string> names = texts("drives", flags_.drives);
     for (const std::string& name : names) made_.drives.push_back(library.load_nvme(name));
-    if (!names.empty()) return;
+    if (!names.empty()) {
+      const bool any = std::any_of(made_.drives.begin(), made_.drives.end(), [](const NvmeProfile& drive) {
+        return drive.read_bandwidth && drive.write_bandwidth;
+      });
+      if (!any)
+        throw InputError(made_.drives.front().name, "", "its profile states no read and write rates",
+                         "name a drive that does, or give them in a profile of your own");
+      return;
+    }
     for (const ProfileEntry& entry : library.list()) {
       if (entry.kind != ProfileKind::nvme) continue;
       NvmeProfile drive = library.load_nvme(entry.name);
@@ -245,6 +321,10 @@ class Reader {
 double Programme::tokens() const {
   return std::accumulate(runs.begin(), runs.end(), 0.0,
                          [](double sum, const ProgrammeRun& run) { return sum + run.tokens; });
+}
+
+double Programme::days_there_are() const {
+  return deadline_days > 0 ? std::min(deadline_days, period_days()) : period_days();
 }
 
 Programme read_programme(const std::string& path, std::span<const std::string> settings, const ProgrammeFlags& flags) {

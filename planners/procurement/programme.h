@@ -8,17 +8,19 @@
 //     "techniques": ["keep", "full", "ssdtrain"],
 //     "drives": ["micron-9550-max-6.4tb", ...], "drives_per_gpu": 8, "route": "gpudirect",
 //     "period_months": 36, "utilisation": 0.9,
-//     "used_percent": 0, "write_amplification": 1, "retention": "rated",
+//     "used_percent": 0, "write_amplification": 1, "retention": "rated", "least_life_years": 3,
 //     "tensor_parallel": [1, 2, 4, 8], "pipeline_parallel": [...], "micro_batch": [...],
-//     "shortlist": 6, "replays": 24, "prices": "prices.json"
+//     "shortlist": 6, "replays": 24, "prices": "prices.json", "used_prices": false
 //   }
 //
 // In a scenario, every machine x GPUs x technique is an option, for which layouts and micro-batches are searched. In a
-// sweep, its points are the options, the best one for each machine, GPUs and technique. Runs follow each other on the
-// whole fleet. `set` is merged into the scenario.
+// sweep, its points are the options, the best one for each machine, GPUs and technique: they train one model on one
+// sequence and one global batch, and say their own machines, GPUs, techniques and sizes, so those keys are refused.
+// Runs follow each other on the whole fleet. `set` is merged into the scenario.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -49,22 +51,27 @@ struct Programme {
   std::int64_t drives_per_gpu = 8;       // at most
   DriveRoute route = DriveRoute::gpudirect;
   EnduranceOptions endurance;
-  double deadline_days = 0;  // 0: none
+  double deadline_days = 0;     // 0: none
+  double least_life_years = 0;  // of a drive by its rating as it stands (Endurance::low); 0: not asked
   double period_months = 36, utilisation = 0.9;
   std::int64_t shortlist = 6, replays = 24;
   PriceList prices;
 
   [[nodiscard]] double tokens() const;
+  [[nodiscard]] double period_days() const { return period_months * 365 / 12; }
+  // What the training may take: the deadline, and no more than the fleet is kept.
+  [[nodiscard]] double days_there_are() const;
 };
 
-// What the command line says, over what the file says; 0 and empty: left to the file.
+// What the command line says, over what the file says; nothing and empty: left to the file.
 struct ProgrammeFlags {
-  double tokens = 0, deadline_days = 0, period_months = 0, utilisation = 0;
+  std::optional<double> tokens, deadline_days, period_months, utilisation, write_amplification, used_percent,
+      least_life_years;
   std::vector<std::string> machines, techniques, drives;
   std::vector<std::int64_t> gpus;
-  std::int64_t drives_per_gpu = 0, shortlist = 0;
+  std::optional<std::int64_t> drives_per_gpu, shortlist;
   std::string prices, retention, route;
-  double write_amplification = 0, used_percent = -1;
+  bool used_prices = false;
 };
 
 // `path`: a scenario or a sweep. Defaults: the scenario's machine and its GPUs; techniques keep, selective, full and

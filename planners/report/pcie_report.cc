@@ -10,9 +10,7 @@
 namespace spillway {
 namespace {
 
-double giga(double bytes) { return bytes / 1e9; }
 double bytes_of(Bytes bytes) { return static_cast<double>(bytes.count()); }
-ReportCell words(std::string text) { return {std::move(text), {}}; }
 
 LinkAnswer link_answer(const LinkShare& share, const PcieAnswer& answer, const Result& result) {
   const DriveLoad& load = answer.traffic.load;
@@ -49,7 +47,7 @@ ReportTable lane_table(const HostProfile& host, double rate) {
 }  // namespace
 
 bool PcieAnswer::is_yes() const {
-  if (traffic.load.written() == Bytes(0)) return true;
+  if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0);
   return cannot_tell.empty() && !links.empty() && links.front().headroom() >= 1;
 }
 
@@ -58,12 +56,14 @@ PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, con
   answer.traffic = offload_traffic(ran.trace(loaded), ran.result);
   const DriveLoad& load = answer.traffic.load;
   answer.required_rate = bytes_of(load.written()) / (to_seconds(load.step) / 2);
+  if (load.written() == Bytes(0) && ran.result.offload) answer.kept_by_plan = ran.result.offload->candidates;
   const std::int64_t gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
   answer.gpus_per_machine = std::min(gpus, loaded.hardware.gpu_count);
   try {
-    const HardwareProfile machine = question.drives.empty() ? loaded.hardware
-                                                            : with_drives(loaded.hardware, question.drives.front(),
-                                                                          question.count, answer.gpus_per_machine);
+    const HardwareProfile machine = question.drives.empty()
+                                        ? loaded.hardware
+                                        : with_drives(loaded.hardware, question.drives.front(), question.count,
+                                                      answer.gpus_per_machine, question.switch_lanes);
     const StorageLinks links = storage_links(machine, answer.gpus_per_machine, question.route);
     for (const DriveGroup& group : machine.drives)
       if (answer.drives.find(group.drive.title) == std::string::npos)
@@ -89,7 +89,12 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
       answer.gpus_per_machine == 1 ? "" : "s",
       question.route == DriveRoute::gpudirect ? "drives read and write GPU memory" : "through pinned host memory");
   document.is_yes = answer.is_yes();
-  if (load.written() == Bytes(0)) {
+  if (load.written() == Bytes(0) && answer.kept_by_plan > Bytes(0)) {
+    document.verdict = fmt::format(
+        "No: {} writes nothing here: it keeps the {:.4g} GB of each step that it might move. Ask with "
+        "offload.technique=none for what these would need.",
+        to_string(loaded.scenario.offload.technique), giga(bytes_of(answer.kept_by_plan)));
+  } else if (load.written() == Bytes(0)) {
     document.verdict = "Yes: this step keeps no activation large enough to be offloaded.";
   } else if (!answer.cannot_tell.empty()) {
     document.verdict = "No: " + answer.cannot_tell + ".";

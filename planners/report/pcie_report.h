@@ -25,6 +25,7 @@ struct PcieAnswer {
   std::vector<LinkAnswer> links;         // least headroom first
   double write_rate = 0, read_rate = 0;  // bytes a second of one GPU, all at once
   std::string cannot_tell;
+  Bytes kept_by_plan{};  // what a plan might have moved and chose to keep, where it moves nothing
   [[nodiscard]] bool is_yes() const;
 };
 

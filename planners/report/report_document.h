@@ -79,5 +79,9 @@ void write_report(const ReportDocument& document, const std::string& path);
 std::string report_number(double value);
 // A cell of it.
 ReportCell number_cell(double value);
+// A cell that is no number.
+ReportCell words(std::string text);
+// 1e9 of them.
+double giga(double bytes);
 
 }  // namespace spillway

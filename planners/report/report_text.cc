@@ -112,6 +112,10 @@ ReportCell number_cell(double value) {
   return {report_number(value), std::isfinite(value) ? std::optional(value) : std::nullopt};
 }
 
+ReportCell words(std::string text) { return {std::move(text), {}}; }
+
+double giga(double bytes) { return bytes / 1e9; }
+
 std::string report_html(const ReportDocument& document) {
   std::string html =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
@@ -138,6 +142,8 @@ std::string report_csv(const ReportDocument& document) {
   std::string csv = csv_field(document.title) + "," + csv_field(document.subtitle) + "\r\n";
   csv += "verdict," + csv_field(document.verdict) + "\r\n";
   for (const ReportSection& section : document.sections) {
+    for (const std::string& text : section.paragraphs)
+      csv += csv_field(section.heading) + "," + csv_field(text) + "\r\n";
     for (const std::string& item : section.items) csv += csv_field(section.heading) + "," + csv_field(item) + "\r\n";
     for (const ReportTable& table : section.tables) {
       csv += "\r\n" + csv_field(section.heading) + "," + csv_field(table.caption) + "\r\n";

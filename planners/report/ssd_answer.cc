@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
+#include <string>
+#include <tuple>
 
 #include "planners/relaxed_hardware.h"
 #include "planners/report/ssd_report.h"
@@ -47,6 +50,28 @@ std::vector<WriteStage> stages_of(const LoadedDrives& drives) {
   return stages;
 }
 
+// The machine with `count` drives instead of `size` in every set of one model.
+HardwareProfile resized(const HardwareProfile& hardware, const NvmeProfile& drive, std::int64_t size,
+                        std::int64_t count) {
+  HardwareProfile changed = hardware;
+  changed.drives.clear();
+  for (const DriveGroup& group : hardware.drives) {
+    if (group.drive.name != drive.name || (group.raid0 ? group.count : 1) != size) {
+      changed.drives.push_back(group);
+      continue;
+    }
+    for (std::int64_t i = 0; i < (group.raid0 ? 1 : group.count); ++i) {
+      DriveGroup set = group;
+      if (!group.raid0) set.name += "." + std::to_string(i);
+      set.raid0 = true;
+      set.count = count;
+      changed.drives.push_back(std::move(set));
+    }
+  }
+  assign_slots(changed, true);
+  return changed;
+}
+
 // The machine's own sets of drives, one of each model and size.
 struct OwnSet {
   NvmeProfile drive;
@@ -76,31 +101,45 @@ class Asker {
     answer_.tokens_per_step = loaded.options.tokens_per_step;
     answer_.required_rate = 2 * mean_rate(load().written(), load().step);
     in_machine_ = std::min(answer_.gpus, hardware_.gpu_count);
+    if (load().written() == Bytes(0) && ran.result.offload) answer_.kept_by_plan = ran.result.offload->candidates;
   }
 
   SsdAnswer answer() {
     if (question_.drives.empty()) {
       std::int64_t sets = 0;
       for (const OwnSet& set : own_sets(hardware_, sets))
-        answer_.drives.push_back(ask(set.drive, set.count, hardware_, (in_machine_ + sets - 1) / sets));
+        answer_.drives.push_back(ask(set.drive, set.count, (in_machine_ + sets - 1) / sets));
     }
-    for (const NvmeProfile& drive : question_.drives)
-      answer_.drives.push_back(
-          ask(drive, question_.count, with_drives(hardware_, drive, question_.count, in_machine_), 1));
+    for (const NvmeProfile& drive : question_.drives) answer_.drives.push_back(ask(drive, question_.count, 1));
     return std::move(answer_);
   }
 
  private:
   [[nodiscard]] const DriveLoad& load() const { return answer_.traffic.load; }
 
-  DriveAnswer ask(const NvmeProfile& drive, std::int64_t count, const HardwareProfile& machine, std::int64_t sharers) {
+  // What the machine's links carry with `count` drives in each set. All drives of one width and generation are alike
+  // here, for they are made endless; with named drives every number has slots and switches of its own.
+  const StorageLinks& links_with(const NvmeProfile& drive, std::int64_t own, std::int64_t count) {
+    const bool is_own = question_.drives.empty();
+    const Key key{is_own ? drive.name : "", is_own ? own : 0, drive.pcie_generation.value, drive.pcie_lanes.value,
+                  count};
+    const auto found = links_.find(key);
+    if (found != links_.end()) return found->second;
+    const HardwareProfile machine = !is_own ? with_drives(hardware_, drive, count, in_machine_, question_.switch_lanes)
+                                    : own == count ? hardware_
+                                                   : resized(hardware_, drive, own, count);
+    return links_.emplace(key, storage_links(with_endless_drives(machine), in_machine_, question_.route)).first->second;
+  }
+
+  DriveAnswer ask(const NvmeProfile& drive, std::int64_t count, std::int64_t sharers) {
     DriveAnswer found;
     found.drive = drive;
     found.count = count;
     found.sharers = sharers;
     found.endurance = drive_endurance(drive, question_.endurance);
     try {
-      found.links = storage_links(with_endless_drives(machine), in_machine_, question_.route);
+      static_cast<void>(nvme_model(drive));
+      found.links = links_with(drive, count, count);
     } catch (const InputError& error) {
       found.cannot_tell = error.cause();
       found.load.steady.length = load().step;
@@ -119,7 +158,7 @@ class Asker {
     found.holds_steady = SustainedLoad::holds(found.load.steady, shared.step);
     if (!found.endurance.known) found.cannot_tell = found.endurance.basis;
     add_life(found, shared);
-    add_numbers(found, shared);
+    if (question_.asks_numbers) add_numbers(found, shared);
     add_cost(found);
     return found;
   }
@@ -134,16 +173,17 @@ class Asker {
     found.lasts = found.endurance.known && found.years >= question_.life_years;
   }
 
-  void add_numbers(DriveAnswer& found, const DriveLoad& shared) const {
+  void add_numbers(DriveAnswer& found, const DriveLoad& shared) {
     const double asked = mean_rate(shared.written(), shared.step) * question_.life_years * year;
     if (asked <= 0)
       found.count_for_life = 1;
     else if (found.endurance.bytes > 0 && asked / found.endurance.bytes < 1e9)
       found.count_for_life = std::max<std::int64_t>(1, std::llround(std::ceil(asked / found.endurance.bytes)));
-    for (std::int64_t n = 1; n <= most_drives && found.count_for_rate == 0; ++n)
-      if (SustainedLoad::holds(sustain(drives_of(found.drive, n, found.links, found.sharers), shared).steady,
-                               shared.step))
+    for (std::int64_t n = 1; n <= most_drives && found.count_for_rate == 0; ++n) {
+      const StorageLinks& links = links_with(found.drive, found.count, n);
+      if (SustainedLoad::holds(sustain(drives_of(found.drive, n, links, found.sharers), shared).steady, shared.step))
         found.count_for_rate = n;
+    }
     if (found.count_for_life > 0 && found.count_for_rate > 0)
       found.lanes = std::max(found.count_for_life, found.count_for_rate) * found.drive.pcie_lanes.value;
   }
@@ -158,9 +198,12 @@ class Asker {
           found.drive.price_usd->value * static_cast<double>(found.count) * sets / (tokens / 1e9);
   }
 
+  using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+
   const HardwareProfile& hardware_;
   const SsdQuestion& question_;
   SsdAnswer answer_;
+  std::map<Key, StorageLinks> links_;
   std::int64_t in_machine_ = 1;
 };
 
@@ -186,8 +229,21 @@ std::string DriveAnswer::verdict(double asked_years) const {
 }
 
 bool SsdAnswer::is_yes() const {
-  return traffic.load.written() == Bytes(0) ||
-         std::any_of(drives.begin(), drives.end(), [](const DriveAnswer& drive) { return drive.is_yes(); });
+  if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0);
+  return std::any_of(drives.begin(), drives.end(), [](const DriveAnswer& drive) { return drive.is_yes(); });
+}
+
+std::optional<RetentionRelaxation> find_retention(std::string_view name) {
+  if (name == "rated") return RetentionRelaxation::none;
+  if (name == "weeks") return RetentionRelaxation::three_weeks;
+  if (name == "day") return RetentionRelaxation::one_day;
+  return std::nullopt;
+}
+
+std::optional<DriveRoute> find_route(std::string_view name) {
+  if (name == "gpudirect") return DriveRoute::gpudirect;
+  if (name == "bounce") return DriveRoute::bounce;
+  return std::nullopt;
 }
 
 SsdAnswer answer_ssd(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question) {

@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t bins = 48;
 
-double giga(double bytes) { return bytes / 1e9; }
+using spillway::giga;
 double giga(Bytes bytes) { return giga(static_cast<double>(bytes.count())); }
 
 std::string drive_name(const DriveAnswer& drive) {
@@ -29,7 +29,6 @@ std::string years_text(double years) {
                    : (years < 100 ? fmt::format("{:.3g}", years) : report_number(std::round(years))) + " years";
 }
 
-ReportCell words(std::string text) { return {std::move(text), {}}; }
 ReportCell count_cell(std::int64_t count) { return count > 0 ? number_cell(static_cast<double>(count)) : words("-"); }
 
 // Bytes that come due in each bin of the step, as a rate in GB/s.
@@ -78,6 +77,11 @@ class SsdReport {
   }
 
   [[nodiscard]] std::string verdict() const {
+    if (load_.written() == Bytes(0) && answer_.kept_by_plan > Bytes(0))
+      return fmt::format(
+          "No: {} writes nothing here, so drives would be bought for nothing: it keeps the {:.4g} GB of each step that "
+          "it might move. Ask with offload.technique=none for what these would need.",
+          to_string(loaded_.scenario.offload.technique), giga(answer_.kept_by_plan));
     if (load_.written() == Bytes(0)) return "Yes: this step keeps no activation large enough to be offloaded.";
     if (answer_.drives.empty())
       return fmt::format(

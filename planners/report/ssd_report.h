@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/endurance.h"
@@ -24,7 +25,13 @@ struct SsdQuestion {
   double tokens = 0;                // of a whole training run; 0: not asked
   EnduranceOptions endurance;
   DriveRoute route = DriveRoute::gpudirect;
+  std::int64_t switch_lanes = common_switch_lanes;  // of a switch added for drives beyond the machine's slots
+  bool asks_numbers = true;                         // how many drives the rate and the life take
 };
+
+// As options and files name them; nothing for another name.
+std::optional<RetentionRelaxation> find_retention(std::string_view name);  // rated, weeks, day
+std::optional<DriveRoute> find_route(std::string_view name);               // gpudirect, bounce
 
 // A set's rate while it is written to without pause: so many bytes at one rate, the last one for ever.
 struct WriteStage {
@@ -45,9 +52,10 @@ struct DriveAnswer {
   double first_rate = 0, steady_rate = 0;   // bytes a second the set gives to writes, links included
   double years = 0, low_years = 0, high_years = 0;
   bool holds_first = false, holds_steady = false, lasts = false;
-  std::int64_t count_for_life = 0, count_for_rate = 0;  // of the set; 0: no number does (up to 64 for the rate)
-  std::int64_t lanes = 0;                               // of PCIe, for the larger of the two
-  std::optional<double> usd_per_billion_tokens;         // all drives of the step's GPUs, over the shorter of both lives
+  // Of the set, each number on links of its own; 0: no number does (up to 64 for the rate).
+  std::int64_t count_for_life = 0, count_for_rate = 0;
+  std::int64_t lanes = 0;                        // of PCIe, for the larger of the two
+  std::optional<double> usd_per_billion_tokens;  // all drives of the step's GPUs, over the shorter of both lives
   [[nodiscard]] bool is_yes() const { return cannot_tell.empty() && holds_steady && lasts; }
   [[nodiscard]] std::string verdict(double asked_years) const;
 };
@@ -56,6 +64,7 @@ struct SsdAnswer {
   OffloadTraffic traffic;
   std::int64_t gpus = 1, tokens_per_step = 0;
   double required_rate = 0;  // bytes a second of one GPU's writes, in half of the step
+  Bytes kept_by_plan{};      // what a plan might have moved to drives and chose to keep, where it moves nothing
   std::vector<DriveAnswer> drives;
   [[nodiscard]] bool is_yes() const;
 };

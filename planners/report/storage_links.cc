@@ -1,6 +1,8 @@
 #include "planners/report/storage_links.h"
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 
 #include "sim/engine/executor.h"
 #include "traces/base/input_error.h"
@@ -38,10 +40,69 @@ Direction move_all(const HardwareProfile& hardware, std::int64_t gpus, DriveRout
   return direction;
 }
 
+constexpr std::string_view added_switch = "added switch";
+const Origin added_origin{OriginKind::assumed, "slot added below a switch of its own", ""};
+
+// Slots that a scenario's own drives made, or an earlier call.
+bool is_added(const PcieNode& node) {
+  const auto says = [](const Maybe<std::int64_t>& leaf) {
+    return leaf && leaf->origin.provenance == OriginKind::assumed && leaf->origin.source.starts_with("slot added");
+  };
+  return node.kind != PcieNodeKind::gpu_slot && (says(node.generation) || says(node.lanes));
+}
+
+// Slots for `needed` drives. Nodes are appended, so that parents stay before what hangs from them.
+void add_slots(HostProfile& host, const NvmeProfile& drive, std::int64_t needed, std::int64_t switch_lanes) {
+  while (!host.pcie.empty() && is_added(host.pcie.back())) host.pcie.pop_back();
+  std::vector<std::size_t> slots;
+  for (std::size_t i = 0; i < host.pcie.size(); ++i)
+    if (host.pcie[i].kind == PcieNodeKind::drive_slot) slots.push_back(i);
+  const auto wanted = static_cast<std::size_t>(needed);
+  if (slots.empty() || wanted <= slots.size()) return;    // without any, assign_slots() says so
+  std::map<std::size_t, std::vector<std::size_t>> below;  // where: slots to copy
+  for (std::size_t i = slots.size(); i < wanted; ++i) {
+    const std::size_t like = slots[i % slots.size()];
+    below[host.pcie[like].up.value_or(0)].push_back(like);
+  }
+  const std::int64_t lanes = std::max<std::int64_t>(1, drive.pcie_lanes.value);
+  const auto each = static_cast<std::size_t>(std::max<std::int64_t>(1, (switch_lanes - switch_lanes_up) / lanes));
+  std::vector<PcieNode> more;
+  std::size_t named = slots.size();
+  for (const auto& [up, copies] : below) {
+    const std::size_t first = host.pcie.size(), switches = (copies.size() + each - 1) / each;
+    for (std::size_t s = 0; s < switches; ++s) {
+      PcieNode node;
+      node.name = std::string(added_switch) + std::to_string(first + s);
+      node.kind = PcieNodeKind::pcie_switch;
+      node.up = up;
+      const Maybe<std::int64_t>& generation =
+          host.pcie[up].generation ? host.pcie[up].generation : host.pcie[copies.front()].generation;
+      node.generation =
+          Sourced<std::int64_t>{generation ? generation->value : drive.pcie_generation.value, added_origin};
+      node.lanes = Sourced<std::int64_t>{switch_lanes_up, added_origin};
+      host.pcie.push_back(std::move(node));
+    }
+    for (std::size_t i = 0; i < copies.size(); ++i) {
+      PcieNode slot = host.pcie[copies[i]];
+      slot.name = "added drive_slot" + std::to_string(named++);
+      slot.up = first + i % switches;
+      if (slot.generation) slot.generation->origin = added_origin;
+      slot.lanes = Sourced<std::int64_t>{slot.lanes ? slot.lanes->value : lanes, added_origin};
+      more.push_back(std::move(slot));
+    }
+  }
+  host.pcie.insert(host.pcie.end(), more.begin(), more.end());
+}
+
 }  // namespace
 
+std::int64_t added_switches(const HardwareProfile& hardware) {
+  return std::count_if(hardware.host.pcie.begin(), hardware.host.pcie.end(),
+                       [](const PcieNode& node) { return node.name.starts_with(added_switch); });
+}
+
 HardwareProfile with_drives(const HardwareProfile& hardware, const NvmeProfile& drive, std::int64_t count,
-                            std::int64_t gpus) {
+                            std::int64_t gpus, std::int64_t switch_lanes) {
   HardwareProfile changed = hardware;
   changed.drives.clear();
   for (std::int64_t gpu = 0; gpu < gpus; ++gpu) {
@@ -51,6 +112,7 @@ HardwareProfile with_drives(const HardwareProfile& hardware, const NvmeProfile& 
     group.count = count;
     changed.drives.push_back(std::move(group));
   }
+  add_slots(changed.host, drive, count * gpus, switch_lanes);
   assign_slots(changed, true);
   return changed;
 }

@@ -24,9 +24,15 @@ struct StorageLinks {
   std::vector<LinkShare> links;
 };
 
-// The profile with `count` drives for each of `gpus` GPUs, a RAID-0 set for each, instead of its own.
+inline constexpr std::int64_t common_switch_lanes = 96, switch_lanes_up = 16;
+
+// The profile with `count` drives for each of `gpus` GPUs, a RAID-0 set for each, instead of its own. Those beyond the
+// host's slots hang from added switches: 16 lanes up to where the slots they stand beside are, the rest of
+// `switch_lanes` down, as many below each such place as its drives' lanes need.
 HardwareProfile with_drives(const HardwareProfile& hardware, const NvmeProfile& drive, std::int64_t count,
-                            std::int64_t gpus);
+                            std::int64_t gpus, std::int64_t switch_lanes = common_switch_lanes);
+// The switches that with_drives() added. O(nodes).
+std::int64_t added_switches(const HardwareProfile& hardware);
 
 // GPU i uses drive set i modulo their number. Throws InputError when there are no drives or they state no rates.
 // Precondition: 1 <= gpus <= hardware.gpu_count.

@@ -738,6 +738,24 @@ class ProcurementTest(ProgramTest):
         self.refused("report", "procurement", self.SCENARIO, "--machines", "dgx-h101", says=["dgx-h100"])
         self.refused("report", "procurement", self.SCENARIO, "--prices", self.path("no.json"), says=["no.json"])
         self.refused("report", "procurement", self.path("bad.json", b"{"), says=["bad.json"])
+        for value in ("0", "nan"):
+            self.refused("report", "procurement", self.SCENARIO, "--tokens", value, says=["--tokens", "from 1.0 to 1e+18"])
+        self.refused("report", "procurement", self.SCENARIO, "--set", "hardware.set.gpu.foo=1", says=["gpu.foo", "no such value"])
+        self.refused("report", "procurement", self.SCENARIO, "--drives", "samsung-pm983-0.96tb", "--technique", "ssdtrain",
+                     says=["samsung-pm983-0.96tb", "rates"])
+        leaf = {"value": 1, "unit": "USD", "provenance": "measured", "source": "s", "date": "2026"}
+        prices = self.path("prices.json", json.dumps({"schema": "spillway-prices", "version": 1,
+                                                      "machines": {"dgx-h1000": {"price": leaf}}}).encode())
+        self.refused("report", "procurement", self.SCENARIO, "--prices", prices, says=["dgx-h1000", "did you mean dgx-h100"])
+
+    def test_a_plan_that_writes_nothing_is_no_reason_to_buy_drives(self):
+        wanted = [word for setting in ("hardware.profile=dgx-h100", "model.micro_batch=16", "model.data_parallel=8")
+                  for word in ("--set", setting)]
+        drives = ("--drives", "micron-9550-max-6.4tb")
+        result = spillway("report", "ssd", self.SCENARIO, *wanted, "--set", "offload.technique=ssdtrain",
+                          "--set", "offload.drives=micron-9550-max-6.4tb", *drives)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("writes nothing here", result.stdout)
 
 
 class SweepTest(ProgramTest):

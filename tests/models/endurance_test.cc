@@ -86,6 +86,22 @@ TEST(Endurance, XPointIsCreditedNothing) {
   EXPECT_EQ(found.bytes, found.high);
 }
 
+// Retention and garbage collection are flash's: neither a credit for short retention nor a workload's own amplification
+// moves the 73 PB a P5800X of 0.4 TB is rated for, and nothing is said of them; what is used up is gone all the same.
+TEST(Endurance, FlashFactorsDontApplyToXPoint) {
+  const NvmeProfile drive = bundled("intel-optane-dc-p5800x-0.4tb");
+  const Endurance plain = drive_endurance(drive);
+  EXPECT_FALSE(plain.is_flash);
+  EXPECT_FALSE(plain.collects_garbage);
+  const Endurance asked = drive_endurance(drive, {.write_amplification = 3, .retention = RetentionRelaxation::one_day});
+  EXPECT_EQ(asked.bytes, plain.bytes);
+  EXPECT_NEAR(asked.bytes / tera, 73000, 1);
+  EXPECT_EQ(asked.assumptions.size(), plain.assumptions.size());
+  const Endurance used = drive_endurance(drive, {.used_fraction = 0.5, .retention = RetentionRelaxation::one_day});
+  EXPECT_NEAR(used.bytes / tera, 36500, 1);
+  EXPECT_TRUE(drive_endurance(bundled("micron-9550-max-6.4tb")).is_flash);
+}
+
 // 6600 ION: 0.075 drive writes a day at 4 KiB and, with units of 16 KiB, 4 x that at 16 KiB (its vendor says 0.3).
 TEST(Endurance, SmallWritesToLargeUnitsCostTheWholeUnit) {
   const NvmeProfile drive = bundled("micron-6600-ion-245tb");
