@@ -176,7 +176,8 @@ class VerdictTest(SweepJobTest):
         self.assertIn("core hours", result.stderr)
 
     def test_more_points_than_a_lifetime_has(self):
-        axes = [{"name": f"a{i}", "key": "model.sequence", "from": 1, "to": 10_000, "step": 1} for i in range(4)]
+        axes = [{"name": name, "key": f"model.{name}", "from": 1, "to": 10_000, "step": 1}
+                for name in ("sequence", "micro_batch", "layers", "bucket_bytes")]
         self.refused("sweep", self.sweep(axes=axes, derived=[], where=[]), says=["/axes", "lifetime", "fewer"])
 
     def test_contradictions_are_a_verdict(self):
