@@ -90,9 +90,8 @@ class Writer {
       return fmt::format("Yes: rent {}. {} for {} ({} USD per 10⁹ tokens) if it can be rented for these days alone.",
                          what, trains, dollars(option->programme_usd), figure(option->usd_per_billion));
     return fmt::format(
-        "Yes: buy {} for {}; {} more run and maintain it over {} months. {}: {} of that if the fleet is kept as busy "
-        "for "
-        "the rest of the time ({} USD per 10⁹ tokens), all {} if it is not.",
+        "Yes, with {}: {} to buy, {} more to run and maintain over {} months. {}: {} of that if the fleet is kept as "
+        "busy for the rest of the time ({} USD per 10⁹ tokens), all {} if it is not.",
         what, dollars(value(*option, "capital")), dollars(value(*option, "running")), figure(in_.period_months), trains,
         dollars(option->programme_usd), figure(option->usd_per_billion), dollars(value(*option, "total")));
   }

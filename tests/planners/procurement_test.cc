@@ -450,7 +450,7 @@ TEST_F(ProcurementFile, SaysWhatIsSpent) {
   const ProcurementAnswer found = answer_procurement(programme);
   ASSERT_TRUE(found.chosen);
   const ReportDocument report = procurement_report(programme, found);
-  EXPECT_THAT(report.verdict, HasSubstr("Yes: buy "));
+  EXPECT_THAT(report.verdict, HasSubstr(" to buy, "));
   EXPECT_THAT(report.verdict, HasSubstr("if the fleet is kept as busy"));
   const auto options = std::find_if(report.sections.begin(), report.sections.end(),
                                     [](const ReportSection& section) { return section.heading == "Options"; });
