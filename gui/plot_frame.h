@@ -17,7 +17,7 @@ namespace spillway::gui {
 struct PlotFrame {
   QSize size;        // of the whole, logical pixels
   double ratio = 1;  // device pixels per logical one
-  int gutter = 148, axis = 24;
+  int gutter = 168, axis = 24;
 
   [[nodiscard]] QRect plot() const {
     return {gutter, axis, std::max(1, size.width() - gutter), std::max(1, size.height() - axis)};

@@ -41,15 +41,15 @@ TEST_F(Painter, TimelineHasItsSpansWhereTheyBelong) {
   for (const double ratio : {1.0, 2.0})
     for (const Theme* theme : {&light_theme(), &dark_theme()}) {
       TimelineLook look;
-      look.frame = {.size = {548, 100}, .ratio = ratio};
+      look.frame = {.size = {568, 100}, .ratio = ratio};
       look.view = scene.whole;
       look.lanes = {0};
       const QImage image = paint_timeline(scene, {}, look, *theme);
-      EXPECT_EQ(image.width(), static_cast<int>(548 * ratio));
+      EXPECT_EQ(image.width(), static_cast<int>(568 * ratio));
       const double y = look.frame.axis + look.gap + look.lane_height / 2.0;
-      EXPECT_EQ(at(image, 148 + 50, y), theme->work[0].rgb());
-      EXPECT_EQ(at(image, 148 + 130, y), theme->background.rgb());
-      EXPECT_EQ(at(image, 148 + 300, y), theme->work[2].rgb());
+      EXPECT_EQ(at(image, 168 + 50, y), theme->work[0].rgb());
+      EXPECT_EQ(at(image, 168 + 130, y), theme->background.rgb());
+      EXPECT_EQ(at(image, 168 + 300, y), theme->work[2].rgb());
     }
 }
 
@@ -59,23 +59,23 @@ TEST_F(Painter, BaselineIsAGhostBelow) {
   TimelineScene before = one_lane();
   before.lanes[0].spans.add(1'000, 1'000, 2, 2);
   TimelineLook look;
-  look.frame = {.size = {548, 100}};
+  look.frame = {.size = {568, 100}};
   look.view = scene.whole;
   look.lanes = {0};
   const QImage image = paint_timeline(scene, {.baseline = &before}, look, light_theme());
   const double y = look.frame.axis + look.gap / 2.0 + look.lane_height + 4;
-  EXPECT_EQ(at(image, 148 + 50, y), light_theme().ghost(light_theme().work[0]).rgb());
+  EXPECT_EQ(at(image, 168 + 50, y), light_theme().ghost(light_theme().work[0]).rgb());
 }
 
 TEST_F(Painter, StaleViewsAreDimmedNotBlank) {
   const TimelineScene scene = one_lane();
   TimelineLook look;
-  look.frame = {.size = {548, 100}};
+  look.frame = {.size = {568, 100}};
   look.view = scene.whole;
   look.lanes = {0};
   look.marks.stale = true;
   const QImage image = paint_timeline(scene, {}, look, light_theme());
-  const QRgb pixel = at(image, 148 + 50, look.frame.axis + look.gap + 10);
+  const QRgb pixel = at(image, 168 + 50, look.frame.axis + look.gap + 10);
   EXPECT_NE(pixel, light_theme().work[0].rgb());
   EXPECT_NE(pixel, light_theme().background.rgb());
 }
@@ -89,16 +89,16 @@ TEST_F(Painter, CurveReachesItsValues) {
   picture.curve = {{0, Bytes(500'000), Bytes(2'000'000)}, {500, Bytes(1'000'000), Bytes(2'000'000)}};
   const auto scene = memory_scene(picture);
   MemoryLook look;
-  look.frame = {.size = {548, 424}};
+  look.frame = {.size = {568, 424}};
   look.view = scene->whole;
   const QImage image = paint_memory_curve(*scene, nullptr, look, light_theme());
   const double height = 400, top = 2'000'000 + 2'000'000 / 7;  // a seventh is for the legend
   const auto y_of = [&](double bytes) { return 24 + height - bytes / top * height; };
   const QRgb body = light_theme().ghost(light_theme().allocated).rgb();
-  EXPECT_EQ(at(image, 148 + 100, y_of(250'000)), body);
-  EXPECT_NE(at(image, 148 + 100, y_of(700'000)), body);
-  EXPECT_EQ(at(image, 148 + 300, y_of(700'000)), body);
-  EXPECT_EQ(at(image, 148 + 380, y_of(2'000'000) + 0.5), light_theme().reserved.rgb());
+  EXPECT_EQ(at(image, 168 + 100, y_of(250'000)), body);
+  EXPECT_NE(at(image, 168 + 100, y_of(700'000)), body);
+  EXPECT_EQ(at(image, 168 + 300, y_of(700'000)), body);
+  EXPECT_EQ(at(image, 168 + 380, y_of(2'000'000) + 0.5), light_theme().reserved.rgb());
 }
 
 TEST_F(Painter, MapPutsLowAddressesAtTheBottom) {
@@ -110,12 +110,12 @@ TEST_F(Painter, MapPutsLowAddressesAtTheBottom) {
   picture.curve = {{0, Bytes(1), Bytes(1)}};
   const auto scene = memory_scene(picture);
   MemoryLook look;
-  look.frame = {.size = {548, 424}};
+  look.frame = {.size = {568, 424}};
   look.view = scene->whole;
   const QImage image = paint_address_map(*scene, nullptr, look, light_theme());
-  EXPECT_EQ(at(image, 148 + 100, 424 - 60), light_theme().kinds[0].rgb());
-  EXPECT_EQ(at(image, 148 + 300, 24 + 100), light_theme().kinds[1].rgb());
-  EXPECT_EQ(at(image, 148 + 100, 24 + 100), light_theme().background.rgb());
+  EXPECT_EQ(at(image, 168 + 100, 424 - 60), light_theme().kinds[0].rgb());
+  EXPECT_EQ(at(image, 168 + 300, 24 + 100), light_theme().kinds[1].rgb());
+  EXPECT_EQ(at(image, 168 + 100, 24 + 100), light_theme().background.rgb());
 }
 
 }  // namespace
