@@ -134,13 +134,6 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
   if (!answered) print("no point meets the requirements\n");
 }
 
-nlohmann::ordered_json error_json(const SweepError& error) {
-  return {{"n", error.compared},
-          {"median_abs_error", error.median},
-          {"p90_abs_error", error.p90},
-          {"worst_abs_error", error.worst}};
-}
-
 void print_check(Context& context, const SweepFile& file, const SweepCheck& result) {
   if (!result.wrong.empty()) context.exit_code = exit_answer_is_no;
   if (context.json()) {
@@ -154,8 +147,9 @@ void print_check(Context& context, const SweepFile& file, const SweepCheck& resu
       json["wrongly_pruned"].push_back({{"point", wrong.label}, {"why", wrong.why}});
     json["groups"] = Json::array();
     for (const SweepCheck::Group& group : result.groups)
-      json["groups"].push_back(
-          {{"name", group.name}, {"step_time", error_json(group.time)}, {"peak_reserved", error_json(group.memory)}});
+      json["groups"].push_back({{"name", group.name},
+                                {"step_time", sweep_error_json(group.time)},
+                                {"peak_reserved", sweep_error_json(group.memory)}});
     return print_json(json);
   }
   Table table({"points", "replayed", "time, median", "90th", "worst", "peak, median", "90th", "worst"});

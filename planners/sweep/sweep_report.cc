@@ -17,13 +17,6 @@ Json reasons_json(const std::map<std::string, SweepReason>& reasons) {
   return list;
 }
 
-Json error_json(const SweepError& error) {
-  return {{"n", error.compared},
-          {"median_abs_error", error.median},
-          {"p90_abs_error", error.p90},
-          {"worst_abs_error", error.worst}};
-}
-
 Json row_json(const SweepRow& row) {
   Json settings = Json::object();
   for (const auto& [name, value] : row.settings) settings[name] = value;
@@ -54,6 +47,13 @@ Json row_json(const SweepRow& row) {
 
 }  // namespace
 
+Json sweep_error_json(const SweepError& error) {
+  return {{"n", error.compared},
+          {"median_abs_error", error.median},
+          {"p90_abs_error", error.p90},
+          {"worst_abs_error", error.worst}};
+}
+
 Json sweep_json(const SweepFile& file, const SweepOutcome& outcome) {
   Json json = {{"schema", "spillway.sweep"}, {"version", 1}, {"title", file.title}, {"whole", outcome.is_whole}};
   json["objectives"] = Json::array();
@@ -68,8 +68,8 @@ Json sweep_json(const SweepFile& file, const SweepOutcome& outcome) {
   json["beaten_by_replays"] = outcome.beaten_by_replay;
   json["replayed"] = outcome.rows.size();
   json["not_replayed"] = outcome.not_replayed;
-  json["screen_error"] = {{"step_time", error_json(outcome.time_error)},
-                          {"peak_reserved", error_json(outcome.memory_error)},
+  json["screen_error"] = {{"step_time", sweep_error_json(outcome.time_error)},
+                          {"peak_reserved", sweep_error_json(outcome.memory_error)},
                           {"margin", file.margin},
                           {"memory_margin", file.memory_margin}};
   json["rows"] = Json::array();
