@@ -134,7 +134,7 @@ class LifetimePlanner {
  public:
   LifetimePlanner(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
                   const OffloadSettings& settings, const Result& keep, std::span<const IdleInterval> intervals)
-      : trace_(trace), settings_(settings), keep_(keep), intervals_(intervals), span_(keep.replayed) {
+      : trace_(trace), keep_(keep), intervals_(intervals), span_(keep.replayed) {
     if (!hardware.drives.empty()) add_tier(Tier::drive, tier_rates(hardware, Tier::drive, options.gpus_alike));
     add_tier(Tier::host, tier_rates(hardware, Tier::host, options.gpus_alike));
     if (settings.tier == Tier::host && tiers_.size() > 1) tiers_.erase(tiers_.begin());
@@ -250,7 +250,7 @@ class LifetimePlanner {
       if (stores) tier.store.take(out_from, out_until, out.bytes, true);
       tier.load.take(in_from, in_until, out.bytes, false);
       visit_away(candidate, [&](int b, double bytes) {
-        const bool before_store = first == second || b >= out_from ? b <= *stored && b >= out_from : false;
+        const bool before_store = b >= out_from && b <= *stored;
         const bool after_load = b >= *begins && b < in_until;
         if (!before_store && !after_load) excess_[static_cast<std::size_t>(b)] -= bytes;
       });
@@ -298,7 +298,6 @@ class LifetimePlanner {
   }
 
   const Trace& trace_;
-  const OffloadSettings& settings_;
   const Result& keep_;
   std::span<const IdleInterval> intervals_;
   Picos span_;
