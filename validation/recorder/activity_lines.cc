@@ -96,7 +96,7 @@ const char* word(RecordedSyncKind kind) {
 
 void append_head(std::string& out, std::uint32_t process) {
   print(out, "{\"schemaVersion\":1,\"traceEvents\":[\n{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,", process);
-  print(out, "\"args\":{\"name\":\"recorded by spillway\"}}");
+  out += "\"args\":{\"name\":\"recorded by spillway\"}}";
 }
 
 void append(std::string& out, const RecordedCall& call) {
