@@ -43,7 +43,9 @@ SweepFile layout_sweep(const std::string& scenario, const std::string& path, con
                    axis("p", "model.pipeline_parallel", space.pipeline_parallel),
                    axis("b", "model.micro_batch", space.micro_batch),
                    Json{{"name", "settings"}, {"options", {{"as_given", settings}}}}};
-  sweep["derived"] = {Json{{"name", "d"}, {"key", "model.data_parallel"}, {"value", "gpus / (t * p * context)"}}};
+  // Not `= {Json}`: compilers differ on whether that is a list of one or the value itself.
+  sweep["derived"] =
+      Json::array({{{"name", "d"}, {"key", "model.data_parallel"}, {"value", "gpus / (t * p * context)"}}});
   sweep["where"] = {Json{{"is", "t * p * context <= gpus"}, {"reason", "more ranks than GPUs"}},
                     Json{{"is", "divides(d * b, batch)"}, {"reason", "the batch can't be cut so"}}};
   sweep["objectives"] = {"step_time"};
