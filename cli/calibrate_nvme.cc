@@ -22,8 +22,8 @@
 #include "hwprofiles/calibrate/nvml.h"
 #include "hwprofiles/profile_writer.h"
 #include "hwprofiles/quantity.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "validation/trainer/cuda_backend.h"
 
 namespace spillway {

@@ -17,7 +17,7 @@
 #include "hwprofiles/calibrate/pcie_topology.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
-#include "traces/base/output_file.h"
+#include "base/output_file.h"
 
 namespace spillway {
 namespace {

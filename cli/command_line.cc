@@ -26,9 +26,9 @@
 #include "cli/sweep_command.h"
 #include "cli/trace_command.h"
 #include "cli/validate_command.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -22,8 +22,8 @@
 #include "sim/devices/memory/request_lives.h"
 #include "sim/replay/driver_times.h"
 #include "sim/replay/memory_replay.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "traces/read.h"
 
 namespace spillway {

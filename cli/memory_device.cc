@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "sim/devices/memory/allocation_stream.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

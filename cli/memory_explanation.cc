@@ -8,9 +8,9 @@
 
 #include "sim/replay/memory_picture.h"
 #include "sim/replay/memory_svg.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
-#include "traces/base/svg_text.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
+#include "base/svg_text.h"
 
 namespace spillway {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

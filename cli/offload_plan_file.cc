@@ -4,7 +4,7 @@
 
 #include "sim/replay/order_plan.h"
 #include "sim/replay/plan.h"
-#include "traces/base/output_file.h"
+#include "base/output_file.h"
 
 namespace spillway {
 

@@ -7,8 +7,8 @@
 #include <map>
 #include <string_view>
 
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

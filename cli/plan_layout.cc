@@ -15,8 +15,8 @@
 #include "planners/layout/layout_csv.h"
 #include "planners/layout/layout_solver.h"
 #include "planners/layout/result_check.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/output_file.h"
+#include "base/byte_source.h"
+#include "base/output_file.h"
 
 namespace spillway {
 namespace {

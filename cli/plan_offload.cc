@@ -19,7 +19,7 @@
 #include "cli/table.h"
 #include "planners/offload/mix.h"
 #include "planners/offload/rok.h"
-#include "traces/base/output_file.h"
+#include "base/output_file.h"
 
 namespace spillway {
 namespace {

@@ -18,9 +18,9 @@
 #include "planners/order/order_json.h"
 #include "planners/order/order_trace.h"
 #include "planners/scenario.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "traces/read.h"
 
 namespace spillway {

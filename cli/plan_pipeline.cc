@@ -21,9 +21,9 @@
 #include "planners/pipeline/pipeline_svg.h"
 #include "planners/pipeline/plan_json.h"
 #include "planners/pipeline/schedule_search.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 
 namespace spillway {
 namespace {

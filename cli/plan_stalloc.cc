@@ -17,9 +17,9 @@
 #include "planners/stalloc/stalloc_plan.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/stalloc_plan_text.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "traces/read.h"
 
 namespace spillway {

@@ -13,8 +13,8 @@
 
 #include "cli/table.h"
 #include "hwprofiles/profile_library.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/read.h"
 #include "validation/recorder/record.h"
 

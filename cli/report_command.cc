@@ -19,7 +19,7 @@
 #include "hwprofiles/price_list.h"
 #include "planners/report/pcie_report.h"
 #include "planners/report/step_report.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -18,8 +18,8 @@
 #include "planners/scenario_run.h"
 #include "sim/replay/replayed_trace.h"
 #include "sim/replay/timeline_svg.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "traces/chrome_writer.h"
 #include "traces/torch_snapshot_writer.h"
 

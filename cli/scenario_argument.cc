@@ -1,7 +1,7 @@
 #include "cli/scenario_argument.h"
 
 #include "cli/interrupt.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

@@ -23,8 +23,8 @@
 #include "planners/sweep/sweep_crew.h"
 #include "planners/sweep/sweep_report.h"
 #include "planners/sweep/sweep_run.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -5,9 +5,9 @@
 #include <string_view>
 
 #include "planners/sweep/sweep_svg.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
-#include "traces/base/output_file.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
+#include "base/output_file.h"
 
 namespace spillway {
 namespace {

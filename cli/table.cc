@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/trace.h"
 
 namespace spillway {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cli/context.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -13,7 +13,7 @@
 #include "planners/order/order_links.h"
 #include "planners/order/trace_order.h"
 #include "planners/scenario_run.h"
-#include "traces/base/output_file.h"
+#include "base/output_file.h"
 
 namespace spillway {
 namespace {

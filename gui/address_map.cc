@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "gui/pixel_run.h"
-#include "traces/base/stop.h"
+#include "base/stop.h"
 
 namespace spillway::gui {
 namespace {

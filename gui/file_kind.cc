@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "planners/scenario.h"
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 
 namespace spillway::gui {
 namespace {

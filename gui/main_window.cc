@@ -33,8 +33,8 @@
 #include "gui/trace_range_dialog.h"
 #include "gui/verdict_strip.h"
 #include "planners/report/step_report.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 
 namespace spillway::gui {
 namespace {

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "sim/replay/timeline_lanes.h"
-#include "traces/base/stop.h"
+#include "base/stop.h"
 
 namespace spillway::gui {
 namespace {

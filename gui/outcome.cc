@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "planners/scenario_memory.h"
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "traces/join.h"
 #include "traces/trace_part.h"
 

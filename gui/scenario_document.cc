@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "planners/scenario.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 
 namespace spillway::gui {
 namespace {

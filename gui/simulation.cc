@@ -3,9 +3,9 @@
 #include <new>
 #include <utility>
 
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/stop.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/stop.h"
 
 namespace spillway::gui {
 

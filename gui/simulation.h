@@ -2,7 +2,7 @@
 //
 //   ask(1) ask(2) ask(3)        1 is under way, 2 is never begun, 3 begins when 1 has stopped
 //
-// A newer question stops the older one, wherever it is (traces/base/stop.h; reading stops within 8 MiB), and its answer
+// A newer question stops the older one, wherever it is (base/stop.h; reading stops within 8 MiB), and its answer
 // is never delivered. Answers come through `post`, which must run what it is given on the window's thread, or
 // drop it when the window is gone.
 #pragma once

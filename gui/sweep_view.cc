@@ -10,8 +10,8 @@
 
 #include "planners/scenario.h"
 #include "planners/sweep/sweep_store.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 
 namespace spillway::gui {
 namespace {

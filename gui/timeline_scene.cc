@@ -6,7 +6,7 @@
 
 #include "gui/operator_rows.h"
 #include "sim/replay/timeline_lanes.h"
-#include "traces/base/stop.h"
+#include "base/stop.h"
 #include "traces/span_tree.h"
 
 namespace spillway::gui {

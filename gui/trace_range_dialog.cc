@@ -10,7 +10,7 @@
 #include <QVBoxLayout>
 #include <algorithm>
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 
 namespace spillway::gui {
 namespace {

@@ -1,6 +1,6 @@
 #include "hwprofiles/hardware_profile.h"
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

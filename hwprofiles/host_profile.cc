@@ -3,7 +3,7 @@
 #include <array>
 
 #include "hwprofiles/network_profile.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "hwprofiles/sourced.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

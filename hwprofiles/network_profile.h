@@ -8,7 +8,7 @@
 
 #include "hwprofiles/curve.h"
 #include "hwprofiles/sourced.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

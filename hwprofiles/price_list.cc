@@ -10,10 +10,10 @@
 
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/quantity.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/json_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/json_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "hwprofiles/json_fields.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 

@@ -11,9 +11,9 @@
 
 #include "hwprofiles/profile_document.h"
 #include "hwprofiles/profile_leaves.h"
-#include "traces/base/input_error.h"
-#include "traces/base/named_file.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/named_file.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

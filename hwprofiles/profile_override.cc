@@ -5,8 +5,8 @@
 
 #include "hwprofiles/path_fields.h"
 #include "hwprofiles/profile_library.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

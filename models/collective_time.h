@@ -25,7 +25,7 @@
 #include <cstdint>
 
 #include "hwprofiles/hardware_profile.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

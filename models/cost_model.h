@@ -29,7 +29,7 @@
 #include "models/cost_kinds.h"
 #include "models/operator_times.h"
 #include "models/training_setup.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -4,7 +4,7 @@
 
 #include "models/attention_size.h"
 #include "models/eager_ops.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "models/eager_ops.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

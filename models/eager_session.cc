@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
-#include "traces/base/input_error.h"
-#include "traces/base/stop.h"
+#include "base/input_error.h"
+#include "base/stop.h"
 
 namespace spillway {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "models/transformer.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

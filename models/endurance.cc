@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <limits>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

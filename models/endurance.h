@@ -28,7 +28,7 @@
 #include <vector>
 
 #include "hwprofiles/nvme_profile.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

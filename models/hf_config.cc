@@ -10,7 +10,7 @@
 #include "models/hf_object.h"
 #include "models/hf_readers.h"
 #include "models/model_check.h"
-#include "traces/base/nearest_name.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

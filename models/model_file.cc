@@ -9,12 +9,12 @@
 #include <nlohmann/json.hpp>
 
 #include "models/hf_config.h"
-#include "models/json_object.h"
+#include "base/json_object.h"
 #include "models/model_check.h"
 #include "models/model_spec.h"
-#include "traces/base/input_error.h"
-#include "traces/base/named_file.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/named_file.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

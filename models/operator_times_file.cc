@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/operator_times.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

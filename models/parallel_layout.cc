@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "models/model_spec.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

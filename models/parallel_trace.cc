@@ -8,7 +8,7 @@
 #include "models/pipeline_setup.h"
 #include "models/stage_program.h"
 #include "models/trace_assembly.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "models/pipeline/chunk_passes.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -13,7 +13,7 @@
 #include "models/host_times.h"
 #include "models/optimizer_step.h"
 #include "models/transformer.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

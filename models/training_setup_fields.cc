@@ -8,8 +8,8 @@
 
 #include "models/pipeline/named_schedules.h"
 #include "models/training_setup.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "models/patch_embedding.h"
 #include "models/soft_cap.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

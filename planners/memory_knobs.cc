@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "planners/stalloc/stalloc_plan.h"
-#include "traces/base/stop.h"
+#include "base/stop.h"
 
 namespace spillway {
 namespace {

@@ -1,6 +1,6 @@
 #include "planners/relaxed_hardware.h"
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -7,13 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "models/pipeline_setup.h"
-#include "planners/json_fields.h"
+#include "base/json_fields.h"
 #include "planners/scenario_setting.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/json_error.h"
-#include "traces/base/named_file.h"
-#include "traces/base/nearest_name.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/json_error.h"
+#include "base/named_file.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -5,8 +5,8 @@
 
 #include "planners/scenario.h"
 #include "planners/scenario_setting.h"
-#include "traces/base/input_error.h"
-#include "traces/base/named_file.h"
+#include "base/input_error.h"
+#include "base/named_file.h"
 
 namespace spillway {
 namespace {

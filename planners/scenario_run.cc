@@ -22,8 +22,8 @@
 #include "planners/relaxed_hardware.h"
 #include "planners/stalloc/stalloc_plan.h"
 #include "sim/replay/captured_step.h"
-#include "traces/base/input_error.h"
-#include "traces/base/stop.h"
+#include "base/input_error.h"
+#include "base/stop.h"
 #include "traces/join.h"
 
 namespace spillway {

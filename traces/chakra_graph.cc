@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "traces/acyclic.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/operator_kind.h"
 #include "traces/python_values.h"
 #include "traces/tensor_lives.h"

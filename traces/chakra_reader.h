@@ -13,7 +13,7 @@
 // Start times are 0 in every file seen; then only durations are known and `times` is marked as inferred.
 #pragma once
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "traces/read.h"
 
 namespace spillway {

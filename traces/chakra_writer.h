@@ -5,7 +5,7 @@
 // microseconds. Memory events have no place in the format.
 #pragma once
 
-#include "traces/base/output_file.h"
+#include "base/output_file.h"
 #include "traces/trace.h"
 
 namespace spillway {

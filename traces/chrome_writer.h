@@ -9,7 +9,7 @@
 // or duration can't be drawn: it is left out.
 #pragma once
 
-#include "traces/base/output_file.h"
+#include "base/output_file.h"
 #include "traces/trace.h"
 
 namespace spillway {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "traces/acyclic.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/json_rows.h"
 #include "traces/operator_kind.h"
 #include "traces/tensor_lives.h"

@@ -22,7 +22,7 @@
 // writer and the readers since to the next writer.
 #pragma once
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "traces/read.h"
 
 namespace spillway {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/span_tree.h"
 
 namespace spillway {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "traces/acyclic.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 
 namespace spillway {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/json_tokenizer.h"
 #include "traces/kineto_assemble.h"
 #include "traces/kineto_event.h"

@@ -30,7 +30,7 @@
 // unescaped quotes, integers beyond 64 bit, a damaged event (reading resumes at the next one), a missing end.
 #pragma once
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "traces/read.h"
 #include "traces/trace.h"
 

@@ -10,7 +10,7 @@
 // The category becomes the name and role of one tensor per category (finding "categories_not_tensors").
 #pragma once
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "traces/read.h"
 
 namespace spillway {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/operator_kind.h"
 #include "traces/sqlite_rows.h"
 #include "traces/utf8.h"

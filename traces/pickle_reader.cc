@@ -4,7 +4,7 @@
 #include <cstdio>
 #include <utility>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/utf8.h"
 
 namespace spillway {

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/base/string_pool.h"
+#include "base/string_pool.h"
 #include "traces/tensor_lives.h"
 
 namespace spillway {

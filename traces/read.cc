@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/capture_fit.h"
 #include "traces/chakra_reader.h"
 #include "traces/derive.h"

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "traces/trace.h"
 
 namespace spillway {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "traces/acyclic.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/trace_columns.h"
 
 namespace spillway {

@@ -10,8 +10,8 @@
 // field as it was. Nothing is allocated on the word of the file alone: rows are at most the decompressed bytes.
 #pragma once
 
-#include "traces/base/byte_source.h"
-#include "traces/base/output_file.h"
+#include "base/byte_source.h"
+#include "base/output_file.h"
 #include "traces/read.h"
 
 namespace spillway {

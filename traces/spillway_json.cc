@@ -5,7 +5,7 @@
 #include <string>
 
 #include "traces/acyclic.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/json_rows.h"
 #include "traces/trace_columns.h"
 #include "traces/utf8.h"

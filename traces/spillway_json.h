@@ -8,8 +8,8 @@
 // are added. For big traces use traces/spillway_binary.h.
 #pragma once
 
-#include "traces/base/byte_source.h"
-#include "traces/base/output_file.h"
+#include "base/byte_source.h"
+#include "base/output_file.h"
 #include "traces/read.h"
 
 namespace spillway {

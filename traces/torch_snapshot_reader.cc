@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/pickle_reader.h"
 
 namespace spillway {

@@ -10,7 +10,7 @@
 // follow from the sizes before them. What existed before the recording began is not stated by the file.
 #pragma once
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "traces/read.h"
 
 namespace spillway {

@@ -5,7 +5,7 @@
 // synthetic stack frame that names it. Host events (device -1) have no place in the format and are left out.
 #pragma once
 
-#include "traces/base/output_file.h"
+#include "base/output_file.h"
 #include "traces/trace.h"
 
 namespace spillway {

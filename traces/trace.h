@@ -27,8 +27,8 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/base/string_pool.h"
-#include "traces/base/units.h"
+#include "base/string_pool.h"
+#include "base/units.h"
 
 namespace spillway {
 

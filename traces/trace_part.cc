@@ -5,7 +5,7 @@
 #include <limits>
 #include <string_view>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/capture_fit.h"
 #include "traces/derive.h"
 #include "traces/json_tokenizer.h"

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "traces/read.h"
 
 namespace spillway {

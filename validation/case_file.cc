@@ -8,10 +8,10 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "models/json_object.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/json_object.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

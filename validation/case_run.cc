@@ -7,8 +7,8 @@
 #include <mutex>
 
 #include "planners/scenario_run.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/replay/replay.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 #include "validation/trainer/step_trace.h"
 #include "validation/trainer/technique_plans.h"
 #include "validation/trainer/trainer.h"

@@ -11,7 +11,7 @@
 #include "planners/scenario_run.h"
 #include "planners/sweep/layout_sweep.h"
 #include "planners/sweep/sweep_run.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -9,8 +9,8 @@
 #include "hwprofiles/profile_library.h"
 #include "sim/devices/machine.h"
 #include "sim/engine/executor.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -6,8 +6,8 @@
 #include <span>
 
 #include "models/model_spec.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 #include "validation/layer_memory.h"
 
 namespace spillway {

@@ -8,8 +8,8 @@
 #include "hwprofiles/profile_library.h"
 #include "models/endurance.h"
 #include "sim/devices/nvme_drive.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 #include "validation/link_rate.h"
 
 namespace spillway {

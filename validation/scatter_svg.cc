@@ -6,8 +6,8 @@
 #include <array>
 #include <cmath>
 
-#include "traces/base/svg_canvas.h"
-#include "traces/base/svg_text.h"
+#include "base/svg_canvas.h"
+#include "base/svg_text.h"
 
 namespace spillway {
 namespace {

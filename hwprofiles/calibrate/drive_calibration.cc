@@ -11,8 +11,8 @@
 #include "hwprofiles/calibrate/io_pattern.h"
 #include "hwprofiles/calibrate/io_ring.h"
 #include "hwprofiles/calibrate/scratch_file.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 
 #include "hwprofiles/calibrate/drive_measurement.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "hwprofiles/host_profile.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

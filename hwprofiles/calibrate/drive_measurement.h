@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "hwprofiles/calibrate/spread.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "hwprofiles/calibrate/drive_fit.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -15,7 +15,7 @@
 #include "hwprofiles/calibrate/device_buffers.cuh"
 #include "hwprofiles/calibrate/gpu_calibration.h"
 #include "hwprofiles/calibrate/spread.h"
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 
 namespace spillway {
 namespace {

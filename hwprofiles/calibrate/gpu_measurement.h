@@ -7,7 +7,7 @@
 
 #include "hwprofiles/calibrate/spread.h"
 #include "hwprofiles/gpu_profile.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

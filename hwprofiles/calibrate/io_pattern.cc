@@ -7,8 +7,8 @@
 #include <cstring>
 #include <span>
 
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "hwprofiles/calibrate/io_queue.h"
 #include "hwprofiles/calibrate/scratch_file.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <span>
 
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

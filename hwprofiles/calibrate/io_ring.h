@@ -12,7 +12,7 @@
 #include <string_view>
 
 #include "hwprofiles/calibrate/io_queue.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

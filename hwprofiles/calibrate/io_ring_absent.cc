@@ -1,6 +1,6 @@
 // In place of io_ring.cc where the build found no liburing.
 #include "hwprofiles/calibrate/io_ring.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

@@ -11,7 +11,7 @@
 
 #include "hwprofiles/calibrate/hwloc_locality.h"
 #include "hwprofiles/calibrate/sysfs.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

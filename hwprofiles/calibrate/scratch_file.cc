@@ -12,7 +12,7 @@
 #include <cstring>
 #include <filesystem>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <limits>
 
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 
 namespace spillway::fit {
 namespace {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "models/pipeline/plan_lane.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -4,8 +4,8 @@
 #include <functional>
 
 #include "models/pipeline/schedule_builders.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

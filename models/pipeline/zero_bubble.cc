@@ -8,7 +8,7 @@
 
 #include "models/pipeline/plan_lane.h"
 #include "models/pipeline/schedule_builders.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

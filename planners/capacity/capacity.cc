@@ -11,7 +11,7 @@
 
 #include "planners/capacity/capacity_trial.h"
 #include "planners/capacity/edge_search.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

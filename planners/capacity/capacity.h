@@ -16,7 +16,7 @@
 
 #include "planners/capacity/capacity_request.h"
 #include "sim/replay/result.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -10,9 +10,9 @@
 #include "models/model_spec.h"
 #include "planners/scenario_run.h"
 #include "planners/sweep/layout_sweep.h"
-#include "traces/base/input_error.h"
-#include "traces/base/named_file.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/named_file.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -12,7 +12,7 @@
 #include "planners/machine_power.h"
 #include "planners/scenario_run.h"
 #include "planners/sweep/layout_sweep.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "models/model_spec.h"
 #include "models/training_setup.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

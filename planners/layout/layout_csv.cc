@@ -8,8 +8,8 @@
 #include <optional>
 
 #include "planners/layout/layout_check.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -7,7 +7,7 @@
 #include "planners/layout/layout_race.h"
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/skyline_wheel.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

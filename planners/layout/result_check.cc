@@ -1,7 +1,7 @@
 #include "planners/layout/result_check.h"
 
 #include "planners/layout/layout_check.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

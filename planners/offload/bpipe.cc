@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "planners/scenario_run.h"
-#include "traces/base/input_error.h"
-#include "traces/base/svg_canvas.h"
-#include "traces/base/svg_text.h"
+#include "base/input_error.h"
+#include "base/svg_canvas.h"
+#include "base/svg_text.h"
 
 namespace spillway {
 namespace {

@@ -1,6 +1,6 @@
 // Solving integer programs in a build without CBC.
 #include "planners/order/integer_program.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

@@ -7,7 +7,7 @@
 
 #include "planners/order/integer_program.h"
 #include "planners/order/order_links.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

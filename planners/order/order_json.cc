@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "traces/base/input_error.h"
-#include "traces/base/json_error.h"
+#include "base/input_error.h"
+#include "base/json_error.h"
 
 namespace spillway {
 namespace {

@@ -14,7 +14,7 @@
 #include "planners/order/order_greedy.h"
 #include "planners/order/order_ilp.h"
 #include "planners/order/order_links.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -8,7 +8,7 @@
 #include "planners/order/order_exact.h"
 #include "planners/order/order_links.h"
 #include "planners/order/order_pass.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

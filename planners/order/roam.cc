@@ -10,7 +10,7 @@
 #include "planners/order/roam_layout.h"
 #include "planners/order/roam_segments.h"
 #include "planners/order/roam_updates.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "sim/replay/storage_lives.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -7,7 +7,7 @@
 #include "planners/order/order_check.h"
 #include "sim/devices/memory/request_lives.h"
 #include "sim/replay/plan_check.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "planners/pipeline/pass_table.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "planners/pipeline/pipeline_check.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

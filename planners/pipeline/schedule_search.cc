@@ -12,7 +12,7 @@
 #include "planners/pipeline/order_space.h"
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/schedule_moves.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "planners/relaxed_hardware.h"
 #include "planners/report/storage_links.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -9,8 +9,8 @@
 #include "hwprofiles/profile_library.h"
 #include "planners/scenario_run.h"
 #include "planners/sweep/layout_sweep.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

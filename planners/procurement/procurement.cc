@@ -14,7 +14,7 @@
 #include "planners/machine_power.h"
 #include "planners/procurement/cost_model.h"
 #include "planners/report/storage_links.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -12,9 +12,9 @@
 #include "planners/scenario.h"
 #include "planners/scenario_run.h"
 #include "planners/sweep/layout_sweep.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -21,7 +21,7 @@
 #include <span>
 #include <vector>
 
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

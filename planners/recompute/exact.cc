@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

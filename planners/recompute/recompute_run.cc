@@ -10,7 +10,7 @@
 #include "planners/recompute/exact.h"
 #include "planners/recompute/layer_chain.h"
 #include "planners/recompute/layer_frontier.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

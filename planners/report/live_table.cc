@@ -6,7 +6,7 @@
 #include <cctype>
 
 #include "planners/sweep/sweep_expression.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

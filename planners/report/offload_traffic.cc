@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "planners/offload/ssdtrain.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

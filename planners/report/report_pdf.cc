@@ -1,5 +1,5 @@
 #include "planners/report/report_document.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 #ifdef SPILLWAY_PANGO
 #include <cairo-pdf.h>

@@ -5,10 +5,10 @@
 
 #include "planners/report/report_chart.h"
 #include "planners/report/report_document.h"
-#include "traces/base/input_error.h"
-#include "traces/base/output_file.h"
-#include "traces/base/svg_canvas.h"
-#include "traces/base/svg_text.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
+#include "base/svg_canvas.h"
+#include "base/svg_text.h"
 
 namespace spillway {
 namespace {

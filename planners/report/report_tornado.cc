@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "planners/report/report_chart.h"
-#include "traces/base/svg_canvas.h"
-#include "traces/base/svg_text.h"
+#include "base/svg_canvas.h"
+#include "base/svg_text.h"
 
 namespace spillway {
 namespace {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "sim/engine/executor.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

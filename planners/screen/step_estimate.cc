@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/parallel_layout.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -3,7 +3,7 @@
 #include <map>
 
 #include "planners/stalloc/memory_profile.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

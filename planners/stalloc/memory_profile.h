@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/base/units.h"
+#include "base/units.h"
 #include "traces/trace.h"
 
 namespace spillway {

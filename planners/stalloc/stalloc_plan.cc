@@ -8,7 +8,7 @@
 #include "planners/stalloc/homo_phase.h"
 #include "planners/stalloc/homo_size.h"
 #include "planners/stalloc/reusable_space.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

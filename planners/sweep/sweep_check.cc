@@ -6,7 +6,7 @@
 #include <set>
 
 #include "planners/sweep/sweep_front.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

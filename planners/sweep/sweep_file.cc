@@ -14,12 +14,12 @@
 #include "hwprofiles/price_list.h"
 #include "hwprofiles/profile_library.h"
 #include "models/model_spec.h"
-#include "planners/json_fields.h"
+#include "base/json_fields.h"
 #include "planners/scenario.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
-#include "traces/base/json_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/json_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

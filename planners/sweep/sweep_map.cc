@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "planners/sweep/sweep_front.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -10,7 +10,7 @@
 #include "planners/scenario.h"
 #include "planners/scenario_run.h"
 #include "planners/screen/step_estimate.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

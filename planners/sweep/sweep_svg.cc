@@ -9,8 +9,8 @@
 
 #include "planners/report/report_document.h"
 #include "planners/sweep/sweep_front.h"
-#include "traces/base/svg_canvas.h"
-#include "traces/base/svg_text.h"
+#include "base/svg_canvas.h"
+#include "base/svg_text.h"
 
 namespace spillway {
 namespace {

@@ -12,7 +12,7 @@
 #include "planners/scenario.h"
 #include "planners/scenario_run.h"
 #include "planners/sweep/sweep_front.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "sim/engine/fluid_network.h"
 #include "sim/engine/reservoir.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

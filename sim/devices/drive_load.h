@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "sim/devices/nvme_drive.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

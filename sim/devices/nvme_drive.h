@@ -19,7 +19,7 @@
 #include <optional>
 
 #include "hwprofiles/nvme_profile.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

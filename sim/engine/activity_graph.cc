@@ -1,6 +1,6 @@
 #include "sim/engine/activity_graph.h"
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

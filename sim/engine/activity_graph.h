@@ -24,7 +24,7 @@
 #include "sim/engine/fluid_network.h"
 #include "sim/engine/ids.h"
 #include "sim/engine/reservoir.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -25,8 +25,8 @@
 #include <vector>
 
 #include "sim/engine/wide.h"
-#include "traces/base/input_error.h"
-#include "traces/base/units.h"
+#include "base/input_error.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -24,14 +24,14 @@
 // Cost: a delay on a lane about 100-200 ns in all; a flow one or two solves of its component.
 // Fork: copying an executor copies its whole state (the graph is shared until one of them appends).
 // Errors: InputError when the clock would pass Picos::max() (106 days). Cancelled when the thread is asked to stop
-// (traces/base/stop.h).
+// (base/stop.h).
 #pragma once
 
 #include <algorithm>
 #include <utility>
 
 #include "sim/engine/executor_state.h"
-#include "traces/base/stop.h"
+#include "base/stop.h"
 
 namespace spillway {
 

@@ -4,7 +4,7 @@
 #include <queue>
 
 #include "sim/engine/executor_state.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

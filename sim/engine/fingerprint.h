@@ -9,7 +9,7 @@
 #include <bit>
 #include <cstdint>
 
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "sim/engine/fluid_network.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

@@ -26,7 +26,7 @@
 
 #include "sim/engine/ids.h"
 #include "sim/engine/wide.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -6,7 +6,7 @@
 
 #include "sim/replay/host_order.h"
 #include "sim/replay/order_plan.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/infer_uses.h"
 #include "traces/reorder_ops.h"
 

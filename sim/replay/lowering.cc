@@ -7,8 +7,8 @@
 #include <tuple>
 #include <utility>
 
-#include "traces/base/input_error.h"
-#include "traces/base/stop.h"
+#include "base/input_error.h"
+#include "base/stop.h"
 #include "traces/capture_fit.h"
 
 namespace spillway {

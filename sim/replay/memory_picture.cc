@@ -4,7 +4,7 @@
 #include <limits>
 #include <map>
 
-#include "traces/base/stop.h"
+#include "base/stop.h"
 
 namespace spillway {
 namespace {

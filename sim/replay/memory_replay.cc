@@ -7,7 +7,7 @@
 
 #include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/torch_settings.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <iterator>
 
-#include "traces/base/svg_canvas.h"
-#include "traces/base/svg_text.h"
+#include "base/svg_canvas.h"
+#include "base/svg_text.h"
 
 namespace spillway {
 namespace {

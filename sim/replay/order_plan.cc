@@ -7,7 +7,7 @@
 #include "sim/replay/host_order.h"
 #include "sim/replay/plan_check.h"
 #include "sim/replay/storage_lives.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

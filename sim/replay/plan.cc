@@ -8,7 +8,7 @@
 #include <span>
 
 #include "sim/replay/offload_plan_json.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -14,7 +14,7 @@
 #include "sim/devices/memory/memory_plan.h"
 #include "sim/replay/offload_plan.h"
 #include "sim/replay/order_plan.h"
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 
 namespace spillway {
 

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "sim/replay/planned_lives.h"
-#include "traces/base/input_error.h"
-#include "traces/base/stop.h"
+#include "base/input_error.h"
+#include "base/stop.h"
 
 namespace spillway {
 

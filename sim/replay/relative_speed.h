@@ -4,7 +4,7 @@
 // unchanged, 2 is twice as fast. Generated traces already carry times of their machine (all 1).
 #pragma once
 
-#include "traces/base/units.h"
+#include "base/units.h"
 #include "traces/trace.h"
 
 namespace spillway {

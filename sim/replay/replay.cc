@@ -11,8 +11,8 @@
 #include "sim/replay/host_memory.h"
 #include "sim/replay/step_pace.h"
 #include "sim/replay/transfer_links.h"
-#include "traces/base/input_error.h"
-#include "traces/base/stop.h"
+#include "base/input_error.h"
+#include "base/stop.h"
 
 namespace spillway {
 namespace {

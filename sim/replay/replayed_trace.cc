@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "sim/replay/relative_speed.h"
-#include "traces/base/units.h"
+#include "base/units.h"
 #include "traces/trace.h"
 
 namespace spillway {

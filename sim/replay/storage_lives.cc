@@ -4,7 +4,7 @@
 #include <span>
 
 #include "sim/replay/host_order.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "sim/replay/timeline_lanes.h"
-#include "traces/base/svg_canvas.h"
-#include "traces/base/svg_text.h"
+#include "base/svg_canvas.h"
+#include "base/svg_text.h"
 
 namespace spillway {
 namespace {

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 
 namespace {
 

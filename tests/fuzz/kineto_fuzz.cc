@@ -4,7 +4,7 @@
 #include <span>
 
 #include "tests/fuzz/import.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/kineto_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "models/model_spec.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

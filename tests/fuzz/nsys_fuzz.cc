@@ -8,7 +8,7 @@
 #include <string>
 
 #include "tests/fuzz/import.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/nsys_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -4,8 +4,8 @@
 #include <span>
 
 #include "tests/fuzz/import.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 #include "traces/spillway_binary.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -9,7 +9,7 @@
 
 #include "gui/file_kind.h"
 #include "planners/scenario.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway::gui {
 namespace {

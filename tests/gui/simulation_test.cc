@@ -9,8 +9,8 @@
 
 #include "gui/shown_figures.h"
 #include "planners/report/result_figures.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/stop.h"
+#include "base/byte_source.h"
+#include "base/stop.h"
 
 namespace spillway::gui {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <limits>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -14,7 +14,7 @@
 #include "hwprofiles/calibrate/io_pattern.h"
 #include "hwprofiles/calibrate/io_ring.h"
 #include "hwprofiles/calibrate/scratch_file.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

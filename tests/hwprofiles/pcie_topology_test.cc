@@ -10,7 +10,7 @@
 #include "hwprofiles/calibrate/sysfs.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <map>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

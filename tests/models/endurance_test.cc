@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "hwprofiles/profile_library.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "models/model_spec.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

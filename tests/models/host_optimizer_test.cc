@@ -9,7 +9,7 @@
 #include "models/parallel_trace.h"
 #include "models/trace_generator.h"
 #include "tests/models/example_profile.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -14,7 +14,7 @@
 #include "models/fit/gpu_tables.h"
 #include "models/fit/grid_fit.h"
 #include "models/fit/simplex_search.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

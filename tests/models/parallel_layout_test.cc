@@ -8,7 +8,7 @@
 
 #include "models/model_spec.h"
 #include "models/pipeline_setup.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

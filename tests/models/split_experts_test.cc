@@ -10,7 +10,7 @@
 #include "models/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/measured_trace.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

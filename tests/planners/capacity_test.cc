@@ -13,7 +13,7 @@
 #include "planners/capacity/edge_search.h"
 #include "planners/capacity/state_bound.h"
 #include "planners/scenario_run.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

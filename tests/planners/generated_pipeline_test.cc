@@ -20,7 +20,7 @@
 #include "planners/scenario_run.h"
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

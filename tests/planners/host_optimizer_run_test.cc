@@ -8,7 +8,7 @@
 #include "planners/offload/offload_run.h"
 #include "planners/report/offload_traffic.h"
 #include "planners/scenario_run.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

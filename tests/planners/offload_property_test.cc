@@ -21,7 +21,7 @@
 #include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
 #include "tests/planners/random_step.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

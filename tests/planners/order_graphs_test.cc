@@ -14,7 +14,7 @@
 #include "planners/order/order_solver.h"
 #include "planners/order/order_trace.h"
 #include "planners/order/roam.h"
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "traces/read.h"
 
 namespace spillway {

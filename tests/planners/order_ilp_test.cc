@@ -7,7 +7,7 @@
 #include "planners/order/order_check.h"
 #include "planners/order/order_solver.h"
 #include "tests/planners/order_cases.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

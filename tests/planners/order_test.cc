@@ -15,7 +15,7 @@
 #include "planners/order/order_links.h"
 #include "planners/order/order_pass.h"
 #include "tests/planners/order_cases.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -13,7 +13,7 @@
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "sim/engine/executor.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

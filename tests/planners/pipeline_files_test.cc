@@ -7,7 +7,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "planners/pipeline/pipeline_svg.h"
 #include "planners/pipeline/plan_json.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -11,7 +11,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/schedule_search.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -13,7 +13,7 @@
 #include "planners/procurement/cost_model.h"
 #include "planners/relaxed_hardware.h"
 #include "planners/report/storage_links.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "planners/report/report_chart.h"
-#include "traces/base/input_error.h"
-#include "traces/base/svg_text.h"
+#include "base/input_error.h"
+#include "base/svg_text.h"
 
 namespace spillway {
 namespace {

@@ -17,7 +17,7 @@
 #include "planners/order/roam_tree.h"
 #include "planners/order/roam_updates.h"
 #include "tests/planners/order_cases.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

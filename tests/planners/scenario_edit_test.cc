@@ -7,7 +7,7 @@
 #include "planners/scenario.h"
 #include "planners/scenario_memory.h"
 #include "planners/scenario_run.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "planners/scenario.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

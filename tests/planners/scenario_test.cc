@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "planners/scenario_run.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "hwprofiles/profile_library.h"
 #include "planners/report/pcie_report.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

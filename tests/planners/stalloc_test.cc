@@ -12,7 +12,7 @@
 #include "planners/stalloc/stalloc_plan.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/stalloc_plan_text.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -10,7 +10,7 @@
 #include "planners/sweep/sweep_run.h"
 #include "planners/sweep/sweep_svg.h"
 #include "planners/sweep/sweep_tornado.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -18,7 +18,7 @@
 #include "planners/sweep/sweep_run.h"
 #include "planners/sweep/sweep_space.h"
 #include "planners/sweep/sweep_store.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

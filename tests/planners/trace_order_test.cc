@@ -16,7 +16,7 @@
 #include "sim/replay/plan_check.h"
 #include "tests/planners/random_trace.h"
 #include "tests/traces/test_files.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/read.h"
 
 namespace spillway {

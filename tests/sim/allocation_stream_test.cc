@@ -6,7 +6,7 @@
 
 #include "sim/devices/memory/recorded_state.h"
 #include "sim/devices/memory/request_lives.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -8,7 +8,7 @@
 #include "models/parallel_trace.h"
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "models/collective_time.h"
 #include "sim/devices/nvme_drive.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

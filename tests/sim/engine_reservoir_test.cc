@@ -4,7 +4,7 @@
 
 #include "sim/engine/fingerprint.h"
 #include "tests/sim/engine_random.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "hwprofiles/profile_library.h"
 #include "sim/engine/executor.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

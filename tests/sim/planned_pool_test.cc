@@ -8,7 +8,7 @@
 #include <map>
 
 #include "tests/traces/test_files.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

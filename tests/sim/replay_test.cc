@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/capture_fit.h"
 #include "traces/read.h"
 

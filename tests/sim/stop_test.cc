@@ -1,4 +1,4 @@
-#include "traces/base/stop.h"
+#include "base/stop.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "hwprofiles/profile_library.h"
 #include "models/trace_generator.h"
 #include "sim/replay/replay.h"
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 
 namespace spillway {
 namespace {

@@ -11,7 +11,7 @@
 
 #include "models/trace_generator.h"
 #include "sim/replay/replayed_trace.h"
-#include "traces/base/svg_text.h"
+#include "base/svg_text.h"
 #include "sim/replay/timeline_lanes.h"
 #include "tests/models/example_profile.h"
 

@@ -6,7 +6,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "traces/execution_trace_reader.h"
 #include "traces/kineto_reader.h"
 #include "traces/read.h"

@@ -1,4 +1,4 @@
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <string>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

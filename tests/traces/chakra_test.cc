@@ -3,7 +3,7 @@
 #include <filesystem>
 
 #include "tests/traces/test_files.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/chakra_reader.h"
 #include "traces/chakra_writer.h"
 #include "traces/python_values.h"

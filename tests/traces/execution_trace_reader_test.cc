@@ -7,7 +7,7 @@
 
 #include "tests/traces/test_files.h"
 #include "traces/acyclic.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/memory_timeline_reader.h"
 
 namespace spillway {

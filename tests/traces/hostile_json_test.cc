@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/traces/test_files.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/execution_trace_reader.h"
 #include "traces/kineto_reader.h"
 #include "traces/utf8.h"

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "tests/traces/tiny_capture.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/reorder_ops.h"
 
 namespace spillway {

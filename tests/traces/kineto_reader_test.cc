@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/derive.h"
 #include "traces/read.h"
 #include "traces/summary.h"

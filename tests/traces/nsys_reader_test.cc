@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "tests/traces/test_files.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/triosim_reader.h"
 
 namespace spillway {

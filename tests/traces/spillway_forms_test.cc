@@ -6,7 +6,7 @@
 #include <sstream>
 
 #include "tests/traces/test_files.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/spillway_binary.h"
 #include "traces/spillway_json.h"
 #include "traces/trace_columns.h"

@@ -1,4 +1,4 @@
-#include "traces/base/string_pool.h"
+#include "base/string_pool.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 
 namespace spillway::test {
 

@@ -6,7 +6,7 @@
 #include <map>
 
 #include "tests/traces/test_files.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/torch_snapshot_reader.h"
 #include "traces/torch_snapshot_writer.h"
 

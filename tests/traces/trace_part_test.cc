@@ -6,7 +6,7 @@
 #include <fstream>
 #include <string>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

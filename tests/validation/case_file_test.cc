@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/validation/tiny_cases.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

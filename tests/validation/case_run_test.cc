@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/validation/tiny_cases.h"
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 #include "validation/case_panels.h"
 #include "validation/scatter_svg.h"
 

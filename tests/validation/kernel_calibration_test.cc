@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 
 namespace spillway {
 namespace {

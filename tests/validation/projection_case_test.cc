@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "validation/case_run.h"
 
 namespace spillway {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "traces/read.h"
 #include "validation/recorder/activity_lines.h"
 #include "validation/recorder/record.h"

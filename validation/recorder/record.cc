@@ -14,7 +14,7 @@
 #include <fstream>
 #include <string_view>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

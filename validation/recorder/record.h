@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/base/units.h"
+#include "base/units.h"
 #include "validation/trainer/step_graph.h"
 
 namespace spillway {

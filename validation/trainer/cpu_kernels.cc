@@ -7,7 +7,7 @@
 #include <cstring>
 #include <vector>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

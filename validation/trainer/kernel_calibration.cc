@@ -7,8 +7,8 @@
 #include <set>
 #include <utility>
 
-#include "traces/base/byte_source.h"
-#include "traces/base/input_error.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
 #include "validation/trainer/trainer.h"
 
 namespace spillway {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "sim/replay/order_plan.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 #include "validation/trainer/step_trace.h"
 
 namespace spillway {

@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/base/units.h"
+#include "base/units.h"
 #include "traces/trace.h"
 #include "validation/trainer/trainer_model.h"
 

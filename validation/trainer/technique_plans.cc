@@ -15,8 +15,8 @@
 #include "planners/recompute/layer_plans.h"
 #include "planners/stalloc/memory_profile.h"
 #include "planners/stalloc/stalloc_plan.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

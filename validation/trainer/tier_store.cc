@@ -9,7 +9,7 @@
 
 #include "hwprofiles/calibrate/gds_queue.h"
 #include "hwprofiles/calibrate/io_ring.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

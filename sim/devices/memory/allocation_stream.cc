@@ -10,8 +10,8 @@
 
 #include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/recorded_state.h"
-#include "traces/base/input_error.h"
-#include "traces/base/stop.h"
+#include "base/input_error.h"
+#include "base/stop.h"
 
 namespace spillway {
 namespace {

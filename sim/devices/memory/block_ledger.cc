@@ -1,6 +1,6 @@
 #include "sim/devices/memory/block_ledger.h"
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 

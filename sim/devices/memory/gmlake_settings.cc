@@ -3,8 +3,8 @@
 #include <limits>
 
 #include "sim/devices/memory/gmlake_pool.h"
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

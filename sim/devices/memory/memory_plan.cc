@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "sim/devices/memory/stalloc_plan_text.h"
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

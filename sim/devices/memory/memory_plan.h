@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "sim/devices/memory/memory_types.h"
-#include "traces/base/byte_source.h"
-#include "traces/base/units.h"
+#include "base/byte_source.h"
+#include "base/units.h"
 
 namespace spillway {
 

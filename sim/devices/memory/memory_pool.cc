@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 namespace {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "traces/base/units.h"
+#include "base/units.h"
 #include "traces/trace.h"
 
 namespace spillway {

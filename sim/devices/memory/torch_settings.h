@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -29,7 +29,7 @@ class StopScope {
 // The calling thread's; null: none.
 const std::atomic<bool>* current_stop();
 
-// Throws Cancelled (traces/base/byte_source.h) when the thread's flag is set. About 2 ns.
+// Throws Cancelled (base/byte_source.h) when the thread's flag is set. About 2 ns.
 void check_stop();
 
 }  // namespace spillway

@@ -1,4 +1,4 @@
-#include "traces/base/json_error.h"
+#include "base/json_error.h"
 
 #include <nlohmann/json.hpp>
 

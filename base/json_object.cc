@@ -1,12 +1,12 @@
-#include "models/json_object.h"
+#include "base/json_object.h"
 
 #include <algorithm>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "traces/base/input_error.h"
-#include "traces/base/json_error.h"
+#include "base/input_error.h"
+#include "base/json_error.h"
 
 namespace spillway {
 

@@ -1,8 +1,8 @@
-#include "traces/base/string_pool.h"
+#include "base/string_pool.h"
 
 #include <cstring>
 
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 namespace spillway {
 namespace {

@@ -1,10 +1,10 @@
-#include "planners/json_fields.h"
+#include "base/json_fields.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "traces/base/input_error.h"
-#include "traces/base/nearest_name.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 
 namespace spillway {
 

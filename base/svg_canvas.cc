@@ -1,6 +1,6 @@
-#include "traces/base/svg_canvas.h"
+#include "base/svg_canvas.h"
 
-#include "traces/base/svg_text.h"
+#include "base/svg_text.h"
 
 namespace spillway {
 

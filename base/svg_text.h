@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "traces/base/units.h"
+#include "base/units.h"
 
 namespace spillway {
 

@@ -1,4 +1,4 @@
-#include "traces/base/input_error.h"
+#include "base/input_error.h"
 
 #include <utility>
 

@@ -1,4 +1,4 @@
-#include "traces/base/named_file.h"
+#include "base/named_file.h"
 
 #include <filesystem>
 

@@ -1,6 +1,6 @@
-#include "traces/base/stop.h"
+#include "base/stop.h"
 
-#include "traces/base/byte_source.h"
+#include "base/byte_source.h"
 
 namespace spillway {
 namespace {

@@ -1,4 +1,4 @@
-#include "traces/base/svg_text.h"
+#include "base/svg_text.h"
 
 #include <algorithm>
 #include <array>
