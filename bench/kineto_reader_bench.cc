@@ -16,7 +16,7 @@
 #include "bench/large_kineto.h"
 #include "traces/capture_fit.h"
 #include "traces/derive.h"
-#include "traces/kineto_reader.h"
+#include "traces/formats/kineto/kineto_reader.h"
 
 namespace spillway {
 namespace {

@@ -24,7 +24,7 @@
 #include "sim/replay/memory_replay.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
-#include "traces/read.h"
+#include "traces/formats/read.h"
 
 namespace spillway {
 namespace {

@@ -21,7 +21,7 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
-#include "traces/read.h"
+#include "traces/formats/read.h"
 
 namespace spillway {
 namespace {

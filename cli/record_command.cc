@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/input_error.h"
-#include "traces/read.h"
+#include "traces/formats/read.h"
 #include "validation/recorder/record.h"
 
 namespace spillway {

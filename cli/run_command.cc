@@ -20,8 +20,8 @@
 #include "sim/replay/timeline_svg.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
-#include "traces/chrome_writer.h"
-#include "traces/torch_snapshot_writer.h"
+#include "traces/formats/chrome_writer.h"
+#include "traces/formats/torch_snapshot_writer.h"
 
 namespace spillway {
 namespace {

@@ -16,15 +16,15 @@
 #include "cli/table.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
-#include "traces/chakra_writer.h"
-#include "traces/chrome_writer.h"
+#include "traces/formats/chakra_writer.h"
+#include "traces/formats/chrome_writer.h"
 #include "traces/join.h"
-#include "traces/read.h"
-#include "traces/spillway_binary.h"
-#include "traces/spillway_json.h"
+#include "traces/formats/read.h"
+#include "traces/formats/spillway_binary.h"
+#include "traces/formats/spillway_json.h"
 #include "traces/summary.h"
-#include "traces/torch_snapshot_writer.h"
-#include "traces/trace_part.h"
+#include "traces/formats/torch_snapshot_writer.h"
+#include "traces/formats/trace_part.h"
 
 namespace spillway {
 namespace {

@@ -6,7 +6,7 @@
 #include "planners/scenario_memory.h"
 #include "base/byte_source.h"
 #include "traces/join.h"
-#include "traces/trace_part.h"
+#include "traces/formats/trace_part.h"
 
 namespace spillway::gui {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "gui/outcome.h"
 #include "gui/simulation.h"
-#include "traces/trace_part.h"
+#include "traces/formats/trace_part.h"
 
 class QLabel;
 class QLineEdit;

@@ -18,7 +18,7 @@
 #include "sim/replay/offload_plan.h"
 #include "sim/replay/plan.h"
 #include "sim/replay/replay.h"
-#include "traces/read.h"
+#include "traces/formats/read.h"
 
 namespace spillway {
 

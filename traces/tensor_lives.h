@@ -1,7 +1,7 @@
 // Tells apart the tensors that shared an address, and links the ops that share a tensor.
 //
 // Input: for each op in order, which storages it reads and writes, under ids that are reused. See
-// traces/execution_trace_reader.h for the rules.
+// traces/formats/execution_trace_reader.h for the rules.
 #pragma once
 
 #include <cstdint>

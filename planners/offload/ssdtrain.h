@@ -23,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "planners/offload/saved_tensors.h"
+#include "traces/saved_tensors.h"
 #include "sim/replay/offload_plan.h"
 #include "sim/replay/result.h"
 

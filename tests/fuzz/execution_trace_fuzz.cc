@@ -6,7 +6,7 @@
 #include "tests/fuzz/import.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
-#include "traces/execution_trace_reader.h"
+#include "traces/formats/execution_trace_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -5,7 +5,7 @@
 
 #include "tests/fuzz/import.h"
 #include "base/input_error.h"
-#include "traces/kineto_reader.h"
+#include "traces/formats/kineto/kineto_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   spillway::ReadOptions options;

@@ -9,7 +9,7 @@
 
 #include "tests/fuzz/import.h"
 #include "base/input_error.h"
-#include "traces/nsys_reader.h"
+#include "traces/formats/nsys_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string folder =

@@ -6,7 +6,7 @@
 #include "tests/fuzz/import.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
-#include "traces/torch_snapshot_reader.h"
+#include "traces/formats/torch_snapshot_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

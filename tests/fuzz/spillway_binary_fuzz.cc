@@ -6,7 +6,7 @@
 #include "tests/fuzz/import.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
-#include "traces/spillway_binary.h"
+#include "traces/formats/spillway_binary.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {

@@ -7,7 +7,7 @@
 #include "tests/fuzz/import.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
-#include "traces/triosim_reader.h"
+#include "traces/formats/triosim_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::span all(data, size);

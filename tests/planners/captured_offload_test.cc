@@ -13,7 +13,7 @@
 #include "sim/replay/order_plan.h"
 #include "tests/traces/test_files.h"
 #include "tests/traces/tiny_capture.h"
-#include "traces/spillway_json.h"
+#include "traces/formats/spillway_json.h"
 
 namespace spillway {
 namespace {

@@ -15,7 +15,7 @@
 #include "planners/order/order_trace.h"
 #include "planners/order/roam.h"
 #include "base/byte_source.h"
-#include "traces/read.h"
+#include "traces/formats/read.h"
 
 namespace spillway {
 namespace {

@@ -17,7 +17,7 @@
 #include "tests/planners/random_trace.h"
 #include "tests/traces/test_files.h"
 #include "base/input_error.h"
-#include "traces/read.h"
+#include "traces/formats/read.h"
 
 namespace spillway {
 namespace {

@@ -6,7 +6,7 @@
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/recorded_state.h"
 #include "tests/traces/test_files.h"
-#include "traces/torch_snapshot_reader.h"
+#include "traces/formats/torch_snapshot_reader.h"
 
 namespace spillway {
 namespace {

@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 #include "traces/capture_fit.h"
-#include "traces/read.h"
+#include "traces/formats/read.h"
 
 namespace spillway {
 namespace {

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/byte_source.h"
-#include "traces/execution_trace_reader.h"
-#include "traces/kineto_reader.h"
-#include "traces/read.h"
+#include "traces/formats/execution_trace_reader.h"
+#include "traces/formats/kineto/kineto_reader.h"
+#include "traces/formats/read.h"
 #include "traces/trace.h"
 
 namespace spillway {

@@ -4,9 +4,9 @@
 
 #include "tests/traces/test_files.h"
 #include "base/input_error.h"
-#include "traces/chakra_reader.h"
-#include "traces/chakra_writer.h"
-#include "traces/python_values.h"
+#include "traces/formats/chakra_reader.h"
+#include "traces/formats/chakra_writer.h"
+#include "traces/formats/python_values.h"
 
 namespace spillway {
 namespace {

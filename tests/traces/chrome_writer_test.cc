@@ -1,4 +1,4 @@
-#include "traces/chrome_writer.h"
+#include "traces/formats/chrome_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/traces/test_files.h"
-#include "traces/kineto_reader.h"
+#include "traces/formats/kineto/kineto_reader.h"
 
 namespace spillway {
 namespace {

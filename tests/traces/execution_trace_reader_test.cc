@@ -1,4 +1,4 @@
-#include "traces/execution_trace_reader.h"
+#include "traces/formats/execution_trace_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include "tests/traces/test_files.h"
 #include "traces/acyclic.h"
 #include "base/input_error.h"
-#include "traces/memory_timeline_reader.h"
+#include "traces/formats/memory_timeline_reader.h"
 
 namespace spillway {
 namespace {

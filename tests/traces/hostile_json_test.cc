@@ -5,8 +5,8 @@
 
 #include "tests/traces/test_files.h"
 #include "base/input_error.h"
-#include "traces/execution_trace_reader.h"
-#include "traces/kineto_reader.h"
+#include "traces/formats/execution_trace_reader.h"
+#include "traces/formats/kineto/kineto_reader.h"
 #include "traces/utf8.h"
 
 namespace spillway {

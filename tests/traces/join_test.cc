@@ -4,8 +4,8 @@
 
 #include "tests/traces/test_files.h"
 #include "base/input_error.h"
-#include "traces/execution_trace_reader.h"
-#include "traces/kineto_reader.h"
+#include "traces/formats/execution_trace_reader.h"
+#include "traces/formats/kineto/kineto_reader.h"
 
 namespace spillway {
 namespace {

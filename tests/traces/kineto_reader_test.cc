@@ -1,4 +1,4 @@
-#include "traces/kineto_reader.h"
+#include "traces/formats/kineto/kineto_reader.h"
 
 #include <gtest/gtest.h>
 
@@ -9,7 +9,7 @@
 
 #include "base/input_error.h"
 #include "traces/derive.h"
-#include "traces/read.h"
+#include "traces/formats/read.h"
 #include "traces/summary.h"
 
 namespace spillway {

@@ -1,4 +1,4 @@
-#include "traces/nsys_reader.h"
+#include "traces/formats/nsys_reader.h"
 
 #include <gtest/gtest.h>
 #include <sqlite3.h>
@@ -8,7 +8,7 @@
 
 #include "tests/traces/test_files.h"
 #include "base/input_error.h"
-#include "traces/triosim_reader.h"
+#include "traces/formats/triosim_reader.h"
 
 namespace spillway {
 namespace {

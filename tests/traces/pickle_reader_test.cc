@@ -1,4 +1,4 @@
-#include "traces/pickle_reader.h"
+#include "traces/formats/pickle_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 
 #include "tests/traces/test_files.h"
 #include "base/input_error.h"
-#include "traces/spillway_binary.h"
-#include "traces/spillway_json.h"
+#include "traces/formats/spillway_binary.h"
+#include "traces/formats/spillway_json.h"
 #include "traces/trace_columns.h"
 
 namespace spillway {

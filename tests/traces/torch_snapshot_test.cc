@@ -7,8 +7,8 @@
 
 #include "tests/traces/test_files.h"
 #include "base/input_error.h"
-#include "traces/torch_snapshot_reader.h"
-#include "traces/torch_snapshot_writer.h"
+#include "traces/formats/torch_snapshot_reader.h"
+#include "traces/formats/torch_snapshot_writer.h"
 
 namespace spillway {
 namespace {

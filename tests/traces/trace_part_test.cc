@@ -1,4 +1,4 @@
-#include "traces/trace_part.h"
+#include "traces/formats/trace_part.h"
 
 #include <gtest/gtest.h>
 

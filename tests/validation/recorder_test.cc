@@ -7,7 +7,7 @@
 #include <fstream>
 
 #include "base/input_error.h"
-#include "traces/read.h"
+#include "traces/formats/read.h"
 #include "validation/recorder/activity_lines.h"
 #include "validation/recorder/record.h"
 

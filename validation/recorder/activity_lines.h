@@ -1,5 +1,5 @@
 // What a recorded CUDA program did, as the lines of a trace in the form that PyTorch's profiler writes (Chrome trace
-// JSON with Kineto's categories and arguments), which traces/kineto_reader.h reads.
+// JSON with Kineto's categories and arguments), which traces/formats/kineto/kineto_reader.h reads.
 //
 //   head   {"traceEvents":[{...}
 //   line   ,{...}                     one an event; a program that dies leaves whole lines, and the reader stops there

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "planners/offload/lifetimes.h"
-#include "planners/offload/saved_tensors.h"
+#include "traces/saved_tensors.h"
 #include "planners/offload/ssdtrain.h"
 #include "planners/order/trace_order.h"
 #include "planners/recompute/closure.h"

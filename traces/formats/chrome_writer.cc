@@ -1,0 +1,204 @@
+#include "traces/formats/chrome_writer.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "traces/utf8.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::int64_t pids_per_rank = 1000;
+
+std::string quoted_text(std::string_view text) { return nlohmann::json(to_valid_utf8(text)).dump(); }
+
+// Picoseconds as microseconds, exactly: "12.000345".
+std::string micros(Picos time) {
+  const std::int64_t count = time.count(), whole = count / 1'000'000, rest = std::abs(count % 1'000'000);
+  std::string text = (count < 0 && whole == 0 ? "-" : "") + std::to_string(whole);
+  if (rest == 0) return text;
+  const std::string digits = std::to_string(1'000'000 + rest).substr(1);
+  return text + "." + digits.substr(0, digits.find_last_not_of('0') + 1);
+}
+
+std::string_view category(OpKind kind) {
+  if (is_host_call(kind)) return kind == OpKind::host_work ? "cpu_op" : "cuda_runtime";
+  if (is_copy(kind)) return "gpu_memcpy";
+  return kind == OpKind::memset ? "gpu_memset" : "kernel";
+}
+
+// A name that says what the call is to a reader that knows only names.
+std::string_view call_name(OpKind kind) {
+  switch (kind) {
+    case OpKind::launch:
+      return "cudaLaunchKernel";
+    case OpKind::device_sync:
+      return "cudaDeviceSynchronize";
+    case OpKind::stream_sync:
+      return "cudaStreamSynchronize";
+    case OpKind::event_sync:
+      return "cudaEventSynchronize";
+    case OpKind::event_record:
+      return "cudaEventRecord";
+    case OpKind::stream_wait:
+      return "cudaStreamWaitEvent";
+    case OpKind::device_malloc:
+      return "cudaMalloc";
+    case OpKind::device_free:
+      return "cudaFree";
+    case OpKind::copy_host_to_device:
+      return "Memcpy HtoD (Pinned -> Device)";
+    case OpKind::copy_device_to_host:
+      return "Memcpy DtoH (Device -> Pinned)";
+    case OpKind::copy_device_to_device:
+      return "Memcpy DtoD (Device -> Device)";
+    case OpKind::copy_peer:
+      return "Memcpy PtoP (Device -> Device)";
+    case OpKind::memset:
+      return "Memset (Device)";
+    case OpKind::host_work:
+    case OpKind::kernel:
+    case OpKind::collective:
+    case OpKind::storage_read:
+    case OpKind::storage_write:
+      break;
+  }
+  return to_string(kind);
+}
+
+class ChromeWriter {
+ public:
+  ChromeWriter(const Trace& trace, OutputFile& out) : trace_(trace), out_(out) {}
+
+  void write() {
+    out_.write("{\"schemaVersion\": 1, \"displayTimeUnit\": \"ms\", \"baseTimeNanoseconds\": " +
+               std::to_string(trace_.time_base_ns) + ", \"traceEvents\": [");
+    write_names();
+    for (std::size_t i = 0; i < trace_.spans.size(); ++i) write_span(i);
+    for (std::size_t i = 0; i < trace_.ops.size(); ++i) write_op(i);
+    write_counters();
+    out_.write("\n]}\n");
+  }
+
+ private:
+  void event(const std::string& body) {
+    out_.write((first_ ? "\n{" : ",\n{") + body + "}");
+    first_ = false;
+  }
+
+  std::int64_t process_of(const Lane& lane) const {
+    return lane.rank * pids_per_rank +
+           (lane.kind == LaneKind::host_thread ? 999 : std::clamp<std::int64_t>(lane.device, 0, 998));
+  }
+  // Threads keep their numbers; other lanes are told apart by kind.
+  std::int64_t thread_of(const Lane& lane) const {
+    const std::int64_t numbers_per_kind = 1'000'000;
+    if (lane.kind == LaneKind::communication) return lane.number + numbers_per_kind;
+    return lane.kind == LaneKind::storage ? lane.number + 2 * numbers_per_kind : lane.number;
+  }
+  std::string place(LaneId id) const {
+    const Lane& lane = trace_.lanes[index_of(id)];
+    return ", \"pid\": " + std::to_string(process_of(lane)) + ", \"tid\": " + std::to_string(thread_of(lane));
+  }
+
+  void write_names() {
+    std::map<std::int64_t, std::string> processes;
+    for (std::size_t i = 0; i < trace_.lanes.size(); ++i) {
+      const Lane& lane = trace_.lanes[i];
+      const std::string rank = trace_.rank_count > 1 ? "rank " + std::to_string(lane.rank) + " " : "";
+      processes[process_of(lane)] =
+          rank + (lane.kind == LaneKind::host_thread ? "host" : "GPU " + std::to_string(lane.device));
+      const std::string_view name = trace_.strings.text(lane.name);
+      const std::string shown =
+          name.empty() ? std::string(to_string(lane.kind)) + " " + std::to_string(lane.number) : std::string(name);
+      event("\"ph\": \"M\", \"name\": \"thread_name\"" + place(static_cast<LaneId>(i)) +
+            ", \"args\": {\"name\": " + quoted_text(shown) + "}");
+    }
+    for (const auto& entry : processes)
+      event("\"ph\": \"M\", \"name\": \"process_name\", \"pid\": " + std::to_string(entry.first) +
+            ", \"args\": {\"name\": " + quoted_text(entry.second) + "}");
+  }
+
+  void write_span(std::size_t i) {
+    const Spans& s = trace_.spans;
+    if (s.start[i] == unknown_time || s.duration[i] == unknown_time || s.lane[i] == LaneId::none) return;
+    const char* kind = s.kind[i] == SpanKind::cpu_operator ? "cpu_op"
+                       : s.kind[i] == SpanKind::python     ? "python_function"
+                                                           : "user_annotation";
+    std::string arguments;
+    if (s.record_id[i] >= 0) arguments = "\"Record function id\": " + std::to_string(s.record_id[i]);
+    if (s.sequence[i] >= 0)
+      arguments += (arguments.empty() ? "" : ", ") + ("\"Sequence number\": " + std::to_string(s.sequence[i]));
+    event("\"ph\": \"X\", \"cat\": \"" + std::string(kind) + "\", \"name\": " +
+          quoted_text(trace_.strings.text(s.name[i])) + place(s.lane[i]) + ", \"ts\": " + micros(s.start[i]) +
+          ", \"dur\": " + micros(s.duration[i]) + ", \"args\": {" + arguments + "}");
+  }
+
+  // Kineto joins a call and its work by one number. A call takes its own; work takes its call's.
+  [[nodiscard]] std::size_t correlation(std::size_t i) const {
+    const OpId launch = trace_.ops.launched_by[i];
+    return (launch == OpId::none ? i : index_of(launch)) + 1;
+  }
+
+  void write_op(std::size_t i) {
+    const Ops& ops = trace_.ops;
+    if (ops.start[i] == unknown_time || ops.duration[i] == unknown_time) return;
+    const Lane& lane = trace_.lanes[index_of(ops.lane[i])];
+    const std::string_view own = trace_.strings.text(ops.name[i]);
+    std::string arguments = "\"correlation\": " + std::to_string(correlation(i));
+    if (!is_host_call(ops.kind[i]))
+      arguments += ", \"device\": " + std::to_string(lane.device) + ", \"stream\": " + std::to_string(thread_of(lane));
+    if (ops.bytes[i] > Bytes(0)) arguments += ", \"bytes\": " + std::to_string(ops.bytes[i].count());
+    if (ops.phase[i] != Phase::unknown) arguments += ", \"phase\": \"" + std::string(to_string(ops.phase[i])) + "\"";
+    event("\"ph\": \"X\", \"cat\": \"" + std::string(category(ops.kind[i])) +
+          "\", \"name\": " + quoted_text(own.empty() ? call_name(ops.kind[i]) : own) + place(ops.lane[i]) +
+          ", \"ts\": " + micros(ops.start[i]) + ", \"dur\": " + micros(ops.duration[i]) + ", \"args\": {" + arguments +
+          "}");
+    write_flow(i);
+  }
+
+  void write_flow(std::size_t i) {
+    const OpId launch = trace_.ops.launched_by[i];
+    if (launch == OpId::none || trace_.ops.start[index_of(launch)] == unknown_time) return;
+    const std::string common = ", \"cat\": \"ac2g\", \"name\": \"ac2g\", \"id\": " + std::to_string(i + 1);
+    event("\"ph\": \"s\"" + common + place(trace_.ops.lane[index_of(launch)]) +
+          ", \"ts\": " + micros(trace_.ops.start[index_of(launch)]));
+    event("\"ph\": \"f\", \"bp\": \"e\"" + common + place(trace_.ops.lane[i]) +
+          ", \"ts\": " + micros(trace_.ops.start[i]));
+  }
+
+  // The recorded total where there is one, else the running sum.
+  void write_counters() {
+    std::map<std::int16_t, Bytes> allocated;
+    for (const MemoryEvent& e : trace_.memory_events) {
+      Bytes& total = allocated[e.device];
+      if (e.action == MemoryAction::allocate)
+        total += e.bytes;
+      else if (e.action == MemoryAction::free_completed)
+        total = std::max(total - e.bytes, Bytes(0));
+      else
+        continue;
+      if (e.total_allocated >= Bytes(0)) total = e.total_allocated;
+      if (e.time == unknown_time) continue;
+      const std::string name =
+          e.device < 0 ? "host allocated bytes" : "GPU " + std::to_string(e.device) + " allocated bytes";
+      event("\"ph\": \"C\", \"name\": \"" + name +
+            "\", \"pid\": " + std::to_string(e.device < 0 ? 999 : std::min<int>(e.device, 998)) +
+            ", \"ts\": " + micros(e.time) + ", \"args\": {\"bytes\": " + std::to_string(total.count()) + "}");
+    }
+  }
+
+  const Trace& trace_;
+  OutputFile& out_;
+  bool first_ = true;
+};
+
+}  // namespace
+
+void write_chrome_trace(const Trace& trace, OutputFile& out) { ChromeWriter(trace, out).write(); }
+
+}  // namespace spillway

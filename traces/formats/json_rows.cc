@@ -1,0 +1,148 @@
+#include "traces/formats/json_rows.h"
+
+#include <charconv>
+#include <utility>
+#include <vector>
+
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t max_depth = 64;
+
+class RowStream : public nlohmann::json_sax<json> {
+ public:
+  RowStream(const std::string& file, const JsonRowHandler& on_row) : file_(file), on_row_(on_row) {}
+
+  bool null() override { return scalar(nullptr); }
+  bool boolean(bool value) override { return scalar(value); }
+  bool number_integer(std::int64_t value) override { return scalar(value); }
+  bool number_unsigned(std::uint64_t value) override { return scalar(value); }
+  bool number_float(double value, const std::string&) override { return scalar(value); }
+  bool string(std::string& value) override { return scalar(std::move(value)); }
+  bool binary(json::binary_t&) override { return true; }
+
+  bool key(std::string& name) override {
+    (open_.empty() ? top_key_ : keys_.back()) = std::move(name);
+    return true;
+  }
+  bool start_object(std::size_t) override {
+    if (!in_root_) return in_root_ = true;
+    return start(json::object());
+  }
+  bool end_object() override {
+    if (open_.empty()) return true;  // the root
+    return end();
+  }
+  bool start_array(std::size_t) override {
+    require_root();
+    if (open_.empty() && !in_rows_) return in_rows_ = true;
+    return start(json::array());
+  }
+  bool end_array() override {
+    if (open_.empty()) {
+      in_rows_ = false;
+      return true;
+    }
+    return end();
+  }
+  bool parse_error(std::size_t position, const std::string& token, const json::exception&) override {
+    const bool at_end = token.empty();
+    throw InputError(file_, "byte " + std::to_string(position),
+                     at_end ? "the JSON ends too early" : "the JSON is broken here", "record or export the file again");
+  }
+
+ private:
+  void require_root() {
+    if (!in_root_)
+      throw InputError(file_, "byte 0", "the file does not hold a JSON object", "check that this is the right file");
+  }
+  bool scalar(json value) {
+    require_root();
+    if (open_.empty()) {
+      on_row_(top_key_, value);
+    } else {
+      put(std::move(value));
+    }
+    return true;
+  }
+  bool start(json container) {
+    require_root();
+    if (open_.size() >= max_depth)
+      throw InputError(file_, "in \"" + top_key_ + "\"", "nested deeper than 64 levels",
+                       "check that this is the right file");
+    open_.push_back(std::move(container));
+    keys_.emplace_back();
+    return true;
+  }
+  bool end() {
+    json done = std::move(open_.back());
+    open_.pop_back();
+    keys_.pop_back();
+    if (open_.empty()) {
+      on_row_(top_key_, done);
+    } else {
+      put(std::move(done));
+    }
+    return true;
+  }
+  void put(json value) {
+    json& parent = open_.back();
+    if (parent.is_array()) {
+      parent.push_back(std::move(value));
+    } else {
+      parent[keys_.back()] = std::move(value);
+    }
+  }
+
+  const std::string& file_;
+  const JsonRowHandler& on_row_;
+  std::string top_key_;
+  std::vector<json> open_;         // containers of the present row, outermost first
+  std::vector<std::string> keys_;  // the latest key of each
+  bool in_root_ = false;
+  bool in_rows_ = false;
+};
+
+}  // namespace
+
+void read_json_rows(std::string_view text, const std::string& file, const JsonRowHandler& on_row) {
+  RowStream stream(file, on_row);
+  json::sax_parse(text, &stream);
+}
+
+std::optional<std::int64_t> json_integer(const json& value) {
+  if (value.is_number_unsigned()) {
+    const auto number = value.get<std::uint64_t>();
+    if (number > INT64_MAX) return {};
+    return static_cast<std::int64_t>(number);
+  }
+  if (value.is_number_integer()) return value.get<std::int64_t>();
+  if (value.is_number_float()) {
+    const auto number = value.get<double>();
+    if (!(number > -9.2e18 && number < 9.2e18)) return {};
+    return static_cast<std::int64_t>(number);
+  }
+  if (!value.is_string()) return {};
+  const auto& text = value.get_ref<const std::string&>();
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size()) return {};
+  return number;
+}
+
+const json& json_member(const json& object, std::string_view key) {
+  static const json none;
+  if (!object.is_object()) return none;
+  const auto found = object.find(key);
+  return found == object.end() ? none : *found;
+}
+
+std::string_view json_text(const json& value) {
+  return value.is_string() ? std::string_view(value.get_ref<const std::string&>()) : std::string_view();
+}
+
+}  // namespace spillway

@@ -1,0 +1,156 @@
+#include "traces/formats/read.h"
+
+#include <array>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "base/input_error.h"
+#include "traces/capture_fit.h"
+#include "traces/formats/chakra_reader.h"
+#include "traces/derive.h"
+#include "traces/formats/execution_trace_reader.h"
+#include "traces/formats/kineto/kineto_reader.h"
+#include "traces/formats/memory_timeline_reader.h"
+#include "traces/formats/nsys_reader.h"
+#include "traces/formats/spillway_binary.h"
+#include "traces/formats/spillway_json.h"
+#include "traces/formats/torch_snapshot_reader.h"
+#include "traces/formats/triosim_reader.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::size_t look_ahead_bytes = 64 << 10;
+constexpr std::string_view triosim_heading = "OperatorID,";
+
+constexpr std::array<std::string_view, 9> format_names = {"kineto",          "torch-snapshot",  "memory-timeline",
+                                                          "execution-trace", "chakra",          "nsys",
+                                                          "triosim",         "spillway-binary", "spillway-json"};
+
+bool is_triosim_folder(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  return fs::is_directory(path, ignored) && fs::exists(fs::path(path) / "trace.csv", ignored) &&
+         fs::exists(fs::path(path) / "tensor.csv", ignored);
+}
+
+std::string_view without_space(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin == std::string_view::npos ? std::string_view() : text.substr(begin);
+}
+
+// Of a file that starts like JSON. Keys can come in any order; what decides must be in the first 64 KiB, or else the
+// file is taken for a Kineto trace with a long header.
+TraceFormat detect_json(std::string_view head) {
+  const auto holds = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
+  if (head.front() == '[')
+    return without_space(head.substr(1)).starts_with('[') ? TraceFormat::memory_timeline : TraceFormat::kineto;
+  if (holds("\"spillway.trace\"")) return TraceFormat::spillway_json;
+  if (holds("\"traceEvents\"")) return TraceFormat::kineto;
+  if (holds("\"workload_graph\"")) return TraceFormat::chakra;
+  if (holds("\"nodes\"") && holds("\"schema\"")) return TraceFormat::execution_trace;
+  return TraceFormat::kineto;
+}
+
+// A Chakra file starts with the length of its first message, a varint, and that message: the schema's version (a
+// string, tag 0x0a) or its first attribute (a message, tag 0x12). Either must fit into the first message.
+bool looks_like_chakra(std::string_view head) {
+  std::size_t length = 0, at = 0;
+  for (; at < 3 && at < head.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(head[at]);
+    length |= static_cast<std::size_t>(byte & 0x7fU) << (7 * at);
+    if (byte < 0x80) break;
+  }
+  if (at + 2 >= head.size() || (head[at + 1] != 0x0a && head[at + 1] != 0x12)) return false;
+  const auto inner = static_cast<unsigned char>(head[at + 2]);
+  return inner < 0x80 && inner + std::size_t{2} <= length;
+}
+
+std::optional<TraceFormat> detect(ByteSource& source) {
+  const auto bytes = source.peek(look_ahead_bytes);
+  const std::string_view raw(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  if (raw.starts_with(spillway_binary_magic)) return TraceFormat::spillway_binary;
+  if (raw.starts_with("SQLite format 3")) return TraceFormat::nsys;
+  if (raw.size() > 2 && raw[0] == '\x80' && raw[1] >= 2 && raw[1] <= 5) return TraceFormat::torch_snapshot;
+  const std::string_view text = without_space(raw);
+  if (!text.empty() && (text.front() == '{' || text.front() == '[')) return detect_json(text);
+  if (text.starts_with(triosim_heading)) return TraceFormat::triosim;
+  if (looks_like_chakra(raw)) return TraceFormat::chakra;
+  return std::nullopt;
+}
+
+bool is_archive(ByteSource& source) {
+  constexpr std::size_t mark_at = 257;
+  const auto bytes = source.peek(look_ahead_bytes);
+  return bytes.size() > mark_at + 5 &&
+         std::string_view(reinterpret_cast<const char*>(bytes.data()) + mark_at, 5) == "ustar";
+}
+
+[[noreturn]] void fail_unknown(const std::string& path, ByteSource& source) {
+  if (is_archive(source)) throw InputError(path, "", "is a tar archive", "unpack it and give the trace inside");
+  throw InputError(
+      path, "", "is in no format that can be read",
+      "give a Kineto JSON trace, a CUDA memory snapshot pickle, an ExecutionTrace, a Chakra trace, an Nsight "
+      "Systems SQLite export or a folder with TrioSim's trace.csv and tensor.csv");
+}
+
+bool is_json(ByteSource& source) {
+  const auto bytes = source.peek(look_ahead_bytes);
+  return without_space({reinterpret_cast<const char*>(bytes.data()), bytes.size()}).starts_with('{');
+}
+
+Trace read_stream(TraceFormat format, ByteSource& source, const ReadOptions& options) {
+  switch (format) {
+    case TraceFormat::kineto:
+      return read_kineto(source, options);
+    case TraceFormat::torch_snapshot:
+      return read_torch_snapshot(source, options);
+    case TraceFormat::memory_timeline:
+      return read_memory_timeline(source, options);
+    case TraceFormat::execution_trace:
+      return read_execution_trace(source, options);
+    case TraceFormat::chakra:
+      return is_json(source) ? read_chakra_json(source, options) : read_chakra(source, options);
+    case TraceFormat::spillway_binary:
+      return read_spillway_binary(source, options);
+    case TraceFormat::spillway_json:
+      return read_spillway_json(source, options);
+    case TraceFormat::nsys:
+    case TraceFormat::triosim:
+      break;  // read by path
+  }
+  fail_unknown(source.name(), source);
+}
+
+Trace derived(Trace trace) {
+  derive(trace);
+  return trace;
+}
+
+}  // namespace
+
+std::string_view to_string(TraceFormat format) { return format_names[static_cast<std::size_t>(format)]; }
+
+TraceFormat detect_format(const std::string& path) {
+  if (is_triosim_folder(path)) return TraceFormat::triosim;
+  ByteSource source = ByteSource::open(path, look_ahead_bytes * 64);
+  const auto found = detect(source);
+  if (!found) fail_unknown(path, source);
+  return *found;
+}
+
+Trace read_trace(const std::string& path, const ReadOptions& options) {
+  if (is_triosim_folder(path)) return derived(read_triosim(path, options));
+  ByteSource source = ByteSource::open(path, options.max_decompressed_bytes, options.progress);
+  const auto format = detect(source);
+  if (!format) fail_unknown(path, source);
+  if (*format == TraceFormat::triosim) return derived(read_triosim(path, options));
+  Trace trace =
+      derived(*format == TraceFormat::nsys ? read_nsys(path, options) : read_stream(*format, source, options));
+  // Own forms keep the fit they were written with; the other formats have no recorded times to fit to.
+  if (*format == TraceFormat::kineto || *format == TraceFormat::nsys) fit_capture(trace);
+  return trace;
+}
+
+}  // namespace spillway

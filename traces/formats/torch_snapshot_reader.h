@@ -1,0 +1,22 @@
+// PyTorch memory snapshots (torch.cuda.memory._dump_snapshot, and the pickles C++ programs write).
+//
+//   device_traces      -> memory_events; sizes are the bytes the program asked for (before rounding)
+//   segments           -> memory_segments, memory_blocks: the state when the snapshot was taken
+//   allocator_settings -> finding "allocator_settings" and the producer
+//   external_annotations (START/END pairs) -> spans
+//
+// Times are microseconds since the epoch; time 0 of the Trace is the earliest event. Unknown keys are
+// accepted; stack frames are skipped while reading. Blocks of very old snapshots have no address: theirs
+// follow from the sizes before them. What existed before the recording began is not stated by the file.
+#pragma once
+
+#include "base/byte_source.h"
+#include "traces/formats/read.h"
+
+namespace spillway {
+
+// Throws InputError for what isn't a snapshot; odd rows are findings. O(bytes), memory about ten times
+// the (decompressed) file without its frames.
+Trace read_torch_snapshot(ByteSource& source, const ReadOptions& options);
+
+}  // namespace spillway

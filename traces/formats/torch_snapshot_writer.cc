@@ -1,0 +1,252 @@
+#include "traces/formats/torch_snapshot_writer.h"
+
+#include <algorithm>
+#include <map>
+#include <string>
+
+namespace spillway {
+namespace {
+
+// Emits pickle instructions; containers are written as they are opened and closed.
+class PickleWriter {
+ public:
+  explicit PickleWriter(OutputFile& out) : out_(out) { text_ = "\x80\x04"; }
+
+  void begin_dictionary() { text_ += "}("; }
+  void end_dictionary() {
+    text_ += 'u';
+    flush();
+  }
+  void begin_list() { text_ += "]("; }
+  void end_list() {
+    text_ += 'e';
+    flush();
+  }
+
+  void text(std::string_view value) {
+    const auto found = known_.find(value);
+    if (found != known_.end()) return recall(found->second);
+    text_ += 'X';
+    little_endian(value.size(), 4);
+    text_ += value;
+    known_.emplace(value, remember());
+  }
+  void integer(std::int64_t value) {
+    if (value >= INT32_MIN && value <= INT32_MAX) {
+      text_ += 'J';
+      return little_endian(static_cast<std::uint64_t>(value), 4);
+    }
+    text_ += "\x8a\x08";
+    little_endian(static_cast<std::uint64_t>(value), 8);
+  }
+  void address(std::uint64_t value) {
+    if (value <= INT64_MAX) return integer(static_cast<std::int64_t>(value));
+    text_ += "\x8a\x09";
+    little_endian(value, 8);
+    text_ += '\0';
+  }
+  void boolean(bool value) { text_ += value ? '\x88' : '\x89'; }
+  void pool_id() {
+    text_ += "K";
+    text_ += '\0';
+    text_ += "K";
+    text_ += '\0';
+    text_ += '\x86';
+  }
+
+  // The value on top gets a number under which recall() brings it back.
+  std::uint64_t remember() {
+    text_ += '\x94';
+    return remembered_++;
+  }
+  void recall(std::uint64_t index) {
+    text_ += 'j';
+    little_endian(index, 4);
+  }
+
+  void finish() {
+    text_ += '.';
+    out_.write(text_);
+  }
+
+ private:
+  void little_endian(std::uint64_t value, int bytes) {
+    for (int i = 0; i < bytes; ++i) text_ += static_cast<char>(value >> (8 * i) & 0xffU);
+  }
+  void flush() {
+    if (text_.size() < (std::size_t{1} << 16)) return;
+    out_.write(text_);
+    text_.clear();
+  }
+  OutputFile& out_;
+  std::string text_;
+  std::map<std::string, std::uint64_t, std::less<>> known_;
+  std::uint64_t remembered_ = 0;
+};
+
+class SnapshotWriter {
+ public:
+  SnapshotWriter(const Trace& trace, OutputFile& out) : trace_(trace), out_(out) {}
+
+  void write() {
+    out_.begin_dictionary();
+    out_.text("segments");
+    out_.begin_list();
+    for (const MemorySegment& segment : trace_.memory_segments) write_segment(segment);
+    out_.end_list();
+    out_.text("device_traces");
+    write_traces();
+    out_.text("allocator_settings");
+    out_.begin_dictionary();
+    out_.end_dictionary();
+    out_.text("external_annotations");
+    write_annotations();
+    out_.end_dictionary();
+    out_.finish();
+  }
+
+ private:
+  void field(std::string_view key, Bytes value) {
+    out_.text(key);
+    out_.integer(value.count());
+  }
+  void field(std::string_view key, std::int64_t value) {
+    out_.text(key);
+    out_.integer(value);
+  }
+  void field(std::string_view key, Addr value) {
+    out_.text(key);
+    out_.address(value.count());
+  }
+  void field(std::string_view key, std::string_view value) {
+    out_.text(key);
+    out_.text(value);
+  }
+
+  void no_frames() {
+    out_.text("frames");
+    out_.begin_list();
+    out_.end_list();
+  }
+
+  std::int64_t stream_number(LaneId lane) const {
+    return lane == LaneId::none ? 0 : trace_.lanes[index_of(lane)].number;
+  }
+
+  std::int64_t microseconds(Picos time) const {
+    return trace_.time_base_ns / 1000 + (time == unknown_time ? 0 : time / picos_per_microsecond);
+  }
+
+  void write_segment(const MemorySegment& segment) {
+    Bytes allocated{}, active{}, requested{};
+    for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+      const MemoryBlock& block = trace_.memory_blocks[segment.first_block + i];
+      if (block.state == BlockState::inactive) continue;
+      active += block.size;
+      requested += block.requested;
+      if (block.state == BlockState::allocated) allocated += block.size;
+    }
+    out_.begin_dictionary();
+    field("device", std::int64_t{segment.device});
+    field("address", segment.address);
+    field("total_size", segment.total);
+    field("allocated_size", allocated);
+    field("active_size", active);
+    field("requested_size", requested);
+    field("stream", stream_number(segment.stream));
+    field("segment_type", segment.large ? "large" : "small");
+    out_.text("segment_pool_id");
+    out_.pool_id();
+    out_.text("is_expandable");
+    out_.boolean(segment.expandable);
+    no_frames();
+    out_.text("blocks");
+    out_.begin_list();
+    for (std::uint32_t i = 0; i < segment.block_count; ++i) write_block(trace_.memory_blocks[segment.first_block + i]);
+    out_.end_list();
+    out_.end_dictionary();
+  }
+
+  void write_block(const MemoryBlock& block) {
+    constexpr std::string_view states[] = {"active_allocated", "active_pending_free", "inactive"};
+    out_.begin_dictionary();
+    field("address", block.address);
+    field("size", block.size);
+    field("requested_size", block.requested);
+    field("state", states[static_cast<std::size_t>(block.state)]);
+    no_frames();
+    out_.end_dictionary();
+  }
+
+  void write_traces() {
+    std::int16_t last_device = -1;
+    for (const MemoryEvent& event : trace_.memory_events) last_device = std::max(last_device, event.device);
+    for (const MemorySegment& segment : trace_.memory_segments) last_device = std::max(last_device, segment.device);
+    out_.begin_list();
+    for (std::int16_t device = 0; device <= last_device; ++device) {
+      out_.begin_list();
+      for (const MemoryEvent& event : trace_.memory_events)
+        if (event.device == device) write_event(event);
+      out_.end_list();
+    }
+    out_.end_list();
+  }
+
+  void write_event(const MemoryEvent& event) {
+    out_.begin_dictionary();
+    field("action", to_string(event.action));
+    const bool is_oom = event.action == MemoryAction::out_of_memory;
+    field(is_oom ? "device_free" : "addr", is_oom ? Addr{} : event.address);
+    field("size", event.bytes);
+    field("stream", stream_number(event.stream));
+    if (event.time != unknown_time) field("time_us", microseconds(event.time));
+    write_frames(event.anchor);
+    out_.end_dictionary();
+  }
+
+  void write_frames(OpId op) {
+    if (op == OpId::none) return no_frames();
+    const StringId name = trace_.ops.name[index_of(op)];
+    out_.text("frames");
+    const auto found = frames_.find(name);
+    if (found != frames_.end()) return out_.recall(found->second);
+    out_.begin_list();
+    out_.begin_dictionary();
+    field("name", trace_.strings.text(name));
+    field("filename", to_string(trace_.ops.phase[index_of(op)]));
+    field("line", std::int64_t{0});
+    out_.end_dictionary();
+    out_.end_list();
+    frames_.emplace(name, out_.remember());
+  }
+
+  void write_annotations() {
+    out_.begin_list();
+    const Spans& spans = trace_.spans;
+    for (std::size_t i = 0; i < spans.size(); ++i) {
+      if (spans.kind[i] != SpanKind::annotation || spans.start[i] == unknown_time) continue;
+      write_annotation("START", i, spans.start[i]);
+      write_annotation("END", i, spans.start[i] + std::max(spans.duration[i], Picos(0)));
+    }
+    out_.end_list();
+  }
+
+  void write_annotation(std::string_view stage, std::size_t span, Picos time) {
+    out_.begin_dictionary();
+    field("stage", stage);
+    field("name", trace_.strings.text(trace_.spans.name[span]));
+    field("device", std::int64_t{0});
+    field("time_us", microseconds(time));
+    out_.end_dictionary();
+  }
+
+  const Trace& trace_;
+  PickleWriter out_;
+  std::map<StringId, std::uint64_t> frames_;
+};
+
+}  // namespace
+
+void write_torch_snapshot(const Trace& trace, OutputFile& out) { SnapshotWriter(trace, out).write(); }
+
+}  // namespace spillway
