@@ -2,7 +2,7 @@
 #include <benchmark/benchmark.h>
 
 #include "hwprofiles/profile_library.h"
-#include "models/trace_generator.h"
+#include "models/step/trace_generator.h"
 
 namespace spillway {
 namespace {

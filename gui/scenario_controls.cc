@@ -1,8 +1,8 @@
 #include "gui/scenario_controls.h"
 
 #include "hwprofiles/profile_library.h"
-#include "models/model_spec.h"
-#include "models/training_setup.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/training_setup.h"
 
 namespace spillway::gui {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "models/pipeline_setup.h"
+#include "models/spec/pipeline_setup.h"
 #include "base/json_fields.h"
 #include "planners/scenario_setting.h"
 #include "base/byte_source.h"

@@ -27,7 +27,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/training_setup.h"
+#include "models/spec/training_setup.h"
 #include "planners/jitter.h"
 #include "planners/offload/offload_settings.h"
 #include "sim/replay/relative_speed.h"

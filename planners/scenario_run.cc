@@ -7,11 +7,11 @@
 #include <cctype>
 #include <cmath>
 
-#include "models/collective_time.h"
-#include "models/cost_model.h"
-#include "models/model_spec.h"
+#include "models/cost/collective_time.h"
+#include "models/cost/cost_model.h"
+#include "models/spec/model_spec.h"
 #include "models/pipeline/named_schedules.h"
-#include "models/trace_generator.h"
+#include "models/step/trace_generator.h"
 #include "planners/offload/bpipe.h"
 #include "planners/offload/drive_life.h"
 #include "planners/offload/lifetimes.h"

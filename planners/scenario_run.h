@@ -10,9 +10,9 @@
 
 #include "hwprofiles/hardware_profile.h"
 #include "hwprofiles/profile_library.h"
-#include "models/cost_model.h"
-#include "models/model_spec.h"
-#include "models/parallel_trace.h"
+#include "models/cost/cost_model.h"
+#include "models/spec/model_spec.h"
+#include "models/step/parallel_trace.h"
 #include "planners/offload/pipeoffload.h"
 #include "planners/scenario.h"
 #include "sim/replay/offload_plan.h"

@@ -32,7 +32,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 #include "planners/scenario.h"
 #include "validation/metric.h"
 #include "validation/projection_case.h"

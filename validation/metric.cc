@@ -5,7 +5,7 @@
 #include <map>
 #include <span>
 
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 #include "validation/layer_memory.h"

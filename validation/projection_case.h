@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/activation_volume.h"
+#include "models/spec/activation_volume.h"
 #include "validation/metric.h"
 
 namespace spillway {

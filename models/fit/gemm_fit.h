@@ -6,7 +6,7 @@
 
 #include "models/fit/error_summary.h"
 #include "models/fit/gemm_rows.h"
-#include "models/operator_times.h"
+#include "models/cost/operator_times.h"
 
 namespace spillway::fit {
 

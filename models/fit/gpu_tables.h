@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "models/operator_times.h"
+#include "models/cost/operator_times.h"
 
 namespace spillway::fit {
 

@@ -11,7 +11,7 @@
 #include <span>
 #include <vector>
 
-#include "models/log_grid.h"
+#include "models/cost/log_grid.h"
 
 namespace spillway::fit {
 

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/fit/error_summary.h"
-#include "models/operator_times.h"
+#include "models/cost/operator_times.h"
 
 namespace spillway::fit {
 

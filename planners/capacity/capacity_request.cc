@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "hwprofiles/profile_library.h"
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 #include "planners/scenario_run.h"
 #include "planners/sweep/layout_sweep.h"
 #include "base/input_error.h"

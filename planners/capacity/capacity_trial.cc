@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "hwprofiles/profile_library.h"
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 #include "planners/capacity/capacity_trial.h"
 #include "planners/capacity/state_bound.h"
 #include "planners/machine_power.h"

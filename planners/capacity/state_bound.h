@@ -10,8 +10,8 @@
 
 #include <cstdint>
 
-#include "models/model_spec.h"
-#include "models/training_setup.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/training_setup.h"
 #include "base/units.h"
 
 namespace spillway {

@@ -5,8 +5,8 @@
 #include <tuple>
 #include <utility>
 
-#include "models/parallel_layout.h"
-#include "models/pipeline_setup.h"
+#include "models/spec/parallel_layout.h"
+#include "models/spec/pipeline_setup.h"
 #include "planners/offload/tier_rates.h"
 
 namespace spillway {

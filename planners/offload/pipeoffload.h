@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/model_spec.h"
-#include "models/training_setup.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/training_setup.h"
 #include "planners/offload/offload_run.h"
 
 namespace spillway {

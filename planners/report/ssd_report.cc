@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "models/activation_volume.h"
+#include "models/spec/activation_volume.h"
 
 namespace spillway {
 namespace {

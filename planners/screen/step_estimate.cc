@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "models/parallel_layout.h"
+#include "models/spec/parallel_layout.h"
 #include "base/input_error.h"
 
 namespace spillway {

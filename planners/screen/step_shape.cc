@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "models/trace_generator.h"
+#include "models/step/trace_generator.h"
 #include "planners/scenario_run.h"
 #include "base/input_error.h"
 

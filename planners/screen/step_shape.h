@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "models/model_spec.h"
-#include "models/parallel_trace.h"
+#include "models/spec/model_spec.h"
+#include "models/step/parallel_trace.h"
 #include "sim/replay/replay.h"
 
 namespace spillway {

@@ -13,7 +13,7 @@
 
 #include "hwprofiles/price_list.h"
 #include "hwprofiles/profile_library.h"
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 #include "base/json_fields.h"
 #include "planners/scenario.h"
 #include "base/byte_source.h"

@@ -30,7 +30,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 
 namespace spillway {
 

@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 #include "base/input_error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,4 +1,4 @@
-#include "models/activation_volume.h"
+#include "models/spec/activation_volume.h"
 
 #include <gtest/gtest.h>
 

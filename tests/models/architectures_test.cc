@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/trace_generator.h"
+#include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/measured_trace.h"
 #include "base/input_error.h"

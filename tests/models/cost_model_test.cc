@@ -1,4 +1,4 @@
-#include "models/cost_model.h"
+#include "models/cost/cost_model.h"
 
 #include <algorithm>
 #include <cmath>

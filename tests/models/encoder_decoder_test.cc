@@ -5,10 +5,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/model_part.h"
-#include "models/parallel_layout.h"
-#include "models/pipeline_setup.h"
-#include "models/trace_generator.h"
+#include "models/spec/model_part.h"
+#include "models/spec/parallel_layout.h"
+#include "models/spec/pipeline_setup.h"
+#include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/measured_trace.h"
 #include "base/input_error.h"

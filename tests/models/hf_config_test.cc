@@ -1,10 +1,10 @@
-#include "models/hf_config.h"
+#include "models/spec/hf_config.h"
 
 #include <fstream>
 
 #include <gtest/gtest.h>
 
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 #include "base/input_error.h"
 
 namespace spillway {

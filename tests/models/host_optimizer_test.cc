@@ -1,4 +1,4 @@
-#include "models/host_optimizer.h"
+#include "models/step/host_optimizer.h"
 
 #include <gtest/gtest.h>
 
@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "models/parallel_trace.h"
-#include "models/trace_generator.h"
+#include "models/step/parallel_trace.h"
+#include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "base/input_error.h"
 

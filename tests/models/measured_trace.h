@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "models/trace_generator.h"
+#include "models/step/trace_generator.h"
 
 namespace spillway {
 

@@ -2,7 +2,7 @@
 // some shapes only.
 #include <gtest/gtest.h>
 
-#include "models/parallel_trace.h"
+#include "models/step/parallel_trace.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/measured_trace.h"
 

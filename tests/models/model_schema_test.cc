@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 #include "base/input_error.h"
 
 namespace spillway {

@@ -1,4 +1,4 @@
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 
 #include <map>
 

@@ -1,4 +1,4 @@
-#include "models/operator_times.h"
+#include "models/cost/operator_times.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include "models/parallel_layout.h"
+#include "models/spec/parallel_layout.h"
 
 #include <algorithm>
 #include <map>
@@ -6,8 +6,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/model_spec.h"
-#include "models/pipeline_setup.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/pipeline_setup.h"
 #include "base/input_error.h"
 
 namespace spillway {

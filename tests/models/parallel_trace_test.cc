@@ -1,4 +1,4 @@
-#include "models/parallel_trace.h"
+#include "models/step/parallel_trace.h"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/model_part.h"
+#include "models/spec/model_part.h"
 #include "tests/models/example_profile.h"
 #include "base/input_error.h"
 

@@ -5,9 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include "models/model_part.h"
-#include "models/parallel_trace.h"
-#include "models/trace_generator.h"
+#include "models/spec/model_part.h"
+#include "models/step/parallel_trace.h"
+#include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/measured_trace.h"
 #include "base/input_error.h"

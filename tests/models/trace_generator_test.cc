@@ -1,4 +1,4 @@
-#include "models/trace_generator.h"
+#include "models/step/trace_generator.h"
 
 #include <algorithm>
 #include <array>

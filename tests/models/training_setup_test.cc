@@ -1,8 +1,8 @@
-#include "models/training_setup.h"
+#include "models/spec/training_setup.h"
 
 #include <gtest/gtest.h>
 
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 #include "base/input_error.h"
 
 namespace spillway {

@@ -8,7 +8,7 @@
 #include <random>
 #include <set>
 
-#include "models/model_spec.h"
+#include "models/spec/model_spec.h"
 #include "planners/capacity/capacity.h"
 #include "planners/capacity/edge_search.h"
 #include "planners/capacity/state_bound.h"

@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "models/parallel_trace.h"
+#include "models/step/parallel_trace.h"
 #include "models/pipeline/chunk_passes.h"
-#include "models/pipeline_setup.h"
-#include "models/stage_program.h"
+#include "models/spec/pipeline_setup.h"
+#include "models/step/stage_program.h"
 #include "planners/offload/tier_rates.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"

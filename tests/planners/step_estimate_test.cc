@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "models/trace_generator.h"
+#include "models/step/trace_generator.h"
 #include "planners/scenario_run.h"
 
 namespace spillway {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string>
 
-#include "models/parallel_trace.h"
+#include "models/step/parallel_trace.h"
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
 #include "base/input_error.h"

@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "models/collective_time.h"
+#include "models/cost/collective_time.h"
 #include "sim/devices/nvme_drive.h"
 #include "base/input_error.h"
 

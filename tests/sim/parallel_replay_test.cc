@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/trace_generator.h"
+#include "models/step/trace_generator.h"
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
 

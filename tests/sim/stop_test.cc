@@ -5,7 +5,7 @@
 #include <thread>
 
 #include "hwprofiles/profile_library.h"
-#include "models/trace_generator.h"
+#include "models/step/trace_generator.h"
 #include "sim/replay/replay.h"
 #include "base/byte_source.h"
 

@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "models/trace_generator.h"
+#include "models/step/trace_generator.h"
 #include "sim/replay/replayed_trace.h"
 #include "base/svg_text.h"
 #include "sim/replay/timeline_lanes.h"

@@ -462,7 +462,7 @@ def projected(row):
 def ssdtrain(rows):
     cases = CaseFile("SSDTrain: the authors' projection of activation volume, write bandwidth and drive life",
                      "arXiv 2408.10013, sections II-B and III-D; the authors' code, run again, prints these digits. "
-                     "Closed forms (models/activation_volume.h): nothing is replayed. Memory and link rates are those "
+                     "Closed forms (models/spec/activation_volume.h): nothing is replayed. Memory and link rates are those "
                      "of the A100's datasheets.",
                      {"median": 0.0001, "p90": 0.0002})
     for row in rows:

@@ -1,0 +1,139 @@
+#include "models/cost/collective_time.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+#include <string>
+
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+// Of the bytes, how many cross a rank's link: the factor between algorithm and bus bandwidth.
+double bus_factor(NetworkCollective kind, double n) {
+  switch (kind) {
+    case NetworkCollective::all_reduce:
+      return 2 * (n - 1) / n;
+    case NetworkCollective::all_gather:
+    case NetworkCollective::reduce_scatter:
+    case NetworkCollective::all_to_all:
+      return (n - 1) / n;
+    case NetworkCollective::broadcast:
+    case NetworkCollective::send_receive:
+      return 1;
+  }
+  return 1;
+}
+
+std::optional<CollectiveTime> from_table(const NetworkProfile& network, NetworkCollective kind, Bytes bytes,
+                                         std::int64_t group) {
+  for (const CollectiveCurve& table : network.collectives) {
+    if (table.kind != kind) continue;
+    const auto n = static_cast<double>(group);
+    const double smallest = table.bus_bandwidth.members().front().curve.points().front().x;
+    const double size = std::max(static_cast<double>(bytes.count()), smallest);
+    const CurveValue bus = table.bus_bandwidth.at(n, size);
+    if (bus.value <= 0) return std::nullopt;
+    const bool small = static_cast<double>(bytes.count()) < smallest;
+    return CollectiveTime{from_seconds(size * bus_factor(kind, n) / bus.value), true, bus.extrapolated || small};
+  }
+  return std::nullopt;
+}
+
+double alpha_beta_seconds(const NetworkProfile& network, NetworkCollective kind, double bytes, std::int64_t group) {
+  const double alpha = to_seconds(network.latency.value);
+  const double beta = 1 / (to_bytes_per_second(network.bandwidth.value) * network.efficiency.value);
+  const auto n = static_cast<double>(group);
+  const auto depth = static_cast<double>(std::bit_width(static_cast<std::uint64_t>(group - 1)));
+  const double moved = bytes * bus_factor(kind, n) * beta;
+  switch (kind) {
+    case NetworkCollective::all_reduce:
+      return std::min(2 * (n - 1) * alpha + moved, 2 * depth * alpha + 2 * bytes * beta);
+    case NetworkCollective::all_gather:
+    case NetworkCollective::reduce_scatter:
+      return (n - 1) * alpha + moved;
+    case NetworkCollective::all_to_all:
+      return (n - 1) * alpha + moved;
+    case NetworkCollective::broadcast:
+      return depth * alpha + moved;
+    case NetworkCollective::send_receive: {
+      const auto peers = static_cast<double>(network.max_group.value - 1);
+      const bool mesh = network.topology == NetworkTopology::mesh && peers > 1;
+      return alpha + moved * (mesh ? peers : 1);
+    }
+  }
+  return moved;
+}
+
+const NetworkProfile& required(const std::optional<NetworkProfile>& network, const HardwareProfile& system,
+                               const char* which) {
+  if (network) return *network;
+  throw InputError(system.path, std::string("/") + which, "system '" + system.name + "' has no such network",
+                   std::string("name a network profile under ") + which);
+}
+
+bool is_ring(NetworkCollective kind) {
+  return kind == NetworkCollective::all_reduce || kind == NetworkCollective::all_gather ||
+         kind == NetworkCollective::reduce_scatter;
+}
+
+// One ring over the group, in and out of each machine once; inside machines it is faster and hidden.
+CollectiveTime ring_through_host(const NetworkProfile& out, NetworkCollective kind, Bytes bytes, std::int64_t group,
+                                 std::int64_t machines) {
+  const auto n = static_cast<double>(group);
+  const double moved = static_cast<double>(bytes.count()) * bus_factor(kind, n);
+  const auto steps = static_cast<double>((kind == NetworkCollective::all_reduce ? 2 : 1) * (machines - 1));
+  const double seconds =
+      steps * to_seconds(out.latency.value) + moved / to_bytes_per_second(out.ring_through_host->value);
+  return {from_seconds(seconds), false, group > out.max_group.value};
+}
+
+void add(CollectiveTime& total, const CollectiveTime& part) {
+  total.time += part.time;
+  total.measured = total.measured || part.measured;
+  total.extrapolated = total.extrapolated || part.extrapolated;
+}
+
+}  // namespace
+
+CollectiveTime collective_time(const NetworkProfile& network, NetworkCollective kind, Bytes bytes, std::int64_t group) {
+  SPILLWAY_ASSERT(bytes >= Bytes::zero() && group >= 1);
+  if (group == 1 || bytes == Bytes::zero()) return {};
+  if (const auto measured = from_table(network, kind, bytes, group)) return *measured;
+  return {from_seconds(alpha_beta_seconds(network, kind, static_cast<double>(bytes.count()), group)), false,
+          group > network.max_group.value};
+}
+
+CollectiveTime collective_time(const HardwareProfile& system, NetworkCollective kind, Bytes bytes, std::int64_t group,
+                               std::int64_t per_machine, std::int64_t stride) {
+  SPILLWAY_ASSERT(group >= 1 && per_machine >= 1 && stride >= 1);
+  if (group == 1) return {};
+  const std::int64_t inside = std::min(group, per_machine);
+  if (inside == group) return collective_time(required(system.scale_up, system, "scale_up"), kind, bytes, group);
+  const std::int64_t machines = (group + inside - 1) / inside;
+  const NetworkProfile& out = required(system.scale_out, system, "scale_out");
+  // One rank of each machine talks to its like in the others, all `inside` of them at once.
+  const Bytes share((bytes.count() + inside - 1) / inside);
+  if (inside == 1) return collective_time(out, kind, bytes, machines);
+  const bool shares_ports = out.gpus_per_port && out.gpus_per_port->value > 1;
+  if (shares_ports && stride >= out.gpus_per_port->value && out.ring_through_host && is_ring(kind))
+    return ring_through_host(out, kind, bytes, group, machines);
+  if (kind == NetworkCollective::send_receive) return collective_time(out, kind, bytes, 2);
+  const NetworkProfile& up = required(system.scale_up, system, "scale_up");
+  CollectiveTime total;
+  if (kind == NetworkCollective::all_reduce) {
+    add(total, collective_time(up, NetworkCollective::reduce_scatter, bytes, inside));
+    add(total, collective_time(out, kind, share, machines));
+    add(total, collective_time(up, NetworkCollective::all_gather, bytes, inside));
+    return total;
+  }
+  const bool exchange = kind == NetworkCollective::all_to_all;
+  const bool every_byte = kind == NetworkCollective::broadcast || exchange;
+  add(total, collective_time(out, kind, every_byte ? bytes : share, machines));
+  add(total, collective_time(up, kind, exchange ? bytes / machines : bytes, inside));
+  return total;
+}
+
+}  // namespace spillway

@@ -1,0 +1,140 @@
+// CostModel: how long a kernel takes on a GPU, from its shape, flops and bytes; where that number comes from, and how
+// far it may be off.
+//
+//   gemm        physics of tiles and waves (gemm_time.h) times exp(residual table), or a roofline
+//   attention   physics of blocks (attention_time.h) times exp(residual table)
+//   memory      bytes / (bandwidth * efficiency of the kind) + fixed
+//
+// Order: a table of the hardware profile that says it was measured (of a memory-bound kernel: that of its own kind,
+// whatever its provenance, then the one of all kinds); the operator times fitted for this GPU
+// (operator_times.h); those of its nearest measured kin; for a profile that names no architecture, or where no operator
+// times are installed, the profile's roofline and 0.8 of the bandwidth plus 3 us. tf32 and fp32 products take the
+// constants of bf16 with their own peak (CostSource::assumed).
+//
+// Products are at the settled clock: the share by which a long one throttles (GemmPhysics) holds for all, because a
+// training step keeps the GPU busy for longer than the clock takes to settle.
+//
+// A locked clock (GpuProfile::locked_clock_mhz) slows products and attention by its share of the clock at which the
+// datasheet states the tensor peak, which the measured efficiencies are taken to belong to; where power would have
+// lowered the clock further, the lower one counts. Device memory keeps its rate.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "hwprofiles/hardware_profile.h"
+#include "models/cost/cost_kinds.h"
+#include "models/cost/operator_times.h"
+#include "models/spec/training_setup.h"
+#include "base/units.h"
+
+namespace spillway {
+
+enum class KernelClass : std::uint8_t { gemm, attention_forward, attention_backward, memory_bound, copy_to_device };
+// tf32 is fp32 data multiplied by the tensor unit.
+enum class DataType : std::uint8_t { bf16, fp32, int64, byte, fp16, fp8, tf32 };
+constexpr std::int64_t size_of(DataType type) {
+  switch (type) {
+    case DataType::bf16:
+    case DataType::fp16:
+      return 2;
+    case DataType::fp32:
+    case DataType::tf32:
+      return 4;
+    case DataType::int64:
+      return 8;
+    case DataType::byte:
+    case DataType::fp8:
+      return 1;
+  }
+  return 1;
+}
+std::string_view to_string(DataType type);
+
+// C[m,n] = A[m,k] B[k,n], `batch` times. Precondition of every use: all >= 1.
+struct GemmShape {
+  std::int64_t m = 1, n = 1, k = 1, batch = 1;
+};
+struct AttentionShape {
+  std::int64_t batch = 1, heads = 1, kv_heads = 1, sequence = 1, head_dim = 1;
+  bool causal = true;
+  std::int64_t keys = 0;       // of a slice of a causal sequence: its own tokens and those before; 0: its own
+  std::int64_t value_dim = 0;  // of values and results where it differs from head_dim (latent attention); 0: the same
+  std::int64_t window = 0;     // a token attends to so many at most; 0: to all
+  bool deterministic = false;  // a backward that adds in a fixed order
+  bool serving = false;        // a serving library's prefill kernel, which keeps nothing for a backward
+  AttentionKernel kernel = AttentionKernel::best;
+
+  [[nodiscard]] std::int64_t key_count() const { return keys > 0 ? keys : sequence; }
+};
+
+struct KernelCost {
+  KernelClass kind = KernelClass::memory_bound;
+  DataType type = DataType::bf16;
+  GemmShape gemm{};            // kind gemm
+  AttentionShape attention{};  // kind attention_*
+  Flops flops{};
+  Bytes bytes{};  // traffic to and from device memory: every operand read once, every result written once
+  MemoryKind memory = MemoryKind::elementwise;  // kind memory_bound
+  // Kind gemm in fp8: A comes in fp8. false: it is scaled and cast on the way, as the published products are.
+  bool is_cast_before = false;
+};
+
+enum class CostSource : std::uint8_t {
+  table,    // interpolated in a table of the hardware profile
+  fitted,   // a curve fitted to measurements of this kind of GPU, outside their table
+  kin,      // from the datasheet and the curve of the nearest measured kin
+  assumed,  // a default nobody measured
+};
+std::string_view to_string(CostSource source);
+
+struct Duration {
+  Picos time{};
+  CostSource source = CostSource::assumed;
+  double relative_error = 0;  // standard error of `time`, from rows kept out of the fit; 0: unknown
+};
+
+class CostModel {
+ public:
+  // Throws InputError when the profile has no arithmetic peak at all.
+  explicit CostModel(const HardwareProfile& profile);
+
+  // O(log table), well under a microsecond. A kernel takes at least a nanosecond.
+  [[nodiscard]] Duration duration(const KernelCost& kernel) const;
+
+  // Adam on the CPU over operands of so many bytes, each read or written once, by one of `sharers` GPUs' processes
+  // that do so at the same time: HostProfile::cpu_adam_parameters_per_second at 28 bytes a parameter, which is what
+  // its sources count; where the host states none, 60 % of its DRAM bandwidth or 12 GB/s a core, whichever is less
+  // (assumed).
+  [[nodiscard]] Duration host_update(Bytes bytes, std::int64_t sharers) const;
+
+  [[nodiscard]] const GpuProfile& gpu() const { return gpu_; }
+  [[nodiscard]] Picos host_time_per_kernel() const { return host_time_; }  // framework dispatch, launch call included
+  [[nodiscard]] Picos launch_call() const { return gpu_.launch_call.value; }
+
+ private:
+  void set_host_update(const HostProfile& host);
+  [[nodiscard]] Duration gemm(const KernelCost& kernel) const;
+  [[nodiscard]] Duration gemm_by_physics(const KernelCost& kernel, const GemmTimes& times) const;
+  [[nodiscard]] Duration attention(const KernelCost& kernel) const;
+  [[nodiscard]] AttentionTimes published_attention(const KernelCost& kernel) const;
+  [[nodiscard]] Duration attention_by_physics(const KernelCost& kernel, const AttentionTimes& times) const;
+  [[nodiscard]] Duration memory_bound(const KernelCost& kernel) const;
+  [[nodiscard]] Duration copy_to_device(const KernelCost& kernel) const;
+  [[nodiscard]] Duration roofline(const KernelCost& kernel) const;
+  [[nodiscard]] double peak(DataType type) const;
+
+  GpuProfile gpu_;
+  std::optional<OperatorTimes> times_;
+  Picos host_time_{};
+  double host_update_bytes_per_second_ = 0;
+  CostSource host_update_source_ = CostSource::assumed;
+  double clock_share_ = 1;  // of the clock behind the dense peak, where the profile locks it
+  double bytes_per_second_ = 0, copy_bytes_per_second_ = 0;
+  std::array<double, precision_count> peak_{};  // or the next wider one's
+};
+
+}  // namespace spillway

@@ -1,0 +1,84 @@
+#include "models/cost/gemm_time.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace spillway {
+namespace {
+
+struct Tile {
+  double rows, columns;
+};
+constexpr std::array<Tile, 9> tiles = {
+    {{256, 128}, {128, 256}, {128, 128}, {64, 256}, {256, 64}, {128, 64}, {64, 128}, {64, 64}, {64, 32}}};
+constexpr double large_area = 32'768, medium_area = 16'384;
+constexpr double least_split_k = 128;  // splitting k further than this never pays
+constexpr int most_splits = 16;
+constexpr double partial_sum_bytes = 4;
+constexpr double weight_copies = 5;
+constexpr double quantise_bytes = 5;  // an element read twice in two bytes, written once in one
+
+double tile_efficiency(const GemmPhysics& physics, const Tile& tile) {
+  const double area = tile.rows * tile.columns;
+  if (area >= large_area) return physics.large_tile;
+  return physics.large_tile * physics.medium_tile * (area >= medium_area ? 1 : physics.small_tile);
+}
+
+double compute_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {
+  const double l2_of_one = physics.l2_gbps * 1e9;
+  const double reduction = partial_sum_bytes * sides.m * sides.n * sides.batch / (l2_of_one * machine.multiprocessors);
+  double best = -1;
+  for (const Tile& tile : tiles) {
+    const double unsplit =
+        std::ceil(sides.m / tile.rows) * std::ceil(sides.n / tile.columns) * sides.batch / machine.multiprocessors;
+    const double rate = machine.peak * tile_efficiency(physics, tile);
+    const double step = std::max(machine.multiprocessors * 2 * tile.rows * tile.columns / rate,
+                                 (tile.rows + tile.columns) * sides.element_bytes / l2_of_one);
+    for (int splits = 1; splits <= most_splits; splits *= 2) {
+      if (splits > 1 && sides.k / splits < least_split_k) break;
+      const double full = unsplit * splits;
+      const double waves = (1 - physics.partial_wave) * std::ceil(full) + physics.partial_wave * std::max(full, 1.0);
+      double seconds = waves * step * (sides.k / splits + physics.fill);
+      if (splits > 1) seconds += physics.split_us * 1e-6 + splits * reduction;
+      if (best < 0 || seconds < best) best = seconds;
+    }
+  }
+  return best;
+}
+
+// Share of accesses that a cache of `capacity` serves when `working_set` bytes come round again and again.
+double hit_share(double working_set, double capacity) {
+  const double square = (working_set / capacity) * (working_set / capacity);
+  return 1 / (1 + square * square);
+}
+
+double memory_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {
+  const double a = sides.element_bytes * sides.batch * sides.m * sides.k;
+  const double weights = sides.element_bytes * sides.batch * sides.n * sides.k;
+  const double c = sides.result_bytes * sides.batch * sides.m * sides.n;
+  const double capacity = physics.l2_share * machine.l2_bytes;
+  const double copies = std::clamp(std::ceil(machine.l2_bytes / weights), 1.0, weight_copies);
+  const double weight_hits = hit_share(copies * weights + a + c, capacity),
+               other_hits = hit_share(weights + a + c, capacity);
+  const double dram = machine.bandwidth * physics.memory_efficiency;
+  const double l2 = physics.l2_gbps * 1e9 * machine.multiprocessors;
+  return (a + c) * ((1 - other_hits) / dram + other_hits / l2) +
+         weights * ((1 - weight_hits) / dram + weight_hits / l2);
+}
+
+}  // namespace
+
+double gemm_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {
+  const double compute = compute_seconds(physics, machine, sides), memory = memory_seconds(physics, machine, sides);
+  // (compute^q + memory^q)^(1/q), from the larger one.
+  const double larger = std::max(compute, memory), ratio = std::min(compute, memory) / larger;
+  const double both = larger * std::pow(1 + std::pow(ratio, physics.overlap), 1 / physics.overlap);
+  double seconds = both * (1 + physics.throttle * both / (both + physics.throttle_ms * 1e-3)) + physics.fixed_us * 1e-6;
+  if (physics.quantise_us > 0)
+    seconds += physics.quantise_us * 1e-6 +
+               quantise_bytes * sides.batch * sides.m * sides.k / (machine.bandwidth * physics.quantise_efficiency);
+  return seconds;
+}
+
+}  // namespace spillway

@@ -1,0 +1,202 @@
+#include "models/cost/operator_times.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr double wide_lanes = 128, narrow_lanes = 64;  // fp32 lanes of a multiprocessor
+constexpr double least_clock = 1e9;                    // no GPU of interest runs slower at its peak
+constexpr double whole_l2_share = 0.9;                 // of a cache of one partition that operands can live in
+constexpr double carried_error = 0.12;  // what carrying over adds: B200 and L40S left out (docs/operator-times.md)
+constexpr double other_path_distance = 2, other_architecture_distance = 1;
+
+// NVIDIA's PCIe cards other than the few with HBM.
+bool has_graphics_memory(const GpuProfile& gpu) {
+  const auto begins = [&](std::string_view text) { return gpu.name.starts_with(text); };
+  return gpu.form_factor == "PCIe" && !begins("v100") && !begins("a100") && !begins("a30") && !begins("h100");
+}
+
+MatrixPath path_of(const GpuProfile& gpu, bool graphics_memory) {
+  if (gpu.vendor != "NVIDIA" && !gpu.vendor.empty()) return MatrixPath::other;
+  if (gpu.architecture == "Hopper") return MatrixPath::shared_memory;
+  if (gpu.architecture == "Blackwell" && !graphics_memory) return MatrixPath::tensor_memory;
+  return MatrixPath::registers;
+}
+
+// fp32 peak = multiprocessors x lanes x 2 x clock; 64 lanes where 128 would mean a clock below 1 GHz (Volta, Turing,
+// A100).
+double clock_of(double fp32_peak, double multiprocessors) {
+  if (fp32_peak <= 0 || multiprocessors <= 0) return 0;
+  const double clock = fp32_peak / (2 * wide_lanes * multiprocessors);
+  return clock >= least_clock ? clock : clock * wide_lanes / narrow_lanes;
+}
+
+double log_ratio(double left, double right) { return left > 0 && right > 0 ? std::abs(std::log(left / right)) : 0; }
+
+double dense(const DatasheetFacts& facts, Precision precision) {
+  const double peak = facts.peak[static_cast<std::size_t>(precision)];
+  return peak > 0 ? peak : facts.peak[static_cast<std::size_t>(Precision::fp32)];
+}
+
+// What the kin's sustained efficiency is multiplied by.
+double sustained_ratio(const DatasheetFacts& kin, const DatasheetFacts& target) {
+  const double kin_peak = dense(kin, Precision::bf16), peak = dense(target, Precision::bf16);
+  const auto bf16 = static_cast<std::size_t>(Precision::bf16);
+  if (kin.achieved[bf16] > 0 && target.achieved[bf16] > 0)
+    return (target.achieved[bf16] / peak) / (kin.achieved[bf16] / kin_peak);
+  if (kin.path != target.path || kin.tdp_watts <= 0 || target.tdp_watts <= 0) return 1;
+  return std::min(1.0, (target.tdp_watts / peak) / (kin.tdp_watts / kin_peak));
+}
+
+double clock_ratio(const DatasheetFacts& kin, const DatasheetFacts& target) {
+  return kin.clock_hz > 0 && target.clock_hz > 0 ? kin.clock_hz / target.clock_hz : 1;
+}
+
+double widened(double error) { return std::hypot(error, carried_error); }
+RegimeErrors widened(const RegimeErrors& errors) {
+  return {widened(errors.small), widened(errors.medium), widened(errors.large)};
+}
+
+}  // namespace
+
+std::string_view to_string(MatrixPath path) {
+  switch (path) {
+    case MatrixPath::registers:
+      return "registers";
+    case MatrixPath::shared_memory:
+      return "shared_memory";
+    case MatrixPath::tensor_memory:
+      return "tensor_memory";
+    case MatrixPath::other:
+      return "other";
+  }
+  return "";
+}
+
+DatasheetFacts datasheet_facts(const GpuProfile& gpu) {
+  DatasheetFacts facts;
+  facts.architecture = gpu.architecture;
+  facts.bandwidth = to_bytes_per_second(gpu.memory_bandwidth.value);
+  facts.graphics_memory = has_graphics_memory(gpu);
+  facts.path = path_of(gpu, facts.graphics_memory);
+  for (std::size_t i = 0; i < precision_count; ++i) {
+    if (gpu.peak_flops_per_second[i]) facts.peak[i] = gpu.peak_flops_per_second[i]->value;
+    if (gpu.achieved_flops_per_second[i]) facts.achieved[i] = gpu.achieved_flops_per_second[i]->value;
+  }
+  for (const Precision precision : {Precision::bf16, Precision::fp16}) {
+    const auto own = static_cast<std::size_t>(precision);
+    const auto twin = static_cast<std::size_t>(precision == Precision::bf16 ? Precision::fp16 : Precision::bf16);
+    if (facts.peak[own] <= 0) facts.peak[own] = facts.peak[twin];
+  }
+  if (gpu.sm_count) facts.multiprocessors = static_cast<double>(gpu.sm_count->value);
+  if (gpu.l2_cache) facts.l2_bytes = static_cast<double>(gpu.l2_cache->value.count());
+  if (gpu.tdp_watts) facts.tdp_watts = gpu.tdp_watts->value;
+  facts.clock_hz = clock_of(facts.peak[static_cast<std::size_t>(Precision::fp32)], facts.multiprocessors);
+  return facts;
+}
+
+std::size_t nearest_kin(std::span<const OperatorTimes> measured, const DatasheetFacts& target) {
+  SPILLWAY_ASSERT(!measured.empty());
+  std::size_t nearest = 0;
+  double least = std::numeric_limits<double>::infinity();
+  for (std::size_t i = 0; i < measured.size(); ++i) {
+    const DatasheetFacts& kin = measured[i].facts;
+    const double kin_peak = dense(kin, Precision::bf16), peak = dense(target, Precision::bf16);
+    const double distance = (kin.path != target.path ? other_path_distance : 0) +
+                            (kin.architecture != target.architecture ? other_architecture_distance : 0) +
+                            log_ratio(kin_peak / kin.bandwidth, peak / target.bandwidth) +
+                            log_ratio(kin.tdp_watts / kin_peak, target.tdp_watts / peak);
+    if (distance < least) {
+      least = distance;
+      nearest = i;
+    }
+  }
+  return nearest;
+}
+
+OperatorTimes carried_over(const OperatorTimes& kin, const DatasheetFacts& target) {
+  OperatorTimes times = kin;
+  times.carried_over = true;
+  times.profiles.clear();
+  times.facts = target;
+  if (times.facts.multiprocessors <= 0) times.facts.multiprocessors = kin.facts.multiprocessors;
+  if (times.facts.l2_bytes <= 0) times.facts.l2_bytes = kin.facts.l2_bytes;
+  const double sustained = sustained_ratio(kin.facts, target), slower = clock_ratio(kin.facts, target);
+  for (GemmTimes& gemm : times.gemm) {
+    gemm.physics.large_tile = std::min(1.0, gemm.physics.large_tile * sustained);
+    gemm.physics.fixed_us *= slower;
+    gemm.physics.split_us *= slower;
+    gemm.physics.quantise_us *= slower;
+    gemm.physics.fill *= slower;
+    if (target.graphics_memory && !kin.facts.graphics_memory) gemm.physics.l2_share = whole_l2_share;
+    if (!target.graphics_memory && kin.facts.graphics_memory) gemm.physics.l2_share = 1 - whole_l2_share;
+    gemm.table_error = gemm.physics_error = widened(gemm.physics_error);
+  }
+  for (std::vector<AttentionTimes>* pass :
+       {&times.attention_forward, &times.attention_backward, &times.attention_serving})
+    for (AttentionTimes& attention : *pass) {
+      attention.carried_over = true;
+      attention.physics.efficiency = std::min(1.0, attention.physics.efficiency * sustained);
+      attention.physics.fixed_us *= slower;
+      attention.table_error = attention.physics_error = widened(attention.physics_error);
+    }
+  for (MemoryTimes& memory : times.memory) {
+    memory.carried_over = true;
+    memory.fixed_us *= slower;
+    memory.error = widened(memory.error);
+  }
+  return times;
+}
+
+namespace {
+
+constexpr std::array<std::vector<AttentionTimes> OperatorTimes::*, 3> attention_lists = {
+    &OperatorTimes::attention_forward, &OperatorTimes::attention_backward, &OperatorTimes::attention_serving};
+
+bool has_memory_kind(const OperatorTimes& times, MemoryKind kind) {
+  return std::any_of(times.memory.begin(), times.memory.end(),
+                     [&](const MemoryTimes& memory) { return memory.kind == kind; });
+}
+
+// The others, nearest first.
+std::vector<OperatorTimes> others_by_nearness(std::span<const OperatorTimes> measured, const OperatorTimes& own) {
+  std::vector<OperatorTimes> left, ordered;
+  for (const OperatorTimes& times : measured)
+    if (times.name != own.name) left.push_back(times);
+  while (!left.empty()) {
+    const std::size_t nearest = nearest_kin(left, own.facts);
+    ordered.push_back(left[nearest]);
+    left.erase(left.begin() + static_cast<std::ptrdiff_t>(nearest));
+  }
+  return ordered;
+}
+
+void fill_gaps(OperatorTimes& own, std::span<const OperatorTimes> measured) {
+  for (const OperatorTimes& other : others_by_nearness(measured, own)) {
+    const OperatorTimes kin = carried_over(other, own.facts);
+    for (const auto list : attention_lists)
+      if ((own.*list).empty()) own.*list = kin.*list;
+    for (const MemoryTimes& memory : kin.memory)
+      if (!has_memory_kind(own, memory.kind)) own.memory.push_back(memory);
+  }
+}
+
+}  // namespace
+
+OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu) {
+  const DatasheetFacts facts = datasheet_facts(gpu);
+  const auto own = std::find_if(measured.begin(), measured.end(), [&](const OperatorTimes& times) {
+    return std::find(times.profiles.begin(), times.profiles.end(), gpu.name) != times.profiles.end();
+  });
+  OperatorTimes times = own != measured.end() ? *own : carried_over(measured[nearest_kin(measured, facts)], facts);
+  fill_gaps(times, measured);
+  return times;
+}
+
+}  // namespace spillway

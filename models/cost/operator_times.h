@@ -1,0 +1,99 @@
+// What was measured of one GPU model, as fitted by spillway-fit (models/fit): physical constants and, for the shapes
+// that were measured, a table of what the constants leave out. Files: models/times/*.json, written by that program.
+//
+// A GPU without measurements gets those of its nearest measured kin, carried over by datasheet (carried_over()):
+//   - rates scale with the dense peak, the memory bandwidth and the number of multiprocessors, which the formulas of
+//     gemm_time.h and attention_time.h take from the target;
+//   - sustained matrix efficiency scales with the best product measured on each (GpuProfile::achieved_flops) where both
+//     have one; else, between GPUs whose tensor units are fed the same way, with the watts a peak flop may draw, when
+//     the target has fewer: an energy per flop like the kin's at a lower power limit means a lower clock;
+//   - fixed times and pipeline fill scale with the inverse of the clock;
+//   - caches of GPUs with graphics memory are one partition, those with HBM two that hold copies (assumed).
+#pragma once
+
+#include <array>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hwprofiles/gpu_profile.h"
+#include "models/cost/attention_time.h"
+#include "models/cost/cost_kinds.h"
+#include "models/cost/gemm_time.h"
+#include "models/cost/log_grid.h"
+
+namespace spillway {
+
+// How matrix instructions get their operands, which decides what share of the peak kernels reach.
+enum class MatrixPath { registers, shared_memory, tensor_memory, other };  // mma.sync, wgmma, tcgen05, other vendors
+std::string_view to_string(MatrixPath path);
+
+struct DatasheetFacts {
+  std::string architecture;
+  MatrixPath path = MatrixPath::registers;
+  std::array<double, precision_count> peak{};      // flops/s, dense; 0: none
+  std::array<double, precision_count> achieved{};  // best product measured; 0: unknown
+  double bandwidth = 0;                            // bytes/s
+  double multiprocessors = 0, l2_bytes = 0;        // 0: unknown
+  double tdp_watts = 0, clock_hz = 0;              // 0: unknown
+  bool graphics_memory = false;                    // GDDR, not HBM
+};
+DatasheetFacts datasheet_facts(const GpuProfile& gpu);
+
+// Relative standard errors on rows kept out of the fit, by the smallest of m, n, k: below 64, below 1024, from 1024.
+// For attention by sequence: below 256, below 2048, from 2048.
+struct RegimeErrors {
+  double small = 0, medium = 0, large = 0;
+};
+
+struct GemmTimes {
+  Precision precision = Precision::bf16;
+  GemmPhysics physics;
+  LogGrid residual;  // log(measured / physics) over m, n, k; empty: none
+  RegimeErrors table_error, physics_error;
+};
+
+struct AttentionTimes {
+  Precision precision = Precision::bf16;
+  AttentionPhysics physics;
+  LogGrid causal, full;  // residuals over sequence, batch x heads, heads / kv heads, head dim; empty: none
+  RegimeErrors table_error, physics_error;
+  bool carried_over = false;
+};
+
+// time = bytes / (bandwidth * efficiency) + fixed
+struct MemoryTimes {
+  MemoryKind kind = MemoryKind::elementwise;
+  double efficiency = 0, fixed_us = 0, error = 0;
+  bool carried_over = false;
+};
+
+struct OperatorTimes {
+  std::string name;                   // "h100-sxm"
+  std::vector<std::string> profiles;  // hardware profiles of this very GPU
+  std::string source;                 // who measured, where published, licence, how fitted
+  DatasheetFacts facts;
+  std::vector<GemmTimes> gemm;
+  std::vector<AttentionTimes> attention_forward, attention_backward;  // of training
+  std::vector<AttentionTimes> attention_serving;                      // prefill of a serving library
+  std::vector<MemoryTimes> memory;
+  bool carried_over = false;  // from another GPU: `name` is the kin's
+};
+
+// The bundled files, in the order of their names: $SPILLWAY_DATA/times, the source tree's, the installed ones; the
+// first folder there is. Read once. Throws InputError on a damaged file.
+std::span<const OperatorTimes> measured_operator_times();
+OperatorTimes read_operator_times(const std::string& path);
+std::string operator_times_text(const OperatorTimes& times);  // JSON
+
+// Index of the nearest of `measured`, by the same way of feeding tensor units, architecture, flops per byte, and watts
+// per flop. Precondition: not empty.
+std::size_t nearest_kin(std::span<const OperatorTimes> measured, const DatasheetFacts& target);
+OperatorTimes carried_over(const OperatorTimes& kin, const DatasheetFacts& target);
+
+// For a profile: its own when it was measured, else its kin's; operators that its own tables lack come from the nearest
+// kin that has them. Precondition: measured is not empty.
+OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu);
+
+}  // namespace spillway

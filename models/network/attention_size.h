@@ -1,0 +1,24 @@
+// How much there is to an attention kernel: flops, and elements of its operands on one rank.
+#pragma once
+
+#include <cstdint>
+
+#include "models/cost/cost_model.h"
+
+namespace spillway {
+
+// Two products of 2*b*a*s*s*d forwards, five backwards (the scores again, then four gradients); a causal mask skips
+// half of each. Source: Dao 2022, FlashAttention, section 3 and appendix B. Under a window w < s a causal row sees w
+// keys but the first w rows, which see half of that. A slice's rows see the slices before it whole.
+inline Flops flash_flops(const AttentionShape& s, std::int64_t products) {
+  const std::int64_t pairs = s.window > 0 && s.window < s.sequence ? s.window * (2 * s.sequence - s.window)
+                                                                   : s.sequence * (2 * s.key_count() - s.sequence);
+  const std::int64_t one = 2 * s.batch * s.heads * pairs * s.head_dim;
+  return Flops(products * one / (s.causal ? 2 : 1));
+}
+
+inline std::int64_t query_elements(const AttentionShape& s) { return s.batch * s.sequence * s.heads * s.head_dim; }
+// Of keys, or of values as wide as keys.
+inline std::int64_t key_elements(const AttentionShape& s) { return s.batch * s.key_count() * s.kv_heads * s.head_dim; }
+
+}  // namespace spillway

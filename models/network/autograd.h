@@ -1,0 +1,105 @@
+// Autograd: records what an eager program's backward pass will do, then does it, newest node first.
+//
+// A node keeps the tensors its backward needs inside its function; they are freed when the node has run. Gradients
+// that meet at one node are added in place when nobody else holds the older one, as in PyTorch.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/network/eager_session.h"
+#include "models/spec/model_spec.h"
+
+namespace spillway {
+
+// A parameter and what training keeps beside it.
+struct TrainedParameter {
+  Parameter shape;  // of this rank's part
+  Tensor value;     // with ZeRO stage 3 there only while its unit is at work
+  Tensor shard;     // ZeRO stage 3: what is there all the time
+  Tensor
+      gradient;  // empty until a backward made it, unless gradients live all the time; stage 2 and 3: this rank's share
+  Tensor master;                       // fp32 copy, mixed precision only
+  Tensor first_moment, second_moment;  // Adafactor: row and column factors of a matrix
+  Tensor first_scale, second_scale;    // of moments in 8 bits
+  std::int64_t share = 0;              // elements whose optimizer state this rank keeps
+  bool is_partial_sum = false;         // sequence parallel: its gradient is summed over the tensor group
+  bool is_summed_late = false;         // or over pipeline stages, after the backward
+  bool is_expert = false;              // replicated over the expert-gradient group, not the gradient group
+  std::int64_t uses = 1;               // gradients that meet in it in one backward
+  bool in_fp8 = false;                 // its products are done in fp8
+  Tensor narrow, narrow_transposed;    // fp8 copies that live all the time; empty with ZeRO stage 3
+  bool is_narrowed = false;            // they are up to date
+  std::size_t host_group = 0;          // of the optimizer on the CPU
+  bool is_gradient_on_host = false;    // in this step
+};
+
+class Autograd {
+ public:
+  // Gradients of the node's inputs, in their order; an empty one means none.
+  using Backward = std::function<std::vector<Tensor>(Tensor gradient)>;
+  using Function = std::function<Tensor(const std::vector<Tensor>& inputs)>;
+
+  explicit Autograd(EagerSession& session) : session_(session) {}
+
+  // `output` as the result of a new node. While recording is off, `output` itself: `backward` and what it holds go.
+  // So does an output none of whose inputs needs a gradient, unless it `has_parameters`.
+  Tensor record(Tensor output, const std::vector<Tensor>& inputs, bool has_parameters, Backward backward);
+
+  // false inside a checkpoint's forward, which has no backward of its own.
+  [[nodiscard]] bool is_recording() const { return recording_; }
+  // Off for a forward that is done over again as a whole before its backward.
+  void set_recording(bool records) { recording_ = records; }
+  // The number the next node will get.
+  [[nodiscard]] std::uint32_t next_node() const { return static_cast<std::uint32_t>(nodes_.size()); }
+
+  // function(inputs) without keeping anything but the inputs; the backward runs it again in phase recompute.
+  Tensor checkpoint(const std::vector<Tensor>& inputs, const Function& function);
+
+  // Runs all recorded nodes from `root` and forgets them.
+  void backward(const Tensor& root, Tensor gradient);
+
+  // A gradient of a parameter has come into being: goes to the sink, or is added.
+  void accumulate(TrainedParameter& parameter, Tensor gradient);
+  // Takes over the first gradient of a parameter, adds later ones in place.
+  void add(TrainedParameter& parameter, Tensor gradient);
+  // What a backward does for gradients of weights alone, which no other gradient waits for: done at once, or while
+  // deferring put off, with all it holds, until run_deferred(), which does it in the order in which it came.
+  void weight_work(std::function<void()> work);
+  void set_deferring(bool defers) { deferring_ = defers; }
+  [[nodiscard]] bool is_deferring() const { return deferring_; }
+  void run_deferred();
+  using Sink = std::function<void(TrainedParameter& parameter, Tensor gradient)>;
+  void set_sink(Sink sink) { sink_ = std::move(sink); }
+
+  // A tensor from outside the graph whose gradient is wanted.
+  Tensor leaf(const Tensor& tensor);
+  // Runs all nodes after the leaves', from the root's down, forgets them, and gives the leaves' gradients. So many
+  // leaves were made one after the other, before any other node, `first` their first node; none: 0 of 1.
+  std::vector<Tensor> backward_to(std::uint32_t first, std::size_t leaves, std::uint32_t root, Tensor gradient);
+
+ private:
+  struct Node {
+    std::vector<std::uint32_t> inputs;  // nodes; 0: no gradient wanted
+    Backward backward;
+    std::int64_t layer = -1;
+    Tensor gradient;
+  };
+  void run_down_to(std::size_t floor);
+  void pass(std::uint32_t node, Tensor gradient);
+
+  EagerSession& session_;
+  std::vector<Node> nodes_ = std::vector<Node>(1);  // node 0 stands for "none"
+  struct Deferred {
+    std::function<void()> work;
+    std::int64_t layer = -1;
+  };
+  std::vector<Deferred> deferred_;
+  bool recording_ = true, deferring_ = false;
+  Sink sink_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,171 @@
+#include "models/network/communication.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+CollectiveKind recorded_kind(NetworkCollective kind) {
+  switch (kind) {
+    case NetworkCollective::all_reduce:
+      return CollectiveKind::all_reduce;
+    case NetworkCollective::all_gather:
+      return CollectiveKind::all_gather;
+    case NetworkCollective::reduce_scatter:
+      return CollectiveKind::reduce_scatter;
+    case NetworkCollective::all_to_all:
+      return CollectiveKind::all_to_all;
+    case NetworkCollective::broadcast:
+      return CollectiveKind::broadcast;
+    case NetworkCollective::send_receive:
+      return CollectiveKind::send;
+  }
+  return CollectiveKind::unknown;
+}
+
+Bytes bytes_of(const std::vector<Tensor>& tensors) {
+  Bytes sum{};
+  for (const Tensor& tensor : tensors) sum += tensor.bytes();
+  return sum;
+}
+
+}  // namespace
+
+std::string_view to_string(CommGroup group) {
+  switch (group) {
+    case CommGroup::tensor:
+      return "tensor";
+    case CommGroup::context:
+      return "context";
+    case CommGroup::gradient:
+      return "data";
+    case CommGroup::expert:
+      return "expert";
+    case CommGroup::expert_gradient:
+      return "expert data";
+  }
+  return "";
+}
+
+GroupShape Communication::shape(CommGroup group) const {
+  switch (group) {
+    case CommGroup::tensor:
+      return layout_.tensor_group();
+    case CommGroup::context:
+      return layout_.context_group();
+    case CommGroup::gradient:
+      return layout_.gradient_group();
+    case CommGroup::expert:
+      return layout_.expert_group();
+    case CommGroup::expert_gradient:
+      return layout_.expert_gradient_group();
+  }
+  return {};
+}
+
+void Communication::run(CommGroup group, std::string_view name, NetworkCollective kind, Bytes whole,
+                        std::vector<Tensor> reads, std::vector<Tensor> writes) {
+  const GroupShape members = shape(group);
+  const Bytes input = kind == NetworkCollective::all_gather ? whole / members.ranks : whole;
+  session_.collective({.name = name,
+                       .kind = recorded_kind(kind),
+                       .group = to_string(group),
+                       .group_size = members.ranks,
+                       .input = input,
+                       .buffer = whole,
+                       .time = timer_(kind, whole, members),
+                       .reads = std::move(reads),
+                       .writes = std::move(writes),
+                       .after_kernels = after_kernels_});
+}
+
+void Communication::all_reduce(CommGroup group, std::string_view name, std::vector<Tensor> in_place) {
+  if (shape(group).ranks == 1 || in_place.empty()) return;
+  const Bytes whole = bytes_of(in_place);
+  run(group, name, NetworkCollective::all_reduce, whole, in_place, in_place);
+}
+
+Tensor Communication::all_gather(CommGroup group, const std::string& name, const Tensor& x, TensorRole role) {
+  const std::int64_t ranks = shape(group).ranks;
+  if (ranks == 1) return x;
+  Tensor whole = session_.empty(name, x.type(), x.elements() * ranks, role);
+  run(group, "all_gather", NetworkCollective::all_gather, whole.bytes(), {x}, {whole});
+  return whole;
+}
+
+Tensor Communication::reduce_scatter(CommGroup group, const std::string& name, const Tensor& x, TensorRole role) {
+  const std::int64_t ranks = shape(group).ranks;
+  if (ranks == 1) return x;
+  Tensor part = session_.empty(name, x.type(), (x.elements() + ranks - 1) / ranks, role);
+  run(group, "reduce_scatter", NetworkCollective::reduce_scatter, x.bytes(), {x}, {part});
+  return part;
+}
+
+Tensor Communication::all_to_all(CommGroup group, const std::string& name, const Tensor& x, TensorRole role) {
+  if (shape(group).ranks == 1) return x;
+  Tensor result = session_.empty(name, x.type(), x.elements(), role);
+  run(group, "all_to_all", NetworkCollective::all_to_all, x.bytes(), {x}, {result});
+  return result;
+}
+
+void Communication::gather_into(CommGroup group, std::string_view name, std::vector<Tensor> reads,
+                                std::vector<Tensor> writes, Bytes whole) {
+  if (shape(group).ranks == 1) return;
+  run(group, name, NetworkCollective::all_gather, whole, std::move(reads), std::move(writes));
+}
+
+void Communication::scatter_into(CommGroup group, std::string_view name, std::vector<Tensor> reads,
+                                 std::vector<Tensor> writes, Bytes whole) {
+  if (shape(group).ranks == 1) return;
+  run(group, name, NetworkCollective::reduce_scatter, whole, std::move(reads), std::move(writes));
+}
+
+void Communication::shift(CommGroup group, std::string_view name, const Tensor& x, const Tensor& into) {
+  run(group, name, NetworkCollective::send_receive, into.bytes(), {x}, {into});
+}
+
+void Communication::transfer(std::string_view name, std::string_view lane, CollectiveKind kind, const Tensor& tensor,
+                             std::int64_t other, std::int64_t parts) {
+  const Bytes message = tensor.bytes() / parts;
+  Collection collection{.name = name,
+                        .kind = kind,
+                        .group = lane,
+                        .group_size = 2,
+                        .input = message,
+                        .buffer = message,
+                        .time = timer_(NetworkCollective::send_receive, message, layout_.stage_pair(stage_, other))};
+  (kind == CollectiveKind::send ? collection.reads : collection.writes).push_back(tensor);
+  session_.collective(collection);
+}
+
+void Communication::send(std::string_view name, const Tensor& x, std::int64_t to_stage, std::int64_t parts) {
+  transfer(name, send_lane, CollectiveKind::send, x, to_stage, parts);
+}
+
+void Communication::receive(std::string_view name, const Tensor& into, std::int64_t from_stage, std::int64_t parts) {
+  transfer(name, receive_lane, CollectiveKind::receive, into, from_stage, parts);
+  if (parts > 1) run(CommGroup::tensor, "all_gather", NetworkCollective::all_gather, into.bytes(), {into}, {into});
+}
+
+void Communication::all_reduce_stages(std::string_view name, std::vector<Tensor> in_place,
+                                      const std::vector<std::int64_t>& stages) {
+  const bool is_member = std::find(stages.begin(), stages.end(), stage_) != stages.end();
+  if (stages.size() < 2 || in_place.empty() || !is_member) return;
+  const auto ranks = static_cast<std::int64_t>(stages.size());
+  const GroupShape group{ranks, layout_.stage_pair(stages.front(), stages.back()).per_machine == 2 ? ranks : 1};
+  const Bytes whole = bytes_of(in_place);
+  session_.collective({.name = name,
+                       .kind = CollectiveKind::all_reduce,
+                       .group = stages_lane,
+                       .group_size = group.ranks,
+                       .input = whole,
+                       .buffer = whole,
+                       .time = timer_(NetworkCollective::all_reduce, whole, group),
+                       .reads = in_place,
+                       .writes = in_place});
+}
+
+}  // namespace spillway

@@ -1,0 +1,202 @@
+// Linear layers of EagerOps, alone and split over a tensor group.
+#include <algorithm>
+#include <utility>
+
+#include "models/network/eager_ops.h"
+#include "base/input_error.h"
+
+namespace spillway {
+
+// What the weight gradients of layers that share an input need of it.
+struct EagerOps::SavedInput {
+  Tensor kept;         // whole, or this rank's part of the sequence; in fp8 the whole is transposed
+  bool parts = false;  // kept is a part
+  std::size_t users = 1;
+  bool wants_gradient = true;
+  Tensor whole;  // of parts, from the first use of the backward to the last
+};
+
+void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write,
+                       Bytes bias) {
+  Bytes bytes = bias;
+  const DataType type = reads[0].type() == DataType::fp8 ? DataType::fp8 : options_.product;
+  bytes += Bytes(shape.m * shape.k * size_of(reads[0].type()) + shape.k * shape.n * size_of(reads[1].type()) +
+                 shape.m * shape.n * size_of(write.type()));
+  session_.kernel({.name = kernel,
+                   .reads = std::move(reads),
+                   .writes = {std::move(write)},
+                   .cost = {.kind = KernelClass::gemm,
+                            .type = type,
+                            .gemm = shape,
+                            .flops = Flops(2 * shape.m * shape.n * shape.k),
+                            .is_cast_before = true},
+                   .bytes = bytes});
+}
+
+bool EagerOps::is_fp8(const std::vector<Linear>& layers) {
+  return std::all_of(layers.begin(), layers.end(), [](const Linear& layer) { return layer.weight->in_fp8; });
+}
+
+Tensor EagerOps::linear(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias) {
+  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .wants_gradient = x.node() != 0});
+  Tensor operand = x;
+  if (weight.in_fp8) {
+    Narrowed both = narrow(name + ".in", x, TensorRole::activation, nullptr);
+    operand = std::move(both.rows);
+    saved->kept = std::move(both.columns);
+  }
+  return linear({name, &weight, bias}, x, operand, saved);
+}
+
+Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& operand,
+                        std::shared_ptr<SavedInput> saved) {
+  TrainedParameter& weight = *layer.weight;
+  const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
+  const std::int64_t rows = x.elements() / inputs;
+  Tensor out = make(layer.name + ".out", rows * outputs);
+  const bool adds_after = layer.bias != nullptr && options_.separate_passes;
+  {
+    std::vector<Tensor> reads = {operand,
+                                 operand.type() == DataType::fp8 ? narrow_weight(weight, false) : weight.value};
+    const bool adds = layer.bias != nullptr && !adds_after;
+    if (adds) reads.push_back(layer.bias->value);
+    product("gemm", {.m = rows, .n = outputs, .k = inputs}, std::move(reads), out,
+            adds ? layer.bias->value.bytes() : Bytes(0));
+  }
+  if (adds_after) {
+    const Tensor unbiased = std::exchange(out, make(layer.name + ".biased", rows * outputs));
+    session_.kernel({.name = "add_bias", .reads = {unbiased, layer.bias->value}, .writes = {out}});
+  }
+  return autograd_.record(std::move(out), {x}, true, [this, layer, saved = std::move(saved)](const Tensor& gradient) {
+    std::vector<Tensor> gradients(1);
+    linear_backward(layer, saved, gradient, saved->wants_gradient ? &gradients[0] : nullptr);
+    return gradients;
+  });
+}
+
+// The input as weight gradients read it.
+Tensor EagerOps::saved_for_weights(const std::string& name, SavedInput& saved) {
+  if (!saved.parts) return saved.kept;
+  if (!saved.whole) {
+    saved.whole = communication_->all_gather(CommGroup::tensor, name + ".in.again", saved.kept, TensorRole::temporary);
+    if (saved.kept.type() == DataType::fp8) saved.whole = transposed(name + ".in.again", saved.whole);
+  }
+  return saved.whole;
+}
+
+// Sequence parallel, the input is gathered for the weight gradient while the product before it runs, or when that is
+// put off, then.
+void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedInput>& saved, const Tensor& gradient,
+                               Tensor* x_gradient) {
+  TrainedParameter& weight = *layer.weight;
+  const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
+  const std::int64_t rows = gradient.elements() / outputs;
+  if (!autograd_.is_deferring()) static_cast<void>(saved_for_weights(layer.name, *saved));
+  const bool in_fp8 = saved->kept.type() == DataType::fp8;
+  Narrowed both{.rows = gradient, .columns = gradient};
+  if (in_fp8) both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
+  if (x_gradient != nullptr) {
+    *x_gradient = make(layer.name + ".in.grad", rows * inputs, TensorRole::temporary);
+    product("gemm_dgrad", {.m = rows, .n = inputs, .k = outputs},
+            {both.rows, in_fp8 ? narrow_weight(weight, true) : weight.value}, *x_gradient, {});
+  }
+  if (layer.bias != nullptr && !in_fp8) sum_bias_gradient(*layer.bias, gradient);
+  autograd_.weight_work([this, layer, saved, columns = std::move(both.columns)] {
+    weight_gradient(layer, columns, saved_for_weights(layer.name, *saved));
+    if (--saved->users == 0) saved->kept = saved->whole = {};
+  });
+}
+
+void EagerOps::weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x) {
+  TrainedParameter& weight = *layer.weight;
+  const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
+  const GemmShape shape{.m = outputs, .n = inputs, .k = x.elements() / inputs};
+  if (options_.fused_accumulation) {
+    product("gemm_wgrad_accumulate", shape, {gradient, x, weight.gradient}, weight.gradient, weight.gradient.bytes());
+    autograd_.accumulate(weight, {});
+    return;
+  }
+  Tensor result = gradient_of(weight);
+  product("gemm_wgrad", shape, {gradient, x}, result, {});
+  autograd_.accumulate(weight, std::move(result));
+}
+
+void EagerOps::sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient) {
+  autograd_.weight_work([this, &bias, gradient] {
+    Tensor sum = gradient_of(bias);
+    session_.kernel({.name = "bias_gradient", .reads = {gradient}, .writes = {sum}});
+    autograd_.accumulate(bias, std::move(sum));
+  });
+}
+
+std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, const Tensor& x) {
+  std::vector<Tensor> results;
+  const bool in_fp8 = is_fp8(layers), parts = tensor_ranks() > 1 && options_.sequence_parallel;
+  if (tensor_ranks() == 1 && !in_fp8) {
+    for (const Linear& layer : layers) results.push_back(linear(layer.name, x, *layer.weight, layer.bias));
+    return results;
+  }
+  const std::string& name = layers.front().name;
+  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .parts = parts, .users = layers.size()});
+  if (parts && in_fp8) saved->kept = narrow_part(name + ".in", x);
+  const Tensor entered = enter_tensor_region(name, saved->kept, TensorRole::temporary);
+  saved->wants_gradient = entered.node() != 0;
+  Tensor operand = entered;
+  if (in_fp8 && !parts) {
+    Narrowed both = narrow(name + ".in", x, TensorRole::activation, nullptr);
+    operand = std::move(both.rows);
+    saved->kept = std::move(both.columns);
+  }
+  for (const Linear& layer : layers) results.push_back(linear(layer, entered, operand, saved));
+  return results;
+}
+
+Tensor EagerOps::enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role) {
+  if (tensor_ranks() == 1) return x;
+  const bool parts = options_.sequence_parallel;
+  Tensor entered = parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", x, role) : x;
+  return autograd_.record(std::move(entered), {x}, false, [this, name, parts](const Tensor& gradient) {
+    if (parts)
+      return std::vector<Tensor>{
+          communication_->reduce_scatter(CommGroup::tensor, name + ".in.grad.part", gradient, TensorRole::temporary)};
+    communication_->all_reduce(CommGroup::tensor, "all_reduce", {gradient});
+    return std::vector<Tensor>{gradient};
+  });
+}
+
+Tensor EagerOps::row_linear(const Linear& layer, const Tensor& x) {
+  if (tensor_ranks() == 1) return linear(layer.name, x, *layer.weight, layer.bias);
+  Tensor out = linear(layer.name, x, *layer.weight, nullptr);
+  out = leave_tensor_region(layer.name, out, options_.sequence_parallel);
+  if (layer.bias == nullptr) return out;
+  session_.kernel({.name = "add_bias_", .reads = {out, layer.bias->value}, .writes = {out}});
+  return autograd_.record(out, {out}, true, [this, bias = layer.bias](const Tensor& gradient) {
+    sum_bias_gradient(*bias, gradient);
+    return std::vector<Tensor>{gradient};
+  });
+}
+
+Tensor EagerOps::leave_tensor_region(const std::string& name, const Tensor& x, bool scatter) {
+  if (tensor_ranks() == 1) return x;
+  if (!scatter) {
+    communication_->all_reduce(CommGroup::tensor, "all_reduce", {x});
+    return x;
+  }
+  Tensor part = communication_->reduce_scatter(CommGroup::tensor, name + ".part", x, TensorRole::activation);
+  return autograd_.record(std::move(part), {x}, false, [this, name](const Tensor& gradient) {
+    return std::vector<Tensor>{
+        communication_->all_gather(CommGroup::tensor, name + ".out.grad.whole", gradient, TensorRole::temporary)};
+  });
+}
+
+Tensor EagerOps::split_sequence(const std::string& name, const Tensor& x) {
+  if (tensor_ranks() == 1) return x;
+  Tensor part = make(name + ".part", x.elements() / tensor_ranks());
+  session_.kernel({.name = "copy", .reads = {x}, .writes = {part}, .bytes = part.bytes() + part.bytes()});
+  return autograd_.record(std::move(part), {x}, false, [this, name](const Tensor& gradient) {
+    return std::vector<Tensor>{
+        communication_->all_gather(CommGroup::tensor, name + ".grad.whole", gradient, TensorRole::temporary)};
+  });
+}
+
+}  // namespace spillway

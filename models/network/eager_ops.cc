@@ -1,0 +1,181 @@
+#include "models/network/eager_ops.h"
+
+#include <utility>
+
+#include "base/input_error.h"
+
+namespace spillway {
+
+Tensor EagerOps::make(const std::string& name, std::int64_t elements, TensorRole role) {
+  return session_.empty(name, type_, elements, role);
+}
+
+Tensor EagerOps::like(const std::string& name, const Tensor& x, TensorRole role) {
+  return session_.empty(name, x.type(), x.elements(), role);
+}
+
+Tensor EagerOps::gradient_of(const TrainedParameter& parameter) {
+  return make(parameter.shape.name + ".grad", parameter.shape.elements(), TensorRole::gradient);
+}
+
+void EagerOps::gemm(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write,
+                    Bytes bias) {
+  const std::int64_t elements = shape.m * shape.k + shape.k * shape.n + shape.m * shape.n;
+  const KernelCost cost{.kind = KernelClass::gemm,
+                        .type = options_.product == DataType::tf32 ? DataType::tf32 : type_,
+                        .gemm = shape,
+                        .flops = Flops(2 * shape.m * shape.n * shape.k * shape.batch)};
+  session_.kernel({.name = kernel,
+                   .reads = std::move(reads),
+                   .writes = {std::move(write)},
+                   .cost = cost,
+                   .bytes = Bytes(elements * shape.batch * size_of(type_)) + bias});
+}
+
+Tensor EagerOps::embedding(const std::string& name, const Tensor& ids, TrainedParameter& table) {
+  Tensor out = make(name + ".out", ids.elements() * table.shape.columns);
+  session_.kernel({.name = "embedding",
+                   .reads = {ids, table.value},
+                   .writes = {out},
+                   .cost = {.memory = MemoryKind::gather},
+                   .bytes = ids.bytes() + out.bytes() + out.bytes()});  // the rows picked, not the whole table
+  return autograd_.record(std::move(out), {}, true, [this, ids, &table](const Tensor& gradient) {
+    Tensor whole = gradient_of(table);
+    session_.kernel({.name = "fill_zero", .writes = {whole}});
+    session_.kernel({.name = "embedding_backward",
+                     .reads = {ids, gradient},
+                     .writes = {whole},
+                     .cost = {.memory = MemoryKind::gather},
+                     .bytes = ids.bytes() + gradient.bytes() + gradient.bytes()});
+    autograd_.accumulate(table, std::move(whole));
+    return std::vector<Tensor>{};
+  });
+}
+
+Tensor EagerOps::norm(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias) {
+  const bool layer_norm = bias != nullptr;
+  Tensor out = like(name + ".out", x);
+  // Mean and reciprocal deviation of each row (RMSNorm: the latter alone).
+  const Tensor statistics =
+      session_.empty(name + ".statistics", DataType::fp32, x.elements() / weight.shape.rows * (layer_norm ? 2 : 1),
+                     TensorRole::activation);
+  std::vector<Tensor> reads = {x, weight.value};
+  if (layer_norm) reads.push_back(bias->value);
+  session_.kernel({.name = layer_norm ? "layer_norm" : "rms_norm",
+                   .reads = std::move(reads),
+                   .writes = {out, statistics},
+                   .cost = {.memory = MemoryKind::norm_forward}});
+  return autograd_.record(
+      std::move(out), {x}, true, [this, name, x, statistics, &weight, bias](const Tensor& gradient) {
+        const bool centred = bias != nullptr;
+        Tensor x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
+        session_.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
+                         .reads = {gradient, x, statistics, weight.value},
+                         .writes = {x_gradient},
+                         .cost = {.memory = MemoryKind::norm_backward}});
+        Tensor weight_gradient = gradient_of(weight), bias_gradient;
+        std::vector<Tensor> sums = {weight_gradient};
+        if (centred) sums.push_back(bias_gradient = gradient_of(*bias));
+        session_.kernel({.name = centred ? "layer_norm_backward_weight" : "rms_norm_backward_weight",
+                         .reads = {gradient, x, statistics},
+                         .writes = std::move(sums),
+                         .cost = {.memory = MemoryKind::norm_backward}});
+        autograd_.accumulate(weight, std::move(weight_gradient));
+        if (centred) autograd_.accumulate(*bias, std::move(bias_gradient));
+        return std::vector<Tensor>{std::move(x_gradient)};
+      });
+}
+
+Tensor EagerOps::pointwise(const std::string& name, const Tensor& x, Pointwise function) {
+  static constexpr const char* forward[] = {"gelu", "silu", "relu", "tanh"};
+  static constexpr const char* backward[] = {"gelu_backward", "silu_backward", "relu_backward", "tanh_backward"};
+  const auto index = static_cast<std::size_t>(function);
+  Tensor out = like(name + ".out", x);
+  session_.kernel({.name = forward[index], .reads = {x}, .writes = {out}});
+  const bool saves_result = function == Pointwise::relu || function == Pointwise::tanh;
+  const Tensor saved = saves_result ? out : x;
+  return autograd_.record(std::move(out), {x}, false, [this, name, saved, index](const Tensor& gradient) {
+    Tensor x_gradient = like(name + ".in.grad", saved, TensorRole::temporary);
+    session_.kernel({.name = backward[index], .reads = {gradient, saved}, .writes = {x_gradient}});
+    return std::vector<Tensor>{std::move(x_gradient)};
+  });
+}
+
+Tensor EagerOps::multiply(const std::string& name, const Tensor& x, const Tensor& y) {
+  Tensor out = like(name + ".out", x);
+  session_.kernel({.name = "multiply", .reads = {x, y}, .writes = {out}});
+  return autograd_.record(std::move(out), {x, y}, false, [this, name, x, y](const Tensor& gradient) {
+    Tensor x_gradient = like(name + ".left.grad", x, TensorRole::temporary);
+    session_.kernel({.name = "multiply", .reads = {gradient, y}, .writes = {x_gradient}});
+    Tensor y_gradient = like(name + ".right.grad", y, TensorRole::temporary);
+    session_.kernel({.name = "multiply", .reads = {gradient, x}, .writes = {y_gradient}});
+    return std::vector<Tensor>{std::move(x_gradient), std::move(y_gradient)};
+  });
+}
+
+Tensor EagerOps::add(const std::string& name, const Tensor& x, const Tensor& y) {
+  Tensor out = like(name + ".out", x);
+  session_.kernel({.name = "add", .reads = {x, y}, .writes = {out}});
+  return autograd_.record(std::move(out), {x, y}, false, [](const Tensor& gradient) {
+    return std::vector<Tensor>{gradient, gradient};
+  });
+}
+
+Tensor EagerOps::scale(const std::string& name, const Tensor& x) {
+  Tensor out = like(name + ".out", x);
+  session_.kernel({.name = "scale", .reads = {x}, .writes = {out}});
+  return autograd_.record(std::move(out), {x}, false, [this, name](const Tensor& gradient) {
+    Tensor x_gradient = like(name + ".in.grad", gradient, TensorRole::temporary);
+    session_.kernel({.name = "scale", .reads = {gradient}, .writes = {x_gradient}});
+    return std::vector<Tensor>{std::move(x_gradient)};
+  });
+}
+
+Tensor EagerOps::add_broadcast(const std::string& name, const Tensor& x, const Tensor& part) {
+  Tensor out = like(name + ".out", x);
+  session_.kernel({.name = "add", .reads = {x, part}, .writes = {out}});
+  const std::int64_t size = part.elements();
+  return autograd_.record(std::move(out), {x, part}, false, [this, name, size](const Tensor& gradient) {
+    if (gradient.elements() == size) return std::vector<Tensor>{gradient, gradient};
+    Tensor sum = make(name + ".part.grad", size, TensorRole::temporary);
+    session_.kernel({.name = "sum", .reads = {gradient}, .writes = {sum}});
+    return std::vector<Tensor>{gradient, std::move(sum)};
+  });
+}
+
+Tensor EagerOps::dropout(const std::string& name, const Tensor& x, double probability) {
+  if (probability == 0) return x;
+  Tensor out = like(name + ".out", x);
+  const Tensor mask = session_.empty(name + ".mask", DataType::byte, x.elements(), TensorRole::activation);
+  session_.kernel({.name = "dropout", .reads = {x}, .writes = {out, mask}});
+  return autograd_.record(std::move(out), {x}, false, [this, name, mask](const Tensor& gradient) {
+    Tensor x_gradient = like(name + ".in.grad", gradient, TensorRole::temporary);
+    session_.kernel({.name = "dropout_backward", .reads = {gradient, mask}, .writes = {x_gradient}});
+    return std::vector<Tensor>{std::move(x_gradient)};
+  });
+}
+
+Tensor EagerOps::rotary(const std::string& name, const Tensor& x, const Tensor& angles) {
+  Tensor out = like(name + ".out", x);
+  session_.kernel({.name = "rotary", .reads = {x, angles}, .writes = {out}});
+  return autograd_.record(std::move(out), {x}, false, [this, name, angles](const Tensor& gradient) {
+    Tensor x_gradient = like(name + ".in.grad", gradient, TensorRole::temporary);
+    session_.kernel({.name = "rotary_backward", .reads = {gradient, angles}, .writes = {x_gradient}});
+    return std::vector<Tensor>{std::move(x_gradient)};
+  });
+}
+
+Tensor EagerOps::first_tokens(const std::string& name, const Tensor& x, std::int64_t tokens) {
+  Tensor out = make(name + ".out", x.elements() / tokens);
+  session_.kernel({.name = "copy", .reads = {x}, .writes = {out}, .bytes = out.bytes() + out.bytes()});
+  const std::int64_t elements = x.elements();
+  return autograd_.record(std::move(out), {x}, false, [this, name, elements](const Tensor& gradient) {
+    Tensor whole = make(name + ".in.grad", elements, TensorRole::temporary);
+    session_.kernel({.name = "fill_zero", .writes = {whole}});
+    session_.kernel(
+        {.name = "copy", .reads = {gradient}, .writes = {whole}, .bytes = gradient.bytes() + gradient.bytes()});
+    return std::vector<Tensor>{std::move(whole)};
+  });
+}
+
+}  // namespace spillway

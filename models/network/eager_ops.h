@@ -1,0 +1,198 @@
+// The operators transformers are made of, each with its forward kernels, what it saves and its backward kernels.
+//
+// Activations are [rows, width], rows = tokens. Flops are counted for matrix products and attention only (a
+// multiply-add is two); other kernels have bytes alone. A backward does two products of the forward's size per linear
+// layer (data and weight gradient); flash attention's backward does five where its forward does two.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/network/autograd.h"
+#include "models/network/communication.h"
+#include "models/network/eager_session.h"
+#include "models/spec/training_setup.h"
+
+namespace spillway {
+
+struct OpsOptions {
+  DataType type = DataType::bf16;     // of activations and weights
+  DataType product = DataType::bf16;  // of products: type, or tf32 on fp32 data; parameters in_fp8 have fp8 ones
+  bool sequence_parallel = false;
+  // Gradients are added into buffers that live all the time by the products that make them (Megatron-LM).
+  bool fused_accumulation = false;
+  LossForm loss = LossForm::fp32;  // of cross_entropy
+  // Biases of split layers are added, and contexts of plain attention moved behind each other, by kernels of their own
+  // (Megatron-LM's layers, whether they are split or not).
+  bool separate_passes = false;
+  bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
+};
+
+class EagerOps {
+ public:
+  // `communication`: null on a GPU of its own.
+  EagerOps(EagerSession& session, Autograd& autograd, const OpsOptions& options, Communication* communication = nullptr)
+      : session_(session), autograd_(autograd), options_(options), type_(options.type), communication_(communication) {}
+
+  [[nodiscard]] std::int64_t tensor_ranks() const {
+    return communication_ == nullptr ? 1 : communication_->shape(CommGroup::tensor).ranks;
+  }
+  // rows of `table` picked by `ids`.
+  Tensor embedding(const std::string& name, const Tensor& ids, TrainedParameter& table);
+  // x [rows, in] times weight^T [in, out], plus bias when there is one. Saves x; in fp8 its transposed cast.
+  Tensor linear(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias);
+
+  // Tensor parallel (Megatron-LM, Shoeybi et al. 2019, section 3; with sequence parallelism Korthikanti et al. 2022,
+  // section 4.2). In a group of one they are plain linear layers.
+  struct Linear {
+    std::string name;
+    TrainedParameter* weight = nullptr;
+    TrainedParameter* bias = nullptr;
+  };
+  // Layers split by outputs that read the same x. Backwards the sum of their input gradients is all-reduced while the
+  // last weight gradient is computed. Sequence parallel: x is gathered first, kept in parts and gathered once more
+  // backwards; its gradient is reduce-scattered. In fp8 x is cast once for all layers, before it is gathered.
+  std::vector<Tensor> column_linears(const std::vector<Linear>& layers, const Tensor& x);
+  // Split by inputs: partial sums, then all-reduce or reduce-scatter, then the bias.
+  Tensor row_linear(const Linear& layer, const Tensor& x);
+  // Into what each rank of a tensor group does apart: x itself, whose gradient is then summed over the group; sequence
+  // parallel: gathered, the gradient reduce-scattered.
+  Tensor enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role);
+  // Partial sums of a tensor group to their sum; `scatter`: this rank's part of the sequence.
+  Tensor leave_tensor_region(const std::string& name, const Tensor& x, bool scatter);
+  // This rank's part of the sequence of a tensor all ranks have.
+  Tensor split_sequence(const std::string& name, const Tensor& x);
+
+  // fp8 operands (eager_fp8.cc). x cast, and the same transposed for a product of the backward.
+  struct Narrowed {
+    Tensor rows, columns;
+  };
+  Narrowed narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias);
+  Tensor narrow_weight(TrainedParameter& weight, bool transposed);
+
+  // Megatron-LM's fused kernels.
+  Tensor bias_gelu(const std::string& name, const Tensor& x, TrainedParameter& bias);  // saves x
+  // residual + dropout(x + bias); saves a mask of one byte per element.
+  Tensor bias_dropout_add(const std::string& name, const Tensor& x, TrainedParameter* bias, const Tensor& residual,
+                          double probability);
+  // silu(first half of each row) * second half; saves x.
+  Tensor swiglu(const std::string& name, const Tensor& x);
+
+  // Over the last `weight` elements of each row. Saves x and the row statistics in fp32. `bias`: LayerNorm.
+  Tensor norm(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias);
+  // RMSNorm over rows of which each rank of the tensor group has a part, as it has of the weight.
+  Tensor split_rms_norm(const std::string& name, const Tensor& x, TrainedParameter& weight);
+  // gelu, silu save x; relu, tanh save their result.
+  enum class Pointwise : std::uint8_t { gelu, silu, relu, tanh };
+  Tensor pointwise(const std::string& name, const Tensor& x, Pointwise function);
+  Tensor multiply(const std::string& name, const Tensor& x, const Tensor& y);
+  Tensor add(const std::string& name, const Tensor& x, const Tensor& y);
+  // By a constant. Saves nothing.
+  Tensor scale(const std::string& name, const Tensor& x);
+  // `part` repeats along the rows of x (positions of each sequence).
+  Tensor add_broadcast(const std::string& name, const Tensor& x, const Tensor& part);
+  // Saves a mask of one byte per element. probability 0: x itself.
+  Tensor dropout(const std::string& name, const Tensor& x, double probability);
+  // Rotary positions; `angles` is the table of cosines and sines. Saves nothing.
+  Tensor rotary(const std::string& name, const Tensor& x, const Tensor& angles);
+  // The same two as sequences of elementwise kernels. The norm saves x in fp32, a factor per row and the normalised x.
+  Tensor unfused_rms_norm(const std::string& name, const Tensor& x, TrainedParameter& weight);
+  Tensor unfused_rotary(const std::string& name, const Tensor& x, const Tensor& angles);
+  // The first token of each sequence of `tokens`.
+  Tensor first_tokens(const std::string& name, const Tensor& x, std::int64_t tokens);
+
+  // Queries, keys and values: one packed tensor or three. One fused kernel; saves them, the result and the row
+  // statistics. `bias` [heads, sequence, sequence], if any, is added to the scores of every sequence and has a gradient
+  // of its own (memory-efficient attention of PyTorch and xFormers; its reading is not in the kernel's time).
+  Tensor flash_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
+                         const Tensor& bias = {});
+  // The same with the sequence split over the context group (ring attention, Liu et al. 2023): keys and values go
+  // round the ring while the part at hand is worked on, backwards with their gradients. The causal work is balanced:
+  // every rank does 1 / c of it in every turn. `shape`: of this rank's queries.
+  Tensor ring_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape);
+  // Keys and values of one layer and micro-batch whose sequence comes in slices, and their gradient.
+  struct SlicedKeys {
+    Tensor kept, gradient;
+  };
+  // The same of one slice of a causal sequence of `sequence` tokens, first tokens first; shape.keys counts its own and
+  // those before it. Each slice copies its keys and values to where all are, in one tensor that the first slice makes,
+  // and reads them there. Backwards, last slice first, gradients of keys are added up likewise; the first slice frees
+  // both. `keys` must outlive the graph.
+  Tensor flash_slice(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
+                     std::int64_t sequence, SlicedKeys& keys);
+  // A copy in another layout, and one of its gradient backwards.
+  Tensor copied(const std::string& name, const Tensor& x);
+  // flash_attention between the copies that Hugging Face's code makes (transformers 4.48 to 4.52,
+  // integrations/sdpa_attention.py): queries and the result with heads before the sequence and back, shared keys and
+  // values repeated for every head; backwards a copy of each gradient. Three tensors.
+  Tensor copying_flash_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape);
+  // scores, softmax, dropout, context as four kernels; the whole square of scores whatever the mask. Saves queries,
+  // keys, values, the softmax and, with dropout, its mask and result. Shared keys and values are repeated first. Values
+  // may have a width of their own. `capped`: scores are c tanh(score / c); saves the tanh.
+  Tensor plain_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
+                         double dropout, const Tensor& bias = {}, bool capped = false);
+
+  // Mean cross-entropy of logits [rows, classes] against labels, in OpsOptions::loss. fp32: a copy of the logits, the
+  // log-softmax (saved), the loss; backwards their gradients. native: without the copy. fused: saves the logits and a
+  // number per row.
+  Tensor cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+  // The same sum once more with PyTorch's kernels and without a backward, as a metric takes it.
+  void loss_metric(const std::string& name, const Tensor& logits, const Tensor& labels);
+  // The same with classes split over the tensor group, as Megatron-LM computes it: the row maximum, the logit of the
+  // label and the sum of exponentials are all-reduced; saves the softmax in fp32, which becomes the gradient in place.
+  Tensor split_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+
+ private:
+  struct SavedInput;  // of linear layers, gathered again when needed
+  struct Core;        // what plain attention's backward needs
+  Tensor softmax(const std::string& name, Core& core, Tensor scores);
+  Tensor softmax_backward(const std::string& name, Core& core, Tensor gradient);
+  struct NormSaved {
+    Tensor wide, factor, narrow;
+  };
+
+  Tensor like(const std::string& name, const Tensor& x, TensorRole role = TensorRole::activation);
+  Tensor make(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::activation);
+  Tensor gradient_of(const TrainedParameter& parameter);
+  Tensor temporary(const std::string& name, DataType type, std::int64_t elements);
+  Tensor cast(const std::string& name, const Tensor& x, DataType type);  // x itself when it has the type
+  std::vector<Tensor> unfused_rms_norm_backward(const std::string& name, const NormSaved& saved, const Tensor& gradient,
+                                                TrainedParameter& weight);
+  // Bytes follow from the shape: an operand may be a part of a packed tensor. `bias`: added to them.
+  void gemm(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write, Bytes bias = {});
+  // Of a linear layer: operands in options_.product.
+  void product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write, Bytes bias);
+  Tensor narrow_part(const std::string& name, const Tensor& x);
+  Tensor transposed(const std::string& name, const Tensor& x);
+  // `operand`: x, or its cast to fp8.
+  Tensor linear(const Linear& layer, const Tensor& x, const Tensor& operand, std::shared_ptr<SavedInput> saved);
+  [[nodiscard]] static bool is_fp8(const std::vector<Linear>& layers);
+  Tensor saved_for_weights(const std::string& name, SavedInput& saved);
+  void linear_backward(const Linear& layer, const std::shared_ptr<SavedInput>& saved, const Tensor& gradient,
+                       Tensor* x_gradient);
+  void weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x);
+  void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);
+  struct Slice;
+  std::vector<Tensor> slice_backward(const std::string& name, const Slice& slice, std::size_t parts,
+                                     const Tensor& gradient, SlicedKeys& keys);
+  struct Ring;
+  std::vector<Tensor> ring_backward(const std::string& name, const Ring& ring, const Tensor& gradient);
+  // The log-softmax of each row; and what its passes over x read from device memory.
+  Tensor log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form);
+  [[nodiscard]] Bytes row_reads(const Tensor& x, std::int64_t rows, std::int64_t passes) const;
+  Tensor fused_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+  Tensor laid_out(const std::string& name, const Tensor& x);
+  Tensor repeat_heads(const std::string& name, const Tensor& x, const AttentionShape& shape);
+  std::vector<Tensor> join_gradients(const std::string& name, const std::vector<Tensor>& inputs,
+                                     std::vector<Tensor> gradients);
+  std::vector<Tensor> core_backward(const std::string& name, Core& core, Tensor gradient);
+
+  EagerSession& session_;
+  Autograd& autograd_;
+  OpsOptions options_;
+  DataType type_;
+  Communication* communication_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,336 @@
+#include "models/network/eager_session.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/input_error.h"
+#include "base/stop.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::uint64_t first_address = 0x7000'0000'0000;
+constexpr std::uint64_t address_step = 512;
+constexpr std::int64_t first_transfer_lane = 200, beside_stream_number = 199;
+
+// Of kernels of kind gemm.
+bool is_same_product(const KernelCost& a, const KernelCost& b) {
+  const auto sides = [](const KernelCost& one) {
+    return std::tie(one.gemm.m, one.gemm.n, one.gemm.k, one.gemm.batch, one.type, one.flops, one.bytes,
+                    one.is_cast_before);
+  };
+  return sides(a) == sides(b);
+}
+
+}  // namespace
+
+Tensor::Body::~Body() { session->free(*this); }
+
+EagerSession::EagerSession(const CostModel& cost, std::string_view device_name)
+    : cost_(cost), program_time_(cost.host_time_per_kernel()), engine_time_(cost.host_time_per_kernel()) {
+  host_ = trace_.lane({.kind = LaneKind::host_thread, .number = 1, .name = trace_.strings.intern("host")});
+  stream_ =
+      trace_.lane({.kind = LaneKind::stream, .device = 0, .number = 7, .name = trace_.strings.intern("stream 7")});
+  trace_.devices.push_back(
+      {.name = trace_.strings.intern(device_name),
+       .memory = cost.gpu().memory.value,
+       .multiprocessors = cost.gpu().sm_count ? static_cast<std::int32_t>(cost.gpu().sm_count->value) : 0});
+  trace_.memory_size_is_requested = true;
+  launch_name_ = trace_.strings.intern("cudaLaunchKernel");
+  next_address_ = first_address;
+}
+
+Tensor EagerSession::empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role,
+                           TensorPlace place) {
+  SPILLWAY_ASSERT(elements >= 1 && !finished_);
+  const TensorId id{static_cast<std::uint32_t>(trace_.tensors.size())};
+  trace_.tensors.name.push_back(trace_.strings.intern(name));
+  trace_.tensors.bytes.emplace_back(elements * size_of(type));
+  trace_.tensors.storage.push_back(static_cast<std::uint32_t>(index_of(id)));
+  trace_.tensors.role.push_back(role);
+  trace_.tensors.dtype.push_back(name_of(type));
+  history_.emplace_back();
+  addresses_.emplace_back(next_address_);
+  const auto bytes = static_cast<std::uint64_t>(elements * size_of(type));
+  next_address_ += (bytes + address_step - 1) / address_step * address_step;
+  Tensor tensor;
+  tensor.body_ = std::make_shared<Tensor::Body>(this, id, type, elements, place);
+  memory_event(*tensor.body_, MemoryAction::allocate);
+  return tensor;
+}
+
+void EagerSession::free(const Tensor::Body& body) {
+  if (finished_) return;
+  memory_event(body, MemoryAction::free_requested);
+  if (!one_event_per_free_) memory_event(body, MemoryAction::free_completed);
+}
+
+void EagerSession::memory_event(const Tensor::Body& body, MemoryAction action) {
+  if (body.place == TensorPlace::drives) return;
+  trace_.memory_events.push_back({.time = host_clock_,
+                                  .address = addresses_[index_of(body.id)],
+                                  .bytes = trace_.tensors.bytes[index_of(body.id)],
+                                  .anchor = last_launch_,
+                                  .tensor = body.id,
+                                  .action = action,
+                                  .device = static_cast<std::int16_t>(body.place == TensorPlace::host ? -1 : 0),
+                                  .stream = stream_});
+}
+
+void EagerSession::set_layer(std::int64_t layer) {
+  layer_ = layer < 0 ? no_index16 : static_cast<std::uint16_t>(layer);
+}
+
+void EagerSession::set_micro_batch(std::int64_t micro_batch) {
+  micro_batch_ = micro_batch < 0 ? no_index16 : static_cast<std::uint16_t>(micro_batch);
+}
+
+void EagerSession::begin_step(std::string_view name) {
+  step_ = current_step_ = static_cast<std::uint16_t>(trace_.steps.size());
+  trace_.steps.push_back({.name = trace_.strings.intern(name), .start = host_clock_});
+}
+
+StringId EagerSession::name_of(DataType type) {
+  StringId& name = type_names_.at(static_cast<std::size_t>(type));
+  if (name == StringId::empty) name = trace_.strings.intern(to_string(type));
+  return name;
+}
+
+Duration EagerSession::duration_of(const KernelCost& cost) {
+  if (cost.kind != KernelClass::gemm) return cost_.duration(cost);
+  const GemmShape& shape = cost.gemm;
+  // Sides are mostly multiples of 64, so the upper bits of a product tell them apart.
+  constexpr std::uint64_t golden = 0x9E3779B97F4A7C15U;
+  const auto sum = static_cast<std::uint64_t>(shape.m * 31 + shape.n * 17 + shape.k * 7 + shape.batch);
+  TimedProduct& timed = timed_[(sum * golden) >> 58U];
+  static_assert(std::tuple_size_v<decltype(timed_)> == 1U << 6U);
+  if (timed.duration.time <= Picos(0) || !is_same_product(timed.cost, cost)) timed = {cost, cost_.duration(cost)};
+  return timed.duration;
+}
+
+OpId EagerSession::kernel(const Kernel& kernel) {
+  check_stop();
+  KernelCost cost = kernel.cost;
+  if (kernel.bytes) {
+    cost.bytes = *kernel.bytes;
+  } else {
+    for (const Tensor& tensor : kernel.reads) cost.bytes += tensor.bytes();
+    for (const Tensor& tensor : kernel.writes) cost.bytes += tensor.bytes();
+  }
+  const Duration duration = duration_of(cost);
+  if (duration.source != CostSource::table) ++modelled_kernels_;
+  const OpId op = launch({.name = trace_.strings.intern(kernel.name),
+                          .kind = kernel.kind,
+                          .lane = kernel.beside ? beside_stream() : stream_,
+                          .duration = duration.time,
+                          .bytes = cost.bytes,
+                          .flops = cost.flops},
+                         kernel.beside ? beside_clock_ : stream_clock_);
+  depend(op, kernel.reads, kernel.writes);
+  if (!kernel.beside) last_kernel_ = op;
+  return op;
+}
+
+LaneId EagerSession::beside_stream() {
+  if (beside_stream_ == LaneId::none)
+    beside_stream_ = trace_.lane({.kind = LaneKind::stream,
+                                  .device = 0,
+                                  .number = beside_stream_number,
+                                  .name = trace_.strings.intern("update stream")});
+  return beside_stream_;
+}
+
+OpId EagerSession::launch(OpRow row, Picos& lane_clock) {
+  row.phase = phase_;
+  row.layer = layer_;
+  row.micro_batch = micro_batch_;
+  row.step = step_;
+  host_clock_ += phase_ == Phase::backward ? engine_time_ : program_time_;
+  OpRow call{.name = launch_name_,
+             .kind = OpKind::launch,
+             .phase = phase_,
+             .lane = host_,
+             .layer = layer_,
+             .micro_batch = micro_batch_,
+             .step = step_,
+             .duration = cost_.launch_call()};
+  call.start = host_clock_ - call.duration;
+  last_launch_ = trace_.append_op(call);
+  row.launched_by = last_launch_;
+  row.start = std::max(host_clock_ + cost_.gpu().launch_to_start.value, lane_clock + cost_.gpu().kernel_gap.value);
+  lane_clock = row.start + row.duration;
+  return trace_.append_op(row);
+}
+
+OpId EagerSession::host_call(std::string_view name, Picos time) {
+  last_launch_ = trace_.append_op({.name = trace_.strings.intern(name),
+                                   .kind = OpKind::host_work,
+                                   .phase = phase_,
+                                   .lane = host_,
+                                   .layer = layer_,
+                                   .micro_batch = micro_batch_,
+                                   .step = step_,
+                                   .start = host_clock_,
+                                   .duration = time});
+  host_clock_ += time;
+  return last_launch_;
+}
+
+LaneId EagerSession::transfer_lane(const Transfer& transfer) {
+  for (const auto& [name, lane] : transfer_lanes_)
+    if (name == transfer.lane) return lane;
+  Lane lane;
+  lane.kind = is_storage(transfer.kind) ? LaneKind::storage : LaneKind::stream;
+  lane.device = static_cast<std::int16_t>(is_copy(transfer.kind) || transfer.at_device ? 0 : -1);
+  lane.number = first_transfer_lane + static_cast<std::int64_t>(transfer_lanes_.size());
+  lane.name = trace_.strings.intern(transfer.lane);
+  transfer_lanes_.emplace_back(transfer.lane, trace_.lane(lane));
+  return transfer_lanes_.back().second;
+}
+
+OpId EagerSession::transfer(const Transfer& transfer) {
+  const OpId call = host_call(is_copy(transfer.kind) ? "cudaMemcpyAsync" : "io_submit", cost_.launch_call());
+  const OpId op = trace_.append_op({.name = trace_.strings.intern(transfer.name),
+                                    .kind = transfer.kind,
+                                    .phase = phase_,
+                                    .lane = transfer_lane(transfer),
+                                    .layer = layer_,
+                                    .micro_batch = micro_batch_,
+                                    .step = step_,
+                                    .flags = static_cast<std::uint8_t>(OpFlag::by_bytes),
+                                    .start = host_clock_,
+                                    .duration = Picos{},
+                                    .bytes = transfer.bytes});
+  depend(op, transfer.reads, transfer.writes);
+  add_edge(call, op, EdgeKind::control);
+  if (transfer.after_kernels) add_edge(last_kernel_, op, EdgeKind::control);
+  return op;
+}
+
+OpId EagerSession::host_work(std::string_view name, Picos time, const std::vector<Tensor>& reads,
+                             const std::vector<Tensor>& writes, bool beside) {
+  OpId op = OpId::none;
+  if (beside) {
+    if (beside_ == LaneId::none)
+      beside_ =
+          trace_.lane({.kind = LaneKind::host_thread, .number = 2, .name = trace_.strings.intern("optimizer thread")});
+    op = trace_.append_op({.name = trace_.strings.intern(name),
+                           .kind = OpKind::host_work,
+                           .phase = phase_,
+                           .lane = beside_,
+                           .layer = layer_,
+                           .step = step_,
+                           .duration = time});
+  } else {
+    op = host_call(name, time);
+  }
+  depend(op, reads, writes);
+  return op;
+}
+
+void EagerSession::host_wait(const std::vector<OpId>& ops) {
+  const OpId op = host_call("cudaEventSynchronize", cost_.launch_call());
+  edges_into_.clear();
+  for (const OpId awaited : ops) add_edge(awaited, op, EdgeKind::control);
+}
+
+EagerSession::CommunicationLane& EagerSession::communication_lane(std::string_view group) {
+  for (CommunicationLane& lane : communication_lanes_)
+    if (lane.group == group) return lane;
+  const auto number = static_cast<std::int64_t>(communication_lanes_.size());
+  CommunicationLane& lane = communication_lanes_.emplace_back();
+  lane.group = group;
+  lane.id = trace_.lane(
+      {.kind = LaneKind::communication, .device = 0, .number = 100 + number, .name = trace_.strings.intern(group)});
+  return lane;
+}
+
+OpId EagerSession::last_collective(std::string_view group) const {
+  for (const CommunicationLane& lane : communication_lanes_)
+    if (lane.group == group) return lane.last;
+  return OpId::none;
+}
+
+OpId EagerSession::collective(const Collection& c) {
+  CommunicationLane& lane = communication_lane(c.group);
+  const OpId op = launch({.name = trace_.strings.intern(c.name),
+                          .kind = OpKind::collective,
+                          .lane = lane.id,
+                          .duration = c.time,
+                          .bytes = c.buffer},
+                         lane.clock);
+  trace_.ops.phase[index_of(op)] = trace_.ops.phase[index_of(last_launch_)] = Phase::communication;
+  lane.last = op;
+  trace_.collectives.push_back({.op = op,
+                                .kind = c.kind,
+                                .bytes = c.input,
+                                .group_size = static_cast<std::uint32_t>(c.group_size),
+                                .group = trace_.strings.intern(c.group)});
+  depend(op, c.reads, c.writes);
+  if (c.after_kernels) add_edge(last_kernel_, op, EdgeKind::control);
+  return op;
+}
+
+void EagerSession::device_sync() {
+  host_clock_ += cost_.launch_call();
+  last_launch_ = trace_.append_op({.name = trace_.strings.intern("cudaDeviceSynchronize"),
+                                   .kind = OpKind::device_sync,
+                                   .phase = phase_,
+                                   .lane = host_,
+                                   .layer = layer_,
+                                   .micro_batch = micro_batch_,
+                                   .step = step_,
+                                   .start = host_clock_ - cost_.launch_call(),
+                                   .duration = cost_.launch_call()});
+}
+
+TraceMark EagerSession::mark() const {
+  return {trace_.ops.size(),  trace_.tensors.size(), trace_.memory_events.size(),
+          trace_.uses.size(), trace_.edges.size(),   trace_.collectives.size(),
+          host_clock_,        stream_clock_};
+}
+
+void EagerSession::depend(OpId op, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes) {
+  edges_into_.clear();
+  for (const Tensor& tensor : reads) {
+    trace_.uses.push_back({.op = op, .tensor = tensor.id(), .access = Access::read});
+    add_edge(history_[index_of(tensor.id())].writer, op, EdgeKind::data);
+  }
+  for (const Tensor& tensor : writes) {
+    trace_.uses.push_back({.op = op, .tensor = tensor.id(), .access = Access::write});
+    const History& history = history_[index_of(tensor.id())];
+    add_edge(history.writer, op, EdgeKind::data);
+    for (const OpId reader : history.readers) add_edge(reader, op, EdgeKind::control);
+  }
+  for (const Tensor& tensor : reads) history_[index_of(tensor.id())].readers.push_back(op);
+  for (const Tensor& tensor : writes) {
+    History& history = history_[index_of(tensor.id())];
+    history.writer = op;
+    history.readers.clear();
+  }
+}
+
+void EagerSession::add_edge(OpId from, OpId to, EdgeKind kind) {
+  if (from == OpId::none || from == to) return;
+  if (std::find(edges_into_.begin(), edges_into_.end(), from) != edges_into_.end()) return;
+  edges_into_.push_back(from);
+  trace_.edges.push_back({.from = from, .to = to, .kind = kind});
+}
+
+Trace EagerSession::finish() {
+  finished_ = true;
+  if (!trace_.steps.empty()) {
+    Step& step = trace_.steps.back();
+    step.duration = std::max(host_clock_, stream_clock_) - step.start;
+  }
+  trace_.source_events = trace_.ops.size();
+  if (modelled_kernels_ > 0)
+    trace_.note(
+        "modelled_durations", "",
+        "kernel times come from fitted or assumed curves, not from a table of this GPU; calibrate to replace them",
+        false);
+  for (int i = 0; i < capability_count; ++i) trace_.set(static_cast<Capability>(i));
+  return std::move(trace_);
+}
+
+}  // namespace spillway

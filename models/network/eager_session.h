@@ -1,0 +1,230 @@
+// EagerSession: writes a trace the way an eager framework runs a program: tensors appear when an operator allocates its
+// result and go when the last handle to them goes; every kernel is launched from one host lane onto one stream.
+//
+//   Tensor y = session.empty("y", DataType::bf16, n, TensorRole::activation);   // allocation event
+//   session.kernel({.name = "gelu", .reads = {x}, .writes = {y}, .cost = ...}); // launch op, kernel op, uses, edges
+//   y = {};                                                                     // free event
+//
+// Collectives run on a lane of their own per communicator, beside the stream; like kernels they wait for what they read
+// and write, and are waited for by what uses it.
+//
+// Bytes of a kernel are the sum over its operands unless the caller says otherwise (a gather reads less).
+#pragma once
+
+#include <array>
+#include <boost/container/small_vector.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "models/cost/cost_model.h"
+#include "models/spec/training_setup.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+class EagerSession;
+
+// Where a tensor's memory is; on drives it takes none.
+enum class TensorPlace : std::uint8_t { device, host, drives };
+constexpr TensorPlace place_of(StateDevice device) {
+  return device == StateDevice::gpu   ? TensorPlace::device
+         : device == StateDevice::cpu ? TensorPlace::host
+                                      : TensorPlace::drives;
+}
+
+// A counted handle to a tensor of the trace, as a framework's tensor object is. Empty when default-made.
+class Tensor {
+ public:
+  Tensor() = default;
+  [[nodiscard]] explicit operator bool() const { return body_ != nullptr; }
+  [[nodiscard]] TensorId id() const { return body_->id; }
+  [[nodiscard]] std::int64_t elements() const { return body_->elements; }
+  [[nodiscard]] DataType type() const { return body_->type; }
+  [[nodiscard]] Bytes bytes() const { return Bytes(body_->elements * size_of(body_->type)); }
+  // Autograd node that made it, a property of the handle; 0: a leaf or made outside the graph.
+  [[nodiscard]] std::uint32_t node() const { return node_; }
+  [[nodiscard]] Tensor with_node(std::uint32_t node) const {
+    Tensor result = *this;
+    result.node_ = node;
+    return result;
+  }
+  [[nodiscard]] bool is_only_handle() const { return body_.use_count() == 1; }
+
+ private:
+  friend class EagerSession;
+  struct Body {
+    EagerSession* session;
+    TensorId id;
+    DataType type;
+    std::int64_t elements;
+    TensorPlace place;
+    Body(EagerSession* owner, TensorId tensor, DataType data_type, std::int64_t count, TensorPlace where)
+        : session(owner), id(tensor), type(data_type), elements(count), place(where) {}
+    Body(const Body&) = delete;
+    Body& operator=(const Body&) = delete;
+    ~Body();
+  };
+  std::shared_ptr<Body> body_;
+  std::uint32_t node_ = 0;
+};
+
+struct Kernel {
+  std::string_view name;
+  std::vector<Tensor> reads;
+  std::vector<Tensor> writes;
+  KernelCost cost{};
+  std::optional<Bytes> bytes{};  // traffic, when not the sum over the operands
+  OpKind kind = OpKind::kernel;
+  bool beside = false;  // on a second stream: waits for what makes its operands alone
+};
+
+// A collective as the communicator's stream runs it.
+struct Collection {
+  std::string_view name;
+  CollectiveKind kind = CollectiveKind::unknown;
+  std::string_view group;  // also names the lane
+  std::int64_t group_size = 1;
+  Bytes input{};   // of one rank
+  Bytes buffer{};  // the larger of input and result, as nccl-tests counts
+  Picos time{};
+  std::vector<Tensor> reads;
+  std::vector<Tensor> writes;
+  // Waits for every kernel launched so far, not only for those that make what it reads (PyTorch's collectives do,
+  // unless called from a stream of their own).
+  bool after_kernels = false;
+};
+
+// Bytes between the GPU, host memory and drives, on a lane of its own beside the stream; the replay finds its time.
+struct Transfer {
+  std::string_view name;
+  OpKind kind = OpKind::copy_host_to_device;  // or copy_device_to_host, storage_read, storage_write
+  std::string_view lane;
+  bool at_device = true;  // of storage: to or from the GPU; false: host memory
+  Bytes bytes{};
+  std::vector<Tensor> reads;
+  std::vector<Tensor> writes;
+  bool after_kernels = false;  // waits for every kernel launched so far
+};
+
+// How much of a trace is there already; two of them bound a section.
+struct TraceMark {
+  std::size_t ops = 0, tensors = 0, memory_events = 0, uses = 0, edges = 0, collectives = 0;
+  Picos host{}, stream{};  // clocks
+};
+
+class EagerSession {
+ public:
+  // `cost` must outlive the session.
+  EagerSession(const CostModel& cost, std::string_view device_name);
+  EagerSession(const EagerSession&) = delete;
+  EagerSession& operator=(const EagerSession&) = delete;
+
+  // Uninitialised memory, allocated now. Precondition: elements >= 1.
+  Tensor empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role,
+               TensorPlace place = TensorPlace::device);
+  OpId kernel(const Kernel& kernel);
+  OpId transfer(const Transfer& transfer);
+  // The host computes for so long. `beside`: on a thread of its own, from the step's start on.
+  OpId host_work(std::string_view name, Picos time, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes,
+                 bool beside = false);
+  // The host waits until these are done.
+  void host_wait(const std::vector<OpId>& ops);
+  OpId collective(const Collection& collection);
+  // Collectives that wait for all kernels (Collection::after_kernels) wait for those from here on.
+  void forget_kernels() { last_kernel_ = OpId::none; }
+  // The latest on that communicator's lane; OpId::none when there was none.
+  [[nodiscard]] OpId last_collective(std::string_view group) const;
+  // The host waits until everything launched so far is done.
+  void device_sync();
+
+  // Stamped onto the following ops.
+  void set_phase(Phase phase) { phase_ = phase; }
+  [[nodiscard]] Phase phase() const { return phase_; }
+  void set_layer(std::int64_t layer);  // -1: outside the layers
+  [[nodiscard]] std::int64_t layer() const { return layer_ == no_index16 ? -1 : layer_; }
+  void set_micro_batch(std::int64_t micro_batch);  // -1: none
+  // Work that belongs to no step, since the next one may begin before it ends; back again with false.
+  void set_beside_step(bool is_beside) { step_ = is_beside ? no_index16 : current_step_; }
+  // Memory events before this call are before the step.
+  void begin_step(std::string_view name);
+
+  [[nodiscard]] TraceMark mark() const;
+  [[nodiscard]] OpKind kind_of(OpId op) const { return trace_.ops.kind[index_of(op)]; }
+  [[nodiscard]] const CostModel& cost() const { return cost_; }
+  // Time of the host per operator: those that the program itself calls (forward, recompute, optimizer), and those that
+  // autograd's engine calls in the backward. Default: CostModel's for both.
+  void set_host_times(Picos program, Picos engine) {
+    program_time_ = program;
+    engine_time_ = engine;
+  }
+  // Frees are one event from now on, not a request and a completion.
+  void merge_free_events() { one_event_per_free_ = true; }
+
+  // Ends the step. Tensors still held stay allocated at the end of the trace.
+  Trace finish();
+
+ private:
+  friend struct Tensor::Body;
+  void free(const Tensor::Body& body);
+  void memory_event(const Tensor::Body& body, MemoryAction action);
+  void depend(OpId op, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes);
+  // The launch call and the work it starts. `row` has name, kind, lane, duration, bytes, flops.
+  OpId launch(OpRow row, Picos& lane_clock);
+  struct CommunicationLane {
+    LaneId id = LaneId::none;
+    Picos clock{};
+    std::string group;
+    OpId last = OpId::none;
+  };
+  CommunicationLane& communication_lane(std::string_view group);
+  OpId host_call(std::string_view name, Picos time);
+  LaneId transfer_lane(const Transfer& transfer);
+  LaneId beside_stream();
+  void add_edge(OpId from, OpId to, EdgeKind kind);
+
+  struct History {  // of one tensor, to find dependencies
+    OpId writer = OpId::none;
+    boost::container::small_vector<OpId, 2> readers;  // since the last write
+  };
+
+  // Products of the same shape come back in every layer and micro-batch.
+  struct TimedProduct {
+    KernelCost cost;
+    Duration duration;
+  };
+
+  [[nodiscard]] Duration duration_of(const KernelCost& cost);
+  [[nodiscard]] StringId name_of(DataType type);
+
+  const CostModel& cost_;
+  std::array<TimedProduct, 64> timed_{};  // by shape
+  std::array<StringId, 7> type_names_{};
+  Trace trace_;
+  std::vector<History> history_;
+  std::vector<OpId> edges_into_;  // of the op at hand
+  LaneId host_ = LaneId::none, stream_ = LaneId::none;
+  Phase phase_ = Phase::unknown;
+  std::uint16_t layer_ = no_index16, micro_batch_ = no_index16, step_ = no_index16, current_step_ = no_index16;
+  Picos host_clock_{}, stream_clock_{};
+  Picos program_time_{}, engine_time_{};
+  OpId last_kernel_ = OpId::none;
+  OpId last_launch_ = OpId::none;  // the host call; anchors the memory events that follow it
+  std::vector<Addr> addresses_;    // by tensor
+  std::uint64_t next_address_ = 0;
+  std::uint64_t modelled_kernels_ = 0;  // timed by a fitted or assumed curve
+  StringId launch_name_{};
+  std::vector<CommunicationLane> communication_lanes_;
+  std::vector<std::pair<std::string, LaneId>> transfer_lanes_;
+  LaneId beside_ = LaneId::none;  // thread of work beside the program
+  LaneId beside_stream_ = LaneId::none;
+  Picos beside_clock_{};
+  bool one_event_per_free_ = false;
+  bool finished_ = false;
+};
+
+}  // namespace spillway

@@ -1,0 +1,107 @@
+// RMSNorm and rotary embedding of EagerOps as sequences of elementwise kernels, the way Hugging Face's Llama code runs
+// without a compiler (transformers, modeling_llama.py: LlamaRMSNorm and apply_rotary_pos_emb).
+#include <utility>
+
+#include "models/network/eager_ops.h"
+
+namespace spillway {
+
+Tensor EagerOps::temporary(const std::string& name, DataType type, std::int64_t elements) {
+  return session_.empty(name, type, elements, TensorRole::temporary);
+}
+
+Tensor EagerOps::cast(const std::string& name, const Tensor& x, DataType type) {
+  if (x.type() == type) return x;
+  Tensor out = temporary(name, type, x.elements());
+  session_.kernel({.name = "cast", .reads = {x}, .writes = {out}});
+  return out;
+}
+
+// y = (wide(x) * rsqrt(mean(wide(x)^2) + eps)) narrowed, times the weight. Saves wide(x), the factor of each row and
+// the narrowed product; x itself goes.
+Tensor EagerOps::unfused_rms_norm(const std::string& name, const Tensor& x, TrainedParameter& weight) {
+  const std::int64_t size = x.elements(), rows = size / weight.shape.rows;
+  const Tensor wide = cast(name + ".wide", x, DataType::fp32);
+  const Tensor factor = session_.empty(name + ".factor", DataType::fp32, rows, TensorRole::activation);
+  {
+    const Tensor squares = temporary(name + ".squares", DataType::fp32, size);
+    session_.kernel({.name = "pow", .reads = {wide}, .writes = {squares}});
+    session_.kernel({.name = "mean", .reads = {squares}, .writes = {factor}});
+  }
+  session_.kernel({.name = "add_", .reads = {factor}, .writes = {factor}});
+  session_.kernel({.name = "rsqrt", .reads = {factor}, .writes = {factor}});
+  Tensor product = temporary(name + ".product", DataType::fp32, size);
+  session_.kernel({.name = "multiply", .reads = {wide, factor}, .writes = {product}});
+  const Tensor narrow = cast(name + ".narrow", product, x.type());
+  product = {};
+  Tensor out = like(name + ".out", x);
+  session_.kernel({.name = "multiply", .reads = {narrow, weight.value}, .writes = {out}});
+  return autograd_.record(std::move(out), {x}, true, [=, this, &weight](const Tensor& gradient) {
+    return unfused_rms_norm_backward(name, {wide, factor, narrow}, gradient, weight);
+  });
+}
+
+std::vector<Tensor> EagerOps::unfused_rms_norm_backward(const std::string& name, const NormSaved& saved,
+                                                        const Tensor& gradient, TrainedParameter& weight) {
+  const std::int64_t size = gradient.elements();
+  const auto wide_temporary = [&](const char* part) { return temporary(name + part, DataType::fp32, size); };
+  Tensor inner = like(name + ".narrow.grad", gradient, TensorRole::temporary);
+  session_.kernel({.name = "multiply", .reads = {gradient, weight.value}, .writes = {inner}});
+  Tensor weight_gradient = gradient_of(weight);
+  {
+    const Tensor product = like(name + ".weight.product", gradient, TensorRole::temporary);
+    session_.kernel({.name = "multiply", .reads = {gradient, saved.narrow}, .writes = {product}});
+    session_.kernel({.name = "sum", .reads = {product}, .writes = {weight_gradient}});
+  }
+  autograd_.accumulate(weight, std::move(weight_gradient));
+  inner = cast(name + ".product.grad", inner, DataType::fp32);
+  const Tensor direct = wide_temporary(".wide.grad");
+  session_.kernel({.name = "multiply", .reads = {inner, saved.factor}, .writes = {direct}});
+  const Tensor rows = temporary(name + ".factor.grad", DataType::fp32, saved.factor.elements());
+  {
+    const Tensor product = wide_temporary(".factor.product");
+    session_.kernel({.name = "multiply", .reads = {inner, saved.wide}, .writes = {product}});
+    session_.kernel({.name = "sum", .reads = {product}, .writes = {rows}});
+  }
+  inner = {};
+  session_.kernel({.name = "rsqrt_backward", .reads = {rows, saved.factor}, .writes = {rows}});
+  const Tensor spread = wide_temporary(".squares.grad");
+  session_.kernel({.name = "mean_backward", .reads = {rows}, .writes = {spread}});
+  const Tensor slope = wide_temporary(".slope");
+  session_.kernel({.name = "multiply", .reads = {saved.wide}, .writes = {slope}});
+  session_.kernel({.name = "multiply", .reads = {spread, slope}, .writes = {slope}});
+  session_.kernel({.name = "add_", .reads = {direct, slope}, .writes = {direct}});
+  return {cast(name + ".in.grad", direct, gradient.type())};
+}
+
+// x cos + (second half negated, first half) sin. Saves nothing but the angles.
+Tensor EagerOps::unfused_rotary(const std::string& name, const Tensor& x, const Tensor& angles) {
+  Tensor out = like(name + ".out", x);
+  session_.kernel({.name = "multiply", .reads = {x, angles}, .writes = {out}});
+  {
+    const Tensor half = temporary(name + ".half", x.type(), x.elements() / 2);
+    session_.kernel({.name = "negate", .reads = {x}, .writes = {half}, .bytes = half.bytes() + half.bytes()});
+    const Tensor turned = temporary(name + ".turned", x.type(), x.elements());
+    session_.kernel(
+        {.name = "concatenate", .reads = {half, x}, .writes = {turned}, .bytes = turned.bytes() + turned.bytes()});
+    session_.kernel({.name = "multiply", .reads = {turned, angles}, .writes = {turned}});
+    session_.kernel({.name = "add", .reads = {out, turned}, .writes = {out}});
+  }
+  return autograd_.record(std::move(out), {x}, false, [=, this](const Tensor& gradient) {
+    Tensor x_gradient = like(name + ".in.grad", gradient, TensorRole::temporary);
+    session_.kernel({.name = "multiply", .reads = {gradient, angles}, .writes = {x_gradient}});
+    const Tensor turned = like(name + ".turned.grad", gradient, TensorRole::temporary);
+    session_.kernel({.name = "multiply", .reads = {gradient, angles}, .writes = {turned}});
+    const Tensor half = temporary(name + ".half.grad", gradient.type(), gradient.elements() / 2);
+    session_.kernel({.name = "negate", .reads = {turned}, .writes = {half}, .bytes = half.bytes() + half.bytes()});
+    for (const Tensor& part : {half, turned}) {  // each half becomes a zero-filled whole, then they are added
+      const Tensor whole = like(name + ".slice.grad", gradient, TensorRole::temporary);
+      session_.kernel({.name = "fill_zero", .writes = {whole}});
+      session_.kernel({.name = "copy", .reads = {part}, .writes = {whole}, .bytes = half.bytes() + half.bytes()});
+      session_.kernel({.name = "add_", .reads = {x_gradient, whole}, .writes = {x_gradient}});
+    }
+    return std::vector<Tensor>{std::move(x_gradient)};
+  });
+}
+
+}  // namespace spillway

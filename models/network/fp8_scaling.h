@@ -1,0 +1,35 @@
+// Fp8Scaling: the upkeep of fp8 scales as Transformer Engine's delayed scaling does it. Every linear layer has the
+// largest values seen of five tensors (input, weight, result; gradients of result and input) over the last 1,024
+// passes, and a scale and its inverse for each. After a forward and after a backward the newest ones are gathered into
+// one tensor, reduced over the ranks that share the layer's work, and turned into new scales by one kernel.
+//
+// Deviation: the reduction runs over the tensor and the data group one after the other, not over one group of both.
+#pragma once
+
+#include <cstdint>
+
+#include "models/network/communication.h"
+#include "models/network/eager_session.h"
+
+namespace spillway {
+
+inline constexpr std::int64_t fp8_history = 1024;  // passes; transformer_engine.common.recipe.DelayedScaling
+
+class Fp8Scaling {
+ public:
+  // `linears`: linear layers in fp8, >= 1. `communication` may be null. References must outlive the object.
+  Fp8Scaling(std::int64_t linears, EagerSession& session, Communication* communication);
+
+  void after_forward() { update(3); }
+  void after_backward() { update(2); }
+
+ private:
+  void update(std::int64_t tensors);  // of each layer
+
+  std::int64_t linears_;
+  EagerSession& session_;
+  Communication* communication_;
+  Tensor state_;  // histories, scales and inverse scales, fp32
+};
+
+}  // namespace spillway

@@ -1,0 +1,58 @@
+// LatentAttentionBlock: multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1 and appendix C) as it
+// is trained: keys and values are expanded from the latent and given to a fused kernel.
+//
+//   q    down, norm, up (or one product), rotary on rope_dim of each head           [t, a (n + r)]
+//   c    down to kv_rank and the shared rotary key; norm of the former              [t, k], [t, r]
+//   kv   up: keys without positions and values                                      [t, a (n + v)]
+//   core keys assembled with the shared part, values copied out, flash attention    [t, a v]
+//
+// Tensor parallel, as in Megatron-Core's MLASelfAttention: queries, keys, values and what follows are split by heads,
+// the bottlenecks are not: every rank computes them, with sequence parallelism for its part of the sequence. The shared
+// key's gradient is summed over the ranks.
+//
+// Without flash attention: scores, softmax, dropout and context as kernels of their own, over whole squares.
+//
+// Forward flops of the core: b a s^2 (n + r + v) under a causal mask; backward three products of width n + r and two
+// of v. Kept with 2-byte activations, besides x: 2 t (2 q + (k + r) + k + 2 a (n + r) + 2 a v) bytes (q both before and
+// after its norm, the rank when there is one; queries, keys, values, result), 4 t for each norm and 4 a t of row sums.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "models/network/block_context.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/training_setup.h"
+
+namespace spillway {
+
+class LatentAttentionBlock {
+ public:
+  LatentAttentionBlock(const ModelSpec& model, const TrainingSetup& setup, const OpsOptions& options,
+                       const BlockContext& context, WeightLookup weight)
+      : model_(model), setup_(setup), options_(options), context_(context), weight_(std::move(weight)) {}
+
+  // x [t, h], normalised, to the heads' results [t, a v]. `angles`: of rope_dim.
+  Tensor run(const std::string& prefix, const Tensor& x, const Tensor& angles);
+
+ private:
+  Tensor linear(const std::string& name, const Tensor& x);
+  Tensor up(const std::string& name, const Tensor& x);
+  Tensor queries(const std::string& name, const Tensor& x, const Tensor& angles);
+  Tensor latent_norm(const std::string& name, const Tensor& down);
+  Tensor shared_key(const std::string& name, const Tensor& down, const Tensor& angles);
+  Tensor core(const std::string& name, const Tensor& q, const Tensor& expanded, const Tensor& key);
+  std::vector<Tensor> assembled(const std::string& name, const Tensor& expanded, const Tensor& key,
+                                const AttentionShape& shape);
+  Tensor plain_core(const std::string& name, const Tensor& q, const std::vector<Tensor>& pair,
+                    const AttentionShape& shape);
+  Tensor make(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
+
+  const ModelSpec& model_;
+  const TrainingSetup& setup_;
+  const OpsOptions options_;
+  const BlockContext context_;
+  const WeightLookup weight_;
+};
+
+}  // namespace spillway

@@ -1,0 +1,64 @@
+// MoeBlock: a mixture-of-experts feed-forward block without dropped tokens (MegaBlocks, Gale et al. 2022,
+// arXiv:2211.15841), as frameworks run it with grouped products:
+//
+//   router     logits [t, E], softmax in fp32 and the k largest
+//   permute    each token's row copied to its k experts: [t k, h]; expert parallel: all-to-all, sorted by expert again
+//   experts    gate, up, product, down (or up, activation, down) as one grouped product each over the local experts
+//   unpermute  all-to-all back; the sum of a token's k rows, weighted: [t, h]
+//   shared     a plain feed-forward block over all tokens, perhaps weighed by a gate, added
+//
+// Tensor parallel: the experts' width is split. Ranks with whole sequences route and permute alike and sum the block's
+// result; with sequence parallelism (Megatron-Core's all-to-all dispatcher) each rank permutes and exchanges its part,
+// rows are gathered before the products and reduce-scattered after them. The router is whole on every rank.
+//
+// Tokens are taken to be spread evenly: every expert gets t k / E rows, every rank of an expert group as many as it
+// sends. Auxiliary losses are left out: they see t E numbers.
+//
+// Kept for the backward with 2-byte activations, f the experts' width: 2 t k (2 h + 4 f) bytes of rows, 4 t E of the
+// router's softmax, 12 t k of chosen experts and their weights; shared experts as any feed-forward block. Expert
+// parallel: 2 t k h more, rows as they were sent and as they came back.
+#pragma once
+
+#include <string>
+
+#include "models/network/block_context.h"
+#include "models/spec/model_spec.h"
+
+namespace spillway {
+
+class MoeBlock {
+ public:
+  MoeBlock(const ModelSpec& model, const OpsOptions& options, const BlockContext& context, WeightLookup weight)
+      : model_(model), options_(options), context_(context), weight_(std::move(weight)) {}
+
+  // x [t, h], normalised, to the block's result [t, h]. `prefix`: "layers.3.".
+  Tensor run(const std::string& prefix, const Tensor& x);
+
+ private:
+  struct Routing {
+    Tensor weights;  // [t, k] fp32
+    Tensor experts;  // [t, k] indices
+  };
+  Routing route(const std::string& name, const Tensor& logits, std::int64_t tokens);
+  Tensor permute(const std::string& name, const Tensor& x, const Routing& routing);
+  Tensor exchange(const std::string& name, const Tensor& rows);
+  Tensor sort(const std::string& name, const Tensor& rows);
+  Tensor unpermute(const std::string& name, const Tensor& rows, const Routing& routing, std::int64_t elements);
+  Tensor grouped_linear(const std::string& name, const Tensor& rows);
+  void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,
+                       const Tensor& write);
+  Tensor shared(const std::string& prefix, const Tensor& x);
+  [[nodiscard]] EagerOps::Pointwise function() const;
+  // Sequence parallel: rows of the tensor group's parts come together for the products.
+  [[nodiscard]] bool gathers() const { return options_.sequence_parallel && context_.ops.tensor_ranks() > 1; }
+  [[nodiscard]] std::int64_t expert_ranks() const {
+    return context_.communication == nullptr ? 1 : context_.communication->shape(CommGroup::expert).ranks;
+  }
+
+  const ModelSpec& model_;
+  const OpsOptions options_;
+  const BlockContext context_;
+  const WeightLookup weight_;
+};
+
+}  // namespace spillway

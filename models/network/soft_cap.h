@@ -1,0 +1,13 @@
+// c tanh(x / c), as Gemma 2 caps its logits: three elementwise kernels; keeps the tanh.
+#pragma once
+
+#include <string>
+
+#include "models/network/autograd.h"
+#include "models/network/eager_session.h"
+
+namespace spillway {
+
+Tensor soft_cap(const std::string& name, const Tensor& x, EagerSession& session, Autograd& autograd);
+
+}  // namespace spillway

@@ -1,0 +1,419 @@
+#include "models/network/transformer.h"
+
+#include <utility>
+
+#include "models/network/patch_embedding.h"
+#include "models/network/soft_cap.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+DataType activation_type(const TrainingSetup& setup) {
+  if (setup.is_wide()) return DataType::fp32;
+  return setup.precision == TrainingPrecision::fp16_mixed ? DataType::fp16 : DataType::bf16;
+}
+
+OpsOptions options_of(const TrainingSetup& setup) {
+  OpsOptions options{
+      .type = activation_type(setup),
+      .product = activation_type(setup),
+      .sequence_parallel = setup.sequence_parallel,
+      .fused_accumulation = setup.framework == Framework::megatron && setup.zero_stage < 2,
+      .loss = setup.loss,
+      .separate_passes = setup.framework == Framework::megatron && setup.precision != TrainingPrecision::fp8_mixed,
+      .softmax_limits = setup.framework == Framework::megatron_2021};
+  if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
+  return options;
+}
+
+// Transformer Engine's layers: what multiplies tokens inside the blocks, sides in sixteens. Routers, gates, heads and
+// embeddings are not.
+bool is_in_fp8(const TrainingSetup& setup, const Parameter& shape) {
+  if (setup.precision != TrainingPrecision::fp8_mixed || shape.layer < 0 || shape.columns == 1) return false;
+  const bool is_linear = shape.component == Component::attention || shape.component == Component::mlp ||
+                         shape.component == Component::experts;
+  return is_linear && shape.rows % 16 == 0 && shape.columns % 16 == 0 &&
+         shape.name.find("relative_bias") == std::string::npos;
+}
+
+}  // namespace
+
+Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part,
+                         EagerSession& session, Autograd& autograd, Communication* communication,
+                         TrainedParameter* table)
+    : model_(model),
+      setup_(setup),
+      part_(part),
+      session_(session),
+      autograd_(autograd),
+      type_(activation_type(setup)),
+      ops_(session, autograd, options_of(setup), communication),
+      experts_(model, options_of(setup), {session, autograd, ops_, communication},
+               [this](const std::string& name) -> TrainedParameter& { return weight(name); }),
+      latent_(model, setup, options_of(setup), {session, autograd, ops_, communication},
+              [this](const std::string& name) -> TrainedParameter& { return weight(name); }) {
+  std::int64_t fp8_linears = 0;
+  for (LocalParameter& local : local_parameters(model, setup, part)) {
+    const std::string name = local.shape.name;
+    session.set_layer(local.shape.layer);
+    if (table != nullptr && name == table->shape.name) {
+      table->uses += local.uses;
+      by_name_.emplace(name, table);
+      continue;
+    }
+    if (name.ends_with("selection_bias")) {  // moved by rule, not by gradient
+      buffers_.push_back(session.empty(name, DataType::fp32, local.shape.elements(), TensorRole::buffer));
+      continue;
+    }
+    parameters_.push_back({.is_partial_sum = local.is_partial_sum,
+                           .is_expert = setup.expert_parallel > 1 && local.shape.experts > 0,
+                           .uses = local.uses});
+    TrainedParameter& parameter = parameters_.back();
+    parameter.share = setup.optimizer_share(local.shape.elements(), parameter.is_expert);
+    if (setup.zero_stage == 3)
+      parameter.shard =
+          session.empty(name + ".shard", type_, parameter.share, TensorRole::weight, place_of(setup.weight_device));
+    else
+      parameter.value = session.empty(name, type_, local.shape.elements(), TensorRole::weight);
+    parameter.shape = std::move(local.shape);
+    parameter.in_fp8 = is_in_fp8(setup, parameter.shape);
+    fp8_linears += parameter.in_fp8 ? 1 : 0;
+    if (parameter.in_fp8 && setup.zero_stage < 3) {
+      const std::int64_t elements = parameter.shape.elements();
+      parameter.narrow = session.empty(name + ".fp8", DataType::fp8, elements, TensorRole::buffer);
+      parameter.narrow_transposed =
+          session.empty(name + ".fp8.transposed", DataType::fp8, elements, TensorRole::buffer);
+    }
+    by_name_.emplace(name, &parameter);
+  }
+  session.set_layer(-1);
+  if (fp8_linears > 0) scaling_.emplace(fp8_linears, session, communication);
+  const bool rotates = model.positions == Positions::rotary && part.layers.count > 0;
+  const bool counts =
+      model.positions == Positions::learned && (part.has_embedding || part.layers.contains(model.encoder_layers));
+  for (std::int64_t slice = 0; slice < setup.sequence_slices; ++slice) {
+    if (rotates)
+      angles_.push_back(
+          session.empty("rotary.angles", type_,
+                        2 * setup.slice_tokens() * (model.has_latent() ? model.latent.rope_dim : model.head_dim),
+                        TensorRole::buffer));
+    if (counts)
+      position_ids_.push_back(
+          session.empty("positions.ids", DataType::int64, setup.slice_tokens(), TensorRole::buffer));
+  }
+  if (model.pretraining_heads && part.has_head)
+    next_sentence_labels_ = session.empty("nsp.labels", DataType::int64, setup.micro_batch, TensorRole::buffer);
+}
+
+Tensor Transformer::empty_input() {
+  const Patches& patches = model_.patches;
+  const std::int64_t values = setup_.micro_batch * patches.count() * patches.values();
+  if (model_.reads_images()) return session_.empty("input.images", type_, values, TensorRole::input);
+  return session_.empty("input.ids", DataType::int64, setup_.micro_batch * setup_.slice_tokens(), TensorRole::input);
+}
+
+Tensor Transformer::empty_labels() {
+  const std::int64_t each = model_.reads_images() ? 1 : setup_.slice_tokens();
+  return session_.empty("input.labels", DataType::int64, setup_.micro_batch * each, TensorRole::input);
+}
+
+std::int64_t Transformer::stream_elements() const {
+  const std::int64_t whole = setup_.micro_batch * setup_.slice_tokens() * model_.hidden;
+  return setup_.sequence_parallel ? whole / setup_.tensor_parallel : whole;
+}
+
+TrainedParameter& Transformer::weight(const std::string& name) {
+  const auto found = by_name_.find(name + ".weight");
+  SPILLWAY_ASSERT(found != by_name_.end());
+  return *found->second;
+}
+
+TrainedParameter* Transformer::bias(const std::string& name) {
+  const auto found = by_name_.find(name + ".bias");
+  return found == by_name_.end() ? nullptr : found->second;
+}
+
+Tensor Transformer::norm(const std::string& name, const Tensor& x) {
+  if (model_.norm == NormKind::rms_norm && !setup_.fused_kernels) return ops_.unfused_rms_norm(name, x, weight(name));
+  return ops_.norm(name, x, weight(name), bias(name));
+}
+
+Tensor Transformer::rotary(const std::string& name, const Tensor& x) {
+  return setup_.fused_kernels ? ops_.rotary(name, x, angles_[slice_]) : ops_.unfused_rotary(name, x, angles_[slice_]);
+}
+
+Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Tensor& memory) {
+  if (units_.before) units_.before(-1);
+  memory_ = memory;
+  Tensor x = part_.has_embedding ? embed(input) : input;
+  if (scaling_)  // the last of the backward
+    x = autograd_.record(x, {x}, true, [this](const Tensor& gradient) {
+      scaling_->after_backward();
+      return std::vector<Tensor>{gradient};
+    });
+  for (std::int64_t index = part_.layers.first; index < part_.layers.first + part_.layers.count; ++index) {
+    session_.set_layer(index);
+    if (model_.has_encoder() && index == model_.encoder_layers) x = enter_decoder(x, labels);
+    if (index == part_.layers.first || index == model_.encoder_layers) make_bias(index);
+    x = units_.before ? layer_unit(index, x) : layer(index, x);
+    if (model_.has_encoder() && index + 1 == model_.encoder_layers) x = leave_encoder(x);
+  }
+  session_.set_layer(-1);
+  bias_ = memory_ = {};
+  if (scaling_) scaling_->after_forward();
+  if (!part_.has_head) return x;
+  if (model_.norm_placement != NormPlacement::post) x = norm("final_norm", x);
+  if (is_t5()) x = ops_.dropout("final_dropout", x, setup_.dropout);
+  if (model_.reads_images()) return classifier_loss(x, labels);
+  return model_.pretraining_heads || model_.masked_lm_head ? pretraining_loss(x, labels) : head_loss(x, labels);
+}
+
+// Nodes around the layer tell its backward's begin and end.
+Tensor Transformer::layer_unit(std::int64_t index, const Tensor& x) {
+  const auto node = [this, index](const Tensor& at, const std::function<void(std::int64_t)>& tell) {
+    return autograd_.record(at, {at}, true, [index, tell](const Tensor& gradient) {
+      tell(index);
+      return std::vector<Tensor>{gradient};
+    });
+  };
+  units_.before(index);
+  Tensor out = layer(index, node(x, units_.after_backward));
+  units_.after(index);
+  return node(out, units_.before_backward);
+}
+
+Tensor Transformer::embed(const Tensor& ids) {
+  if (model_.reads_images()) return embed_patches(ids);
+  const bool learned = model_.positions == Positions::learned;
+  const bool scatter = setup_.sequence_parallel && !learned && model_.token_types == 0;
+  Tensor x = ops_.embedding("embedding", ids, weight("embedding"));
+  x = ops_.leave_tensor_region("embedding", x, scatter);
+  if (model_.token_types > 0) {
+    const Tensor types = ops_.embedding("token_types", ids, weight("token_types"));
+    x = ops_.add("token_types.add", x, types);
+  }
+  if (learned) {
+    const Tensor positions = ops_.embedding("positions", position_ids_[slice_], weight("positions"));
+    x = ops_.add_broadcast("positions.add", x, positions);
+  }
+  if (setup_.sequence_parallel && !scatter) x = ops_.split_sequence("embedding.split", x);
+  if (model_.norm_placement == NormPlacement::post) x = norm("embedding_norm", x);
+  return ops_.dropout("embedding.dropout", x, setup_.dropout);
+}
+
+// A convolution with stride and size of a patch is a product; the class token is put before its rows.
+Tensor Transformer::embed_patches(const Tensor& images) {
+  Tensor x = linear("patches", images);
+  x = prepend_token("class_token", x, *by_name_.find("class_token")->second, setup_.micro_batch, session_, autograd_);
+  const Tensor positions = ops_.embedding("positions", position_ids_[slice_], weight("positions"));
+  x = ops_.add_broadcast("positions.add", x, positions);
+  return ops_.dropout("embedding.dropout", x, setup_.dropout);
+}
+
+Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
+  if (setup_.recompute != Recompute::full) return layer_result(index, {x, bias_, memory_});
+  std::vector<Tensor> inputs = {x};
+  const bool has_bias = static_cast<bool>(bias_), has_memory = static_cast<bool>(memory_);
+  if (has_bias) inputs.push_back(bias_);
+  if (has_memory) inputs.push_back(memory_);
+  return autograd_.checkpoint(inputs, [this, index, has_bias, has_memory](const std::vector<Tensor>& again) {
+    return layer_result(index, {again.front(), has_bias ? again[1] : Tensor(), has_memory ? again.back() : Tensor()});
+  });
+}
+
+Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
+  const std::string prefix = model_.layer_prefix(index);
+  const bool before = model_.norms_inputs(), post = model_.norm_placement == NormPlacement::post;
+  Tensor branch = before ? norm(prefix + "attention.norm", input.x) : input.x;
+  if (model_.block_layout != BlockLayout::sequential) return parallel_blocks(index, branch, input.x);
+  branch = attention(index, branch, input.bias);
+  Tensor middle = add_branch(prefix + "attention.out", branch, input.x);
+  branch = {};
+  if (post) middle = norm(prefix + "attention.norm", middle);
+  if (input.memory) {
+    branch = cross_attention(prefix, norm(prefix + "cross_attention.norm", middle), input.memory);
+    middle = add_branch(prefix + "cross_attention.out", branch, middle);
+    branch = {};
+  }
+  branch = before ? norm(prefix + "mlp.norm", middle) : middle;
+  Tensor out;
+  if (model_.has_experts(index)) {
+    branch = experts_.run(prefix, branch);
+    out = add_result(prefix + "mlp.experts", branch, middle);
+  } else {
+    branch = feed_forward(prefix, branch);
+    if (is_t5()) branch = ops_.dropout(prefix + "mlp.dropout", branch, setup_.dropout);
+    out = add_branch(prefix + "mlp.down", branch, middle);
+  }
+  branch = {};
+  if (post) out = norm(prefix + "mlp.norm", out);
+  return out;
+}
+
+// x + attention(normed) + feed_forward(normed or normed otherwise).
+Tensor Transformer::parallel_blocks(std::int64_t index, const Tensor& normed, const Tensor& x) {
+  const std::string prefix = model_.layer_prefix(index);
+  Tensor first = ops_.row_linear(layer_of(prefix + "attention.out"), attention(index, normed, {}));
+  first = ops_.dropout(prefix + "attention.out.dropout", first, setup_.dropout);
+  const bool shared = model_.block_layout == BlockLayout::parallel_one_norm;
+  const Tensor inner = feed_forward(prefix, shared ? normed : norm(prefix + "mlp.norm", x));
+  Tensor second = ops_.row_linear(layer_of(prefix + "mlp.down"), inner);
+  second = ops_.dropout(prefix + "mlp.down.dropout", second, setup_.dropout);
+  return ops_.add(prefix + "residual", ops_.add(prefix + "branches", first, second), x);
+}
+
+// x + dropout(branch), the branch normed first where the model does that.
+Tensor Transformer::add_result(const std::string& name, Tensor branch, const Tensor& x) {
+  const std::string block = name.substr(0, name.rfind('.'));
+  if (model_.norm_placement == NormPlacement::sandwich) branch = norm(block + ".post_norm", branch);
+  if (model_.norm_placement == NormPlacement::branch) branch = norm(block + ".norm", branch);
+  branch = ops_.dropout(name + ".dropout", branch, setup_.dropout);
+  return ops_.add(name + ".residual", x, branch);
+}
+
+Tensor Transformer::add_branch(const std::string& name, const Tensor& inner, const Tensor& x) {
+  EagerOps::Linear layer = layer_of(name);
+  if (model_.norms_results()) return add_result(name, ops_.row_linear(layer, inner), x);
+  if (is_megatron()) {
+    TrainedParameter* late_bias = std::exchange(layer.bias, nullptr);
+    const Tensor branch = ops_.row_linear(layer, inner);
+    if (late_bias == nullptr && setup_.dropout == 0) return ops_.add(name + ".residual", x, branch);
+    return ops_.bias_dropout_add(name + ".residual", branch, late_bias, x, setup_.dropout);
+  }
+  Tensor branch = ops_.row_linear(layer, inner);
+  branch = ops_.dropout(name + ".dropout", branch, setup_.dropout);
+  return ops_.add(name + ".residual", x, branch);
+}
+
+std::vector<Tensor> Transformer::projections(const std::string& prefix, const Tensor& x) {
+  const bool rotates = model_.positions == Positions::rotary;
+  if (has(prefix + "attention.qkv")) {
+    std::vector<Tensor> packed = ops_.column_linears({layer_of(prefix + "attention.qkv")}, x);
+    if (rotates) packed[0] = rotary(prefix + "attention.rotary", packed[0]);
+    return packed;
+  }
+  std::vector<Tensor> qkv = ops_.column_linears(
+      {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k"), layer_of(prefix + "attention.v")}, x);
+  if (model_.wide_query_key_norm && model_.norm == NormKind::rms_norm && setup_.tensor_parallel > 1) {
+    qkv[0] = ops_.split_rms_norm(prefix + "attention.q_norm", qkv[0], weight(prefix + "attention.q_norm"));
+    qkv[1] = ops_.split_rms_norm(prefix + "attention.k_norm", qkv[1], weight(prefix + "attention.k_norm"));
+  } else if (model_.query_key_norm || model_.wide_query_key_norm) {
+    qkv[0] = norm(prefix + "attention.q_norm", qkv[0]);
+    qkv[1] = norm(prefix + "attention.k_norm", qkv[1]);
+  }
+  if (rotates) {
+    qkv[0] = rotary(prefix + "attention.q_rotary", qkv[0]);
+    qkv[1] = rotary(prefix + "attention.k_rotary", qkv[1]);
+  }
+  return qkv;
+}
+
+Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor& bias) {
+  const std::string prefix = model_.layer_prefix(index);
+  if (model_.has_latent()) return latent_.run(prefix, x, angles_[slice_]);
+  return attend(prefix + "attention.core",
+                {.qkv = projections(prefix, x),
+                 .bias = bias,
+                 .causal = model_.mask == AttentionMask::causal && !model_.is_encoder_layer(index),
+                 .window = model_.window_of(index)});
+}
+
+Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
+  if (setup_.recompute != Recompute::selective || setup_.flash_attention) return core(name, input);
+  std::vector<Tensor> inputs = input.qkv;
+  if (input.bias) inputs.push_back(input.bias);
+  const CoreInput rest{.causal = input.causal, .window = input.window};
+  return autograd_.checkpoint(inputs, [this, name, rest, parts = input.qkv.size()](const std::vector<Tensor>& again) {
+    CoreInput now = rest;
+    now.qkv.assign(again.begin(), again.begin() + static_cast<std::ptrdiff_t>(parts));
+    if (again.size() > parts) now.bias = again.back();
+    return core(name, now);
+  });
+}
+
+Tensor Transformer::core(const std::string& name, const CoreInput& input) {
+  const auto slice = static_cast<std::int64_t>(slice_);
+  const AttentionShape shape{.batch = setup_.micro_batch,
+                             .heads = model_.heads / setup_.tensor_parallel,
+                             .kv_heads = model_.kv_heads / setup_.tensor_parallel,
+                             .sequence = setup_.slice_tokens(),
+                             .head_dim = model_.head_dim,
+                             .causal = input.causal,
+                             .keys = setup_.sequence_slices > 1 ? (slice + 1) * setup_.slice_tokens() : 0,
+                             .window = input.window,
+                             .kernel = setup_.attention_kernel};
+  if (setup_.sequence_slices > 1) return ops_.flash_slice(name, input.qkv, shape, setup_.sequence, sliced_keys_[name]);
+  if (setup_.context_parallel > 1) return ops_.ring_attention(name, input.qkv, shape);
+  const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
+  if (!setup_.flash_attention)
+    return ops_.plain_attention(name, input.qkv, shape, dropout, input.bias, model_.attention_softcap > 0);
+  return setup_.fused_kernels || input.bias || input.qkv.size() != 3
+             ? ops_.flash_attention(name, input.qkv, shape, input.bias)
+             : ops_.copying_flash_attention(name, input.qkv, shape);
+}
+
+Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
+  const bool gelu = model_.activation == Activation::gelu_gated;
+  const EagerOps::Pointwise gate_function = gelu ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
+  if (has(prefix + "mlp.gate_up"))
+    return ops_.swiglu(prefix + "mlp.swiglu", ops_.column_linears({layer_of(prefix + "mlp.gate_up")}, x)[0]);
+  if (model_.gated() && setup_.tensor_parallel == 1 && setup_.precision != TrainingPrecision::fp8_mixed) {
+    Tensor gate = linear(prefix + "mlp.gate", x);
+    gate = ops_.pointwise(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate, gate_function);
+    return ops_.multiply(prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));
+  }
+  if (model_.gated()) {
+    std::vector<Tensor> both = ops_.column_linears({layer_of(prefix + "mlp.gate"), layer_of(prefix + "mlp.up")}, x);
+    both[0] = ops_.pointwise(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), both[0], gate_function);
+    return ops_.multiply(prefix + "mlp.product", both[0], both[1]);
+  }
+  const bool relu = model_.activation == Activation::relu;
+  EagerOps::Linear up = layer_of(prefix + "mlp.up");
+  if (is_megatron() && !relu && up.bias != nullptr) {
+    TrainedParameter& late_bias = *std::exchange(up.bias, nullptr);
+    return ops_.bias_gelu(prefix + "mlp.gelu", ops_.column_linears({up}, x)[0], late_bias);
+  }
+  return ops_.pointwise(prefix + (relu ? "mlp.relu" : "mlp.gelu"), ops_.column_linears({up}, x)[0],
+                        relu ? EagerOps::Pointwise::relu : EagerOps::Pointwise::gelu);
+}
+
+Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
+  TrainedParameter& matrix = weight(model_.tied_embeddings ? "embedding" : "head");
+  const bool scales = is_t5() && model_.tied_embeddings;
+  Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
+  if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
+  if (is_megatron() || setup_.tensor_parallel > 1) return ops_.split_cross_entropy("loss", logits, labels);
+  if (setup_.loss_metrics > 0) judged_ = {logits, labels};
+  return ops_.cross_entropy("loss", logits, labels);
+}
+
+void Transformer::run_metrics() {
+  if (judged_.empty()) return;
+  for (std::int64_t i = 0; i < setup_.loss_metrics; ++i) ops_.loss_metric("metric", judged_[0], judged_[1]);
+  judged_.clear();
+}
+
+Tensor Transformer::classifier_loss(const Tensor& x, const Tensor& labels) {
+  const Tensor first = ops_.first_tokens("classifier.first", x, setup_.sequence);
+  return ops_.cross_entropy("loss", linear("classifier", first), labels);
+}
+
+Tensor Transformer::pretraining_loss(const Tensor& x, const Tensor& labels) {
+  Tensor inner = linear("mlm.transform", x);
+  inner = ops_.pointwise("mlm.gelu", inner, EagerOps::Pointwise::gelu);
+  inner = norm("mlm.norm", inner);
+  const Tensor logits = ops_.column_linears({{"mlm.decoder", &weight("embedding"), bias("mlm")}}, inner)[0];
+  const Tensor token_loss = is_megatron() || setup_.tensor_parallel > 1
+                                ? ops_.split_cross_entropy("mlm.loss", logits, labels)
+                                : ops_.cross_entropy("mlm.loss", logits, labels);
+  if (model_.masked_lm_head) return token_loss;
+  Tensor pooled = ops_.first_tokens("pooler.first", x, setup_.sequence);
+  pooled = linear("pooler", pooled);
+  pooled = ops_.pointwise("pooler.tanh", pooled, EagerOps::Pointwise::tanh);
+  pooled = linear("nsp", pooled);
+  const Tensor sentence_loss = ops_.cross_entropy("nsp.loss", pooled, next_sentence_labels_);
+  return ops_.add("loss", token_loss, sentence_loss);
+}
+
+}  // namespace spillway

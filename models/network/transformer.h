@@ -1,0 +1,132 @@
+// Transformer: a model's parameters on the device and its forward pass, written with EagerOps in the order of a plain
+// implementation (Hugging Face's for the Llama kind and BERT, Megatron-LM's core attention for the GPT kind).
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/network/eager_ops.h"
+#include "models/network/fp8_scaling.h"
+#include "models/network/mla_attention.h"
+#include "models/spec/model_part.h"
+#include "models/spec/model_spec.h"
+#include "models/network/moe_block.h"
+#include "models/spec/training_setup.h"
+
+namespace spillway {
+
+class Transformer {
+ public:
+  // Where the transformer tells which layer's weights it is about to use and when it is done with them (ZeRO stage 3),
+  // forwards and, from nodes of the graph, backwards. layer -1: what lies outside the layers.
+  struct Units {
+    std::function<void(std::int64_t layer)> before, after;                    // forwards
+    std::function<void(std::int64_t layer)> before_backward, after_backward;  // backwards
+  };
+
+  // Allocates the weights of the part. `setup` is resolved; `communication` null on a GPU of its own. References must
+  // outlive the transformer. `table`: another part's embedding, to be the tied head; null: a copy of its own.
+  Transformer(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part, EagerSession& session,
+              Autograd& autograd, Communication* communication, TrainedParameter* table = nullptr);
+
+  void set_units(Units units) { units_ = std::move(units); }
+
+  // The part of each sequence that the next forward is about: slice 0 .. sequence_slices - 1, first tokens first.
+  // Backwards come in the opposite order, all of them before the next micro-batch's forward.
+  void set_slice(std::int64_t slice) { slice_ = static_cast<std::size_t>(slice); }
+
+  // Of one micro-batch, or of the slice at hand. `input`: token ids for the part with the embedding, else the stage
+  // before's result. The loss from the part with the head, else the residual stream. ids and labels have one element
+  // per token. With an encoder, `input` is what it reads, and the decoder reads the labels shifted by one (as many
+  // tokens). In stages, the encoder's last gives its result, which is the input of the decoder's first and, as
+  // `memory`, goes into all later ones.
+  Tensor forward(const Tensor& input, const Tensor& labels, const Tensor& memory = {});
+
+  // TrainingSetup::loss_metrics of the latest forward, whose logits are kept until then. After the backward.
+  void run_metrics();
+
+  [[nodiscard]] DataType type() const { return type_; }  // of weights and the residual stream
+  // What a micro-batch reads: token ids, or images cut into patches, [patches, values].
+  Tensor empty_input();
+  Tensor empty_labels();
+
+  // In the order of the forward pass.
+  [[nodiscard]] std::deque<TrainedParameter>& parameters() { return parameters_; }
+  // Elements of the residual stream that this rank passes on.
+  [[nodiscard]] std::int64_t stream_elements() const;
+
+ private:
+  // "NAME.weight" and "NAME.bias"; the latter null where the model has none.
+  [[nodiscard]] TrainedParameter& weight(const std::string& name);
+  [[nodiscard]] TrainedParameter* bias(const std::string& name);
+  [[nodiscard]] EagerOps::Linear layer_of(const std::string& name) { return {name, &weight(name), bias(name)}; }
+  // A layer that every rank of a tensor group has whole.
+  Tensor linear(const std::string& name, const Tensor& x) { return ops_.linear(name, x, weight(name), bias(name)); }
+  [[nodiscard]] bool has(const std::string& name) const { return by_name_.find(name + ".weight") != by_name_.end(); }
+  [[nodiscard]] bool is_t5() const { return model_.has_encoder() && model_.positions == Positions::relative_bias; }
+  [[nodiscard]] bool is_megatron() const { return spillway::is_megatron(setup_.framework); }
+  Tensor norm(const std::string& name, const Tensor& x);
+  Tensor rotary(const std::string& name, const Tensor& x);
+
+  Tensor embed(const Tensor& ids);
+  // A decoder that attends to an encoder (T5).
+  Tensor leave_encoder(const Tensor& x);                              // its result
+  Tensor enter_decoder(const Tensor& encoded, const Tensor& labels);  // sets memory_; the decoder's stream
+  void make_bias(std::int64_t index);                                 // sets bias_, that of the stack of this layer
+  Tensor cross_attention(const std::string& prefix, const Tensor& x, const Tensor& memory);
+  Tensor layer(std::int64_t index, const Tensor& x);
+  Tensor layer_unit(std::int64_t index, const Tensor& x);
+  // x + dropout(branch), the branch made by the row-split layer `name` from `inner`.
+  Tensor add_branch(const std::string& name, const Tensor& inner, const Tensor& x);
+  // What a layer reads: the residual stream, its stack's bias, what the encoder gave (both empty where there is none).
+  struct LayerInput {
+    Tensor x, bias, memory;
+  };
+  Tensor layer_result(std::int64_t index, const LayerInput& input);
+  Tensor attention(std::int64_t index, const Tensor& x, const Tensor& bias);  // without the output projection
+  std::vector<Tensor> projections(const std::string& prefix, const Tensor& x);
+  struct CoreInput {
+    std::vector<Tensor> qkv;
+    Tensor bias;
+    bool causal = true;
+    std::int64_t window = 0;
+  };
+  Tensor attend(const std::string& name, const CoreInput& input);  // recomputed later, if the set-up says so
+  Tensor core(const std::string& name, const CoreInput& input);
+  Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection
+  Tensor embed_patches(const Tensor& images);
+  Tensor parallel_blocks(std::int64_t index, const Tensor& normed, const Tensor& x);
+  Tensor add_result(const std::string& name, Tensor branch, const Tensor& x);
+  Tensor classifier_loss(const Tensor& x, const Tensor& labels);
+  Tensor head_loss(const Tensor& x, const Tensor& labels);
+  Tensor pretraining_loss(const Tensor& x, const Tensor& labels);
+
+  const ModelSpec& model_;
+  const TrainingSetup& setup_;
+  const ModelPart part_;
+  EagerSession& session_;
+  Autograd& autograd_;
+  const DataType type_;
+  EagerOps ops_;
+  MoeBlock experts_;
+  LatentAttentionBlock latent_;
+  std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
+  std::map<std::string, TrainedParameter*, std::less<>> by_name_;
+  std::vector<Tensor> angles_;                               // by slice: cosines and sines of rotary positions
+  std::vector<Tensor> position_ids_;                         // by slice
+  std::map<std::string, EagerOps::SlicedKeys> sliced_keys_;  // by the name of the attention
+  std::size_t slice_ = 0;
+  Tensor next_sentence_labels_;
+  Tensor bias_, memory_;  // of the micro-batch and the stack at hand
+  std::vector<Tensor> buffers_;
+  std::vector<Tensor> judged_;  // logits and labels that metrics will read
+  Units units_;
+  std::optional<Fp8Scaling> scaling_;
+};
+
+}  // namespace spillway

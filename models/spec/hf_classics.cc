@@ -1,0 +1,194 @@
+// GPT-2, OPT, MPT, GPT-NeoX, BERT, RoBERTa, ViT and T5.
+#include "models/spec/hf_readers.h"
+
+#include <fmt/format.h>
+
+namespace spillway::hf {
+
+namespace {
+
+void set_all_biases(ModelSpec& spec, bool present) {
+  spec.qkv_bias = spec.output_bias = spec.feed_forward_bias = present;
+}
+
+void finish_gpt_shape(ModelSpec& spec) {
+  spec.kv_heads = spec.heads;
+  spec.head_dim = spec.hidden / spec.heads;
+}
+
+}  // namespace
+
+void read_gpt2(const HfObject& config, ModelSpec& spec) {
+  spec.vocabulary = config.integer("vocab_size", 50'257);
+  spec.hidden = config.integer("n_embd", 768);
+  spec.layers = config.integer("n_layer", 12);
+  spec.heads = config.integer("n_head", 12);
+  spec.feed_forward = config.integer("n_inner", 4 * spec.hidden);
+  spec.max_positions = config.integer("n_positions", 1024);
+  spec.activation = plain_activation(config, "activation_function", "gelu_new");
+  spec.tied_embeddings = config.flag("tie_word_embeddings", true);
+  if (config.flag("add_cross_attention", false)) config.unsupported("add_cross_attention", "cross attention in GPT-2");
+  read_dropouts(config, spec, "embd_pdrop", "resid_pdrop", "attn_pdrop", 0.1, 0.1);
+  spec.fused_qkv = true;
+  set_all_biases(spec, true);
+  finish_gpt_shape(spec);
+}
+
+void read_opt(const HfObject& config, ModelSpec& spec) {
+  spec.vocabulary = config.integer("vocab_size", 50'272);
+  spec.hidden = config.integer("hidden_size", 768);
+  spec.layers = config.integer("num_hidden_layers", 12);
+  spec.heads = config.integer("num_attention_heads", 12);
+  spec.feed_forward = config.integer("ffn_dim", 3072);
+  spec.max_positions = config.integer("max_position_embeddings", 2048);
+  spec.position_offset = 2;
+  spec.activation = plain_activation(config, "activation_function", "relu");
+  spec.tied_embeddings = config.flag("tie_word_embeddings", true);
+  if (config.integer("word_embed_proj_dim", spec.hidden) != spec.hidden)
+    config.unsupported("word_embed_proj_dim", "an embedding narrower than the layers");
+  if (!config.flag("do_layer_norm_before", true)) config.unsupported("do_layer_norm_before", "OPT with post-norms");
+  if (!config.flag("layer_norm_elementwise_affine", true))
+    config.unsupported("layer_norm_elementwise_affine", "a norm without weights");
+  spec.dropout = config.number("dropout", 0.1, 0, 1);
+  spec.attention_dropout = config.number("attention_dropout", 0, 0, 1);
+  set_all_biases(spec, config.flag("enable_bias", true));
+  finish_gpt_shape(spec);
+}
+
+void read_mpt(const HfObject& config, ModelSpec& spec) {
+  const HfObject attention = config.object("attn_config");
+  spec.vocabulary = config.integer("vocab_size", 50'368);
+  spec.hidden = config.integer("d_model", 2048);
+  spec.layers = config.integer("n_layers", 24);
+  spec.heads = config.integer("n_heads", 16);
+  spec.feed_forward = config.integer("expansion_ratio", 4) * spec.hidden;
+  spec.max_positions = config.integer("max_seq_len", 2048);
+  spec.positions = attention.flag("alibi", true) ? Positions::alibi : Positions::learned;
+  spec.tied_embeddings = config.flag("tie_word_embeddings", true);
+  set_all_biases(spec, !config.flag("no_bias", true));
+  spec.norm_bias = spec.qkv_bias;
+  read_dropouts(config, spec, "emb_pdrop", "resid_pdrop", "resid_pdrop", 0, 0);
+  spec.attention_dropout = attention.number("attn_pdrop", 0, 0, 1);
+  if (attention.flag("qk_ln", false)) attention.unsupported("qk_ln", "MPT with norms of queries and keys");
+  finish_gpt_shape(spec);
+  const std::string kind = attention.text("attn_type", "multihead_attention");
+  if (kind == "multiquery_attention") spec.kv_heads = 1;
+  if (kind == "grouped_query_attention") spec.kv_heads = attention.integer("kv_n_heads", spec.heads);
+  spec.fused_qkv = spec.kv_heads == spec.heads;
+}
+
+void read_gpt_neox(const HfObject& config, ModelSpec& spec) {
+  spec.vocabulary = config.integer("vocab_size", 50'432);
+  spec.hidden = config.integer("hidden_size", 6144);
+  spec.layers = config.integer("num_hidden_layers", 44);
+  spec.heads = config.integer("num_attention_heads", 64);
+  spec.feed_forward = config.integer("intermediate_size", 24'576);
+  spec.max_positions = config.integer("max_position_embeddings", 2048);
+  spec.positions = Positions::rotary;
+  spec.activation = plain_activation(config, "hidden_act", "gelu");
+  spec.tied_embeddings = config.flag("tie_word_embeddings", false);
+  if (config.flag("use_parallel_residual", true)) spec.block_layout = BlockLayout::parallel;
+  spec.dropout = config.number("hidden_dropout", 0, 0, 1);
+  spec.attention_dropout = config.number("attention_dropout", 0, 0, 1);
+  set_attention_bias(config, spec, true);
+  spec.feed_forward_bias = true;
+  finish_gpt_shape(spec);
+}
+
+namespace {
+
+void read_encoder(const HfObject& config, ModelSpec& spec) {
+  spec.hidden = config.integer("hidden_size", 768);
+  spec.layers = config.integer("num_hidden_layers", 12);
+  spec.heads = config.integer("num_attention_heads", 12);
+  spec.feed_forward = config.integer("intermediate_size", 3072);
+  spec.activation = plain_activation(config, "hidden_act", "gelu");
+  spec.mask = AttentionMask::bidirectional;
+  set_all_biases(spec, true);
+  finish_gpt_shape(spec);
+}
+
+}  // namespace
+
+void read_bert(const HfObject& config, ModelSpec& spec) {
+  read_encoder(config, spec);
+  spec.vocabulary = config.integer("vocab_size", 30'522);
+  spec.max_positions = config.integer("max_position_embeddings", 512);
+  spec.token_types = config.integer("type_vocab_size", 2);
+  spec.dropout = config.number("hidden_dropout_prob", 0.1, 0, 1);
+  spec.attention_dropout = config.number("attention_probs_dropout_prob", 0.1, 0, 1);
+  spec.norm_placement = NormPlacement::post;
+  spec.tied_embeddings = config.flag("tie_word_embeddings", true);
+  if (config.text("position_embedding_type", "absolute") != "absolute")
+    config.unsupported("position_embedding_type", "BERT with relative positions");
+  if (config.flag("is_decoder", false)) config.unsupported("is_decoder", "BERT as a decoder");
+  const bool masked = config.size("architectures") > 0 && config.text_at("architectures", 0) == "BertForMaskedLM";
+  spec.masked_lm_head = masked;
+  spec.pretraining_heads = !masked;
+}
+
+void read_roberta(const HfObject& config, ModelSpec& spec) {
+  read_bert(config, spec);
+  spec.vocabulary = config.integer("vocab_size", 50'265);
+  spec.position_offset = 2;
+  spec.max_positions -= spec.position_offset;
+  if (spec.max_positions < 1)
+    config.fail("max_position_embeddings", "nothing left after two reserved rows", "correct it");
+  spec.pretraining_heads = false;
+  spec.masked_lm_head = true;
+}
+
+void read_vit(const HfObject& config, ModelSpec& spec) {
+  read_encoder(config, spec);
+  spec.patches = {.image = config.integer("image_size", 224),
+                  .patch = config.integer("patch_size", 16),
+                  .channels = config.integer("num_channels", 3)};
+  spec.max_positions = spec.patches.count() + 1;
+  spec.dropout = config.number("hidden_dropout_prob", 0, 0, 1);
+  spec.attention_dropout = config.number("attention_probs_dropout_prob", 0, 0, 1);
+  spec.qkv_bias = config.flag("qkv_bias", true);
+  const std::int64_t labels = config.size("id2label");
+  spec.classes = labels > 0 ? labels : config.integer("num_labels", 2);
+}
+
+namespace {
+
+void read_t5_kind(const HfObject& config, ModelSpec& spec, const Defaults& defaults, const std::string& projection) {
+  spec.vocabulary = config.integer("vocab_size", defaults.vocabulary);
+  spec.hidden = config.integer("d_model", defaults.hidden);
+  spec.feed_forward = config.integer("d_ff", defaults.feed_forward);
+  spec.encoder_layers = config.integer("num_layers", defaults.layers);
+  spec.layers = config.integer("num_decoder_layers", spec.encoder_layers);
+  spec.heads = spec.kv_heads = config.integer("num_heads", defaults.heads);
+  spec.head_dim = config.integer("d_kv", defaults.head_dim);
+  spec.max_positions = config.integer("n_positions", defaults.positions);
+  spec.tied_embeddings = config.flag("tie_word_embeddings", defaults.tied);
+  spec.norm = NormKind::rms_norm;
+  spec.positions = Positions::relative_bias;
+  spec.position_buckets = config.integer("relative_attention_num_buckets", 32);
+  spec.dropout = spec.attention_dropout = config.number("dropout_rate", 0.1, 0, 1);
+  const std::string kind = config.text("feed_forward_proj", projection);
+  if (kind == "relu") {
+    spec.activation = Activation::relu;
+  } else if (kind == "gelu") {
+    spec.activation = Activation::gelu;
+  } else if (kind == "gated-gelu") {
+    spec.activation = Activation::gelu_gated;
+  } else if (kind == "gated-silu") {
+    spec.activation = Activation::silu_gated;
+  } else {
+    config.unsupported("feed_forward_proj", fmt::format("\"{}\"", kind));
+  }
+}
+
+}  // namespace
+
+void read_t5(const HfObject& config, ModelSpec& spec) {
+  read_t5_kind(config, spec, {32'128, 512, 2048, 6, 8, 0, 64, 512, true}, "relu");
+}
+
+void read_mt5(const HfObject& config, ModelSpec& spec) {
+  read_t5_kind(config, spec, {250'112, 512, 1024, 8, 6, 0, 64, 512, false}, "gated-gelu");
+}
+
+}  // namespace spillway::hf

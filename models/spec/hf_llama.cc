@@ -1,0 +1,294 @@
+// Llama and its descendants: Mistral, Qwen, Gemma, OLMo, Phi-3, Cohere, StarCoder2, and those with experts.
+#include "models/spec/hf_readers.h"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+namespace spillway::hf {
+
+namespace {
+
+bool is_gelu(const std::string& name) {
+  return name == "gelu" || name == "gelu_new" || name == "gelu_fast" || name == "gelu_pytorch_tanh";
+}
+
+}  // namespace
+
+Activation plain_activation(const HfObject& config, const char* key, const std::string& fallback) {
+  const std::string name = config.text(key, fallback);
+  if (is_gelu(name)) return Activation::gelu;
+  if (name == "relu") return Activation::relu;
+  config.unsupported(key, fmt::format("activation \"{}\"", name));
+}
+
+Activation gated_activation(const HfObject& config, const char* key, const std::string& fallback) {
+  const std::string name = config.text(key, fallback);
+  if (is_gelu(name)) return Activation::gelu_gated;
+  if (name == "silu" || name == "swish") return Activation::silu_gated;
+  config.unsupported(key, fmt::format("gated activation \"{}\"", name));
+}
+
+void read_dropouts(const HfObject& config, ModelSpec& spec, const char* embedding, const char* residual,
+                   const char* attention, double fallback, double attention_fallback) {
+  spec.dropout = config.number(residual, fallback, 0, 1);
+  spec.attention_dropout = config.number(attention, attention_fallback, 0, 1);
+  if (config.number(embedding, fallback, 0, 1) != spec.dropout)
+    config.unsupported(embedding, fmt::format("another dropout than \"{}\"", residual));
+}
+
+namespace {
+
+void read_llama_shape(const HfObject& config, ModelSpec& spec, const Defaults& defaults) {
+  spec.vocabulary = config.integer("vocab_size", defaults.vocabulary);
+  spec.hidden = config.integer("hidden_size", defaults.hidden);
+  spec.feed_forward = config.integer("intermediate_size", defaults.feed_forward);
+  spec.layers = config.integer("num_hidden_layers", defaults.layers);
+  spec.heads = config.integer("num_attention_heads", defaults.heads);
+  const bool every_head = defaults.kv_heads == 0 || config.mentions("num_key_value_heads");
+  spec.kv_heads = config.integer("num_key_value_heads", every_head ? spec.heads : defaults.kv_heads);
+  const bool divided = defaults.head_dim == 0 || config.mentions("head_dim");
+  spec.head_dim = config.integer("head_dim", divided ? spec.hidden / spec.heads : defaults.head_dim);
+  spec.max_positions = config.integer("max_position_embeddings", defaults.positions);
+  spec.tied_embeddings = config.flag("tie_word_embeddings", defaults.tied);
+  spec.norm = NormKind::rms_norm;
+  spec.positions = Positions::rotary;
+  spec.activation = gated_activation(config, "hidden_act", "silu");
+  spec.attention_dropout = config.number("attention_dropout", 0, 0, 1);
+}
+
+// "layer_types" names each layer's attention; else `every`-th layers are global (0: none).
+void read_window(const HfObject& config, ModelSpec& spec, std::int64_t window, std::int64_t every) {
+  spec.attention_window = config.integer("sliding_window", window, 0);
+  if (config.mentions("sliding_window") && !config.has("sliding_window")) spec.attention_window = 0;
+  spec.global_every = spec.attention_window == 0 ? 0 : every;
+  const std::int64_t listed = config.size("layer_types");
+  if (listed == 0) return;
+  if (listed != spec.layers) config.fail("layer_types", "not one for each layer", "correct it");
+  std::vector<bool> global;
+  for (std::int64_t layer = 0; layer < listed; ++layer) {
+    const std::string kind = config.text_at("layer_types", layer);
+    if (kind != "full_attention" && kind != "sliding_attention")
+      config.unsupported("layer_types", fmt::format("\"{}\"", kind));
+    global.push_back(kind == "full_attention");
+  }
+  const auto first = std::find(global.begin(), global.end(), true);
+  spec.global_every = first == global.end() ? 0 : first - global.begin() + 1;
+  if (spec.global_every == 1) spec.attention_window = spec.global_every = 0;
+  if (spec.attention_window == 0 && first == global.end())
+    config.fail("sliding_window", "missing, but layers have a window", "add it");
+  for (std::int64_t layer = 0; layer < listed; ++layer)
+    if (global[static_cast<std::size_t>(layer)] != (spec.window_of(layer) == 0))
+      config.unsupported("layer_types", "a pattern without a period");
+}
+
+}  // namespace
+
+void set_attention_bias(const HfObject& config, ModelSpec& spec, bool fallback) {
+  spec.qkv_bias = spec.output_bias = config.flag("attention_bias", fallback);
+}
+
+void read_llama(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {32'000, 4096, 11'008, 32, 32, 0, 0, 2048, false});
+  set_attention_bias(config, spec);
+  spec.feed_forward_bias = config.flag("mlp_bias", false);
+}
+
+void read_mistral(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {32'000, 4096, 14'336, 32, 32, 8, 0, 131'072, false});
+  read_window(config, spec, 4096, 0);
+}
+
+void read_phi3(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {32'064, 3072, 8192, 32, 32, 0, 0, 4096, false});
+  read_dropouts(config, spec, "embd_pdrop", "resid_pdrop", "attention_dropout", 0, 0);
+  read_window(config, spec, 0, 0);
+}
+
+namespace {
+
+void read_qwen2_window(const HfObject& config, ModelSpec& spec) {
+  if (!config.flag("use_sliding_window", false)) return;
+  const std::int64_t full = config.integer("max_window_layers", 28, 0);
+  if (full >= spec.layers) return;
+  if (full > 0) config.unsupported("max_window_layers", "a window in the last layers alone");
+  read_window(config, spec, 4096, 0);
+}
+
+}  // namespace
+
+void read_qwen2(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {151'936, 4096, 22'016, 32, 32, 32, 0, 32'768, false});
+  spec.qkv_bias = true;
+  read_qwen2_window(config, spec);
+}
+
+void read_qwen3(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {151'936, 4096, 22'016, 32, 32, 32, 128, 32'768, false});
+  set_attention_bias(config, spec);
+  spec.query_key_norm = true;
+  read_qwen2_window(config, spec);
+}
+
+void read_olmo2(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {50'304, 4096, 11'008, 32, 32, 0, 0, 2048, false});
+  set_attention_bias(config, spec);
+  spec.norm_placement = NormPlacement::branch;
+  spec.wide_query_key_norm = true;
+}
+
+void read_olmo3(const HfObject& config, ModelSpec& spec) {
+  read_olmo2(config, spec);
+  read_window(config, spec, 4096, 4);
+}
+
+void read_cohere(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {256'000, 8192, 22'528, 40, 64, 0, 0, 8192, true});
+  set_attention_bias(config, spec);
+  spec.norm = NormKind::layer_norm;
+  spec.norm_bias = false;
+  spec.block_layout = BlockLayout::parallel_one_norm;
+  if (config.flag("use_qk_norm", false)) config.unsupported("use_qk_norm", "a norm with weights of its own per head");
+}
+
+void read_starcoder2(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {49'152, 3072, 12'288, 30, 24, 2, 0, 4096, true});
+  spec.activation = plain_activation(config, "hidden_act", "gelu_pytorch_tanh");
+  spec.norm = NormKind::layer_norm;
+  spec.qkv_bias = spec.output_bias = spec.feed_forward_bias = config.flag("use_bias", true);
+  read_dropouts(config, spec, "embedding_dropout", "residual_dropout", "attention_dropout", 0, 0);
+  read_window(config, spec, 0, 0);
+}
+
+void read_gemma(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {256'000, 3072, 24'576, 28, 16, 16, 256, 8192, true});
+  set_attention_bias(config, spec);
+  spec.activation = Activation::gelu_gated;  // whatever hidden_act says
+}
+
+void read_gemma2(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {256'000, 2304, 9216, 26, 8, 4, 256, 8192, true});
+  set_attention_bias(config, spec);
+  spec.activation = gated_activation(config, "hidden_activation", "gelu_pytorch_tanh");
+  spec.norm_placement = NormPlacement::sandwich;
+  const auto cap = [&config](const char* key, double fallback) {
+    return config.mentions(key) && !config.has(key) ? 0 : config.number(key, fallback, 0, 1e6);
+  };
+  spec.attention_softcap = cap("attn_logit_softcapping", 50);
+  spec.logit_softcap = cap("final_logit_softcapping", 30);
+  read_window(config, spec, 4096, 2);
+}
+
+void read_gemma3(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {262'208, 2304, 9216, 26, 8, 4, 256, 131'072, true});
+  set_attention_bias(config, spec);
+  spec.activation = gated_activation(config, "hidden_activation", "gelu_pytorch_tanh");
+  spec.norm_placement = NormPlacement::sandwich;
+  spec.query_key_norm = true;
+  spec.attention_softcap = config.number("attn_logit_softcapping", 0, 0, 1e6);
+  spec.logit_softcap = config.number("final_logit_softcapping", 0, 0, 1e6);
+  read_window(config, spec, 4096, config.integer("sliding_window_pattern", 6));
+}
+
+void read_mixtral(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {32'000, 4096, 14'336, 32, 32, 8, 0, 131'072, false});
+  read_window(config, spec, 0, 0);
+  spec.experts = {.count = config.integer("num_local_experts", 8),
+                  .active = config.integer("num_experts_per_tok", 2),
+                  .width = spec.feed_forward};
+}
+
+namespace {
+
+void refuse_dense_list(const HfObject& config) {
+  if (config.size("mlp_only_layers") > 0) config.unsupported("mlp_only_layers", "a list of dense layers");
+}
+
+}  // namespace
+
+void read_qwen2_moe(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {151'936, 2048, 5632, 24, 16, 16, 0, 32'768, false});
+  spec.qkv_bias = config.flag("qkv_bias", true);
+  read_qwen2_window(config, spec);
+  refuse_dense_list(config);
+  spec.experts = {.count = config.integer("num_experts", 60),
+                  .active = config.integer("num_experts_per_tok", 4),
+                  .width = config.integer("moe_intermediate_size", 1408),
+                  .shared_width = config.integer("shared_expert_intermediate_size", 5632),
+                  .every = config.integer("decoder_sparse_step", 1),
+                  .shared_gate = true};
+}
+
+void read_qwen3_moe(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {151'936, 2048, 6144, 24, 32, 4, 0, 32'768, false});
+  set_attention_bias(config, spec);
+  spec.query_key_norm = true;
+  read_qwen2_window(config, spec);
+  refuse_dense_list(config);
+  spec.experts = {.count = config.integer("num_experts", 128),
+                  .active = config.integer("num_experts_per_tok", 8),
+                  .width = config.integer("moe_intermediate_size", 768),
+                  .every = config.integer("decoder_sparse_step", 1)};
+}
+
+void read_olmoe(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {50'304, 2048, 2048, 16, 16, 0, 0, 4096, false});
+  set_attention_bias(config, spec);
+  spec.wide_query_key_norm = true;
+  spec.experts = {.count = config.integer("num_experts", 64),
+                  .active = config.integer("num_experts_per_tok", 8),
+                  .width = spec.feed_forward};
+}
+
+namespace {
+
+void read_deepseek_experts(const HfObject& config, ModelSpec& spec, const Experts& defaults) {
+  if (config.integer("moe_layer_freq", 1) != 1) config.unsupported("moe_layer_freq", "experts in some layers only");
+  const std::int64_t width = config.integer("moe_intermediate_size", defaults.width);
+  spec.experts = {.count = config.integer("n_routed_experts", defaults.count),
+                  .active = config.integer("num_experts_per_tok", defaults.active),
+                  .width = width,
+                  .shared_width = config.integer("n_shared_experts", defaults.shared_width) * width,
+                  .first_dense_layers = config.integer("first_k_dense_replace", defaults.first_dense_layers, 0),
+                  .selection_bias = defaults.selection_bias};
+}
+
+void read_latent(const HfObject& config, ModelSpec& spec) {
+  const bool direct = config.mentions("q_lora_rank") && !config.has("q_lora_rank");
+  spec.latent = {.query_rank = direct ? 0 : config.integer("q_lora_rank", 1536),
+                 .kv_rank = config.integer("kv_lora_rank", 512),
+                 .rope_dim = config.integer("qk_rope_head_dim", 64),
+                 .nope_dim = config.integer("qk_nope_head_dim", 128),
+                 .value_dim = config.integer("v_head_dim", 128)};
+  spec.head_dim = spec.latent.nope_dim + spec.latent.rope_dim;
+  spec.kv_heads = spec.heads;
+}
+
+}  // namespace
+
+void read_deepseek_moe(const HfObject& config, ModelSpec& spec) {
+  for (const char* key : {"n_routed_experts", "n_shared_experts", "num_experts_per_tok"}) config.need(key);
+  read_llama_shape(config, spec, {102'400, 4096, 11'008, 30, 32, 32, 0, 2048, false});
+  set_attention_bias(config, spec);
+  read_deepseek_experts(config, spec, {.width = 1407});
+}
+
+void read_deepseek_v2(const HfObject& config, ModelSpec& spec) {
+  config.need("num_experts_per_tok");
+  read_llama_shape(config, spec, {32'000, 4096, 11'008, 32, 32, 0, 0, 2048, false});
+  set_attention_bias(config, spec);
+  read_latent(config, spec);
+  read_deepseek_experts(config, spec, {.count = 64, .width = 1407, .shared_width = 2});
+}
+
+void read_deepseek_v3(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {129'280, 7168, 18'432, 61, 128, 128, 0, 4096, false});
+  set_attention_bias(config, spec);
+  read_latent(config, spec);
+  read_deepseek_experts(
+      config, spec,
+      {.count = 256, .active = 8, .width = 2048, .shared_width = 1, .first_dense_layers = 3, .selection_bias = true});
+}
+
+}  // namespace spillway::hf

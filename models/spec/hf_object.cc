@@ -1,0 +1,97 @@
+#include "models/spec/hf_object.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::json;
+constexpr std::int64_t largest = 1 << 24;
+
+const Json& empty_object() {
+  static const Json empty = Json::object();
+  return empty;
+}
+
+}  // namespace
+
+HfObject::HfObject(const Json& json, std::string file, std::string place)
+    : json_(json), file_(std::move(file)), place_(std::move(place)) {
+  if (!json_.is_object()) fail("", "not an object", "give the config.json as it was published");
+}
+
+void HfObject::fail(std::string_view key, const std::string& cause, const std::string& remedy) const {
+  throw InputError(file_, fmt::format("{}/{}", place_, key), cause, remedy);
+}
+
+void HfObject::unsupported(std::string_view key, const std::string& what) const {
+  fail(key, what + " is not modelled", "docs/models.md lists what is; describe the nearest shape in a model file");
+}
+
+const Json* HfObject::find(const char* key) const {
+  const auto found = json_.find(key);
+  return found == json_.end() || found->is_null() ? nullptr : &*found;
+}
+
+bool HfObject::has(const char* key) const { return find(key) != nullptr; }
+bool HfObject::mentions(const char* key) const { return json_.contains(key); }
+
+std::int64_t HfObject::integer(const char* key, std::int64_t fallback, std::int64_t low) const {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  const bool fits = value->is_number_integer() &&
+                    !(value->is_number_unsigned() && value->get<std::uint64_t>() > std::uint64_t{largest}) &&
+                    value->get<std::int64_t>() >= low && value->get<std::int64_t>() <= largest;
+  if (!fits) fail(key, "not a whole number in range", fmt::format("give {} .. {}", low, largest));
+  return value->get<std::int64_t>();
+}
+
+double HfObject::number(const char* key, double fallback, double low, double below) const {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_number() || !(value->get<double>() >= low && value->get<double>() < below))
+    fail(key, fmt::format("not a number in [{}, {})", low, below), "correct it");
+  return value->get<double>();
+}
+
+bool HfObject::flag(const char* key, bool fallback) const {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_boolean()) fail(key, "neither true nor false", "write true or false");
+  return value->get<bool>();
+}
+
+std::string HfObject::text(const char* key, const std::string& fallback) const {
+  const Json* value = find(key);
+  if (value == nullptr) return fallback;
+  if (!value->is_string()) fail(key, "not a text", "write it in quotes");
+  return value->get<std::string>();
+}
+
+HfObject HfObject::object(const char* key) const {
+  const Json* value = find(key);
+  return {value == nullptr ? empty_object() : *value, file_, place_ + "/" + key};
+}
+
+std::int64_t HfObject::size(const char* key) const {
+  const Json* value = find(key);
+  if (value == nullptr) return 0;
+  if (!value->is_array() && !value->is_object()) fail(key, "neither a list nor an object", "correct it");
+  return static_cast<std::int64_t>(value->size());
+}
+
+std::string HfObject::text_at(const char* key, std::int64_t index) const {
+  const Json* value = find(key);
+  if (value == nullptr || !value->is_array() || !(*value)[static_cast<std::size_t>(index)].is_string())
+    fail(key, "not a list of texts", "correct it");
+  return (*value)[static_cast<std::size_t>(index)].get<std::string>();
+}
+
+void HfObject::need(const char* key) const {
+  if (!has(key)) fail(key, "missing, and this kind of model has no default for it", "add it");
+}
+
+}  // namespace spillway

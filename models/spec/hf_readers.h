@@ -1,0 +1,58 @@
+// Readers of Hugging Face configurations, one per "model_type": they fill in the shape, with the defaults of the
+// transformers library's configuration class.
+#pragma once
+
+#include <string>
+
+#include "models/spec/hf_object.h"
+#include "models/spec/model_spec.h"
+
+namespace spillway::hf {
+
+// Defaults of a configuration class of the Llama family. 0 key heads: as many as query heads; 0 head_dim: hidden/heads.
+struct Defaults {
+  std::int64_t vocabulary, hidden, feed_forward, layers, heads, kv_heads, head_dim, positions;
+  bool tied;
+};
+
+// The activation under `key`, of a plain or a gated feed-forward block.
+Activation plain_activation(const HfObject& config, const char* key, const std::string& fallback);
+Activation gated_activation(const HfObject& config, const char* key, const std::string& fallback);
+// Three keys of dropouts; embeddings and residuals must have the same.
+void read_dropouts(const HfObject& config, ModelSpec& spec, const char* embedding, const char* residual,
+                   const char* attention, double fallback, double attention_fallback);
+void set_attention_bias(const HfObject& config, ModelSpec& spec, bool fallback = false);
+
+// RMSNorm, rotary positions, gated feed-forward and their descendants: hf_llama.cc.
+void read_llama(const HfObject& config, ModelSpec& spec);
+void read_mistral(const HfObject& config, ModelSpec& spec);
+void read_phi3(const HfObject& config, ModelSpec& spec);
+void read_qwen2(const HfObject& config, ModelSpec& spec);
+void read_qwen3(const HfObject& config, ModelSpec& spec);
+void read_olmo2(const HfObject& config, ModelSpec& spec);
+void read_olmo3(const HfObject& config, ModelSpec& spec);
+void read_cohere(const HfObject& config, ModelSpec& spec);
+void read_starcoder2(const HfObject& config, ModelSpec& spec);
+void read_gemma(const HfObject& config, ModelSpec& spec);
+void read_gemma2(const HfObject& config, ModelSpec& spec);
+void read_gemma3(const HfObject& config, ModelSpec& spec);
+void read_mixtral(const HfObject& config, ModelSpec& spec);
+void read_qwen2_moe(const HfObject& config, ModelSpec& spec);
+void read_qwen3_moe(const HfObject& config, ModelSpec& spec);
+void read_olmoe(const HfObject& config, ModelSpec& spec);
+void read_deepseek_moe(const HfObject& config, ModelSpec& spec);
+void read_deepseek_v2(const HfObject& config, ModelSpec& spec);
+void read_deepseek_v3(const HfObject& config, ModelSpec& spec);
+
+// The rest: hf_classics.cc.
+void read_gpt2(const HfObject& config, ModelSpec& spec);
+void read_opt(const HfObject& config, ModelSpec& spec);
+void read_mpt(const HfObject& config, ModelSpec& spec);
+void read_gpt_neox(const HfObject& config, ModelSpec& spec);
+void read_bert(const HfObject& config, ModelSpec& spec);
+void read_roberta(const HfObject& config, ModelSpec& spec);
+void read_vit(const HfObject& config, ModelSpec& spec);
+void read_t5(const HfObject& config, ModelSpec& spec);
+void read_mt5(const HfObject& config, ModelSpec& spec);
+
+}  // namespace spillway::hf

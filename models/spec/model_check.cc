@@ -1,0 +1,112 @@
+#include "models/spec/model_check.h"
+
+#include <fmt/format.h>
+
+namespace spillway {
+namespace {
+
+using Fault = std::optional<ShapeFault>;
+
+Fault attention_fault(const ModelSpec& spec) {
+  if (spec.heads % spec.kv_heads != 0)
+    return ShapeFault{"kv_heads",
+                      fmt::format("{} query heads can't share {} key heads evenly", spec.heads, spec.kv_heads),
+                      "give a divisor of heads"};
+  if (spec.fused_qkv && spec.kv_heads != spec.heads)
+    return ShapeFault{"fused_qkv", "a packed projection with shared key heads is not modelled",
+                      "set it to false: the count of parameters is the same"};
+  if (spec.query_key_norm && spec.wide_query_key_norm)
+    return ShapeFault{"wide_query_key_norm", "given along with query_key_norm", "keep one of the two"};
+  if (spec.fused_qkv && (spec.query_key_norm || spec.wide_query_key_norm))
+    return ShapeFault{"fused_qkv", "norms of queries and keys need them apart", "set it to false"};
+  if (spec.global_every > 0 && spec.attention_window == 0)
+    return ShapeFault{"global_every", "no window to make an exception from", "add attention_window"};
+  if (!spec.has_latent()) return {};
+  if (spec.fused_qkv || spec.kv_heads != spec.heads || spec.query_key_norm || spec.wide_query_key_norm)
+    return ShapeFault{"latent_attention", "does not go with fused_qkv, kv_heads or norms of queries and keys",
+                      "remove those"};
+  if (spec.positions != Positions::rotary)
+    return ShapeFault{"positions", "latent attention has rotary positions", "write \"rotary\""};
+  return {};
+}
+
+Fault position_fault(const ModelSpec& spec) {
+  const bool relative = spec.positions == Positions::relative_bias;
+  if (relative != (spec.position_buckets > 0))
+    return ShapeFault{"position_buckets", relative ? "missing" : "given without relative positions",
+                      "it goes with positions \"relative_bias\""};
+  if (spec.fused_qkv && spec.positions == Positions::rotary)
+    return ShapeFault{"fused_qkv", "a packed projection with rotary positions is not modelled",
+                      "set it to false: the count of parameters is the same"};
+  return {};
+}
+
+Fault expert_fault(const ModelSpec& spec) {
+  if (!spec.has_experts()) return {};
+  if (spec.experts.active > spec.experts.count)
+    return ShapeFault{"experts/active", fmt::format("more than the {} experts there are", spec.experts.count),
+                      "correct one of the two"};
+  if (spec.experts.first_dense_layers > spec.layers)
+    return ShapeFault{"experts/first_dense_layers", fmt::format("more than the {} layers", spec.layers),
+                      "correct one of the two"};
+  if (spec.feed_forward_bias)
+    return ShapeFault{"feed_forward_bias", "experts with biases are not modelled", "set it to false"};
+  if (spec.experts.shared_gate && spec.experts.shared_width == 0)
+    return ShapeFault{"experts/shared_gate", "no shared experts to weigh", "add shared_width"};
+  return {};
+}
+
+Fault stack_fault(const ModelSpec& spec) {
+  if (spec.block_layout != BlockLayout::sequential && spec.norm_placement != NormPlacement::pre)
+    return ShapeFault{"block_layout", "parallel blocks need norm_placement \"pre\"", "correct one of the two"};
+  if (!spec.has_encoder()) return {};
+  if (spec.has_experts() || spec.has_latent() || spec.fused_qkv || spec.norm_placement != NormPlacement::pre ||
+      spec.block_layout != BlockLayout::sequential || spec.pretraining_heads || spec.masked_lm_head ||
+      spec.token_types > 0 || (spec.positions != Positions::relative_bias && spec.positions != Positions::learned))
+    return ShapeFault{"encoder_layers", "an encoder beside the decoder is modelled for the T5 kind only",
+                      "see docs/models.md for what that is"};
+  return {};
+}
+
+Fault head_fault(const ModelSpec& spec) {
+  if ((spec.pretraining_heads || spec.masked_lm_head) && !spec.tied_embeddings)
+    return ShapeFault{spec.pretraining_heads ? "pretraining_heads" : "masked_lm_head",
+                      "the masked-LM decoder shares the embedding matrix", "set tied_embeddings to true"};
+  if (spec.pretraining_heads && spec.masked_lm_head)
+    return ShapeFault{"masked_lm_head", "part of pretraining_heads already", "keep one of the two"};
+  if (spec.reads_images() != (spec.vocabulary == 0))
+    return ShapeFault{"vocabulary", spec.reads_images() ? "images have none" : "missing",
+                      "give vocabulary or patches, not both"};
+  if (spec.reads_images() != (spec.classes > 0))
+    return ShapeFault{"classes", "a classifier goes with images", "give both classes and patches, or neither"};
+  if (!spec.reads_images()) return {};
+  if (spec.patches.image % spec.patches.patch != 0)
+    return ShapeFault{"patches/patch", fmt::format("does not divide {} pixels", spec.patches.image), "give a divisor"};
+  if (spec.max_positions != spec.patches.count() + 1)
+    return ShapeFault{"max_positions", "not the patches and the class token",
+                      fmt::format("write {}", spec.patches.count() + 1)};
+  if (spec.mask != AttentionMask::bidirectional || spec.positions != Positions::learned || spec.has_experts() ||
+      spec.has_encoder() || spec.token_types > 0 || spec.pretraining_heads || spec.masked_lm_head || spec.head_bias)
+    return ShapeFault{"patches", "images are modelled for the ViT kind only", "see docs/models.md for what that is"};
+  return {};
+}
+
+Fault size_fault(const ModelSpec& spec) {
+  constexpr double most_parameters = 1e16;  // their bytes still fit 64 bits
+  double count = 0;
+  for (const Parameter& parameter : parameters(spec))
+    count += static_cast<double>(parameter.rows) * static_cast<double>(parameter.columns);
+  if (count > most_parameters)
+    return ShapeFault{"layers", "the shape has more than 10^16 parameters", "correct the shape"};
+  return {};
+}
+
+}  // namespace
+
+std::optional<ShapeFault> shape_fault(const ModelSpec& spec) {
+  for (const auto& rule : {attention_fault, position_fault, expert_fault, stack_fault, head_fault, size_fault})
+    if (Fault fault = rule(spec)) return fault;
+  return {};
+}
+
+}  // namespace spillway

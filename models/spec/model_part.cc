@@ -1,0 +1,160 @@
+#include "models/spec/model_part.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <string_view>
+
+namespace spillway {
+namespace {
+
+enum class Split : std::uint8_t { none, rows, columns, vocabulary };
+
+// "attention.q" of "layers.3.attention.q.weight".
+std::string stem_of(const Parameter& parameter) {
+  std::string stem = parameter.name;
+  constexpr std::string_view layers = "layers.";
+  if (parameter.layer >= 0) stem.erase(0, stem.find('.', stem.find(layers) + layers.size()) + 1);
+  return stem.substr(0, stem.rfind('.'));
+}
+
+bool contains(std::initializer_list<std::string_view> names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+Split split_of(std::string_view stem) {
+  if (contains({"attention.qkv", "attention.q", "attention.k", "attention.v", "attention.q_up", "attention.kv_up",
+                "cross_attention.q", "cross_attention.k", "cross_attention.v", "mlp.up", "mlp.gate", "mlp.gate_up",
+                "mlp.shared.up", "mlp.shared.gate", "mlp.experts.up", "mlp.experts.gate"},
+               stem))
+    return Split::rows;
+  if (contains({"attention.out", "cross_attention.out", "attention.relative_bias", "mlp.down", "mlp.shared.down",
+                "mlp.experts.down"},
+               stem))
+    return Split::columns;
+  if (contains({"embedding", "head", "mlm"}, stem)) return Split::vocabulary;
+  return Split::none;
+}
+
+bool is_before_layers(std::string_view stem) {
+  return contains({"embedding", "positions", "token_types", "embedding_norm", "patches", "class_token"}, stem);
+}
+
+// Lookups: the encoder's and the decoder's, where there are both.
+std::int64_t embeddings_in(const ModelSpec& model, const ModelPart& part) {
+  const bool of_decoder = model.has_encoder() && part.layers.contains(model.encoder_layers);
+  return (part.has_embedding ? 1 : 0) + (of_decoder ? 1 : 0);
+}
+
+// The matrix that Megatron-LM has instead, and whether this parameter is the first in it.
+struct Merged {
+  std::string_view name;
+  bool is_first = false;
+};
+Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::string_view stem) {
+  if (!is_megatron(setup.framework)) return {};
+  const bool packed_attention = !model.has_latent() && !model.query_key_norm && !model.wide_query_key_norm &&
+                                (setup.flash_attention || model.kv_heads == model.heads);
+  if (packed_attention && contains({"attention.q", "attention.k", "attention.v"}, stem))
+    return {"attention.qkv", stem == "attention.q"};
+  if (contains({"mlp.gate", "mlp.up"}, stem) && model.gated()) return {"mlp.gate_up", stem == "mlp.gate"};
+  return {};
+}
+
+std::vector<Parameter> merged_parameters(const ModelSpec& model, const TrainingSetup& setup) {
+  std::vector<Parameter> result;
+  for (Parameter& parameter : parameters(model)) {
+    const std::string stem = stem_of(parameter);
+    const Merged merged = merged_with(model, setup, stem);
+    if (merged.name.empty()) {
+      result.push_back(std::move(parameter));
+      continue;
+    }
+    const std::string name = parameter.name.substr(0, parameter.name.find(stem)) + std::string(merged.name) +
+                             parameter.name.substr(parameter.name.rfind('.'));
+    const auto found =
+        std::find_if(result.rbegin(), result.rend(), [&](const Parameter& other) { return other.name == name; });
+    if (found != result.rend()) {
+      found->rows += parameter.rows;
+    } else {
+      result.push_back(parameter);
+      result.back().name = name;
+    }
+  }
+  return result;
+}
+
+std::int64_t padded(std::int64_t rows, const TrainingSetup& setup) {
+  const std::int64_t unit = setup.tensor_parallel * (is_megatron(setup.framework) ? 128 : 1);
+  return (rows + unit - 1) / unit * unit;
+}
+
+bool is_query_key_norm(std::string_view stem) { return contains({"attention.q_norm", "attention.k_norm"}, stem); }
+
+void split(Parameter& shape, std::string_view stem, const ModelSpec& model, const TrainingSetup& setup) {
+  const std::int64_t t = setup.tensor_parallel;
+  if (is_query_key_norm(stem) && model.wide_query_key_norm) shape.rows /= t;
+  const bool is_bias = shape.name.ends_with(".bias");
+  switch (split_of(stem)) {
+    case Split::none:
+      return;
+    case Split::rows:
+      shape.rows /= t;
+      return;
+    case Split::columns:
+      if (!is_bias) shape.columns /= t;
+      return;
+    case Split::vocabulary:
+      shape.rows = padded(shape.rows, setup) / t;
+      return;
+  }
+}
+
+// The part's first layer of the stack (encoder or decoder) that `layer` is in; -1: it has none.
+std::int64_t first_of_stack(const ModelSpec& model, const ModelPart& part, std::int64_t layer) {
+  const bool encoder = model.is_encoder_layer(layer);
+  const std::int64_t begin = std::max(part.layers.first, encoder ? 0 : model.encoder_layers);
+  const std::int64_t end =
+      std::min(part.layers.first + part.layers.count, encoder ? model.encoder_layers : model.all_layers());
+  return begin < end ? begin : -1;
+}
+
+bool belongs(const Parameter& parameter, std::string_view stem, const ModelSpec& model, const ModelPart& part) {
+  if (stem == "attention.relative_bias") return first_of_stack(model, part, parameter.layer) >= 0;
+  if (parameter.layer >= 0) return part.layers.contains(parameter.layer);
+  if (stem == "encoder.final_norm") return part.layers.contains(model.encoder_layers - 1);
+  if (is_before_layers(stem))
+    return embeddings_in(model, part) > 0 || (part.has_head && stem == "embedding" && model.tied_embeddings);
+  return part.has_head;
+}
+
+}  // namespace
+
+std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup,
+                                             const ModelPart& part) {
+  std::vector<LocalParameter> result;
+  const bool sequence = setup.sequence_parallel && setup.tensor_parallel > 1;
+  for (Parameter& parameter : merged_parameters(model, setup)) {
+    const std::string stem = stem_of(parameter);
+    if (!belongs(parameter, stem, model, part)) continue;
+    if (stem == "attention.relative_bias") parameter.layer = first_of_stack(model, part, parameter.layer);
+    split(parameter, stem, model, setup);
+    if (parameter.experts > 0) {
+      parameter.rows /= setup.expert_parallel;
+      parameter.experts /= setup.expert_parallel;
+    }
+    LocalParameter local{.shape = std::move(parameter)};
+    const bool is_bias = local.shape.name.ends_with(".bias");
+    const bool of_heads = is_query_key_norm(stem);
+    const bool is_norm = stem.find("norm") != std::string::npos && !of_heads;
+    const bool sees_part = contains({"attention.q_down", "attention.kv_down", "mlp.router", "mlp.shared_gate"}, stem);
+    local.is_partial_sum = sequence && (is_norm || sees_part || (is_bias && split_of(stem) == Split::columns));
+    if (of_heads) local.is_partial_sum = setup.tensor_parallel > 1 && !model.wide_query_key_norm;
+    if (stem == "embedding" || stem == "positions") local.uses = embeddings_in(model, part);
+    if (stem == "embedding" && model.tied_embeddings && part.has_head) ++local.uses;
+    result.push_back(std::move(local));
+  }
+  return result;
+}
+
+}  // namespace spillway

@@ -1,0 +1,43 @@
+// What one rank holds of a model: some layers, perhaps the embedding, perhaps the head, each split over its tensor
+// group.
+//
+//   split by rows (outputs)       attention.qkv / q / k / v, cross_attention.q / k / v, mlp.up, mlp.gate; with biases
+//   split by columns (inputs)     attention.out, cross_attention.out, mlp.down; their biases are whole
+//   split by columns (heads)      attention.relative_bias
+//   split by rows (heads)         attention.q_norm, k_norm over all heads; whole when one norm is shared by the heads
+//   latent attention              q_up, kv_up by rows; q_down, kv_down whole
+//   experts, shared and routed    each expert's width, by rows and columns like mlp; mlp.router whole
+//   split by rows (vocabulary)    embedding, head, mlm; rows are padded to a multiple of t (Megatron-LM: of 128 t)
+//   whole                         everything else
+//
+// Megatron-LM keeps queries, keys and values in one matrix (attention.qkv), likewise gate and up (mlp.gate_up). With
+// tied embeddings the stage of the head has a copy of the embedding. The stage a decoder beside an encoder begins with
+// has one too, and of the learned positions; each stage of a stack with a relative bias has a copy of its table,
+// counted to the first layer there.
+#pragma once
+
+#include <vector>
+
+#include "models/spec/model_spec.h"
+#include "models/spec/parallel_layout.h"
+#include "models/spec/training_setup.h"
+
+namespace spillway {
+
+struct ModelPart {
+  LayerRange layers;
+  bool has_embedding = true, has_head = true;
+};
+
+struct LocalParameter {
+  Parameter shape;  // of this rank
+  // Its gradient is summed over the tensor group: each rank sees a part of the sequence (sequence parallel), or some of
+  // the heads that share a norm.
+  bool is_partial_sum = false;
+  std::int64_t uses = 1;  // gradients that meet in it in one backward
+};
+
+// In the order of the forward pass. `setup` is resolved.
+std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part);
+
+}  // namespace spillway

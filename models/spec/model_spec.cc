@@ -1,0 +1,257 @@
+#include "models/spec/model_spec.h"
+
+namespace spillway {
+namespace {
+
+class ParameterList {
+ public:
+  explicit ParameterList(std::vector<Parameter>& into) : into_(into) {}
+  void enter(std::int64_t layer, std::string prefix) { layer_ = layer, prefix_ = std::move(prefix); }
+  void belongs_to(Component component) { component_ = component; }
+
+  void matrix(const std::string& name, std::int64_t rows, std::int64_t columns) {
+    add(name + ".weight", rows, columns, component_, 0);
+  }
+  void vector(const std::string& name, std::int64_t length) { add(name, length, 1, component_, 0); }
+  void linear(const std::string& name, std::int64_t outputs, std::int64_t inputs, bool bias) {
+    matrix(name, outputs, inputs);
+    if (bias) vector(name + ".bias", outputs);
+  }
+  void norm(const std::string& name, std::int64_t width, const ModelSpec& spec) {
+    add(name + ".weight", width, 1, Component::norm, 0);
+    if (spec.norm == NormKind::layer_norm && spec.norm_bias) add(name + ".bias", width, 1, Component::norm, 0);
+  }
+  void rms_norm(const std::string& name, std::int64_t width) { add(name + ".weight", width, 1, Component::norm, 0); }
+  void experts(const std::string& name, std::int64_t count, std::int64_t outputs, std::int64_t inputs) {
+    add(name + ".weight", count * outputs, inputs, Component::experts, count);
+  }
+
+ private:
+  void add(const std::string& name, std::int64_t rows, std::int64_t columns, Component component,
+           std::int64_t experts) {
+    into_.push_back({.name = prefix_ + name,
+                     .layer = layer_,
+                     .rows = rows,
+                     .columns = columns,
+                     .component = component,
+                     .experts = experts});
+  }
+
+  std::vector<Parameter>& into_;
+  std::int64_t layer_ = -1;
+  std::string prefix_;
+  Component component_ = Component::embedding;
+};
+
+void add_latent_attention(ParameterList& list, const ModelSpec& spec) {
+  const LatentAttention& latent = spec.latent;
+  if (latent.query_rank > 0) {
+    list.linear("attention.q_down", latent.query_rank, spec.hidden, spec.qkv_bias);
+    list.rms_norm("attention.q_latent_norm", latent.query_rank);
+    list.matrix("attention.q_up", spec.query_width(), latent.query_rank);
+  } else {
+    list.matrix("attention.q", spec.query_width(), spec.hidden);
+  }
+  list.linear("attention.kv_down", latent.kv_rank + latent.rope_dim, spec.hidden, spec.qkv_bias);
+  list.rms_norm("attention.kv_latent_norm", latent.kv_rank);
+  list.matrix("attention.kv_up", spec.heads * (latent.nope_dim + latent.value_dim), latent.kv_rank);
+}
+
+void add_query_key_norms(ParameterList& list, const ModelSpec& spec) {
+  const bool wide = spec.wide_query_key_norm;
+  if (!wide && !spec.query_key_norm) return;
+  list.norm("attention.q_norm", wide ? spec.query_width() : spec.head_dim, spec);
+  list.norm("attention.k_norm", wide ? spec.kv_width() : spec.head_dim, spec);
+}
+
+void add_projections(ParameterList& list, const ModelSpec& spec, const std::string& name) {
+  list.linear(name + ".q", spec.query_width(), spec.hidden, spec.qkv_bias);
+  list.linear(name + ".k", spec.kv_width(), spec.hidden, spec.qkv_bias);
+  list.linear(name + ".v", spec.kv_width(), spec.hidden, spec.qkv_bias);
+}
+
+void add_attention(ParameterList& list, const ModelSpec& spec) {
+  list.belongs_to(Component::attention);
+  if (spec.has_latent()) {
+    add_latent_attention(list, spec);
+  } else if (spec.fused_qkv) {
+    list.linear("attention.qkv", spec.query_width() + 2 * spec.kv_width(), spec.hidden, spec.qkv_bias);
+  } else {
+    add_projections(list, spec, "attention");
+  }
+  add_query_key_norms(list, spec);
+  list.linear("attention.out", spec.hidden, spec.context_width(), spec.output_bias);
+}
+
+void add_cross_attention(ParameterList& list, const ModelSpec& spec) {
+  list.norm("cross_attention.norm", spec.hidden, spec);
+  list.belongs_to(Component::attention);
+  add_projections(list, spec, "cross_attention");
+  list.linear("cross_attention.out", spec.hidden, spec.query_width(), spec.output_bias);
+}
+
+void add_feed_forward(ParameterList& list, const ModelSpec& spec, const std::string& name, std::int64_t width) {
+  list.belongs_to(Component::mlp);
+  if (spec.gated()) list.linear(name + ".gate", width, spec.hidden, spec.feed_forward_bias);
+  list.linear(name + ".up", width, spec.hidden, spec.feed_forward_bias);
+  list.linear(name + ".down", spec.hidden, width, spec.feed_forward_bias);
+}
+
+void add_experts(ParameterList& list, const ModelSpec& spec) {
+  const Experts& experts = spec.experts;
+  list.belongs_to(Component::router);
+  list.matrix("mlp.router", experts.count, spec.hidden);
+  if (experts.selection_bias) list.vector("mlp.router.selection_bias", experts.count);
+  if (spec.gated()) list.experts("mlp.experts.gate", experts.count, experts.width, spec.hidden);
+  list.experts("mlp.experts.up", experts.count, experts.width, spec.hidden);
+  list.experts("mlp.experts.down", experts.count, spec.hidden, experts.width);
+  if (experts.shared_width == 0) return;
+  add_feed_forward(list, spec, "mlp.shared", experts.shared_width);
+  if (experts.shared_gate) list.matrix("mlp.shared_gate", 1, spec.hidden);
+}
+
+void add_layer(ParameterList& list, const ModelSpec& spec, bool experts, bool cross) {
+  const bool before = spec.norm_placement == NormPlacement::pre || spec.norm_placement == NormPlacement::sandwich;
+  const bool after = spec.norm_placement != NormPlacement::pre;
+  const std::string after_name = before ? ".post_norm" : ".norm";
+  if (before) list.norm("attention.norm", spec.hidden, spec);
+  add_attention(list, spec);
+  if (after) list.norm("attention" + after_name, spec.hidden, spec);
+  if (cross) add_cross_attention(list, spec);
+  if (before && spec.block_layout != BlockLayout::parallel_one_norm) list.norm("mlp.norm", spec.hidden, spec);
+  if (experts) {
+    add_experts(list, spec);
+  } else {
+    add_feed_forward(list, spec, "mlp", spec.feed_forward);
+  }
+  if (after) list.norm("mlp" + after_name, spec.hidden, spec);
+}
+
+// The first layer of a stack holds the bias that all its layers add to their scores.
+void add_relative_bias(ParameterList& list, const ModelSpec& spec) {
+  if (spec.positions != Positions::relative_bias) return;
+  list.belongs_to(Component::attention);
+  list.matrix("attention.relative_bias", spec.position_buckets, spec.heads);
+}
+
+void add_stacks(ParameterList& list, const ModelSpec& spec) {
+  for (std::int64_t layer = 0; layer < spec.encoder_layers; ++layer) {
+    list.enter(layer, spec.layer_prefix(layer));
+    if (layer == 0) add_relative_bias(list, spec);
+    add_layer(list, spec, false, false);
+  }
+  list.enter(-1, "");
+  if (spec.has_encoder()) list.norm("encoder.final_norm", spec.hidden, spec);
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
+    list.enter(spec.encoder_layers + layer, spec.layer_prefix(spec.encoder_layers + layer));
+    if (layer == 0) add_relative_bias(list, spec);
+    add_layer(list, spec, spec.has_experts(layer), spec.has_encoder());
+  }
+  list.enter(-1, "");
+}
+
+void add_embeddings(ParameterList& list, const ModelSpec& spec) {
+  if (spec.reads_images()) {
+    list.vector("class_token", spec.hidden);
+    list.linear("patches", spec.hidden, spec.patches.values(), true);
+  } else {
+    list.matrix("embedding", spec.vocabulary, spec.hidden);
+  }
+  if (spec.positions == Positions::learned)
+    list.matrix("positions", spec.max_positions + spec.position_offset, spec.hidden);
+  if (spec.token_types > 0) list.matrix("token_types", spec.token_types, spec.hidden);
+  if (spec.norm_placement == NormPlacement::post) list.norm("embedding_norm", spec.hidden, spec);
+}
+
+void add_heads(ParameterList& list, const ModelSpec& spec) {
+  list.belongs_to(Component::head);
+  if (spec.pretraining_heads || spec.masked_lm_head) {
+    list.linear("mlm.transform", spec.hidden, spec.hidden, true);
+    list.norm("mlm.norm", spec.hidden, spec);
+    list.vector("mlm.bias", spec.vocabulary);
+  }
+  if (spec.pretraining_heads) {
+    list.linear("pooler", spec.hidden, spec.hidden, true);
+    list.linear("nsp", 2, spec.hidden, true);
+  }
+  if (spec.classes > 0) list.linear("classifier", spec.classes, spec.hidden, true);
+  if (spec.reads_images()) return;
+  if (!spec.tied_embeddings) list.matrix("head", spec.vocabulary, spec.hidden);
+  if (spec.head_bias) list.vector("head.bias", spec.vocabulary);
+}
+
+bool multiplies_tokens(const Parameter& parameter) {
+  const bool gathered = parameter.component == Component::embedding && !parameter.name.starts_with("patches");
+  const bool of_one_token = parameter.name.starts_with("pooler") || parameter.name.starts_with("nsp") ||
+                            parameter.name.starts_with("classifier");
+  const bool matrix = parameter.name.ends_with(".weight") && parameter.component != Component::norm;
+  return matrix && !gathered && !of_one_token && !parameter.name.ends_with("relative_bias.weight");
+}
+
+}  // namespace
+
+std::vector<Parameter> parameters(const ModelSpec& spec) {
+  std::vector<Parameter> result;
+  ParameterList list(result);
+  add_embeddings(list, spec);
+  add_stacks(list, spec);
+  if (spec.norm_placement != NormPlacement::post) list.norm("final_norm", spec.hidden, spec);
+  add_heads(list, spec);
+  return result;
+}
+
+std::int64_t parameter_count(const ModelSpec& spec) {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : parameters(spec)) count += parameter.elements();
+  return count;
+}
+
+std::int64_t matmul_parameter_count(const ModelSpec& spec) {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : parameters(spec)) {
+    if (!multiplies_tokens(parameter)) continue;
+    const std::int64_t experts = parameter.experts;
+    count += experts == 0 ? parameter.elements() : parameter.elements() / experts * spec.experts.active;
+  }
+  const bool shared_head = spec.tied_embeddings && !spec.reads_images();
+  return count + (shared_head ? spec.vocabulary * spec.hidden : 0);
+}
+
+std::int64_t half_squares_of_scores(const ModelSpec& spec) {
+  const std::int64_t self = spec.mask == AttentionMask::causal ? 1 : 2;
+  return 2 * spec.encoder_layers + spec.layers * (self + (spec.has_encoder() ? 2 : 0));
+}
+
+ParameterCounts parameter_counts(const ModelSpec& spec) {
+  ParameterCounts counts;
+  for (const Parameter& parameter : parameters(spec)) {
+    const std::int64_t elements = parameter.elements();
+    switch (parameter.component) {
+      case Component::embedding:
+        counts.embedding += elements;
+        break;
+      case Component::attention:
+        counts.attention += elements;
+        break;
+      case Component::mlp:
+        counts.mlp += elements;
+        break;
+      case Component::router:
+        counts.router += elements;
+        break;
+      case Component::experts:
+        counts.experts += elements;
+        counts.active_experts += elements / parameter.experts * spec.experts.active;
+        break;
+      case Component::norm:
+        counts.norm += elements;
+        break;
+      case Component::head:
+        counts.head += elements;
+        break;
+    }
+  }
+  return counts;
+}
+
+}  // namespace spillway

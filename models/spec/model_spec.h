@@ -1,0 +1,222 @@
+// ModelSpec: a transformer's shape, enough to count its parameters exactly and to generate its training step.
+//
+// Covered:
+//
+//   decoders           GPT-2/3, OPT, MPT (ALiBi), GPT-NeoX (parallel blocks), Llama 1-3, Mistral, Qwen2/2.5/3, OLMo 2,
+//                      Gemma 1-3 (norms around each sub-layer, wide heads, soft caps, local layers)
+//
+//   with experts       Mixtral, Qwen2/3-MoE, OLMoE, DeepSeek-V2/V3 (latent attention, shared experts, dense layers
+//   first)
+//
+//   encoders           BERT, RoBERTa; ViT (patches, class token, classifier)
+//
+//   encoder-decoders   T5 1.0 and 1.1, mT5 (relative position bias, cross attention), the same with learned positions
+//
+// Files are JSON, docs/schemas/model.schema.json, or a Hugging Face config.json (models/spec/hf_config.h).
+// `parameters.count` is the count of the published checkpoint; loading refuses a file whose shape does not give exactly
+// that count.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway {
+
+enum class AttentionMask : std::uint8_t { causal, bidirectional };
+enum class NormKind : std::uint8_t { layer_norm, rms_norm };
+// Where a layer normalises, x the residual stream and f a sub-layer:
+enum class NormPlacement : std::uint8_t {
+  pre,       // x + f(norm(x)): GPT-2, Llama
+  post,      // norm(x + f(x)): BERT
+  sandwich,  // x + norm(f(norm(x))): Gemma 2 and 3
+  branch     // x + norm(f(x)): OLMo 2
+};
+enum class BlockLayout : std::uint8_t {
+  sequential,        // attention, then feed-forward
+  parallel,          // x + attention(norm1(x)) + feed_forward(norm2(x)): GPT-NeoX
+  parallel_one_norm  // both read the same norm: GPT-J, Phi-2
+};
+// gated: function(gate) * up, three matrices (SwiGLU, GeGLU). gelu stands for its tanh approximation too.
+enum class Activation : std::uint8_t { gelu, relu, silu_gated, gelu_gated };
+enum class Positions : std::uint8_t { learned, rotary, alibi, relative_bias };
+
+// Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, section 2.1): queries, and keys with values, pass
+// through low-rank bottlenecks; a rotary part of the key is shared by all heads.
+struct LatentAttention {
+  std::int64_t query_rank = 0;  // 0: queries are projected directly
+  std::int64_t kv_rank = 0;     // 0: the model has none of this
+  std::int64_t rope_dim = 0;    // per head; the shared key part has this width once
+  std::int64_t nope_dim = 0;    // per head, without positions
+  std::int64_t value_dim = 0;   // per head
+};
+
+// Mixture of experts: in the layers that have it, `active` of `count` routed experts see a token.
+struct Experts {
+  std::int64_t count = 0;  // 0: the model has none
+  std::int64_t active = 0;
+  std::int64_t width = 0;               // feed-forward width of one routed expert
+  std::int64_t shared_width = 0;        // of all shared experts together, which see every token; 0: none
+  std::int64_t first_dense_layers = 0;  // these have a plain feed-forward block instead
+  std::int64_t every = 1;               // layer i has experts if (i + 1) % every == 0
+  bool shared_gate = false;             // a sigmoid of the token weighs the shared experts (Qwen2-MoE)
+  bool selection_bias = false;          // one number per expert added to the scores it is selected by (DeepSeek-V3)
+};
+
+// Images cut into squares (ViT, arXiv:2010.11929). The sequence is the patches and one class token.
+struct Patches {
+  std::int64_t image = 0;  // pixels per side; 0: the model reads tokens
+  std::int64_t patch = 0;  // pixels per side, divides image
+  std::int64_t channels = 0;
+
+  [[nodiscard]] std::int64_t count() const { return image == 0 ? 0 : (image / patch) * (image / patch); }
+  [[nodiscard]] std::int64_t values() const { return channels * patch * patch; }  // of one patch
+};
+
+// What a model file's count is known from: the published checkpoint's own metadata, a paper or documentation that
+// prints it in full, or the published configuration by arithmetic.
+enum class CountBasis : std::uint8_t { checkpoint, publication, config };
+
+struct ModelSpec {
+  std::string name;    // "llama-3-8b"; the file's name without .json
+  std::string title;   // for people
+  std::string source;  // where the shape comes from
+
+  std::int64_t layers = 0;            // of the decoder when there is an encoder too
+  std::int64_t encoder_layers = 0;    // 0: one stack
+  std::int64_t hidden = 0;            // width of the residual stream, h
+  std::int64_t heads = 0;             // query heads, a
+  std::int64_t kv_heads = 0;          // = heads without grouped-query attention; divides heads
+  std::int64_t head_dim = 0;          // of queries and keys; hidden / heads unless the file says otherwise
+  std::int64_t feed_forward = 0;      // width inside the (dense) feed-forward block
+  std::int64_t vocabulary = 0;        // rows of the embedding, padding included where the checkpoint has it; 0: images
+  std::int64_t max_positions = 0;     // longest sequence; rows of the table when positions are learned
+  std::int64_t position_offset = 0;   // unused leading rows of the learned table (OPT: 2)
+  std::int64_t position_buckets = 0;  // rows of the relative bias (T5: 32)
+  std::int64_t token_types = 0;       // BERT: 2
+  std::int64_t classes = 0;           // of the classifier on the class token; 0: none
+  std::int64_t attention_window = 0;  // a token attends to this many at most; 0: to all
+  std::int64_t global_every =
+      0;  // layer i attends to all if (i + 1) % global_every == 0; 0: the window holds everywhere
+
+  LatentAttention latent;
+  Experts experts;
+  Patches patches;
+
+  AttentionMask mask = AttentionMask::causal;  // of the decoder when there is an encoder, which is bidirectional
+  NormKind norm = NormKind::layer_norm;
+  NormPlacement norm_placement = NormPlacement::pre;
+  BlockLayout block_layout = BlockLayout::sequential;
+  Activation activation = Activation::gelu;
+  Positions positions = Positions::learned;
+
+  bool fused_qkv = false;  // one projection for queries, keys and values (GPT-2) or three
+  bool qkv_bias = false;
+  bool output_bias = false;  // of the attention output projection
+  bool feed_forward_bias = false;
+  bool norm_bias = true;  // of LayerNorms (MPT: false)
+  bool head_bias = false;
+  bool query_key_norm = false;       // a norm over each head of queries and keys (Qwen3), or
+  bool wide_query_key_norm = false;  // over their whole width (OLMoE); at most one of the two
+  bool tied_embeddings = false;      // the LM head shares the embedding matrix
+  bool pretraining_heads = false;    // BERT: pooler, masked-LM transform, next-sentence classifier
+  bool masked_lm_head = false;       // the masked-LM transform alone
+  double dropout = 0;                // one probability for embeddings and residuals, [0, 1)
+  double attention_dropout = 0;      // of attention weights; `dropout` unless the file says otherwise
+  double attention_softcap = 0;      // scores are c tanh(score / c) (Gemma 2); 0: none
+  double logit_softcap = 0;          // the same of the logits
+
+  std::int64_t published_parameters = 0;
+  CountBasis published_basis = CountBasis::checkpoint;
+  std::string published_source;  // of the count, in words
+
+  [[nodiscard]] std::int64_t query_width() const { return heads * head_dim; }
+  [[nodiscard]] std::int64_t kv_width() const { return kv_heads * head_dim; }
+  // Of the concatenated heads that enter the output projection.
+  [[nodiscard]] std::int64_t context_width() const { return heads * (has_latent() ? latent.value_dim : head_dim); }
+  [[nodiscard]] bool gated() const {
+    return activation == Activation::silu_gated || activation == Activation::gelu_gated;
+  }
+  // Whether sub-layers' inputs, and whether their results, are normalised before the sum.
+  [[nodiscard]] bool norms_inputs() const {
+    return norm_placement == NormPlacement::pre || norm_placement == NormPlacement::sandwich;
+  }
+  [[nodiscard]] bool norms_results() const {
+    return norm_placement == NormPlacement::sandwich || norm_placement == NormPlacement::branch;
+  }
+  [[nodiscard]] bool has_encoder() const { return encoder_layers > 0; }
+  // Of both stacks, the encoder's first; Parameter::layer counts them so.
+  [[nodiscard]] std::int64_t all_layers() const { return encoder_layers + layers; }
+  [[nodiscard]] bool is_encoder_layer(std::int64_t index) const { return index < encoder_layers; }
+  [[nodiscard]] std::string layer_prefix(std::int64_t index) const {
+    return is_encoder_layer(index) ? "encoder.layers." + std::to_string(index) + "."
+                                   : "layers." + std::to_string(index - encoder_layers) + ".";
+  }
+  [[nodiscard]] bool has_latent() const { return latent.kv_rank > 0; }
+  [[nodiscard]] bool has_experts() const { return experts.count > 0; }
+  [[nodiscard]] bool reads_images() const { return patches.image > 0; }
+  // `layer` counts within the decoder.
+  [[nodiscard]] bool has_experts(std::int64_t layer) const {
+    return has_experts() && layer >= experts.first_dense_layers && (layer + 1) % experts.every == 0;
+  }
+  // Tokens that the layer's attention sees at most; 0: all.
+  [[nodiscard]] std::int64_t window_of(std::int64_t layer) const {
+    return global_every > 0 && (layer + 1) % global_every == 0 ? 0 : attention_window;
+  }
+};
+
+// What a parameter belongs to. mlp: feed-forward blocks of dense layers and shared experts. embedding: positions,
+// token types, patches and the class token too. head: LM heads that aren't tied, poolers, classifiers.
+enum class Component : std::uint8_t { embedding, attention, mlp, router, experts, norm, head };
+
+// One parameter tensor. Matrices are [rows = outputs, columns = inputs]; vectors have columns = 1. The matrices of a
+// layer's routed experts are one tensor, the experts' rows one below the other.
+struct Parameter {
+  std::string name;         // "layers.12.mlp.up.weight"
+  std::int64_t layer = -1;  // -1: outside the layers; with an encoder its layers come first, then the decoder's
+  std::int64_t rows = 0;
+  std::int64_t columns = 1;
+  Component component = Component::embedding;
+  std::int64_t experts = 0;  // stacked in it; 0: not a routed expert's
+
+  [[nodiscard]] std::int64_t elements() const { return rows * columns; }
+};
+
+// In the order of the forward pass. A tied head is not listed twice. O(layers).
+std::vector<Parameter> parameters(const ModelSpec& spec);
+std::int64_t parameter_count(const ModelSpec& spec);
+// Elements of the matrices that multiply a token in the forward pass, head included even when tied, experts as many as
+// are active; not poolers and classifiers, which see one token of a sequence. With an encoder the sum over both stacks:
+// a pair of one source and one target token.
+std::int64_t matmul_parameter_count(const ModelSpec& spec);
+
+// Halves of a square of scores [sequence, sequence] that a sequence attends over, all layers together: one for causal
+// attention, two for bidirectional and cross attention. Windows are left out.
+std::int64_t half_squares_of_scores(const ModelSpec& spec);
+
+struct ParameterCounts {
+  std::int64_t embedding = 0, attention = 0, mlp = 0, router = 0, experts = 0, norm = 0, head = 0;
+  std::int64_t active_experts = 0;  // of `experts`, those that see one token
+
+  [[nodiscard]] std::int64_t total() const { return embedding + attention + mlp + router + experts + norm + head; }
+  // Embedding tables count in full, as in the papers of Mixtral and DeepSeek.
+  [[nodiscard]] std::int64_t active() const { return total() - experts + active_experts; }
+};
+ParameterCounts parameter_counts(const ModelSpec& spec);
+
+// Throws InputError: file and JSON place, cause and remedy, for unknown keys, wrong types, values out of range and
+// a parameter count that differs from the published one. A JSON object with "model_type" or "architectures" and no
+// "schema" is read as a Hugging Face config.json.
+ModelSpec load_model(const std::string& path);
+ModelSpec parse_model(std::string_view json_text, const std::string& file);
+// `name_or_path`: a file if it ends in .json or contains a slash, else NAME.json in the model directories.
+ModelSpec find_model(const std::string& name_or_path);
+
+// Names of the bundled models, sorted.
+std::vector<std::string> bundled_models();
+// Where bundled models are looked for, first match wins: $SPILLWAY_DATA/models, the build's source tree, the
+// installed share directory.
+std::vector<std::string> model_directories();
+
+}  // namespace spillway

@@ -1,0 +1,73 @@
+#include "models/spec/parallel_layout.h"
+
+#include <algorithm>
+
+#include "models/spec/model_spec.h"
+#include "base/input_error.h"
+
+namespace spillway {
+
+ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine,
+                               const PipelinePlan& plan)
+    : stages_(setup.pipeline_parallel),
+      split_(setup.pipeline_split),
+      tensor_(setup.tensor_parallel),
+      context_(setup.context_parallel),
+      data_(setup.data_parallel),
+      expert_(setup.expert_parallel),
+      per_machine_(gpus_per_machine),
+      routes_(plan.routes),
+      where_(static_cast<std::size_t>(plan.devices * plan.chunks_of_device())),
+      ranges_(static_cast<std::size_t>(plan.positions())) {
+  SPILLWAY_ASSERT(gpus_per_machine >= 1 && plan.devices == stages_);
+  for (std::size_t route = 0; route < routes_.size(); ++route)
+    for (std::size_t i = 0; i < routes_[route].size(); ++i) {
+      const PipelinePlan::Place& place = routes_[route][i];
+      where_.at(static_cast<std::size_t>(place.chunk * stages_ + place.device)) = {route, static_cast<std::int64_t>(i)};
+    }
+  const std::span<LayerRange> all(ranges_);
+  const auto encoder = static_cast<std::size_t>(split_);
+  if (split_ > 0) spread(0, model.encoder_layers, all.first(encoder));
+  const std::int64_t first = split_ > 0 ? model.encoder_layers : 0;
+  spread(first, model.all_layers() - first, all.subspan(encoder));
+}
+
+void ParallelLayout::spread(std::int64_t first_layer, std::int64_t layers, std::span<LayerRange> over) {
+  const auto parts = static_cast<std::int64_t>(over.size());
+  const std::int64_t most = (layers + parts - 1) / parts;
+  for (LayerRange& range : over) range.count = most;
+  std::int64_t excess = most * parts - layers;
+  for (std::int64_t i = 0; excess > 0; ++i, --excess) {
+    const std::int64_t from_end = i / 2;
+    --over[static_cast<std::size_t>(i % 2 == 0 ? parts - 1 - from_end : from_end)].count;
+  }
+  for (LayerRange& range : over) {
+    range.first = first_layer;
+    first_layer += range.count;
+  }
+}
+
+LayerRange ParallelLayout::layers(std::int64_t stage, std::int64_t chunk) const {
+  return ranges_.at(static_cast<std::size_t>(position(stage, chunk)));
+}
+
+ParallelLayout::Site ParallelLayout::beside(std::int64_t stage, std::int64_t chunk, std::int64_t step) const {
+  const Where& here = at(stage, chunk);
+  const auto& route = routes_[here.route];
+  const std::int64_t there = here.position + step;
+  if (there < 0 || there >= static_cast<std::int64_t>(route.size())) return {};
+  const PipelinePlan::Place& place = route[static_cast<std::size_t>(there)];
+  return {place.device, place.chunk};
+}
+
+GroupShape ParallelLayout::group(std::int64_t ranks, std::int64_t stride) const {
+  const std::int64_t neighbours = std::max<std::int64_t>(1, (per_machine_ + stride - 1) / stride);
+  return {ranks, std::min(ranks, neighbours), stride};
+}
+
+GroupShape ParallelLayout::stage_pair(std::int64_t one, std::int64_t other) const {
+  const std::int64_t ranks_per_stage = tensor_ * context_ * data_;
+  return {2, one * ranks_per_stage / per_machine_ == other * ranks_per_stage / per_machine_ ? 2 : 1};
+}
+
+}  // namespace spillway

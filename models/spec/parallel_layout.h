@@ -1,0 +1,105 @@
+// ParallelLayout: which rank does what, when a TrainingSetup spreads a step over GPUs.
+//
+// Ranks are numbered as Megatron-LM numbers them, the fastest index first: tensor, context, data, pipeline stage.
+// So a tensor group is t neighbours, a data group d ranks t * c apart, and stages lie as far apart as they can.
+// Machines hold `gpus_per_machine` neighbours each.
+//
+// The model is cut into p v positions, and a pipeline plan places them on the stages as their chunks: looped, in a V,
+// or twice in opposite directions (models/pipeline/pipeline_plan.h).
+//
+// Layers over positions (an encoder's first, then the decoder's): each of p v gets layers / (p v) of them, rounded up;
+// where that is too many, positions lose one layer each, from the last and the first inwards, since these also hold the
+// head and the embedding (22 layers on 8 stages: 2, 3, 3, 3, 3, 3, 3, 2). With an encoder, so for the encoder's layers
+// over the first `pipeline_split` stages, and for the decoder's over the others.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "models/pipeline/pipeline_plan.h"
+#include "models/spec/training_setup.h"
+
+namespace spillway {
+
+struct ModelSpec;
+
+// The ranks of one communicator, for the time of its collectives.
+struct GroupShape {
+  std::int64_t ranks = 1;
+  std::int64_t per_machine = 1;  // of the group's ranks, in each machine it touches
+  std::int64_t stride = 1;       // GPUs from one of them to the next
+};
+
+struct LayerRange {
+  std::int64_t first = 0, count = 0;
+  [[nodiscard]] bool contains(std::int64_t layer) const { return layer >= first && layer < first + count; }
+};
+
+class ParallelLayout {
+ public:
+  // A chunk of a stage; stage -1: there is none.
+  struct Site {
+    std::int64_t stage = -1, chunk = 0;
+  };
+
+  // `setup` as resolve() gave it. gpus_per_machine >= 1. Of the plan, one of setup.pipeline_parallel devices, only the
+  // placement counts.
+  ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine,
+                 const PipelinePlan& plan);
+
+  [[nodiscard]] std::int64_t stages() const { return stages_; }
+  [[nodiscard]] std::int64_t chunks() const {  // per stage, of all routes
+    return static_cast<std::int64_t>(where_.size()) / stages_;
+  }
+  [[nodiscard]] std::int64_t routes() const { return static_cast<std::int64_t>(routes_.size()); }
+  // Where a decoder beside an encoder begins; 0: no encoder, or no pipeline.
+  [[nodiscard]] std::int64_t decoder_stage() const { return split_; }
+  [[nodiscard]] LayerRange layers(std::int64_t stage, std::int64_t chunk) const;
+  // In the order of the forward pass.
+  [[nodiscard]] std::int64_t position(std::int64_t stage, std::int64_t chunk) const {
+    return at(stage, chunk).position;
+  }
+  [[nodiscard]] bool is_first(std::int64_t stage, std::int64_t chunk) const { return position(stage, chunk) == 0; }
+  [[nodiscard]] bool is_last(std::int64_t stage, std::int64_t chunk) const {
+    return position(stage, chunk) + 1 == static_cast<std::int64_t>(ranges_.size());
+  }
+  [[nodiscard]] Site previous(std::int64_t stage, std::int64_t chunk) const { return beside(stage, chunk, -1); }
+  [[nodiscard]] Site next(std::int64_t stage, std::int64_t chunk) const { return beside(stage, chunk, 1); }
+  // Of the first route.
+  [[nodiscard]] std::int64_t first_stage() const { return routes_.front().front().device; }
+  [[nodiscard]] std::int64_t last_stage() const { return routes_.front().back().device; }
+
+  [[nodiscard]] GroupShape tensor_group() const { return group(tensor_, 1); }
+  [[nodiscard]] GroupShape context_group() const { return group(context_, tensor_); }
+  // Ranks that hold the same weights: data * context.
+  [[nodiscard]] GroupShape gradient_group() const { return group(data_ * context_, tensor_); }
+  // Ranks that share out one set of experts, and those that hold the same experts.
+  [[nodiscard]] GroupShape expert_group() const { return group(expert_, tensor_); }
+  [[nodiscard]] GroupShape expert_gradient_group() const {
+    return group(data_ * context_ / expert_, tensor_ * expert_);
+  }
+  [[nodiscard]] std::int64_t gpus_per_machine() const { return per_machine_; }
+  // Two stages (neighbours, or first and last for tied embeddings); per_machine is 2 when they share a machine.
+  [[nodiscard]] GroupShape stage_pair(std::int64_t one, std::int64_t other) const;
+
+ private:
+  struct Where {
+    std::size_t route = 0;
+    std::int64_t position = 0;
+  };
+  [[nodiscard]] const Where& at(std::int64_t stage, std::int64_t chunk) const {
+    return where_.at(static_cast<std::size_t>(chunk * stages_ + stage));
+  }
+  [[nodiscard]] Site beside(std::int64_t stage, std::int64_t chunk, std::int64_t step) const;
+  void spread(std::int64_t first_layer, std::int64_t layers, std::span<LayerRange> over);
+  // `ranks` ranks `stride` apart, starting at rank 0.
+  [[nodiscard]] GroupShape group(std::int64_t ranks, std::int64_t stride) const;
+
+  std::int64_t stages_, split_, tensor_, context_, data_, expert_, per_machine_;
+  std::vector<std::vector<PipelinePlan::Place>> routes_;
+  std::vector<Where> where_;        // by chunk and stage
+  std::vector<LayerRange> ranges_;  // by position
+};
+
+}  // namespace spillway

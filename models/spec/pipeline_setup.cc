@@ -1,0 +1,109 @@
+#include "models/spec/pipeline_setup.h"
+
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "models/pipeline/chunk_passes.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+PipelineRequest request_of(const TrainingSetup& setup) {
+  PipelineRequest request;
+  request.devices = setup.pipeline_parallel;
+  request.micro_batches = setup.gradient_accumulation;
+  request.chunks = setup.pipeline_chunks == 1 ? 0 : setup.pipeline_chunks;
+  request.slices = setup.sequence_slices == 1 ? 0 : setup.sequence_slices;
+  request.recomputed_chunks = setup.recomputed_chunks;
+  request.offloaded_chunks = 0;  // the order is the same; what leaves meanwhile is not the trace's business
+  request.split_backward = setup.split_backward;
+  request.pairs = false;  // one compute stream
+  return request;
+}
+
+// An option of `plan pipeline` by what a set-up calls it.
+std::string setting_of(const std::string& option) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 6> names = {
+      {{"stages", "pipeline_parallel"},
+       {"micro-batches", "gradient_accumulation"},
+       {"chunks", "pipeline_chunks"},
+       {"slices", "sequence_slices"},
+       {"recompute", "recomputed_chunks"},
+       {"split", "split_backward"}}};
+  for (const auto& [known, setting] : names)
+    if (known == option) return std::string(setting);
+  return "pipeline_schedule";
+}
+
+void check_file(TrainingSetup& setup) {
+  const PipelinePlan& plan = *setup.pipeline_plan;
+  const auto same = [&](const char* setting, std::int64_t wanted, std::int64_t of_file, const char* what) {
+    if (wanted != of_file)
+      throw InputError("", setting,
+                       fmt::format("{} has {} {}, the set-up {}", setup.pipeline_schedule, of_file, what, wanted),
+                       "let them agree");
+  };
+  same("pipeline_parallel", setup.pipeline_parallel, plan.devices, "devices");
+  same("gradient_accumulation", setup.gradient_accumulation, plan.micro_batches, "micro-batches");
+  if (setup.pipeline_chunks != 1) same("pipeline_chunks", setup.pipeline_chunks, plan.chunks, "chunks per device");
+  if (setup.recomputed_chunks > 0)
+    throw InputError("", "recomputed_chunks", "a schedule from a file says itself what it recomputes",
+                     "leave it out, and put R into the file");
+  if (setup.sequence_slices != 1) same("sequence_slices", setup.sequence_slices, plan.slices, "slices of a sequence");
+  setup.pipeline_chunks = plan.chunks;
+  setup.sequence_slices = plan.slices;
+  require_steps(plan);
+}
+
+}  // namespace
+
+std::string schedule_name(const TrainingSetup& setup) {
+  const std::string& name = setup.pipeline_schedule;
+  if (name != "one_f_one_b" && name != "1f1b") return name;
+  return setup.pipeline_chunks > 1 ? "interleaved" : "1f1b";
+}
+
+bool moves_activations(std::string_view schedule) {
+  return schedule == "po-h" || schedule == "po-f" || schedule == "bpipe";
+}
+
+std::int64_t chunks_that_move(const TrainingSetup& setup) {
+  if (!moves_activations(setup.pipeline_schedule) || setup.pipeline_schedule == "bpipe") return 0;
+  return setup.pipeline_schedule == "po-h" ? (setup.pipeline_chunks + 1) / 2 : setup.pipeline_chunks;
+}
+
+void resolve_pipeline(TrainingSetup& setup) {
+  if (setup.pipeline_plan) return check_file(setup);
+  const std::string name = schedule_name(setup);
+  if (setup.pipeline_parallel == 1 && name != "1f1b" && name != "gpipe")
+    throw InputError("", setup.pipeline_chunks > 1 ? "pipeline_chunks" : "pipeline_schedule",
+                     name + " needs more than one stage", "set pipeline_parallel, or leave it out");
+  try {
+    const PipelineRequest request = resolve_request(name, request_of(setup));
+    setup.pipeline_chunks = request.chunks;
+    setup.sequence_slices = request.slices;
+    if (moves_activations(name) && setup.recomputed_chunks > 0)
+      throw InputError("", "recompute", "a chunk's activations are either recomputed or offloaded",
+                       "give 0, or use po-uniform");
+  } catch (const InputError& error) {
+    throw InputError("", setting_of(error.place()), error.cause(), error.remedy());
+  }
+}
+
+PipelinePlan plan_of(const TrainingSetup& setup, const PipelineMeasures& measures) {
+  if (setup.pipeline_plan) return *setup.pipeline_plan;
+  PipelineRequest request = request_of(setup);
+  request.times = measures.times;
+  request.weight_part = measures.weight_part;
+  const std::string name = schedule_name(setup);
+  return build_schedule(name == "bpipe" ? "1f1b" : name, request);  // the order is 1F1B's
+}
+
+bool orders_by_measures(const TrainingSetup& setup) {
+  return !setup.pipeline_plan && schedule_orders_by_times(schedule_name(setup));
+}
+
+}  // namespace spillway

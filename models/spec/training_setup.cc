@@ -1,0 +1,371 @@
+#include "models/spec/training_setup.h"
+
+#include <algorithm>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "models/spec/model_spec.h"
+#include "models/spec/pipeline_setup.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+void check_range(const char* name, std::int64_t value, std::int64_t high) {
+  if (value < 1 || value > high)
+    throw InputError("", name, fmt::format("{} is out of range", value), fmt::format("give 1 .. {}", high));
+}
+
+// What a token is multiplied by at most: no layer has more than seven matrices outside its experts, and three for each
+// expert that sees the token. matmul_parameter_count() lists every parameter; this costs nothing.
+double most_matmul_parameters(const ModelSpec& model, double widest) {
+  const std::int64_t experts = model.experts.active + (model.experts.shared_width > 0 ? 1 : 0);
+  const auto layers = static_cast<double>(model.all_layers() + model.encoder_layers);
+  return layers * static_cast<double>(7 + 3 * experts) * widest *
+             static_cast<double>(std::max(model.hidden, model.query_width())) +
+         static_cast<double>(model.vocabulary * model.hidden);
+}
+
+// Keeps every count of one kernel within 64 bits, a step within the clock's 106 days on the slowest GPU worth the name,
+// and a trace within a few gigabytes.
+void check_size(const TrainingSetup& setup, const ModelSpec& model) {
+  constexpr double most_per_kernel = 4e18, most_per_step = 5e19;
+  constexpr std::int64_t most_layer_runs = 200'000;
+  const auto tokens = static_cast<double>(setup.tokens());
+  const auto widest = static_cast<double>(std::max({model.vocabulary, model.feed_forward, model.experts.width,
+                                                    model.query_width() + 2 * model.kv_width(), model.hidden}));
+  const double product = 2 * tokens * widest * static_cast<double>(std::max(model.hidden, model.query_width()));
+  const double square = tokens * static_cast<double>(setup.sequence) * static_cast<double>(model.heads);
+  const double attention = 10 * square * static_cast<double>(std::max<std::int64_t>(model.head_dim, 2));
+  const auto step_with = [&](double parameters) {
+    return (6 * tokens * parameters + attention * static_cast<double>(model.all_layers() + model.encoder_layers)) *
+           static_cast<double>(setup.gradient_accumulation);
+  };
+  double step = step_with(most_matmul_parameters(model, widest));
+  if (step > most_per_step) step = step_with(static_cast<double>(matmul_parameter_count(model)));
+  if (product > most_per_kernel || attention > most_per_kernel || step > most_per_step)
+    throw InputError("", "micro_batch x sequence", fmt::format("one step would be {:.1e} operations", step),
+                     fmt::format("stay below {:.0e} in all and {:.0e} in one kernel", most_per_step, most_per_kernel));
+  if (model.all_layers() * setup.gradient_accumulation > most_layer_runs)
+    throw InputError("", "gradient_accumulation",
+                     fmt::format("{} layers x {} micro-batches make too long a trace", model.all_layers(),
+                                 setup.gradient_accumulation),
+                     fmt::format("stay below {} layer runs", most_layer_runs));
+}
+
+std::int64_t moment_bytes(const TrainingSetup& setup) {
+  switch (setup.optimizer) {
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+      return 2 * setup.state_bytes();
+    case OptimizerKind::sgd_momentum:
+    case OptimizerKind::muon:
+      return setup.state_bytes();
+    case OptimizerKind::adamw_8bit:
+      return 2;
+    case OptimizerKind::sgd:
+    case OptimizerKind::adafactor:
+      return 0;
+  }
+  return 0;
+}
+
+void check_divides(const char* name, std::int64_t parts, const char* what, std::int64_t whole) {
+  if (whole % parts != 0)
+    throw InputError("", name, fmt::format("{} does not divide the {} {}", parts, whole, what),
+                     "choose a divisor of it");
+}
+
+// Stages of the encoder: in proportion to its layers, rounded, at least one for each stack.
+void apply_split(TrainingSetup& setup, const ModelSpec& model) {
+  const std::int64_t p = setup.pipeline_parallel;
+  if (setup.pipeline_split != 0 && (!model.has_encoder() || setup.pipeline_split < 0 || setup.pipeline_split >= p))
+    throw InputError("", "pipeline_split",
+                     model.has_encoder()
+                         ? fmt::format("{} of {} stages can't be the encoder's", setup.pipeline_split, p)
+                         : model.title + " has no encoder",
+                     "leave it at 0, or give 1 .. pipeline_parallel - 1 for a model with an encoder");
+  if (!model.has_encoder() || p == 1) return;
+  if (setup.pipeline_split == 0) {
+    const std::int64_t whole = model.all_layers();
+    const std::int64_t least = std::max<std::int64_t>(1, p - model.layers);
+    const std::int64_t most = std::max(least, std::min(p - 1, model.encoder_layers));
+    setup.pipeline_split = std::clamp((2 * p * model.encoder_layers + whole) / (2 * whole), least, most);
+  }
+  if (setup.pipeline_split > model.encoder_layers || p - setup.pipeline_split > model.layers)
+    throw InputError(
+        "", "pipeline_parallel",
+        fmt::format("{} stages of the encoder and {} of the decoder, but {} has {} and {} layers", setup.pipeline_split,
+                    p - setup.pipeline_split, model.title, model.encoder_layers, model.layers),
+        "use fewer stages");
+}
+
+void check_pipeline(TrainingSetup& setup, const ModelSpec& model) {
+  resolve_pipeline(setup);
+  const std::int64_t chunks = setup.pipeline_parallel * setup.pipeline_chunks;
+  if (chunks > model.all_layers() + 2)  // the embedding and the head may be chunks of their own
+    throw InputError("", "pipeline_parallel",
+                     fmt::format("{} stages x {} chunks, but {} has {} layers", setup.pipeline_parallel,
+                                 setup.pipeline_chunks, model.title, model.all_layers()),
+                     "use fewer stages or chunks");
+}
+
+// Slices of a sequence see those before them, and only flash attention's kernel is there for that.
+void check_slices(const TrainingSetup& setup, const ModelSpec& model) {
+  if (setup.sequence_slices == 1) return;
+  check_divides("sequence_slices", setup.sequence_slices, "tokens of a sequence", setup.sequence);
+  const auto refuse = [](const char* place, const std::string& cause, const char* remedy) {
+    throw InputError("", place, cause, remedy);
+  };
+  if (model.mask != AttentionMask::causal || model.has_encoder() || model.reads_images() || model.has_latent() ||
+      model.attention_window > 0 || model.positions == Positions::relative_bias)
+    refuse("sequence_slices", model.title + " does not attend causally to all tokens before, with keys of its own",
+           "take a schedule without slices");
+  if (!setup.flash_attention || setup.context_parallel > 1)
+    refuse(setup.flash_attention ? "context_parallel" : "flash_attention",
+           "slices of a sequence are attended to by flash attention on one rank",
+           "set flash_attention to true and context_parallel to 1");
+  if (setup.recomputed_chunks > 0 || setup.loss_metrics > 0)
+    refuse(setup.loss_metrics > 0 ? "loss_metrics" : "recomputed_chunks", "not with slices of sequences",
+           "set it to 0");
+  if (setup.sequence_parallel)
+    check_divides("sequence_parallel", setup.tensor_parallel, "tokens of a slice", setup.slice_tokens());
+}
+
+void check_layout(TrainingSetup& setup, const ModelSpec& model) {
+  constexpr std::int64_t most = 1 << 16;
+  check_range("tensor_parallel", setup.tensor_parallel, most);
+  check_range("context_parallel", setup.context_parallel, most);
+  check_range("pipeline_parallel", setup.pipeline_parallel, 1024);
+  check_range("pipeline_chunks", setup.pipeline_chunks, 1024);
+  check_range("data_parallel", setup.data_parallel, most);
+  check_range("expert_parallel", setup.expert_parallel, most);
+  check_range("tensor_parallel x context_parallel x pipeline_parallel x data_parallel", setup.gpus(), 1 << 20);
+  check_range("bucket_bytes", setup.bucket_bytes, std::int64_t{1} << 40);
+  if (setup.zero_stage < 0 || setup.zero_stage > 3)
+    throw InputError("", "zero_stage", fmt::format("there is no ZeRO stage {}", setup.zero_stage), "give 0 .. 3");
+  if (setup.prefetch < 0 || setup.prefetch > 8)
+    throw InputError("", "prefetch", fmt::format("{} is out of range", setup.prefetch), "give 0 .. 8");
+  if (setup.loss_metrics < 0 || setup.loss_metrics > 8)
+    throw InputError("", "loss_metrics", fmt::format("{} is out of range", setup.loss_metrics), "give 0 .. 8");
+  const std::int64_t t = setup.tensor_parallel;
+  check_divides("tensor_parallel", t, "attention heads", model.heads);
+  check_divides("tensor_parallel", t, "key-value heads", model.kv_heads);
+  check_divides("tensor_parallel", t, "rows of the feed-forward block", model.feed_forward);
+  check_divides("tensor_parallel", t, "rows of an expert", model.experts.width);
+  check_divides("tensor_parallel", t, "rows of the shared experts", model.experts.shared_width);
+  check_divides("context_parallel", setup.context_parallel, "tokens of a sequence", setup.sequence);
+  if (setup.sequence_parallel)
+    check_divides("tensor_parallel", t, "tokens of a sequence's part", setup.local_sequence());
+  check_divides("expert_parallel", setup.expert_parallel, "data-parallel ranks",
+                setup.data_parallel * setup.context_parallel);
+  if (setup.context_parallel > 1 && !setup.flash_attention)
+    throw InputError("", "context_parallel", "ring attention is a form of flash attention",
+                     "set flash_attention to true or context_parallel to 1");
+  if ((setup.sequence_parallel || setup.context_parallel > 1) && model.pretraining_heads)
+    throw InputError("", setup.sequence_parallel ? "sequence_parallel" : "context_parallel",
+                     model.title + " has heads that see whole sequences", "split it over tensors only");
+  if (setup.optimizer == OptimizerKind::muon && setup.zero_stage > 0)
+    throw InputError("", "optimizer", "Muon orthogonalises whole matrices, ZeRO shares them out",
+                     "set zero_stage to 0 or choose another optimizer");
+  check_pipeline(setup, model);
+  check_slices(setup, model);
+}
+
+// Chronos-Offload.
+void check_offloaded_states(const TrainingSetup& setup) {
+  const auto refuse = [](const char* cause, const char* remedy) {
+    throw InputError("", "offloaded_states", cause, remedy);
+  };
+  if (setup.offloaded_states < 0 || setup.offloaded_states > setup.pipeline_chunks)
+    refuse("a stage has no so many chunks", "give 0 .. pipeline_chunks");
+  if (setup.pipeline_parallel == 1) refuse("chunks are a pipeline's", "set pipeline_parallel");
+  if (setup.optimizer != OptimizerKind::adamw && setup.optimizer != OptimizerKind::adam)
+    refuse("only Adam's states are moved", "set optimizer to adamw or adam");
+  if (setup.optimizer_device == StateDevice::drives || setup.delayed_update)
+    refuse("states go to host memory, and come back within a step's time",
+           "set optimizer_device to gpu or cpu and delayed_update to false");
+  if (setup.zero_stage > 0 || !setup.overlap_gradients)
+    refuse("a chunk's gradients leave when its last backward is done, whole",
+           "set zero_stage to 0 and overlap_gradients to true");
+}
+
+void check_state_devices(const TrainingSetup& setup) {
+  if (setup.offloaded_states != 0) check_offloaded_states(setup);
+  const bool on_cpu = setup.optimizer_device != StateDevice::gpu;
+  if (on_cpu && setup.optimizer != OptimizerKind::adamw && setup.optimizer != OptimizerKind::adam)
+    throw InputError("", "optimizer_device", "only Adam has an implementation on the CPU",
+                     "set optimizer to adamw or adam, or optimizer_device to gpu");
+  if (setup.weight_device != StateDevice::gpu && (setup.zero_stage != 3 || !on_cpu))
+    throw InputError("", "weight_device", "weights leave the GPU under ZeRO stage 3 with the optimizer on the CPU only",
+                     "set zero_stage to 3 and optimizer_device to cpu or drives");
+  if (setup.delayed_update && setup.optimizer_device != StateDevice::cpu)
+    throw InputError("", "delayed_update", "an update is delayed while the CPU computes it from host memory",
+                     "set optimizer_device to cpu or delayed_update to false");
+  if (on_cpu && !setup.step_barrier)
+    throw InputError("", "step_barrier", "steps without a barrier need the optimizer on the GPU",
+                     "set optimizer_device to gpu or step_barrier to true");
+  if (setup.delayed_update && setup.weight_device != StateDevice::gpu)
+    throw InputError("", "delayed_update", "weights that are fetched for each use can't be updated beside it",
+                     "set weight_device to gpu or delayed_update to false");
+}
+
+void apply_global_batch(TrainingSetup& setup) {
+  if (setup.global_batch == 0) return;
+  check_range("global_batch", setup.global_batch, std::int64_t{1} << 32);
+  const std::int64_t at_once = setup.micro_batch * setup.data_parallel;
+  if (setup.global_batch % at_once != 0)
+    throw InputError(
+        "", "global_batch",
+        fmt::format("{} sequences are no multiple of micro_batch x data_parallel = {}", setup.global_batch, at_once),
+        "choose a multiple");
+  setup.gradient_accumulation = setup.global_batch / at_once;
+}
+
+}  // namespace
+
+std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
+  const std::int64_t master = is_mixed(precision) ? 4 : 0;
+  return weight_bytes() + gradient_bytes() + master + moment_bytes(*this);
+}
+
+TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
+  TrainingSetup result = setup;
+  if (result.sequence == 0) result.sequence = model.max_positions;
+  check_range("sequence", result.sequence, 1 << 24);
+  check_range("micro_batch", result.micro_batch, 1 << 16);
+  check_range("data_parallel", result.data_parallel, 1 << 16);
+  apply_global_batch(result);
+  check_range("gradient_accumulation", result.gradient_accumulation, most_micro_batches);
+  check_range("micro_batch x sequence", result.tokens(), std::int64_t{1} << 28);
+  if (model.positions == Positions::learned && result.sequence > model.max_positions)
+    throw InputError(
+        "", "sequence",
+        fmt::format("{} tokens, but {} has {} learned positions", result.sequence, model.title, model.max_positions),
+        "shorten the sequence or choose a model with rotary positions");
+  if (result.dropout == -1) result.dropout = model.dropout;
+  if (!(result.dropout >= 0 && result.dropout < 1))
+    throw InputError("", "dropout", fmt::format("{} is not a probability", result.dropout), "give a number in [0, 1)");
+  if (result.fp32_gradients && !is_mixed(result.precision))
+    throw InputError("", "fp32_gradients", "only mixed precision has gradients wider than its weights",
+                     "set precision to bf16_mixed or fp32_gradients to false");
+  if (result.fp32_reduction && (!is_mixed(result.precision) || result.zero_stage < 2))
+    throw InputError("", "fp32_reduction", "only gradients in 16 bits that ZeRO shares out are cast to be reduced",
+                     "choose a mixed precision with zero_stage 2 or 3, or set it to false");
+  check_layout(result, model);
+  check_state_devices(result);
+  apply_split(result, model);
+  check_size(result, model);
+  return result;
+}
+
+std::string_view to_string(TrainingPrecision precision) {
+  switch (precision) {
+    case TrainingPrecision::fp32:
+      return "fp32";
+    case TrainingPrecision::bf16_mixed:
+      return "bf16_mixed";
+    case TrainingPrecision::bf16:
+      return "bf16";
+    case TrainingPrecision::tf32:
+      return "tf32";
+    case TrainingPrecision::fp16_mixed:
+      return "fp16_mixed";
+    case TrainingPrecision::fp8_mixed:
+      return "fp8_mixed";
+  }
+  return "";
+}
+
+std::string_view to_string(OptimizerKind optimizer) {
+  switch (optimizer) {
+    case OptimizerKind::adamw:
+      return "adamw";
+    case OptimizerKind::sgd:
+      return "sgd";
+    case OptimizerKind::adam:
+      return "adam";
+    case OptimizerKind::sgd_momentum:
+      return "sgd_momentum";
+    case OptimizerKind::adafactor:
+      return "adafactor";
+    case OptimizerKind::adamw_8bit:
+      return "adamw_8bit";
+    case OptimizerKind::muon:
+      return "muon";
+  }
+  return "";
+}
+
+std::string_view to_string(OptimizerForm form) {
+  switch (form) {
+    case OptimizerForm::foreach:
+      return "foreach";
+    case OptimizerForm::fused:
+      return "fused";
+  }
+  return "";
+}
+
+std::string_view to_string(Recompute recompute) {
+  switch (recompute) {
+    case Recompute::none:
+      return "none";
+    case Recompute::selective:
+      return "selective";
+    case Recompute::full:
+      return "full";
+  }
+  return "";
+}
+
+std::string_view to_string(AttentionKernel kernel) {
+  switch (kernel) {
+    case AttentionKernel::best:
+      return "best";
+    case AttentionKernel::flash2:
+      return "flash2";
+    case AttentionKernel::triton:
+      return "triton";
+  }
+  return "";
+}
+
+std::string_view to_string(LossForm form) {
+  switch (form) {
+    case LossForm::fp32:
+      return "fp32";
+    case LossForm::native:
+      return "native";
+    case LossForm::fused:
+      return "fused";
+  }
+  return "";
+}
+
+std::string_view to_string(Framework framework) {
+  switch (framework) {
+    case Framework::eager:
+      return "eager";
+    case Framework::megatron:
+      return "megatron";
+    case Framework::megatron_2021:
+      return "megatron_2021";
+  }
+  return "";
+}
+
+std::string_view to_string(StateDevice device) {
+  switch (device) {
+    case StateDevice::gpu:
+      return "gpu";
+    case StateDevice::cpu:
+      return "cpu";
+    case StateDevice::drives:
+      return "drives";
+  }
+  return "";
+}
+
+}  // namespace spillway

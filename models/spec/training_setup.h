@@ -1,0 +1,202 @@
+// TrainingSetup: how a model is trained: batch, precision, optimizer, recomputation, and the layout over GPUs.
+//
+// Sizes are per model replica: `micro_batch` sequences go through one pipeline at a time, `gradient_accumulation` of
+// them make a step, and `data_parallel` replicas do so side by side:
+//   global batch = micro_batch * gradient_accumulation * data_parallel
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway {
+
+struct ModelSpec;
+struct PipelinePlan;
+
+enum class TrainingPrecision : std::uint8_t {
+  fp32,        // weights, gradients, optimizer state 4 bytes
+  bf16_mixed,  // bf16 weights and activations, fp32 master weights and optimizer state
+  bf16,        // everything 2 bytes
+  tf32,        // as fp32, matrix products in tf32
+  fp16_mixed,  // as bf16_mixed, in fp16
+  fp8_mixed,   // as bf16_mixed, products of the layers' linear layers in fp8; weights also kept in fp8, twice
+};
+constexpr bool is_mixed(TrainingPrecision precision) {
+  return precision == TrainingPrecision::bf16_mixed || precision == TrainingPrecision::fp16_mixed ||
+         precision == TrainingPrecision::fp8_mixed;
+}
+
+enum class OptimizerKind : std::uint8_t {
+  adamw,         // two moments
+  sgd,           // no momentum: no state
+  adam,          // as adamw; the decay goes into the gradient
+  sgd_momentum,  // one moment
+  adafactor,     // matrices: a row and a column of second-moment factors; vectors: one moment (no first moment)
+  adamw_8bit,    // two moments of one byte, a fp32 scale per block of 256; small tensors stay in 32 bits
+  muon,          // matrices inside layers: one moment and five Newton-Schulz steps; the rest as adamw
+};
+
+// foreach: PyTorch's default, one pass over each list of tensors per elementary operation, with a temporary as big as
+// the parameter group. fused: one kernel does the whole update, no temporary.
+enum class OptimizerForm : std::uint8_t { foreach, fused };
+
+// none: every activation the backward needs is kept. selective: the attention core (scores, softmax, dropout, context)
+// is recomputed, Korthikanti et al. 2022 section 5; no effect with flash attention, which recomputes by itself. full:
+// only each layer's input is kept.
+enum class Recompute : std::uint8_t { none, selective, full };
+
+// Which fused kernel computes attention. best: the fastest measured on the GPU (cuDNN's on Hopper and Blackwell).
+// flash2: FlashAttention 2. triton: the first FlashAttention in Triton, as trained with in 2022 and 2023.
+enum class AttentionKernel : std::uint8_t { best, flash2, triton };
+
+// The cross-entropy of the whole vocabulary on one GPU. fp32: PyTorch's kernels on a fp32 copy of the logits, as under
+// autocast. native: the same on the logits as they are. fused: one kernel each way that keeps a number per row
+// (flash-attn, Apex).
+enum class LossForm : std::uint8_t { fp32, native, fused };
+
+// Whose kernels and buffers. eager: PyTorch modules as they stand. megatron: Megatron-LM's fused kernels (masked
+// softmax, bias-GELU, bias-dropout-add), gradients added into fp32 buffers by the weight-gradient product itself, a
+// host that waits for the device after each transfer between pipeline stages. megatron_2021: Megatron-LM before
+// September 2021 (SC'21; its DeepSpeed fork until July 2023): as megatron, but gradients are in the type of the weights
+// and added up by kernels of their own, those of a pipeline are reduced through a copy of all of them, and collectives
+// of a tensor group are waited for; without flash attention its fused softmax takes shapes in multiples of four only.
+enum class Framework : std::uint8_t { eager, megatron, megatron_2021 };
+constexpr bool is_megatron(Framework framework) { return framework != Framework::eager; }
+
+// Where a part of the model's state lives between its uses. cpu: in host memory. drives: on the machine's drives, with
+// staging buffers in host memory.
+enum class StateDevice : std::uint8_t { gpu, cpu, drives };
+
+constexpr std::int64_t most_micro_batches = 65'534;  // of one step
+
+struct TrainingSetup {
+  std::int64_t micro_batch = 1;            // sequences per micro-batch, >= 1
+  std::int64_t sequence = 0;               // tokens per sequence; 0: the model's longest
+  std::int64_t gradient_accumulation = 1;  // micro-batches per optimizer step, 1 .. most_micro_batches
+  TrainingPrecision precision = TrainingPrecision::bf16_mixed;
+  bool fp32_gradients = false;  // bf16_mixed: accumulate gradients in fp32 buffers that live all the time
+  OptimizerKind optimizer = OptimizerKind::adamw;
+  OptimizerForm optimizer_form = OptimizerForm::foreach;
+  Recompute recompute = Recompute::none;
+  bool flash_attention = true;
+  AttentionKernel attention_kernel = AttentionKernel::best;  // with flash_attention
+  // RMSNorm and rotary embedding as one kernel each (Apex, Transformer Engine, a compiler), attention on queries, keys
+  // and values as they come. false: the sequence of elementwise kernels of Hugging Face's code run eagerly, with its
+  // fp32 copies, heads moved before the sequence and shared keys and values repeated; slower and larger.
+  bool fused_kernels = true;
+  LossForm loss = LossForm::fp32;
+  std::int64_t loss_metrics = 0;  // metrics that compute the loss once more from each micro-batch's logits, 0 .. 8
+  double dropout = -1;            // [0, 1) replaces the model's; -1: the model's own
+
+  Framework framework = Framework::eager;
+  std::int64_t global_batch = 0;       // sequences of all replicas; when given, it sets gradient_accumulation
+  std::int64_t tensor_parallel = 1;    // t: heads, feed-forward and vocabulary are split
+  bool sequence_parallel = false;      // norms, dropouts and residuals are split t ways along the sequence as well
+  std::int64_t context_parallel = 1;   // the whole network is split along the sequence; ring attention
+  std::int64_t pipeline_parallel = 1;  // p stages
+  std::int64_t pipeline_chunks = 1;    // v model chunks per stage; 1: as many as the schedule needs
+  // A name of models/pipeline/named_schedules.h; 1f1b over several chunks is interleaved. Or a file NAME.json, whose
+  // reader sets pipeline_plan.
+  std::string pipeline_schedule = "1f1b";
+  std::shared_ptr<const PipelinePlan> pipeline_plan;
+  // Slices of each sequence that go through the pipeline one after another (seq1f1b, slimpipe); 1: as many as the
+  // schedule needs.
+  std::int64_t sequence_slices = 1;
+  std::int64_t recomputed_chunks = 0;  // of each stage, the first ones: kept as their input alone, run forward twice
+  bool split_backward = false;         // chronos: W as a pass of its own
+  // Of each stage, the last chunks whose optimizer states live in host memory and move in the time between a chunk's
+  // last backward and its next first forward (models/step/chunk_states.h); the update runs on optimizer_device.
+  std::int64_t offloaded_states = 0;
+  // false: no stage waits for the others before it updates, so steps follow each other stage by stage (the Zero Bubble
+  // papers' post-validation); a step is then the longest time of any one stage.
+  bool step_barrier = true;
+  // Of a model with an encoder: the first so many stages are the encoder's, the others the decoder's (Megatron-LM's
+  // pipeline split rank), 1 .. p - 1; 0: by their layers.
+  std::int64_t pipeline_split = 0;
+  std::int64_t data_parallel = 1;    // d replicas
+  std::int64_t expert_parallel = 1;  // e: experts are spread over e of the d * context_parallel ranks
+  // 0: every replica holds everything. 1: optimizer state and master weights are split over d * context_parallel
+  // ranks; 2: gradients too; 3: weights too (FSDP).
+  std::int64_t zero_stage = 0;
+  std::int64_t bucket_bytes = 25 << 20;  // gradients are reduced in buckets of at least so many bytes
+  std::int64_t prefetch = 1;             // zero_stage 3: layers whose weights are gathered ahead of their use, 0 .. 8
+  // zero_stage 3, backwards: the weights ahead are gathered after the gradients of the layer at hand are reduced, not
+  // before (FSDP's BACKWARD_POST). On one communicator they wait for that reduction, so neither is hidden.
+  bool late_prefetch = false;
+  // zero_stage 2 and 3, mixed precision: gradients are cast to fp32 before they are reduced (FSDP's reduce_dtype).
+  bool fp32_reduction = false;
+  // Gradients are reduced while the last micro-batch's backward still runs; false: after it.
+  bool overlap_gradients = true;
+  // The program times every forward and backward of a micro-batch on the host, waiting for the device before and after
+  // each, as Megatron-LM did until August 2022: host and device no longer run ahead of each other.
+  bool phase_timers = false;
+  // cpu, drives: the optimizer runs on the CPU (models/step/host_optimizer.h); adam and adamw only.
+  StateDevice optimizer_device = StateDevice::gpu;
+  // zero_stage 3 with the optimizer on the CPU: weights are fetched for each use (WeightGatherer).
+  StateDevice weight_device = StateDevice::gpu;
+  // With optimizer_device cpu: the CPU updates with the gradients of the step before while this step's are made
+  // (ZeRO-Offload's delayed parameter update).
+  bool delayed_update = false;
+
+  [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch, all its ranks
+  [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
+  // Of one sequence on this rank, in one pass through a chunk.
+  [[nodiscard]] std::int64_t slice_tokens() const { return local_sequence() / sequence_slices; }
+  // Sequences of all replicas, whether given as such or by micro-batches.
+  [[nodiscard]] std::int64_t step_sequences() const {
+    return global_batch > 0 ? global_batch : micro_batch * gradient_accumulation * data_parallel;
+  }
+  [[nodiscard]] std::int64_t step_tokens() const { return tokens() * gradient_accumulation * data_parallel; }
+  // expert_parallel reuses data-parallel ranks and does not count.
+  [[nodiscard]] std::int64_t gpus() const {
+    return tensor_parallel * context_parallel * pipeline_parallel * data_parallel;
+  }
+  // Elements of a parameter whose optimizer state one rank keeps (ZeRO stage 1 and up: a share, rounded up). Experts
+  // spread over e ranks are held by e times fewer ranks.
+  [[nodiscard]] std::int64_t optimizer_share(std::int64_t elements, bool is_expert = false) const {
+    const std::int64_t holders = data_parallel * context_parallel / (is_expert ? expert_parallel : 1);
+    const std::int64_t ranks = zero_stage == 0 ? 1 : holders;
+    return (elements + ranks - 1) / ranks;
+  }
+  [[nodiscard]] bool is_wide() const {
+    return precision == TrainingPrecision::fp32 || precision == TrainingPrecision::tf32;
+  }
+  [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() ? 4 : 2; }
+  [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || framework == Framework::megatron; }
+  [[nodiscard]] std::int64_t gradient_bytes() const {
+    return has_main_gradients() || fp32_reduction ? 4 : weight_bytes();
+  }
+  [[nodiscard]] std::int64_t state_bytes() const {
+    return precision == TrainingPrecision::bf16 ? 2 : 4;
+  }  // of one moment
+  // Weights, gradients, master weights and optimizer state per parameter: 16 for bf16_mixed AdamW. Without the small
+  // extras: 0 of state for Adafactor, 2 for 8-bit AdamW, one moment for Muon.
+  [[nodiscard]] std::int64_t model_state_bytes_per_parameter() const;
+};
+
+// Fills the defaults in from the model (sequence, dropout) and from global_batch. Throws InputError, naming the value,
+// when the set-up is out of range, the model can't run it (sequence longer than a learned position table; heads, widths
+// or layers that don't divide), or the step is too large to count in 64 bits.
+TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model);
+
+// A field by its name and a text, for scenario files and --set: "micro_batch" "4", "precision" "fp32", "recompute"
+// "full", "flash_attention" "true". Throws InputError (place = key) for an unknown key, with the nearest one offered,
+// or a text that is no value of it. Ranges are resolve()'s.
+void set_field(TrainingSetup& setup, std::string_view key, std::string_view text);
+[[nodiscard]] std::string field_text(const TrainingSetup& setup, std::string_view key);
+// In the order of the struct.
+const std::vector<std::string>& training_setup_keys();
+
+std::string_view to_string(TrainingPrecision precision);
+std::string_view to_string(OptimizerKind optimizer);
+std::string_view to_string(OptimizerForm form);
+std::string_view to_string(Recompute recompute);
+std::string_view to_string(AttentionKernel kernel);
+std::string_view to_string(LossForm form);
+std::string_view to_string(Framework framework);
+std::string_view to_string(StateDevice device);
+
+}  // namespace spillway

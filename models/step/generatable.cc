@@ -1,0 +1,66 @@
+#include "models/step/generatable.h"
+
+#include <fmt/format.h>
+
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+struct Gap {
+  bool present;
+  const char* what;
+};
+
+void refuse(const ModelSpec& model, const Gap& gap, const char* remedy) {
+  if (gap.present)
+    throw InputError(model.name, "",
+                     fmt::format("{} has {}, which the trace generator does not know", model.title, gap.what), remedy);
+}
+
+}  // namespace
+
+void require_generatable(const ModelSpec& model) {
+  const Gap gaps[] = {
+      {model.has_latent() && (model.qkv_bias || model.query_key_norm || model.wide_query_key_norm),
+       "latent attention with biases or norms of queries and keys"},
+      {model.has_experts() && model.block_layout != BlockLayout::sequential, "experts beside attention"},
+  };
+  for (const Gap& gap : gaps) refuse(model, gap, "choose another model, or record a trace of this one");
+}
+
+void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
+  const bool split = setup.tensor_parallel > 1, ring = setup.context_parallel > 1;
+  const Gap splits[] = {
+      {split && model.wide_query_key_norm && model.norm != NormKind::rms_norm,
+       "wide LayerNorms of queries and keys split over tensors"},
+      {setup.sequence_parallel && split && model.reads_images(),
+       "an image's tokens, an odd number, split over tensors"},
+      {ring && model.reads_images(), "image patches round a ring"},
+      {ring && model.has_encoder(), "an encoder beside the decoder, split round a ring"},
+      {ring && model.positions == Positions::relative_bias, "a relative position bias round a ring"},
+      {ring && model.has_latent(), "latent attention round a ring"},
+      {ring && model.attention_window > 0, "an attention window round a ring"},
+  };
+  for (const Gap& gap : splits) refuse(model, gap, "set tensor_parallel and context_parallel to 1");
+  refuse(model, {setup.pipeline_chunks > 1 && model.has_encoder(), "an encoder beside the decoder, interleaved"},
+         "set pipeline_chunks to 1");
+  if (model.has_experts() && model.experts.count % setup.expert_parallel != 0)
+    throw InputError("", "expert_parallel",
+                     fmt::format("{} ranks can't share {} experts evenly", setup.expert_parallel, model.experts.count),
+                     "give a divisor of the number of experts");
+  if (!model.has_experts() && setup.expert_parallel > 1)
+    throw InputError("", "expert_parallel", model.title + " has no experts", "set it to 1");
+  if (model.reads_images() && setup.sequence != model.max_positions)
+    throw InputError("", "sequence", fmt::format("{} sees {} tokens of an image", model.title, model.max_positions),
+                     "leave it out");
+}
+
+void require_precision(const TrainingSetup& setup, const GpuProfile& gpu) {
+  if (setup.precision == TrainingPrecision::fp8_mixed &&
+      !gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::fp8)])
+    throw InputError("", "precision", fmt::format("{} has no fp8 arithmetic", gpu.title),
+                     "choose bf16_mixed, or give the GPU's gpu.peak_flops.fp8");
+}
+
+}  // namespace spillway

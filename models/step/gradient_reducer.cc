@@ -1,0 +1,242 @@
+#include "models/step/gradient_reducer.h"
+
+#include <utility>
+
+namespace spillway {
+
+GradientReducer::GradientReducer(const TrainingSetup& setup, EagerSession& session, Autograd& autograd,
+                                 Communication* communication)
+    : setup_(setup), session_(session), autograd_(autograd), communication_(communication) {
+  reduces_ = communication != nullptr && communication->shape(CommGroup::gradient).ranks > 1;
+  autograd.set_sink([this](TrainedParameter& parameter, Tensor gradient) { take(parameter, std::move(gradient)); });
+}
+
+void GradientReducer::begin_backward(bool is_last_micro_batch) {
+  is_last_ = is_last_micro_batch;
+  if (!is_last_) seen_.clear();  // a parameter of two chunks meets its gradients in two backwards
+}
+
+void GradientReducer::end_backward() { reduce(); }
+
+void GradientReducer::take(TrainedParameter& parameter, Tensor gradient) {
+  if (shares_gradients()) return put(parameter, std::move(gradient));
+  autograd_.add(parameter, std::move(gradient));
+  const bool leaves = reduces_ ? setup_.overlap_gradients : host_ != nullptr;
+  if (!leaves || !is_last_) return;
+  if (parameter.uses > 1 && ++seen_[parameter.shape.name] < parameter.uses) return;
+  put(parameter, parameter.gradient);
+}
+
+void GradientReducer::put(TrainedParameter& parameter, Tensor gradient) {
+  bucket_bytes_ += gradient.bytes().count();
+  bucket_.push_back({&parameter, std::move(gradient)});
+  if (bucket_bytes_ >= setup_.bucket_bytes) reduce();
+}
+
+void GradientReducer::reduce() {
+  if (bucket_.empty()) return;
+  if (reduces_) reduce_bucket();
+  if (host_ != nullptr && is_last_) hand_over();
+  bucket_.clear();
+  bucket_bytes_ = 0;
+}
+
+void GradientReducer::reduce_bucket() {
+  if (setup_.fp32_reduction) widen_bucket();
+  reduce(true);
+  reduce(false);
+}
+
+void GradientReducer::hand_over() {
+  std::vector<TrainedParameter*> ready;
+  for (Pending& pending : bucket_) {
+    const TrainedParameter& parameter = *pending.parameter;
+    const bool grows = shares_gradients() && parameter.uses > 1;  // another use's share may come
+    if (!parameter.is_partial_sum && !parameter.is_summed_late && !grows) ready.push_back(pending.parameter);
+    pending.gradient = {};
+  }
+  if (!ready.empty()) host_->take(ready);
+}
+
+void GradientReducer::reduce(bool experts) {
+  const CommGroup group = experts ? CommGroup::expert_gradient : CommGroup::gradient;
+  std::vector<Pending> mine;
+  for (const Pending& pending : bucket_)
+    if (pending.parameter->is_expert == experts) mine.push_back(pending);
+  if (mine.empty()) return;
+  if (shares_gradients()) return reduce_to_shares(group, mine);
+  std::vector<Tensor> gradients;
+  Bytes bytes{};
+  for (const Pending& pending : mine) {
+    gradients.push_back(pending.gradient);
+    bytes += pending.gradient.bytes();
+  }
+  if (setup_.zero_stage == 0)
+    communication_->all_reduce(group, "all_reduce_gradients", gradients);
+  else
+    communication_->scatter_into(group, "reduce_scatter_gradients", gradients, gradients, bytes);
+}
+
+void GradientReducer::widen_bucket() {
+  std::vector<Tensor> narrow, wide;
+  for (Pending& pending : bucket_) {
+    if (pending.gradient.type() == DataType::fp32) continue;
+    narrow.push_back(pending.gradient);
+    wide.push_back(session_.empty(pending.parameter->shape.name + ".grad.wide", DataType::fp32,
+                                  pending.gradient.elements(), TensorRole::temporary));
+    pending.gradient = wide.back();
+  }
+  if (!wide.empty()) session_.kernel({.name = "cast", .reads = std::move(narrow), .writes = std::move(wide)});
+}
+
+void GradientReducer::reduce_to_shares(CommGroup group, const std::vector<Pending>& bucket) {
+  if (communication_->shape(group).ranks == 1) {  // experts that no other rank holds
+    for (const Pending& pending : bucket) autograd_.add(*pending.parameter, pending.gradient);
+    return;
+  }
+  std::vector<Tensor> whole, shares;
+  Bytes bytes{};
+  for (const Pending& pending : bucket) {
+    TrainedParameter& parameter = *pending.parameter;
+    bytes += pending.gradient.bytes();
+    const bool first = !parameter.gradient;
+    Tensor share =
+        session_.empty(parameter.shape.name + (first ? ".grad.share" : ".grad.share.new"), pending.gradient.type(),
+                       parameter.share, first ? TensorRole::gradient : TensorRole::temporary);
+    whole.push_back(pending.gradient);
+    shares.push_back(share);
+  }
+  communication_->scatter_into(group, "reduce_scatter_gradients", whole, shares, bytes);
+  for (std::size_t i = 0; i < bucket.size(); ++i) autograd_.add(*bucket[i].parameter, std::move(shares[i]));
+}
+
+void GradientReducer::finish(const std::vector<TrainedParameter*>& parameters) {
+  if (communication_ == nullptr) return;
+  std::vector<Tensor> parts;
+  for (const TrainedParameter* parameter : parameters)
+    if (parameter->is_partial_sum) parts.push_back(parameter->gradient);
+  communication_->all_reduce(CommGroup::tensor, "all_reduce_gradients", parts);
+  if (setup_.overlap_gradients || setup_.zero_stage >= 2) return;
+  const bool waits = communication_->after_kernels();
+  communication_->set_after_kernels(true);
+  if (is_megatron(setup_.framework))
+    finish_as_megatron(parameters);
+  else if (reduces_)
+    for (auto parameter = parameters.rbegin(); parameter != parameters.rend(); ++parameter)
+      put(**parameter, (*parameter)->gradient);
+  reduce();
+  communication_->set_after_kernels(waits);
+}
+
+// Megatron-LM's own data parallelism: everything is divided by the number of replicas, even by one, and reduced at
+// once.
+void GradientReducer::finish_as_megatron(const std::vector<TrainedParameter*>& parameters) {
+  std::vector<Tensor> gradients;
+  Bytes all{};
+  for (const TrainedParameter* parameter : parameters) {
+    gradients.push_back(parameter->gradient);
+    all += parameter->gradient.bytes();
+  }
+  const auto pass = [&](std::string_view name) {
+    session_.kernel({.name = name,
+                     .reads = gradients,
+                     .writes = gradients,
+                     .cost = {.memory = MemoryKind::optimizer},
+                     .bytes = all + all});
+  };
+  const bool copies = setup_.framework == Framework::megatron_2021;
+  if (copies) pass("flatten_gradients");
+  pass("divide_gradients");
+  if (reduces_) {
+    for (TrainedParameter* parameter : parameters) bucket_.push_back({parameter, parameter->gradient});
+    bucket_bytes_ = all.count();
+    reduce();
+  }
+  if (copies) pass("unflatten_gradients");
+}
+
+WeightGatherer::WeightGatherer(const TrainingSetup& setup, EagerSession& session, Communication& communication,
+                               std::deque<TrainedParameter>& parameters)
+    : setup_(setup), session_(session), communication_(communication) {
+  for (TrainedParameter& parameter : parameters) units_[parameter.shape.layer].push_back(&parameter);
+}
+
+void WeightGatherer::gather(std::int64_t layer) {
+  const auto unit = units_.find(layer);
+  if (unit == units_.end() || unit->second.front()->value) return;
+  gather(unit->second, false);
+  gather(unit->second, true);
+}
+
+void WeightGatherer::gather(const std::vector<TrainedParameter*>& unit, bool experts) {
+  std::vector<TrainedParameter*> wanted;
+  for (TrainedParameter* parameter : unit)
+    if (parameter->is_expert == experts) wanted.push_back(parameter);
+  const std::vector<Tensor> parts = setup_.weight_device == StateDevice::gpu ? std::vector<Tensor>() : fetch(wanted);
+  std::vector<Tensor> shards, values;
+  Bytes whole{};
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    TrainedParameter& parameter = *wanted[i];
+    const Tensor& shard = parts.empty() ? parameter.shard : parts[i];
+    if (parameter.share == parameter.shape.elements()) {
+      parameter.value = shard;
+      continue;
+    }
+    parameter.value =
+        session_.empty(parameter.shape.name, parameter.shard.type(), parameter.shape.elements(), TensorRole::weight);
+    shards.push_back(shard);
+    values.push_back(parameter.value);
+    whole += parameter.value.bytes();
+  }
+  if (!values.empty())
+    communication_.gather_into(experts ? CommGroup::expert_gradient : CommGroup::gradient, "all_gather_weights",
+                               std::move(shards), std::move(values), whole);
+}
+
+std::vector<Tensor> WeightGatherer::fetch(const std::vector<TrainedParameter*>& parameters) {
+  const bool on_drives = setup_.weight_device == StateDevice::drives;
+  Transfer in{.name = "fetch_weights",
+              .kind = on_drives ? OpKind::storage_read : OpKind::copy_host_to_device,
+              .lane = on_drives ? "drives to device" : "host to device",
+              .after_kernels = true};
+  for (const TrainedParameter* parameter : parameters) {
+    const bool whole = parameter->share == parameter->shape.elements();
+    in.reads.push_back(parameter->shard);
+    in.writes.push_back(session_.empty(parameter->shape.name + (whole ? "" : ".part"), parameter->shard.type(),
+                                       parameter->share, whole ? TensorRole::weight : TensorRole::temporary));
+    in.bytes += in.writes.back().bytes();
+  }
+  if (!in.writes.empty()) session_.transfer(in);
+  return in.writes;
+}
+
+void WeightGatherer::before(std::int64_t layer) {
+  gather(layer);
+  if (layer < 0) return;
+  for (std::int64_t next = layer + 1; next <= layer + setup_.prefetch && has(next); ++next) gather(next);
+}
+
+void WeightGatherer::before_backward(std::int64_t layer) {
+  gather(layer);
+  if (!setup_.late_prefetch) gather_below(layer);
+}
+
+void WeightGatherer::after_backward(std::int64_t layer) {
+  after(layer);
+  if (setup_.late_prefetch) gather_below(layer);
+}
+
+void WeightGatherer::gather_below(std::int64_t layer) {
+  for (std::int64_t next = layer - 1; next >= layer - setup_.prefetch && next >= 0 && has(next); --next) gather(next);
+}
+
+void WeightGatherer::after(std::int64_t layer) {
+  for (TrainedParameter* parameter : units_[layer]) parameter->value = {};
+}
+
+void WeightGatherer::end_backward() {
+  for (auto& [layer, unit] : units_)
+    for (TrainedParameter* parameter : unit) parameter->value = {};
+}
+
+}  // namespace spillway

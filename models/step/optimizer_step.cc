@@ -1,0 +1,371 @@
+#include "models/step/optimizer_step.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::int64_t chunk_elements = 65'536;
+constexpr std::int64_t chunks_per_launch = 320;
+constexpr std::array<std::size_t, 5> tensors_per_launch = {110, 64, 48, 36, 30};  // by number of lists
+
+constexpr std::int64_t scaled_block = 256, smallest_scaled = 4096;  // 8-bit AdamW
+constexpr int newton_schulz_steps = 5;
+
+using List = std::vector<Tensor>;
+using Group = std::vector<TrainedParameter*>;
+
+List list_of(const Group& group, Tensor TrainedParameter::*member) {
+  List list;
+  list.reserve(group.size());
+  for (const TrainedParameter* parameter : group) list.push_back(parameter->*member);
+  return list;
+}
+
+List temporaries_like(EagerSession& session, std::string_view name, const Group& group, DataType type) {
+  List result;
+  result.reserve(group.size());
+  for (const TrainedParameter* parameter : group)
+    result.push_back(session.empty(name, type, parameter->share, TensorRole::temporary));
+  return result;
+}
+
+bool is_adam(OptimizerKind kind) { return kind == OptimizerKind::adam || kind == OptimizerKind::adamw; }
+
+// Of those spread over ranks, or of the rest.
+void gather_weights(const TrainingSetup& setup, Communication& communication, const Group& parameters, bool experts) {
+  List values;
+  Bytes bytes{};
+  const CommGroup ranks = experts ? CommGroup::expert_gradient : CommGroup::gradient;
+  const auto gather = [&] {
+    if (!values.empty()) communication.gather_into(ranks, "all_gather_weights", values, values, bytes);
+    values.clear();
+    bytes = Bytes(0);
+  };
+  for (const TrainedParameter* parameter : parameters) {
+    if (parameter->is_expert != experts) continue;
+    values.push_back(parameter->value);
+    bytes += parameter->value.bytes();
+    if (bytes.count() >= setup.bucket_bytes) gather();
+  }
+  gather();
+}
+
+}  // namespace
+
+void allocate_main_gradient(const TrainingSetup& setup, EagerSession& session, TrainedParameter& parameter,
+                            bool shares) {
+  if (!setup.has_main_gradients()) return;
+  parameter.gradient = session.empty(parameter.shape.name + ".grad", DataType::fp32,
+                                     shares ? parameter.share : parameter.shape.elements(), TensorRole::gradient);
+}
+
+void gather_updated_weights(const TrainingSetup& setup, Communication* communication, const Group& parameters) {
+  if (communication == nullptr || (setup.zero_stage != 1 && setup.zero_stage != 2)) return;
+  gather_weights(setup, *communication, parameters, false);
+  gather_weights(setup, *communication, parameters, true);
+}
+
+OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
+                             const std::vector<TrainedParameter*>& parameters, Communication* communication)
+    : setup_(setup), session_(session), communication_(communication) {
+  const bool one_group = is_megatron(setup.framework);
+  const bool shares = setup.zero_stage >= 2 && communication != nullptr;
+  std::int64_t layer = -2;
+  for (TrainedParameter* const each : parameters) {
+    TrainedParameter& parameter = *each;
+    session.set_layer(parameter.shape.layer);
+    if (parameter.share == 0) parameter.share = parameter.shape.elements();
+    allocate_state(parameter);
+    allocate_main_gradient(setup, session, parameter, shares);
+    if (groups_.empty() || (!one_group && parameter.shape.layer != layer)) groups_.emplace_back();
+    layer = parameter.shape.layer;
+    groups_.back().push_back(&parameter);
+  }
+  session.set_layer(-1);
+}
+
+bool OptimizerStep::is_muon(const TrainedParameter& parameter) const {
+  return setup_.optimizer == OptimizerKind::muon && parameter.shape.layer >= 0 && parameter.shape.columns > 1;
+}
+
+bool OptimizerStep::has_small_state(const TrainedParameter& parameter) const {
+  return setup_.optimizer == OptimizerKind::adamw_8bit && parameter.share >= smallest_scaled;
+}
+
+void OptimizerStep::allocate_state(TrainedParameter& parameter) {
+  const std::string& name = parameter.shape.name;
+  const auto state = [&](const char* part, DataType type, std::int64_t elements) {
+    return session_.empty(name + part, type, elements, TensorRole::optimizer_state);
+  };
+  const DataType type = setup_.state_bytes() == 2 ? DataType::bf16 : DataType::fp32;
+  const std::int64_t share = parameter.share;
+  if (is_mixed(setup_.precision)) parameter.master = state(".master", DataType::fp32, share);
+  if (setup_.optimizer == OptimizerKind::sgd) return;
+  if (setup_.optimizer == OptimizerKind::sgd_momentum || is_muon(parameter)) {
+    parameter.first_moment = state(".momentum", type, share);
+  } else if (setup_.optimizer == OptimizerKind::adafactor && parameter.shape.columns > 1) {
+    parameter.first_moment =
+        state(".row_factors", type, setup_.optimizer_share(parameter.shape.rows, parameter.is_expert));
+    parameter.second_moment = state(".column_factors", type, parameter.shape.columns);
+  } else if (has_small_state(parameter)) {
+    const std::int64_t blocks = (share + scaled_block - 1) / scaled_block;
+    parameter.first_moment = state(".exp_avg", DataType::byte, share);
+    parameter.second_moment = state(".exp_avg_sq", DataType::byte, share);
+    parameter.first_scale = state(".exp_avg.scale", DataType::fp32, blocks);
+    parameter.second_scale = state(".exp_avg_sq.scale", DataType::fp32, blocks);
+  } else {
+    if (setup_.optimizer != OptimizerKind::adafactor) parameter.first_moment = state(".exp_avg", type, share);
+    parameter.second_moment = state(".exp_avg_sq", type, share);
+  }
+}
+
+void OptimizerStep::run() {
+  if (is_megatron(setup_.framework)) prepare_gradients(groups_.front());
+  for (const Group& group : groups_) {
+    session_.set_layer(group.front()->shape.layer);
+    update(group);
+  }
+  wide_gradients_.clear();
+  Group all;
+  for (const Group& group : groups_) all.insert(all.end(), group.begin(), group.end());
+  gather_updated_weights(setup_, communication_, all);
+  for (const Group& group : groups_) give_back(group);
+  session_.set_layer(-1);
+}
+
+// Megatron-LM: gradients to fp32 where they aren't; in fp16, their scale is taken off while looking for infinities;
+// then clip_grad_norm: a norm over all ranks of the model, and one scaling of every gradient. Without a barrier the
+// stages' norms are looked at later, and a step that should have been clipped is taken back (Qi et al. 2024, section
+// 4).
+void OptimizerStep::prepare_gradients(const Group& all) {
+  List gradients = list_of(all, &TrainedParameter::gradient);
+  if (is_mixed(setup_.precision) && !setup_.has_main_gradients()) {
+    wide_gradients_ = temporaries_like(session_, "optimizer.grad_fp32", all, DataType::fp32);
+    foreach_kernel("foreach_copy_", all, {gradients}, {wide_gradients_});
+    gradients = wide_gradients_;
+  }
+  if (setup_.precision == TrainingPrecision::fp16_mixed)
+    foreach_kernel("foreach_unscale_", all, {gradients}, {gradients});
+  const Tensor norm = session_.empty("optimizer.norm", DataType::fp32, 1, TensorRole::temporary);
+  foreach_kernel("foreach_norm", all, {gradients}, {List(gradients.size(), norm)});
+  if (communication_ != nullptr) {
+    communication_->all_reduce(CommGroup::tensor, "all_reduce", {norm});
+    std::vector<std::int64_t> stages(static_cast<std::size_t>(communication_->layout().stages()));
+    std::iota(stages.begin(), stages.end(), std::int64_t{0});
+    if (setup_.step_barrier) communication_->all_reduce_stages("all_reduce", {norm}, stages);
+  }
+  foreach_kernel("foreach_mul_", all, {gradients}, {gradients});
+}
+
+void OptimizerStep::give_back(const Group& group) {
+  if (setup_.has_main_gradients()) {
+    session_.set_layer(group.front()->shape.layer);
+    foreach_kernel("foreach_zero_", group, {}, {list_of(group, &TrainedParameter::gradient)});
+    return;
+  }
+  for (TrainedParameter* parameter : group) parameter->gradient = {};
+}
+
+List OptimizerStep::weights_of(const Group& group) const {
+  return list_of(group, setup_.zero_stage == 3 ? &TrainedParameter::shard : &TrainedParameter::value);
+}
+
+void OptimizerStep::update(const Group& group) {
+  const bool mixed = is_mixed(setup_.precision);
+  const bool in_one = setup_.optimizer_form == OptimizerForm::fused || is_megatron(setup_.framework);
+  const bool fuses = in_one && (is_adam(setup_.optimizer) || setup_.optimizer == OptimizerKind::sgd ||
+                                setup_.optimizer == OptimizerKind::sgd_momentum);
+  const List values = weights_of(group);
+  const List weights = mixed ? list_of(group, &TrainedParameter::master) : values;
+  List gradients = wide_gradients_.empty() ? list_of(group, &TrainedParameter::gradient) : wide_gradients_;
+  if (fuses) {
+    const bool copies = mixed && setup_.framework == Framework::eager;
+    fused(group, weights, gradients, copies);
+    if (mixed && !copies) foreach_kernel("foreach_copy_", group, {weights}, {values});
+    return;
+  }
+  if (gradients.front().type() != DataType::fp32 && mixed && !setup_.has_main_gradients() && wide_gradients_.empty()) {
+    List wide = temporaries_like(session_, "optimizer.grad_fp32", group, DataType::fp32);
+    foreach_kernel("foreach_copy_", group, {gradients}, {wide});
+    gradients = std::move(wide);
+  }
+  update_moments(group, weights, gradients);
+  if (mixed) foreach_kernel("foreach_copy_", group, {weights}, {values});
+}
+
+void OptimizerStep::fused(const Group& group, const List& weights, const List& gradients, bool copies) {
+  Lists reads = {weights, gradients}, writes = {weights};
+  if (copies) writes.push_back(weights_of(group));
+  const auto add_state = [&](Tensor TrainedParameter::*member) {
+    for (Lists* lists : {&reads, &writes}) lists->push_back(list_of(group, member));
+  };
+  if (setup_.optimizer != OptimizerKind::sgd) add_state(&TrainedParameter::first_moment);
+  if (is_adam(setup_.optimizer)) add_state(&TrainedParameter::second_moment);
+  foreach_kernel(setup_.optimizer == OptimizerKind::adamw  ? "fused_adamw"
+                 : setup_.optimizer == OptimizerKind::adam ? "fused_adam"
+                                                           : "fused_sgd",
+                 group, reads, writes);
+}
+
+void OptimizerStep::update_moments(const Group& group, const List& weights, const List& gradients) {
+  switch (setup_.optimizer) {
+    case OptimizerKind::adam:
+    case OptimizerKind::adamw:
+      return adam_foreach(group, weights, gradients);
+    case OptimizerKind::sgd:
+      return foreach_kernel("foreach_add_", group, {weights, gradients}, {weights});
+    case OptimizerKind::sgd_momentum: {
+      const List momentum = list_of(group, &TrainedParameter::first_moment);
+      foreach_kernel("foreach_mul_", group, {momentum}, {momentum});
+      foreach_kernel("foreach_add_", group, {momentum, gradients}, {momentum});
+      return foreach_kernel("foreach_add_", group, {weights, momentum}, {weights});
+    }
+    case OptimizerKind::adafactor:
+      return adafactor(group, weights, gradients);
+    case OptimizerKind::adamw_8bit:
+      return adamw_8bit(group, weights, gradients);
+    case OptimizerKind::muon:
+      return muon(group, weights, gradients);
+  }
+}
+
+// In the order of PyTorch's _multi_tensor_adamw without amsgrad; the step counters live on the host.
+void OptimizerStep::adam_foreach(const Group& group, const List& weights, const List& gradients) {
+  const List first = list_of(group, &TrainedParameter::first_moment);
+  const List second = list_of(group, &TrainedParameter::second_moment);
+  if (setup_.optimizer == OptimizerKind::adam)  // weight decay
+    foreach_kernel("foreach_add_", group, {gradients, weights}, {gradients});
+  else
+    foreach_kernel("foreach_mul_", group, {weights}, {weights});
+  foreach_kernel("foreach_lerp_", group, {first, gradients}, {first});
+  foreach_kernel("foreach_mul_", group, {second}, {second});
+  foreach_kernel("foreach_addcmul_", group, {second, gradients}, {second});
+  const List root = temporaries_like(session_, "optimizer.exp_avg_sq_sqrt", group, second.front().type());
+  foreach_kernel("foreach_sqrt", group, {second}, {root});
+  foreach_kernel("foreach_div_", group, {root}, {root});  // bias correction
+  foreach_kernel("foreach_add_", group, {root}, {root});  // epsilon
+  foreach_kernel("foreach_addcdiv_", group, {weights, first, root}, {weights});
+}
+
+// One parameter after the other: the squared gradient's row and column means, their outer product as the scale.
+void OptimizerStep::adafactor(const Group& group, const List& weights, const List& gradients) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const TrainedParameter& parameter = *group[i];
+    const Tensor update = session_.empty("optimizer.update", DataType::fp32, parameter.share, TensorRole::temporary);
+    const auto pass = [&](const char* name, const Tensor& from, const Tensor& to) {
+      foreach_kernel(name, {group[i]}, {{from}}, {{to}});
+    };
+    pass("square", gradients[i], update);
+    if (parameter.first_moment) {
+      pass("row_mean", update, parameter.first_moment);
+      pass("column_mean", update, parameter.second_moment);
+      pass("outer_rsqrt", parameter.first_moment, update);
+    } else {
+      pass("lerp_", update, parameter.second_moment);
+      pass("rsqrt", parameter.second_moment, update);
+    }
+    pass("multiply_", gradients[i], update);
+    pass("scale_by_rms_", update, update);
+    pass("add_", update, weights[i]);
+  }
+}
+
+void OptimizerStep::adamw_8bit(const Group& group, const List& weights, const List& gradients) {
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    const TrainedParameter& parameter = *group[i];
+    Lists reads = {{weights[i]}, {gradients[i]}}, writes = {{weights[i]}};
+    for (const Tensor& state :
+         {parameter.first_moment, parameter.second_moment, parameter.first_scale, parameter.second_scale})
+      if (state) reads.push_back({state}), writes.push_back({state});
+    foreach_kernel(has_small_state(parameter) ? "adamw_8bit_blockwise" : "adamw_32bit", {group[i]}, reads, writes);
+  }
+}
+
+void OptimizerStep::muon(const Group& group, const List& weights, const List& gradients) {
+  Group rest;
+  List rest_weights, rest_gradients;
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    TrainedParameter& parameter = *group[i];
+    if (!is_muon(parameter)) {
+      rest.push_back(&parameter);
+      rest_weights.push_back(weights[i]);
+      rest_gradients.push_back(gradients[i]);
+      continue;
+    }
+    const Tensor& momentum = parameter.first_moment;
+    foreach_kernel("lerp_", {&parameter}, {{momentum}, {gradients[i]}}, {{momentum}});
+    const Tensor update = session_.empty("optimizer.update", DataType::bf16, parameter.share, TensorRole::temporary);
+    foreach_kernel("nesterov", {&parameter}, {{momentum}, {gradients[i]}}, {{update}});
+    foreach_kernel("normalise_", {&parameter}, {{update}}, {{update}});
+    newton_schulz(parameter.shape.name, parameter.shape.rows, parameter.shape.columns, update);
+    foreach_kernel("add_", {&parameter}, {{weights[i]}, {update}}, {{weights[i]}});
+  }
+  if (!rest.empty()) adam_foreach(rest, rest_weights, rest_gradients);
+}
+
+// X <- a X + (b A + c A A) X with A = X X^T, X no taller than wide.
+void OptimizerStep::newton_schulz(const std::string& name, std::int64_t rows, std::int64_t columns,
+                                  const Tensor& matrix) {
+  const std::int64_t m = std::min(rows, columns), n = std::max(rows, columns);
+  const Tensor square = session_.empty(name + ".gram", DataType::bf16, m * m, TensorRole::temporary);
+  const Tensor polynomial = session_.empty(name + ".polynomial", DataType::bf16, m * m, TensorRole::temporary);
+  const auto product = [&](const GemmShape& shape, const std::vector<Tensor>& reads, const Tensor& write) {
+    session_.kernel({.name = "gemm_newton_schulz",
+                     .reads = reads,
+                     .writes = {write},
+                     .cost = {.kind = KernelClass::gemm,
+                              .type = DataType::bf16,
+                              .gemm = shape,
+                              .flops = Flops(2 * shape.m * shape.n * shape.k)}});
+  };
+  for (int step = 0; step < newton_schulz_steps; ++step) {
+    product({.m = m, .n = m, .k = n}, {matrix}, square);
+    product({.m = m, .n = m, .k = m}, {square}, polynomial);
+    product({.m = m, .n = n, .k = m}, {polynomial, matrix}, matrix);
+  }
+}
+
+void OptimizerStep::foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes) {
+  const std::size_t lists =
+      std::clamp<std::size_t>(std::max(reads.size(), writes.size()), 1, tensors_per_launch.size());
+  const std::size_t most_tensors = tensors_per_launch[lists - 1];
+  Kernel kernel{.name = name, .cost = {.memory = MemoryKind::optimizer}, .bytes = Bytes(0)};
+  std::int64_t chunks = 0;
+  std::size_t tensors = 0;
+  const auto launch = [&] {
+    if (tensors == 0) return;
+    session_.kernel(kernel);
+    kernel.reads.clear();
+    kernel.writes.clear();
+    kernel.bytes = Bytes(0);
+    chunks = 0;
+    tensors = 0;
+  };
+  const auto take = [&](const Lists& from, std::vector<Tensor>& into, std::size_t i, std::int64_t elements) {
+    for (const List& list : from) {
+      into.push_back(list[i]);
+      *kernel.bytes += Bytes(std::min(elements, list[i].elements()) * size_of(list[i].type()));
+    }
+  };
+  for (std::size_t i = 0; i < group.size(); ++i) {
+    // Gradients are cleared whole, whatever part of them this rank worked on.
+    std::int64_t left = reads.empty() ? writes.front()[i].elements() : group[i]->share;
+    while (left > 0) {
+      const std::int64_t elements = std::min(left, (chunks_per_launch - chunks) * chunk_elements);
+      take(reads, kernel.reads, i, elements);
+      take(writes, kernel.writes, i, elements);
+      left -= elements;
+      chunks += (elements + chunk_elements - 1) / chunk_elements;
+      if (++tensors == most_tensors || chunks == chunks_per_launch) launch();
+    }
+  }
+  launch();
+}
+
+}  // namespace spillway

@@ -1,0 +1,77 @@
+// The optimizer's state and its kernels, as PyTorch's foreach and fused implementations launch them.
+//
+// One parameter group per layer (and one for what lies outside the layers) bounds the temporaries; Megatron-LM's
+// optimizer works on all parameters at once. A multi-tensor launch takes at most 320 chunks of 65,536 elements, and
+// fewer tensors the more lists it works on (110, 64, 48, 36, 30 for one to five lists), as
+// at::native::multi_tensor_apply does.
+//
+//   Adafactor    Shazeer & Stern 2018: a row and a column of second-moment factors per matrix, no first moment
+//   8-bit AdamW  Dettmers et al. 2022: one byte per moment, a fp32 scale per 256 of them; tensors below 4,096 elements
+//                keep 32-bit moments; one kernel per tensor
+//   Muon         Jordan 2024: momentum, five Newton-Schulz steps in bf16 (three products each) for matrices inside
+//                layers; AdamW for the rest
+//
+// With ZeRO each rank updates its share; stages 1 and 2 then gather the weights.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/network/autograd.h"
+#include "models/network/communication.h"
+#include "models/spec/training_setup.h"
+
+namespace spillway {
+
+// Of weights, gradients and states: all are fp32 or bf16.
+[[nodiscard]] constexpr DataType type_of_bytes(std::int64_t bytes) {
+  return bytes == 4 ? DataType::fp32 : DataType::bf16;
+}
+
+// With main gradients: the buffer they are added up in. shares: it is as large as what the rank updates.
+void allocate_main_gradient(const TrainingSetup& setup, EagerSession& session, TrainedParameter& parameter,
+                            bool shares);
+// ZeRO stages 1 and 2: every rank gets the weights that the others have updated.
+void gather_updated_weights(const TrainingSetup& setup, Communication* communication,
+                            const std::vector<TrainedParameter*>& parameters);
+
+class OptimizerStep {
+ public:
+  // Allocates master weights, moments and, with main gradients, the gradient buffers. `communication` may be null.
+  OptimizerStep(const TrainingSetup& setup, EagerSession& session, const std::vector<TrainedParameter*>& parameters,
+                Communication* communication);
+
+  // One update of every parameter that has a gradient, then gradients that do not live all the time are given back.
+  void run();
+
+ private:
+  using Group = std::vector<TrainedParameter*>;
+  using List = std::vector<Tensor>;  // one tensor per parameter of a group
+  using Lists = std::vector<List>;   // of equal length
+
+  void allocate_state(TrainedParameter& parameter);
+  [[nodiscard]] bool is_muon(const TrainedParameter& parameter) const;
+  [[nodiscard]] bool has_small_state(const TrainedParameter& parameter) const;  // 8-bit AdamW
+  [[nodiscard]] List weights_of(const Group& group) const;                      // what the rank keeps all the time
+  void prepare_gradients(const Group& all);
+  void update(const Group& group);
+  void update_moments(const Group& group, const List& weights, const List& gradients);
+  void fused(const Group& group, const List& weights, const List& gradients, bool copies);
+  void adam_foreach(const Group& group, const List& weights, const List& gradients);
+  void adafactor(const Group& group, const List& weights, const List& gradients);
+  void adamw_8bit(const Group& group, const List& weights, const List& gradients);
+  void muon(const Group& group, const List& weights, const List& gradients);
+  void newton_schulz(const std::string& name, std::int64_t rows, std::int64_t columns, const Tensor& matrix);
+  void give_back(const Group& group);
+  // One elementwise operation over lists: as many launches as the limits above ask for.
+  void foreach_kernel(std::string_view name, const Group& group, const Lists& reads, const Lists& writes);
+
+  const TrainingSetup& setup_;
+  EagerSession& session_;
+  Communication* communication_;
+  std::vector<Group> groups_;
+  std::vector<Tensor> wide_gradients_;  // fp32 copies of all, from prepare_gradients to the end of the update
+};
+
+}  // namespace spillway

@@ -1,0 +1,34 @@
+// The trace of one step of a model spread over GPUs.
+//
+// Ranks of a tensor, context, data or expert group do the same at the same time; by default one of them stands for all
+// (`representative`): one rank per pipeline stage, with the collectives as ops of that rank, timed for their group. The
+// trace's rank is then the stage. `all` gives every rank, numbered as ParallelLayout numbers them, and lets the members
+// of each collective wait for each other; both replay to the same step time (tests/sim/parallel_replay_test.cc).
+//
+// Deviations: the representative of each group is the first, so a stage boundary inside a machine or between machines
+// is taken from the first rank's place; a NCCL kernel takes no multiprocessors away from the kernels beside it.
+#pragma once
+
+#include <cstdint>
+
+#include "models/network/communication.h"
+#include "models/cost/cost_model.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/training_setup.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+enum class RankScope : std::uint8_t { representative, all };
+
+struct Cluster {
+  std::int64_t gpus_per_machine = 8;
+  CollectiveTimer timer;  // needed when the set-up has more than one GPU
+};
+
+// Throws InputError as resolve() does, and without a timer. O(ops); the model's layers themselves are worked out once
+// per stage.
+Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
+                              const Cluster& cluster, RankScope scope = RankScope::representative);
+
+}  // namespace spillway

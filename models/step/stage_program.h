@@ -1,0 +1,84 @@
+// StageProgram: what one rank of a pipeline stage does in a step, recorded once.
+//
+// All micro-batches of a chunk are alike but for the first (it makes the gradients), the last (it reduces them) and
+// what each has from the one before; so at most four are recorded (first, second, any, last) and the rest are copies of
+// the third (models/step/trace_assembly.h). They are recorded one after another, each through all chunks of the stage and
+// back; a chunk that follows another on the same device gets that one's result as it is.
+//
+// Slices of a sequence (seq1f1b) are recorded one by one, forwards first to last, backwards last to first.
+//
+//   setup | F0.0 F0.1 B0.1 W0.1 B0.0 W0.0 | F1.0 ... | update          (micro-batch . chunk)
+//
+// A backward is recorded whole, or where the plan ever leaves a W for later, as B and W: W has the products that make
+// gradients of weights, the biases' sums, and the tensors these need. Norms and embeddings stay in B, as in the Zero
+// Bubble papers' own code, and so of the 34 bytes per token and width that a GPT layer keeps, W keeps 32 (Qi et al.
+// 2024, section 2.1). A chunk that recomputes keeps its input alone, until R.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/network/communication.h"
+#include "models/cost/cost_model.h"
+#include "models/network/eager_session.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/parallel_layout.h"
+#include "models/pipeline/chunk_passes.h"
+#include "models/pipeline/stage_times.h"
+#include "models/spec/training_setup.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+struct StageProgram {
+  enum class Part : std::uint8_t { forward, recompute, backward, weights };
+  static constexpr std::int64_t parts = 4;
+  static constexpr std::int64_t most_recorded = 4;
+
+  struct Section {
+    TraceMark begin, end;
+    std::vector<OpId> sends,
+        receives;  // to and from neighbouring stages; the n-th receive gets what the n-th send sent
+  };
+  struct Chunk {
+    ChunkPasses passes;
+    std::int64_t recorded = 1;  // min(turns, 4)
+    // Chunks of the same stage that hand over to this one and that it hands over to; -1: none.
+    std::int64_t before = -1, after = -1;
+    // The recorded micro-batch that a turn is a copy of.
+    [[nodiscard]] std::int64_t recording_of(std::int64_t turn) const {
+      if (turn == passes.turns - 1) return recorded - 1;
+      return turn < recorded - 2 ? turn : recorded - 2;
+    }
+  };
+  Trace trace;
+  std::int64_t stage = 0;
+  std::vector<Chunk> chunks;
+  std::vector<Edge> carried;  // to the next step, see Trace::carried
+  std::int64_t slices = 1;    // of each sequence
+  // setup, by chunk, recorded micro-batch, slice and part, update; empty where there is none
+  std::vector<Section> sections;
+
+  [[nodiscard]] std::size_t section(std::int64_t chunk, std::int64_t recorded, std::int64_t slice, Part part) const {
+    return static_cast<std::size_t>(1 + ((chunk * most_recorded + recorded) * slices + slice) * parts +
+                                    static_cast<std::int64_t>(part));
+  }
+  [[nodiscard]] std::size_t update_section() const { return sections.size() - 1; }
+};
+
+// `setup` is resolved; the plan's orders don't matter, but what passes its chunks have. O(layers of the stage).
+StageProgram record_stage(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
+                          const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage,
+                          const PipelinePlan& plan);
+
+// How long one micro-batch's passes through a chunk take, over its slices: kernels and the gaps between them,
+// collectives of tensor, context and expert groups, or the host where it needs longer. In picoseconds. A backward that
+// was recorded whole has W 0.
+PassTimes pass_times(const StageProgram& program, std::int64_t chunk, const GpuProfile& gpu);
+// Bytes that one micro-batch's pass through a chunk leaves behind, or gives back where negative; gradients of weights
+// not counted.
+std::int64_t bytes_kept(const StageProgram& program, std::int64_t chunk, StageProgram::Part part);
+// The share of what a micro-batch's forward keeps that its B does not give back, in millionths.
+std::int64_t weight_part(const StageProgram& program, std::int64_t chunk);
+
+}  // namespace spillway

@@ -1,0 +1,86 @@
+#include "models/step/trace_generator.h"
+
+#include <optional>
+
+#include "models/network/autograd.h"
+#include "models/network/eager_session.h"
+#include "models/step/generatable.h"
+#include "models/step/gradient_reducer.h"
+#include "models/step/host_optimizer.h"
+#include "models/step/host_times.h"
+#include "models/step/optimizer_step.h"
+#include "models/network/transformer.h"
+
+namespace spillway {
+namespace {
+
+void copy_to_device(EagerSession& session, const Tensor& tensor) {
+  session.kernel({.name = "Memcpy HtoD",
+                  .writes = {tensor},
+                  .cost = {.kind = KernelClass::copy_to_device, .type = tensor.type()},
+                  .kind = OpKind::copy_host_to_device});
+}
+
+void run_micro_batch(EagerSession& session, Autograd& autograd, Transformer& transformer, GradientReducer* reducer,
+                     bool is_last) {
+  session.set_phase(Phase::forward);
+  const Tensor ids = transformer.empty_input();
+  copy_to_device(session, ids);
+  const Tensor labels = transformer.empty_labels();
+  copy_to_device(session, labels);
+  const Tensor loss = transformer.forward(ids, labels);
+  session.set_phase(Phase::backward);
+  Tensor seed = session.empty("loss.grad", DataType::fp32, 1, TensorRole::temporary);
+  session.kernel({.name = "fill_one", .writes = {seed}});
+  if (reducer != nullptr) reducer->begin_backward(is_last);
+  autograd.backward(loss, std::move(seed));
+  if (reducer != nullptr) reducer->end_backward();
+  transformer.run_metrics();
+  session.set_layer(-1);
+}
+
+}  // namespace
+
+Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost,
+                     const Cluster& cluster) {
+  require_generatable(model);
+  const TrainingSetup setup = resolve(wanted, model);
+  require_generatable(model, setup);
+  require_precision(setup, cost.gpu());
+  if (setup.gpus() > 1 || setup.weight_device != StateDevice::gpu || setup.zero_stage == 3)
+    return generate_parallel_trace(model, setup, cost, cluster);
+  EagerSession session(cost, cost.gpu().title);
+  set_host_times(session, setup.framework);
+  Autograd autograd(session);
+  Transformer transformer(model, setup, {.layers = {0, model.all_layers()}}, session, autograd, nullptr);
+  std::vector<TrainedParameter*> parameters;
+  for (TrainedParameter& parameter : transformer.parameters()) parameters.push_back(&parameter);
+  std::optional<OptimizerStep> optimizer;
+  std::optional<HostOptimizer> host_optimizer;
+  std::optional<GradientReducer> reducer;
+  if (setup.optimizer_device == StateDevice::gpu) {
+    optimizer.emplace(setup, session, parameters, nullptr);
+  } else {
+    host_optimizer.emplace(setup, session, parameters, nullptr, 1);
+    reducer.emplace(setup, session, autograd, nullptr);
+    reducer->set_host(*host_optimizer);
+  }
+  session.begin_step("step 0");
+  for (std::int64_t index = 0; index < setup.gradient_accumulation; ++index) {
+    session.set_micro_batch(index);
+    run_micro_batch(session, autograd, transformer, reducer ? &*reducer : nullptr,
+                    index + 1 == setup.gradient_accumulation);
+  }
+  session.set_micro_batch(-1);
+  session.set_phase(Phase::optimizer);
+  if (host_optimizer)
+    host_optimizer->run();
+  else
+    optimizer->run();
+  Trace trace = session.finish();
+  trace.provenance.push_back(
+      {.file = model.name, .format = "generated", .producer = "spillway: " + model.title + " on " + cost.gpu().title});
+  return trace;
+}
+
+}  // namespace spillway

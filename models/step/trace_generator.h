@@ -1,0 +1,27 @@
+// A model spec and a training set-up to the trace of one training step; on one GPU as described here, on several as
+// models/step/parallel_trace.h says.
+//
+// The trace is what PyTorch eager would record of a plain implementation: a host lane of launch calls and a stream of
+// kernels in program order, activations alive until the backward pass has used them, gradients allocated by the
+// backward, and the optimizer's passes over the parameters. It has every capability. Its memory events are in host
+// order and carry requested sizes; persistent tensors (weights, master weights, optimizer state) are allocated before
+// the step starts. Addresses are labels: each allocation has one of its own, never reused.
+//
+// Deviations from eager PyTorch: RMSNorm and rotary embedding are one kernel each unless the set-up's fused_kernels is
+// off; scaling, masking and softmax always are; the backward runs on the one host lane (not on autograd's thread); a
+// GEMM has no workspace.
+#pragma once
+
+#include "models/cost/cost_model.h"
+#include "models/spec/model_spec.h"
+#include "models/step/parallel_trace.h"
+#include "models/spec/training_setup.h"
+#include "traces/trace.h"
+
+namespace spillway {
+
+// Throws InputError as resolve() does. O(layers * micro-batches + parameters).
+Trace generate_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
+                     const Cluster& cluster = {});
+
+}  // namespace spillway
