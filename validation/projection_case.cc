@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "hwprofiles/profile_library.h"
-#include "models/endurance.h"
+#include "sim/devices/endurance.h"
 #include "sim/devices/nvme_drive.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"

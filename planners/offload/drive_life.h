@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "hwprofiles/hardware_profile.h"
-#include "models/endurance.h"
+#include "sim/devices/endurance.h"
 #include "sim/replay/offload_plan.h"
 #include "sim/replay/planned_trace.h"
 #include "sim/replay/result.h"

@@ -5,7 +5,7 @@
 // The fleet is written off over the period and worth nothing after it; it trains the programme's mix again and again
 // (`utilisation` of the time). Drives that wear out are replaced by new ones, whole sets at a time, the last one when
 // it is needed for the rest of the period; only the first set may have been used before. What a drive takes is that of
-// models/endurance.h: endurance x (credit - used) / amplification. No interest, no tax, no staff.
+// sim/devices/endurance.h: endurance x (credit - used) / amplification. No interest, no tax, no staff.
 #pragma once
 
 #include <string>

@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "hwprofiles/price_list.h"
-#include "models/endurance.h"
+#include "sim/devices/endurance.h"
 #include "planners/capacity/capacity_request.h"
 #include "sim/devices/machine.h"
 

@@ -1,7 +1,7 @@
 // Which drives take a scenario's offloaded activations, for how long, at what price: the answer as figures.
 //
 // Rate and life are asked of one drive state: sim/devices/drive_load.h runs the step's writes and reads until the
-// cache no longer changes anything, models/endurance.h says how many such steps the flash takes.
+// cache no longer changes anything, sim/devices/endurance.h says how many such steps the flash takes.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/endurance.h"
+#include "sim/devices/endurance.h"
 #include "planners/report/offload_traffic.h"
 #include "planners/report/report_document.h"
 #include "planners/report/storage_links.h"

@@ -200,7 +200,7 @@ TEST(CostModel, IsWhatItSays) {
 }
 
 // Half of a drive's rating used: the first set lives half a year, those after it a whole one: 0.5 + 3 x 1 > 3 years.
-// What is left is what models/endurance.h says, with a credit for retention and without.
+// What is left is what sim/devices/endurance.h says, with a credit for retention and without.
 TEST(CostModel, OnlyTheFirstSetIsUsed) {
   const NvmeProfile drive = ProfileLibrary::shared().load_nvme("micron-9550-max-6.4tb");
   for (const RetentionRelaxation retention : {RetentionRelaxation::none, RetentionRelaxation::three_weeks}) {

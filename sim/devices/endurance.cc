@@ -1,4 +1,4 @@
-#include "models/endurance.h"
+#include "sim/devices/endurance.h"
 
 #include <fmt/format.h>
 
