@@ -4,7 +4,7 @@
 #include <benchmark/benchmark.h>
 
 #include "planners/offload/mix.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <sys/resource.h>
 
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 namespace {

@@ -12,7 +12,7 @@
 #include "cli/number_check.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "planners/capacity/capacity.h"
+#include "studies/capacity/capacity.h"
 
 namespace spillway {
 namespace {

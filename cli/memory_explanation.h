@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planners/memory_knobs.h"
+#include "scenario/memory_knobs.h"
 #include "sim/devices/memory/reserved_parts.h"
 #include "sim/replay/result.h"
 

@@ -3,7 +3,7 @@
 #include <memory>
 
 #include "cli/command_line.h"
-#include "planners/sweep/mpi/mpi_farm.h"
+#include "studies/sweep/mpi/mpi_farm.h"
 
 int main(int argc, char** argv) {
   spillway::MpiFarm farm(argc, argv);

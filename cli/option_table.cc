@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "planners/scenario.h"
+#include "scenario/scenario.h"
 
 namespace spillway {
 namespace {

@@ -18,7 +18,7 @@
 #include "cli/scenario_argument.h"
 #include "cli/table.h"
 #include "planners/offload/mix.h"
-#include "planners/offload/rok.h"
+#include "studies/offload/rok.h"
 #include "base/output_file.h"
 
 namespace spillway {

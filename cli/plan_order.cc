@@ -17,7 +17,7 @@
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_json.h"
 #include "planners/order/order_trace.h"
-#include "planners/scenario.h"
+#include "scenario/scenario.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"

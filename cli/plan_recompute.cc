@@ -15,7 +15,7 @@
 #include "cli/scenario_argument.h"
 #include "cli/table.h"
 #include "planners/recompute/recompute_run.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 namespace {

@@ -13,7 +13,7 @@
 #include "cli/number_check.h"
 #include "cli/progress.h"
 #include "cli/table.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 #include "planners/stalloc/stalloc_plan.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/stalloc_plan_text.h"

@@ -12,7 +12,7 @@
 #include "cli/progress.h"
 #include "cli/report_output.h"
 #include "cli/table.h"
-#include "planners/procurement/procurement.h"
+#include "studies/procurement/procurement.h"
 
 namespace spillway {
 namespace {

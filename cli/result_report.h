@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "cli/table.h"
-#include "planners/report/result_figures.h"
-#include "planners/scenario_run.h"
+#include "studies/offload/result_figures.h"
+#include "scenario/scenario_run.h"
 #include "sim/replay/result.h"
 
 namespace spillway {

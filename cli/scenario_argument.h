@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 

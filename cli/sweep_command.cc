@@ -19,10 +19,10 @@
 #include "cli/progress.h"
 #include "cli/sweep_plot.h"
 #include "cli/table.h"
-#include "planners/sweep/sweep_check.h"
-#include "planners/sweep/sweep_crew.h"
+#include "studies/sweep/sweep_check.h"
+#include "studies/sweep/sweep_crew.h"
 #include "planners/sweep/sweep_report.h"
-#include "planners/sweep/sweep_run.h"
+#include "studies/sweep/sweep_run.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "planners/sweep/sweep_crew.h"
-#include "planners/sweep/sweep_run.h"
+#include "studies/sweep/sweep_crew.h"
+#include "studies/sweep/sweep_run.h"
 
 namespace spillway {
 

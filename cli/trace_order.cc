@@ -12,7 +12,7 @@
 #include "planners/order/order_greedy.h"
 #include "planners/order/order_links.h"
 #include "planners/order/trace_order.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 #include "base/output_file.h"
 
 namespace spillway {

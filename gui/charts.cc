@@ -14,7 +14,7 @@
 #include <array>
 #include <cmath>
 
-#include "planners/sweep/sweep_front.h"
+#include "studies/sweep/sweep_front.h"
 
 namespace spillway::gui {
 namespace {

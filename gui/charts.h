@@ -10,7 +10,7 @@
 #include "gui/outcome.h"
 #include "gui/table_model.h"
 #include "gui/theme.h"
-#include "planners/sweep/sweep_run.h"
+#include "studies/sweep/sweep_run.h"
 
 class QChart;
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "planners/scenario.h"
+#include "scenario/scenario.h"
 #include "base/byte_source.h"
 
 namespace spillway::gui {

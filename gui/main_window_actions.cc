@@ -23,7 +23,7 @@
 #include "gui/table_model.h"
 #include "gui/timeline_view.h"
 #include "gui/trace_range_dialog.h"
-#include "planners/scenario.h"
+#include "scenario/scenario.h"
 
 namespace spillway::gui {
 

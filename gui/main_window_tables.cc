@@ -13,7 +13,7 @@
 #include "gui/sweep_view.h"
 #include "gui/table_model.h"
 #include "gui/timeline_view.h"
-#include "planners/report/result_figures.h"
+#include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
 namespace {

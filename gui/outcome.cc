@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "planners/scenario_memory.h"
+#include "scenario/scenario_memory.h"
 #include "base/byte_source.h"
 #include "traces/join.h"
 #include "traces/formats/trace_part.h"

@@ -11,9 +11,9 @@
 
 #include "gui/memory_painter.h"
 #include "gui/timeline_scene.h"
-#include "planners/memory_knobs.h"
-#include "planners/report/roofline.h"
-#include "planners/scenario_run.h"
+#include "scenario/memory_knobs.h"
+#include "studies/offload/roofline.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway::gui {
 

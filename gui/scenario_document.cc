@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "planners/scenario.h"
+#include "scenario/scenario.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planners/report/result_figures.h"
+#include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
 namespace {

@@ -8,8 +8,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "planners/scenario.h"
-#include "planners/sweep/sweep_store.h"
+#include "scenario/scenario.h"
+#include "studies/sweep/sweep_store.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 

@@ -13,7 +13,7 @@
 #include "gui/charts.h"
 #include "gui/scenario_document.h"
 #include "gui/simulation.h"
-#include "planners/sweep/sweep_file.h"
+#include "studies/sweep/sweep_file.h"
 
 class QLabel;
 class QProgressBar;

@@ -33,7 +33,7 @@
 #include <vector>
 
 #include "models/spec/model_spec.h"
-#include "planners/scenario.h"
+#include "scenario/scenario.h"
 #include "validation/metric.h"
 #include "validation/projection_case.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <mutex>
 
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 

@@ -8,9 +8,9 @@
 #include <string_view>
 #include <tuple>
 
-#include "planners/scenario_run.h"
-#include "planners/sweep/layout_sweep.h"
-#include "planners/sweep/sweep_run.h"
+#include "scenario/scenario_run.h"
+#include "studies/sweep/layout_sweep.h"
+#include "studies/sweep/sweep_run.h"
 #include "base/input_error.h"
 
 namespace spillway {

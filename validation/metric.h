@@ -35,7 +35,7 @@
 #include <string_view>
 #include <vector>
 
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 #include "sim/replay/result.h"
 
 namespace spillway {

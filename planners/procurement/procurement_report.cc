@@ -5,7 +5,7 @@
 #include <map>
 #include <set>
 
-#include "planners/procurement/procurement.h"
+#include "studies/procurement/procurement.h"
 
 namespace spillway {
 namespace {

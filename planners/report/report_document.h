@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planners/report/live_table.h"
+#include "studies/procurement/live_table.h"
 
 namespace spillway {
 

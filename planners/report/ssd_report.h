@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "sim/devices/endurance.h"
-#include "planners/report/offload_traffic.h"
+#include "studies/offload/offload_traffic.h"
 #include "planners/report/report_document.h"
-#include "planners/report/storage_links.h"
-#include "planners/scenario_run.h"
+#include "studies/offload/storage_links.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 

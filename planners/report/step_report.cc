@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "planners/report/result_figures.h"
+#include "studies/offload/result_figures.h"
 
 namespace spillway {
 namespace {

@@ -4,7 +4,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "planners/sweep/sweep_run.h"
+#include "studies/sweep/sweep_run.h"
 
 namespace spillway {
 

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "planners/report/report_document.h"
-#include "planners/sweep/sweep_front.h"
+#include "studies/sweep/sweep_front.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 

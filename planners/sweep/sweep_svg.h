@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "planners/sweep/sweep_map.h"
-#include "planners/sweep/sweep_tornado.h"
+#include "studies/sweep/sweep_map.h"
+#include "studies/sweep/sweep_tornado.h"
 
 namespace spillway {
 

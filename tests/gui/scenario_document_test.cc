@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "gui/file_kind.h"
-#include "planners/scenario.h"
+#include "scenario/scenario.h"
 #include "base/input_error.h"
 
 namespace spillway::gui {

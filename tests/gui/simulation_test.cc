@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "gui/shown_figures.h"
-#include "planners/report/result_figures.h"
+#include "studies/offload/result_figures.h"
 #include "base/byte_source.h"
 #include "base/stop.h"
 

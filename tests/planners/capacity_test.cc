@@ -9,10 +9,10 @@
 #include <set>
 
 #include "models/spec/model_spec.h"
-#include "planners/capacity/capacity.h"
-#include "planners/capacity/edge_search.h"
-#include "planners/capacity/state_bound.h"
-#include "planners/scenario_run.h"
+#include "studies/capacity/capacity.h"
+#include "studies/capacity/edge_search.h"
+#include "studies/capacity/state_bound.h"
+#include "scenario/scenario_run.h"
 #include "base/input_error.h"
 
 namespace spillway {

@@ -8,7 +8,7 @@
 #include "planners/offload/lifetimes.h"
 #include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 #include "sim/replay/captured_step.h"
 #include "sim/replay/order_plan.h"
 #include "tests/traces/test_files.h"

@@ -17,7 +17,7 @@
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
 #include "planners/pipeline/plan_json.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
 #include "base/input_error.h"

@@ -6,8 +6,8 @@
 #include <string>
 
 #include "planners/offload/offload_run.h"
-#include "planners/report/offload_traffic.h"
-#include "planners/scenario_run.h"
+#include "studies/offload/offload_traffic.h"
+#include "scenario/scenario_run.h"
 #include "base/input_error.h"
 
 namespace spillway {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "planners/offload/lifetimes.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 namespace {

@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "planners/offload/mix.h"
-#include "planners/offload/rok.h"
+#include "studies/offload/rok.h"
 #include "planners/recompute/closure.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 namespace {

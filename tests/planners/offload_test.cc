@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "planners/offload/offload_run.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 namespace {

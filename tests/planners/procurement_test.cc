@@ -1,4 +1,4 @@
-#include "planners/procurement/procurement.h"
+#include "studies/procurement/procurement.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <fstream>
 
 #include "hwprofiles/profile_library.h"
-#include "planners/procurement/cost_model.h"
-#include "planners/relaxed_hardware.h"
-#include "planners/report/storage_links.h"
+#include "studies/procurement/cost_model.h"
+#include "scenario/relaxed_hardware.h"
+#include "studies/offload/storage_links.h"
 #include "base/input_error.h"
 
 namespace spillway {

@@ -9,7 +9,7 @@
 #include "planners/recompute/exact.h"
 #include "planners/recompute/layer_chain.h"
 #include "planners/recompute/recompute_run.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 namespace {

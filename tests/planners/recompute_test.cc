@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "planners/recompute/closure.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 namespace {

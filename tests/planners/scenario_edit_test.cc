@@ -1,12 +1,12 @@
 // Editing scenarios as text, and what the faces make of a result.
 #include <gtest/gtest.h>
 
-#include "planners/report/result_figures.h"
-#include "planners/report/roofline.h"
+#include "studies/offload/result_figures.h"
+#include "studies/offload/roofline.h"
 #include "planners/report/step_report.h"
-#include "planners/scenario.h"
-#include "planners/scenario_memory.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario.h"
+#include "scenario/scenario_memory.h"
+#include "scenario/scenario_run.h"
 #include "base/input_error.h"
 
 namespace spillway {

@@ -6,7 +6,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "planners/scenario.h"
+#include "scenario/scenario.h"
 #include "base/input_error.h"
 
 namespace spillway {

@@ -1,11 +1,11 @@
-#include "planners/scenario.h"
+#include "scenario/scenario.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <filesystem>
 
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 #include "base/input_error.h"
 
 namespace spillway {

@@ -1,11 +1,11 @@
-#include "planners/screen/step_estimate.h"
+#include "studies/screen/step_estimate.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
 #include "models/step/trace_generator.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 
 namespace spillway {
 namespace {

@@ -5,11 +5,11 @@
 #include <map>
 #include <set>
 
-#include "planners/sweep/sweep_check.h"
-#include "planners/sweep/sweep_map.h"
-#include "planners/sweep/sweep_run.h"
+#include "studies/sweep/sweep_check.h"
+#include "studies/sweep/sweep_map.h"
+#include "studies/sweep/sweep_run.h"
 #include "planners/sweep/sweep_svg.h"
-#include "planners/sweep/sweep_tornado.h"
+#include "studies/sweep/sweep_tornado.h"
 #include "base/input_error.h"
 
 namespace spillway {

@@ -1,12 +1,12 @@
-#include "planners/sweep/sweep_screen.h"
+#include "studies/sweep/sweep_screen.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
-#include "planners/sweep/sweep_run.h"
-#include "planners/sweep/sweep_store.h"
+#include "studies/sweep/sweep_run.h"
+#include "studies/sweep/sweep_store.h"
 
 namespace spillway {
 namespace {

@@ -13,11 +13,11 @@
 #include <set>
 #include <sstream>
 
-#include "planners/sweep/sweep_front.h"
+#include "studies/sweep/sweep_front.h"
 #include "planners/sweep/sweep_report.h"
-#include "planners/sweep/sweep_run.h"
-#include "planners/sweep/sweep_space.h"
-#include "planners/sweep/sweep_store.h"
+#include "studies/sweep/sweep_run.h"
+#include "studies/sweep/sweep_space.h"
+#include "studies/sweep/sweep_store.h"
 #include "base/input_error.h"
 
 namespace spillway {

@@ -9,7 +9,7 @@
 #include <filesystem>
 
 #include "planners/order/order_check.h"
-#include "planners/scenario_run.h"
+#include "scenario/scenario_run.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/request_lives.h"
 #include "sim/replay/host_order.h"

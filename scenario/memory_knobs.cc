@@ -1,0 +1,66 @@
+#include "scenario/memory_knobs.h"
+
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "planners/stalloc/stalloc_plan.h"
+#include "base/stop.h"
+
+namespace spillway {
+namespace {
+
+std::vector<MemoryKnob> candidates() {
+  std::vector<MemoryKnob> knobs;
+  knobs.push_back({"expandable_segments:True", "torch-expandable", "", {}, {}, 0, false});
+  for (const char* setting :
+       {"max_split_size_mb:32", "max_split_size_mb:128", "max_split_size_mb:512", "roundup_power2_divisions:4",
+        "roundup_power2_divisions:16", "max_split_size_mb:128,roundup_power2_divisions:16"})
+    knobs.push_back({setting, "torch", setting, {}, {}, 0, false});
+  knobs.push_back({"gmlake", "gmlake", "", {}, {}, 0, false});
+  knobs.push_back({"gmlake, fragLimit 64 MiB", "gmlake", "fragLimit:67108864", {}, {}, 0, false});
+  knobs.push_back({"planned by STAlloc", "planned", "", {}, {}, 0, false});
+  knobs.push_back({"no fragmentation at all", "ideal", "", {}, {}, 0, true});
+  return knobs;
+}
+
+void replay_with(const Trace& trace, const AllocationStreamOptions& options, Bytes now, MemoryKnob& knob) {
+  AllocationStreamOptions run = options;
+  run.keep_rows = run.keep_totals = run.repeat = false;
+  run.pool.policy = knob.policy;
+  run.pool.settings = knob.settings;
+  run.pool.plan = nullptr;
+  run.spaces.clear();
+  if (knob.policy == "planned") {
+    StallocPlan plan = plan_stalloc(profile_of(trace, options.device), {.threads = 1});
+    run.pool.plan = std::make_shared<const MemoryPlan>(std::move(plan.plan));
+    run.spaces = std::move(plan.spaces);
+  }
+  const AllocationStreamResult result = replay_allocation_stream(trace, run);
+  const DriverCost& cost = result.cost;
+  knob.peak_reserved = Bytes(result.statistics.all().reserved_bytes.peak);
+  knob.gain = now - knob.peak_reserved;
+  knob.driver_calls = std::uint64_t{cost.device_mallocs} + cost.device_frees + cost.chunks_created +
+                      cost.chunks_released + cost.maps + cost.unmaps;
+}
+
+}  // namespace
+
+std::vector<MemoryKnob> try_memory_knobs(const Trace& trace, const AllocationStreamOptions& options) {
+  AllocationStreamOptions present = options;
+  present.keep_rows = present.keep_totals = present.repeat = false;
+  const Bytes now = Bytes(replay_allocation_stream(trace, present).statistics.all().reserved_bytes.peak);
+  std::vector<MemoryKnob> knobs = candidates();
+  const std::atomic<bool>* const stop = current_stop();
+  oneapi::tbb::parallel_for(std::size_t{0}, knobs.size(), [&](std::size_t i) {
+    const StopScope scope(stop);
+    replay_with(trace, options, now, knobs[i]);
+  });
+  std::stable_sort(knobs.begin(), knobs.end(), [](const MemoryKnob& a, const MemoryKnob& b) {
+    return std::pair(a.is_bound, b.gain) < std::pair(b.is_bound, a.gain);
+  });
+  return knobs;
+}
+
+}  // namespace spillway

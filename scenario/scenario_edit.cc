@@ -1,0 +1,142 @@
+// Editing scenarios as text: what --set does, and what tells two of them apart.
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "scenario/scenario.h"
+#include "scenario/scenario_setting.h"
+#include "base/input_error.h"
+#include "base/named_file.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+const std::string fixed = "hardware.set.";
+
+Json parsed_scenario(const std::string& text) {
+  Json root = Json::parse(text, nullptr, false);
+  if (root.is_discarded() || !root.is_object())
+    throw InputError("", "", "not valid JSON", "a scenario is a JSON object without comments");
+  return root;
+}
+
+// Leaves by path; objects are walked, everything else counts as one.
+void leaves_of(const Json& object, const std::string& path, std::map<std::string, Json>& into) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string place = path.empty() ? key : path + "." + key;
+    if (value.is_object() && !value.empty())
+      leaves_of(value, place, into);
+    else if (!value.is_object())
+      into[place] = value;
+  }
+}
+
+// As a value behind KEY=: texts without quotes where they can't be taken for anything else.
+std::string value_text(const Json& value) {
+  if (!value.is_string()) return value.dump();
+  const auto text = value.get<std::string>();
+  const Json again = Json::parse(text, nullptr, false);
+  return again.is_discarded() || again.is_object() || again.is_array() ? text : value.dump();
+}
+
+void drop_empty(Json& object) {
+  for (auto member = object.begin(); member != object.end();) {
+    if (member->is_object()) drop_empty(*member);
+    if (member->is_object() && member->empty())
+      member = object.erase(member);
+    else
+      ++member;
+  }
+}
+
+bool is_path(const Json& value, bool only_with_slash) {
+  if (!value.is_string()) return false;
+  const auto text = value.get<std::string>();
+  if (text.empty() || text.front() == '/') return false;
+  return !only_with_slash || names_file(text);
+}
+
+}  // namespace
+
+void apply_setting(Json& root, const std::string& setting) {
+  const auto equals = setting.find('=');
+  if (equals == std::string::npos || equals == 0)
+    throw InputError("--set", setting, "expected KEY=VALUE", "for example --set model.sequence=4096");
+  std::string key = setting.substr(0, equals);
+  const std::string value = setting.substr(equals + 1);
+  Json parsed = Json::parse(value, nullptr, false);
+  if (parsed.is_discarded() || parsed.is_object() || parsed.is_array()) parsed = value;
+  Json* at = &root;
+  if (key.rfind(fixed, 0) == 0) {
+    root["hardware"]["set"][key.substr(fixed.size())] = parsed;
+    return;
+  }
+  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
+    Json& child = (*at)[key.substr(0, dot)];
+    if (!child.is_object() && !child.is_null())
+      throw InputError("--set", setting, "'" + key.substr(0, dot) + "' has no parts",
+                       "see docs/schemas/scenario.schema.json");
+    at = &child;
+    key = key.substr(dot + 1);
+  }
+  if (parsed.is_null())
+    at->erase(key);
+  else
+    (*at)[key] = parsed;
+}
+
+std::string with_setting(const std::string& text, const std::string& setting) {
+  Json root = parsed_scenario(text);
+  apply_setting(root, setting);
+  drop_empty(root);
+  return root.dump(2) + "\n";
+}
+
+std::optional<std::vector<std::string>> settings_between(const std::string& from, const std::string& to) {
+  std::map<std::string, Json> before, after;
+  leaves_of(parsed_scenario(from), "", before);
+  leaves_of(parsed_scenario(to), "", after);
+  std::vector<std::string> settings;
+  for (const auto& [key, value] : after) {
+    const auto old = before.find(key);
+    if (old != before.end() && old->second == value) continue;
+    if (value.is_array()) return std::nullopt;
+    settings.push_back(key + "=" + value_text(value));
+  }
+  for (const auto& [key, value] : before)
+    if (after.find(key) == after.end()) settings.push_back(key + "=null");
+  return settings;
+}
+
+std::optional<std::string> setting_of(const std::string& text, const std::string& key) {
+  std::map<std::string, Json> leaves;
+  leaves_of(parsed_scenario(text), "", leaves);
+  const auto found = leaves.find(key);
+  if (found == leaves.end()) return std::nullopt;
+  return found->second.is_string() ? found->second.get<std::string>() : found->second.dump();
+}
+
+std::string moved_scenario(const std::string& text, const std::string& from_folder, const std::string& to_folder) {
+  namespace fs = std::filesystem;
+  Json root = parsed_scenario(text);
+  const auto move = [&](Json& object, const char* key, bool only_with_slash) {
+    if (!object.is_object() || !object.contains(key) || !is_path(object[key], only_with_slash)) return;
+    const fs::path whole = fs::absolute(fs::path(from_folder) / object[key].get<std::string>()).lexically_normal();
+    object[key] = whole.lexically_relative(fs::absolute(fs::path(to_folder)).lexically_normal()).string();
+  };
+  for (const char* key : {"trace", "execution_trace", "plan"}) move(root, key, false);
+  if (root.contains("memory")) move(root["memory"], "plan", false);
+  if (root.contains("model")) {
+    move(root["model"], "name", true);
+    move(root["model"], "pipeline_schedule", true);
+  }
+  if (root.contains("hardware"))
+    for (const char* key : {"profile", "captured_on"}) move(root["hardware"], key, true);
+  if (root.contains("offload")) move(root["offload"], "drives", true);
+  const Json same = parsed_scenario(text);
+  return root == same ? text : root.dump(2) + "\n";
+}
+
+}  // namespace spillway

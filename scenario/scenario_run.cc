@@ -1,0 +1,466 @@
+#include "scenario/scenario_run.h"
+
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cmath>
+
+#include "models/cost/collective_time.h"
+#include "models/cost/cost_model.h"
+#include "models/spec/model_spec.h"
+#include "models/pipeline/named_schedules.h"
+#include "models/step/trace_generator.h"
+#include "planners/offload/bpipe.h"
+#include "planners/offload/drive_life.h"
+#include "planners/offload/lifetimes.h"
+#include "planners/offload/mix.h"
+#include "planners/offload/offload_run.h"
+#include "planners/pipeline/pipeline_executor.h"
+#include "planners/pipeline/plan_json.h"
+#include "scenario/relaxed_hardware.h"
+#include "planners/stalloc/stalloc_plan.h"
+#include "sim/replay/captured_step.h"
+#include "base/input_error.h"
+#include "base/stop.h"
+#include "traces/join.h"
+
+namespace spillway {
+namespace {
+
+std::vector<std::string> words(std::string_view text) {
+  std::vector<std::string> found(1);
+  for (const char raw : text) {
+    const auto c = static_cast<unsigned char>(raw);
+    if (std::isalnum(c) != 0)
+      found.back() += static_cast<char>(std::tolower(c));
+    else if (!found.back().empty())
+      found.emplace_back();
+  }
+  if (found.back().empty()) found.pop_back();
+  return found;
+}
+
+// Numbers of models, and the form factors that drivers name: cards and bridges, not modules ("NVIDIA H100 PCIe", but
+// "NVIDIA H100 80GB HBM3" for SXM5).
+bool must_occur(const std::string& word) {
+  if (word == "pcie" || word == "nvl") return true;
+  const bool digit = std::any_of(word.begin(), word.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return digit && !word.ends_with("gb") && word.rfind("sxm", 0) != 0;
+}
+
+void add(LoadedScenario& loaded, std::string name, std::string value, const Origin& origin) {
+  loaded.provenance.push_back(
+      {std::move(name), std::move(value), std::string(provenance_name(origin.provenance)), origin.source});
+}
+
+void note_hardware(LoadedScenario& loaded) {
+  for (const ProfileLeaf& leaf : leaves_of(loaded.hardware)) {
+    constexpr std::array shown = {std::string_view("gpu.memory"),          std::string_view("gpu.memory_bandwidth"),
+                                  std::string_view("gpu.launch_to_start"), std::string_view("gpu.kernel_gap"),
+                                  std::string_view("gpu.context_memory"),  std::string_view("host.dispatch_cost")};
+    if (std::find(shown.begin(), shown.end(), leaf.path) != shown.end())
+      add(loaded, leaf.path, leaf.value + (leaf.unit.empty() ? "" : " " + leaf.unit), leaf.origin);
+  }
+}
+
+// What the optimizer's time and place on the CPU rest on.
+void note_host_update(LoadedScenario& loaded, StateDevice device) {
+  constexpr std::array shown = {std::string_view("host.cpu_adam_parameters_per_second"),
+                                std::string_view("host.dram_bandwidth"), std::string_view("host.cores"),
+                                std::string_view("host.dram")};
+  for (const ProfileLeaf& leaf : leaves_of(loaded.hardware))
+    if (std::find(shown.begin(), shown.end(), leaf.path) != shown.end())
+      add(loaded, leaf.path, leaf.value + (leaf.unit.empty() ? "" : " " + leaf.unit), leaf.origin);
+  if (!loaded.hardware.host.cpu_adam_parameters_per_second)
+    loaded.warnings.push_back(
+        "the host's profile doesn't say how fast Adam runs on its CPU: its DRAM bandwidth and "
+        "cores are gone by (host.cpu_adam_parameters_per_second)");
+  if (device == StateDevice::drives && loaded.hardware.drives.empty() && loaded.scenario.offload.drives.empty())
+    throw InputError(loaded.scenario.path, "/model/optimizer_device", loaded.hardware.name + " has no drives",
+                     "name some: \"offload\": {\"drives\": \"samsung-990-pro-2tb\"}");
+}
+
+void find_hardware(LoadedScenario& loaded, const ProfileLibrary& library) {
+  const Scenario& scenario = loaded.scenario;
+  std::string source = scenario.captured_on;
+  if (source.empty() && !loaded.trace.devices.empty()) {
+    const Device& device = loaded.trace.devices.front();
+    source = match_gpu(library, loaded.trace.strings.text(device.name), device.memory);
+    if (source.empty())
+      loaded.warnings.push_back("no GPU profile fits the capture's device '" +
+                                std::string(loaded.trace.strings.text(device.name)) + "'");
+  }
+  const std::string target = !scenario.hardware.empty() ? scenario.hardware : source;
+  if (target.empty()) {
+    loaded.hardware = library.load_system("h100-80gb-1gpu");
+    loaded.warnings.push_back(
+        "the capture names no GPU spillway knows: its own durations are replayed, and no memory "
+        "limit is checked (name one: hardware.profile)");
+    loaded.options.memory.capacity = Bytes(0);
+    return;
+  }
+  loaded.hardware = library.load_system(target);
+  const GpuProfile recorded = library.load_gpu(source.empty() ? loaded.hardware.gpu.name : source);
+  for (const auto& [path, text] : scenario.hardware_overrides) apply_override(loaded.hardware, path, text);
+  loaded.options.speed = speed_between(recorded, loaded.hardware.gpu);
+  loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
+  note_hardware(loaded);
+}
+
+Precision peak_precision(TrainingPrecision precision) {
+  switch (precision) {
+    case TrainingPrecision::fp32:
+      return Precision::fp32;
+    case TrainingPrecision::tf32:
+      return Precision::tf32;
+    case TrainingPrecision::fp16_mixed:
+      return Precision::fp16;
+    case TrainingPrecision::fp8_mixed:
+      return Precision::fp8;
+    case TrainingPrecision::bf16:
+    case TrainingPrecision::bf16_mixed:
+      return Precision::bf16;
+  }
+  return Precision::bf16;
+}
+
+// A schedule from a file, checked, and played through once at equal times to see that it comes to an end.
+TrainingSetup with_plan(TrainingSetup setup) {
+  constexpr std::uint64_t largest = std::uint64_t{1} << 30;
+  if (!setup.pipeline_schedule.ends_with(".json")) return setup;
+  const std::string& file = setup.pipeline_schedule;
+  PipelinePlan plan = read_plan_json(ByteSource::open(file, largest).read_all(largest), file);
+  plan.name = file;
+  StageTimes equal;
+  equal.positions = {{1, 1, 1, 1}};
+  try {
+    static_cast<void>(execute_plan(plan, equal));
+  } catch (const InputError& error) {
+    throw InputError(file, error.place(), error.cause(), error.remedy());
+  }
+  setup.pipeline_plan = std::make_shared<const PipelinePlan>(std::move(plan));
+  return setup;
+}
+
+void load_generated(LoadedScenario& loaded, const ModelSpec& given, const ScenarioMachine& machine) {
+  const Scenario& scenario = loaded.scenario;
+  loaded.hardware = machine.hardware;
+  const ModelSpec model = with_layers(scenario, given);
+  const TrainingSetup setup = loaded.setup = resolve(with_plan(scenario.training), model);
+  const HardwareProfile& hardware = loaded.hardware;
+  if (setup.gpus() > hardware.total_gpus())
+    loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
+                              std::to_string(hardware.total_gpus()) + ": more machines like it are assumed");
+  loaded.trace = generate_trace(model, setup, machine.cost, machine.cluster);
+  loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
+  loaded.layers = chunked_layers(model, setup);
+  loaded.options.tokens_per_step = setup.step_tokens();
+  loaded.options.ranks_run_ahead = !setup.step_barrier;
+  // 6 flops per matmul parameter and token, plus attention scores and context (causal: half), forward and backward.
+  const double tokens = static_cast<double>(loaded.options.tokens_per_step);
+  const double attention =
+      6.0 * static_cast<double>(half_squares_of_scores(model) * setup.sequence * model.query_width()) * tokens;
+  loaded.options.model_flops_per_step = 6.0 * static_cast<double>(matmul_parameter_count(model)) * tokens + attention;
+  const Maybe<double> peak = peak_flops_or_wider(loaded.hardware.gpu, peak_precision(setup.precision));
+  if (peak) loaded.options.peak_flops_per_second = peak->value * static_cast<double>(setup.gpus());
+  note_hardware(loaded);
+  if (setup.optimizer_device != StateDevice::gpu) note_host_update(loaded, setup.optimizer_device);
+}
+
+RelativeSpeed times(const RelativeSpeed& a, const RelativeSpeed& b) {
+  return {a.compute * b.compute, a.memory * b.memory, a.host * b.host, a.pcie * b.pcie, a.network * b.network};
+}
+
+void warn_of(LoadedScenario& loaded, const Finding& finding) {
+  const std::string warning = finding.kind + " (" + std::to_string(finding.count) + "): " + finding.remedy;
+  if (std::find(loaded.warnings.begin(), loaded.warnings.end(), warning) == loaded.warnings.end())
+    loaded.warnings.push_back(warning);
+}
+
+// Plans of the trace's own requests, followed by the planned policy.
+void plan_requests(LoadedScenario& loaded) {
+  if (loaded.scenario.offload.technique != OffloadTechnique::none || !loaded.scenario.plan.empty())
+    throw InputError(loaded.scenario.path, "/memory/allocator",
+                     "stalloc plans the step as it is traced, not as offloading or a plan changes it",
+                     "take another allocator, or no technique");
+  loaded.options.memory.allocator = "planned";
+  for (const std::int16_t device : memory_devices(loaded.trace)) {
+    StallocPlan made = plan_stalloc(profile_of(loaded.trace, device), {.threads = 1});
+    loaded.options.memory.plans[device] = std::make_shared<const MemoryPlan>(std::move(made.plan));
+  }
+}
+
+// What the scenario says of the replay itself, and the trace's findings.
+void set_options(LoadedScenario& loaded) {
+  const Scenario& scenario = loaded.scenario;
+  if (scenario.jitter.is_used()) {
+    apply_jitter(loaded.trace, scenario.jitter);
+    add(loaded, "jitter", describe(scenario.jitter), {.source = "said by the scenario, not measured"});
+  }
+  loaded.options.speed = times(loaded.options.speed, scenario.what_if);
+  if (scenario.what_if.pcie != 1)  // of transfers, too
+    loaded.hardware = with_faster_links(loaded.hardware, std::min(scenario.what_if.pcie, endless));
+  loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
+  loaded.options.memory.allocator = scenario.allocator;
+  loaded.options.memory.settings = scenario.allocator_config;
+  if (scenario.allocator == "stalloc") plan_requests(loaded);
+  if (!scenario.memory_plan.empty()) {
+    ByteSource source = ByteSource::open(scenario.memory_plan, std::uint64_t{1} << 30);
+    loaded.options.memory.plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
+  }
+  if (!scenario.plan.empty()) {
+    ByteSource source = ByteSource::open(scenario.plan, std::uint64_t{1} << 30);
+    apply_plan(loaded, read_plan(source));
+  }
+  if (scenario.offload.technique != OffloadTechnique::none) prepare_for_offload(loaded);
+  if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
+  if (!loaded.scenario.model.empty()) loaded.options.gpus_alike = loaded.setup.gpus();
+  for (const Finding& finding : loaded.trace.findings) warn_of(loaded, finding);
+}
+
+bool offloads(const LoadedScenario& loaded) {
+  return loaded.offload || loaded.scenario.offload.technique != OffloadTechnique::none;
+}
+
+// On which machine, with which options: the scenario's own, or others.
+struct Setting {
+  const HardwareProfile& hardware;
+  const ReplayOptions& options;
+};
+
+Result replay_mix(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
+  MixSettings settings;
+  settings.runtime = loaded.scenario.offload;
+  settings.budget = settings.runtime.budget;
+  MixOutcome outcome = plan_mix(loaded.trace, on.hardware, on.options, settings);
+  if (planned != nullptr) *planned = std::move(outcome.planned.trace);
+  return std::move(outcome.best.result);
+}
+
+Result replay_plan(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
+  OffloadOutcome outcome;
+  outcome.plan = *loaded.offload;
+  replay_with_forwarding(loaded.trace, on.hardware, on.options, outcome);
+  OffloadResult& moved = outcome.moved;
+  moved.candidates = moved.stored + moved.recomputed;
+  moved.kept = moved.forwarded;
+  outcome.result.offload = moved;
+  rate_drives(on.hardware, loaded.scenario.offload.demands, outcome.plan, outcome.planned, outcome.result);
+  if (planned != nullptr) *planned = std::move(outcome.planned.trace);
+  return std::move(outcome.result);
+}
+
+// What the pipeline schedule moves.
+OffloadOutcome run_pipeline(const LoadedScenario& loaded, const Setting& on, const OffloadSettings& offload) {
+  if (loaded.layers.moved > 0) return run_pipeoffload(loaded.trace, loaded.layers, on.hardware, on.options, offload);
+  const TrainingSetup& setup = loaded.setup;
+  const PipelineRequest request{.devices = setup.pipeline_parallel, .micro_batches = setup.gradient_accumulation};
+  const PipelinePlan plan = build_schedule(setup.pipeline_schedule, request);
+  return run_bpipe(loaded.trace, plan, on.hardware, on.options, offload);
+}
+
+// With other options than the scenario's own. planned: null when the trace with its transfers isn't wanted.
+Result replay_scenario(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
+  if (loaded.offload) return replay_plan(loaded, on, planned);
+  if (loaded.scenario.offload.technique == OffloadTechnique::none) {
+    Result result = replay(loaded.trace, on.hardware, on.options);
+    rate_drives(on.hardware, loaded.scenario.offload.demands, {}, {}, result);
+    return result;
+  }
+  if (loaded.scenario.offload.technique == OffloadTechnique::mix) return replay_mix(loaded, on, planned);
+  const OffloadSettings& offload = loaded.scenario.offload;
+  const auto technique = offload.technique == OffloadTechnique::lifetimes ? run_lifetimes
+                         : offload.technique == OffloadTechnique::stream  ? run_streaming
+                                                                          : run_ssdtrain;
+  OffloadOutcome outcome = offload.technique == OffloadTechnique::pipeline
+                               ? run_pipeline(loaded, on, offload)
+                               : technique(loaded.trace, on.hardware, on.options, offload);
+  rate_drives(on.hardware, loaded.scenario.offload.demands, outcome.plan, outcome.planned, outcome.result);
+  if (planned != nullptr) *planned = std::move(outcome.planned.trace);
+  return std::move(outcome.result);
+}
+
+// The scenario's drives in place of the machine's.
+void set_drives(LoadedScenario& loaded, const ProfileLibrary& library) {
+  const OffloadSettings& offload = loaded.scenario.offload;
+  if (offload.drives.empty()) return;
+  DriveGroup group;
+  group.name = "offload";
+  group.drive = library.load_nvme(offload.drives);
+  group.count = offload.drive_count;
+  loaded.hardware.drives = {std::move(group)};
+  assign_slots(loaded.hardware, true);
+}
+
+}  // namespace
+
+Cluster cluster_of(const HardwareProfile& hardware) {
+  return {hardware.gpu_count, [hardware](NetworkCollective kind, Bytes bytes, const GroupShape& group) {
+            return collective_time(hardware, kind, bytes, group.ranks, group.per_machine, group.stride).time;
+          }};
+}
+
+HardwareProfile hardware_of(const Scenario& scenario) {
+  HardwareProfile hardware = [&] {
+    try {
+      return ProfileLibrary::shared().load_system(scenario.hardware);
+    } catch (const InputError& error) {
+      if (!error.place().empty()) throw;  // in the profile's own file
+      throw InputError(scenario.path, "/hardware/profile", scenario.hardware + ": " + error.cause(), error.remedy());
+    }
+  }();
+  for (const auto& [path, text] : scenario.hardware_overrides) apply_override(hardware, path, text);
+  return hardware;
+}
+
+std::string match_gpu(const ProfileLibrary& library, std::string_view device_name, Bytes device_memory) {
+  const std::vector<std::string> device = words(device_name);
+  const auto has = [&](const std::string& word) {
+    return std::find(device.begin(), device.end(), word) != device.end();
+  };
+  std::string best;
+  std::size_t best_score = 0;
+  for (const ProfileEntry& entry : library.list()) {
+    if (entry.kind != ProfileKind::gpu) continue;
+    std::size_t score = 0;
+    bool fits = true;
+    for (const std::string& word : words(entry.name)) {
+      if (has(word))
+        ++score;
+      else if (must_occur(word))
+        fits = false;
+    }
+    if (!fits || score == 0) continue;
+    const double memory = static_cast<double>(library.load_gpu(entry.name).memory.value.count());
+    const double error = std::abs(memory / std::max(1.0, static_cast<double>(device_memory.count())) - 1);
+    if (device_memory > Bytes(0) && error > 0.1) continue;
+    if (score > best_score) {
+      best = entry.name;
+      best_score = score;
+    }
+  }
+  return best;
+}
+
+ModelSpec with_layers(const Scenario& scenario, ModelSpec model) {
+  if (scenario.layers == 0) return model;
+  if (model.has_encoder())
+    throw InputError(scenario.path, "/model/layers",
+                     model.title + " has layers of two kinds, an encoder's and a decoder's",
+                     "write a model file with the layers you mean");
+  model.layers = scenario.layers;
+  return model;
+}
+
+LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
+  if (!scenario.model.empty()) return load(scenario, find_model(scenario.model));
+  return load_captured(scenario, read_captured(scenario, read));
+}
+
+Trace read_captured(const Scenario& scenario, const ReadOptions& read) {
+  Trace trace = read_trace(scenario.trace, read);
+  if (!scenario.execution_trace.empty()) trace = join(std::move(trace), read_trace(scenario.execution_trace, read));
+  return trace;
+}
+
+LoadedScenario load_captured(const Scenario& scenario, Trace captured) {
+  LoadedScenario loaded;
+  loaded.scenario = scenario;
+  loaded.trace = std::move(captured);
+  const ProfileLibrary& library = ProfileLibrary::shared();
+  find_hardware(loaded, library);
+  set_drives(loaded, library);
+  set_options(loaded);
+  return loaded;
+}
+
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
+  return load(scenario, model, ScenarioMachine(hardware_of(scenario)));
+}
+
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine) {
+  LoadedScenario loaded;
+  loaded.scenario = scenario;
+  load_generated(loaded, model, machine);
+  set_drives(loaded, ProfileLibrary::shared());
+  set_options(loaded);
+  return loaded;
+}
+
+void prepare_for_offload(LoadedScenario& loaded) {
+  if (!loaded.scenario.model.empty() || ties_uses_to_memory(loaded.trace)) return;
+  const bool recorded = loaded.trace.has(Capability::uses);
+  if (!recorded && loaded.scenario.offload.technique == OffloadTechnique::stream)
+    throw InputError(loaded.scenario.trace, "uses", "the capture doesn't show weights and optimizer state as tensors",
+                     "stream them in a generated step, or join the capture with an ExecutionTrace of the same step");
+  loaded.trace = captured_step(std::move(loaded.trace), "offloading a captured step");
+  for (const char* kind : {"uses_inferred", "memory_from_uses"})
+    if (const Finding* finding = loaded.trace.finding(kind)) warn_of(loaded, *finding);
+  loaded.provenance.push_back({recorded ? "trace.memory" : "trace.uses", "inferred", "assumed",
+                               recorded ? "lives of tensors as far as ops use them, no workspaces"
+                                        : "uses from the lives of memory blocks and phases"});
+}
+
+void apply_plan(LoadedScenario& loaded, const Plan& plan) {
+  if (plan.order) loaded.trace = reordered(loaded.trace, *plan.order);
+  if (plan.offload) {
+    prepare_for_offload(loaded);
+    if (plan.offload->digest != digest_of_works(loaded.trace))
+      throw InputError(loaded.scenario.plan, "/offload/digest", "the plan was made for another trace",
+                       "make it anew with `spillway plan offload --output`");
+    loaded.offload = std::make_shared<const OffloadPlan>(*plan.offload);
+  }
+  MemoryReplayOptions& memory = loaded.options.memory;
+  if (!plan.memory || loaded.scenario.allocator_named || memory.plan != nullptr) return;
+  memory.plan = std::make_shared<const MemoryPlan>(*plan.memory);
+  memory.allocator = plan.memory->kind == PlanKind::layout ? "arena" : "planned";
+  memory.settings.clear();
+}
+
+ScenarioRun run_traced(const LoadedScenario& loaded) {
+  ScenarioRun run;
+  Result& result = run.result;
+  result = replay_scenario(loaded, {loaded.hardware, loaded.options}, offloads(loaded) ? &run.planned : nullptr);
+  result.title = loaded.scenario.title;
+  result.warnings = loaded.warnings;
+  result.provenance.insert(result.provenance.begin(), loaded.provenance.begin(), loaded.provenance.end());
+  return run;
+}
+
+Result run(const LoadedScenario& loaded) { return run_traced(loaded).result; }
+
+std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed) {
+  struct Case {
+    const char* name;
+    RelativeSpeed factor;
+    std::optional<HardwareProfile> hardware{};
+  };
+  std::vector<Case> cases = {{"GPU arithmetic x2", {.compute = 2}},
+                             {"GPU memory bandwidth x2", {.memory = 2}},
+                             {"host x2", {.host = 2}},
+                             {"PCIe x2", {.pcie = 2}},
+                             {"communication x2", {.network = 2}},
+                             {"whole GPU x2", {.compute = 2, .memory = 2}}};
+  if (offloads(loaded)) {
+    cases[3].hardware = with_faster_links(loaded.hardware, 2);
+    cases.push_back({"links infinitely fast", {}, with_faster_links(loaded.hardware, endless)});
+    if (!loaded.hardware.drives.empty())
+      cases.push_back({"drives infinitely fast", {}, with_endless_drives(loaded.hardware)});
+  }
+  std::vector<Relaxation> relaxations(cases.size());
+  const std::atomic<bool>* const stop = current_stop();
+  oneapi::tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {
+    const StopScope scope(stop);
+    ReplayOptions options = loaded.options;
+    options.speed = times(options.speed, cases[i].factor);
+    const Result result =
+        replay_scenario(loaded, {cases[i].hardware ? *cases[i].hardware : loaded.hardware, options}, nullptr);
+    const double before = to_seconds(unrelaxed.step_time);
+    relaxations[i] = {cases[i].name, result.step_time, before > 0 ? 1 - to_seconds(result.step_time) / before : 0};
+  });
+  return relaxations;
+}
+
+}  // namespace spillway

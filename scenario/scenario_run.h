@@ -1,0 +1,105 @@
+// From a scenario to a Result: reads or generates the trace, finds the hardware, replays.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hwprofiles/hardware_profile.h"
+#include "hwprofiles/profile_library.h"
+#include "models/cost/cost_model.h"
+#include "models/spec/model_spec.h"
+#include "models/step/parallel_trace.h"
+#include "planners/offload/pipeoffload.h"
+#include "scenario/scenario.h"
+#include "sim/replay/offload_plan.h"
+#include "sim/replay/plan.h"
+#include "sim/replay/replay.h"
+#include "traces/formats/read.h"
+
+namespace spillway {
+
+// The profile that a scenario of a model names, with its overrides. Throws InputError as the library does.
+HardwareProfile hardware_of(const Scenario& scenario);
+
+// Machines like this one, with the times of its networks' collectives.
+Cluster cluster_of(const HardwareProfile& hardware);
+
+// What steps are generated for. Scenarios that name the same machine may share one.
+struct ScenarioMachine {
+  explicit ScenarioMachine(HardwareProfile profile)
+      : hardware(std::move(profile)), cost(hardware), cluster(cluster_of(hardware)) {}
+
+  HardwareProfile hardware;
+  CostModel cost;
+  Cluster cluster;
+};
+
+// The model with as many layers as the scenario says. Throws InputError for encoder-decoders.
+ModelSpec with_layers(const Scenario& scenario, ModelSpec model);
+
+// What a scenario names, loaded: replays of it share these and are independent of each other.
+struct LoadedScenario {
+  Scenario scenario;
+  Trace trace;
+  HardwareProfile hardware;  // with the scenario's overrides
+  ReplayOptions options;
+  std::vector<std::string> warnings;
+  std::vector<InputProvenance> provenance;
+  TrainingSetup setup;                         // of a generated step: the scenario's, with its defaults filled in
+  ChunkedLayers layers;                        // of a generated step whose schedule moves activations
+  std::shared_ptr<const OffloadPlan> offload;  // of the scenario's plan; none: its offload technique decides
+};
+
+// Throws InputError (also what the readers and the generator throw), Cancelled by the progress callback.
+LoadedScenario load(const Scenario& scenario, const ReadOptions& read = {});
+// With a model of the caller's own instead of the one the scenario names.
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model);
+// And with ScenarioMachine(hardware_of(scenario)) at hand.
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine);
+
+// With the trace that the scenario names at hand, as read_captured() gives it: what-ifs on a capture don't read
+// it again. Precondition: the scenario has a trace.
+LoadedScenario load_captured(const Scenario& scenario, Trace captured);
+// The scenario's trace, joined with its execution trace.
+Trace read_captured(const Scenario& scenario, const ReadOptions& read);
+
+// Completes a captured trace for planners that move tensors (sim/replay/captured_step.h); what was inferred becomes a
+// warning and a line of the provenance. load() does so for scenarios that offload. Idempotent. Throws InputError when
+// the capture has too little, or the technique is `stream` and the capture shows no weights.
+void prepare_for_offload(LoadedScenario& loaded);
+
+// A replay of a scenario, and the trace it is of: the scenario's, or under an offload technique that with its
+// transfers.
+struct ScenarioRun {
+  Result result;
+  std::optional<Trace> planned;
+  [[nodiscard]] const Trace& trace(const LoadedScenario& loaded) const { return planned ? *planned : loaded.trace; }
+};
+ScenarioRun run_traced(const LoadedScenario& loaded);
+Result run(const LoadedScenario& loaded);
+
+// Puts the trace in the plan's order, and has its allocator follow the plan's layout unless the scenario names an
+// allocator or a memory plan of its own. Throws InputError for a plan of another trace.
+void apply_plan(LoadedScenario& loaded, const Plan& plan);
+
+// The GPU profile a capture's device name and memory size fit, or an empty text. "Tesla V100-SXM2-32GB" with 32 GB
+// fits "v100-sxm2-32gb": every word of the profile's name that is a model's number, "pcie" or "nvl" must occur, the
+// memory must agree within 10 %; the profile with most words in common wins.
+std::string match_gpu(const ProfileLibrary& library, std::string_view device_name, Bytes device_memory);
+
+// One relaxation of explain: what the step would gain if one resource were faster.
+struct Relaxation {
+  std::string resource;  // "GPU arithmetic x2"
+  Picos step_time{};
+  double gain = 0;  // 1 - step_time / unrelaxed
+};
+// Replays with each resource twice as fast, in parallel; in the order of the fields of RelativeSpeed, then the whole
+// GPU. Of scenarios that offload also with the links and with the drives infinitely fast (relaxed_hardware.h), planned
+// anew where the technique plans; PCIe twice as fast is then that of the transfers too.
+std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed);
+
+}  // namespace spillway

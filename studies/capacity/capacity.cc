@@ -1,0 +1,145 @@
+#include "studies/capacity/capacity.h"
+
+#include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <utility>
+
+#include "studies/capacity/capacity_trial.h"
+#include "studies/capacity/edge_search.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+struct Stopped {};
+
+class Technique {
+ public:
+  Technique(const CapacityRequest& request, const CapacityTechnique& technique,
+            std::function<bool(std::int64_t)> progress)
+      : request_(request), technique_(technique), progress_(std::move(progress)) {}
+
+  CapacityAnswer find() {
+    CapacityAnswer answer;
+    answer.technique = technique_;
+    const CapacityAxis& axis = request_.axis;
+    const bool is_largest = axis.goal == CapacityGoal::largest;
+    const VerdictEdge edge = find_edge(axis.index(axis.first), axis.count(), [&](std::int64_t index) {
+      const CapacityTrial& trial = attempt(axis.value(index));
+      EdgeTrial side{trial.holds == is_largest, std::nullopt};
+      if (const std::optional<double> missing = missing_memory(trial)) side.measure = is_largest ? *missing : -*missing;
+      return side;
+    });
+    answer.is_monotone = edge.is_monotone;
+    answer.trials = edge.trials;
+    for (const auto& [value, trial] : trials_) answer.replays += trial.replayed ? 1 : 0;
+    const auto& holds = is_largest ? edge.lower : edge.upper;
+    const auto& fails = is_largest ? edge.upper : edge.lower;
+    if (holds) answer.best = trials_.at(axis.value(*holds));
+    if (fails) answer.beyond = trials_.at(axis.value(*fails));
+    const bool never_ran = std::all_of(trials_.begin(), trials_.end(), [&](const auto& each) {
+      return each.second.needed == Bytes(0) && (each.second.at_fault || !request_.layouts.searched);
+    });
+    if (!answer.best && never_ran && answer.beyond) answer.refused = answer.beyond->why_not;
+    return answer;
+  }
+
+ private:
+  // Of memory, where that is what decides.
+  [[nodiscard]] static std::optional<double> missing_memory(const CapacityTrial& trial) {
+    if (trial.needed == Bytes(0) || trial.capacity == Bytes(0)) return std::nullopt;
+    if (!trial.layout.empty()) return std::nullopt;  // the fastest layout, not the one that needs least
+    const double missing = static_cast<double>((trial.needed - trial.capacity).count());
+    if (!trial.replayed || (missing > 0) == trial.holds) return std::nullopt;
+    return missing;
+  }
+
+  const CapacityTrial& attempt(std::int64_t value) {
+    if (progress_ && !progress_(value)) throw Stopped{};
+    return trials_[value] = judge_value(request_, technique_.settings, value);
+  }
+
+  const CapacityRequest& request_;
+  const CapacityTechnique& technique_;
+  std::function<bool(std::int64_t)> progress_;
+  std::map<std::int64_t, CapacityTrial> trials_;
+};
+
+}  // namespace
+
+std::string CapacityAnswer::binding() const {
+  if (!refused.empty() || !beyond) return "";
+  const bool by_memory = beyond->replayed && beyond->needed > beyond->capacity && beyond->capacity > Bytes(0);
+  if (!by_memory) return beyond->why_not;
+  if (beyond->owners.empty()) return "memory";
+  const PeakOwner& largest = beyond->owners.front();
+  std::string name = largest.name;
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return fmt::format("{} ({:.0f} % of the peak)", name,
+                     100 * static_cast<double>(largest.bytes.count()) / static_cast<double>(beyond->needed.count()));
+}
+
+namespace {
+
+// Whether `a` is the better answer.
+bool goes_farther(const CapacityRequest& request, const CapacityTrial& a, const CapacityTrial& b) {
+  const bool is_smallest = request.axis.goal == CapacityGoal::smallest;
+  const auto usd = [](const CapacityTrial& trial) { return trial.usd.value_or(1e300); };
+  if (request.is_priced && is_smallest && usd(a) != usd(b)) return usd(a) < usd(b);
+  if (a.value != b.value) return is_smallest ? a.value < b.value : a.value > b.value;
+  if (request.is_priced && usd(a) != usd(b)) return usd(a) < usd(b);
+  return a.step_time < b.step_time;
+}
+
+std::optional<std::size_t> farthest(const CapacityRequest& request, const std::vector<CapacityAnswer>& answers) {
+  std::optional<std::size_t> best;
+  for (std::size_t i = 0; i < answers.size(); ++i)
+    if (answers[i].best && (!best || goes_farther(request, *answers[i].best, *answers[*best].best))) best = i;
+  return best;
+}
+
+}  // namespace
+
+bool CapacityOutcome::any() const {
+  return std::any_of(answers.begin(), answers.end(), [](const CapacityAnswer& each) { return each.best.has_value(); });
+}
+
+CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProgress& progress) {
+  CapacityOutcome outcome;
+  outcome.answers.resize(request.techniques.size());
+  std::mutex one_at_a_time;
+  std::atomic<bool> stopped = false;
+  oneapi::tbb::parallel_for(std::size_t{0}, request.techniques.size(), [&](std::size_t i) {
+    const CapacityTechnique& technique = request.techniques[i];
+    outcome.answers[i].technique = technique;
+    const auto ask = [&](std::int64_t value) {
+      const std::lock_guard lock(one_at_a_time);
+      if (!stopped && progress && !progress(technique.name, value)) stopped = true;
+      return !stopped;
+    };
+    try {
+      outcome.answers[i] = Technique(request, technique, ask).find();
+    } catch (const Stopped&) {
+      outcome.answers[i].refused = "interrupted";
+    }
+  });
+  outcome.interrupted = stopped;
+  outcome.best = farthest(request, outcome.answers);
+  if (outcome.best && !outcome.interrupted)
+    outcome.answers[*outcome.best].changes = try_changes(request, outcome.answers[*outcome.best]);
+  const auto& answers = outcome.answers;
+  const bool all_refused =
+      std::all_of(answers.begin(), answers.end(), [](const CapacityAnswer& each) { return !each.refused.empty(); });
+  if (all_refused && !outcome.interrupted)
+    throw InputError(request.path, request.axis.key, answers.front().refused,
+                     answers.size() == 1 ? "change the scenario, or take another technique"
+                                         : "change the scenario: every technique is refused");
+  return outcome;
+}
+
+}  // namespace spillway

@@ -1,0 +1,86 @@
+// The largest (or smallest) value of a scenario that trains, technique by technique: `spillway capacity`.
+//
+// Verdicts are a replay's: no device runs out of memory, and the constraints hold. What the model's state alone rules
+// out isn't replayed (state_bound.h). Values the model or the layout can't have count as not holding, with the reason.
+// The edge is looked for by edge_search.h, along the memory missing.
+// Where layouts are searched, a value's verdict is that of the fastest layout that fits: screened in closed form, then
+// replayed, at most CapacityLayouts::replays of them (sweep/layout_sweep.h).
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "studies/capacity/capacity_request.h"
+#include "sim/replay/result.h"
+#include "base/units.h"
+
+namespace spillway {
+
+// One value tried.
+struct CapacityTrial {
+  std::int64_t value = 0;
+  bool holds = false;
+  bool replayed = false;  // false: the state alone is too much, or the value isn't possible
+  bool at_fault = false;  // the value isn't possible: why_not is the scenario's error
+  std::string why_not;    // not holding: what is missing
+  Bytes needed{};         // reserved at the peak of the fullest GPU; not replayed: at least
+  Bytes capacity{};       // 0: without a limit
+  Picos step_time{};
+  double tokens_per_second = 0, mfu = 0;  // 0 unknown
+  std::optional<double> life_years;       // of the drive set that wears fastest
+  std::int64_t parameters = 0;            // of the model; 0: a trace
+  std::int64_t gpus = 0;
+  std::vector<PeakOwner> owners;  // of the fullest GPU at its peak, by class, largest first
+  std::uint64_t fingerprint = 0;
+  std::vector<std::string> warnings;
+  std::string layout;                 // "t 8, p 4, b 1" of the search; empty: the scenario's own
+  std::vector<std::string> settings;  // that make the scenario this trial, as from --set
+  std::int64_t layouts_replayed = 0;
+  double kilowatts = 0;                // of the machines and the drives named, while they train
+  std::optional<double> usd;           // of the same, where all have a price
+  std::optional<double> usd_per_hour;  // of rented machines
+
+  // What is left under memory and every constraint, in words.
+  [[nodiscard]] std::vector<std::string> margins(const CapacityConstraints& asked) const;
+};
+
+// One change that was tried on the value behind the edge.
+struct FurtherChange {
+  std::string name;  // "ZeRO 3"
+  bool holds = false;
+  std::string note;  // the step's time and memory, or why not
+};
+
+struct CapacityAnswer {
+  CapacityTechnique technique;
+  std::optional<CapacityTrial> best;    // the answer; none: no value tried holds
+  std::optional<CapacityTrial> beyond;  // one step further, which doesn't hold; none: the axis ends
+  bool is_monotone = true;              // as far as tried
+  std::int64_t trials = 0, replays = 0;
+  std::string refused;                 // the scenario can't be run under the technique at all: why
+  std::vector<FurtherChange> changes;  // of the best answer: what was tried on `beyond`
+
+  // In words: which class of memory, or which constraint, ends the axis. Empty: its own end does.
+  [[nodiscard]] std::string binding() const;
+};
+
+struct CapacityOutcome {
+  std::vector<CapacityAnswer> answers;  // as the request's techniques
+  bool interrupted = false;             // some are missing or were not finished
+  std::optional<std::size_t> best;      // the answer that goes farthest; of equals the cheapest, then the fastest
+  [[nodiscard]] bool any() const;       // something holds
+};
+
+// technique, value about to be tried; false stops. Called from several threads, one at a time.
+using CapacityProgress = std::function<bool(const std::string& technique, std::int64_t value)>;
+
+// Where answers are priced and something must be bought (GPUs, drives), the best one is the cheapest.
+// Techniques in parallel; the outcome does not depend on it. Throws InputError when the scenario is at fault under
+// every technique.
+CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProgress& progress = {});
+
+}  // namespace spillway

@@ -1,0 +1,124 @@
+// What `spillway capacity` is asked: which value of a scenario, under which techniques, within which constraints.
+//
+//   "capacity": {
+//     "axis": "layers",                         // or sequence, micro_batch, global_batch, gpus, any key of a scenario
+//     "from": 8, "to": 1024, "step": 8, "goal": "largest",
+//     "techniques": ["keep", "full", "full+zero1",
+//                    {"name": "half the memory", "set": {"memory": {"capacity_bytes": 32000000000}}}],
+//     "layouts": {"tensor_parallel": [1, 2, 4, 8]},     // or true: search them for every value
+//     "machines": ["dgx-a100", "dgx-h100"], "drives": ["micron-9550-max-6.4tb"],    // each with every technique
+//     "constraints": {"step_time_seconds": 30, "tokens_per_second": 1000, "mfu": 0.2, "life_years": 5,
+//                     "budget_usd": 2e6, "power_kw": 80},
+//     "replays": 8, "prices": "prices.json"
+//   }
+//
+// A technique is a name for settings of the scenario, so that whatever a scenario can say can be compared. `set` is
+// merged into the scenario (null takes a key out); "a+b" is one after the other.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "hwprofiles/price_list.h"
+#include "scenario/scenario.h"
+
+namespace spillway {
+
+enum class CapacityGoal : std::uint8_t {
+  largest,   // the last value that holds: layers, sequence, batch
+  smallest,  // the first one: GPUs, memory, drives
+};
+std::string_view to_string(CapacityGoal goal);
+
+// Values from, from + step, ..., at most `to`, of a scenario's key that takes a whole number.
+struct CapacityAxis {
+  std::string name;  // "layers"
+  std::string key;   // "model.layers"
+  std::int64_t from = 1, to = 1, step = 1;
+  std::int64_t first = 1;  // tried first: the scenario's own
+  CapacityGoal goal = CapacityGoal::largest;
+
+  std::vector<std::int64_t> values;  // ascending; those that are possible, where that is known; empty: all of them
+
+  [[nodiscard]] std::int64_t count() const {
+    return values.empty() ? (to - from) / step + 1 : static_cast<std::int64_t>(values.size());
+  }
+  [[nodiscard]] std::int64_t value(std::int64_t index) const {
+    return values.empty() ? from + index * step : values[static_cast<std::size_t>(index)];
+  }
+  // Of the value, or the one before it.
+  [[nodiscard]] std::int64_t index(std::int64_t value) const {
+    if (values.empty()) return value < from ? 0 : (value - from) / step;
+    const auto behind = std::upper_bound(values.begin(), values.end(), value);
+    return behind == values.begin() ? 0 : behind - values.begin() - 1;
+  }
+};
+
+struct CapacityTechnique {
+  std::string name;
+  std::vector<std::string> settings;  // as from --set
+};
+
+// On top of memory: that the step doesn't run out of it is always asked. 0: not asked.
+// Budget: purchase of the machines, and of drives that the technique names; network and running costs aside. Power: of
+// these, while they train, without the facility's own.
+struct CapacityConstraints {
+  double most_step_seconds = 0, least_tokens_per_second = 0, least_mfu = 0, least_life_years = 0;
+  double most_usd = 0, most_kilowatts = 0;
+};
+
+// Layouts to be searched at every value of the axis.
+struct CapacityLayouts {
+  bool searched = false;
+  std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;
+  std::int64_t replays = 8;  // at most, at a value
+};
+
+inline constexpr std::string_view gpus_axis = "gpus";  // no scenario's key: replicas follow from it and the layout
+
+struct CapacityRequest {
+  std::string path;                   // of the scenario
+  std::vector<std::string> settings;  // for every technique, as from --set
+  CapacityAxis axis;
+  std::vector<CapacityTechnique> techniques;  // not empty
+  CapacityConstraints constraints;
+  CapacityLayouts layouts;
+  std::int64_t gpus = 1;   // of the scenario: layouts are searched on so many
+  bool is_priced = false;  // answers are told with what they cost: machines, drives or a budget are given
+  PriceList prices;
+};
+
+// What the command line says, over what the file says; an empty text, 0: left to the file, or to the default.
+struct CapacityFlags {
+  std::string axis, goal;
+  std::int64_t from = 0, to = 0, step = 0;
+  std::vector<std::string> techniques;  // "full+zero1", bundled or the file's own, or "NAME:key=value,key=value"
+  std::vector<std::string> machines, drives;
+  bool layouts = false;
+  std::string prices;
+  CapacityConstraints constraints;
+};
+
+// Defaults: axis layers, or memory.capacity_bytes smallest for a scenario of a trace; layers in steps of the pipeline's
+// stages, sequences of 1,024 tokens, batches of one per replica; techniques keep, selective, full, and those for which
+// the scenario has what they need: drives, several stages, several replicas. Throws InputError (file, JSON pointer or
+// flag) for what is unknown, contradicts itself or can't vary.
+CapacityRequest read_capacity_request(const std::string& path, std::span<const std::string> settings,
+                                      const CapacityFlags& flags = {});
+
+struct BundledTechnique {
+  std::string_view name, about;
+  std::vector<std::string> settings;
+};
+const std::vector<BundledTechnique>& bundled_techniques();
+// Of "full+zero1": bundled ones only. Throws InputError (file, place) for an unknown name.
+CapacityTechnique bundled_technique(const std::string& name, const std::string& file, const std::string& place);
+
+// The scenario's key for an axis: short names first. Throws InputError for one that is no key, or holds no number.
+std::string capacity_key(std::string_view axis);
+
+}  // namespace spillway

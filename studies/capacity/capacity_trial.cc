@@ -1,0 +1,280 @@
+#include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "hwprofiles/profile_library.h"
+#include "models/spec/model_spec.h"
+#include "studies/capacity/capacity_trial.h"
+#include "studies/capacity/state_bound.h"
+#include "scenario/machine_power.h"
+#include "scenario/scenario_run.h"
+#include "studies/sweep/layout_sweep.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+std::string in_gib(Bytes bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / 1073741824.0); }
+
+// Whether all of the model's state stays on the GPU.
+bool keeps_state(const Scenario& scenario) {
+  return scenario.offload.technique != OffloadTechnique::lifetimes &&
+         scenario.offload.technique != OffloadTechnique::stream && scenario.plan.empty();
+}
+
+class Judge {
+ public:
+  Judge(const CapacityRequest& request, const std::vector<std::string>& settings)
+      : request_(request), settings_(settings) {}
+
+  void judge(CapacityTrial& trial) const {
+    std::vector<std::string> settings = request_.settings;
+    settings.insert(settings.end(), settings_.begin(), settings_.end());
+    if (request_.axis.key != gpus_axis) settings.push_back(request_.axis.key + "=" + std::to_string(trial.value));
+    if (request_.layouts.searched && !find_layout(settings, trial)) return;
+    trial.settings = settings;
+    const Scenario scenario = load_scenario(request_.path, settings);
+    if (!scenario.model.empty()) {
+      const ModelSpec model = with_layers(scenario, find_model(scenario.model));
+      trial.parameters = parameter_count(model);
+      if (state_is_too_much(scenario, model, trial)) return;
+    }
+    const LoadedScenario loaded = load(scenario);
+    const Result result = run(loaded);
+    trial.replayed = true;
+    trial.step_time = result.step_time;
+    trial.tokens_per_second = result.tokens_per_second;
+    trial.mfu = result.mfu;
+    trial.fingerprint = result.fingerprint;
+    trial.warnings = result.warnings;
+    trial.capacity = result.memory.capacity;
+    trial.needed = result.memory.peak_reserved;
+    trial.gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
+    for (const DriveTraffic& drive : result.drives)
+      if (drive.life && (!trial.life_years || drive.life->years < *trial.life_years))
+        trial.life_years = drive.life->years;
+    count_owners(result, trial);
+    add_price(loaded, result, trial);
+    trial.why_not = what_fails(result, trial);
+    trial.holds = trial.why_not.empty();
+  }
+
+ private:
+  static bool state_is_too_much(const Scenario& scenario, const ModelSpec& model, CapacityTrial& trial) {
+    if (!keeps_state(scenario)) return false;
+    TrainingSetup setup = scenario.training;
+    if (setup.pipeline_schedule.ends_with(".json")) setup.pipeline_schedule = "1f1b";  // without effect on the bound
+    setup = resolve(setup, model);
+    trial.gpus = setup.gpus();
+    const HardwareProfile hardware = hardware_of(scenario);
+    const Bytes capacity = scenario.capacity_bytes ? Bytes(*scenario.capacity_bytes)
+                                                   : hardware.gpu.memory.value - hardware.gpu.context_memory.value;
+    const Bytes state = least_state_bytes(model, setup);
+    if (state <= capacity) return false;
+    trial.needed = state;
+    trial.capacity = capacity;
+    trial.owners = {{"model state", state, true}};
+    trial.why_not = "weights and optimizer state alone take " + in_gib(state) + " of " + in_gib(capacity);
+    return true;
+  }
+
+  static void count_owners(const Result& result, CapacityTrial& trial) {
+    trial.owners = result.memory.owners;
+    const Bytes waste = result.memory.peak_reserved - result.memory.peak_allocated;
+    if (waste > Bytes(0)) trial.owners.push_back({"reserved, not allocated", waste, true});
+    std::stable_sort(trial.owners.begin(), trial.owners.end(),
+                     [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
+  }
+
+  [[nodiscard]] std::string what_fails(const Result& result, const CapacityTrial& trial) const {
+    const CapacityConstraints& asked = request_.constraints;
+    if (!result.fits()) return in_gib(result.memory.shortage) + " of memory missing";
+    for (const RankResult& rank : result.ranks)
+      if (!rank.fits) return rank.name + " runs out of memory";
+    const double seconds = to_seconds(trial.step_time);
+    if (asked.most_step_seconds > 0 && seconds > asked.most_step_seconds)
+      return fmt::format("a step of {:.4g} s is longer than {:.4g} s", seconds, asked.most_step_seconds);
+    if (trial.tokens_per_second < asked.least_tokens_per_second)
+      return fmt::format("{:.4g} tokens/s are fewer than {:.4g}", trial.tokens_per_second,
+                         asked.least_tokens_per_second);
+    if (trial.mfu < asked.least_mfu) return fmt::format("an MFU of {:.3f} is below {:.3f}", trial.mfu, asked.least_mfu);
+    if (asked.least_life_years > 0 && trial.life_years && *trial.life_years < asked.least_life_years)
+      return fmt::format("drives last {:.3g} years, not {:.3g}", *trial.life_years, asked.least_life_years);
+    if (asked.most_usd > 0 && !trial.usd) return "the price list lacks a price of what is bought";
+    if (asked.most_usd > 0 && *trial.usd > asked.most_usd)
+      return fmt::format("{:.4g} USD are more than {:.4g}", *trial.usd, asked.most_usd);
+    if (asked.most_kilowatts > 0 && trial.kilowatts > asked.most_kilowatts)
+      return fmt::format("{:.4g} kW are more than {:.4g}", trial.kilowatts, asked.most_kilowatts);
+    return "";
+  }
+
+  // The fastest layout that fits and does what is asked of its time and of the drives, into the settings.
+  bool find_layout(std::vector<std::string>& settings, CapacityTrial& trial) const {
+    const CapacityConstraints& asked = request_.constraints;
+    LayoutSpace space;
+    space.gpus = request_.axis.key == gpus_axis ? trial.value : request_.gpus;
+    space.tensor_parallel = request_.layouts.tensor_parallel;
+    space.pipeline_parallel = request_.layouts.pipeline_parallel;
+    space.micro_batch = request_.layouts.micro_batch;
+    if (request_.axis.key == "model.micro_batch") space.micro_batch = {trial.value};
+    space.replays = request_.layouts.replays;
+    if (asked.most_step_seconds > 0) space.most_step_seconds = asked.most_step_seconds;
+    if (asked.least_life_years > 0) space.least_life_years = asked.least_life_years;
+    const std::string text = scenario_text(request_.path, settings);
+    SweepStore store;
+    const SweepOutcome outcome =
+        run_sweep(layout_sweep(text, request_.path, std::filesystem::path(request_.path).parent_path().string(), space),
+                  {}, store);
+    trial.gpus = space.gpus;
+    trial.layouts_replayed = static_cast<std::int64_t>(outcome.rows.size());
+    const SweepRow* best = fastest_layout(outcome);
+    if (best == nullptr) {
+      trial.why_not = why_no_layout(outcome);
+      trial.replayed = !outcome.rows.empty();
+      for (const SweepRow& row : outcome.rows) add_least(row, trial);
+      return false;
+    }
+    trial.layout = layout_label(*best);
+    // The batch of a step, as layout_sweep() fixes it, and the layout.
+    const TrainingSetup own = parse_scenario(text, request_.path, "").training;
+    const std::int64_t batch = own.step_sequences();
+    settings.push_back("model.global_batch=" + std::to_string(batch));
+    settings.emplace_back("model.gradient_accumulation=null");
+    for (const std::string& setting : assignments_of(*best)) settings.push_back(setting);
+    return true;
+  }
+
+  // What the layout that needs least of memory needs, if none has enough.
+  static void add_least(const SweepRow& row, CapacityTrial& trial) {
+    if (!row.failure.empty() || row.replayed.peak_bytes <= 0) return;
+    const Bytes needed(static_cast<std::int64_t>(row.replayed.peak_bytes));
+    if (trial.needed == Bytes(0) || needed < trial.needed) trial.needed = needed;
+  }
+
+  void add_price(const LoadedScenario& loaded, const Result& result, CapacityTrial& trial) const {
+    const HardwareProfile& hardware = loaded.hardware;
+    const std::int64_t machines = (std::max<std::int64_t>(1, trial.gpus) + hardware.gpu_count - 1) / hardware.gpu_count;
+    const MachinePower power = machine_power(hardware, request_.prices, 1 - result.bubble);
+    double watts = power.training_watts;
+    const MachinePrice price = request_.prices.machine(hardware);
+    std::optional<double> usd;
+    if (price.price_usd) usd = price.price_usd->value;
+    if (price.usd_per_hour) trial.usd_per_hour = price.usd_per_hour->value * static_cast<double>(machines);
+    const OffloadSettings& offload = loaded.scenario.offload;
+    if (!offload.drives.empty() && !result.drives.empty()) {
+      const NvmeProfile& drive = hardware.drives.front().drive;
+      const auto count = static_cast<double>(offload.drive_count);
+      if (drive.active_watts) watts += count * drive.active_watts->value;
+      const auto each = request_.prices.drive_usd(drive);
+      usd = usd && each ? std::optional(*usd + count * each->value) : std::nullopt;
+    }
+    trial.kilowatts = watts * static_cast<double>(machines) / 1000;
+    if (usd) trial.usd = *usd * static_cast<double>(machines);
+  }
+
+  const CapacityRequest& request_;
+  const std::vector<std::string>& settings_;
+};
+
+struct Change {
+  std::string name;
+  std::vector<std::string> settings;
+};
+
+std::vector<Change> changes_of(const CapacityRequest& request, const CapacityAnswer& answer) {
+  std::vector<Change> changes;
+  const Scenario scenario = [&] {
+    std::vector<std::string> settings = request.settings;
+    settings.insert(settings.end(), answer.technique.settings.begin(), answer.technique.settings.end());
+    return load_scenario(request.path, settings);
+  }();
+  if (scenario.model.empty()) return changes;
+  const TrainingSetup& setup = scenario.training;
+  const bool has_replicas = request.layouts.searched || setup.data_parallel > 1;
+  const auto add = [&changes](bool applies, std::string name, std::vector<std::string> settings) {
+    if (applies) changes.push_back({std::move(name), std::move(settings)});
+  };
+  add(setup.recompute == Recompute::none, "selective recomputation", {"model.recompute=selective"});
+  add(setup.recompute != Recompute::full, "full recomputation", {"model.recompute=full"});
+  for (int stage = 1; stage <= 3; ++stage)
+    add(has_replicas && setup.zero_stage < stage, fmt::format("ZeRO {}", stage),
+        {fmt::format("model.zero_stage={}", stage)});
+  add(request.axis.key != "model.micro_batch" && !request.layouts.searched && setup.micro_batch > 1,
+      "micro-batches of 1", {"model.micro_batch=1"});
+  if (scenario.offload.technique == OffloadTechnique::none) {
+    const bool has_drives =
+        !scenario.offload.drives.empty() || !ProfileLibrary::shared().load_system(scenario.hardware).drives.empty();
+    add(has_drives, "activations to the drives", {"offload.technique=ssdtrain", "offload.tier=drive"});
+    add(true, "activations to host memory", {"offload.technique=ssdtrain", "offload.tier=host"});
+  }
+  add(scenario.allocator == "torch", "expandable segments", {"memory.allocator=torch-expandable"});
+  if (request.axis.key != "memory.capacity_bytes" && answer.best->capacity > Bytes(0))
+    add(true, "GPUs with twice the memory",
+        {"memory.capacity_bytes=" + std::to_string(2 * answer.best->capacity.count())});
+  add(true, "kernels a fifth faster", {"what_if.gpu=1.2"});
+  return changes;
+}
+
+// What stands between the step and a limit: "a step of 7 s, 65 % below the 20 s allowed".
+std::string below(const std::string& what, double value, double limit, const char* unit) {
+  return fmt::format("{} {:.4g} {}, {:.3g} % below the {:.4g} allowed", what, value, unit, 100 * (1 - value / limit),
+                     limit);
+}
+std::string above(const std::string& what, double value, double limit, const char* unit) {
+  return fmt::format("{} {:.4g} {}, {:.3g} % above the {:.4g} asked for", what, value, unit, 100 * (value / limit - 1),
+                     limit);
+}
+
+}  // namespace
+
+CapacityTrial judge_value(const CapacityRequest& request, const std::vector<std::string>& settings,
+                          std::int64_t value) {
+  CapacityTrial trial;
+  trial.value = value;
+  try {
+    Judge(request, settings).judge(trial);
+  } catch (const InputError& error) {
+    trial.why_not = error.cause();
+    trial.at_fault = true;
+  }
+  return trial;
+}
+
+std::vector<FurtherChange> try_changes(const CapacityRequest& request, const CapacityAnswer& answer) {
+  if (!answer.best || !answer.beyond) return {};
+  const std::vector<Change> changes = changes_of(request, answer);
+  std::vector<FurtherChange> tried(changes.size());
+  oneapi::tbb::parallel_for(std::size_t{0}, changes.size(), [&](std::size_t i) {
+    std::vector<std::string> settings = answer.technique.settings;
+    settings.insert(settings.end(), changes[i].settings.begin(), changes[i].settings.end());
+    const CapacityTrial trial = judge_value(request, settings, answer.beyond->value);
+    tried[i] = {changes[i].name, trial.holds, trial.why_not};
+    if (trial.holds)
+      tried[i].note =
+          fmt::format("step {:.4g} s{}", to_seconds(trial.step_time), trial.layout.empty() ? "" : ", " + trial.layout);
+  });
+  return tried;
+}
+
+std::vector<std::string> CapacityTrial::margins(const CapacityConstraints& asked) const {
+  std::vector<std::string> words;
+  if (capacity > Bytes(0))
+    words.push_back(
+        fmt::format("{} of memory free ({:.3g} %)", in_gib(capacity - needed),
+                    100 * (1 - static_cast<double>(needed.count()) / static_cast<double>(capacity.count()))));
+  if (asked.most_step_seconds > 0)
+    words.push_back(below("a step of", to_seconds(step_time), asked.most_step_seconds, "s"));
+  if (asked.least_tokens_per_second > 0)
+    words.push_back(above("", tokens_per_second, asked.least_tokens_per_second, "tokens/s").substr(1));
+  if (asked.least_mfu > 0) words.push_back(above("an MFU of", mfu, asked.least_mfu, "of peak"));
+  if (asked.least_life_years > 0 && life_years)
+    words.push_back(above("drives last", *life_years, asked.least_life_years, "years"));
+  if (asked.most_usd > 0 && usd) words.push_back(below("costs", *usd, asked.most_usd, "USD"));
+  if (asked.most_kilowatts > 0) words.push_back(below("draws", kilowatts, asked.most_kilowatts, "kW"));
+  return words;
+}
+
+}  // namespace spillway

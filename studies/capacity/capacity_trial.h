@@ -1,0 +1,18 @@
+// One value of a capacity search under one technique, judged.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "studies/capacity/capacity.h"
+
+namespace spillway {
+
+// `settings`: of the technique, on top of the request's. Errors of the scenario become CapacityTrial::why_not.
+CapacityTrial judge_value(const CapacityRequest& request, const std::vector<std::string>& settings, std::int64_t value);
+
+// Single changes of a scenario that may let `answer` go one step further, tried on the value behind its edge, in
+// parallel: recomputation, ZeRO, offloading, allocator, memory, GPUs. Those that are so already are left out.
+std::vector<FurtherChange> try_changes(const CapacityRequest& request, const CapacityAnswer& answer);
+
+}  // namespace spillway

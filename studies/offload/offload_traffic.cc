@@ -1,0 +1,178 @@
+#include "studies/offload/offload_traffic.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "planners/offload/ssdtrain.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using Rank = std::uint16_t;
+
+const StepResult& last_step(const Result& result) {
+  if (result.steps.empty())
+    throw InputError("", "report", "the trace has no step", "record or generate a whole training step");
+  return result.steps.back();
+}
+
+// Adds up what each rank moves.
+class Traffic {
+ public:
+  Traffic(const Trace& trace, const Result& result) : trace_(trace), result_(result), step_(last_step(result)) {}
+
+  // Before any plan: what the layers keep.
+  OffloadTraffic kept() {
+    find_backwards();
+    const std::int64_t least = SsdtrainSettings().least_elements;
+    for (const SavedTensor& saved : saved_in_layers(trace_)) {
+      if (!in_step(index_of(saved.written_by))) continue;
+      OffloadTraffic& traffic = ranks_[saved.rank];
+      if (!is_large_enough(saved, least)) {
+        ++traffic.small_tensors;
+        traffic.small_bytes += saved.bytes;
+        continue;
+      }
+      add_kept(traffic, saved);
+    }
+    OffloadTraffic busiest = of_busiest();
+    busiest.basis = fmt::format(
+        "Every activation of 8 Mi elements and more that {} from forward to backward is written once and read back "
+        "once. Weights, logits and loss are not; {} smaller activations ({:.2f} GB) stay. A plan may keep or forward "
+        "the last ones, so this is the most that offloading moves.",
+        names_layers(trace_) ? "a layer keeps" : "the step keeps", busiest.small_tensors,
+        static_cast<double>(busiest.small_bytes.count()) / 1e9);
+    return busiest;
+  }
+
+  // The replay's own transfers, of a plan and of the trace.
+  OffloadTraffic measured() {
+    for (std::size_t op = 0; op < trace_.ops.size(); ++op) {
+      const bool is_write = trace_.ops.kind[op] == OpKind::storage_write;
+      if ((!is_write && trace_.ops.kind[op] != OpKind::storage_read) || !in_step(op)) continue;
+      const Rank rank = trace_.lanes[index_of(trace_.ops.lane[op])].rank;
+      OffloadTraffic& traffic = ranks_[rank];
+      const Bytes bytes = trace_.ops.bytes[op];
+      traffic.load.spans.push_back({within(result_.op_start[op]), within(result_.op_end[op]), bytes, is_write});
+      traffic.tensors += is_write ? 1 : 0;
+      TrafficCause& cause = cause_of(
+          rank, fmt::format("{} in the {}", trace_.strings.text(trace_.ops.name[op]), to_string(trace_.ops.phase[op])));
+      cause.tensors += 1;
+      (is_write ? cause.written : cause.read) += bytes;
+    }
+    OffloadTraffic busiest = of_busiest();
+    busiest.basis = measured_basis();
+    return busiest;
+  }
+
+  // True when drives are part of the step, whatever is planned for its activations.
+  [[nodiscard]] bool has_own() const {
+    return std::any_of(trace_.ops.kind.begin(), trace_.ops.kind.end(), [](OpKind kind) { return is_storage(kind); });
+  }
+
+ private:
+  static double giga(Bytes bytes) { return static_cast<double>(bytes.count()) / 1e9; }
+
+  [[nodiscard]] std::string measured_basis() const {
+    if (!result_.offload)
+      return "As replayed: optimizer state, gradients and weights that live on drives. Activations stay in memory.";
+    const OffloadResult& offload = *result_.offload;
+    return fmt::format(
+        "As replayed under {}: of {:.4g} GB that might leave, {:.4g} GB are stored, {:.4g} GB loaded, {:.4g} GB "
+        "forwarded from memory while their store was still under way.",
+        offload.technique, giga(offload.candidates), giga(offload.stored), giga(offload.loaded),
+        giga(offload.forwarded));
+  }
+
+  [[nodiscard]] bool in_step(std::size_t op) const {
+    const Picos start = result_.op_start[op];
+    return start != unknown_time && start >= step_.begin && start < step_.end;
+  }
+  [[nodiscard]] Picos within(Picos time) const { return std::clamp(time - step_.begin, Picos(0), result_.step_time); }
+
+  TrafficCause& cause_of(Rank rank, std::string name) {
+    TrafficCause& cause = causes_[rank][name];
+    cause.name = std::move(name);
+    return cause;
+  }
+
+  // When the backward of each micro-batch begins.
+  void find_backwards() {
+    for (std::size_t op = 0; op < trace_.ops.size(); ++op) {
+      const Phase phase = trace_.ops.phase[op];
+      if ((phase != Phase::backward && phase != Phase::recompute) || !in_step(op)) continue;
+      const std::pair batch(trace_.lanes[index_of(trace_.ops.lane[op])].rank, trace_.ops.micro_batch[op]);
+      const auto [at, is_new] = backward_.emplace(batch, result_.op_start[op]);
+      if (!is_new) at->second = std::min(at->second, result_.op_start[op]);
+    }
+  }
+
+  void add_kept(OffloadTraffic& traffic, const SavedTensor& saved) {
+    const Picos made = within(result_.op_end[index_of(saved.written_by)]);
+    const Picos used = std::max(made, within(result_.op_start[index_of(saved.first_backward)]));
+    const auto backward = backward_.find({saved.rank, saved.micro_batch});
+    const Picos from = backward == backward_.end() ? made : std::clamp(within(backward->second), made, used);
+    traffic.load.spans.push_back({made, made, saved.bytes, true});
+    traffic.load.spans.push_back({from, used, saved.bytes, false});
+    ++traffic.tensors;
+    TrafficCause& cause =
+        cause_of(saved.rank, std::string(trace_.strings.text(trace_.ops.name[index_of(saved.written_by)])));
+    ++cause.tensors;
+    cause.written += saved.bytes;
+    cause.read += saved.bytes;
+  }
+
+  OffloadTraffic of_busiest() {
+    OffloadTraffic busiest;
+    for (auto& [rank, traffic] : ranks_) {
+      traffic.rank = rank;
+      if (rank == ranks_.begin()->first || traffic.load.written() > busiest.load.written())
+        busiest = std::move(traffic);
+    }
+    for (const auto& [name, cause] : causes_[busiest.rank]) busiest.causes.push_back(cause);
+    std::stable_sort(busiest.causes.begin(), busiest.causes.end(), [](const TrafficCause& a, const TrafficCause& b) {
+      return a.written + a.read > b.written + b.read;
+    });
+    busiest.load.step = result_.step_time;
+    return busiest;
+  }
+
+  const Trace& trace_;
+  const Result& result_;
+  const StepResult& step_;
+  std::map<Rank, OffloadTraffic> ranks_;
+  std::map<Rank, std::map<std::string, TrafficCause>> causes_;
+  std::map<std::pair<Rank, std::uint16_t>, Picos> backward_;  // by rank and micro-batch
+};
+
+}  // namespace
+
+OffloadTraffic offload_traffic(const Trace& trace, const Result& result) {
+  Traffic traffic(trace, result);
+  return result.offload || traffic.has_own() ? traffic.measured() : traffic.kept();
+}
+
+std::vector<double> traffic_course(const DriveLoad& load, bool writes, std::size_t bins) {
+  std::vector<double> due(bins, 0);
+  const double step = to_seconds(load.step), width = step / static_cast<double>(bins);
+  if (step <= 0) return due;
+  const auto bin_of = [&](double at) {
+    return static_cast<std::size_t>(std::clamp(at / width, 0.0, static_cast<double>(bins) - 1));
+  };
+  for (const LoadSpan& span : load.spans) {
+    if (span.is_write != writes) continue;
+    const double from = to_seconds(span.begin), to = to_seconds(span.end);
+    for (std::size_t bin = bin_of(from); bin <= bin_of(to); ++bin) {
+      const double begin = static_cast<double>(bin) * width;
+      const double share = to > from ? (std::min(to, begin + width) - std::max(from, begin)) / (to - from) : 1;
+      due[bin] += static_cast<double>(span.bytes.count()) * std::clamp(share, 0.0, 1.0) / width;
+    }
+  }
+  return due;
+}
+
+}  // namespace spillway

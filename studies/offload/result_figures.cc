@@ -1,0 +1,74 @@
+#include "studies/offload/result_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace spillway {
+namespace {
+
+double in_gib(Bytes bytes) { return static_cast<double>(bytes.count()) / 1073741824.0; }
+std::string gibibytes(Bytes bytes) { return fmt::format("{:.2f} GiB", in_gib(bytes)); }
+
+}  // namespace
+
+std::string verdict(const Result& result) {
+  const MemoryResult& memory = result.memory;
+  if (result.fits() && !result.drives_refuse.empty()) return "no: " + result.drives_refuse;
+  if (!memory.known) return "memory unknown: the trace has no memory events";
+  if (memory.on_host) return "ran on the host; peak " + gibibytes(memory.peak_allocated) + " of host memory";
+  if (memory.capacity <= Bytes(0)) return "no memory limit given; peak reserved " + gibibytes(memory.peak_reserved);
+  if (!result.host_memory.fits())
+    return "does not fit: " + gibibytes(result.host_memory.peak) + " of host memory wanted, the machine has " +
+           gibibytes(result.host_memory.capacity);
+  if (!result.fits()) return "does not fit: short of " + gibibytes(memory.shortage);
+  return "fits with " + gibibytes(memory.capacity - memory.peak_reserved) + " to spare";
+}
+
+double binding_share(const Result& result, Binding binding) {
+  const double whole = to_seconds(result.replayed);
+  return whole > 0 ? to_seconds(result.breakdown[static_cast<std::size_t>(binding)]) / whole : 0;
+}
+
+std::optional<double> pcie_busy(const Result& result) {
+  std::optional<double> busiest;
+  for (const LinkResult& link : result.links)
+    if (link.name.ends_with(" up") || link.name.ends_with(" down"))
+      busiest = std::max(busiest.value_or(0), link.busy_fraction);
+  return busiest;
+}
+
+const DriveTraffic* shortest_lived(const Result& result) {
+  const DriveTraffic* shortest = nullptr;
+  for (const DriveTraffic& drive : result.drives)
+    if (drive.life && std::isfinite(drive.life->years) &&
+        (shortest == nullptr || drive.life->years < shortest->life->years))
+      shortest = &drive;
+  return shortest;
+}
+
+std::string ComparedFigure::change() const {
+  const bool relative = unit != "%" && a != 0;
+  return relative ? fmt::format("{:+.2f} %", (b / a - 1) * 100) : fmt::format("{:+.2f} points", b - a);
+}
+
+std::vector<ComparedFigure> compared_figures(const Result& a, const Result& b) {
+  const auto ms = [](Picos t) { return to_seconds(t) * 1e3; };
+  std::vector<ComparedFigure> rows = {
+      {"step time", ms(a.step_time), ms(b.step_time), "ms"},
+      {"peak allocated", in_gib(a.memory.peak_allocated), in_gib(b.memory.peak_allocated), "GiB"},
+      {"peak reserved", in_gib(a.memory.peak_reserved), in_gib(b.memory.peak_reserved), "GiB"},
+      {"bubble", a.bubble * 100, b.bubble * 100, "%"}};
+  if (a.tokens_per_second > 0 && b.tokens_per_second > 0)
+    rows.push_back({"tokens per second", a.tokens_per_second, b.tokens_per_second, "1/s"});
+  if (a.mfu > 0 && b.mfu > 0) rows.push_back({"MFU", a.mfu * 100, b.mfu * 100, "%"});
+  for (int i = 0; i < binding_count; ++i) {
+    const auto binding = static_cast<Binding>(i);
+    rows.push_back({"critical path: " + std::string(to_string(binding)), binding_share(a, binding) * 100,
+                    binding_share(b, binding) * 100, "%"});
+  }
+  return rows;
+}
+
+}  // namespace spillway

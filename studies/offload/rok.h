@@ -1,0 +1,39 @@
+// The recompute-offload-keep curve of a scenario: what each way of holding activations costs in memory and gives in
+// throughput, per batch (SSDTrain, arXiv 2408.10013, figure 7).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "scenario/scenario.h"
+#include "sim/replay/result.h"
+
+namespace spillway {
+
+struct RokPoint {
+  std::string family;  // "keep", "recompute", "offload", "mix"
+  std::int64_t micro_batch = 0;
+  Bytes activations{};  // at the peak: all that is neither weight, gradient, optimizer state, buffer nor input
+  Bytes peak_reserved{};
+  double model_flops_per_second = 0;  // of the step without recomputation, over its time, all GPUs
+  double tokens_per_second = 0;
+  Picos step_time{};
+  bool fits = false;
+  bool on_frontier = false;  // fits, and no other that fits has less memory and more throughput
+};
+
+// Of the result's peak owners.
+Bytes activations_at_peak(const Result& result);
+
+// Replays the scenario's model at each micro-batch under each family; offload is SSDTrain's rule with the scenario's
+// offload settings, recompute the generator's full recomputation. Throws InputError when the scenario is of a trace.
+// progress: before each replay (done, all); false stops with the points so far.
+std::vector<RokPoint> rok_curve(const Scenario& scenario, std::span<const std::int64_t> micro_batches, bool with_mix,
+                                const std::function<bool(std::size_t, std::size_t)>& progress = {});
+
+std::string rok_svg(const std::string& title, const std::vector<RokPoint>& points);
+
+}  // namespace spillway

@@ -1,0 +1,259 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <string>
+#include <tuple>
+
+#include "scenario/relaxed_hardware.h"
+#include "planners/report/ssd_report.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::int64_t most_drives = 64;
+constexpr double year = 365.0 * 86400;
+
+double mean_rate(Bytes bytes, Picos time) {
+  return time > Picos(0) ? static_cast<double>(bytes.count()) / to_seconds(time) : 0;
+}
+
+DriveLoad times(const DriveLoad& load, std::int64_t sharers) {
+  DriveLoad scaled = load;
+  for (LoadSpan& span : scaled.spans) span.bytes = span.bytes * sharers;
+  return scaled;
+}
+
+LoadedDrives drives_of(const NvmeProfile& drive, std::int64_t count, const StorageLinks& links, std::int64_t sharers) {
+  return {nvme_model(drive), count, links.write * sharers, links.read * sharers,
+          drive.thermal_duty ? drive.thermal_duty->value : 1};
+}
+
+std::vector<WriteStage> stages_of(const LoadedDrives& drives) {
+  const double n = static_cast<double>(drives.count), link = to_bytes_per_second(drives.write_link);
+  const auto rate = [&](Rate one) { return std::min(n * to_bytes_per_second(one), link); };
+  std::vector<WriteStage> stages;
+  const auto add = [&](double level, double at) {  // what fills so much of the cache while it drains
+    const double left = at - n * to_bytes_per_second(drives.drive.cache->drain);
+    if (left > 0) stages.push_back({n * level * at / left, at});
+  };
+  if (drives.drive.cache) {
+    const NvmeModel::Cache& cache = *drives.drive.cache;
+    const Bytes knee = cache.fold_level > Bytes(0) ? cache.fold_level : cache.size;
+    add(static_cast<double>(knee.count()), rate(drives.drive.write));
+    if (knee < cache.size) add(static_cast<double>((cache.size - knee).count()), rate(cache.fold));
+  }
+  stages.push_back({std::numeric_limits<double>::infinity(), rate(drives.drive.steady_write)});
+  return stages;
+}
+
+// The machine with `count` drives instead of `size` in every set of one model.
+HardwareProfile resized(const HardwareProfile& hardware, const NvmeProfile& drive, std::int64_t size,
+                        std::int64_t count) {
+  HardwareProfile changed = hardware;
+  changed.drives.clear();
+  for (const DriveGroup& group : hardware.drives) {
+    if (group.drive.name != drive.name || (group.raid0 ? group.count : 1) != size) {
+      changed.drives.push_back(group);
+      continue;
+    }
+    for (std::int64_t i = 0; i < (group.raid0 ? 1 : group.count); ++i) {
+      DriveGroup set = group;
+      if (!group.raid0) set.name += "." + std::to_string(i);
+      set.raid0 = true;
+      set.count = count;
+      changed.drives.push_back(std::move(set));
+    }
+  }
+  assign_slots(changed, true);
+  return changed;
+}
+
+// The machine's own sets of drives, one of each model and size.
+struct OwnSet {
+  NvmeProfile drive;
+  std::int64_t count = 1;
+};
+std::vector<OwnSet> own_sets(const HardwareProfile& hardware, std::int64_t& sets) {
+  std::vector<OwnSet> found;
+  sets = 0;
+  for (const DriveGroup& group : hardware.drives) {
+    const std::int64_t size = group.raid0 ? group.count : 1;
+    sets += group.raid0 ? 1 : group.count;
+    const bool known = std::any_of(found.begin(), found.end(), [&](const OwnSet& set) {
+      return set.drive.name == group.drive.name && set.count == size;
+    });
+    if (!known) found.push_back({group.drive, size});
+  }
+  return found;
+}
+
+class Asker {
+ public:
+  Asker(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question)
+      : hardware_(loaded.hardware), question_(question) {
+    answer_.traffic = offload_traffic(ran.trace(loaded), ran.result);
+    answer_.gpus =
+        loaded.scenario.model.empty() ? std::max<std::int64_t>(1, loaded.trace.rank_count) : loaded.setup.gpus();
+    answer_.tokens_per_step = loaded.options.tokens_per_step;
+    answer_.required_rate = 2 * mean_rate(load().written(), load().step);
+    in_machine_ = std::min(answer_.gpus, hardware_.gpu_count);
+    if (load().written() == Bytes(0) && ran.result.offload) answer_.kept_by_plan = ran.result.offload->candidates;
+  }
+
+  SsdAnswer answer() {
+    if (question_.drives.empty()) {
+      std::int64_t sets = 0;
+      for (const OwnSet& set : own_sets(hardware_, sets))
+        answer_.drives.push_back(ask(set.drive, set.count, (in_machine_ + sets - 1) / sets));
+    }
+    for (const NvmeProfile& drive : question_.drives) answer_.drives.push_back(ask(drive, question_.count, 1));
+    return std::move(answer_);
+  }
+
+ private:
+  [[nodiscard]] const DriveLoad& load() const { return answer_.traffic.load; }
+
+  // What the machine's links carry with `count` drives in each set. All drives of one width and generation are alike
+  // here, for they are made endless; with named drives every number has slots and switches of its own.
+  const StorageLinks& links_with(const NvmeProfile& drive, std::int64_t own, std::int64_t count) {
+    const bool is_own = question_.drives.empty();
+    const Key key{is_own ? drive.name : "", is_own ? own : 0, drive.pcie_generation.value, drive.pcie_lanes.value,
+                  count};
+    const auto found = links_.find(key);
+    if (found != links_.end()) return found->second;
+    const HardwareProfile machine = !is_own ? with_drives(hardware_, drive, count, in_machine_, question_.switch_lanes)
+                                    : own == count ? hardware_
+                                                   : resized(hardware_, drive, own, count);
+    return links_.emplace(key, storage_links(with_endless_drives(machine), in_machine_, question_.route)).first->second;
+  }
+
+  DriveAnswer ask(const NvmeProfile& drive, std::int64_t count, std::int64_t sharers) {
+    DriveAnswer found;
+    found.drive = drive;
+    found.count = count;
+    found.sharers = sharers;
+    found.endurance = drive_endurance(drive, question_.endurance);
+    try {
+      static_cast<void>(nvme_model(drive));
+      found.links = links_with(drive, count, count);
+    } catch (const InputError& error) {
+      found.cannot_tell = error.cause();
+      found.load.steady.length = load().step;
+      add_life(found, times(load(), sharers));
+      return found;
+    }
+    const DriveLoad shared = times(load(), sharers);
+    const LoadedDrives drives = drives_of(drive, count, found.links, sharers);
+    found.stages = stages_of(drives);
+    found.load = sustain(drives, shared);
+    found.first_rate = mean_rate(shared.written(), found.load.first.write_time);
+    found.steady_rate = mean_rate(shared.written(), found.load.steady.write_time);
+    found.link_rate = to_bytes_per_second(found.links.write * sharers);
+    found.required_rate = answer_.required_rate * static_cast<double>(sharers);
+    found.holds_first = SustainedLoad::holds(found.load.first, shared.step);
+    found.holds_steady = SustainedLoad::holds(found.load.steady, shared.step);
+    if (!found.endurance.known) found.cannot_tell = found.endurance.basis;
+    add_life(found, shared);
+    if (question_.asks_numbers) add_numbers(found, shared);
+    add_cost(found);
+    return found;
+  }
+
+  // At the pace of the step the drives allow.
+  void add_life(DriveAnswer& found, const DriveLoad& shared) const {
+    const double rate = mean_rate(shared.written(), found.load.steady.length);
+    const auto years = [&](double bytes) { return years_to_write(bytes * static_cast<double>(found.count), rate); };
+    found.years = years(found.endurance.bytes);
+    found.low_years = years(found.endurance.low);
+    found.high_years = years(found.endurance.high);
+    found.lasts = found.endurance.known && found.years >= question_.life_years;
+  }
+
+  void add_numbers(DriveAnswer& found, const DriveLoad& shared) {
+    const double asked = mean_rate(shared.written(), shared.step) * question_.life_years * year;
+    if (asked <= 0)
+      found.count_for_life = 1;
+    else if (found.endurance.bytes > 0 && asked / found.endurance.bytes < 1e9)
+      found.count_for_life = std::max<std::int64_t>(1, std::llround(std::ceil(asked / found.endurance.bytes)));
+    for (std::int64_t n = 1; n <= most_drives && found.count_for_rate == 0; ++n) {
+      const StorageLinks& links = links_with(found.drive, found.count, n);
+      if (SustainedLoad::holds(sustain(drives_of(found.drive, n, links, found.sharers), shared).steady, shared.step))
+        found.count_for_rate = n;
+    }
+    if (found.count_for_life > 0 && found.count_for_rate > 0)
+      found.lanes = std::max(found.count_for_life, found.count_for_rate) * found.drive.pcie_lanes.value;
+  }
+
+  void add_cost(DriveAnswer& found) const {
+    if (!found.drive.price_usd || answer_.tokens_per_step <= 0) return;
+    const double seconds = std::min(found.years, question_.life_years) * year;
+    const double tokens = static_cast<double>(answer_.tokens_per_step) * seconds / to_seconds(found.load.steady.length);
+    const double sets = std::ceil(static_cast<double>(answer_.gpus) / static_cast<double>(found.sharers));
+    if (tokens > 0)
+      found.usd_per_billion_tokens =
+          found.drive.price_usd->value * static_cast<double>(found.count) * sets / (tokens / 1e9);
+  }
+
+  using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
+
+  const HardwareProfile& hardware_;
+  const SsdQuestion& question_;
+  SsdAnswer answer_;
+  std::map<Key, StorageLinks> links_;
+  std::int64_t in_machine_ = 1;
+};
+
+}  // namespace
+
+std::string DriveAnswer::verdict(double asked_years) const {
+  if (!cannot_tell.empty()) return "can't tell: " + cannot_tell;
+  if (endurance.bytes <= 0) return "no: nothing is left of its rated life";
+  std::string words;
+  if (link_rate < required_rate)
+    words = fmt::format("the links carry {:.3g} GB/s", link_rate / 1e9);
+  else if (!holds_first)
+    words = "not even with empty caches";
+  else if (!holds_steady)
+    words = load.throttled ? "too hot to keep its rate up" : "not once its cache is full";
+  if (!lasts) {
+    if (!words.empty()) words += "; ";
+    words += fmt::format("worn out after {}",
+                         years < 1 ? fmt::format("{:.3g} days", years * 365) : fmt::format("{:.3g} years", years));
+  }
+  if (words.empty()) return fmt::format("yes: holds the rate and {:.3g} years", asked_years);
+  return "no: " + words;
+}
+
+bool SsdAnswer::is_yes() const {
+  if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0);
+  return std::any_of(drives.begin(), drives.end(), [](const DriveAnswer& drive) { return drive.is_yes(); });
+}
+
+std::optional<RetentionRelaxation> find_retention(std::string_view name) {
+  if (name == "rated") return RetentionRelaxation::none;
+  if (name == "weeks") return RetentionRelaxation::three_weeks;
+  if (name == "day") return RetentionRelaxation::one_day;
+  return std::nullopt;
+}
+
+std::optional<DriveRoute> find_route(std::string_view name) {
+  if (name == "gpudirect") return DriveRoute::gpudirect;
+  if (name == "bounce") return DriveRoute::bounce;
+  return std::nullopt;
+}
+
+SsdAnswer answer_ssd(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question) {
+  const auto require = [](bool holds, const char* option, const char* remedy) {
+    if (!holds) throw InputError("report", option, "out of range", remedy);
+  };
+  require(question.count >= 1 && question.count <= most_drives, "--count", "give 1 to 64 drives for each GPU");
+  require(question.life_years > 0 && question.life_years <= 1000, "--life-years", "give years, above 0");
+  require(question.tokens >= 0 && question.tokens <= 1e18, "--tokens", "give the tokens of a training run");
+  return Asker(loaded, ran, question).answer();
+}
+
+}  // namespace spillway

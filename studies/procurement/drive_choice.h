@@ -1,0 +1,65 @@
+// What a fleet's GPUs write to drives, and which number of which drive carries it at least cost.
+//
+// The traffic of a run is that of a replay on the machine's own links with drives that never bind (relaxed_hardware.h):
+// what the step wants to write. Of each model of drive, those numbers per GPU qualify that hold this load for good, on
+// links with slots and switches for just so many: the wear state counts, not the empty cache (report/ssd_report.h), as
+// long as writing takes half of the step at most, bursts and all. More drives than the least live longer; the number
+// with the least cost over the period is taken (procurement/cost_model.h).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "studies/procurement/option_search.h"
+#include "planners/report/ssd_report.h"
+
+namespace spillway {
+
+// A run of an option, replayed.
+struct RunReplay {
+  double step_seconds = 0, tokens_per_step = 0, mfu = 0, busy = 0;  // busy: mean share of the step a GPU computes
+  double peak_bytes = 0, capacity_bytes = 0;
+  double written_bytes = 0, read_bytes = 0;  // drives, per step and GPU, of the one that writes most
+  bool fits = false;
+  std::string binding;
+  std::uint64_t fingerprint = 0;
+  std::vector<InputProvenance> provenance;
+  std::vector<std::string> warnings;
+};
+
+// Of all runs; 0 without any.
+double largest_peak(const std::vector<RunReplay>& runs);
+
+// Of the plan's scenario on a machine with `count` of `drive` for each GPU, a set for each; drive null: as the machine
+// is, its drives endless. Throws InputError when it can't be replayed.
+struct ReplayedPlan {
+  LoadedScenario loaded;
+  ScenarioRun ran;
+  RunReplay run;
+};
+ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::int64_t count,
+                            std::int64_t switch_lanes);
+
+// One model of drive under an option.
+struct DriveChoice {
+  NvmeProfile drive;
+  std::string cannot;                                // why it isn't one to buy; empty: it is
+  std::vector<std::int64_t> numbers;                 // per GPU, those that hold the rate and have the room, ascending
+  std::vector<DriveAnswer> answers;                  // by run that writes, with `chosen` drives per GPU once chosen
+  std::int64_t chosen = 0;                           // per GPU; 0: none
+  std::vector<RunReplay> runs;                       // as replayed with `chosen` of them; empty: not replayed
+  HardwareProfile hardware;                          // the machine with them, if replayed
+  [[nodiscard]] const DriveAnswer& hardest() const;  // the run with the least of its rate to spare
+  [[nodiscard]] bool writes() const;                 // as replayed
+};
+
+std::int64_t switch_lanes_of(const PriceList& prices);
+
+// `replayed`: by run, with endless drives. In the order of the programme's drives.
+std::vector<DriveChoice> fit_drives(const Programme& programme, const std::vector<ReplayedPlan>& replayed);
+// The answers for chosen drives per GPU, of those that have been replayed with them.
+void answer_for_chosen(const Programme& programme, const std::vector<ReplayedPlan>& replayed,
+                       std::vector<DriveChoice>& fits);
+
+}  // namespace spillway

@@ -1,0 +1,655 @@
+#include "studies/procurement/procurement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <numeric>
+#include <utility>
+
+#include "hwprofiles/profile_library.h"
+#include "scenario/machine_power.h"
+#include "studies/procurement/cost_model.h"
+#include "studies/offload/storage_links.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+LiveGiven number(double value) { return {value, {}, 1}; }
+
+std::string told(const Sourced<double>& price) {
+  return fmt::format("{}, {}: {}", price.origin.date, provenance_name(price.origin.provenance), price.origin.source);
+}
+
+double value_or(const Maybe<double>& leaf, double otherwise) { return leaf ? leaf->value : otherwise; }
+
+class Procurement {
+ public:
+  Procurement(const Programme& programme, const OptionProgress& progress) : in_(programme), progress_(progress) {}
+
+  ProcurementAnswer answer() {
+    std::vector<FleetOption> fleets = find_options(in_, progress_);
+    add_inputs();
+    for (std::size_t i = 0; i < fleets.size(); ++i) {
+      if (progress_ && !progress_("replaying " + fleets[i].machine, i, fleets.size())) throw Cancelled();
+      answer_.options.push_back(replayed(std::move(fleets[i])));
+    }
+    add_prices();
+    choose_drives();
+    add_runs();
+    price_options();
+    choose();
+    add_drive_table();
+    collect_warnings();
+    add_pcie();
+    add_sensitivity();
+    return std::move(answer_);
+  }
+
+ private:
+  // ---- replays ----
+
+  PricedOption replayed(FleetOption fleet) {
+    PricedOption option;
+    option.fleet = std::move(fleet);
+    option.failure = option.fleet.failure;
+    option.hardware = ProfileLibrary::shared().load_system(option.fleet.machine);
+    std::vector<ReplayedPlan> plans;
+    bool writes = false, might_write = false;
+    for (const RunPlan& plan : option.fleet.plans) {
+      plans.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices)));
+      option.hardware = plans.back().loaded.hardware;
+      option.runs.push_back(plans.back().run);
+      const OffloadSettings& offload = plans.back().loaded.scenario.offload;
+      might_write = might_write || (offload.technique != OffloadTechnique::none && offload.tier == Tier::drive);
+      writes = writes || plans.back().run.written_bytes > 0;
+    }
+    option.price = in_.prices.machine(option.hardware);
+    option.writes_nothing = might_write && !writes;
+    if (writes && option.is_rented() && option.failure.empty())
+      option.failure = "a rented machine keeps the drives it has: none can be bought for what this writes";
+    if (writes && option.failure.empty()) {
+      std::vector<DriveChoice> fits = fit_drives(in_, plans);
+      fits_.push_back(std::move(fits));
+      option.drive.emplace();
+      replays_.push_back(std::move(plans));
+    } else {
+      fits_.emplace_back();
+      replays_.emplace_back();
+    }
+    set_power(option);
+    if (option.failure.empty() && !option.price.price_usd && !option.price.usd_per_hour)
+      option.failure = "no price of " + option.fleet.machine + ": add it to the price list";
+    return option;
+  }
+
+  void set_power(PricedOption& option) const {
+    double busy = 0, seconds = 0;
+    for (const RunReplay& run : option.runs) {
+      busy += run.busy * run.step_seconds;
+      seconds += run.step_seconds;
+    }
+    const MachinePower power = machine_power(option.hardware, in_.prices, seconds > 0 ? busy / seconds : 1);
+    option.machine_watts = power.training_watts;
+    option.idle_watts = power.idle_watts;
+    option.power_from = power.from;
+  }
+
+  // ---- tables ----
+
+  void add_inputs() {
+    LiveTable table{"Inputs", "What all options share: change a shaded cell and all sheets follow", {}, {}, {}};
+    LiveCase shared{"value", {}, {}};
+    const auto give = [&](const std::string& name, double value, const std::string& from) {
+      const auto& fields = cost_fields();
+      const auto field = std::find_if(fields.begin(), fields.end(), [&](const LiveField& f) { return f.name == name; });
+      SPILLWAY_ASSERT(field != fields.end());
+      table.fields.push_back({name, field->label, field->unit, ""});
+      shared.given[name] = number(value);
+      shared.notes[name] = from;
+    };
+    const auto price = [&](const std::string& name, const Maybe<double>& leaf) {
+      give(name, value_or(leaf, name == "power_overhead" ? 1 : 0), leaf ? told(*leaf) : "not in the price list");
+    };
+    give("tokens", in_.tokens(), "the programme");
+    give("period_months", in_.period_months, "the programme");
+    give("utilisation", in_.utilisation, "the programme; the rest is repairs, restarts, evaluation");
+    price("electricity", in_.prices.electricity_usd_per_kwh);
+    price("power_overhead", in_.prices.power_overhead);
+    price("maintenance", in_.prices.maintenance_per_year);
+    give("write_amplification", in_.endurance.write_amplification, "the programme; 1: files written and freed whole");
+    give("retention_credit", retention_factor(in_.endurance.retention),
+         in_.endurance.retention == RetentionRelaxation::none ? "as rated" : "published, offered by no vendor");
+    give("used", in_.endurance.used_fraction, "the programme");
+    give("machine_price_factor", 1, "for what-if");
+    give("drive_price_factor", 1, "for what-if");
+    price("network_price", in_.prices.network_usd_per_gpu);
+    price("switch_price", in_.prices.pcie_switch_usd);
+    table.cases.push_back(std::move(shared));
+    answer_.inputs = answer_.book.add(std::move(table));
+  }
+
+  // A case for each machine and each drive with a price; the options refer to them.
+  void add_prices() {
+    LiveTable machines{
+        "Machines", "Prices of machines: change a shaded cell and all sheets follow", machine_price_fields(), {}, {}};
+    for (const PricedOption& option : answer_.options) {
+      if (!machine_place_.emplace(option.fleet.machine, machines.cases.size()).second) continue;
+      const MachinePrice& price = option.price;
+      LiveCase made{option.fleet.machine, {}, {}};
+      made.given["machine_price"] = number(value_or(price.price_usd, 0));
+      made.given["machine_rent"] = number(option.is_rented() ? price.usd_per_hour->value : 0);
+      machines.cases.push_back(std::move(made));
+    }
+    answer_.machine_prices = answer_.book.add(std::move(machines));
+    LiveTable drives{"Drive models",
+                     "Prices and ratings of drives: change a shaded cell and all sheets follow",
+                     drive_price_fields(),
+                     {},
+                     {}};
+    for (const NvmeProfile& drive : in_.drives) {
+      const auto usd = in_.prices.drive_usd(drive);
+      if (!usd || !drive_place_.emplace(drive.name, drives.cases.size()).second) continue;
+      LiveCase made{drive.name, {}, {}};
+      made.given["drive_price"] = number(usd->value);
+      made.given["drive_endurance_tb"] = number(drive_endurance(drive).bytes / 1e12);
+      made.given["drive_watts"] = number(value_or(drive.active_watts, 0));
+      drives.cases.push_back(std::move(made));
+    }
+    answer_.drive_prices = answer_.book.add(std::move(drives));
+  }
+
+  void add_runs() {
+    LiveTable table{"Runs", "How long each run takes on each fleet", run_fields(), {}, {}};
+    for (const PricedOption& option : answer_.options) {
+      run_place_.emplace_back();
+      for (std::size_t r = 0; r < option.runs.size(); ++r) {
+        run_place_.back().push_back(table.cases.size());
+        table.cases.push_back(run_case(option.name(), option.runs[r], r));
+      }
+    }
+    answer_.runs = answer_.book.add(std::move(table));
+  }
+
+  [[nodiscard]] LiveCase run_case(const std::string& name, const RunReplay& run, std::size_t r) const {
+    LiveCase made{name + (in_.runs.size() > 1 ? ": " + in_.runs[r].name : ""), {}, {}};
+    made.given = {{"tokens", number(in_.runs[r].tokens)},
+                  {"tokens_per_step", number(run.tokens_per_step)},
+                  {"step_seconds", number(run.step_seconds)},
+                  {"written_gb", number(run.written_bytes / 1e9)}};
+    return made;
+  }
+
+  // What is given of an option with `count` of a drive per GPU (null: none). Runs come from `runs`, a table of `book`.
+  [[nodiscard]] LiveCase cost_case(const PricedOption& option, const NvmeProfile* drive, std::int64_t count,
+                                   std::size_t runs_table, const std::vector<std::size_t>& places) const {
+    LiveCase made{option.name(), {}, {}};
+    for (const std::string& name : shared_cost_fields()) made.given[name] = {0, {{answer_.inputs, 0, name}}, 1};
+    const bool buys = !option.is_rented();
+    const auto cell = [](std::size_t table, std::size_t place, const std::string& field) {
+      return LiveGiven{0, {{table, place, field}}, 1};
+    };
+    made.given["gpus"] = number(static_cast<double>(option.fleet.gpus));
+    made.given["gpus_per_machine"] = number(static_cast<double>(option.hardware.gpu_count));
+    for (const char* field : {"machine_price", "machine_rent"})
+      made.given[field] = cell(answer_.machine_prices, machine_place_.at(option.fleet.machine), field);
+    const bool one_machine = option.fleet.gpus <= option.hardware.gpu_count;
+    made.given["network_price"] = buys && !one_machine ? cell(answer_.inputs, 0, "network_price") : number(0);
+    made.given["pays_power"] = number(buys ? 1 : 0);
+    made.given["machine_watts"] = number(option.machine_watts);
+    made.given["idle_watts"] = number(option.idle_watts);
+    LiveGiven days{0, {}, 1}, written{0, {}, 1};
+    for (const std::size_t place : places) {
+      days.cells.push_back({runs_table, place, "busy_days"});
+      written.cells.push_back({runs_table, place, "written_tb"});
+    }
+    made.given["busy_days"] = std::move(days);
+    made.given["written_tb"] = std::move(written);
+    made.given["switch_price"] = cell(answer_.inputs, 0, "switch_price");
+    if (drive == nullptr) {
+      for (const char* field : {"drives_per_gpu", "drive_price", "drive_watts", "switches_per_machine"})
+        made.given[field] = number(0);
+      made.given["drive_endurance_tb"] = number(1);
+      return made;
+    }
+    made.given["drives_per_gpu"] = number(static_cast<double>(count));
+    for (const char* field : {"drive_price", "drive_endurance_tb", "drive_watts"})
+      made.given[field] = cell(answer_.drive_prices, drive_place_.at(drive->name), field);
+    const Endurance endurance = drive_endurance(*drive);
+    if (!endurance.is_flash) made.given["retention_credit"] = number(1);
+    if (!endurance.collects_garbage) made.given["write_amplification"] = number(1);
+    made.given["switches_per_machine"] = number(static_cast<double>(switches(option, *drive, count)));
+    return made;
+  }
+
+  // Those that the replay's machine has, for drives without a slot.
+  [[nodiscard]] std::int64_t switches(const PricedOption& option, const NvmeProfile& drive, std::int64_t count) const {
+    const HardwareProfile machine = ProfileLibrary::shared().load_system(option.fleet.machine);
+    return added_switches(with_drives(machine, drive, count, std::min(option.fleet.gpus, machine.gpu_count),
+                                      switch_lanes_of(in_.prices)));
+  }
+
+  // ---- drives ----
+
+  struct Try {
+    std::size_t fit;
+    std::int64_t count;
+    const std::vector<RunReplay>* runs;
+  };
+  struct Tried {
+    double usd = 0, low_years = 0;  // per 1e9 tokens; life of a drive by its rating as it stands
+  };
+
+  [[nodiscard]] std::vector<Tried> costs(const PricedOption& option, const std::vector<DriveChoice>& fits,
+                                         const std::vector<Try>& tries) const {
+    LiveBook book = answer_.book;
+    LiveTable runs{"Runs", "", run_fields(), {}, {}}, table{"Drives", "", cost_fields(), {}, {}};
+    std::vector<std::vector<std::size_t>> places(tries.size());
+    for (std::size_t t = 0; t < tries.size(); ++t)
+      for (std::size_t r = 0; r < tries[t].runs->size(); ++r) {
+        places[t].push_back(runs.cases.size());
+        runs.cases.push_back(run_case("", (*tries[t].runs)[r], r));
+      }
+    const std::size_t runs_table = book.add(std::move(runs));
+    for (std::size_t t = 0; t < tries.size(); ++t)
+      table.cases.push_back(cost_case(option, &fits[tries[t].fit].drive, tries[t].count, runs_table, places[t]));
+    const std::size_t at = book.add(std::move(table));
+    std::vector<Tried> found;
+    for (std::size_t t = 0; t < tries.size(); ++t) {
+      const Endurance endurance = drive_endurance(fits[tries[t].fit].drive, in_.endurance);
+      found.push_back({book.value(at, t, "usd_per_billion"),
+                       book.value(at, t, "drive_life_years") * endurance.low / endurance.bytes});
+    }
+    return found;
+  }
+
+  void choose_drives() {
+    for (std::size_t o = 0; o < answer_.options.size(); ++o) {
+      PricedOption& option = answer_.options[o];
+      if (!option.drive || !option.failure.empty()) continue;
+      choose_numbers(option, fits_[o]);
+      std::vector<RunReplay> quiet;
+      replay_cheapest(option, fits_[o], quiet);
+      const DriveChoice* best = fits_[o].empty() || fits_[o].front().runs.empty() ? nullptr : &fits_[o].front();
+      if (best != nullptr) {
+        option.drive = *best;
+        option.runs = best->runs;
+        option.hardware = best->hardware;
+        set_power(option);
+      } else if (!quiet.empty() && all_fit(quiet)) {
+        option.drive.reset();
+        option.runs = std::move(quiet);
+        option.writes_nothing = true;
+        set_power(option);
+      } else {
+        const auto first =
+            std::find_if(fits_[o].begin(), fits_[o].end(), [](const DriveChoice& fit) { return !fit.cannot.empty(); });
+        option.failure = first == fits_[o].end()
+                             ? "no drives are offered for what it writes"
+                             : "no drive carries what it writes: " + first->drive.name + ": " + first->cannot;
+      }
+    }
+  }
+
+  static bool all_fit(const std::vector<RunReplay>& runs) {
+    return std::all_of(runs.begin(), runs.end(), [](const RunReplay& run) { return run.fits; });
+  }
+
+  // The number of each model with the least cost when all is written that the step wants to write.
+  void choose_numbers(const PricedOption& option, std::vector<DriveChoice>& fits) const {
+    std::vector<Try> tries;
+    for (std::size_t f = 0; f < fits.size(); ++f) {
+      if (fits[f].cannot.empty() && !in_.prices.drive_usd(fits[f].drive)) fits[f].cannot = "no price of a new one";
+      if (!fits[f].cannot.empty()) continue;
+      for (const std::int64_t n : fits[f].numbers) tries.push_back({f, n, &option.runs});
+    }
+    const std::vector<Tried> tried = costs(option, fits, tries);
+    std::vector<double> cost(fits.size(), std::numeric_limits<double>::infinity()), years(fits.size(), 0);
+    for (std::size_t t = 0; t < tries.size(); ++t) {
+      const std::size_t f = tries[t].fit;
+      years[f] = std::max(years[f], tried[t].low_years);
+      if (tried[t].low_years < in_.least_life_years || tried[t].usd >= cost[f]) continue;
+      cost[f] = tried[t].usd;
+      fits[f].chosen = tries[t].count;
+    }
+    for (std::size_t f = 0; f < fits.size(); ++f)
+      if (fits[f].cannot.empty() && fits[f].chosen == 0)
+        fits[f].cannot =
+            fmt::format("its rating as it stands lasts less than the {:g} years asked for", in_.least_life_years);
+    sort_by_cost(fits, cost);
+  }
+
+  static void sort_by_cost(std::vector<DriveChoice>& fits, const std::vector<double>& cost) {
+    std::vector<std::size_t> order(fits.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return cost[a] < cost[b]; });
+    std::vector<DriveChoice> sorted;
+    for (const std::size_t i : order) sorted.push_back(std::move(fits[i]));
+    fits = std::move(sorted);
+  }
+
+  // The cheapest models on machines that have them, ordered by what these replays cost. quiet: a replay that writes
+  // nothing, where one did.
+  void replay_cheapest(const PricedOption& option, std::vector<DriveChoice>& fits,
+                       std::vector<RunReplay>& quiet) const {
+    std::size_t done = 0, asked = 0;
+    for (DriveChoice& fit : fits) {
+      if (fit.chosen == 0 || done == drives_replayed || asked == 2 * drives_replayed) break;
+      ++asked;
+      if (replay_with(option, fit, quiet)) ++done;
+    }
+    std::vector<Try> tries;
+    for (std::size_t f = 0; f < fits.size(); ++f)
+      if (!fits[f].runs.empty()) tries.push_back({f, fits[f].chosen, &fits[f].runs});
+    const std::vector<Tried> tried = costs(option, fits, tries);
+    constexpr double endless = std::numeric_limits<double>::infinity();
+    std::vector<double> cost(fits.size());
+    // Not replayed, then what can't: behind any cost.
+    for (std::size_t f = 0; f < fits.size(); ++f)
+      cost[f] = fits[f].chosen > 0 ? std::numeric_limits<double>::max() : endless;
+    for (std::size_t t = 0; t < tries.size(); ++t) cost[tries[t].fit] = tried[t].usd;
+    sort_by_cost(fits, cost);
+  }
+
+  // From the number chosen upwards until its plan writes something.
+  bool replay_with(const PricedOption& option, DriveChoice& fit, std::vector<RunReplay>& quiet) const {
+    const std::int64_t least = std::exchange(fit.chosen, 0);
+    for (const std::int64_t n : fit.numbers) {
+      if (n < least) continue;
+      fit.runs.clear();
+      for (const RunPlan& plan : option.fleet.plans) {
+        ReplayedPlan last = replay_plan_of(plan, &fit.drive, n, switch_lanes_of(in_.prices));
+        fit.runs.push_back(std::move(last.run));
+        fit.hardware = std::move(last.loaded.hardware);
+      }
+      if (!fit.writes()) {
+        quiet = fit.runs;
+        continue;
+      }
+      if (!all_fit(fit.runs)) continue;
+      fit.chosen = n;
+      return true;
+    }
+    fit.cannot = fit.writes() ? "out of memory with them" : "the plan for them writes nothing: it keeps all";
+    fit.runs.clear();
+    return false;
+  }
+
+  // ---- cost ----
+
+  void price_options() {
+    LiveTable table{"Options", "Cost of every fleet that can train the programme", cost_fields(), {}, {}};
+    for (std::size_t o = 0; o < answer_.options.size(); ++o) {
+      PricedOption& option = answer_.options[o];
+      if (!option.failure.empty()) continue;
+      option.place = table.cases.size();
+      table.cases.push_back(case_of(o));
+    }
+    answer_.priced = answer_.book.add(std::move(table));
+    for (PricedOption& option : answer_.options) {
+      if (!option.failure.empty()) continue;
+      const auto value = [&](const char* field) { return answer_.book.value(answer_.priced, option.place, field); };
+      option.days = value("days");
+      option.usd_per_billion = value("usd_per_billion");
+      option.programme_usd = value("programme_cost");
+      option.in_time = option.days <= in_.days_there_are();
+    }
+  }
+
+  [[nodiscard]] LiveCase case_of(std::size_t o) const {
+    const PricedOption& option = answer_.options[o];
+    LiveCase made = cost_case(option, option.drive ? &option.drive->drive : nullptr,
+                              option.drive ? option.drive->chosen : 0, answer_.runs, run_place_[o]);
+    if (option.drive) made.name += "; " + option.drive_name();
+    return made;
+  }
+
+  void choose() {
+    std::vector<std::size_t> order(answer_.options.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    const auto rank = [&](std::size_t o) {
+      const PricedOption& option = answer_.options[o];
+      const double usd = option.failure.empty() ? option.usd_per_billion : std::numeric_limits<double>::infinity();
+      return std::pair(usd, option.writes_nothing);  // of two alike, the one that doesn't pretend to offload
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return rank(a) < rank(b); });
+    const auto sort_by = [&](auto& list) {
+      std::remove_reference_t<decltype(list)> sorted;
+      for (const std::size_t o : order) sorted.push_back(std::move(list[o]));
+      list = std::move(sorted);
+    };
+    sort_by(answer_.options);
+    sort_by(fits_);
+    sort_by(replays_);
+    sort_by(run_place_);
+    for (std::size_t o = 0; o < answer_.options.size(); ++o) {
+      const PricedOption& option = answer_.options[o];
+      if (!option.failure.empty()) continue;
+      if (option.in_time && !answer_.chosen) answer_.chosen = o;
+      const bool better = option.drive && (!answer_.with_drives || (option.in_time && !in_time_with_drives_));
+      if (!better) continue;
+      answer_.with_drives = o;
+      in_time_with_drives_ = option.in_time;
+    }
+  }
+
+  // ---- parts of the report ----
+
+  void add_drive_table() {
+    if (!answer_.with_drives) return;
+    const std::size_t o = *answer_.with_drives;
+    std::vector<DriveChoice>& fits = fits_[o];
+    answer_for_chosen(in_, replays_[o], fits);
+    answer_.options[o].drive = fits.front();
+    LiveTable runs{"Drive runs", "Each run with each set of drives, as replayed", run_fields(), {}, {}};
+    LiveTable table{"Drives", "Drives for " + answer_.options[o].name(), cost_fields(), {}, {}};
+    std::vector<std::vector<std::size_t>> places;
+    for (const DriveChoice& fit : fits) {
+      if (fit.runs.empty()) continue;
+      places.emplace_back();
+      for (std::size_t r = 0; r < fit.runs.size(); ++r) {
+        places.back().push_back(runs.cases.size());
+        runs.cases.push_back(run_case(fmt::format("{} x {}", fit.chosen, fit.drive.name), fit.runs[r], r));
+      }
+    }
+    answer_.drive_runs = answer_.book.add(std::move(runs));
+    for (const DriveChoice& fit : fits) {
+      if (fit.runs.empty()) continue;
+      const std::size_t place = table.cases.size();
+      answer_.drive_places.push_back(place);
+      LiveCase made = cost_case(answer_.options[o], &fit.drive, fit.chosen, answer_.drive_runs, places[place]);
+      made.name = fmt::format("{} x {}", fit.chosen, fit.drive.name);
+      table.cases.push_back(std::move(made));
+    }
+    answer_.drives = fits;
+    answer_.drive_table = answer_.book.add(std::move(table));
+    add_without(answer_.options[o]);
+  }
+
+  // The same layouts with nothing offloaded.
+  void add_without(const PricedOption& option) {
+    try {
+      for (RunPlan plan : option.fleet.plans) {
+        plan.settings.emplace_back("offload.technique=none");
+        answer_.without_drives.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices)).run);
+      }
+    } catch (const InputError&) {
+      answer_.without_drives.clear();  // a step that needs what its technique does
+    }
+  }
+
+  void collect_warnings() {
+    for (const PricedOption& option : answer_.options)
+      for (const RunReplay& run : option.runs)
+        for (const std::string& warning : run.warnings)
+          if (std::find(answer_.warnings.begin(), answer_.warnings.end(), warning) == answer_.warnings.end())
+            answer_.warnings.push_back(warning);
+  }
+
+  void add_pcie() {
+    if (!answer_.with_drives) return;
+    const PricedOption& option = answer_.options[*answer_.with_drives];
+    const std::vector<ReplayedPlan>& plans = replays_[*answer_.with_drives];
+    const auto most = std::max_element(plans.begin(), plans.end(), [](const ReplayedPlan& a, const ReplayedPlan& b) {
+      return a.run.written_bytes * b.run.step_seconds < b.run.written_bytes * a.run.step_seconds;
+    });
+    SsdQuestion question;
+    question.drives = {option.drive->drive};
+    question.count = option.drive->chosen;
+    question.route = in_.route;
+    question.switch_lanes = switch_lanes_of(in_.prices);
+    question.endurance = in_.endurance;
+    answer_.pcie = answer_pcie(most->loaded, most->ran, question);
+  }
+
+  // A field, multiplied.
+  struct Swing {
+    std::string input, unit, field;
+    double base = 1;           // of the field, in `unit`; 1: the factors themselves are told
+    double low = 0, high = 0;  // factors; of the endurance each drive's own
+    enum class Of : unsigned char { all, drives, flash, garbage } of = Of::all;  // has a meaning where
+  };
+
+  [[nodiscard]] bool applies(const Swing& swing, const PricedOption& option) const {
+    if (swing.of == Swing::Of::all) return true;
+    if (!option.drive) return false;
+    const Endurance endurance = drive_endurance(option.drive->drive);
+    return swing.of == Swing::Of::drives ||
+           (swing.of == Swing::Of::flash ? endurance.is_flash : endurance.collects_garbage);
+  }
+
+  [[nodiscard]] std::vector<Swing> swings(const PricedOption& base) const {
+    const auto shared = [this](const char* field) { return answer_.book.value(answer_.inputs, 0, field); };
+    const double use = shared("utilisation"), pue = shared("power_overhead"), wa = shared("write_amplification"),
+                 credit = shared("retention_credit");
+    constexpr double weeks = 6.67;
+    using Of = Swing::Of;
+    return {{"machine price or rent", "x", "machine_price_factor", 1, 0.8, 1.2, Of::all},
+            {"drive price", "x", "drive_price_factor", 1, 0.5, 2, Of::drives},
+            {"utilisation", "", "utilisation", use, 0.8, std::min(1.1, 1 / use), Of::all},
+            {"step time", "x", "busy_days", 1, 1 - step_time_error, 1 + step_time_error, Of::all},
+            {"period kept", "months", "period_months", in_.period_months, 2.0 / 3, 4.0 / 3, Of::all},
+            {"electricity", "USD/kWh", "electricity", shared("electricity"), 0.5, 2, Of::all},
+            {"facility overhead (PUE)", "", "power_overhead", pue, (1 + (pue - 1) / 2) / pue, (1 + (pue - 1) * 2) / pue,
+             Of::all},
+            {"maintenance a year", "", "maintenance", shared("maintenance"), 0, 2, Of::all},
+            {"write amplification", "", "write_amplification", wa, 1 / wa, std::max(3.0, wa * 2) / wa, Of::garbage},
+            {"endurance for the writes", "x", "drive_endurance_tb", 1, endurance_of(base, true),
+             endurance_of(base, false), Of::drives},
+            {"credit for short retention", "", "retention_credit", credit, 1 / credit, std::max(weeks, credit) / credit,
+             Of::flash}};
+  }
+
+  // The ends of its drives' range, over the figure counted with.
+  static double endurance_of(const PricedOption& option, bool low) {
+    if (!option.drive) return 1;
+    const Endurance endurance = drive_endurance(option.drive->drive);
+    return (low ? endurance.low : endurance.high) / endurance.bytes;
+  }
+
+  void add_sensitivity() {
+    const bool any = !answer_.options.empty() && answer_.options.front().failure.empty();
+    if (!any) return;
+    const std::size_t of = answer_.chosen.value_or(0);
+    answer_.sensitivity = moved_inputs(of, "Sensitivity");
+    if (answer_.with_drives && *answer_.with_drives != of)
+      answer_.drive_sensitivity = moved_inputs(*answer_.with_drives, "Sensitivity with drives");
+  }
+
+  std::vector<Sensitivity> moved_inputs(std::size_t of, const std::string& sheet) {
+    const PricedOption& base = answer_.options[of];
+    LiveTable table{sheet, base.name() + " with one input moved at a time", cost_fields(), {}, {}};
+    std::vector<Sensitivity> found;
+    for (const Swing& swing : swings(base)) {
+      if (!applies(swing, base) || swing.low == swing.high || swing.base == 0) continue;
+      const double told_low = swing.base * swing.low, told_high = swing.base * swing.high;
+      found.push_back({swing.input, swing.unit, told_low, told_high, 0, 0, 0, 0, cheapest_under(swing, true),
+                       cheapest_under(swing, false)});
+      for (const bool low : {true, false}) {
+        LiveCase moved = case_of(of);
+        moved.name = fmt::format("{} {:.4g} {}", swing.input, low ? told_low : told_high, swing.unit);
+        move(moved, swing, base, low);
+        table.cases.push_back(std::move(moved));
+      }
+    }
+    const std::size_t at = answer_.book.add(std::move(table));
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      found[i].low_usd = answer_.book.value(at, 2 * i, "usd_per_billion");
+      found[i].high_usd = answer_.book.value(at, 2 * i + 1, "usd_per_billion");
+      if (!base.drive) continue;
+      found[i].low_years = answer_.book.value(at, 2 * i, "drive_life_years");
+      found[i].high_years = answer_.book.value(at, 2 * i + 1, "drive_life_years");
+    }
+    const auto width = [](const Sensitivity& one) { return std::abs(one.high_usd - one.low_usd); };
+    std::stable_sort(found.begin(), found.end(),
+                     [&](const Sensitivity& a, const Sensitivity& b) { return width(a) > width(b); });
+    return found;
+  }
+
+  void move(LiveCase& moved, const Swing& swing, const PricedOption& option, bool low) const {
+    if (!applies(swing, option)) return;
+    const bool is_endurance = swing.field == "drive_endurance_tb";
+    const double factor = is_endurance ? endurance_of(option, low) : (low ? swing.low : swing.high);
+    LiveGiven& given = moved.given.at(swing.field);
+    (given.cells.empty() ? given.number : given.factor) *= factor;
+  }
+
+  // In time, else of all; drives stay as they were chosen.
+  [[nodiscard]] std::string cheapest_under(const Swing& swing, bool low) const {
+    LiveBook book = answer_.book;
+    LiveTable table{"Moved", "", cost_fields(), {}, {}};
+    std::vector<std::size_t> which;
+    for (std::size_t o = 0; o < answer_.options.size(); ++o) {
+      if (!answer_.options[o].failure.empty()) continue;
+      LiveCase moved = case_of(o);
+      move(moved, swing, answer_.options[o], low);
+      table.cases.push_back(std::move(moved));
+      which.push_back(o);
+    }
+    const std::size_t at = book.add(std::move(table));
+    std::optional<std::size_t> best;
+    bool best_in_time = false;
+    for (std::size_t c = 0; c < which.size(); ++c) {
+      const double days = book.value(at, c, "days"), kept = book.value(at, c, "period_days");
+      const bool in_time = days <= kept && (in_.deadline_days <= 0 || days <= in_.deadline_days);
+      const bool better =
+          !best || (in_time && !best_in_time) ||
+          (in_time == best_in_time && book.value(at, c, "usd_per_billion") < book.value(at, *best, "usd_per_billion"));
+      if (!better) continue;
+      best = c;
+      best_in_time = in_time;
+    }
+    return answer_.options[which[*best]].name() + (best_in_time ? "" : " (late)");
+  }
+
+  const Programme& in_;
+  const OptionProgress& progress_;
+  ProcurementAnswer answer_;
+  std::vector<std::vector<DriveChoice>> fits_;                      // by option; those that write
+  std::vector<std::vector<ReplayedPlan>> replays_;                  // by option; those that write, with endless drives
+  std::vector<std::vector<std::size_t>> run_place_;                 // by option: its cases of "Runs"
+  std::map<std::string, std::size_t> machine_place_, drive_place_;  // their cases of the tables of prices
+  bool in_time_with_drives_ = false;
+};
+
+}  // namespace
+
+std::string PricedOption::name() const {
+  const std::int64_t machines = (fleet.gpus + hardware.gpu_count - 1) / hardware.gpu_count;
+  return fmt::format("{} x {} ({} GPUs), {}{}", machines, fleet.machine, fleet.gpus, fleet.technique,
+                     writes_nothing ? " (which writes nothing)" : "");
+}
+
+std::string PricedOption::drive_name() const {
+  return drive && drive->chosen > 0 ? fmt::format("{} x {} per GPU", drive->chosen, drive->drive.name) : "";
+}
+
+ProcurementAnswer answer_procurement(const Programme& programme, const OptionProgress& progress) {
+  return Procurement(programme, progress).answer();
+}
+
+}  // namespace spillway

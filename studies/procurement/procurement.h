@@ -1,0 +1,80 @@
+// Which machines, how many, with which technique and which drives train a programme at least cost: `spillway report
+// procurement`.
+//
+// 1. Options: the fastest layout of every run on every fleet (option_search.h), replayed again with drives that never
+//    bind where it writes to drives.
+// 2. Drives: for each option that writes, the number of each model with the least cost if all that the step wants to
+//    write is written (drive_choice.h). The cheapest models are replayed again on the machine with exactly these: what
+//    that replay takes and writes is what counts, and the cheapest of them then is taken. A technique's plan may write
+//    less than the step wants, or nothing: then more drives are tried, and where that doesn't help the option buys
+//    none.
+// 3. Cost: one set of formulas (cost_model.h) over inputs, runs and options, in a LiveBook that spreadsheets repeat.
+// 4. The cheapest option that trains all tokens by the deadline, while the fleet is kept, is chosen; each assumption is
+// then moved alone, on all
+//    options, to see how far the cost goes and whether another option would be the cheapest.
+// The answer is a function of the programme, the profiles and the price list: no clock, no randomness, any number of
+// threads.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "studies/procurement/drive_choice.h"
+#include "studies/procurement/live_table.h"
+#include "planners/report/pcie_report.h"
+
+namespace spillway {
+
+inline constexpr std::size_t drives_replayed = 6;  // models of drive replayed for an option that writes, at most
+inline constexpr double step_time_error = 0.1;     // by which a replayed step may be off: a swing, and what is close
+
+struct PricedOption {
+  FleetOption fleet;
+  HardwareProfile hardware;          // the machine, with the drives chosen, if any
+  std::vector<RunReplay> runs;       // as replayed last, by run
+  std::optional<DriveChoice> drive;  // of an option that writes to drives
+  bool writes_nothing = false;       // its technique might write to drives, and its plan keeps all
+  double machine_watts = 0, idle_watts = 0;
+  MachinePrice price;
+  std::string power_from;  // in words
+  std::string failure;     // why it can't be bought: does not fit, no drives hold, no price
+  std::size_t place = 0;   // case of the table "Options"; only without failure
+  double days = 0, usd_per_billion = 0, programme_usd = 0;
+  bool in_time = false;
+  [[nodiscard]] bool is_rented() const { return !price.price_usd && price.usd_per_hour.has_value(); }
+  [[nodiscard]] std::string name() const;        // "4 x dgx-h100 (32 GPUs), full"
+  [[nodiscard]] std::string drive_name() const;  // "4 x micron-... per GPU"; empty without drives
+};
+
+struct Sensitivity {
+  std::string input, unit;
+  double low = 0, high = 0;                 // of the input
+  double low_usd = 0, high_usd = 0;         // per 1e9 tokens of the chosen option then
+  double low_years = 0, high_years = 0;     // life of its drives
+  std::string low_cheapest, high_cheapest;  // the option that is cheapest then
+};
+
+struct ProcurementAnswer {
+  std::vector<PricedOption> options;       // cheapest first; those with a failure last, as found
+  std::optional<std::size_t> chosen;       // of options: cheapest in time; none: no
+  std::optional<std::size_t> with_drives;  // the cheapest that writes to drives, in time or not
+  std::vector<DriveChoice> drives;         // of `with_drives`, by model: replayed ones, cheapest first; those that
+                                           // carry it and were not replayed; those that can't
+  std::vector<std::size_t> drive_places;   // case of "Drives" of each that was replayed
+  std::vector<RunReplay> without_drives;   // of `with_drives`: its runs with nothing offloaded; empty: they can't be
+  std::optional<PcieAnswer> pcie;          // of `with_drives`, else none
+  std::vector<Sensitivity> sensitivity;    // of the chosen option (else the cheapest), most of the cost first
+  std::vector<Sensitivity> drive_sensitivity;  // of `with_drives`, where that is another
+  LiveBook book;
+  std::size_t inputs = 0, machine_prices = 0, drive_prices = 0;  // tables of the book
+  std::size_t runs = 0, priced = 0, drive_runs = 0, drive_table = 0;
+  std::vector<std::string> warnings;  // of all replays, each once
+};
+
+// Throws InputError where the programme is at fault, Cancelled when progress says so.
+ProcurementAnswer answer_procurement(const Programme& programme, const OptionProgress& progress = {});
+
+ReportDocument procurement_report(const Programme& programme, const ProcurementAnswer& answer);
+
+}  // namespace spillway

@@ -1,0 +1,362 @@
+#include "studies/screen/step_shape.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include "models/step/trace_generator.h"
+#include "scenario/scenario_run.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::int64_t micro_batches = 3, stages = 3;
+constexpr std::size_t most_layers = 8;  // per stage of a probe
+constexpr std::uint16_t middle_batch = 1;
+
+bool is_backward(Phase phase) { return phase == Phase::backward || phase == Phase::recompute; }
+
+// Sections of a rank's work, by phase and micro-batch.
+struct Section {
+  Picos begin = Picos(std::numeric_limits<std::int64_t>::max()), end{};
+  Picos free{};  // end of the section before it in program order
+  void take(Picos from, Picos to) {
+    begin = std::min(begin, from);
+    end = std::max(end, to);
+  }
+};
+
+// Last ends by layer of the stage.
+struct LayerEnds {
+  std::array<Picos, most_layers> forward{}, backward{};
+  void take(bool is_backward, std::size_t layer, Picos end) {
+    Picos& last = (is_backward ? backward : forward)[layer];
+    last = std::max(last, end);
+  }
+};
+
+// One rank of the probe.
+struct Stage {
+  std::array<Section, micro_batches> forward{}, backward{};
+  LayerEnds device, host;                                             // middle micro-batch
+  Section host_forward, host_backward;                                // its calls
+  Picos forward_received = Picos(-1), backward_received = Picos(-1);  // middle micro-batch
+  Picos tail{}, update{};                                             // after the backward; the optimizer
+  Picos done = Picos(-1);                                             // last end of either; -1: it waits for others
+  // While ops are taken, in program order.
+  Phase phase = Phase::forward;
+  Section* section = nullptr;
+  Bytes message{};
+};
+
+class ProbeTimes {
+ public:
+  ProbeTimes(const Trace& trace, const Result& result, std::size_t layers)
+      : trace_(trace), result_(result), layers_(layers), ranks_(trace.rank_count) {
+    for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+      if (!is_device_work(trace.ops.kind[i]) || result.op_end[i] == unknown_time) continue;
+      take(i);
+    }
+    for (const Collective& collective : trace.collectives)
+      if (collective.kind == CollectiveKind::receive)
+        ranks_[rank_of(index_of(collective.op))].message = collective.bytes;
+  }
+
+  [[nodiscard]] const Stage& stage(std::size_t rank) const { return ranks_[rank]; }
+
+ private:
+  [[nodiscard]] std::size_t rank_of(std::size_t op) const { return trace_.lanes[index_of(trace_.ops.lane[op])].rank; }
+
+  void take(std::size_t op) {
+    Stage& stage = ranks_[rank_of(op)];
+    const Ops& ops = trace_.ops;
+    const Picos begin = result_.op_start[op], end = result_.op_end[op];
+    const std::uint16_t batch = ops.micro_batch[op];
+    // A collective belongs to the pass of what comes before it; a pass that receives begins with that.
+    const std::string_view name = trace_.strings.text(ops.name[op]);
+    if (ops.phase[op] != Phase::communication) stage.phase = ops.phase[op];
+    if (name == "receive_forward") stage.phase = Phase::forward;
+    if (name == "receive_backward") stage.phase = Phase::backward;
+    const bool backward = is_backward(stage.phase);
+    if (batch == no_index16) {
+      const bool updates = stage.phase == Phase::optimizer;
+      if (updates || backward) add_rest(stage, op, updates ? stage.update : stage.tail);
+      return;
+    }
+    const std::string_view lane = trace_.strings.text(trace_.lanes[index_of(ops.lane[op])].name);
+    if (lane.find(send_lane) != std::string_view::npos) return;
+    if (lane.find(receive_lane) != std::string_view::npos) {
+      if (batch == middle_batch) (backward ? stage.backward_received : stage.forward_received) = end;
+      return;
+    }
+    if (batch >= micro_batches) return;
+    Section& section = (backward ? stage.backward : stage.forward)[batch];
+    if (stage.section != &section) {
+      section.free = stage.section == nullptr ? begin : stage.section->end;
+      stage.section = &section;
+    }
+    section.take(begin, end);
+    if (batch == middle_batch) take_middle(stage, op, backward);
+  }
+
+  void take_middle(Stage& stage, std::size_t op, bool backward) {
+    const std::uint16_t layer = trace_.ops.layer[op];
+    if (layer != no_index16) stage.device.take(backward, layer % layers_, result_.op_end[op]);
+    const OpId call = trace_.ops.launched_by[op];
+    if (call == OpId::none) return;
+    const Picos begin = result_.op_start[index_of(call)], end = result_.op_end[index_of(call)];
+    (backward ? stage.host_backward : stage.host_forward).take(begin, end);
+    if (layer != no_index16) stage.host.take(backward, layer % layers_, end);
+  }
+
+  // Work and pauses between it, but for waiting for other stages.
+  void add_rest(Stage& stage, std::size_t op, Picos& sum) const {
+    const Picos begin = result_.op_start[op], end = result_.op_end[op];
+    if (trace_.strings.text(trace_.lanes[index_of(trace_.ops.lane[op])].name) == stages_lane) {
+      stage.done = Picos(-1);
+      sum += end - begin;
+      return;
+    }
+    sum += std::max(Picos(0), end - (stage.done < Picos(0) ? begin : stage.done));
+    stage.done = std::max(stage.done, end);
+  }
+
+  const Trace& trace_;
+  const Result& result_;
+  std::size_t layers_;
+  std::vector<Stage> ranks_;
+};
+
+// The last layer's in steady state; backwards the first layer comes last.
+ShapeTimes layer_times(const LayerEnds& ends, std::size_t layers) {
+  return {ends.forward[layers - 1] - ends.forward[layers - 2], ends.backward[0] - ends.backward[1]};
+}
+
+// When the stage is free for a section, and has what it needs from its neighbour.
+Picos ready(const Section& section, Picos received) { return std::max(section.free, received); }
+
+ShapeTimes extra_times(const Stage& stage, const ShapeTimes& layer, std::int64_t layers) {
+  const Section& forward = stage.forward[middle_batch];
+  const Section& backward = stage.backward[middle_batch];
+  return {forward.end - ready(forward, stage.forward_received) - layer.forward * layers,
+          backward.end - ready(backward, stage.backward_received) - layer.backward * layers};
+}
+
+// Memory of one rank of the probe, in host order.
+struct StageMemory {
+  std::array<Bytes, 8> by_role{};  // live when the middle backward begins, by TensorRole
+  Bytes kept{}, layer_kept{}, transient{}, update_transient{};
+};
+
+class ProbeMemory {
+ public:
+  ProbeMemory(const Trace& trace, std::int16_t device) : trace_(trace), device_(device) { walk(); }
+  [[nodiscard]] const StageMemory& memory() const { return memory_; }
+
+ private:
+  enum class Part : std::uint8_t { none, forward, backward, update };
+  struct Place {
+    Part part = Part::none;
+    std::uint16_t batch = no_index16;
+    std::uint16_t layer = no_index16;
+    bool same_section(const Place& other) const { return part == other.part && batch == other.batch; }
+  };
+
+  [[nodiscard]] Place place_of(OpId anchor) const {
+    if (anchor == OpId::none) return {};
+    const std::size_t op = index_of(anchor);
+    const Ops& ops = trace_.ops;
+    Place place{Part::none, ops.micro_batch[op], ops.layer[op]};
+    if (ops.phase[op] == Phase::communication) return {};
+    if (place.batch == no_index16)
+      place.part = ops.phase[op] == Phase::optimizer ? Part::update : Part::none;
+    else
+      place.part = is_backward(ops.phase[op]) ? Part::backward : Part::forward;
+    return place;
+  }
+
+  void walk() {
+    std::vector<Bytes> live_of(8);
+    Place at;
+    Bytes live{}, at_entry{}, peak{}, at_layer{};
+    std::vector<Bytes> layer_steps;
+    const auto leave = [&](const Place& next) {
+      if (at.part == Part::forward && at.batch == middle_batch) {
+        memory_.kept = live - at_entry;
+        memory_.transient = std::max(memory_.transient, peak - live);
+      }
+      if (at.part == Part::backward && at.batch == middle_batch)
+        memory_.transient = std::max(memory_.transient, peak - at_entry);
+      if (at.part == Part::update) memory_.update_transient = std::max(memory_.update_transient, peak - at_entry);
+      if (next.part == Part::backward && next.batch == middle_batch)
+        std::copy(live_of.begin(), live_of.end(), memory_.by_role.begin());
+      at_entry = peak = at_layer = live;
+    };
+    for (const MemoryEvent& event : trace_.memory_events) {
+      if (event.device != device_) continue;
+      const Place next = place_of(event.anchor);
+      if (next.part != Part::none && !next.same_section(at)) leave(next);
+      if (next.part == Part::forward && next.batch == middle_batch && next.layer != at.layer) {
+        layer_steps.push_back(live - at_layer);
+        at_layer = live;
+      }
+      if (next.part != Part::none) at = next;
+      const auto role = static_cast<std::size_t>(trace_.tensors.role[index_of(event.tensor)]);
+      if (event.action == MemoryAction::allocate) {
+        live += event.bytes;
+        live_of[role] += event.bytes;
+      } else if (event.action == MemoryAction::free_requested) {
+        live = live - event.bytes;
+        live_of[role] = live_of[role] - event.bytes;
+      }
+      peak = std::max(peak, live);
+    }
+    leave({});
+    // The steps between layers: into the first, first to second, second to third, out of the third.
+    if (layer_steps.size() >= 3) memory_.layer_kept = layer_steps[2];
+  }
+
+  const Trace& trace_;
+  std::int16_t device_;
+  StageMemory memory_;
+};
+
+Bytes role_bytes(const StageMemory& memory, TensorRole role) { return memory.by_role[static_cast<std::size_t>(role)]; }
+
+// What a stage holds beyond its layers.
+ChunkShape chunk_shape(const Stage& stage, const StageMemory& memory, const StepShape& shape, std::int64_t layers) {
+  ChunkShape chunk;
+  chunk.extra = extra_times(stage, shape.layer, layers);
+  chunk.extra_host = {stage.host_forward.end - stage.host_forward.begin - shape.layer_host.forward * layers,
+                      stage.host_backward.end - stage.host_backward.begin - shape.layer_host.backward * layers};
+  chunk.kept = memory.kept - shape.layer_kept * layers;
+  chunk.transient = memory.transient;
+  chunk.update_transient = memory.update_transient;
+  chunk.weights = role_bytes(memory, TensorRole::weight) - shape.layer_weights * layers;
+  chunk.gradients = role_bytes(memory, TensorRole::gradient) - shape.layer_gradients * layers;
+  chunk.states = role_bytes(memory, TensorRole::optimizer_state) - shape.layer_states * layers;
+  chunk.buffers = role_bytes(memory, TensorRole::buffer);
+  return chunk;
+}
+
+// Seconds a byte.
+double per_byte(Picos time, Bytes bytes) {
+  return bytes > Bytes(0) ? to_seconds(time) / static_cast<double>(bytes.count()) : 0;
+}
+
+// Gathers ahead of their use take several layers to come to a steady pace.
+std::int64_t probe_layers(const TrainingSetup& setup) { return setup.zero_stage == 3 ? 7 : 3; }
+
+TrainingSetup probe_setup(const TrainingSetup& shape) {
+  TrainingSetup setup = shape;
+  setup.pipeline_parallel = shape.pipeline_parallel > 1 ? stages : 1;
+  setup.gradient_accumulation = micro_batches;
+  setup.global_batch = 0;
+  return setup;
+}
+
+struct Probe {
+  Trace trace;
+  Result result;
+};
+
+Probe run_probe(const StepMachine& machine, const TrainingSetup& setup, std::int64_t layers) {
+  ModelSpec model = *machine.model;
+  model.layers = layers;
+  Probe probe;
+  probe.trace = generate_trace(model, setup, *machine.cost, machine.cluster);
+  probe.result = replay(probe.trace, machine.hardware, machine.options);
+  return probe;
+}
+
+// What one layer's parameters hold: of a stage of nothing but layers a share, else what one more layer adds.
+StageMemory layer_roles(const StepMachine& machine, const TrainingSetup& setup, const StageMemory& middle,
+                        std::int64_t layers) {
+  StageMemory layer = middle;
+  if (setup.pipeline_parallel > 1) {
+    for (Bytes& bytes : layer.by_role) bytes = bytes / layers;
+    return layer;
+  }
+  layer = ProbeMemory(run_probe(machine, setup, layers + 1).trace, 0).memory();
+  for (std::size_t role = 0; role < layer.by_role.size(); ++role)
+    layer.by_role[role] = layer.by_role[role] - middle.by_role[role];
+  return layer;
+}
+
+}  // namespace
+
+StepMachine::StepMachine(const ModelSpec& spec, const HardwareProfile& profile, const CostModel& cost_model)
+    : model(&spec), hardware(profile), cost(&cost_model), cluster(cluster_of(profile)) {
+  for (const Parameter& parameter : parameters(spec))
+    if (parameter.layer == 0) layer_parameters.push_back(parameter.elements());
+}
+
+bool has_alike_layers(const ModelSpec& model) {
+  return !model.has_encoder() && model.global_every == 0 && !model.reads_images() &&
+         (!model.has_experts() || (model.experts.every == 1 && model.experts.first_dense_layers == 0));
+}
+
+TrainingSetup shape_setup(const TrainingSetup& resolved) {
+  TrainingSetup setup = resolved;
+  setup.pipeline_parallel = std::min<std::int64_t>(resolved.pipeline_parallel, 2);
+  setup.pipeline_chunks = 1;
+  setup.pipeline_schedule = "1f1b";
+  setup.recomputed_chunks = 0;
+  setup.split_backward = false;
+  setup.gradient_accumulation = 1;
+  setup.global_batch = 0;
+  setup.overlap_gradients = true;
+  setup.bucket_bytes = TrainingSetup().bucket_bytes;
+  if (setup.zero_stage < 3) setup.prefetch = TrainingSetup().prefetch;
+  if (setup.zero_stage < 2) {
+    setup.zero_stage = 0;
+    if (setup.expert_parallel == 1) setup.data_parallel = 1;
+  }
+  return setup;
+}
+
+std::string shape_key(const TrainingSetup& shape) {
+  std::string key;
+  for (const std::string& field : training_setup_keys()) key += field_text(shape, field) + ";";
+  return key;
+}
+
+StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted) {
+  const TrainingSetup setup = probe_setup(wanted);
+  const bool single = setup.pipeline_parallel == 1;
+  const std::int64_t layers = probe_layers(setup);
+  const Probe probe = run_probe(machine, setup, layers * setup.pipeline_parallel);
+  const Trace& trace = probe.trace;
+  const ProbeTimes times(trace, probe.result, static_cast<std::size_t>(layers));
+  const std::size_t middle = single ? 0 : 1;
+  const Stage& stage = times.stage(middle);
+  const StageMemory memory = ProbeMemory(trace, static_cast<std::int16_t>(middle)).memory();
+  const StageMemory layer = layer_roles(machine, setup, memory, layers);
+
+  StepShape shape;
+  shape.layer = layer_times(stage.device, static_cast<std::size_t>(layers));
+  shape.layer_host = layer_times(stage.host, static_cast<std::size_t>(layers));
+  shape.layer_kept = memory.layer_kept;
+  shape.layer_weights = role_bytes(layer, TensorRole::weight);
+  shape.layer_gradients = role_bytes(layer, TensorRole::gradient);
+  shape.layer_states = role_bytes(layer, TensorRole::optimizer_state);
+  const Bytes weights = role_bytes(memory, TensorRole::weight);
+  shape.update_per_byte = per_byte(stage.update, weights);
+  shape.tail_per_byte = per_byte(stage.tail, weights);
+  shape.message = stage.message;
+  shape.probed_layers = layers;
+  shape.update_scales = is_megatron(setup.framework);
+  if (probe.result.memory.peak_allocated > Bytes(0))
+    shape.reserved_per_allocated = static_cast<double>(probe.result.memory.peak_reserved.count()) /
+                                   static_cast<double>(probe.result.memory.peak_allocated.count());
+  shape.middle = chunk_shape(stage, memory, shape, layers);
+  shape.first = shape.last = shape.only = shape.middle;
+  if (!single) {
+    shape.first = chunk_shape(times.stage(0), ProbeMemory(trace, 0).memory(), shape, layers);
+    shape.last = chunk_shape(times.stage(2), ProbeMemory(trace, 2).memory(), shape, layers);
+  }
+  return shape;
+}
+
+}  // namespace spillway

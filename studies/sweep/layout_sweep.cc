@@ -1,0 +1,90 @@
+#include "studies/sweep/layout_sweep.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "scenario/scenario.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+}  // namespace
+
+std::vector<std::int64_t> powers_of_two(std::int64_t most) {
+  std::vector<std::int64_t> values;
+  for (std::int64_t value = 1; value <= most; value *= 2) values.push_back(value);
+  return values;
+}
+
+SweepFile layout_sweep(const std::string& scenario, const std::string& path, const std::string& folder,
+                       const LayoutSpace& space) {
+  const Scenario parsed = parse_scenario(scenario, path, folder);
+  const TrainingSetup& training = parsed.training;
+  Json base = Json::parse(scenario);
+  for (const char* key : {"schema", "version", "procurement", "capacity"}) base.erase(key);
+  const std::int64_t batch = training.step_sequences();
+  base["model"]["global_batch"] = batch;
+  base["model"].erase("gradient_accumulation");
+  Json settings = Json::object();
+  for (const std::string& setting : space.settings) {
+    const std::size_t equals = setting.find('=');
+    settings[setting.substr(0, equals)] = setting.substr(equals + 1);
+  }
+  const auto axis = [](const char* name, const char* key, const std::vector<std::int64_t>& values) {
+    return Json{{"name", name}, {"key", key}, {"values", values}};
+  };
+  Json sweep = {{"schema", "spillway-sweep"}, {"version", 1}, {"base", base}};
+  sweep["constants"] = {{"gpus", space.gpus}, {"batch", batch}, {"context", training.context_parallel}};
+  sweep["axes"] = {axis("t", "model.tensor_parallel", space.tensor_parallel),
+                   axis("p", "model.pipeline_parallel", space.pipeline_parallel),
+                   axis("b", "model.micro_batch", space.micro_batch),
+                   Json{{"name", "settings"}, {"options", {{"as_given", settings}}}}};
+  // Not `= {Json}`: compilers differ on whether that is a list of one or the value itself.
+  sweep["derived"] =
+      Json::array({{{"name", "d"}, {"key", "model.data_parallel"}, {"value", "gpus / (t * p * context)"}}});
+  sweep["where"] = {Json{{"is", "t * p * context <= gpus"}, {"reason", "more ranks than GPUs"}},
+                    Json{{"is", "divides(d * b, batch)"}, {"reason", "the batch can't be cut so"}}};
+  sweep["objectives"] = {"step_time"};
+  sweep["require"] = {{"fits", true}};
+  if (space.most_step_seconds) sweep["require"]["step_time_seconds"] = *space.most_step_seconds;
+  if (space.least_life_years) sweep["require"]["life_years"] = *space.least_life_years;
+  sweep["replays"] = space.replays;
+  return parse_sweep(sweep.dump(), path, folder);
+}
+
+const SweepRow* fastest_layout(const SweepOutcome& outcome) {
+  const SweepRow* best = nullptr;
+  for (const SweepRow& row : outcome.rows)
+    if (row.does && (best == nullptr || row.replayed.step_seconds < best->replayed.step_seconds)) best = &row;
+  return best;
+}
+
+std::vector<std::string> assignments_of(const SweepRow& row) {
+  std::vector<std::string> texts;
+  for (const auto& [key, value] : row.settings) texts.push_back(key + "=" + value);
+  return texts;
+}
+
+std::string layout_label(const SweepRow& row) {
+  return fmt::format("t {}, p {}, b {}", row.options[0], row.options[1], row.options[2]);
+}
+
+std::string why_no_layout(const SweepOutcome& outcome) {
+  if (outcome.screened == 0)
+    return "no layout is possible: " +
+           (outcome.invalid.empty() ? "none divides GPUs and batch" : outcome.invalid.begin()->first);
+  const auto failed = [](const SweepRow& row) { return !row.failure.empty(); };
+  if (!outcome.rows.empty() && std::all_of(outcome.rows.begin(), outcome.rows.end(), failed))
+    return outcome.rows.front().failure;
+  const bool fits = std::any_of(outcome.rows.begin(), outcome.rows.end(), [](const SweepRow& row) { return row.fits; });
+  return fmt::format("{} in all of {} layouts ({} by the screen, {} replayed{})",
+                     fits ? "a requirement is missed, or memory runs out," : "out of memory", outcome.screened,
+                     outcome.unable, outcome.rows.size(),
+                     outcome.not_replayed > 0 ? fmt::format(", {} not tried", outcome.not_replayed) : "");
+}
+
+}  // namespace spillway

@@ -1,0 +1,39 @@
+// A sweep over the layouts of one scenario on so many GPUs: tensor and pipeline parallelism, micro-batches.
+//
+//   d = gpus / (t p c)   replicas follow; c (context parallelism), schedule and ZeRO stage stay the scenario's
+// The batch of a step is the scenario's, whatever the layout. Objective: the shortest step that fits.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "studies/sweep/sweep_run.h"
+
+namespace spillway {
+
+struct LayoutSpace {
+  std::int64_t gpus = 1;
+  std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;  // not empty
+  std::vector<std::string> settings;                                          // of every layout: "key=value"
+  std::int64_t replays = 24;                                                  // at most
+  std::optional<double> most_step_seconds, least_life_years;
+};
+
+// 1, 2, 4, ... at most `most`.
+std::vector<std::int64_t> powers_of_two(std::int64_t most);
+
+// `scenario`: JSON of a scenario of a model. Throws InputError as parse_sweep does.
+SweepFile layout_sweep(const std::string& scenario, const std::string& path, const std::string& folder,
+                       const LayoutSpace& space);
+
+// Of an outcome of it: the fastest layout that does what is asked, or null; "key=value" of a row; "t 8, p 4, b 1".
+const SweepRow* fastest_layout(const SweepOutcome& outcome);
+std::vector<std::string> assignments_of(const SweepRow& row);
+std::string layout_label(const SweepRow& row);
+// Why there is none, in words.
+std::string why_no_layout(const SweepOutcome& outcome);
+
+}  // namespace spillway

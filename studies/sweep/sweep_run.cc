@@ -1,0 +1,248 @@
+#include "studies/sweep/sweep_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "studies/sweep/sweep_front.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::int64_t most_points = std::int64_t{1} << 40;
+constexpr std::size_t most_remaining = 10'000'000;
+constexpr std::size_t wave_points = 32;  // replays between two looks at what remains
+
+void add(std::map<std::string, SweepReason>& sum, const std::map<std::string, SweepReason>& more) {
+  for (const auto& [reason, count] : more) {
+    const auto [at, is_new] = sum.emplace(reason, count);
+    if (is_new) continue;
+    at->second.points += count.points;
+    at->second.example = std::min(at->second.example, count.example);
+  }
+}
+
+class Sweep {
+ public:
+  Sweep(const SweepFile& file, const SweepOptions& options, SweepCrew& crew, SweepStore& store)
+      : file_(file), options_(options), crew_(crew), store_(store), space_(file), sure_(file.objectives.size()) {
+    outcome_.points = file.points();
+  }
+
+  SweepOutcome run() {
+    screen_all();
+    if (!stopped_) replay_waves();
+    finish();
+    return std::move(outcome_);
+  }
+
+ private:
+  // ---- screen ----
+
+  [[nodiscard]] bool goes_on(const std::string& what, std::int64_t done, std::int64_t all) {
+    return !options_.progress || options_.progress(what, done, all);
+  }
+
+  void screen_all() {
+    if (outcome_.points > most_points)
+      throw InputError(
+          file_.path, "/axes",
+          fmt::format("{:.3g} points can't be screened in a lifetime", static_cast<double>(outcome_.points)),
+          "take fewer or shorter axes: an axis that doesn't matter for the rest is a sweep of its own");
+    const std::int64_t blocks = (outcome_.points + sweep_block_points - 1) / sweep_block_points;
+    std::vector<SweepTask> mine;
+    for (std::int64_t b = options_.shard; b < blocks; b += options_.shards) mine.push_back({false, b});
+    std::int64_t done = 0;
+    const std::int64_t all = std::min(outcome_.points, static_cast<std::int64_t>(mine.size()) * sweep_block_points);
+    stopped_ = !goes_on("points screened", 0, all) ||
+               !do_tasks(file_, mine, crew_, store_, [&](std::size_t, const std::string& record) {
+                 take(parse_sweep_block(record));
+                 return goes_on("points screened", std::min(all, ++done * sweep_block_points), all);
+               });
+    drop_beaten();
+    outcome_.is_whole = !stopped_ && options_.shards == 1;
+  }
+
+  void take(const SweepBlock& block) {
+    add(outcome_.left_out, block.left_out);
+    add(outcome_.invalid, block.invalid);
+    outcome_.screened += block.screened;
+    outcome_.unable += block.unable;
+    outcome_.beaten += block.beaten;
+    for (const SweepValues& values : block.sure) sure_.add(values);
+    remaining_.insert(remaining_.end(), block.remaining.begin(), block.remaining.end());
+    if (remaining_.size() > 2 * kept_ + 100'000) drop_beaten();
+    if (remaining_.size() > most_remaining)
+      throw InputError(file_.path, "/", fmt::format("the screen can't rule out more than {} points", most_remaining),
+                       "require more, add conditions under where, take a smaller margin, or take fewer values");
+  }
+
+  void drop_beaten() {
+    const auto beaten = std::erase_if(remaining_, [&](const SweepRemaining& one) { return sure_.beats(one.best); });
+    outcome_.beaten += static_cast<std::int64_t>(beaten);
+    kept_ = remaining_.size();
+  }
+
+  // ---- replay ----
+
+  void replay_waves() {
+    const SweepValues typical = typical_logs();
+    std::vector<std::pair<double, SweepRemaining>> queue;
+    for (const SweepRemaining& one : remaining_) queue.emplace_back(rank(one, typical), one);
+    std::sort(queue.begin(), queue.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.first, a.second.number) < std::pair(b.first, b.second.number);
+    });
+    std::vector<SweepRemaining> waiting;
+    for (const auto& [value, one] : queue) waiting.push_back(one);
+    SweepFront front(file_.objectives.size());
+    while (!stopped_) {
+      outcome_.beaten_by_replay +=
+          std::erase_if(waiting, [&](const SweepRemaining& one) { return front.beats(one.best); });
+      const std::vector<SweepRemaining> wave = next_wave(waiting);
+      if (wave.empty()) break;
+      replay_wave(wave, static_cast<std::int64_t>(queue.size()), front);
+    }
+    outcome_.beaten_by_replay +=
+        std::erase_if(waiting, [&](const SweepRemaining& one) { return front.beats(one.best); });
+    outcome_.not_replayed += static_cast<std::int64_t>(waiting.size());
+  }
+
+  // Points of one estimated peak are one kind: its first is replayed alone, and when it turns out not to fit, the
+  // others come last of all (a layout with every size of bucket). Where the peak is not known, each is of its own.
+  static double kind_of(std::int64_t number, double peak_bytes) {
+    return peak_bytes > 0 ? peak_bytes : -static_cast<double>(number);
+  }
+
+  // Takes them out of `waiting`. O(waiting log kinds).
+  std::vector<SweepRemaining> next_wave(std::vector<SweepRemaining>& waiting) {
+    const auto most = static_cast<std::size_t>(file_.replays);
+    const std::size_t room = std::min(wave_points, most - std::min(most, outcome_.rows.size()));
+    std::vector<SweepRemaining> wave;
+    std::vector<bool> taken(waiting.size());
+    std::set<double> first;  // of kinds not known so far
+    const auto take_where = [&](const auto& may) {
+      for (std::size_t i = 0; i < waiting.size() && wave.size() < room; ++i)
+        if (!taken[i] && may(kind_of(waiting[i].number, waiting[i].peak_bytes))) {
+          taken[i] = true;
+          wave.push_back(waiting[i]);
+        }
+    };
+    take_where([&](double kind) {
+      const auto known = kinds_.find(kind);
+      return known == kinds_.end() ? first.insert(kind).second : known->second;
+    });
+    if (wave.empty()) take_where([](double) { return true; });
+    std::size_t at = 0;
+    std::erase_if(waiting, [&](const SweepRemaining&) { return taken[at++]; });
+    return wave;
+  }
+
+  // Of each objective, the mean logarithm of what is known of it.
+  [[nodiscard]] SweepValues typical_logs() const {
+    SweepValues typical{};
+    for (std::size_t i = 0; i < file_.objectives.size(); ++i) {
+      double sum = 0, known = 0;
+      for (const SweepRemaining& one : remaining_)
+        if (one.best[i] > 0) {
+          sum += std::log(one.best[i]);
+          ++known;
+        }
+      if (known > 0) typical[i] = sum / known;
+    }
+    return typical;
+  }
+  // What isn't known of a point (the peak under a technique without a closed form) counts as what is typical, so that
+  // such points wait for their turn.
+  [[nodiscard]] double rank(const SweepRemaining& one, const SweepValues& typical) const {
+    double sum = 0;
+    for (std::size_t i = 0; i < file_.objectives.size(); ++i)
+      sum += one.best[i] > 0 ? std::log(one.best[i]) : typical[i];
+    return sum;
+  }
+
+  void replay_wave(const std::vector<SweepRemaining>& wave, std::int64_t all, SweepFront& front) {
+    std::vector<SweepTask> tasks;
+    for (const SweepRemaining& one : wave) tasks.push_back({true, one.number});
+    const std::size_t before = outcome_.rows.size();
+    stopped_ = !do_tasks(file_, tasks, crew_, store_, [&](std::size_t i, const std::string& record) {
+      outcome_.rows.push_back(row_of(wave[i], parse_sweep_replay(record)));
+      if (options_.replayed) options_.replayed(outcome_.rows.back());
+      return goes_on("points replayed", static_cast<std::int64_t>(outcome_.rows.size()), std::min(all, file_.replays));
+    });
+    for (std::size_t i = before; i < outcome_.rows.size(); ++i) {
+      const SweepRow& row = outcome_.rows[i];
+      kinds_[kind_of(row.number, row.screened.peak_bytes)] |= row.fits || !file_.must_fit;
+      if (row.does) front.add(objective_values(file_, row.replayed));
+    }
+    outcome_.is_whole &= !stopped_;
+  }
+
+  SweepRow row_of(const SweepRemaining& one, SweepReplay replay) {
+    const SweepPoint point = space_.at(one.number);
+    SweepRow row;
+    static_cast<SweepReplay&>(row) = std::move(replay);
+    row.number = one.number;
+    row.label = space_.label(point);
+    row.settings = space_.settings(point);
+    for (std::size_t axis = 0; axis < file_.axes.size(); ++axis)
+      row.options.push_back(file_.axes[axis].options[point.options[axis]].label);
+    row.screened.step_seconds = one.step_seconds;
+    row.screened.peak_bytes = one.peak_bytes;
+    row.does = meets_requirements(file_, row);
+    return row;
+  }
+
+  void finish() {
+    std::sort(outcome_.rows.begin(), outcome_.rows.end(),
+              [](const SweepRow& a, const SweepRow& b) { return a.number < b.number; });
+    SweepFront front(file_.objectives.size());
+    for (const SweepRow& row : outcome_.rows)
+      if (row.does) front.add(objective_values(file_, row.replayed));
+    std::vector<double> times, peaks;
+    for (SweepRow& row : outcome_.rows) {
+      row.on_front = row.does && !front.beats(objective_values(file_, row.replayed));
+      if (!row.failure.empty()) continue;
+      const auto compare = [](double screened, double replayed, std::vector<double>& errors) {
+        if (screened > 0 && replayed > 0) errors.push_back(std::abs(screened / replayed - 1));
+      };
+      compare(row.screened.step_seconds, row.replayed.step_seconds, times);
+      compare(row.screened.peak_bytes, row.replayed.peak_bytes, peaks);
+    }
+    outcome_.time_error = sweep_error(std::move(times));
+    outcome_.memory_error = sweep_error(std::move(peaks));
+  }
+
+  const SweepFile& file_;
+  const SweepOptions& options_;
+  SweepCrew& crew_;
+  SweepStore& store_;
+  SweepSpace space_;
+  SweepFront sure_;
+  SweepOutcome outcome_;
+  std::vector<SweepRemaining> remaining_;
+  std::size_t kept_ = 0;          // of them after the last look
+  std::map<double, bool> kinds_;  // replayed ones: whether one of them fits
+  bool stopped_ = false;
+};
+
+}  // namespace
+
+SweepError sweep_error(std::vector<double> errors) {
+  if (errors.empty()) return {};
+  std::sort(errors.begin(), errors.end());
+  const std::size_t last = errors.size() - 1;
+  return {errors.size(), errors[last / 2], errors[last * 9 / 10], errors[last]};
+}
+
+SweepOutcome run_sweep(const SweepFile& file, const SweepOptions& options, SweepStore& store) {
+  if (options.crew != nullptr) return Sweep(file, options, *options.crew, store).run();
+  LocalCrew crew(file);
+  return Sweep(file, options, crew, store).run();
+}
+
+}  // namespace spillway

@@ -1,0 +1,68 @@
+// A sweep from its file to its answer.
+//
+//  1. Screen. Blocks of points are estimated without events (sweep_screen.h). A point remains when it may do what the
+//     file requires and no point that does for sure is still ahead of it when both are off by the margins.
+//  2. Replay. What remains is replayed in full, the best estimates first, in waves; a point drops out when one that was
+//     replayed is as good as the best it may turn out. It ends when nothing remains, or after `replays`.
+//  3. The front of what was replayed and does what is required; how far the screen was off.
+// Blocks and replays are taken from the store where it has them. The answer is a function of the file alone: threads,
+// shards, interruptions and what the store held change nothing.
+// Memory: O(points that remain). Time: about 20 us a point of the screen on one core, and the replays.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "studies/sweep/sweep_crew.h"
+#include "studies/sweep/sweep_file.h"
+#include "studies/sweep/sweep_store.h"
+#include "studies/sweep/sweep_task.h"
+
+namespace spillway {
+
+struct SweepRow : SweepReplay {
+  std::int64_t number = 0;
+  std::string label;
+  SweepSettings settings;
+  std::vector<std::string> options;  // labels, by axis
+  SweepMetrics screened;
+  bool does = false;  // meets the requirements
+  bool on_front = false;
+};
+
+// Relative to the replay, absolute values; 0 where nothing was compared.
+struct SweepError {
+  std::size_t compared = 0;
+  double median = 0, p90 = 0, worst = 0;
+};
+SweepError sweep_error(std::vector<double> absolute_errors);
+
+struct SweepOutcome {
+  std::int64_t points = 0;                      // raw
+  std::map<std::string, SweepReason> left_out;  // by rule
+  std::map<std::string, SweepReason> invalid;   // by why the model can't be trained so; figures as '#'
+  std::int64_t screened = 0;                    // valid
+  std::int64_t unable = 0;                      // of these: do not do what is required, margins allowed for
+  std::int64_t beaten = 0;                      // of these: by one that does for sure
+  std::int64_t beaten_by_replay = 0;
+  std::int64_t not_replayed = 0;  // remain when the replays are used up: the front may miss some of them
+  std::vector<SweepRow> rows;     // replayed, by number
+  SweepError time_error, memory_error;
+  bool is_whole = true;  // false: a shard, or interrupted
+};
+
+struct SweepOptions {
+  std::int64_t shard = 0, shards = 1;  // of the blocks; more than one: the answer is of this shard alone
+  std::function<bool(const std::string& what, std::int64_t done, std::int64_t all)> progress;  // false: stop
+  // Every point as soon as it is replayed, whether it will be on the front or not, in no set order. One call at a time.
+  std::function<void(const SweepRow& row)> replayed;
+  SweepCrew* crew = nullptr;  // who works; none: threads of this process
+};
+
+// Throws InputError as the parts do; a point's own failure is a row.
+SweepOutcome run_sweep(const SweepFile& file, const SweepOptions& options, SweepStore& store);
+
+}  // namespace spillway

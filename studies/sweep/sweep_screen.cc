@@ -1,0 +1,242 @@
+#include "studies/sweep/sweep_screen.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "scenario/machine_power.h"
+#include "scenario/scenario.h"
+#include "scenario/scenario_run.h"
+#include "studies/screen/step_estimate.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr std::string_view model_prefix = "model.";
+// ZeRO stage 2: how much of its reductions in every micro-batch is hidden depends on where buckets end, which the
+// screen does not follow.
+constexpr double shared_gradients_margin = 0.3;
+
+// "tensor_parallel" of "model.tensor_parallel"; nothing for keys that aren't a field of the training set-up.
+std::string_view training_field(std::string_view key) {
+  if (key.substr(0, model_prefix.size()) != model_prefix) return {};
+  const std::string_view field = key.substr(model_prefix.size());
+  return field == "name" ? std::string_view() : field;
+}
+
+// Throws InputError with the key as its place.
+TrainingSetup with_settings(TrainingSetup setup, const SweepSettings& settings) {
+  for (const auto& [name, text] : settings) {
+    const std::string_view field = training_field(name);
+    if (field.empty()) continue;
+    try {
+      set_field(setup, field, text);
+    } catch (const InputError& error) {
+      throw InputError(error.file(), name, error.cause(), error.remedy());
+    }
+  }
+  return setup;
+}
+
+}  // namespace
+
+GpuRates gpu_rates(const HardwareProfile& hardware) {
+  static const PriceList prices = PriceList::bundled();
+  const auto gpus = static_cast<double>(hardware.gpu_count);
+  const double overhead = prices.power_overhead ? prices.power_overhead->value : 1;
+  const MachinePower power = machine_power(hardware, prices, 1);
+  return {.usd_per_hour = hardware.gpu.price_usd_per_hour ? hardware.gpu.price_usd_per_hour->value
+                                                          : machine_usd_per_hour(hardware, prices) / gpus,
+          .rest_watts = power.idle_watts * overhead / gpus,
+          .busy_watts = power.training_watts * overhead / gpus};
+}
+
+void set_rates(SweepMetrics& metrics, const GpuRates& rates) {
+  metrics.usd_per_hour = rates.usd_per_hour * metrics.gpus;
+  metrics.rest_watts = rates.rest_watts * metrics.gpus;
+  metrics.busy_watts = rates.busy_watts * metrics.gpus;
+}
+
+double SweepMetrics::value(SweepObjective objective) const {
+  switch (objective) {
+    case SweepObjective::step_time:
+      return step_seconds;
+    case SweepObjective::peak_memory:
+      return peak_bytes;
+    case SweepObjective::gpus:
+      return gpus;
+    case SweepObjective::gpu_time_per_token:
+      return tokens_per_step > 0 ? gpus * step_seconds / tokens_per_step : step_seconds;
+    case SweepObjective::cost_per_token:
+      return tokens_per_step > 0 ? usd_per_hour * step_seconds / 3600 / tokens_per_step : step_seconds;
+    case SweepObjective::energy_per_token: {
+      const double joules = rest_watts * (step_seconds - busy_seconds) + busy_watts * busy_seconds;
+      return tokens_per_step > 0 ? joules / tokens_per_step : joules;
+    }
+    case SweepObjective::ssd_life:
+      return life_years > 0 ? 1 / life_years : 0;
+  }
+  return 0;
+}
+
+SweepValues SweepEstimate::best(const SweepFile& file) const {
+  SweepMetrics margin = metrics;
+  margin.step_seconds *= 1 - time_margin(file);
+  margin.busy_seconds *= 1 - time_margin(file);
+  margin.peak_bytes =
+      is_bound ? 0 : (may_give_back(file) ? allocated_bytes : metrics.peak_bytes) * (1 - memory_margin(file));
+  margin.life_years = 0;
+  SweepValues values{};
+  for (std::size_t i = 0; i < file.objectives.size(); ++i) values[i] = margin.value(file.objectives[i]);
+  return values;
+}
+
+SweepValues SweepEstimate::worst(const SweepFile& file) const {
+  SweepMetrics margin = metrics;
+  margin.step_seconds *= 1 + time_margin(file);
+  margin.busy_seconds *= 1 + time_margin(file);
+  margin.peak_bytes *= 1 + memory_margin(file);
+  SweepValues values{};
+  for (std::size_t i = 0; i < file.objectives.size(); ++i) {
+    const bool unknown = is_bound || file.objectives[i] == SweepObjective::ssd_life;
+    values[i] = unknown ? std::numeric_limits<double>::infinity() : margin.value(file.objectives[i]);
+  }
+  return values;
+}
+
+bool SweepEstimate::may_do(const SweepFile& file) const {
+  if (file.most_step_seconds && metrics.step_seconds * (1 - time_margin(file)) > *file.most_step_seconds) return false;
+  if (file.most_gpus && metrics.gpus > *file.most_gpus) return false;
+  if (!file.must_fit || capacity_bytes <= 0 || is_bound) return true;
+  return allocated_bytes * (1 - memory_margin(file)) <= capacity_bytes;
+}
+
+bool SweepEstimate::may_give_back(const SweepFile& file) const {
+  return capacity_bytes > 0 && metrics.peak_bytes * (1 + memory_margin(file)) > capacity_bytes;
+}
+
+bool SweepEstimate::does(const SweepFile& file) const {
+  if (is_bound || file.least_life_years || !may_do(file)) return false;
+  if (file.most_step_seconds && metrics.step_seconds * (1 + time_margin(file)) > *file.most_step_seconds) return false;
+  return !file.must_fit || !may_give_back(file);
+}
+
+struct SweepScreen::Environment {
+  Scenario scenario;
+  ModelSpec model;
+  std::optional<CostModel> cost;
+  std::optional<StepMachine> machine;  // none: its points can't be estimated
+  bool is_bound = false;
+  double capacity_bytes = 0;
+  GpuRates rates;
+  std::mutex mutex;
+  std::map<std::string, std::shared_ptr<const StepShape>> shapes;
+  std::map<std::string, std::string> failures;  // of shapes
+
+  std::shared_ptr<const StepShape> shape(const TrainingSetup& setup, std::string& failure) {
+    const std::string key = shape_key(setup);
+    {
+      const std::lock_guard lock(mutex);
+      if (const auto found = shapes.find(key); found != shapes.end()) return found->second;
+      if (const auto found = failures.find(key); found != failures.end()) {
+        failure = found->second;
+        return nullptr;
+      }
+    }
+    try {
+      auto measured = std::make_shared<const StepShape>(measure_shape(*machine, setup));
+      const std::lock_guard lock(mutex);
+      return shapes.emplace(key, std::move(measured)).first->second;
+    } catch (const InputError& error) {
+      failure = error.cause();
+      const std::lock_guard lock(mutex);
+      failures.emplace(key, failure);
+      return nullptr;
+    }
+  }
+};
+
+SweepScreen::SweepScreen(const SweepFile& file) : file_(file) {}
+SweepScreen::~SweepScreen() = default;
+
+void SweepScreen::check_rates(const std::string& hardware, const GpuRates& rates) const {
+  const auto asks = [this](SweepObjective objective) {
+    return std::find(file_.objectives.begin(), file_.objectives.end(), objective) != file_.objectives.end();
+  };
+  if (asks(SweepObjective::cost_per_token) && rates.usd_per_hour <= 0)
+    throw InputError(file_.path, "/objectives", "no price per hour is known of " + hardware,
+                     "give one: \"hardware\": {\"set\": {\"gpu.price_usd_per_hour\": 2.5}}");
+  if (asks(SweepObjective::energy_per_token) && rates.busy_watts <= 0)
+    throw InputError(file_.path, "/objectives", "it is not known what " + hardware + " draws",
+                     "give it: \"hardware\": {\"set\": {\"gpu.tdp\": \"700 W\"}}");
+}
+
+std::shared_ptr<SweepScreen::Environment> SweepScreen::environment(const SweepSettings& settings) {
+  std::string key;
+  for (const auto& [name, text] : settings)
+    if (training_field(name).empty()) key += name + "=" + text + "\n";
+  const std::lock_guard lock(mutex_);
+  const auto found = environments_.find(key);
+  if (found != environments_.end()) return found->second;
+  std::vector<std::string> assignments;
+  for (const auto& [name, text] : settings)
+    if (training_field(name).empty()) assignments.push_back(name + "=" + text);
+  auto made = std::make_shared<Environment>();
+  made->scenario = parse_scenario(file_.base, file_.path, file_.folder, assignments);
+  const Scenario& scenario = made->scenario;
+  if (!scenario.model.empty()) {
+    const auto own = file_.models.find(scenario.model);
+    made->model = with_layers(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second);
+    const HardwareProfile hardware = hardware_of(scenario);
+    made->capacity_bytes = static_cast<double>(
+        scenario.capacity_bytes ? *scenario.capacity_bytes
+                                : (hardware.gpu.memory.value - hardware.gpu.context_memory.value).count());
+    made->rates = gpu_rates(hardware);
+    check_rates(hardware.name, made->rates);
+    if (has_alike_layers(made->model)) {
+      made->cost.emplace(hardware);
+      made->machine.emplace(made->model, hardware, *made->cost);
+      made->machine->options.speed = scenario.what_if;
+    }
+    made->is_bound = scenario.offload.technique != OffloadTechnique::none || !scenario.plan.empty() ||
+                     scenario.allocator != "torch" || !scenario.memory_plan.empty();
+  }
+  return environments_.emplace(key, std::move(made)).first->second;
+}
+
+SweepEstimate SweepScreen::estimate(const SweepSettings& settings) {
+  const std::shared_ptr<Environment> in = environment(settings);
+  SweepEstimate estimate;
+  estimate.capacity_bytes = in->capacity_bytes;
+  estimate.is_bound = in->is_bound || !in->machine;
+  if (in->scenario.model.empty()) return estimate;
+  try {
+    const TrainingSetup setup = resolve(with_settings(in->scenario.training, settings), in->model);
+    estimate.metrics.gpus = static_cast<double>(setup.gpus());
+    estimate.metrics.tokens_per_step = static_cast<double>(setup.step_tokens());
+    if (setup.zero_stage == 2 && setup.data_parallel * setup.context_parallel > 1)
+      estimate.least_margin = shared_gradients_margin;
+    set_rates(estimate.metrics, in->rates);
+    if (!in->machine) return estimate;
+    const std::shared_ptr<const StepShape> shape = in->shape(shape_setup(setup), estimate.invalid);
+    if (!shape) return estimate;
+    if (!has_closed_form(setup)) {
+      estimate.is_bound = true;
+      estimate.metrics.step_seconds = to_seconds(least_step_time(*in->machine, *shape, setup));
+      return estimate;
+    }
+    const StepEstimate step = estimate_step(*in->machine, *shape, setup);
+    estimate.metrics.step_seconds = to_seconds(step.step_time);
+    estimate.metrics.busy_seconds = to_seconds(step.busy);
+    estimate.metrics.peak_bytes = static_cast<double>(step.peak_reserved.count());
+    estimate.allocated_bytes = static_cast<double>(step.peak_allocated.count());
+  } catch (const InputError& error) {
+    estimate.invalid = (error.place().empty() ? "" : error.place() + ": ") + error.cause();
+  }
+  return estimate;
+}
+
+}  // namespace spillway

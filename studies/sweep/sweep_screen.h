@@ -1,0 +1,93 @@
+// What a point of a sweep is before it is replayed: its estimate, what that lets be said for sure, or why it can't run.
+//
+// Points whose settings differ in the model's training alone share an environment: model, hardware, cost model, and the
+// shapes measured on it (planners/screen). A new environment takes some 50 ms, a new shape a few, a point
+// microseconds.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string>
+
+#include "hwprofiles/hardware_profile.h"
+#include "studies/sweep/sweep_file.h"
+#include "studies/sweep/sweep_space.h"
+
+namespace spillway {
+
+// Of one point; what is not known is 0, and never rules a point out.
+struct SweepMetrics {
+  double step_seconds = 0;
+  double peak_bytes = 0;  // reserved
+  double gpus = 1;
+  double tokens_per_step = 0;
+  double busy_seconds = 0;  // of the step, in which a GPU's kernels, collectives and copies run; mean over ranks
+  double usd_per_hour = 0;  // of all its GPUs
+  double rest_watts = 0, busy_watts = 0;  // of all its GPUs while nothing runs, and while something does
+  double life_years = 0;                  // infinity: nothing is written
+
+  // Smaller is better; 0 where not known.
+  [[nodiscard]] double value(SweepObjective objective) const;
+};
+
+inline constexpr std::size_t most_objectives = sweep_objectives.size();
+using SweepValues = std::array<double, most_objectives>;  // by objective of the file; the rest 0
+
+// Of one GPU with its share of the machine, by the bundled price list (machine_power.h); 0 where nobody says.
+struct GpuRates {
+  double usd_per_hour = 0;                // the profile's price, if it has one
+  double rest_watts = 0, busy_watts = 0;  // with the facility's share
+};
+GpuRates gpu_rates(const HardwareProfile& hardware);
+// Sets what `metrics.gpus` of them cost and draw.
+void set_rates(SweepMetrics& metrics, const GpuRates& rates);
+
+struct SweepEstimate {
+  std::string invalid;  // why it can't run at all; empty: it can
+  SweepMetrics metrics;
+  double capacity_bytes = 0;
+  double allocated_bytes = 0;  // at the peak; what is reserved beyond it may be given back before memory runs out
+  bool is_bound = false;       // times are those of the step without its technique, peaks are not known
+  // Of its kind, where the screen is known to be further off than the file's margins may allow for; they count if
+  // wider.
+  double least_margin = -1;
+
+  // As good as it may turn out within the file's margins, and as bad.
+  [[nodiscard]] SweepValues best(const SweepFile& file) const;
+  [[nodiscard]] SweepValues worst(const SweepFile& file) const;
+  // Whether it may meet what the file requires, and whether it does for sure. It may fit though more is reserved
+  // without a limit than there is: the allocator gives cached segments back and tries again.
+  [[nodiscard]] bool may_do(const SweepFile& file) const;
+  [[nodiscard]] bool does(const SweepFile& file) const;
+
+ private:
+  [[nodiscard]] bool may_give_back(const SweepFile& file) const;
+  [[nodiscard]] double time_margin(const SweepFile& file) const { return std::max(file.margin, least_margin); }
+  [[nodiscard]] double memory_margin(const SweepFile& file) const { return std::max(file.memory_margin, least_margin); }
+};
+
+class SweepScreen {
+ public:
+  // `file` must outlive it.
+  explicit SweepScreen(const SweepFile& file);
+  ~SweepScreen();
+
+  // May be called by several threads. Throws InputError where an environment can't be made at all (no such profile).
+  SweepEstimate estimate(const SweepSettings& settings);
+
+ private:
+  struct Environment;
+  std::shared_ptr<Environment> environment(const SweepSettings& settings);
+  void check_rates(const std::string& hardware, const GpuRates& rates) const;
+
+  const SweepFile& file_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<Environment>> environments_;
+};
+
+}  // namespace spillway

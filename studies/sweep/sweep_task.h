@@ -1,0 +1,80 @@
+// What a sweep is made of: screening a block of points, and replaying one point. Each leaves a record, which is a pure
+// function of the sweep's file and a number, so any thread, process or machine may do it, in any order, and no result
+// depends on who did.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "scenario/scenario_run.h"
+#include "studies/sweep/sweep_file.h"
+#include "studies/sweep/sweep_screen.h"
+
+namespace spillway {
+
+struct SweepTask {
+  bool is_replay = false;   // else a block is screened
+  std::int64_t number = 0;  // of the point or the block
+};
+
+inline constexpr std::int64_t sweep_block_points = 1 << 15;
+
+// A point that the screen did not rule out.
+struct SweepRemaining {
+  std::int64_t number = 0;
+  double step_seconds = 0, peak_bytes = 0;  // estimates
+  SweepValues best{};                       // as good as it may turn out
+};
+
+// What the screen found in a block of points.
+struct SweepBlock {
+  std::map<std::string, SweepReason> left_out, invalid;
+  std::int64_t screened = 0, unable = 0, beaten = 0;
+  std::vector<SweepValues> sure;  // front of the worst that points turn out which do what is required for sure
+  std::vector<SweepRemaining> remaining;
+};
+SweepBlock parse_sweep_block(const std::string& record);
+
+struct SweepReplay {
+  SweepMetrics replayed;
+  std::string failure;  // why it couldn't be replayed; empty: it could
+  bool fits = false;
+  std::string binding;
+  double mfu = 0;
+};
+SweepReplay parse_sweep_replay(const std::string& record);
+
+// Whether a replay meets what the file requires.
+bool meets_requirements(const SweepFile& file, const SweepReplay& replay);
+// By objective of the file.
+SweepValues objective_values(const SweepFile& file, const SweepMetrics& metrics);
+
+// Names everything a task's record depends on: the program's version, the file and all it names, the task.
+std::string sweep_key(const SweepFile& file, const SweepTask& task);
+
+class SweepWorker {
+ public:
+  // `file` must outlive it.
+  explicit SweepWorker(const SweepFile& file) : file_(file), screen_(file) {}
+
+  // One line of JSON with the task's key. May be called by several threads. Throws InputError as SweepScreen does.
+  std::string record(const SweepTask& task);
+  // Of the sweep's scenario with settings. A failure is a result. May be called by several threads.
+  SweepReplay replay(const SweepSettings& settings);
+
+ private:
+  [[nodiscard]] SweepBlock screen_block(std::int64_t number);
+  std::shared_ptr<const ScenarioMachine> machine_of(const Scenario& scenario);
+  LoadedScenario load_point(const Scenario& scenario);
+
+  const SweepFile& file_;
+  SweepScreen screen_;
+  std::mutex mutex_;
+  std::map<std::string, std::shared_ptr<const ScenarioMachine>> machines_;  // by the profile and what is set of it
+};
+
+}  // namespace spillway
