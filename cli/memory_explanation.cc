@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "sim/replay/memory_picture.h"
-#include "sim/replay/memory_svg.h"
+#include "reports/pictures/memory_svg.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/svg_text.h"

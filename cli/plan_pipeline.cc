@@ -18,7 +18,7 @@
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
-#include "planners/pipeline/pipeline_svg.h"
+#include "reports/pictures/pipeline_svg.h"
 #include "planners/pipeline/plan_json.h"
 #include "planners/pipeline/schedule_search.h"
 #include "base/byte_source.h"

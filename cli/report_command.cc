@@ -17,8 +17,8 @@
 #include "cli/scenario_argument.h"
 #include "cli/table.h"
 #include "hwprofiles/price_list.h"
-#include "planners/report/pcie_report.h"
-#include "planners/report/step_report.h"
+#include "reports/pcie_report.h"
+#include "reports/step_report.h"
 #include "base/input_error.h"
 
 namespace spillway {

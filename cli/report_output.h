@@ -4,7 +4,7 @@
 #include <string>
 
 #include "cli/context.h"
-#include "planners/report/report_document.h"
+#include "reports/report_document.h"
 
 namespace spillway {
 

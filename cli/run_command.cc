@@ -17,7 +17,7 @@
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
 #include "sim/replay/replayed_trace.h"
-#include "sim/replay/timeline_svg.h"
+#include "reports/pictures/timeline_svg.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "traces/formats/chrome_writer.h"

@@ -21,7 +21,7 @@
 #include "cli/table.h"
 #include "studies/sweep/sweep_check.h"
 #include "studies/sweep/sweep_crew.h"
-#include "planners/sweep/sweep_report.h"
+#include "reports/sweep_report.h"
 #include "studies/sweep/sweep_run.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "planners/sweep/sweep_svg.h"
+#include "reports/sweep_svg.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 #include "base/output_file.h"

@@ -22,7 +22,7 @@
 #include "base/output_file.h"
 #include "validation/case_panels.h"
 #include "validation/case_run.h"
-#include "validation/scatter_svg.h"
+#include "reports/pictures/scatter_svg.h"
 
 namespace spillway {
 namespace {

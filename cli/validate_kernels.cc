@@ -19,7 +19,7 @@
 #include "base/nearest_name.h"
 #include "base/output_file.h"
 #include "validation/kernel_cases.h"
-#include "validation/scatter_svg.h"
+#include "reports/pictures/scatter_svg.h"
 #include "validation/trainer/cuda_backend.h"
 #include "validation/trainer/technique_plans.h"
 

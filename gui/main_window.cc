@@ -32,7 +32,7 @@
 #include "gui/timeline_view.h"
 #include "gui/trace_range_dialog.h"
 #include "gui/verdict_strip.h"
-#include "planners/report/step_report.h"
+#include "reports/step_report.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "validation/case_run.h"
-#include "validation/scatter_svg.h"
+#include "reports/pictures/scatter_svg.h"
 
 namespace spillway {
 

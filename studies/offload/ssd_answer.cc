@@ -8,7 +8,7 @@
 #include <tuple>
 
 #include "scenario/relaxed_hardware.h"
-#include "planners/report/ssd_report.h"
+#include "reports/ssd_report.h"
 #include "base/input_error.h"
 
 namespace spillway {

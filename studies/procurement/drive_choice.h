@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "studies/procurement/option_search.h"
-#include "planners/report/ssd_report.h"
+#include "reports/ssd_report.h"
 
 namespace spillway {
 

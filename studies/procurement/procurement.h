@@ -22,7 +22,7 @@
 
 #include "studies/procurement/drive_choice.h"
 #include "studies/procurement/live_table.h"
-#include "planners/report/pcie_report.h"
+#include "reports/pcie_report.h"
 
 namespace spillway {
 

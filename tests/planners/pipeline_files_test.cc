@@ -5,7 +5,7 @@
 #include <string>
 
 #include "models/pipeline/named_schedules.h"
-#include "planners/pipeline/pipeline_svg.h"
+#include "reports/pictures/pipeline_svg.h"
 #include "planners/pipeline/plan_json.h"
 #include "base/input_error.h"
 

@@ -1,11 +1,11 @@
-#include "planners/report/report_document.h"
+#include "reports/report_document.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "planners/report/report_chart.h"
+#include "reports/report_chart.h"
 #include "base/input_error.h"
 #include "base/svg_text.h"
 

@@ -3,7 +3,7 @@
 
 #include "studies/offload/result_figures.h"
 #include "studies/offload/roofline.h"
-#include "planners/report/step_report.h"
+#include "reports/step_report.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"

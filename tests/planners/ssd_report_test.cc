@@ -1,4 +1,4 @@
-#include "planners/report/ssd_report.h"
+#include "reports/ssd_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "hwprofiles/profile_library.h"
-#include "planners/report/pcie_report.h"
+#include "reports/pcie_report.h"
 #include "base/input_error.h"
 
 namespace spillway {

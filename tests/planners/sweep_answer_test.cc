@@ -8,7 +8,7 @@
 #include "studies/sweep/sweep_check.h"
 #include "studies/sweep/sweep_map.h"
 #include "studies/sweep/sweep_run.h"
-#include "planners/sweep/sweep_svg.h"
+#include "reports/sweep_svg.h"
 #include "studies/sweep/sweep_tornado.h"
 #include "base/input_error.h"
 

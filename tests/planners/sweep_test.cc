@@ -14,7 +14,7 @@
 #include <sstream>
 
 #include "studies/sweep/sweep_front.h"
-#include "planners/sweep/sweep_report.h"
+#include "reports/sweep_report.h"
 #include "studies/sweep/sweep_run.h"
 #include "studies/sweep/sweep_space.h"
 #include "studies/sweep/sweep_store.h"

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "sim/replay/memory_picture.h"
-#include "sim/replay/memory_svg.h"
+#include "reports/pictures/memory_svg.h"
 
 namespace spillway {
 namespace {

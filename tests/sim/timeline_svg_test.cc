@@ -1,4 +1,4 @@
-#include "sim/replay/timeline_svg.h"
+#include "reports/pictures/timeline_svg.h"
 
 #include <algorithm>
 #include <cctype>

@@ -6,7 +6,7 @@
 #include "tests/validation/tiny_cases.h"
 #include "base/byte_source.h"
 #include "validation/case_panels.h"
-#include "validation/scatter_svg.h"
+#include "reports/pictures/scatter_svg.h"
 
 namespace spillway {
 namespace {

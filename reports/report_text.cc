@@ -3,8 +3,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "planners/report/report_chart.h"
-#include "planners/report/report_document.h"
+#include "reports/report_chart.h"
+#include "reports/report_document.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/svg_canvas.h"

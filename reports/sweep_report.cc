@@ -1,4 +1,4 @@
-#include "planners/sweep/sweep_report.h"
+#include "reports/sweep_report.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

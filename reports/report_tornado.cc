@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "planners/report/report_chart.h"
+#include "reports/report_chart.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 

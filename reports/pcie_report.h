@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planners/report/ssd_report.h"
+#include "reports/ssd_report.h"
 
 namespace spillway {
 

@@ -1,4 +1,4 @@
-#include "sim/replay/memory_svg.h"
+#include "reports/pictures/memory_svg.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "planners/report/step_report.h"
+#include "reports/step_report.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "planners/sweep/sweep_svg.h"
+#include "reports/sweep_svg.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <utility>
 
-#include "planners/report/report_document.h"
+#include "reports/report_document.h"
 #include "studies/sweep/sweep_front.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"

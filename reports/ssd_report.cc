@@ -1,4 +1,4 @@
-#include "planners/report/ssd_report.h"
+#include "reports/ssd_report.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "planners/report/report_document.h"
+#include "reports/report_document.h"
 #include "base/input_error.h"
 
 #ifdef SPILLWAY_PANGO
@@ -10,7 +10,7 @@
 #include <memory>
 #include <numeric>
 
-#include "planners/report/report_chart.h"
+#include "reports/report_chart.h"
 
 namespace spillway {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "sim/devices/endurance.h"
 #include "studies/offload/offload_traffic.h"
-#include "planners/report/report_document.h"
+#include "reports/report_document.h"
 #include "studies/offload/storage_links.h"
 #include "scenario/scenario_run.h"
 

@@ -1,4 +1,4 @@
-#include "planners/pipeline/pipeline_svg.h"
+#include "reports/pictures/pipeline_svg.h"
 
 #include <fmt/format.h>
 

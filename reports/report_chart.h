@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "planners/report/report_document.h"
+#include "reports/report_document.h"
 
 namespace spillway {
 

@@ -1,4 +1,4 @@
-#include "planners/report/pcie_report.h"
+#include "reports/pcie_report.h"
 
 #include <fmt/format.h>
 

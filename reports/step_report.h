@@ -2,7 +2,7 @@
 // where there is one.
 #pragma once
 
-#include "planners/report/report_document.h"
+#include "reports/report_document.h"
 #include "sim/replay/result.h"
 
 namespace spillway {

@@ -1,4 +1,4 @@
-#include "planners/report/report_document.h"
+#include "reports/report_document.h"
 #include "base/input_error.h"
 
 #ifdef SPILLWAY_XLSXWRITER

@@ -1,4 +1,4 @@
-#include "validation/scatter_svg.h"
+#include "reports/pictures/scatter_svg.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "planners/report/report_chart.h"
+#include "reports/report_chart.h"
 
 #include <fmt/format.h>
 
