@@ -4,8 +4,8 @@
 #include <QGuiApplication>
 #include <random>
 
-#include "gui/memory_painter.h"
-#include "gui/timeline_painter.h"
+#include "gui/canvas/memory_painter.h"
+#include "gui/canvas/timeline_painter.h"
 
 namespace spillway::gui {
 namespace {

@@ -11,9 +11,9 @@
 #include <cstdio>
 #include <string>
 
-#include "gui/main_window.h"
-#include "gui/message_bar.h"
-#include "gui/scenario_panel.h"
+#include "gui/app/main_window.h"
+#include "gui/panels/message_bar.h"
+#include "gui/panels/scenario_panel.h"
 
 namespace spillway::gui {
 namespace {

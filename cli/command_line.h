@@ -5,7 +5,7 @@ namespace spillway {
 
 class SweepFarm;
 
-// Parses, runs one command, reports errors on standard error. Never throws. Returns the exit code (cli/context.h).
+// Parses, runs one command, reports errors on standard error. Never throws. Returns the exit code (cli/options/context.h).
 // `farm`: the MPI job that this process is one of, if any.
 int run_command_line(int argc, const char* const* argv, SweepFarm* farm = nullptr);
 

@@ -3,8 +3,8 @@
 
 #include <QGuiApplication>
 
-#include "gui/memory_painter.h"
-#include "gui/timeline_painter.h"
+#include "gui/canvas/memory_painter.h"
+#include "gui/canvas/timeline_painter.h"
 
 namespace spillway::gui {
 namespace {

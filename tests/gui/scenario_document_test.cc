@@ -1,4 +1,4 @@
-#include "gui/scenario_document.h"
+#include "gui/workspace/scenario_document.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "gui/file_kind.h"
+#include "gui/workspace/file_kind.h"
 #include "scenario/scenario.h"
 #include "base/input_error.h"
 

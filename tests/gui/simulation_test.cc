@@ -1,4 +1,4 @@
-#include "gui/simulation.h"
+#include "gui/workspace/simulation.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <mutex>
 #include <thread>
 
-#include "gui/shown_figures.h"
+#include "gui/workspace/shown_figures.h"
 #include "studies/offload/result_figures.h"
 #include "base/byte_source.h"
 #include "base/stop.h"

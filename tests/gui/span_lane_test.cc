@@ -1,4 +1,4 @@
-#include "gui/span_lane.h"
+#include "gui/canvas/span_lane.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gui/step_curve.h"
+#include "gui/canvas/step_curve.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gui/table_model.h"
+#include "gui/plots/table_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gui/time_axis.h"
+#include "gui/canvas/time_axis.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "gui/timeline_scene.h"
+#include "gui/canvas/timeline_scene.h"
 
 #include <gtest/gtest.h>
 

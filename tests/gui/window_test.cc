@@ -19,15 +19,15 @@
 #include <filesystem>
 #include <fstream>
 
-#include "gui/main_window.h"
-#include "gui/memory_views.h"
-#include "gui/message_bar.h"
-#include "gui/scenario_panel.h"
-#include "gui/start_page.h"
-#include "gui/sweep_view.h"
-#include "gui/table_model.h"
-#include "gui/timeline_view.h"
-#include "gui/verdict_strip.h"
+#include "gui/app/main_window.h"
+#include "gui/plots/memory_views.h"
+#include "gui/panels/message_bar.h"
+#include "gui/panels/scenario_panel.h"
+#include "gui/panels/start_page.h"
+#include "gui/panels/sweep_view.h"
+#include "gui/plots/table_model.h"
+#include "gui/plots/timeline_view.h"
+#include "gui/panels/verdict_strip.h"
 
 namespace spillway::gui {
 namespace {

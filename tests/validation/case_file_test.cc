@@ -1,4 +1,4 @@
-#include "validation/case_file.h"
+#include "validation/published/case_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,11 +1,11 @@
-#include "validation/case_run.h"
+#include "validation/published/case_run.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/validation/tiny_cases.h"
 #include "base/byte_source.h"
-#include "validation/case_panels.h"
+#include "validation/published/case_panels.h"
 #include "reports/pictures/scatter_svg.h"
 
 namespace spillway {

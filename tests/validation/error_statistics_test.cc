@@ -1,4 +1,4 @@
-#include "validation/error_statistics.h"
+#include "validation/published/error_statistics.h"
 
 #include <gtest/gtest.h>
 

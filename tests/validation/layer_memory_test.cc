@@ -1,12 +1,12 @@
 // What layers keep and hold, against the closed forms of Korthikanti et al. 2022 on a small GPT.
-#include "validation/layer_memory.h"
+#include "validation/published/layer_memory.h"
 
 #include <string>
 
 #include <gtest/gtest.h>
 
-#include "validation/case_file.h"
-#include "validation/case_run.h"
+#include "validation/published/case_file.h"
+#include "validation/published/case_run.h"
 
 namespace spillway {
 namespace {

@@ -1,4 +1,4 @@
-#include "validation/layout_choice.h"
+#include "validation/published/layout_choice.h"
 
 #include <gtest/gtest.h>
 

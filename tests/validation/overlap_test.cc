@@ -1,8 +1,8 @@
-#include "validation/overlap.h"
+#include "validation/trainer/overlap.h"
 
 #include <gtest/gtest.h>
 
-#include "validation/kernel_cases.h"
+#include "validation/trainer/kernel_cases.h"
 
 namespace spillway {
 namespace {

@@ -1,11 +1,11 @@
-#include "validation/projection_case.h"
+#include "validation/published/projection_case.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "base/input_error.h"
-#include "validation/case_run.h"
+#include "validation/published/case_run.h"
 
 namespace spillway {
 namespace {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <set>
 
-#include "validation/case_file.h"
+#include "validation/published/case_file.h"
 
 namespace spillway {
 namespace {

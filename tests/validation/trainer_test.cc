@@ -18,7 +18,7 @@
 #include "hwprofiles/calibrate/io_ring.h"
 #include "hwprofiles/profile_library.h"
 #include "base/input_error.h"
-#include "validation/kernel_cases.h"
+#include "validation/trainer/kernel_cases.h"
 #include "validation/trainer/cpu_kernels.h"
 #include "validation/trainer/step_trace.h"
 #include "validation/trainer/technique_plans.h"

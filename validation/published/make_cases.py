@@ -418,7 +418,7 @@ def offload_skip(row):
     raise SystemExit(f"no reason for {row}")
 
 
-# Rates of one transfer: the row's set-up and metric to a machine and a path of validation/link_rate.h.
+# Rates of one transfer: the row's set-up and metric to a machine and a path of validation/published/link_rate.h.
 LINKS = {("8x H200;NVLink4;pairwise", "unidirectional"): {"system": "dgx-h200", "path": "peer"},
          ("8x H200;NVLink4;pairwise", "duplex"): {"system": "dgx-h200", "path": "peer_duplex"},
          ("L40S;PCIe4 x16;GDS (link ceiling ~28)", "bandwidth"):

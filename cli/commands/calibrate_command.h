@@ -1,0 +1,14 @@
+// spillway calibrate: what this machine does, measured, as hardware profiles.
+#pragma once
+
+#include "cli/options/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace spillway {
+
+void add_calibrate_commands(CLI::App& app, Context& context);
+
+}  // namespace spillway

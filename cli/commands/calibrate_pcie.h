@@ -1,0 +1,14 @@
+// spillway calibrate pcie
+#pragma once
+
+#include "cli/options/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace spillway {
+
+void add_calibrate_pcie(CLI::App& group, Context& context);
+
+}  // namespace spillway

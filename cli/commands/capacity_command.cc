@@ -1,0 +1,273 @@
+#include "cli/commands/capacity_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/options/interrupt.h"
+#include "cli/options/number_check.h"
+#include "cli/output/progress.h"
+#include "cli/output/table.h"
+#include "studies/capacity/capacity.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct CapacityCall {
+  std::string path;
+  std::vector<std::string> settings;
+  CapacityFlags flags;
+  bool list = false;
+};
+
+std::string hex(std::uint64_t fingerprint) { return fmt::format("{:016x}", fingerprint); }
+
+Json json_of(const CapacityTrial& trial) {
+  Json out = {{"value", trial.value},
+              {"holds", trial.holds},
+              {"replayed", trial.replayed},
+              {"gpus", trial.gpus},
+              {"parameters", trial.parameters}};
+  if (!trial.why_not.empty()) out["why_not"] = trial.why_not;
+  if (trial.needed > Bytes(0)) out[trial.replayed ? "peak_reserved_bytes" : "least_state_bytes"] = trial.needed.count();
+  if (trial.capacity > Bytes(0)) {
+    out["capacity_bytes"] = trial.capacity.count();
+    if (trial.replayed) out["free_bytes"] = (trial.capacity - trial.needed).count();
+  }
+  if (!trial.layout.empty()) out["layout"] = trial.layout;
+  if (trial.layouts_replayed > 0) out["layouts_replayed"] = trial.layouts_replayed;
+  if (!trial.settings.empty()) out["settings"] = trial.settings;
+  if (trial.usd) out["usd"] = *trial.usd;
+  if (trial.usd_per_hour) out["usd_per_hour"] = *trial.usd_per_hour;
+  if (trial.kilowatts > 0) out["kilowatts"] = trial.kilowatts;
+  if (!trial.replayed) return out;
+  out["step_time_ns"] = whole_nanoseconds(trial.step_time);
+  out["tokens_per_second"] = trial.tokens_per_second;
+  out["mfu"] = trial.mfu;
+  if (trial.life_years) out["life_years"] = *trial.life_years;
+  out["owners"] = Json::array();
+  for (const PeakOwner& owner : trial.owners)
+    out["owners"].push_back({{"name", owner.name}, {"bytes", owner.bytes.count()}});
+  out["fingerprint"] = hex(trial.fingerprint);
+  return out;
+}
+
+Json changes_json(const std::vector<FurtherChange>& changes) {
+  Json json = Json::array();
+  for (const FurtherChange& change : changes)
+    json.push_back({{"change", change.name}, {"holds", change.holds}, {"note", change.note}});
+  return json;
+}
+
+Json json_of(const CapacityRequest& request, const CapacityOutcome& outcome) {
+  Json document = json_document("spillway.capacity");
+  const CapacityAxis& axis = request.axis;
+  document["axis"] = {{"name", axis.name}, {"key", axis.key}, {"goal", to_string(axis.goal)},
+                      {"from", axis.from}, {"to", axis.to},   {"step", axis.step}};
+  document["interrupted"] = outcome.interrupted;
+  document["best"] = outcome.best ? Json(outcome.answers[*outcome.best].technique.name) : Json();
+  document["answers"] = Json::array();
+  for (const CapacityAnswer& answer : outcome.answers) {
+    Json entry = {{"technique", answer.technique.name}, {"settings", answer.technique.settings}};
+    entry["answer"] = answer.best ? Json(answer.best->value) : Json();
+    if (answer.best) entry["at"] = json_of(*answer.best);
+    if (answer.beyond) entry["beyond"] = json_of(*answer.beyond);
+    if (answer.best) entry["margins"] = answer.best->margins(request.constraints);
+    if (!answer.changes.empty()) entry["one_step_further"] = changes_json(answer.changes);
+    entry["binds"] = answer.binding();
+    entry["monotone"] = answer.is_monotone;
+    entry["trials"] = answer.trials;
+    entry["replays"] = answer.replays;
+    if (!answer.refused.empty()) entry["refused"] = answer.refused;
+    document["answers"].push_back(std::move(entry));
+  }
+  document["warnings"] = Json::array();
+  return document;
+}
+
+std::string shown(std::int64_t value, const CapacityAxis& axis) {
+  return axis.key == "memory.capacity_bytes" ? gib(Bytes(value)) + " GiB" : std::to_string(value);
+}
+
+// What is left at the answer, and what is missing one step further.
+std::string beyond_of(const CapacityAnswer& answer, const CapacityAxis& axis) {
+  if (!answer.beyond) return answer.best ? "the axis ends" : "";
+  const CapacityTrial& trial = *answer.beyond;
+  return shown(trial.value, axis) + ": " + trial.why_not;
+}
+
+std::vector<std::string> figures_of(const CapacityRequest& request, const CapacityTrial& best) {
+  std::vector<std::string> cells = {
+      shown(best.value, request.axis),
+      best.parameters > 0 ? fmt::format("{:.3f}", static_cast<double>(best.parameters) / 1e9) : "-",
+      std::to_string(best.gpus),
+      fmt::format("{:.4f}", to_seconds(best.step_time)),
+      best.tokens_per_second > 0 ? fmt::format("{:.1f}", best.tokens_per_second) : "-",
+      best.mfu > 0 ? fmt::format("{:.3f}", best.mfu) : "-",
+      gib(best.needed),
+      best.capacity > Bytes(0) ? gib(best.capacity - best.needed) : "-"};
+  if (request.layouts.searched) cells.push_back(best.layout);
+  if (request.is_priced)
+    cells.push_back(best.usd            ? fmt::format("{:.4g}", *best.usd / 1000)
+                    : best.usd_per_hour ? fmt::format("{:.4g}/h", *best.usd_per_hour / 1000)
+                                        : "-");
+  return cells;
+}
+
+void print_table(const Context& context, const CapacityRequest& request, const CapacityOutcome& outcome) {
+  std::vector<std::string> headings = {"technique", request.axis.name, "parameters (B)", "GPUs", "step (s)", "tokens/s",
+                                       "MFU",       "peak (GiB)",      "free (GiB)"};
+  if (request.layouts.searched) headings.emplace_back("layout");
+  if (request.is_priced) headings.emplace_back("1000 USD");
+  const std::size_t figures = headings.size() - 1;
+  headings.insert(headings.end(), {"binds", "beyond"});
+  Table table(headings);
+  for (const CapacityAnswer& answer : outcome.answers) {
+    std::vector<std::string> row = {answer.technique.name};
+    if (answer.best) {
+      for (std::string& cell : figures_of(request, *answer.best)) row.push_back(std::move(cell));
+      row.push_back(answer.binding());
+      row.push_back(beyond_of(answer, request.axis));
+    } else {
+      row.emplace_back("none");
+      for (std::size_t i = 1; i < figures; ++i) row.emplace_back("-");
+      row.push_back(answer.refused.empty() ? answer.binding() : "refused: " + answer.refused);
+      row.push_back(answer.refused.empty() ? beyond_of(answer, request.axis) : "");
+    }
+    table.add(std::move(row));
+  }
+  print(context, table);
+}
+
+// The best answer's plan and margin, and what would let it go one step further.
+void print_best(const CapacityRequest& request, const CapacityOutcome& outcome) {
+  if (!outcome.best) return;
+  const CapacityAnswer& answer = outcome.answers[*outcome.best];
+  const CapacityTrial& best = *answer.best;
+  std::string text = fmt::format("\nbest: {} {} under {}{}\n", shown(best.value, request.axis), request.axis.name,
+                                 answer.technique.name, best.layout.empty() ? "" : ", layout " + best.layout);
+  std::string margins;
+  for (const std::string& margin : best.margins(request.constraints)) margins += (margins.empty() ? "" : "; ") + margin;
+  if (!margins.empty()) text += "margin: " + margins + "\n";
+  if (answer.beyond) {
+    text +=
+        fmt::format("one step further, {}: {}\n", shown(answer.beyond->value, request.axis), answer.beyond->why_not);
+    std::string holds, fails;
+    for (const FurtherChange& change : answer.changes)
+      (change.holds ? holds : fails) += fmt::format("  {}: {}\n", change.name, change.note);
+    if (!holds.empty()) text += "it holds with\n" + holds;
+    if (!fails.empty()) text += "not with\n" + fails;
+  }
+  print(text);
+}
+
+void list_techniques(const Context& context) {
+  if (context.json()) {
+    Json document = json_document("spillway.capacity_techniques");
+    document["techniques"] = Json::array();
+    for (const BundledTechnique& each : bundled_techniques())
+      document["techniques"].push_back({{"name", each.name}, {"about", each.about}, {"settings", each.settings}});
+    return print_json(document);
+  }
+  Table table({"technique", "is", "settings"});
+  for (const BundledTechnique& each : bundled_techniques()) {
+    std::string settings;
+    for (const std::string& setting : each.settings) settings += (settings.empty() ? "" : ", ") + setting;
+    table.add({std::string(each.name), std::string(each.about), settings});
+  }
+  print(context, table);
+}
+
+void run_capacity(Context& context, const CapacityCall& call) {
+  if (call.list) return list_techniques(context);
+  if (call.path.empty()) throw CLI::RequiredError("SCENARIO");
+  const CapacityRequest request = read_capacity_request(call.path, call.settings, call.flags);
+  const Progress progress(context);
+  std::size_t tried = 0;
+  const CapacityOutcome outcome = find_capacity(request, [&](const std::string& technique, std::int64_t value) {
+    return progress.show(fmt::format("{} values tried; {}: {} = {}", tried++, technique, request.axis.name,
+                                     shown(value, request.axis))) &&
+           !is_interrupted();
+  });
+  for (const CapacityAnswer& answer : outcome.answers)
+    if (!answer.is_monotone)
+      warn(context, answer.technique.name +
+                        ": some larger values hold again behind ones that don't; the answer is the "
+                        "last edge found");
+  if (context.json())
+    print_json(json_of(request, outcome));
+  else
+    print_table(context, request, outcome);
+  if (!context.json() && !context.rows_only()) print_best(request, outcome);
+  if (outcome.interrupted) note(context, "interrupted: what is missing was not finished");
+  if (!outcome.any()) context.exit_code = exit_answer_is_no;
+}
+
+}  // namespace
+
+void add_capacity_command(CLI::App& app, Context& context) {
+  CLI::App* command = app.add_subcommand(
+      "capacity",
+      "The largest model, longest sequence, biggest batch, or fewest GPUs that train it, technique by technique");
+  const auto call = std::make_shared<CapacityCall>();
+  CapacityFlags& flags = call->flags;
+  command->add_option("SCENARIO", call->path, "scenario file; its \"capacity\" says what the options leave open");
+  command
+      ->add_option("--axis", flags.axis,
+                   "what varies: layers (default), sequence, micro_batch, global_batch, gpus, "
+                   "replicas, memory, drives, or a scenario's key such as model.prefetch")
+      ->type_name("AXIS");
+  command->add_option("--from", flags.from, "smallest value")->check(positive_number())->type_name("N");
+  command->add_option("--to", flags.to, "largest value")->check(positive_number())->type_name("N");
+  command->add_option("--step", flags.step, "from one value to the next")->check(positive_number())->type_name("N");
+  command->add_option("--goal", flags.goal, "the last value that holds, or the first (for what must be bought)")
+      ->type_name("largest|smallest");
+  command
+      ->add_option("--technique", flags.techniques,
+                   "a bundled one, several joined by + or NAME:key=value,key=value; may be repeated")
+      ->type_name("TECHNIQUE")
+      ->allow_extra_args(false);
+  command->add_flag("--list", call->list, "the bundled techniques");
+  command->add_flag("--layouts", flags.layouts,
+                    "search tensor and pipeline parallelism and micro-batches at every value, on the scenario's GPUs");
+  command->add_option("--machines", flags.machines, "system profiles, separated by commas: every technique on each")
+      ->delimiter(',')
+      ->type_name("NAME");
+  command->add_option("--drives", flags.drives, "drive profiles, separated by commas: every technique with each")
+      ->delimiter(',')
+      ->type_name("MODEL");
+  command->add_option("--prices", flags.prices, "entries that go over those of the bundled price list")
+      ->type_name("FILE");
+  CapacityConstraints& asked = flags.constraints;
+  command->add_option("--max-step-time", asked.most_step_seconds, "longest step allowed, in seconds")
+      ->check(positive_number())
+      ->type_name("S");
+  command->add_option("--min-tokens-per-second", asked.least_tokens_per_second, "lowest throughput allowed")
+      ->check(positive_number())
+      ->type_name("N");
+  command->add_option("--min-mfu", asked.least_mfu, "lowest model flop utilisation allowed, e.g. 0.4")
+      ->check(positive_number())
+      ->type_name("X");
+  command->add_option("--min-life", asked.least_life_years, "shortest life of the drives allowed, in years")
+      ->check(positive_number())
+      ->type_name("YEARS");
+  command->add_option("--max-cost", asked.most_usd, "what machines and named drives may cost, in USD")
+      ->check(positive_number())
+      ->type_name("USD");
+  command->add_option("--max-power", asked.most_kilowatts, "what they may draw while they train, in kW")
+      ->check(positive_number())
+      ->type_name("KW");
+  command
+      ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->callback([call, &context] { run_capacity(context, *call); });
+}
+
+}  // namespace spillway

@@ -1,0 +1,91 @@
+#include "cli/commands/gui_command.h"
+
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+constexpr const char* window_program = "spillway-gui";
+
+struct GuiCall {
+  std::string scenario, screenshot, view, theme, size;
+  std::vector<std::string> settings;
+  double scale = 0;
+};
+
+// Beside this program where it is installed; in a build tree, in the folder of the window.
+std::string find_window() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& place : {folder / window_program, folder.parent_path() / "gui" / window_program})
+    if (access(place.c_str(), X_OK) == 0) return place.string();
+  throw InputError("spillway gui", "", "this spillway was built without its window",
+                   "install qt6-base-dev and qt6-charts-dev and build again, or use spillway run, explain and compare");
+}
+
+std::vector<std::string> arguments_of(const GuiCall& call, const std::string& program) {
+  std::vector<std::string> arguments = {program};
+  const auto option = [&arguments](const char* name, const std::string& value) {
+    if (value.empty()) return;
+    arguments.emplace_back(name);
+    arguments.push_back(value);
+  };
+  option("--screenshot", call.screenshot);
+  option("--view", call.view);
+  option("--theme", call.theme);
+  option("--size", call.size);
+  for (const std::string& setting : call.settings) option("--set", setting);
+  if (call.scale > 0) option("--scale", std::to_string(call.scale));
+  if (!call.scenario.empty()) {
+    arguments.emplace_back("--");
+    arguments.push_back(call.scenario);
+  }
+  return arguments;
+}
+
+void open_window(const GuiCall& call) {
+  const std::string program = find_window();
+  std::vector<std::string> arguments = arguments_of(call, program);
+  std::vector<char*> raw;
+  for (std::string& argument : arguments) raw.push_back(argument.data());
+  raw.push_back(nullptr);
+  execv(program.c_str(), raw.data());
+  throw InputError(program, "", std::string("could not be started: ") + std::strerror(errno),
+                   "build again, or check its permissions");
+}
+
+}  // namespace
+
+void add_gui_command(CLI::App& app) {
+  const auto call = std::make_shared<GuiCall>();
+  CLI::App* gui = app.add_subcommand("gui", "The desktop window: what-ifs on scenarios and traces");
+  gui->add_option("SCENARIO", call->scenario, "scenario file, trace, memory snapshot or sweep to open");
+  gui->add_option("--screenshot", call->screenshot, "write a picture of a view (.png) and end; needs no display")
+      ->type_name("FILE");
+  gui->add_option("--view", call->view, "what --screenshot shows, or which view to open with")
+      ->check(CLI::IsMember(
+          {"start", "timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline", "compare"}))
+      ->type_name("NAME");
+  gui->add_option("--theme", call->theme, "light or dark; else the last one used")
+      ->check(CLI::IsMember({"light", "dark"}))
+      ->type_name("NAME");
+  gui->add_option("--size", call->size, "of the window in pixels")->type_name("WIDTHxHEIGHT");
+  gui->add_option("--set", call->settings, "of a picture: change the scenario, pinned as the baseline before")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  gui->add_option("--scale", call->scale, "device pixels per pixel of the picture")->type_name("FACTOR");
+  gui->callback([call] { open_window(*call); });
+}
+
+}  // namespace spillway

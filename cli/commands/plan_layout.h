@@ -1,0 +1,15 @@
+// Command: plan layout.
+#pragma once
+
+#include "cli/options/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace spillway {
+
+// Adds `layout` to the group of plans. The context must outlive the app's parse().
+void add_plan_layout(CLI::App& group, Context& context);
+
+}  // namespace spillway

@@ -1,0 +1,212 @@
+#include "cli/commands/plan_offload.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/options/number_check.h"
+#include "cli/options/offload_plan_file.h"
+#include "cli/output/progress.h"
+#include "cli/output/result_report.h"
+#include "cli/options/scenario_argument.h"
+#include "cli/output/table.h"
+#include "planners/offload/mix.h"
+#include "studies/offload/rok.h"
+#include "base/output_file.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+struct OffloadRequest {
+  std::string scenario, output;
+  std::vector<std::string> settings;
+  std::uint64_t budget = 0;
+  std::int64_t replays = 0;
+  double least_life_years = 0;
+  bool no_drives = false, no_host = false, no_recompute = false;
+};
+
+Json case_json(const MixCase& one) {
+  Bytes written{};
+  for (const DriveTraffic& drive : one.result.drives) written += drive.written;
+  return {{"name", one.name},
+          {"fits", one.fits},
+          {"step_time_ns", whole_nanoseconds(one.result.step_time)},
+          {"peak_allocated_bytes", one.result.memory.peak_allocated.count()},
+          {"peak_reserved_bytes", one.result.memory.peak_reserved.count()},
+          {"bytes_written", written.count()},
+          {"life_years", number_or_null(one.life_years)},
+          {"drives_refuse", one.result.drives_refuse}};
+}
+
+std::string why_not(const Result& result) {
+  if (!result.drives_refuse.empty()) return result.drives_refuse;
+  return "what comes nearest takes " + gib(result.memory.shortage) + " GiB more than the budget";
+}
+
+void add_case(Table& table, const MixCase& one) {
+  Bytes written{};
+  for (const DriveTraffic& drive : one.result.drives) written += drive.written;
+  table.add({one.name, one.fits ? "yes" : "no", fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3),
+             gib(one.result.memory.peak_allocated), gib(one.result.memory.peak_reserved), gib(written),
+             std::isfinite(one.life_years) ? fmt::format("{:.3g}", one.life_years) : "-"});
+}
+
+void print_mix(Context& context, const MixOutcome& outcome, Bytes budget, double seconds) {
+  if (context.json()) {
+    Json document = json_document("spillway.plan_offload");
+    document["fingerprint"] = fmt::format("{:016x}", outcome.best.result.fingerprint);
+    document["budget_bytes"] = budget.count();
+    document["best"] = case_json(outcome.best);
+    document["baselines"] = Json::array();
+    for (const MixCase& one : outcome.baselines) document["baselines"].push_back(case_json(one));
+    document["kept_bytes"] = outcome.kept.count();
+    document["to_host_bytes"] = outcome.to_host.count();
+    document["to_drives_bytes"] = outcome.to_drives.count();
+    document["recomputed_bytes"] = outcome.recomputed.count();
+    document["replays"] = outcome.replays;
+    document["seconds"] = seconds;
+    document["warnings"] = Json::array();
+    print_json(document);
+    return;
+  }
+  Table table({"plan", "fits", "step time (ms)", "allocated (GiB)", "reserved (GiB)", "written (GiB)", "life (years)"});
+  for (const MixCase& one : outcome.baselines) add_case(table, one);
+  MixCase best = outcome.best;
+  best.name = best.name == "mix" ? "mix (best)" : "best: " + best.name;
+  add_case(table, best);
+  print(context, table);
+  if (context.rows_only()) return;
+  if (!outcome.best.fits) print("\nno: " + why_not(outcome.best.result) + "\n");
+  print(fmt::format(
+      "\nbudget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "
+      "{} GiB are computed again\n{} replays in {:.2f} s\n",
+      gib(budget), gib(outcome.kept), gib(outcome.to_host), gib(outcome.to_drives), gib(outcome.recomputed),
+      outcome.replays, seconds));
+}
+
+void run_plan_offload(Context& context, const OffloadRequest& request) {
+  LoadedScenario loaded = load_argument(request.scenario, request.settings);
+  prepare_for_offload(loaded);
+  MixSettings settings;
+  settings.budget = budget_argument(request.budget);
+  settings.replays = request.replays;
+  settings.drives = !request.no_drives;
+  settings.host = !request.no_host;
+  settings.recompute = !request.no_recompute;
+  settings.runtime = loaded.scenario.offload;
+  if (request.least_life_years > 0) settings.runtime.demands.least_life_years = request.least_life_years;
+  const Progress progress(context);
+  const auto shown = progress.counter("replays");
+  const auto begin = Clock::now();
+  const MixOutcome outcome =
+      plan_mix(loaded.trace, loaded.hardware, loaded.options, settings, [&](std::int64_t done, std::int64_t most) {
+        return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
+      });
+  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  for (const std::string& warning : loaded.warnings) warn(context, warning);
+  write_offload_plan(loaded.trace, outcome.best.plan, request.output);
+  print_mix(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity, seconds);
+  if (!outcome.best.fits) context.exit_code = exit_answer_is_no;
+}
+
+struct RokRequest {
+  std::string scenario, output;
+  std::vector<std::string> settings;
+  std::vector<std::int64_t> batches = {1, 2, 4, 8};
+  bool mix = false;
+};
+
+void run_plan_rok(Context& context, const RokRequest& request) {
+  const Scenario scenario = load_scenario(request.scenario, request.settings);
+  const Progress progress(context);
+  const std::vector<RokPoint> points = rok_curve(scenario, request.batches, request.mix, progress.counter("replays"));
+  if (!request.output.empty()) {
+    OutputFile out(request.output);
+    out.write(rok_svg(scenario.title, points));
+    out.commit();
+  }
+  if (context.json()) {
+    Json document = json_document("spillway.plan_rok");
+    document["points"] = Json::array();
+    for (const RokPoint& point : points)
+      document["points"].push_back({{"family", point.family},
+                                    {"micro_batch", point.micro_batch},
+                                    {"activation_bytes", point.activations.count()},
+                                    {"peak_reserved_bytes", point.peak_reserved.count()},
+                                    {"step_time_ns", whole_nanoseconds(point.step_time)},
+                                    {"model_flops_per_second", point.model_flops_per_second},
+                                    {"tokens_per_second", point.tokens_per_second},
+                                    {"fits", point.fits},
+                                    {"on_frontier", point.on_frontier}});
+    document["warnings"] = Json::array();
+    return print_json(document);
+  }
+  Table table({"family", "micro_batch", "activations (GiB)", "reserved (GiB)", "step time (ms)", "TFLOP/s", "tokens/s",
+               "fits", "frontier"});
+  for (const RokPoint& point : points)
+    table.add({point.family, std::to_string(point.micro_batch), gib(point.activations), gib(point.peak_reserved),
+               fmt::format("{:.3f}", to_seconds(point.step_time) * 1e3),
+               fmt::format("{:.2f}", point.model_flops_per_second / 1e12),
+               fmt::format("{:.0f}", point.tokens_per_second), point.fits ? "yes" : "no",
+               point.on_frontier ? "yes" : "no"});
+  print(context, table);
+}
+
+void add_settings(CLI::App& command, std::vector<std::string>& settings) {
+  command.add_option("--set", settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+}
+
+}  // namespace
+
+void add_plan_offload(CLI::App& group, Context& context) {
+  const auto request = std::make_shared<OffloadRequest>();
+  CLI::App* command = group.add_subcommand(
+      "offload", "For each activation: keep, offload or recompute, so that the step fits and is fastest");
+  command->add_option("SCENARIO", request->scenario, "scenario file, or a trace to replay as captured")->required();
+  command->add_option("--budget", request->budget, "device memory to fit into (default: the hardware's), e.g. 40GiB")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name("BYTES");
+  command->add_option("--least-life", request->least_life_years, "years the drives must live")
+      ->type_name("YEARS")
+      ->check(non_negative_number());
+  command->add_option("--replays", request->replays, "replays to spend; by the size of the step if not given")
+      ->type_name("N")
+      ->check(positive_number());
+  command->add_option("--output", request->output, "write the plan; a run follows it with --set plan=FILE")
+      ->type_name("FILE.json");
+  command->add_flag("--no-drives", request->no_drives, "nothing goes to drives");
+  command->add_flag("--no-host", request->no_host, "nothing goes to host memory");
+  command->add_flag("--no-recompute", request->no_recompute, "nothing is computed again");
+  add_settings(*command, request->settings);
+  command->callback([request, &context] { run_plan_offload(context, *request); });
+}
+
+void add_plan_rok(CLI::App& group, Context& context) {
+  const auto request = std::make_shared<RokRequest>();
+  CLI::App* command =
+      group.add_subcommand("rok", "Recompute, offload, keep: activation memory against throughput, per batch");
+  command->add_option("SCENARIO", request->scenario, "scenario file with a model")->required();
+  command->add_option("--batches", request->batches, "micro-batches to replay")
+      ->type_name("N,N,...")
+      ->delimiter(',')
+      ->check(positive_number());
+  command->add_flag("--mix", request->mix, "also the best mix within the GPU's memory (slower)");
+  command->add_option("--output", request->output, "write the curve as a picture")->type_name("FILE.svg");
+  add_settings(*command, request->settings);
+  command->callback([request, &context] { run_plan_rok(context, *request); });
+}
+
+}  // namespace spillway

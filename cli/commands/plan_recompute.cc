@@ -1,0 +1,110 @@
+#include "cli/commands/plan_recompute.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/options/interrupt.h"
+#include "cli/options/offload_plan_file.h"
+#include "cli/output/progress.h"
+#include "cli/output/result_report.h"
+#include "cli/options/scenario_argument.h"
+#include "cli/output/table.h"
+#include "planners/recompute/recompute_run.h"
+#include "scenario/scenario_run.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct RecomputeCall {
+  std::string scenario, method = "best", output;
+  std::vector<std::string> settings;
+  std::uint64_t budget = 0;
+};
+
+std::string in_gib(Bytes bytes) { return gib(bytes, 3) + " GiB"; }
+
+Json json_of(const RecomputeCase& one) {
+  return {{"method", one.name},
+          {"step_time_ns", whole_nanoseconds(one.result.step_time)},
+          {"peak_allocated_bytes", one.result.memory.peak_allocated.count()},
+          {"peak_reserved_bytes", one.result.memory.peak_reserved.count()},
+          {"fits", one.fits()},
+          {"away_bytes", one.away.count()},
+          {"repeated_ops", one.repeated},
+          {"repeated_time_ns", whole_nanoseconds(one.again)},
+          {"refused_tensors", one.refused}};
+}
+
+void print_outcome(Context& context, const RecomputeOutcome& outcome, Bytes budget) {
+  if (context.json()) {
+    Json document = json_document("spillway.plan_recompute");
+    document["budget_bytes"] = budget.count();
+    document["plan"] = json_of(outcome.best);
+    document["others"] = Json::array();
+    for (const RecomputeCase& other : outcome.others) document["others"].push_back(json_of(other));
+    document["replays"] = outcome.replays;
+    return print_json(document);
+  }
+  Table table({"method", "step time (ms)", "peak", "reserved", "fits", "away", "ops again", "time again (ms)"});
+  const auto row = [&table](const RecomputeCase& one, const std::string& name) {
+    table.add({name, fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3),
+               in_gib(one.result.memory.peak_allocated), in_gib(one.result.memory.peak_reserved),
+               one.fits() ? "yes" : "no", in_gib(one.away), std::to_string(one.repeated),
+               fmt::format("{:.3f}", to_seconds(one.again) * 1e3)});
+  };
+  for (const RecomputeCase& other : outcome.others) row(other, other.name);
+  row(outcome.best, context.rows_only() ? outcome.best.name : "-> " + outcome.best.name);
+  print(context, table);
+  if (outcome.best.refused > 0)
+    note(context, fmt::format("{} tensors stay although the method drops them: they cannot be made again",
+                              outcome.best.refused));
+}
+
+void run_plan(Context& context, const RecomputeCall& call) {
+  RecomputeSettings settings;
+  settings.choice = parse_recompute_choice(call.method);
+  settings.budget = budget_argument(call.budget);
+  const Scenario scenario = is_scenario_file(call.scenario) ? load_scenario(call.scenario, call.settings)
+                                                            : scenario_for_trace(call.scenario, call.settings);
+  const LoadedScenario loaded = load(scenario);
+  const Progress progress(context);
+  const RecomputeOutcome outcome =
+      plan_recompute(loaded.trace, loaded.hardware, loaded.options, settings, [&progress](std::int64_t replays) {
+        return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
+      });
+  for (const std::string& warning : outcome.best.result.warnings) warn(context, warning);
+  write_offload_plan(loaded.trace, outcome.best.plan, call.output);
+  print_outcome(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity);
+  if (!outcome.best.fits()) context.exit_code = exit_answer_is_no;
+}
+
+}  // namespace
+
+void add_plan_recompute(CLI::App& group, Context& context) {
+  CLI::App* command = group.add_subcommand("recompute", "Which activations are made again so that a step fits");
+  const auto call = std::make_shared<RecomputeCall>();
+  command->add_option("SCENARIO", call->scenario, "scenario file, or a trace to replay as captured")->required();
+  command
+      ->add_option("--method", call->method, "none, selective, full, every:K, segments:K, greedy, chain, exact, best")
+      ->capture_default_str()
+      ->type_name("METHOD");
+  command->add_option("--budget", call->budget, "device memory to fit into (default: the hardware's), e.g. 40GiB")
+      ->transform(CLI::AsSizeValue(true))
+      ->type_name("BYTES");
+  command->add_option("--output", call->output, "write the plan; a run follows it with --set plan=FILE")
+      ->type_name("FILE.json");
+  command
+      ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->callback([&context, call] { run_plan(context, *call); });
+}
+
+}  // namespace spillway

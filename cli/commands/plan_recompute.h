@@ -1,0 +1,15 @@
+// Command: plan recompute.
+#pragma once
+
+#include "cli/options/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace spillway {
+
+// Adds `recompute` to the group of plans. The context must outlive the app's parse().
+void add_plan_recompute(CLI::App& group, Context& context);
+
+}  // namespace spillway

@@ -1,0 +1,81 @@
+#include "cli/commands/record_command.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <system_error>
+#include <vector>
+
+#include "base/input_error.h"
+#include "traces/formats/read.h"
+#include "validation/recorder/record.h"
+
+namespace spillway {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Request {
+  RecordOptions options;
+  std::string output = "spillway-recording.json";
+};
+
+void tell(const Context& context, const Recording& recording, const std::string& file) {
+  const Trace trace = read_trace(recording.file, {});
+  std::size_t works = 0;
+  for (const OpKind kind : trace.ops.kind) works += is_device_work(kind) ? 1 : 0;
+  note(context,
+       fmt::format("{}: {} works of the GPU, {} host calls, {} memory events; recording took {:.3f} ms", file, works,
+                   trace.ops.size() - works, trace.memory_events.size(), to_seconds(recording.overhead) * 1e3));
+  if (!recording.whole)
+    warn(context, file + ": the program did not end in order; its last quarter of a second may be missing");
+  if (recording.dropped > 0)
+    warn(context, fmt::format("{}: {} records found no room and are missing", file, recording.dropped));
+}
+
+// One process that used CUDA gives the file asked for; of several each gives one with its number.
+void run(const Request& request, Context& context) {
+  if (fs::exists(request.output))
+    throw InputError(request.output, "", "exists already", "name another file, or remove it");
+  RecordOptions options = request.options;
+  options.files = request.output + fmt::format(".{}", getpid());
+  const RecordOutcome outcome = record(options);
+  const auto forget = [&outcome] {
+    for (const Recording& recording : outcome.recordings)
+      if (std::error_code error; fs::exists(recording.file, error)) fs::remove(recording.file, error);
+  };
+  for (const Recording& recording : outcome.recordings) {
+    const std::string process = recording.file.substr(recording.file.rfind('.'));
+    const std::string file = outcome.recordings.size() == 1 ? request.output : request.output + process;
+    try {
+      tell(context, recording, file);
+    } catch (const InputError& error) {  // of a file that was cut off before its first record, on a full disk
+      forget();
+      throw InputError(file, "", "nothing of the program could be recorded: " + error.cause(), error.remedy());
+    }
+    fs::rename(recording.file, file);
+  }
+  if (outcome.recordings.empty())
+    throw InputError(options.command.front(), "",
+                     fmt::format("used no CUDA (it ended with code {})", outcome.exit_code),
+                     "record a program that uses the GPU, with a driver that finds the library: see its own messages");
+  context.exit_code = outcome.exit_code;
+}
+
+}  // namespace
+
+void add_record_commands(CLI::App& app, Context& context) {
+  const auto request = std::make_shared<Request>();
+  CLI::App* command =
+      app.add_subcommand("record", "Run a CUDA program and record what it has the GPU do; its exit code is this one's");
+  command->add_option("--output", request->output, "the trace: a file that does not exist (spillway-recording.json)")
+      ->type_name("FILE");
+  command->add_option("COMMAND", request->options.command, "the program and its arguments, behind --")->required();
+  command->callback([request, &context] { run(*request, context); });
+}
+
+}  // namespace spillway

@@ -1,0 +1,239 @@
+#include "cli/commands/report_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options/number_check.h"
+#include "cli/output/report_output.h"
+#include "cli/commands/report_procurement.h"
+#include "cli/output/result_report.h"
+#include "cli/options/scenario_argument.h"
+#include "cli/output/table.h"
+#include "hwprofiles/price_list.h"
+#include "reports/pcie_report.h"
+#include "reports/step_report.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ReportArguments {
+  std::string scenario, baseline, output, prices, retention = "rated", route = "gpudirect";
+  std::vector<std::string> settings, drives;
+  double used_percent = 0;
+  SsdQuestion question;
+};
+
+SsdQuestion question_of(const ReportArguments& arguments) {
+  SsdQuestion question = arguments.question;
+  const ProfileLibrary library = ProfileLibrary::standard();
+  const PriceList prices = PriceList::load(arguments.prices, arguments.drives);
+  for (const std::string& name : arguments.drives) {
+    question.drives.push_back(library.load_nvme(name));
+    question.drives.back().price_usd = prices.drive_usd(question.drives.back());
+  }
+  question.endurance.used_fraction = arguments.used_percent / 100;
+  question.endurance.retention = find_retention(arguments.retention).value();
+  question.route = find_route(arguments.route).value();
+  return question;
+}
+
+LoadedScenario load_for_report(const ReportArguments& arguments) {
+  LoadedScenario loaded = load_argument(arguments.scenario, arguments.settings);
+  prepare_for_offload(loaded);
+  std::vector<std::string> own = {loaded.hardware.name};
+  own.insert(own.end(), arguments.drives.begin(), arguments.drives.end());
+  for (const DriveGroup& group : loaded.hardware.drives) own.push_back(group.drive.name);
+  const PriceList prices = PriceList::load(arguments.prices, own);
+  for (DriveGroup& group : loaded.hardware.drives) group.drive.price_usd = prices.drive_usd(group.drive);
+  return loaded;
+}
+
+Json drive_json(const DriveAnswer& drive, double asked_years) {
+  return {{"drive", drive.drive.name},
+          {"drives_per_set", drive.count},
+          {"gpus_per_set", drive.sharers},
+          {"answer", drive.is_yes()},
+          {"verdict", drive.verdict(asked_years)},
+          {"endurance_bytes", number_or_null(drive.endurance.bytes)},
+          {"endurance_low_bytes", number_or_null(drive.endurance.low)},
+          {"endurance_high_bytes", number_or_null(drive.endurance.high)},
+          {"endurance_basis", drive.endurance.basis},
+          {"life_years", number_or_null(drive.years)},
+          {"life_low_years", number_or_null(drive.low_years)},
+          {"life_high_years", number_or_null(drive.high_years)},
+          {"first_write_bytes_per_second", drive.first_rate},
+          {"steady_write_bytes_per_second", drive.steady_rate},
+          {"steady_step_time_ns", whole_nanoseconds(drive.load.steady.length)},
+          {"steps_until_cache_full", drive.load.steps_to_full},
+          {"holds_with_empty_cache", drive.holds_first},
+          {"holds_steady", drive.holds_steady},
+          {"throttled", drive.load.throttled},
+          {"drives_for_life", drive.count_for_life},
+          {"drives_for_rate", drive.count_for_rate},
+          {"pcie_lanes", drive.lanes},
+          {"usd_per_billion_tokens", drive.usd_per_billion_tokens ? Json(*drive.usd_per_billion_tokens) : Json()},
+          {"assumptions", drive.endurance.assumptions}};
+}
+
+Json head_json(const char* schema, const LoadedScenario& loaded, const Result& result, const OffloadTraffic& traffic) {
+  Json document = json_document(schema);
+  document["title"] = loaded.scenario.title;
+  document["fingerprint"] = fmt::format("{:016x}", result.fingerprint);
+  document["step_time_ns"] = whole_nanoseconds(traffic.load.step);
+  document["bytes_written_per_step"] = traffic.load.written().count();
+  document["bytes_read_per_step"] = traffic.load.read().count();
+  Json causes = Json::array();
+  for (const TrafficCause& cause : traffic.causes)
+    causes.push_back({{"name", cause.name},
+                      {"tensors", cause.tensors},
+                      {"written_bytes", cause.written.count()},
+                      {"read_bytes", cause.read.count()}});
+  document["causes"] = causes;
+  return document;
+}
+
+void finish(Context& context, const ReportArguments& arguments, const LoadedScenario& loaded, const Json& json,
+            const ReportDocument& document) {
+  if (!arguments.output.empty()) write_report(document, arguments.output);
+  for (const std::string& warning : loaded.warnings) warn(context, warning);
+  if (context.json())
+    print_json(json);
+  else if (arguments.output != "-")
+    print_document(context, document);
+  if (!document.is_yes) context.exit_code = exit_answer_is_no;
+}
+
+void report_ssd(Context& context, const ReportArguments& arguments) {
+  const SsdQuestion question = question_of(arguments);
+  const LoadedScenario loaded = load_for_report(arguments);
+  const ScenarioRun ran = run_traced(loaded);
+  const SsdAnswer answer = answer_ssd(loaded, ran, question);
+  Json json = head_json("spillway-ssd-report", loaded, ran.result, answer.traffic);
+  json["answer"] = answer.is_yes();
+  json["required_write_bytes_per_second"] = answer.required_rate;
+  json["life_years_asked"] = question.life_years;
+  json["drives"] = Json::array();
+  for (const DriveAnswer& drive : answer.drives) json["drives"].push_back(drive_json(drive, question.life_years));
+  json["warnings"] = loaded.warnings;
+  finish(context, arguments, loaded, json, ssd_report(loaded, answer, question));
+}
+
+void report_pcie(Context& context, const ReportArguments& arguments) {
+  const SsdQuestion question = question_of(arguments);
+  const LoadedScenario loaded = load_for_report(arguments);
+  const ScenarioRun ran = run_traced(loaded);
+  const PcieAnswer answer = answer_pcie(loaded, ran, question);
+  Json json = head_json("spillway-pcie-report", loaded, ran.result, answer.traffic);
+  json["answer"] = answer.is_yes();
+  json["required_bytes_per_second"] = answer.required_rate;
+  json["write_bytes_per_second"] = answer.write_rate;
+  json["read_bytes_per_second"] = answer.read_rate;
+  json["links"] = Json::array();
+  for (const LinkAnswer& link : answer.links)
+    json["links"].push_back({{"name", link.name},
+                             {"capacity_bytes_per_second", to_bytes_per_second(link.capacity)},
+                             {"written_bytes", link.written},
+                             {"read_bytes", link.read},
+                             {"copied_bytes", link.copied},
+                             {"required_bytes_per_second", link.required},
+                             {"headroom", link.headroom()}});
+  json["warnings"] = loaded.warnings;
+  finish(context, arguments, loaded, json, pcie_report(loaded, answer, question));
+}
+
+void report_step(Context& context, const ReportArguments& arguments) {
+  const LoadedScenario loaded = load_argument(arguments.scenario, arguments.settings);
+  const Result result = run(loaded);
+  std::optional<Result> baseline;
+  if (!arguments.baseline.empty()) baseline = run(load_argument(arguments.baseline, {}));
+  const Json json = baseline ? comparison_json(*baseline, result) : result_json(result);
+  finish(context, arguments, loaded, json, step_report(result, baseline ? &*baseline : nullptr));
+}
+
+void add_settings(CLI::App& command, ReportArguments& arguments) {
+  command.add_option("--output", arguments.output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");
+  command
+      .add_option("--set", arguments.settings,
+                  "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->take_all();
+}
+
+void add_common(CLI::App& command, ReportArguments& arguments) {
+  command.add_option("SCENARIO", arguments.scenario, "a scenario, or a trace that says what is kept for the backward")
+      ->required();
+  command
+      .add_option("--drives", arguments.drives, "drive profiles, separated by commas; the machine's own if not given")
+      ->delimiter(',')
+      ->type_name("MODEL");
+  command.add_option("--count", arguments.question.count, "drives of each model for every GPU, in one RAID-0 set")
+      ->check(positive_number())
+      ->capture_default_str()
+      ->type_name("N");
+  command.add_option("--route", arguments.route, "how bytes get to the drives")
+      ->check(CLI::IsMember({"gpudirect", "bounce"}))
+      ->capture_default_str();
+  add_settings(command, arguments);
+}
+
+}  // namespace
+
+void add_report_commands(CLI::App& app, Context& context) {
+  CLI::App* group =
+      app.add_subcommand("report", "A step as a document; what it asks of machines, drives and links, for buying them");
+  group->require_subcommand(1);
+  const auto ssd = std::make_shared<ReportArguments>();
+  CLI::App* drives = group->add_subcommand(
+      "ssd", "Write rate, life and cost of drives under offloaded activations; exit code 1 if none holds and lasts");
+  add_common(*drives, *ssd);
+  drives->add_option("--life-years", ssd->question.life_years, "how long the drives should last")
+      ->check(positive_number())
+      ->capture_default_str()
+      ->type_name("N");
+  drives->add_option("--prices", ssd->prices, "entries that go over those of the bundled price list")
+      ->type_name("FILE");
+  drives->add_option("--tokens", ssd->question.tokens, "tokens of a whole training run, to be costed")
+      ->check(positive_number())
+      ->type_name("N");
+  drives->add_option("--used", ssd->used_percent, "how much of the drives' rated life is used up, in percent")
+      ->check(CLI::Range(0.0, 100.0))
+      ->capture_default_str()
+      ->type_name("PERCENT");
+  drives
+      ->add_option("--write-amplification", ssd->question.endurance.write_amplification,
+                   "of the workload itself; 1 for files written whole and freed whole")
+      ->check(CLI::Range(1.0, 1000.0))
+      ->capture_default_str()
+      ->type_name("X");
+  drives
+      ->add_option(
+          "--retention", ssd->retention,
+          "credit flash whose data live for weeks (x6.67) or a day (x86), as publications do and no vendor does")
+      ->check(CLI::IsMember({"rated", "weeks", "day"}))
+      ->capture_default_str();
+  drives->callback([&context, ssd] { report_ssd(context, *ssd); });
+  const auto pcie = std::make_shared<ReportArguments>();
+  CLI::App* links =
+      group->add_subcommand("pcie", "Load of every link between GPUs and drives; exit code 1 if one is too slow");
+  add_common(*links, *pcie);
+  links->callback([&context, pcie] { report_pcie(context, *pcie); });
+  const auto step = std::make_shared<ReportArguments>();
+  CLI::App* whole = group->add_subcommand("step", "The replayed step as a document; exit code 1 if it does not fit");
+  whole->add_option("SCENARIO", step->scenario, "a scenario, or a trace")->required();
+  whole->add_option("--baseline", step->baseline, "a scenario or trace to compare with")->type_name("SCENARIO");
+  add_settings(*whole, *step);
+  whole->callback([&context, step] { report_step(context, *step); });
+  add_procurement_report(*group, context);
+}
+
+}  // namespace spillway

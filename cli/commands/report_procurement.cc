@@ -1,0 +1,191 @@
+#include "cli/commands/report_procurement.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/options/interrupt.h"
+#include "cli/output/progress.h"
+#include "cli/output/report_output.h"
+#include "cli/output/table.h"
+#include "studies/procurement/procurement.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct ProcurementCall {
+  std::string path, output;
+  std::vector<std::string> settings;
+  ProgrammeFlags flags;
+};
+
+// Every field of a table's case, by name.
+Json case_json(const LiveTable& table, std::size_t place) {
+  Json json = Json::object();
+  for (std::size_t f = 0; f < table.fields.size(); ++f)
+    json[table.fields[f].name] = number_or_null(table.values[place][f]);
+  return json;
+}
+
+Json option_json(const ProcurementAnswer& answer, const PricedOption& option) {
+  Json json = {{"name", option.name()},
+               {"machine", option.fleet.machine},
+               {"gpus", option.fleet.gpus},
+               {"technique", option.fleet.technique}};
+  if (!option.failure.empty()) {
+    json["failure"] = option.failure;
+    return json;
+  }
+  json["in_time"] = option.in_time;
+  json["days"] = option.days;
+  json["usd_per_billion_tokens"] = option.usd_per_billion;
+  json["programme_usd"] = option.programme_usd;
+  json["rented"] = option.is_rented();
+  json["writes_nothing"] = option.writes_nothing;
+  if (option.drive) json["drives"] = {{"model", option.drive->drive.name}, {"per_gpu", option.drive->chosen}};
+  json["plans"] = Json::array();
+  for (std::size_t r = 0; r < option.runs.size(); ++r) {
+    const RunReplay& run = option.runs[r];
+    json["plans"].push_back({{"layout", option.fleet.plans[r].label},
+                             {"settings", option.fleet.plans[r].settings},
+                             {"step_time_ns", static_cast<std::int64_t>(run.step_seconds * 1e9 + 0.5)},
+                             {"tokens_per_step", run.tokens_per_step},
+                             {"mfu", run.mfu},
+                             {"peak_reserved_bytes", static_cast<std::int64_t>(run.peak_bytes)},
+                             {"written_bytes_per_step", static_cast<std::int64_t>(run.written_bytes)},
+                             {"binding_resource", run.binding},
+                             {"fingerprint", fmt::format("{:016x}", run.fingerprint)}});
+  }
+  json["figures"] = case_json(answer.book.tables()[answer.priced], option.place);
+  return json;
+}
+
+Json swings_json(const std::vector<Sensitivity>& swings) {
+  Json json = Json::array();
+  for (const Sensitivity& one : swings)
+    json.push_back({{"input", one.input},
+                    {"unit", one.unit},
+                    {"low", one.low},
+                    {"high", one.high},
+                    {"usd_per_billion_tokens", {one.low_usd, one.high_usd}},
+                    {"drive_life_years", {one.low_years, one.high_years}},
+                    {"cheapest", {one.low_cheapest, one.high_cheapest}}});
+  return json;
+}
+
+Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document) {
+  Json json = json_document("spillway.procurement");
+  json["title"] = document.title;
+  json["answer"] = document.is_yes;
+  json["verdict"] = document.verdict;
+  json["chosen"] = answer.chosen ? Json(answer.options[*answer.chosen].name()) : Json();
+  if (answer.chosen)
+    json["fingerprint"] = fmt::format("{:016x}", answer.options[*answer.chosen].runs.front().fingerprint);
+  json["inputs"] = case_json(answer.book.tables()[answer.inputs], 0);
+  json["options"] = Json::array();
+  for (const PricedOption& option : answer.options) json["options"].push_back(option_json(answer, option));
+  json["drives"] = Json::array();
+  std::size_t able = 0;
+  for (const DriveChoice& fit : answer.drives) {
+    Json entry = {{"drive", fit.drive.name}, {"answer", fit.cannot.empty()}, {"replayed", !fit.runs.empty()}};
+    if (!fit.runs.empty()) {
+      const DriveAnswer& hardest = fit.hardest();
+      entry["per_gpu"] = fit.chosen;
+      entry["required_write_bytes_per_second"] = hardest.required_rate;
+      entry["steady_write_bytes_per_second"] = hardest.steady_rate;
+      entry["unceasing_write_bytes_per_second"] = hardest.stages.back().rate;
+      entry["peak_reserved_bytes"] = static_cast<std::int64_t>(largest_peak(fit.runs));
+      entry["figures"] = case_json(answer.book.tables()[answer.drive_table], answer.drive_places[able++]);
+    } else if (fit.cannot.empty()) {
+      entry["per_gpu"] = fit.chosen;
+    } else {
+      entry["why_not"] = fit.cannot;
+    }
+    json["drives"].push_back(std::move(entry));
+  }
+  json["peak_without_drives_bytes"] =
+      answer.without_drives.empty() ? Json() : Json(static_cast<std::int64_t>(largest_peak(answer.without_drives)));
+  json["sensitivity"] = swings_json(answer.sensitivity);
+  if (!answer.drive_sensitivity.empty()) json["drive_sensitivity"] = swings_json(answer.drive_sensitivity);
+  json["warnings"] = answer.warnings;
+  return json;
+}
+
+void run(Context& context, const ProcurementCall& call) {
+  const Programme programme = read_programme(call.path, call.settings, call.flags);
+  const Progress progress(context);
+  std::string last;
+  const ProcurementAnswer answer =
+      answer_procurement(programme, [&](const std::string& what, std::size_t done, std::size_t all) {
+        if (!what.empty()) last = fmt::format("{}: {} of {}", what, done, all);
+        return progress.show(last) && !is_interrupted();
+      });
+  const ReportDocument document = procurement_report(programme, answer);
+  if (!call.output.empty()) write_report(document, call.output);
+  for (const std::string& warning : answer.warnings) warn(context, warning);
+  if (context.json())
+    print_json(answer_json(answer, document));
+  else
+    print_document(context, document);
+  if (!document.is_yes) context.exit_code = exit_answer_is_no;
+}
+
+}  // namespace
+
+void add_procurement_report(CLI::App& group, Context& context) {
+  const auto call = std::make_shared<ProcurementCall>();
+  CLI::App* command = group.add_subcommand(
+      "procurement",
+      "Machines, drives and cost of a training programme; exit code 1 if nothing trains it by the deadline");
+  ProgrammeFlags& flags = call->flags;
+  command->add_option("FILE", call->path, "a scenario or a sweep; its \"procurement\" says what the options leave open")
+      ->required();
+  command->add_option("--output", call->output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");
+  command->add_option("--tokens", flags.tokens, "tokens to train")->type_name("N");
+  command->add_option("--deadline-days", flags.deadline_days, "days there are for it, pauses included")->type_name("N");
+  command->add_option("--period-months", flags.period_months, "how long the fleet is kept and written off (36)")
+      ->type_name("N");
+  command->add_option("--utilisation", flags.utilisation, "share of the time it trains (0.9)")->type_name("X");
+  command->add_option("--machines", flags.machines, "system profiles to choose from, separated by commas")
+      ->delimiter(',')
+      ->type_name("NAME");
+  command->add_option("--gpus", flags.gpus, "sizes of the fleet to choose from, separated by commas")
+      ->delimiter(',')
+      ->type_name("N");
+  command->add_option("--technique", flags.techniques, "as in `spillway capacity --list`, joined by +; may be repeated")
+      ->type_name("TECHNIQUE")
+      ->allow_extra_args(false);
+  command->add_option("--drives", flags.drives, "drive profiles to choose from (all server drives of the library)")
+      ->delimiter(',')
+      ->type_name("MODEL");
+  command->add_option("--drives-per-gpu", flags.drives_per_gpu, "at most so many (8)")->type_name("N");
+  command
+      ->add_option("--least-life-years", flags.least_life_years,
+                   "how long a drive must last by its rating as it stands; any time if not given")
+      ->type_name("N");
+  command->add_option("--prices", flags.prices, "entries that go over those of the bundled price list")
+      ->type_name("FILE");
+  command->add_flag("--used-prices", flags.used_prices, "used and discontinued drives may be bought too");
+  command->add_option("--shortlist", flags.shortlist, "options shown (6)")->type_name("N");
+  command->add_option("--used", flags.used_percent, "how much of the first drives' rated life is used up, in percent")
+      ->type_name("PERCENT");
+  command->add_option("--write-amplification", flags.write_amplification, "of the workload itself (1)")->type_name("X");
+  command
+      ->add_option("--retention", flags.retention, "credit flash whose data live for weeks or a day, as no vendor does")
+      ->check(CLI::IsMember({"rated", "weeks", "day"}));
+  command->add_option("--route", flags.route, "how bytes get to the drives")
+      ->check(CLI::IsMember({"gpudirect", "bounce"}));
+  command
+      ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->callback([&context, call] { run(context, *call); });
+}
+
+}  // namespace spillway

@@ -1,0 +1,12 @@
+// `spillway report procurement SCENARIO|SWEEP`.
+#pragma once
+
+#include <CLI/App.hpp>
+
+#include "cli/options/context.h"
+
+namespace spillway {
+
+void add_procurement_report(CLI::App& group, Context& context);
+
+}  // namespace spillway

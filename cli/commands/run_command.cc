@@ -1,0 +1,188 @@
+#include "cli/commands/run_command.h"
+
+#include <fmt/core.h>
+
+#include <CLI/CLI.hpp>
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/output/memory_explanation.h"
+#include "cli/output/result_report.h"
+#include "cli/options/scenario_argument.h"
+#include "studies/offload/roofline.h"
+#include "scenario/scenario_memory.h"
+#include "scenario/scenario_run.h"
+#include "sim/replay/replayed_trace.h"
+#include "reports/pictures/timeline_svg.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
+#include "traces/formats/chrome_writer.h"
+#include "traces/formats/torch_snapshot_writer.h"
+
+namespace spillway {
+namespace {
+
+struct RunArguments {
+  std::string first, second;
+  std::vector<std::string> settings;
+  std::string tie_order, timeline, memory_snapshot;
+  PictureFiles pictures;
+};
+
+LoadedScenario load_with(const std::string& path, const RunArguments& arguments) {
+  std::vector<std::string> settings = arguments.settings;
+  if (!arguments.tie_order.empty()) settings.push_back("replay.tie_order=" + arguments.tie_order);
+  return load_argument(path, settings);
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  OutputFile out(path);
+  out.write(text);
+  out.commit();
+}
+
+void write_timeline(const Trace& trace, const Result& result, const std::string& path) {
+  if (path.ends_with(".svg")) return write_text(path, timeline_svg(trace, result));
+  if (!path.ends_with(".json"))
+    throw InputError(path, "--timeline", "neither .svg nor .json", "name a picture (.svg) or a Perfetto file (.json)");
+  OutputFile out(path);
+  write_chrome_trace(replayed_trace(trace, result), out);
+  out.commit();
+}
+
+// The step's own allocations, on the replay's clock.
+void write_snapshot(Trace trace, const Result& result, const std::string& path) {
+  constexpr std::array needed = {Capability::memory};
+  trace.require(needed, "--memory-snapshot");
+  Picos now{};
+  for (MemoryEvent& event : trace.memory_events) {
+    if (event.anchor != OpId::none && result.op_start[index_of(event.anchor)] != unknown_time)
+      now = std::max(now, result.op_start[index_of(event.anchor)]);
+    event.time = now;
+  }
+  OutputFile out(path);
+  write_torch_snapshot(trace, out);
+  out.commit();
+}
+
+void print_warnings(const Context& context, const Result& result) {
+  for (const std::string& warning : result.warnings) warn(context, warning);
+}
+
+void run_scenario(const RunArguments& arguments, Context& context) {
+  const LoadedScenario loaded = load_with(arguments.first, arguments);
+  const ScenarioRun run = run_traced(loaded);
+  const Result& result = run.result;
+  if (!arguments.timeline.empty()) write_timeline(run.trace(loaded), result, arguments.timeline);
+  if (!arguments.memory_snapshot.empty()) write_snapshot(run.trace(loaded), result, arguments.memory_snapshot);
+  if (arguments.pictures.wanted()) {
+    constexpr std::array needed = {Capability::memory};
+    run.trace(loaded).require(needed, "--curve and --map");
+    write_pictures(arguments.pictures, run.trace(loaded), allocations_of(loaded, result), result.op_start, result.title,
+                   loaded.options.memory.capacity);
+  }
+  if (context.json()) {
+    print_json(result_json(result));
+  } else {
+    print_warnings(context, result);
+    if (context.rows_only())
+      print(context, result_row(result));
+    else
+      print(result_text(result));
+  }
+  if (!result.fits() || !result.drives_refuse.empty()) context.exit_code = exit_answer_is_no;
+}
+
+void compare_scenarios(const RunArguments& arguments, Context& context) {
+  const Result a = run(load_with(arguments.first, arguments));
+  const Result b = run(load_with(arguments.second, arguments));
+  if (context.json()) return print_json(comparison_json(a, b));
+  if (!context.rows_only()) print(fmt::format("A: {}: {}\nB: {}: {}\n\n", a.title, verdict(a), b.title, verdict(b)));
+  print(context, comparison(a, b));
+}
+
+nlohmann::ordered_json roofline_json(const Roofline& roofline) {
+  nlohmann::ordered_json document = {{"peak_flops_per_second", number_or_null(roofline.peak_flops)},
+                                     {"memory_bytes_per_second", number_or_null(roofline.bandwidth)},
+                                     {"kernels", nlohmann::ordered_json::array()}};
+  for (const RooflineKernel& kernel : roofline.kernels)
+    document["kernels"].push_back({{"name", kernel.name},
+                                   {"count", kernel.count},
+                                   {"time_ns", whole_nanoseconds(kernel.time)},
+                                   {"flops", kernel.flops},
+                                   {"bytes", kernel.bytes}});
+  return document;
+}
+
+void explain_scenario(const RunArguments& arguments, Context& context) {
+  const LoadedScenario loaded = load_with(arguments.first, arguments);
+  const ScenarioRun ran = run_traced(loaded);
+  const Result& result = ran.result;
+  const std::vector<Relaxation> relaxations = explain(loaded, result);
+  std::optional<MemoryExplanation> memory;
+  const bool stays = loaded.scenario.offload.technique == OffloadTechnique::none;
+  if (result.memory.known && !result.memory.on_host && stays)
+    memory = explain_memory(loaded.trace, allocations_of(loaded, result));
+  if (context.json()) {
+    nlohmann::ordered_json document = result_json(result);
+    document["schema"] = "spillway-explanation";
+    for (const Relaxation& r : relaxations)
+      document["relaxations"].push_back(
+          {{"resource", r.resource}, {"step_time_ns", whole_nanoseconds(r.step_time)}, {"gain_fraction", r.gain}});
+    if (memory) document["memory"].update(explanation_json(*memory));
+    document["roofline"] = roofline_json(roofline(loaded, ran));
+    return print_json(document);
+  }
+  Table table({"relaxed", "step time (ms)", "gain"});
+  for (const Relaxation& r : relaxations)
+    table.add(
+        {r.resource, fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
+  if (!context.rows_only()) {
+    print_warnings(context, result);
+    print(result_text(result) + (memory ? explanation_text(*memory) : "") + "\n  what would help\n\n");
+  }
+  print(context, table);
+}
+
+void add_common(CLI::App& command, RunArguments& arguments) {
+  command
+      .add_option("--set", arguments.settings,
+                  "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command.add_option("--tie-order", arguments.tie_order, "order of simultaneous events")
+      ->type_name("fifo|reverse|shuffle:SEED");
+}
+
+}  // namespace
+
+void add_run_commands(CLI::App& app, Context& context) {
+  const auto arguments = std::make_shared<RunArguments>();
+
+  CLI::App* run_app = app.add_subcommand("run", "Replay a scenario or a trace: does it fit, how fast, what binds");
+  run_app->add_option("SCENARIO", arguments->first, "scenario file, or a trace to replay as captured")->required();
+  run_app->add_option("--timeline", arguments->timeline, "write the replay as a picture (.svg) or for Perfetto (.json)")
+      ->type_name("FILE");
+  run_app->add_option("--memory-snapshot", arguments->memory_snapshot, "write its allocations for PyTorch's memory_viz")
+      ->type_name("FILE");
+  add_picture_options(*run_app, arguments->pictures);
+  add_common(*run_app, *arguments);
+  run_app->callback([arguments, &context] { run_scenario(*arguments, context); });
+
+  CLI::App* compare_app = app.add_subcommand("compare", "Replay two scenarios and show what differs");
+  compare_app->add_option("A", arguments->first, "scenario file or trace")->required();
+  compare_app->add_option("B", arguments->second, "scenario file or trace")->required();
+  add_common(*compare_app, *arguments);
+  compare_app->callback([arguments, &context] { compare_scenarios(*arguments, context); });
+
+  CLI::App* explain_app = app.add_subcommand("explain", "What binds the step, and what each relaxation would gain");
+  explain_app->add_option("SCENARIO", arguments->first, "scenario file or trace")->required();
+  add_common(*explain_app, *arguments);
+  explain_app->callback([arguments, &context] { explain_scenario(*arguments, context); });
+}
+
+}  // namespace spillway

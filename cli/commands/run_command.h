@@ -1,0 +1,15 @@
+// Commands: run, compare, explain.
+#pragma once
+
+#include "cli/options/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace spillway {
+
+// The context must outlive the app's parse().
+void add_run_commands(CLI::App& app, Context& context);
+
+}  // namespace spillway

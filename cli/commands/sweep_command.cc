@@ -1,0 +1,357 @@
+#include "cli/commands/sweep_command.h"
+
+#include <fmt/format.h>
+#include <oneapi/tbb/global_control.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/options/interrupt.h"
+#include "cli/options/mpi_launch.h"
+#include "cli/output/progress.h"
+#include "cli/output/sweep_plot.h"
+#include "cli/output/table.h"
+#include "studies/sweep/sweep_check.h"
+#include "studies/sweep/sweep_crew.h"
+#include "reports/sweep_report.h"
+#include "studies/sweep/sweep_run.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::int64_t many_points = 100'000'000;
+constexpr const char* file_key = "sweep-file";  // of the record that holds the sweep itself
+
+struct SweepCall {
+  std::string file, output, shard;
+  std::vector<std::string> stores, plots;
+  bool resumes = false, explains = false, all = false;
+  std::size_t jobs = 0, check = 0;
+  SweepFarm* farm = nullptr;  // the MPI job that this process is one of; none: it is alone
+  std::uint64_t seed = 1;
+};
+
+std::string points_text(std::int64_t count) { return fmt::format("{}", count); }
+
+void print_reasons(Context& context, const SweepFile& file, const SweepOutcome& outcome) {
+  SweepSpace space(file);
+  Table table({"points", "why", "first"});
+  for (const auto& [reason, count] : outcome.left_out)
+    table.add({points_text(count.points), "left out: " + reason, space.label(space.at(count.example))});
+  for (const auto& [reason, count] : outcome.invalid)
+    table.add({points_text(count.points), "invalid: " + reason, space.label(space.at(count.example))});
+  const auto plain = [&table](std::int64_t count, const char* why) {
+    if (count > 0) table.add({points_text(count), why, ""});
+  };
+  plain(outcome.unable, "can't meet the requirements, by the screen with its margins");
+  plain(outcome.beaten, "beaten by another point, by the screen with its margins");
+  plain(outcome.beaten_by_replay, "beaten by a replayed point, the screen's margins allowed for");
+  plain(outcome.not_replayed, "remain: more than the sweep's replays");
+  plain(static_cast<std::int64_t>(outcome.rows.size()), "replayed");
+  print(context, table);
+  if (!context.rows_only()) print("\n");
+}
+
+std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
+
+Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
+  std::vector<std::string> headings;
+  for (const SweepAxis& axis : file.axes) headings.push_back(axis.name);
+  for (const char* heading :
+       {"step time (s)", "reserved (GiB)", "GPUs", "tokens/s", "MFU (%)", "life (years)", "binds", "front"})
+    headings.emplace_back(heading);
+  Table table(headings);
+  for (const SweepRow& row : outcome.rows) {
+    if (!all && !row.on_front) continue;
+    std::vector<std::string> cells = row.options;
+    const SweepMetrics& metrics = row.replayed;
+    if (!row.failure.empty()) {
+      for (int i = 0; i < 6; ++i) cells.emplace_back("-");
+      cells.push_back(row.failure);
+      cells.emplace_back("no");
+    } else {
+      cells.push_back(fmt::format("{:.4g}", metrics.step_seconds));
+      cells.push_back(fmt::format("{:.2f}", metrics.peak_bytes / 1073741824.0));
+      cells.push_back(fmt::format("{:.0f}", metrics.gpus));
+      cells.push_back(metrics.step_seconds > 0 ? fmt::format("{:.4g}", metrics.tokens_per_step / metrics.step_seconds)
+                                               : "-");
+      cells.push_back(fmt::format("{:.1f}", row.mfu * 100));
+      cells.push_back(std::isfinite(metrics.life_years) ? fmt::format("{:.3g}", metrics.life_years) : "-");
+      cells.push_back(row.fits ? row.binding : "does not fit");
+      cells.emplace_back(row.on_front ? "yes" : "no");
+    }
+    table.add(std::move(cells));
+  }
+  return table;
+}
+
+void print_outcome(Context& context, const SweepCall& call, const SweepFile& file, const SweepOutcome& outcome) {
+  bool answered = false;
+  for (const SweepRow& row : outcome.rows) answered |= row.on_front;
+  if (!answered) context.exit_code = exit_answer_is_no;
+  if (outcome.screened == 0 && outcome.is_whole && !outcome.invalid.empty()) {
+    const auto fewer = [](const auto& a, const auto& b) { return a.second.points < b.second.points; };
+    const auto most = std::max_element(outcome.invalid.begin(), outcome.invalid.end(), fewer);
+    throw InputError(file.path, "", fmt::format("no point can run; of most: {}", most->first),
+                     "correct the base or the axes; --explain-pruning on a part that runs shows each reason");
+  }
+  if (context.json()) return print_json(sweep_json(file, outcome));
+  if (call.explains) print_reasons(context, file, outcome);
+  const Table table = rows_table(file, outcome, call.all);
+  if (!table.empty()) print(context, table);
+  if (context.rows_only()) return;
+  const auto left_out = [](const std::map<std::string, SweepReason>& reasons) {
+    std::int64_t sum = 0;
+    for (const auto& [reason, count] : reasons) sum += count.points;
+    return sum;
+  };
+  print(fmt::format(
+      "\n{} points: {} left out by rules, {} invalid, {} screened; {} can't meet the requirements, {} beaten in the "
+      "screen, {} by replays; {} replayed{}\n",
+      outcome.points, left_out(outcome.left_out), left_out(outcome.invalid), outcome.screened, outcome.unable,
+      outcome.beaten, outcome.beaten_by_replay, outcome.rows.size(),
+      outcome.not_replayed > 0 ? fmt::format(", {} remain: the front may miss some of them", outcome.not_replayed)
+                               : ""));
+  if (outcome.time_error.compared > 0)
+    print(fmt::format(
+        "screen against replay, {} points: step time median {}, 90th percentile {}, worst {} (margin {}); "
+        "peak median {}, 90th percentile {}, worst {} (margin {})\n",
+        outcome.time_error.compared, percent(outcome.time_error.median), percent(outcome.time_error.p90),
+        percent(outcome.time_error.worst), percent(file.margin), percent(outcome.memory_error.median),
+        percent(outcome.memory_error.p90), percent(outcome.memory_error.worst), percent(file.memory_margin)));
+  if (!answered) print("no point meets the requirements\n");
+}
+
+void print_check(Context& context, const SweepFile& file, const SweepCheck& result) {
+  if (!result.wrong.empty()) context.exit_code = exit_answer_is_no;
+  if (context.json()) {
+    Json json = json_document("spillway.sweep_check");
+    json["sampled"] = result.sampled;
+    json["called_invalid"] = result.invalid;
+    json["pruned"] = result.pruned;
+    json["on_front"] = result.on_front;
+    json["wrongly_pruned"] = Json::array();
+    for (const SweepCheck::Wrong& wrong : result.wrong)
+      json["wrongly_pruned"].push_back({{"point", wrong.label}, {"why", wrong.why}});
+    json["groups"] = Json::array();
+    for (const SweepCheck::Group& group : result.groups)
+      json["groups"].push_back({{"name", group.name},
+                                {"step_time", sweep_error_json(group.time)},
+                                {"peak_reserved", sweep_error_json(group.memory)}});
+    return print_json(json);
+  }
+  Table table({"points", "replayed", "time, median", "90th", "worst", "peak, median", "90th", "worst"});
+  for (const SweepCheck::Group& group : result.groups) {
+    if (group.time.compared == 0) continue;
+    table.add({group.name, std::to_string(group.time.compared), percent(group.time.median), percent(group.time.p90),
+               percent(group.time.worst), percent(group.memory.median), percent(group.memory.p90),
+               percent(group.memory.worst)});
+  }
+  print(context, table);
+  if (context.rows_only()) return;
+  print(
+      fmt::format("\n{} points drawn ({} more called invalid), {} pruned with margins of {} and {}; {} on the front of "
+                  "all replays, {} of these pruned\n",
+                  result.sampled, result.invalid, result.pruned, percent(file.margin), percent(file.memory_margin),
+                  result.on_front, result.wrong.size()));
+  for (const SweepCheck::Wrong& wrong : result.wrong)
+    print(fmt::format("pruned, though on the front: {} ({})\n", wrong.label, wrong.why));
+}
+
+void check(Context& context, const SweepCall& call, const SweepFile& file, SweepCrew& crew, SweepStore& store,
+           const SweepOptions& options) {
+  const SweepCheck result = check_screen(file, call.check, call.seed, crew, store, options.progress);
+  if (is_interrupted()) throw Cancelled();
+  print_check(context, file, result);
+}
+
+void parse_shard(const std::string& text, SweepOptions& options) {
+  if (text.empty()) return;
+  const char* end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, options.shard);
+  const bool slash = first.ec == std::errc() && first.ptr != end && *first.ptr == '/';
+  const auto second = slash ? std::from_chars(first.ptr + 1, end, options.shards) : first;
+  if (!slash || second.ec != std::errc() || second.ptr != end || options.shards < 1 || options.shard < 0 ||
+      options.shard >= options.shards)
+    throw InputError("--shard", text, "expected i/N with 0 <= i < N", "for four shards: 0/4, 1/4, 2/4, 3/4");
+}
+
+// How fast it goes and when it may be done, of one kind of work at a time.
+class Pace {
+ public:
+  std::string line(const std::string& what, std::int64_t done, std::int64_t all) {
+    if (what != what_) {
+      what_ = what;
+      began_ = std::chrono::steady_clock::now();
+      first_ = done;
+    }
+    std::string words = fmt::format("{}: {} of {}", what, done, all);
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+    if (seconds < 1 || done <= first_) return words;
+    const double rate = static_cast<double>(done - first_) / seconds;
+    const double left = static_cast<double>(all - done) / rate;
+    return words + fmt::format(", {:.3g} a second, {:.0f}:{:02.0f} left at most", rate, std::floor(left / 60),
+                               std::floor(left - 60 * std::floor(left / 60)));
+  }
+
+ private:
+  std::string what_;
+  std::chrono::steady_clock::time_point began_;
+  std::int64_t first_ = 0;
+};
+
+SweepOptions options_of(const SweepCall& call, SweepCrew& crew, const Progress& progress, Pace& pace) {
+  SweepOptions options;
+  parse_shard(call.shard, options);
+  options.crew = &crew;
+  options.progress = [&progress, &pace](const std::string& what, std::int64_t done, std::int64_t all) {
+    return progress.show(pace.line(what, done, all)) && !is_interrupted();
+  };
+  return options;
+}
+
+void run(Context& context, const SweepCall& call, const SweepFile& file, SweepStore& store) {
+  const Progress progress(context);
+  Pace pace;
+  std::vector<SweepPlot> plots;
+  for (const std::string& text : call.plots) plots.push_back(parse_plot(text, file));
+  std::optional<oneapi::tbb::global_control> jobs;
+  if (call.jobs > 0) jobs.emplace(oneapi::tbb::global_control::max_allowed_parallelism, call.jobs);
+  const std::unique_ptr<SweepCrew> crew =
+      call.farm != nullptr ? call.farm->crew(file) : std::make_unique<LocalCrew>(file);
+  const SweepOptions options = options_of(call, *crew, progress, pace);
+  if (call.check > 0 && (!call.plots.empty() || !call.shard.empty()))
+    throw InputError("--check-screen", "", "it draws points of the whole sweep and makes no picture",
+                     "leave out --shard and --plot");
+  if (call.check > 0) return check(context, call, file, *crew, store, options);
+  const SweepOutcome outcome = run_sweep(file, options, store);
+  if (!is_interrupted())
+    for (const SweepPlot& plot : plots) write_plot(plot, file, outcome, *crew, store);
+  if (is_interrupted()) {
+    note(context, call.output.empty() ? "interrupted: nothing is kept without --output"
+                                      : "interrupted: go on with --resume --output " + call.output);
+    throw Cancelled();
+  }
+  if (options.shards > 1) note(context, "this is one shard's own answer; `spillway merge` gives that of the whole");
+  print_outcome(context, call, file, outcome);
+}
+
+std::string hex(std::uint64_t digest) { return fmt::format("{:016x}", digest); }
+
+// Of a store's own record: is it this sweep's, and are its profiles and models as they were?
+void check_same(Context& context, const std::string& store, const std::string& record, const SweepFile& file) {
+  const Json json = Json::parse(record);
+  if (parse_sweep(json["sweep"], store, json["folder"]).kind != file.kind)
+    throw InputError(store, "", "the store is of another sweep than " + file.path,
+                     "name a store of its own; only title, note and replays may change");
+  if (json.value("digest", "") != hex(file.digest))
+    warn(context, store +
+                      ": profiles, models or files that the sweep names, or the program, have changed since: what "
+                      "is stored is not used");
+}
+
+void run_sweep_command(Context& context, const SweepCall& call) {
+  if (call.farm == nullptr) continue_under_mpi();
+  if (call.farm != nullptr && !call.farm->leads())
+    return call.farm->serve([&call] { return load_sweep(call.file); }, std::max<std::size_t>(call.jobs, 1));
+  const SweepFile file = load_sweep(call.file);
+  if (file.points() > many_points && call.shard.empty() && call.farm == nullptr)
+    note(context,
+         fmt::format("{:.3g} points before conditions: where these leave most of them, a screen takes about {:.1g} "
+                     "core hours; --shard and mpirun spread it over machines",
+                     static_cast<double>(file.points()), static_cast<double>(file.points()) / 150e3 / 3600));
+  if (call.output.empty()) {
+    SweepStore store;
+    return run(context, call, file, store);
+  }
+  std::error_code none;
+  const bool is_there =
+      std::filesystem::is_regular_file(call.output, none) && !std::filesystem::is_empty(call.output, none);
+  if (is_there && !call.resumes)
+    throw InputError(call.output, "", "the store is there already", "go on with it by --resume, or name another file");
+  SweepStore store(call.output);
+  for (const std::string& repair : store.repairs()) warn(context, repair);
+  if (const auto record = store.find(file_key)) check_same(context, call.output, *record, file);
+  store.append(file_key, Json{{"key", file_key},
+                              {"folder", std::filesystem::absolute(file.path).parent_path().string()},
+                              {"path", file.path},
+                              {"digest", hex(file.digest)},
+                              {"sweep", file.text}}
+                             .dump());
+  run(context, call, file, store);
+}
+
+void run_merge_command(Context& context, const SweepCall& call) {
+  SweepStore memory;
+  std::optional<SweepStore> kept;
+  if (!call.output.empty()) kept.emplace(call.output);
+  SweepStore& store = kept ? *kept : memory;
+  std::optional<SweepFile> file;
+  for (const std::string& path : call.stores) {
+    SweepStore one;
+    one.read(path);
+    for (const std::string& repair : one.repairs()) warn(context, repair);
+    const auto record = one.find(file_key);
+    if (!record) throw InputError(path, "", "no sweep's store", "name what `spillway sweep --output` wrote");
+    if (!file) {
+      const Json json = Json::parse(*record);
+      file = parse_sweep(json["sweep"], json["path"], json["folder"]);
+      if (const auto other = store.find(file_key)) check_same(context, call.output, *other, *file);
+    }
+    check_same(context, path, *record, *file);
+    one.copy_into(store);
+  }
+  run(context, call, *file, store);
+}
+
+}  // namespace
+
+void add_sweep_commands(CLI::App& app, Context& context, SweepFarm* farm) {
+  const auto call = std::make_shared<SweepCall>();
+  call->farm = farm;
+  CLI::App* sweep =
+      app.add_subcommand("sweep", "Search a space of scenarios: screened in closed form, the best replayed");
+  sweep->add_option("FILE", call->file, "sweep file (docs/sweep.md)")->required();
+  sweep->add_option("--output", call->output, "keep what is found in this store")->type_name("STORE");
+  sweep->add_flag("--resume", call->resumes, "go on with a store that is there");
+  sweep->add_option("--shard", call->shard, "screen and replay part i of N only; `spillway merge` joins them")
+      ->type_name("i/N");
+  sweep
+      ->add_option(
+          "--check-screen", call->check,
+          "instead of a sweep: draw N points, replay them all, and see whether the screen prunes any of the best")
+      ->type_name("N");
+  sweep->add_option("--seed", call->seed, "of the points that --check-screen draws (1)")->type_name("N");
+  CLI::App* merge = app.add_subcommand("merge", "Join the stores of a sweep's shards into its answer");
+  merge->add_option("STORE", call->stores, "stores of one sweep")->required();
+  merge->add_option("--output", call->output, "keep everything in this store")->type_name("STORE");
+  for (CLI::App* command : {sweep, merge}) {
+    command->add_option("--jobs", call->jobs, "threads (default: one per core)")
+        ->check(CLI::Range(1, 1024))
+        ->type_name("N");
+    command->add_flag("--explain-pruning", call->explains, "why points were not replayed, with an example of each");
+    command
+        ->add_option("--plot", call->plots,
+                     "write a picture: front[:X,Y]=F.svg over two objectives, map:AXIS,AXIS[,OBJECTIVE]=F.svg, or "
+                     "tornado[:OBJECTIVE]=F.svg; may be repeated")
+        ->type_name("KIND=FILE")
+        ->allow_extra_args(false);
+    command->add_flag("--all", call->all, "show every replayed point, not the front alone");
+  }
+  sweep->callback([&context, call] { run_sweep_command(context, *call); });
+  merge->callback([&context, call] { run_merge_command(context, *call); });
+}
+
+}  // namespace spillway

@@ -1,0 +1,15 @@
+// Commands: trace info, trace check, trace convert.
+#pragma once
+
+#include "cli/options/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace spillway {
+
+// The context must outlive the app's parse().
+void add_trace_commands(CLI::App& app, Context& context);
+
+}  // namespace spillway

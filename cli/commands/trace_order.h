@@ -1,0 +1,21 @@
+// `plan order` of a step: an order that a replay follows.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/options/context.h"
+#include "planners/order/order_solver.h"
+
+namespace spillway {
+
+struct TraceOrderRequest {
+  std::string file, output, execution_trace;  // output: where the plan goes
+  std::vector<std::string> settings;          // of a scenario
+  OrderOptions options;
+  bool layout = false, baselines = false;
+};
+
+void run_trace_order(Context& context, const TraceOrderRequest& request);
+
+}  // namespace spillway

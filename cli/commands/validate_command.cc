@@ -1,0 +1,264 @@
+#include "cli/commands/validate_command.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/options/interrupt.h"
+#include "cli/options/number_check.h"
+#include "cli/output/progress.h"
+#include "cli/output/table.h"
+#include "cli/commands/validate_choices.h"
+#include "cli/commands/validate_kernels.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
+#include "base/output_file.h"
+#include "validation/published/case_panels.h"
+#include "validation/published/case_run.h"
+#include "reports/pictures/scatter_svg.h"
+
+namespace spillway {
+namespace {
+
+struct ValidateArguments {
+  std::string cases, output, plot;
+  std::vector<std::string> sources;
+  std::optional<double> tolerance;
+  ValidateKernelsArguments kernels;
+  ValidateChoicesArguments choices;
+};
+
+// Keeps the cases of the sources that have one of the words in their name, in any letter case.
+void keep_sources(std::vector<CaseFile>& files, const std::vector<std::string>& wanted) {
+  if (wanted.empty()) return;
+  const auto lower = [](std::string text) {
+    std::transform(text.begin(), text.end(), text.begin(), [](char c) { return c >= 'A' && c <= 'Z' ? c + 32 : c; });
+    return text;
+  };
+  std::vector<std::string> known;
+  for (const CaseFile& file : files)
+    for (const Case& one : file.cases)
+      if (std::find(known.begin(), known.end(), one.source) == known.end()) known.push_back(one.source);
+  for (const std::string& word : wanted)
+    if (std::none_of(known.begin(), known.end(),
+                     [&](const std::string& name) { return lower(name).find(lower(word)) != std::string::npos; }))
+      throw InputError("--source", word, "no case is from a source of this name", suggest(word, known));
+  for (CaseFile& file : files)
+    std::erase_if(file.cases, [&](const Case& one) {
+      return std::none_of(wanted.begin(), wanted.end(), [&](const std::string& word) {
+        return lower(one.source).find(lower(word)) != std::string::npos;
+      });
+    });
+}
+
+std::vector<CaseFile> case_files(const ValidateArguments& arguments) {
+  std::vector<CaseFile> files;
+  if (arguments.cases == "published" || arguments.cases == "choices")
+    for (const std::string& path : published_case_files()) files.push_back(load_cases(path));
+  else
+    files.push_back(load_cases(arguments.cases));
+  keep_sources(files, arguments.sources);
+  return files;
+}
+
+std::string title_of(const std::vector<CaseFile>& files) {
+  if (files.size() > 1) return "published cases";
+  return files.front().title.empty() ? files.front().path : files.front().title;
+}
+
+std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
+std::string size_percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+Table summary_table(const std::vector<CaseSummary>& summaries) {
+  Table table({"source", "metric", "role", "cases", "median", "|median|", "|90th|", "|worst|", "Kendall", "asked"});
+  for (const CaseSummary& summary : summaries) {
+    const ErrorStatistics& errors = summary.errors;
+    const bool asked = summary.tolerance.median || summary.tolerance.p90 || summary.tolerance.kendall;
+    table.add({summary.source, std::string(to_string(summary.metric)), summary.role, std::to_string(errors.n),
+               percent(errors.median), size_percent(errors.median_abs), size_percent(errors.p90_abs),
+               size_percent(errors.worst_abs), errors.n < 2 ? "-" : fmt::format("{:.3f}", errors.kendall_tau),
+               !asked             ? "-"
+               : summary.within() ? "met"
+                                  : "missed"});
+  }
+  return table;
+}
+
+Table row_table(const std::vector<CaseOutcome>& outcomes) {
+  Table table({"case", "source", "metric", "unit", "measured", "predicted", "relative_error", "role", "fits",
+               "confidence", "setup"});
+  for (const CaseOutcome& outcome : outcomes) {
+    if (!outcome.skipped.empty()) continue;
+    const Case& one = *outcome.measured;
+    table.add({one.id, one.source, std::string(to_string(one.metric)), one.unit, fmt::format("{}", one.measured),
+               fmt::format("{:.6g}", outcome.predicted), fmt::format("{:.5f}", outcome.relative_error()), one.role,
+               outcome.fits ? "yes" : "no", one.confidence, one.setup});
+  }
+  return table;
+}
+
+// Skipped cases by source and reason.
+Table skipped_table(const std::vector<CaseOutcome>& outcomes) {
+  struct Line {
+    std::string source, reason, example;
+    std::size_t count = 0;
+  };
+  std::vector<Line> lines;
+  for (const CaseOutcome& outcome : outcomes) {
+    if (outcome.skipped.empty()) continue;
+    auto line = std::find_if(lines.begin(), lines.end(), [&outcome](const Line& known) {
+      return known.source == outcome.measured->source && known.reason == outcome.skipped;
+    });
+    if (line == lines.end())
+      line = lines.insert(line, {outcome.measured->source, outcome.skipped, outcome.measured->id, 0});
+    ++line->count;
+  }
+  Table table({"source", "cases", "first", "why it was skipped"});
+  for (const Line& line : lines) table.add({line.source, std::to_string(line.count), line.example, line.reason});
+  return table;
+}
+
+nlohmann::ordered_json summary_json(const CaseSummary& summary) {
+  const auto asked = [](const std::optional<double>& value) {
+    return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
+  };
+  return {{"source", summary.source},
+          {"metric", to_string(summary.metric)},
+          {"role", summary.role},
+          {"n", summary.errors.n},
+          {"median_abs_error", summary.errors.median_abs},
+          {"p90_abs_error", summary.errors.p90_abs},
+          {"worst_abs_error", summary.errors.worst_abs},
+          {"mean_abs_error", summary.errors.mean_abs},
+          {"median_error", summary.errors.median},
+          {"kendall_tau", summary.errors.kendall_tau},
+          {"tolerance",
+           {{"median", asked(summary.tolerance.median)},
+            {"p90", asked(summary.tolerance.p90)},
+            {"kendall", asked(summary.tolerance.kendall)}}},
+          {"within_tolerance", summary.within()}};
+}
+
+nlohmann::ordered_json validation_json(const std::vector<CaseSummary>& summaries,
+                                       const std::vector<CaseOutcome>& outcomes) {
+  nlohmann::ordered_json document = json_document("spillway-validation");
+  for (const char* key : {"summary", "rows", "skipped", "warnings"}) document[key] = nlohmann::ordered_json::array();
+  for (const CaseSummary& summary : summaries) document["summary"].push_back(summary_json(summary));
+  for (const CaseOutcome& outcome : outcomes) {
+    const Case& one = *outcome.measured;
+    if (!outcome.skipped.empty()) {
+      document["skipped"].push_back({{"case", one.id}, {"source", one.source}, {"reason", outcome.skipped}});
+      continue;
+    }
+    document["rows"].push_back({{"case", one.id},
+                                {"source", one.source},
+                                {"metric", to_string(one.metric)},
+                                {"unit", one.unit},
+                                {"measured", one.measured},
+                                {"predicted", outcome.predicted},
+                                {"relative_error", outcome.relative_error()},
+                                {"role", one.role},
+                                {"fits", outcome.fits},
+                                {"confidence", one.confidence}});
+  }
+  return document;
+}
+
+void write_text(const std::string& path, const std::string& text) {
+  OutputFile out(path);
+  out.write(text);
+  out.commit();
+}
+
+void print_tables(const std::vector<CaseSummary>& summaries, const std::vector<CaseOutcome>& outcomes) {
+  if (!summaries.empty()) print(summary_table(summaries).text());
+  const Table skipped = skipped_table(outcomes);
+  if (!skipped.empty()) print("\n" + skipped.text());
+}
+
+void validate(const ValidateArguments& arguments, Context& context) {
+  const std::vector<CaseFile> files = case_files(arguments);
+  const Progress progress(context);
+  const auto step = progress.counter("validating");
+  const std::vector<CaseOutcome> outcomes = run_cases(files, step);
+  const Tolerance tolerance{.median = arguments.tolerance, .p90 = {}, .kendall = {}};
+  const std::vector<CaseSummary> summaries = summarize(files, outcomes, arguments.tolerance ? &tolerance : nullptr);
+  if (!arguments.output.empty()) write_text(arguments.output, row_table(outcomes).csv());
+  if (!arguments.plot.empty())
+    write_text(arguments.plot,
+               scatter_svg("Predicted against measured: " + title_of(files), scatter_panels(outcomes, summaries)));
+  if (context.json())
+    print_json(validation_json(summaries, outcomes));
+  else if (context.rows_only())
+    print(context, row_table(outcomes));
+  else
+    print_tables(summaries, outcomes);
+  if (std::any_of(summaries.begin(), summaries.end(), [](const CaseSummary& summary) { return !summary.within(); }))
+    context.exit_code = exit_answer_is_no;
+}
+
+}  // namespace
+
+void add_validate_commands(CLI::App& app, Context& context) {
+  auto arguments = std::make_shared<ValidateArguments>();
+  CLI::App* command = app.add_subcommand(
+      "validate", "Predict published or own measurements; exit code 1 outside the tolerance that is asked");
+  command
+      ->add_option("CASES", arguments->cases,
+                   "published, kernels, choices, or a file of cases (docs/schemas/cases.schema.json)")
+      ->required();
+  command->add_option("--source", arguments->sources, "only sources with this in their name; may be given again")
+      ->type_name("NAME");
+  command->add_option("--output", arguments->output, "write one line per case, as CSV")->type_name("FILE");
+  command->add_option("--plot", arguments->plot, "write a picture of predicted against measured")
+      ->type_name("FILE.svg");
+  command
+      ->add_option("--tolerance", arguments->tolerance,
+                   "largest median of |relative error| of each source, instead of what the file asks")
+      ->type_name("X")
+      ->check(non_negative_number());
+  ValidateChoicesArguments& choices = arguments->choices;
+  command->add_option("--gpus", choices.gpus, "choices: leave out set-ups of more GPUs (512)")->type_name("N");
+  command->add_option("--replays", choices.replays, "choices: layouts replayed per set-up before more are tried (32)")
+      ->type_name("N")
+      ->check(CLI::Range(1, 100'000));
+  ValidateKernelsArguments& kernels = arguments->kernels;
+  command->add_option("--backend", kernels.backend, "kernels: what runs them")->type_name("cpu|cuda");
+  command
+      ->add_option("--file", kernels.file,
+                   "kernels: name of a file that does not exist, on the drive to offload to; by default in the "
+                   "temporary folder")
+      ->type_name("PATH");
+  command->add_option("--technique", kernels.techniques, "kernels: only this technique; may be given again")
+      ->type_name("NAME");
+  command->add_option("--model", kernels.models, "kernels: only models with this in their name; may be given again")
+      ->type_name("NAME");
+  command->add_option("--steps", kernels.steps, "kernels: steps of each run")
+      ->type_name("N")
+      ->check(CLI::Range(1, 1000));
+  command
+      ->add_option("--results", kernels.results,
+                   "kernels: folder that keeps what came out, as DATE-BACKEND.csv, .json and .svg")
+      ->type_name("FOLDER");
+  command->add_option("--hardware", kernels.hardware, "kernels: profile of the machine that predictions are for")
+      ->type_name("NAME");
+  command->callback([arguments, &context] {
+    if (arguments->cases == "choices") {
+      arguments->choices.output = arguments->output;
+      return validate_choices(arguments->choices, case_files(*arguments), context);
+    }
+    if (arguments->cases != "kernels") return validate(*arguments, context);
+    arguments->kernels.output = arguments->output;
+    arguments->kernels.plot = arguments->plot;
+    validate_kernels(arguments->kernels, context);
+  });
+}
+
+}  // namespace spillway

@@ -1,0 +1,15 @@
+// Command: validate.
+#pragma once
+
+#include "cli/options/context.h"
+
+namespace CLI {
+class App;
+}
+
+namespace spillway {
+
+// The context must outlive the app's parse().
+void add_validate_commands(CLI::App& app, Context& context);
+
+}  // namespace spillway

@@ -1,0 +1,95 @@
+#include "cli/options/manual_page.h"
+
+#include <fmt/format.h>
+
+namespace spillway {
+namespace {
+
+// Text as it stands: no escape, no request at the beginning of a line, dashes that can be copied.
+std::string plain(std::string_view text) {
+  std::string escaped;
+  for (const char c : text) {
+    if (escaped.empty() && (c == '.' || c == '\'')) escaped += "\\&";
+    if (c == '\\')
+      escaped += "\\e";
+    else if (c == '-')
+      escaped += "\\-";
+    else
+      escaped += c;
+  }
+  return escaped;
+}
+
+std::string bold(std::string_view text) { return "\\fB" + plain(text) + "\\fR"; }
+std::string italic(std::string_view text) { return "\\fI" + plain(text) + "\\fR"; }
+
+std::string usage(const CommandEntry& command) {
+  std::string line = bold("spillway " + command.path);
+  if (!command.commands.empty()) line += " " + italic("COMMAND");
+  for (const OptionEntry& argument : command.arguments)
+    line += argument.required ? " " + italic(argument.names.front()) : " [" + italic(argument.names.front()) + "]";
+  if (command.options.size() > 1) line += " [" + italic("OPTION") + "]...";  // more than --help
+  return line;
+}
+
+std::string described(const OptionEntry& option) {
+  std::string names;
+  for (const std::string& name : option.names) names += (names.empty() ? "" : ", ") + bold(name);
+  if (!option.value.empty()) names += " " + italic(option.value);
+  return fmt::format(".TP\n{}\n{}\n", names, plain(option.about));
+}
+
+std::string section_of(const CommandEntry& command) {
+  std::string text = fmt::format(".SS {}\n{}.\n", usage(command), plain(command.about));
+  for (const OptionEntry& argument : command.arguments)
+    text += fmt::format(".TP\n{}\n{}\n", italic(argument.names.front()), plain(argument.about));
+  for (const OptionEntry& option : command.options)
+    if (option.names.back() != "--help") text += described(option);
+  return text;
+}
+
+constexpr std::string_view closing = R"(.SH EXIT STATUS
+.TP
+0
+done
+.TP
+1
+done, and the answer is no: it does not fit, it is out of tolerance
+.TP
+2
+bad usage or bad input; the message says file, place, cause and remedy
+.TP
+3
+a fault of spillway
+.TP
+130
+interrupted
+.SH ENVIRONMENT
+.TP
+\fBSPILLWAY_PROFILE_PATH\fR
+folders with hardware profiles, separated by colons, looked into before the bundled ones
+.TP
+\fBSPILLWAY_DATA\fR
+folder with the bundled profiles (\fIhwprofiles\fR) and models (\fImodels\fR) instead of the installed ones
+.TP
+\fBNO_COLOR\fR
+no colours in messages
+)";
+
+}  // namespace
+
+std::string manual_page(std::span<const CommandEntry> table, std::string_view version) {
+  const CommandEntry& program = table.front();
+  std::string page = fmt::format(".TH SPILLWAY 1 \"\" \"spillway {}\" \"User Commands\"\n", plain(version));
+  page += ".SH NAME\nspillway \\- simulate training steps on machines with too little memory\n.SH SYNOPSIS\n";
+  for (const CommandEntry& command : table.subspan(1))
+    if (command.commands.empty()) page += usage(command) + "\n.br\n";
+  page += fmt::format(".SH DESCRIPTION\n{}\n", plain(program.about));
+  page += "Results go to standard output, everything else to standard error.\n.SH OPTIONS\nFor every command:\n";
+  for (const OptionEntry& option : program.options) page += described(option);
+  page += ".SH COMMANDS\n";
+  for (const CommandEntry& command : table.subspan(1)) page += section_of(command);
+  return page + std::string(closing);
+}
+
+}  // namespace spillway

@@ -1,0 +1,21 @@
+#include "cli/options/offload_plan_file.h"
+
+#include <utility>
+
+#include "sim/replay/order_plan.h"
+#include "sim/replay/plan.h"
+#include "base/output_file.h"
+
+namespace spillway {
+
+void write_offload_plan(const Trace& trace, OffloadPlan offload, const std::string& path) {
+  if (path.empty()) return;
+  offload.digest = digest_of_works(trace);
+  Plan plan;
+  plan.offload = std::move(offload);
+  OutputFile out(path);
+  out.write(plan_json(plan));
+  out.commit();
+}
+
+}  // namespace spillway

@@ -1,0 +1,21 @@
+#include "cli/options/scenario_argument.h"
+
+#include "cli/options/interrupt.h"
+#include "base/input_error.h"
+
+namespace spillway {
+
+LoadedScenario load_argument(const std::string& path, const std::vector<std::string>& settings) {
+  const Scenario scenario = is_scenario_file(path) ? load_scenario(path, settings) : scenario_for_trace(path, settings);
+  ReadOptions read;
+  read.progress = [](std::uint64_t, std::uint64_t) { return !is_interrupted(); };
+  return load(scenario, read);
+}
+
+Bytes budget_argument(std::uint64_t bytes) {
+  if (bytes > (std::uint64_t{1} << 60))
+    throw InputError("--budget", "", "is no size of a memory", "give bytes above 0, such as 40GiB");
+  return Bytes(static_cast<std::int64_t>(bytes));
+}
+
+}  // namespace spillway

@@ -1,0 +1,135 @@
+#include "cli/output/memory_explanation.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "sim/replay/memory_picture.h"
+#include "reports/pictures/memory_svg.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
+#include "base/svg_text.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct Part {
+  const char* key;
+  const char* words;
+  Bytes bytes;
+};
+
+std::vector<Part> parts_of(const ReservedParts& parts) {
+  return {{"requested_bytes", "asked for", parts.requested},
+          {"rounding_bytes", "rounding to 512 bytes", parts.rounding},
+          {"slack_bytes", "blocks larger than asked for, too small a rest to split", parts.slack},
+          {"pending_bytes", "freed, but another stream may still use it", parts.pending},
+          {"partly_used_large_bytes", "free pieces of large segments in use", parts.partly_used_large},
+          {"partly_used_small_bytes", "free pieces of small segments in use", parts.partly_used_small},
+          {"cached_large_bytes", "large segments, free as a whole", parts.cached_large},
+          {"cached_small_bytes", "small segments, free as a whole", parts.cached_small}};
+}
+
+std::string share(Bytes part, Bytes whole) {
+  const double fraction = whole > Bytes(0) ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
+  return fmt::format("{:.1f} %", 100 * fraction);
+}
+
+void write_svg(const std::string& path, const std::string& svg) {
+  if (!path.ends_with(".svg") && path != "-")
+    throw InputError(path, "", "a picture's name does not end in .svg", "name it something.svg");
+  OutputFile out(path);
+  out.write(svg);
+  out.commit();
+}
+
+}  // namespace
+
+MemoryExplanation explain_memory(const Trace& trace, const AllocationStreamOptions& options) {
+  return {parts_at_reserved_peak(trace, options), try_memory_knobs(trace, options)};
+}
+
+std::string explanation_text(const MemoryExplanation& explanation) {
+  const ReservedParts& parts = explanation.parts;
+  std::string text = fmt::format("\n  when most is reserved, {}\n", bytes_text(parts.reserved()));
+  for (const Part& part : parts_of(parts))
+    if (part.bytes > Bytes(0))
+      text += fmt::format("    {:>12} {:>7}  {}\n", bytes_text(part.bytes), share(part.bytes, parts.reserved()),
+                          part.words);
+  text += "\n  what would save some\n";
+  for (const MemoryKnob& knob : explanation.knobs)
+    text += fmt::format(
+        "    {:>12} {:>12}  {}\n", bytes_text(knob.peak_reserved),
+        (knob.gain < Bytes(0) ? "+" : "-") + bytes_text(knob.gain < Bytes(0) ? Bytes(0) - knob.gain : knob.gain),
+        knob.name);
+  return text;
+}
+
+Json explanation_json(const MemoryExplanation& explanation) {
+  Json document;
+  Json& parts = document["reserved_parts"];
+  for (const Part& part : parts_of(explanation.parts)) parts[part.key] = part.bytes.count();
+  parts["reserved_bytes"] = explanation.parts.reserved().count();
+  document["knobs"] = Json::array();
+  for (const MemoryKnob& knob : explanation.knobs)
+    document["knobs"].push_back({{"name", knob.name},
+                                 {"allocator", knob.policy},
+                                 {"settings", knob.settings},
+                                 {"peak_reserved_bytes", knob.peak_reserved.count()},
+                                 {"gain_bytes", knob.gain.count()},
+                                 {"driver_calls", knob.driver_calls},
+                                 {"is_bound", knob.is_bound}});
+  return document;
+}
+
+std::string owners_text(const std::string& heading, const std::vector<PeakOwner>& owners, std::size_t most) {
+  if (owners.empty()) return "";
+  std::string text = "\n  " + heading + "\n";
+  Bytes rest{};
+  for (std::size_t i = 0; i < owners.size(); ++i) {
+    if (i < most)
+      text += fmt::format("    {:>12}  {}\n", bytes_text(owners[i].bytes), owners[i].name);
+    else
+      rest += owners[i].bytes;
+  }
+  if (owners.size() > most) text += fmt::format("    {:>12}  {} others\n", bytes_text(rest), owners.size() - most);
+  return text;
+}
+
+Json owners_json(const std::vector<PeakOwner>& owners) {
+  Json list = Json::array();
+  for (const PeakOwner& owner : owners) list.push_back({{"name", owner.name}, {"bytes", owner.bytes.count()}});
+  return list;
+}
+
+void add_picture_options(CLI::App& command, PictureFiles& files) {
+  command.add_option("--curve", files.curve, "write what is allocated and reserved over time as a picture (.svg)")
+      ->type_name("FILE");
+  command.add_option("--map", files.map, "write the blocks' addresses over time as a picture (.svg)")
+      ->type_name("FILE");
+}
+
+void write_pictures(const PictureFiles& files, const Trace& trace, const AllocationStreamOptions& options,
+                    std::span<const Picos> op_start, const std::string& title, Bytes capacity) {
+  if (!files.wanted()) return;
+  AllocationStreamOptions run = options;
+  run.keep_rows = run.keep_totals = true;
+  run.repeat = false;
+  const AllocationStreamResult result = replay_allocation_stream(trace, run);
+  MemoryPicture picture = memory_picture(trace, result, op_start);
+  const PoolStatistics& all = result.statistics.all();
+  picture.title = title;
+  picture.capacity = capacity;
+  picture.subtitle = fmt::format("{} allocator{}: peak allocated {}, peak reserved {}, {} allocations", result.policy,
+                                 run.pool.settings.empty() ? "" : " with " + run.pool.settings,
+                                 bytes_text(Bytes(all.allocated_bytes.peak)),
+                                 bytes_text(Bytes(all.reserved_bytes.peak)), result.allocations);
+  if (!files.curve.empty()) write_svg(files.curve, memory_curve_svg(picture));
+  if (!files.map.empty()) write_svg(files.map, address_map_svg(picture));
+}
+
+}  // namespace spillway

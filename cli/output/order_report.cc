@@ -1,0 +1,167 @@
+#include "cli/output/order_report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "cli/options/interrupt.h"
+#include "cli/output/table.h"
+#include "planners/order/integer_program.h"
+#include "planners/order/order_ilp.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
+
+std::string in_mib(std::int64_t bytes) { return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / 1048576.0); }
+
+Json warnings_of(const OrderGraph& graph) {
+  Json warnings = Json::array();
+  if (const std::size_t broken = broken_dependencies(graph, graph.program_order); broken > 0)
+    warnings.push_back(fmt::format("the program's order breaks {} of the graph's dependencies", broken));
+  return warnings;
+}
+
+Json document_of(const OrderGraph& graph) {
+  Json document = json_document("spillway.plan_order");
+  document["operators"] = graph.operators.size();
+  document["tensors"] = graph.tensors.size();
+  document["program_order_peak_bytes"] = peak_of_order(graph, graph.program_order);
+  document["constant_bytes"] = graph.constant_bytes;
+  return document;
+}
+
+Json roam_json(const RoamResult& roam) {
+  return {{"branches", roam.branches},
+          {"delayed_branches", roam.delayed},
+          {"key_points", roam.key_points},
+          {"segments", roam.segments},
+          {"unproven_segments", roam.unproven_segments},
+          {"ilp_segments", roam.ilp_segments},
+          {"leaves", roam.leaves},
+          {"evicted_tensors", roam.evicted}};
+}
+
+// Bytes that no method can do without: the largest of the bounds found.
+std::int64_t bound_of(const std::vector<OrderAnswer>& answers) {
+  std::int64_t bound = 0;
+  for (const OrderAnswer& answer : answers) bound = std::max(bound, answer.outcome.lower_bound_bytes);
+  return bound;
+}
+
+std::int64_t height_of(const OrderGraph& graph, const OrderAnswer& answer) {
+  return answer.layout->height + graph.constant_bytes;
+}
+
+double percent_over(std::int64_t value, std::int64_t least) {
+  return least == 0 ? 0 : 100.0 * static_cast<double>(value - least) / static_cast<double>(least);
+}
+
+void print_order_json(const OrderGraph& graph, const OrderAnswer& answer) {
+  Json document = document_of(graph);
+  const OrderOutcome& outcome = answer.outcome;
+  document["method"] = to_string(answer.method);
+  document["peak_bytes"] = outcome.peak_bytes;
+  if (outcome.lower_bound_bytes > 0 || outcome.proven) document["lower_bound_bytes"] = outcome.lower_bound_bytes;
+  document["proven"] = outcome.proven;
+  document["stopped"] = outcome.stopped;
+  document["seconds"] = answer.seconds;
+  if (answer.greedy_peak_bytes) document["greedy_peak_bytes"] = *answer.greedy_peak_bytes;
+  if (answer.layout) {
+    document["layout"] = {{"height_bytes", height_of(graph, answer)},
+                          {"lower_bound_bytes", answer.layout->lower_bound + graph.constant_bytes},
+                          {"proven", answer.layout->proven},
+                          {"seconds", answer.layout_seconds}};
+  }
+  if (outcome.roam) document["roam"] = roam_json(*outcome.roam);
+  document["warnings"] = warnings_of(graph);
+  print_json(document);
+}
+
+void add_roam(Table& table, const RoamResult& roam) {
+  table.add({"update branches", fmt::format("{}, {} delayed", roam.branches, roam.delayed)});
+  table.add({"key points", std::to_string(roam.key_points)});
+  table.add({"segments", fmt::format("{}, {} without proof", roam.segments, roam.unproven_segments)});
+  if (roam.leaves > 0) table.add({"leaves", fmt::format("{}, {} tensors evicted", roam.leaves, roam.evicted)});
+}
+
+}  // namespace
+
+OrderAnswer answer_order(OrderMethod method, const OrderGraph& graph, const OrderMethodOptions& options, bool layout) {
+  OrderAnswer answer;
+  answer.method = method;
+  const auto begin = Clock::now();
+  answer.outcome = order_by(method, graph, options);
+  answer.seconds = seconds_since(begin);
+  if (!layout) return answer;
+  LayoutOptions layout_options;
+  layout_options.effort = 600'000;
+  layout_options.progress = [](std::int64_t, std::int64_t) { return !is_interrupted(); };
+  const auto layout_begin = Clock::now();
+  answer.layout = layout_by(method, graph, answer.outcome, layout_options);
+  answer.layout_seconds = seconds_since(layout_begin);
+  return answer;
+}
+
+bool can_order_by_ilp(const OrderGraph& graph) {
+  return IntegerProgram::can_solve() && graph.operators.size() <= OrderIlpOptions().largest;
+}
+
+void print_order(Context& context, const OrderGraph& graph, const OrderAnswer& answer) {
+  if (context.json()) {
+    print_order_json(graph, answer);
+    return;
+  }
+  const OrderOutcome& outcome = answer.outcome;
+  Table table({"figure", "value"});
+  table.add({"operators", std::to_string(graph.operators.size())});
+  table.add({"peak", in_mib(outcome.peak_bytes)});
+  table.add({"peak of the program's order", in_mib(peak_of_order(graph, graph.program_order))});
+  if (answer.greedy_peak_bytes) table.add({"peak of the greedy order", in_mib(*answer.greedy_peak_bytes)});
+  if (outcome.lower_bound_bytes > 0) table.add({"lower bound", in_mib(outcome.lower_bound_bytes)});
+  table.add({"proven", outcome.proven ? "yes" : "no"});
+  if (outcome.roam) add_roam(table, *outcome.roam);
+  if (answer.layout) table.add({"height of the layout", in_mib(height_of(graph, answer))});
+  table.add({"seconds", fmt::format("{:.3f}", answer.seconds)});
+  print(context, table);
+  for (const Json& warning : warnings_of(graph)) warn(context, warning.get<std::string>());
+}
+
+void print_orders(Context& context, const OrderGraph& graph, const std::vector<OrderAnswer>& answers) {
+  const std::int64_t bound = bound_of(answers);
+  if (context.json()) {
+    Json document = document_of(graph);
+    document["lower_bound_bytes"] = bound;
+    document["methods"] = Json::array();
+    for (const OrderAnswer& answer : answers)
+      document["methods"].push_back({{"method", to_string(answer.method)},
+                                     {"peak_bytes", answer.outcome.peak_bytes},
+                                     {"proven", answer.outcome.peak_bytes <= bound},
+                                     {"height_bytes", height_of(graph, answer)},
+                                     {"layout_proven", answer.layout->proven},
+                                     {"seconds", answer.seconds},
+                                     {"layout_seconds", answer.layout_seconds}});
+    document["warnings"] = warnings_of(graph);
+    print_json(document);
+    return;
+  }
+  Table table({"method", "peak", "over bound", "proven", "height", "over peak", "seconds", "layout seconds"});
+  for (const OrderAnswer& answer : answers) {
+    const std::int64_t peak = answer.outcome.peak_bytes, height = height_of(graph, answer);
+    table.add({std::string(to_string(answer.method)), in_mib(peak), fmt::format("{:.2f} %", percent_over(peak, bound)),
+               peak <= bound ? "yes" : "no", in_mib(height), fmt::format("{:.3f} %", percent_over(height, peak)),
+               fmt::format("{:.3f}", answer.seconds), fmt::format("{:.3f}", answer.layout_seconds)});
+  }
+  print(context, table);
+  for (const Json& warning : warnings_of(graph)) warn(context, warning.get<std::string>());
+}
+
+}  // namespace spillway

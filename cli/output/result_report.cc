@@ -1,0 +1,272 @@
+#include "cli/output/result_report.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+#include "cli/output/memory_explanation.h"
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string gibibytes(Bytes bytes) { return gib(bytes) + " GiB"; }
+std::string milliseconds_text(Picos time) { return fmt::format("{:.3f} ms", to_seconds(time) * 1e3); }
+std::string percent(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
+
+Json steps_json(const Result& result) {
+  Json steps = Json::array();
+  for (const StepResult& step : result.steps) {
+    Json row = {{"name", step.name},
+                {"begin_ns", whole_nanoseconds(step.begin)},
+                {"span_ns", whole_nanoseconds(step.span())},
+                {"device_busy_ns", whole_nanoseconds(step.device_busy)}};
+    if (step.recorded_span != unknown_time) {
+      row["recorded_span_ns"] = whole_nanoseconds(step.recorded_span);
+      row["relative_error"] = to_seconds(step.span()) / to_seconds(step.recorded_span) - 1;
+    }
+    steps.push_back(row);
+  }
+  return steps;
+}
+
+Json memory_json(const MemoryResult& memory) {
+  return {{"allocator", memory.allocator},
+          {"on_host", memory.on_host},
+          {"capacity_bytes", memory.capacity.count()},
+          {"out_of_memory", memory.out_of_memory},
+          {"shortage_bytes", memory.shortage.count()},
+          {"explanation", memory.explanation},
+          {"segments_allocated", memory.segments_allocated},
+          {"driver_time_ns", whole_nanoseconds(memory.driver_time)},
+          {"first_step_driver_time_ns", whole_nanoseconds(memory.first_driver_time)},
+          {"peak_time_ns", whole_nanoseconds(memory.peak_time)},
+          {"peak_owners", owners_json(memory.owners)},
+          {"peak_owners_by_layer", owners_json(memory.owners_by_layer)},
+          {"peak_owners_by_phase", owners_json(memory.owners_by_phase)}};
+}
+
+Json offload_json(const Result& result) {
+  if (!result.offload) return {};
+  const OffloadResult& offload = *result.offload;
+  return {{"technique", offload.technique},
+          {"candidate_bytes", offload.candidates.count()},
+          {"stored_bytes", offload.stored.count()},
+          {"loaded_bytes", offload.loaded.count()},
+          {"forwarded_bytes", offload.forwarded.count()},
+          {"kept_bytes", offload.kept.count()},
+          {"store_bytes_per_second", offload.store_bytes_per_second},
+          {"settled", offload.settled}};
+}
+
+// JSON has no infinity: nothing written is no end, null.
+Json drives_json(const Result& result) {
+  Json drives = Json::array();
+  for (const DriveTraffic& drive : result.drives) {
+    Json row = {{"name", drive.name},
+                {"model", drive.model},
+                {"drives", drive.drives},
+                {"bytes_written", drive.written.count()},
+                {"bytes_read", drive.read.count()},
+                {"bytes_held", drive.held.count()},
+                {"cache_was_full", drive.cache_was_full},
+                {"life_years", nullptr}};
+    if (drive.life) {
+      row["life_years"] = number_or_null(drive.life->years);
+      row["life_low_years"] = number_or_null(drive.life->low_years);
+      row["life_high_years"] = number_or_null(drive.life->high_years);
+      row["endurance_basis"] = drive.life->basis;
+      row["assumptions"] = drive.life->assumptions;
+    }
+    drives.push_back(row);
+  }
+  return drives;
+}
+
+// Of all drives together, a step; the shortest life.
+Json ssd_json(const Result& result) {
+  if (result.drives.empty()) return {};
+  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
+  std::int64_t written = 0, read = 0;
+  Json life;
+  for (const DriveTraffic& drive : result.drives) {
+    written += drive.written.count();
+    read += drive.read.count();
+    if (drive.life && (life.is_null() || drive.life->years < life.get<double>()))
+      life = number_or_null(drive.life->years);
+  }
+  return {{"bytes_written_per_step", written / steps},
+          {"bytes_read_per_step", read / steps},
+          {"life_years", life},
+          {"answer", result.drives_refuse.empty()},
+          {"verdict", result.drives_refuse}};
+}
+
+std::string offload_text(const Result& result) {
+  const OffloadResult& offload = *result.offload;
+  std::string text = fmt::format("\n  offload        {}: {} stored, {} read back, {} forwarded, {} kept\n",
+                                 offload.technique, gibibytes(offload.stored), gibibytes(offload.loaded),
+                                 gibibytes(offload.forwarded), gibibytes(offload.kept));
+  if (!offload.settled) text += "  note           decisions about loads did not settle; the last replay is shown\n";
+  return text;
+}
+
+std::string drives_text(const Result& result) {
+  std::string text;
+  const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
+  for (const DriveTraffic& drive : result.drives)
+    text += fmt::format("  drives         {}: {} written and {} read a step by {} drives{}\n", drive.name,
+                        gibibytes(drive.written / steps), gibibytes(drive.read / steps), drive.drives,
+                        drive.cache_was_full ? ", some of it at their steady rate" : "");
+  for (const DriveTraffic& drive : result.drives)
+    if (drive.life && std::isfinite(drive.life->years))
+      text += fmt::format("  drive life     {:.3g} years of {} ({:.3g} to {:.3g}): {}\n", drive.life->years,
+                          drive.model, drive.life->low_years, drive.life->high_years, drive.life->basis);
+    else if (!drive.life && drive.written > Bytes(0))
+      text += fmt::format("  drive life     unknown: {} is not rated\n", drive.model.empty() ? drive.set : drive.model);
+  return text;
+}
+
+std::string ranks_text(const Result& result) {
+  std::string text = "\n  peak reserved   idle\n";
+  for (const RankResult& rank : result.ranks)
+    text += fmt::format("    {:>11} {:>6}  {}{}\n", gibibytes(rank.peak_reserved), percent(rank.bubble), rank.name,
+                        rank.fits ? "" : ", does not fit");
+  return text;
+}
+
+}  // namespace
+
+Json result_json(const Result& result) {
+  Json document = json_document("spillway-result");
+  document["title"] = result.title;
+  document["fingerprint"] = fmt::format("{:016x}", result.fingerprint);
+  document["fits"] = result.fits();
+  document["verdict"] = verdict(result);
+  document["step_time_ns"] = whole_nanoseconds(result.step_time);
+  document["peak_allocated_bytes"] = result.memory.known ? Json(result.memory.peak_allocated.count()) : Json();
+  document["peak_reserved_bytes"] = result.memory.known ? Json(result.memory.peak_reserved.count()) : Json();
+  document["binding_resource"] = to_string(result.binding);
+  document["binding_words"] = describe(result.binding);
+  Json parts = Json::object();
+  for (int i = 0; i < binding_count; ++i)
+    parts[std::string(to_string(static_cast<Binding>(i))) + "_ns"] =
+        whole_nanoseconds(result.breakdown[static_cast<std::size_t>(i)]);
+  document["breakdown"] = parts;
+  document["replayed_ns"] = whole_nanoseconds(result.replayed);
+  document["bubble_fraction"] = result.bubble;
+  document["tokens_per_second"] = result.tokens_per_second > 0 ? Json(result.tokens_per_second) : Json();
+  document["mfu"] = result.mfu > 0 ? Json(result.mfu) : Json();
+  document["mfu_basis"] = result.mfu_basis;
+  document["steps"] = steps_json(result);
+  document["memory"] = memory_json(result.memory);
+  if (result.host_memory.known)
+    document["host_memory"] = {{"peak_bytes", result.host_memory.peak.count()},
+                               {"capacity_bytes", result.host_memory.capacity.count()},
+                               {"fits", result.host_memory.fits()}};
+  Json ranks = Json::array();
+  for (const RankResult& rank : result.ranks)
+    ranks.push_back({{"name", rank.name},
+                     {"bubble_fraction", rank.bubble},
+                     {"compute_busy_ns", whole_nanoseconds(rank.compute_busy)},
+                     {"peak_allocated_bytes", rank.peak_allocated.count()},
+                     {"peak_reserved_bytes", rank.peak_reserved.count()},
+                     {"fits", rank.fits}});
+  document["ranks"] = ranks;
+  Json links = Json::array();
+  for (const LinkResult& link : result.links)
+    links.push_back({{"name", link.name}, {"bytes", link.bytes.count()}, {"busy_fraction", link.busy_fraction}});
+  document["links"] = links;
+  document["offload"] = offload_json(result);
+  document["drives"] = drives_json(result);
+  document["ssd"] = ssd_json(result);
+  Json provenance = Json::array();
+  for (const InputProvenance& input : result.provenance)
+    provenance.push_back(
+        {{"name", input.name}, {"value", input.value}, {"provenance", input.provenance}, {"source", input.source}});
+  document["provenance"] = provenance;
+  document["warnings"] = result.warnings;
+  return document;
+}
+
+std::string result_text(const Result& result) {
+  std::string text = result.title + "\n\n";
+  text += fmt::format("  verdict        {}\n", verdict(result));
+  text += fmt::format("  step time      {}{}\n", milliseconds_text(result.step_time),
+                      result.fits() ? "" : " (if it fitted)");
+  text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding),
+                      percent(binding_share(result, result.binding)));
+  if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
+  if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent(result.mfu));
+  text += fmt::format("  GPU idle       {}\n", percent(result.bubble));
+  if (result.memory.known) {
+    text += fmt::format("  peak allocated {}{}\n", gibibytes(result.memory.peak_allocated),
+                        result.memory.on_host ? " of host memory" : "");
+    if (!result.memory.on_host)
+      text += fmt::format("  peak reserved  {} ({} allocator)\n", gibibytes(result.memory.peak_reserved),
+                          result.memory.allocator);
+    if (result.memory.capacity > Bytes(0))
+      text += fmt::format("  capacity       {}\n", gibibytes(result.memory.capacity));
+    if (result.memory.driver_time > Picos(0))
+      text += fmt::format("  in the driver  {} a step for memory\n", for_people(result.memory.driver_time));
+    if (!result.memory.explanation.empty()) text += fmt::format("  memory         {}\n", result.memory.explanation);
+    text += owners_text("at the peak", result.memory.owners, 12);
+    text += owners_text("by phase", result.memory.owners_by_phase, 8);
+    text += owners_text("by layer", result.memory.owners_by_layer, 4);
+  }
+  if (result.host_memory.known)
+    text += fmt::format("  host memory    {} of {} held for the GPUs of a machine\n",
+                        gibibytes(result.host_memory.peak), gibibytes(result.host_memory.capacity));
+  if (result.offload) text += offload_text(result);
+  text += drives_text(result);
+  if (!result.ranks.empty()) text += ranks_text(result);
+  text += "\n  critical path\n";
+  for (int i = 0; i < binding_count; ++i) {
+    const auto binding = static_cast<Binding>(i);
+    if (result.breakdown[static_cast<std::size_t>(i)] > Picos(0))
+      text += fmt::format("    {:>7}  {:>14}  {}\n", percent(binding_share(result, binding)),
+                          milliseconds_text(result.breakdown[static_cast<std::size_t>(i)]), describe(binding));
+  }
+  for (const StepResult& step : result.steps) {
+    text += fmt::format("\n  {}: {}", step.name, milliseconds_text(step.span()));
+    if (step.recorded_span != unknown_time)
+      text += fmt::format(", recorded {} ({:+.3f} %)", milliseconds_text(step.recorded_span),
+                          (to_seconds(step.span()) / to_seconds(step.recorded_span) - 1) * 100);
+  }
+  return text + fmt::format("\n\n  fingerprint {:016x}\n", result.fingerprint);
+}
+
+Table result_row(const Result& result) {
+  Table table({"title", "fits", "step_time_ns", "peak_allocated_bytes", "peak_reserved_bytes", "binding_resource",
+               "tokens_per_second", "mfu", "fingerprint"});
+  table.add({result.title, result.fits() ? "true" : "false", std::to_string(whole_nanoseconds(result.step_time)),
+             std::to_string(result.memory.peak_allocated.count()), std::to_string(result.memory.peak_reserved.count()),
+             std::string(to_string(result.binding)), fmt::format("{:.3f}", result.tokens_per_second),
+             fmt::format("{:.6f}", result.mfu), fmt::format("{:016x}", result.fingerprint)});
+  return table;
+}
+
+Table comparison(const Result& a, const Result& b) {
+  Table table({"figure", "A", "B", "unit", "change"});
+  for (const ComparedFigure& figure : compared_figures(a, b))
+    table.add(
+        {figure.name, fmt::format("{:.3f}", figure.a), fmt::format("{:.3f}", figure.b), figure.unit, figure.change()});
+  return table;
+}
+
+Json comparison_json(const Result& a, const Result& b) {
+  Json document = json_document("spillway-comparison");
+  document["a"] = result_json(a);
+  document["b"] = result_json(b);
+  document["step_time_ratio"] = to_seconds(b.step_time) / to_seconds(a.step_time);
+  document["peak_reserved_difference_bytes"] = (b.memory.peak_reserved - a.memory.peak_reserved).count();
+  Json warnings = Json::array();
+  document["warnings"] = warnings;
+  return document;
+}
+
+}  // namespace spillway

@@ -1,0 +1,25 @@
+// A Result as JSON, table and CSV.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/output/table.h"
+#include "studies/offload/result_figures.h"
+#include "scenario/scenario_run.h"
+#include "sim/replay/result.h"
+
+namespace spillway {
+
+// The document of `run --format json`; keys are a contract (docs/guide.md).
+nlohmann::ordered_json result_json(const Result& result);
+// What a person wants first: verdict, step time, what binds, memory and its owners.
+std::string result_text(const Result& result);
+// One row, the headline figures.
+Table result_row(const Result& result);
+// Figure by figure: A, B, change.
+Table comparison(const Result& a, const Result& b);
+nlohmann::ordered_json comparison_json(const Result& a, const Result& b);
+
+}  // namespace spillway

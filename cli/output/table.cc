@@ -1,0 +1,154 @@
+#include "cli/output/table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/input_error.h"
+#include "traces/trace.h"
+
+namespace spillway {
+namespace {
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_of("0123456789") != std::string_view::npos &&
+         text.find_first_not_of("0123456789+-.,e%") == std::string_view::npos;
+}
+
+// Characters, not bytes, of UTF-8.
+std::size_t width(std::string_view text) {
+  return static_cast<std::size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
+}
+
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  return text;
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  std::string quoted = "\"";
+  for (const char c : text) {
+    if (c == '"') quoted += '"';
+    quoted += c;
+  }
+  return quoted + '"';
+}
+
+std::string csv_line(const std::vector<std::string>& row) {
+  std::string line;
+  for (std::size_t i = 0; i < row.size(); ++i) line += (i == 0 ? "" : ",") + csv_cell(row[i]);
+  return line + "\n";
+}
+
+}  // namespace
+
+Table::Table(std::vector<std::string> headings) : headings_(std::move(headings)) {}
+
+void Table::add(std::vector<std::string> row) {
+  SPILLWAY_ASSERT(row.size() == headings_.size());
+  rows_.push_back(std::move(row));
+}
+
+std::string Table::text() const {
+  std::vector<std::size_t> widths;
+  std::vector<bool> right;
+  for (std::size_t i = 0; i < headings_.size(); ++i) {
+    std::size_t widest = width(headings_[i]);
+    for (const auto& row : rows_) widest = std::max(widest, width(row[i]));
+    widths.push_back(widest);
+    right.push_back(std::all_of(rows_.begin(), rows_.end(),
+                                [&](const auto& row) { return is_number(row[i]) || row[i] == "-" || row[i].empty(); }));
+  }
+  std::string out;
+  const auto line = [&](const std::vector<std::string>& row) {
+    std::string cells;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const std::string padding(widths[i] - width(row[i]), ' ');
+      const std::string cell = printable(row[i]);
+      cells += (i == 0 ? "" : "  ") + (right[i] ? padding + cell : cell + padding);
+    }
+    cells.erase(cells.find_last_not_of(' ') + 1);
+    out += cells + "\n";
+  };
+  line(headings_);
+  for (const auto& row : rows_) line(row);
+  return out;
+}
+
+std::string Table::csv() const {
+  std::string out = csv_line(headings_);
+  for (const auto& row : rows_) out += csv_line(row);
+  return out;
+}
+
+// GitHub's tables; a bar within a cell is escaped.
+std::string Table::markdown() const {
+  const auto line = [](const std::vector<std::string>& row) {
+    std::string out = "|";
+    for (const std::string& cell : row) {
+      out += " ";
+      for (const char c : printable(cell)) out += c == '|' ? "\\|" : std::string(1, c);
+      out += " |";
+    }
+    return out + "\n";
+  };
+  std::string out = line(headings_) + "|";
+  for (std::size_t i = 0; i < headings_.size(); ++i) out += "---|";
+  out += "\n";
+  for (const auto& row : rows_) out += line(row);
+  return out;
+}
+
+void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+
+void print(const Context& context, const Table& table) {
+  print(context.csv() ? table.csv() : context.markdown() ? table.markdown() : table.text());
+}
+
+void print_json(const nlohmann::ordered_json& document) {
+  print(document.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+}
+
+nlohmann::ordered_json json_document(const std::string& schema) { return {{"schema", schema}, {"version", 1}}; }
+
+std::string for_people(Bytes bytes) {
+  if (bytes < Bytes(0)) return "-";
+  constexpr std::array<std::string_view, 5> units = {"B", "KiB", "MiB", "GiB", "TiB"};
+  auto amount = static_cast<double>(bytes.count());
+  std::size_t unit = 0;
+  for (; amount >= 1024 && unit + 1 < units.size(); ++unit) amount /= 1024;
+  return unit == 0 ? fmt::format("{} B", bytes.count())
+                   : fmt::format("{} B ({:.1f} {})", bytes.count(), amount, units[unit]);
+}
+
+std::string for_people(Picos time) {
+  if (time == unknown_time) return "-";
+  constexpr std::array<std::string_view, 5> units = {"ps", "ns", "us", "ms", "s"};
+  auto amount = static_cast<double>(time.count());
+  std::size_t unit = 0;
+  for (; (amount >= 1000 || amount <= -1000) && unit + 1 < units.size(); ++unit) amount /= 1000;
+  return fmt::format("{:.{}f} {}", amount, unit == 0 ? 0 : 3, units[unit]);
+}
+
+std::string gib(Bytes bytes, int decimals) {
+  return fmt::format("{:.{}f}", static_cast<double>(bytes.count()) / 1073741824.0, decimals);
+}
+
+nlohmann::ordered_json number_or_null(double value) {
+  return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();
+}
+
+std::int64_t whole_nanoseconds(Picos time) {
+  const std::int64_t count = time.count();
+  return (count + (count < 0 ? -500 : 500)) / 1000;
+}
+
+}  // namespace spillway

@@ -1,0 +1,51 @@
+// Results for people (aligned columns), for spreadsheets (CSV, RFC 4180), for documents (Markdown) and for scripts
+// (JSON), on standard output.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/options/context.h"
+#include "base/units.h"
+
+namespace spillway {
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> headings);
+  // Precondition: as many cells as headings.
+  void add(std::vector<std::string> row);
+  [[nodiscard]] bool empty() const { return rows_.empty(); }
+
+  // Columns two spaces apart; those with numbers only are flush right. Control characters are shown as '?'.
+  [[nodiscard]] std::string text() const;
+  [[nodiscard]] std::string csv() const;
+  [[nodiscard]] std::string markdown() const;
+
+ private:
+  std::vector<std::string> headings_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+void print(const std::string& text);
+// As text, or as CSV or Markdown if the context says so.
+void print(const Context& context, const Table& table);
+// Indented; texts that are not UTF-8 are made so.
+void print_json(const nlohmann::ordered_json& document);
+// "schema" and "version" first, as every document of ours begins.
+nlohmann::ordered_json json_document(const std::string& schema);
+
+// "81920000 B (78.1 MiB)"; "-" for a negative count, which stands for unknown.
+std::string for_people(Bytes bytes);
+// "12.345 ms", in the largest unit that keeps the number above 1; "-" if unknown.
+std::string for_people(Picos time);
+// "78.13", in GiB without the unit.
+std::string gib(Bytes bytes, int decimals = 2);
+// A number for JSON; null for what is infinite or unknown.
+nlohmann::ordered_json number_or_null(double value);
+// Nanoseconds, rounded to nearest.
+std::int64_t whole_nanoseconds(Picos time);
+
+}  // namespace spillway

@@ -1,0 +1,512 @@
+#include "gui/app/main_window.h"
+
+#include <QApplication>
+#include <QCloseEvent>
+#include <QDockWidget>
+#include <QDragEnterEvent>
+#include <QFileInfo>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMimeData>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QSettings>
+#include <QSortFilterProxyModel>
+#include <QSplitter>
+#include <QStackedWidget>
+#include <QStatusBar>
+#include <QTabBar>
+#include <QTableView>
+#include <QVBoxLayout>
+#include <utility>
+
+#include "gui/plots/charts.h"
+#include "gui/workspace/file_kind.h"
+#include "gui/plots/memory_views.h"
+#include "gui/panels/message_bar.h"
+#include "gui/panels/scenario_panel.h"
+#include "gui/panels/start_page.h"
+#include "gui/panels/sweep_view.h"
+#include "gui/plots/table_model.h"
+#include "gui/plots/timeline_view.h"
+#include "gui/panels/trace_range_dialog.h"
+#include "gui/panels/verdict_strip.h"
+#include "reports/step_report.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
+
+namespace spillway::gui {
+namespace {
+
+constexpr int most_recent = 8;
+constexpr int start_index = 0, work_index = 1;  // of the stack
+const QStringList view_names = {"timeline", "memory",   "map",      "sensitivity",
+                                "pareto",   "roofline", "pipeline", "compare"};
+
+}  // namespace
+
+// A table of figures: sorted by clicking a heading, one row after the other by keyboard.
+static QTableView* figure_table(const QString& name, QAbstractItemModel* model) {
+  auto* const table = new QTableView;
+  table->setAccessibleName(name);
+  table->setModel(model);
+  table->setSortingEnabled(true);
+  table->setSelectionBehavior(QAbstractItemView::SelectRows);
+  table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+  table->setAlternatingRowColors(true);
+  table->setWordWrap(false);
+  table->verticalHeader()->setVisible(false);
+  table->verticalHeader()->setDefaultSectionSize(table->fontMetrics().height() + 6);
+  table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
+  table->sortByColumn(-1, Qt::AscendingOrder);
+  return table;
+}
+
+MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light_theme()) {
+  setObjectName("spillway");
+  setAcceptDrops(true);
+  setDockNestingEnabled(true);
+  make_views();
+  make_docks();
+  make_status();
+  make_actions();
+  session_.on_document = [this] { show_scenario(); };
+  session_.on_outcome = [this] { show_outcome(); };
+  session_.on_state = [this] { show_state(); };
+  session_.on_error = [this](const SimulationError& error) { show_error(error); };
+  session_.on_sensitivity = [this] {
+    sensitivity_->show(session_.sensitivity(), session_.baseline_sensitivity());
+    show_selection();
+  };
+  session_.on_progress = [this](const std::string& part, double fraction) {
+    state_->setText(QString::fromStdString(part) + "…");
+    progress_->setVisible(fraction >= 0);
+    progress_->setValue(static_cast<int>(fraction * 100));
+    cancel_->setVisible(true);
+  };
+  time_.on_select([this] { show_selection(); });
+  resize(1280, 720);
+  restoreGeometry(settings_.value("window/geometry").toByteArray());
+  show_start();
+}
+
+MainWindow::~MainWindow() = default;
+
+void MainWindow::make_views() {
+  stack_ = new QStackedWidget;
+  start_ = new StartPage;
+  start_->on_open = [this](const QString& file, const std::string& control) {
+    open(file);
+    // Once the panel has its size.
+    if (!control.empty()) QTimer::singleShot(0, this, [this, control] { panel_->reveal(control); });
+  };
+  start_->on_browse = [this] { ask_open(); };
+  start_->on_continue = [this] { continue_session(); };
+  timeline_ = new TimelineView(time_, TimelineView::Kind::ops);
+  pipeline_ = new TimelineView(time_, TimelineView::Kind::pipeline);
+  curve_ = new MemoryView(time_, MemoryView::Kind::curve);
+  map_ = new MemoryView(time_, MemoryView::Kind::map);
+  sensitivity_ = new SensitivityChart;
+  roofline_ = new RooflineChart;
+  sweep_ = new SweepView(session_.post());
+  comparison_ = new TableModel(this);
+  compare_ = figure_table(tr("Figures against the baseline"), comparison_);
+  compare_->setSortingEnabled(false);
+  tabs_ = new QTabWidget;
+  tabs_->setDocumentMode(true);
+  tabs_->setAccessibleName(tr("Views"));
+  tabs_->addTab(timeline_, tr("Timeline"));
+  tabs_->addTab(curve_, tr("Memory over time"));
+  tabs_->addTab(map_, tr("Memory map"));
+  tabs_->addTab(sensitivity_, tr("Sensitivity"));
+  tabs_->addTab(sweep_, tr("Pareto"));
+  tabs_->addTab(roofline_, tr("Roofline"));
+  tabs_->addTab(pipeline_, tr("Pipeline"));
+  tabs_->addTab(compare_, tr("Compare"));
+  QObject::connect(tabs_, &QTabWidget::currentChanged, this, [this](int index) {
+    session_.want_sensitivity(index == static_cast<int>(view_names.indexOf("sensitivity")));
+    show_selection();
+  });
+  for (TimeView* const view : std::initializer_list<TimeView*>{timeline_, pipeline_, curve_, map_})
+    view->on_hover = [this](const QString& words) { provenance_->setText(words); };
+  timeline_->on_lanes = [this] { show_state(); };
+  map_->on_choose = [this] { show_selection(); };
+  sweep_->on_error = [this](const SimulationError& error) { show_error(error); };
+  sweep_->on_rows = [this] { show_selection(); };
+  sweep_->on_load = [this](const std::string& text, const std::string& folder) {
+    take(ScenarioDocument(text, "", folder), {});
+  };
+  strip_ = new VerdictStrip;
+  strip_->on_hover = [this](const QString& words) { provenance_->setText(words); };
+  message_ = new MessageBar;
+  auto* const work = new QWidget;
+  auto* const column = new QVBoxLayout(work);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  column->addWidget(strip_);
+  column->addWidget(tabs_, 1);
+  stack_->addWidget(start_);
+  stack_->addWidget(work);
+  auto* const whole = new QWidget;
+  auto* const rows = new QVBoxLayout(whole);
+  rows->setContentsMargins(0, 0, 0, 0);
+  rows->setSpacing(0);
+  rows->addWidget(message_);
+  rows->addWidget(stack_, 1);
+  setCentralWidget(whole);
+}
+
+void MainWindow::make_docks() {
+  panel_ = new ScenarioPanel;
+  panel_->on_edit = [this](const Control& control, const std::string& value, bool goes_on) {
+    session_.edit(control.key, value, goes_on);
+  };
+  panel_->on_preset = [this](const QString& file) { open(file); };
+  scenario_dock_ = new QDockWidget(tr("Scenario"), this);
+  scenario_dock_->setObjectName("scenario dock");
+  scenario_dock_->setWidget(panel_);
+  addDockWidget(Qt::LeftDockWidgetArea, scenario_dock_);
+  selection_ = new TableModel(this);
+  filtered_ = new QSortFilterProxyModel(this);
+  filtered_->setSourceModel(selection_);
+  filtered_->setSortRole(TableModel::sort_role);
+  filtered_->setFilterKeyColumn(-1);
+  filtered_->setFilterCaseSensitivity(Qt::CaseInsensitive);
+  table_ = figure_table(tr("Selection"), filtered_);
+  QObject::connect(table_, &QTableView::activated, this, [this](const QModelIndex& index) { row_chosen(index); });
+  QObject::connect(table_, &QTableView::clicked, this, [this](const QModelIndex& index) { row_chosen(index); });
+  auto* const content = new QWidget;
+  auto* const column = new QVBoxLayout(content);
+  column->setContentsMargins(4, 2, 4, 2);
+  column->setSpacing(2);
+  auto* const line = new QHBoxLayout;
+  filter_ = new QLineEdit;
+  filter_->setPlaceholderText(tr("Filter rows"));
+  filter_->setClearButtonEnabled(true);
+  filter_->setFixedWidth(150);
+  QObject::connect(filter_, &QLineEdit::textChanged, this, [this](const QString& words) {
+    filtered_->setFilterFixedString(words);
+    count_->setText(tr("%1 of %2 rows").arg(filtered_->rowCount()).arg(selection_->rowCount()));
+  });
+  search_ = new QLineEdit;
+  search_->setPlaceholderText(tr("Find work by name (Ctrl+F)"));
+  search_->setFixedWidth(210);
+  QObject::connect(search_, &QLineEdit::returnPressed, this, [this] { find_next(); });
+  count_ = new QLabel;
+  selected_range_ = new QPushButton;
+  selected_range_->setToolTip(tr("Click to select nothing"));
+  QObject::connect(selected_range_, &QPushButton::clicked, this, [this] { time_.select(std::nullopt); });
+  hidden_lanes_ = new QPushButton;
+  hidden_lanes_->setToolTip(tr("Click to show all lanes"));
+  hidden_lanes_->setVisible(false);
+  selected_range_->setVisible(false);
+  strip_->setVisible(false);  // until there is an answer
+  QObject::connect(hidden_lanes_, &QPushButton::clicked, this, [this] { timeline_->show_all_lanes(); });
+  line->addWidget(count_);
+  line->addWidget(selected_range_);
+  line->addWidget(hidden_lanes_);
+  line->addStretch(1);
+  line->addWidget(search_);
+  line->addWidget(filter_);
+  column->addLayout(line);
+  column->addWidget(table_);
+  table_dock_ = new QDockWidget(tr("Selection"), this);
+  table_dock_->setObjectName("selection dock");
+  table_dock_->setWidget(content);
+  addDockWidget(Qt::BottomDockWidgetArea, table_dock_);
+  setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
+}
+
+void MainWindow::make_status() {
+  state_ = new QLabel;
+  progress_ = new QProgressBar;
+  progress_->setMaximumWidth(140);
+  progress_->setVisible(false);
+  cancel_ = new QPushButton(tr("Cancel"));
+  cancel_->setVisible(false);
+  QObject::connect(cancel_, &QPushButton::clicked, this, [this] { session_.cancel(); });
+  provenance_ = new QLabel;
+  provenance_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  fingerprint_ = new QLabel;
+  fingerprint_->setTextInteractionFlags(Qt::TextSelectableByMouse);
+  statusBar()->addWidget(state_);
+  statusBar()->addWidget(progress_);
+  statusBar()->addWidget(cancel_);
+  statusBar()->addWidget(provenance_, 1);
+  statusBar()->addPermanentWidget(fingerprint_);
+}
+
+void MainWindow::show_start() {
+  has_document_ = false;
+  stack_->setCurrentIndex(start_index);
+  scenario_dock_->setVisible(false);
+  table_dock_->setVisible(false);
+  state_->clear();
+  fingerprint_->clear();
+  start_->show_recent(settings_.value("recent").toStringList(), settings_.value("session/title").toString());
+  update_title();
+}
+
+void MainWindow::open(const QString& file) {
+  try {
+    open_unguarded(file);
+  } catch (const std::exception& error) {
+    show_error(describe_error(error));
+  }
+}
+
+// What a file is decides what opening it means; a model or a machine changes the scenario at hand.
+void MainWindow::open_unguarded(const QString& file) {
+  const std::string path = QFileInfo(file).absoluteFilePath().toStdString();
+  switch (kind_of_file(path)) {
+    case FileKind::scenario:
+      take(ScenarioDocument::open(path), file);
+      return;
+    case FileKind::trace:
+      open_trace(path, file);
+      return;
+    case FileKind::sweep:
+      sweep_->open(file);
+      stack_->setCurrentIndex(work_index);
+      table_dock_->setVisible(true);
+      show_view("pareto");
+      sweep_->start();
+      remember(file);
+      return;
+    case FileKind::model:
+    case FileKind::hardware:
+      break;
+  }
+  const bool is_model = kind_of_file(path) == FileKind::model;
+  if (session_.document() == nullptr) {
+    const std::string text = is_model ? new_scenario(path, "h100-80gb-1gpu") : new_scenario("llama-3-8b", path);
+    take(ScenarioDocument(text, "", QFileInfo(file).absolutePath().toStdString()), {});
+  } else {
+    session_.edit(is_model ? "model.name" : "hardware.profile", path, false);
+  }
+}
+
+// A long Kineto trace: which part of it, before it is read.
+void MainWindow::open_trace(const std::string& path, const QString& file) {
+  ReadRange range;
+  const bool is_long =
+      QFileInfo(file).isFile() && static_cast<std::uint64_t>(QFileInfo(file).size()) > large_trace_bytes;
+  if (is_long && detect_format(path) == TraceFormat::kineto) {
+    TraceRangeDialog dialog(this, path, {});
+    if (dialog.exec() != QDialog::Accepted) return;
+    range = dialog.range();
+  }
+  take(ScenarioDocument::open(path), file, range);
+}
+
+void MainWindow::take(ScenarioDocument document, const QString& recent, const ReadRange& range) {
+  message_->hide();
+  if (!recent.isEmpty()) remember(recent);
+  has_document_ = true;
+  stack_->setCurrentIndex(work_index);
+  scenario_dock_->setVisible(true);
+  table_dock_->setVisible(true);
+  time_.select(std::nullopt);
+  session_.open(std::move(document), range);
+}
+
+void MainWindow::show_scenario() {
+  if (session_.document() == nullptr) return;
+  panel_->show(*session_.document(), session_.baseline_document());
+  sweep_->show_scenario(session_.document(), session_.outcome().get(), session_.baseline().get());
+  undo_->setEnabled(session_.document()->can_undo());
+  redo_->setEnabled(session_.document()->can_redo());
+  update_title();
+  store_session();
+}
+
+void MainWindow::update_title() {
+  const ScenarioDocument* const document = has_document_ ? session_.document() : nullptr;
+  if (document == nullptr) return setWindowTitle("spillway");
+  const QString name = QFileInfo(QString::fromStdString(document->name())).fileName();
+  setWindowTitle(tr("%1[*] - spillway").arg(name));
+  setWindowModified(document->is_changed());
+}
+
+void MainWindow::show_outcome() {
+  if (session_.outcome() == nullptr) return;
+  std::shared_ptr<const Outcome> old = std::exchange(drawn_, session_.outcome());
+  std::shared_ptr<const Outcome> old_baseline = std::exchange(drawn_baseline_, session_.baseline());
+  message_->hide();
+  TimeRange whole = drawn_->timeline.whole;
+  if (drawn_->memory != nullptr && drawn_->timeline.empty()) whole = drawn_->memory->whole;
+  time_.set_whole(whole);
+  timeline_->show(drawn_, drawn_baseline_);
+  pipeline_->show(drawn_, drawn_baseline_);
+  curve_->show(drawn_, drawn_baseline_);
+  map_->show(drawn_, drawn_baseline_);
+  roofline_->show(drawn_, drawn_baseline_);
+  sensitivity_->show(session_.sensitivity(), session_.baseline_sensitivity());
+  sweep_->show_scenario(session_.document(), drawn_.get(), drawn_baseline_.get());
+  strip_->show(shown_figures(*drawn_, drawn_baseline_.get()));
+  strip_->setVisible(true);
+  comparison_->show(compare_table());
+  compare_->resizeColumnsToContents();
+  fingerprint_->setText(
+      QString("%1  spillway %2").arg(drawn_->result().fingerprint, 16, 16, QChar('0')).arg(SPILLWAY_VERSION));
+  pin_->setChecked(drawn_baseline_ != nullptr && drawn_baseline_ == drawn_);
+  show_selection();
+  session_.drop(std::move(old));
+  session_.drop(std::move(old_baseline));
+}
+
+void MainWindow::show_state() {
+  const bool stale = session_.is_stale() || session_.is_busy();
+  for (TimeView* const view : std::initializer_list<TimeView*>{timeline_, pipeline_, curve_, map_})
+    view->set_stale(stale && drawn_ != nullptr);
+  sensitivity_->set_stale(stale && drawn_ != nullptr);
+  roofline_->set_stale(stale && drawn_ != nullptr);
+  strip_->set_stale(stale);
+  progress_->setVisible(false);
+  cancel_->setVisible(session_.is_busy());
+  stop_->setEnabled(session_.is_busy());
+  hidden_lanes_->setVisible(!timeline_->hidden().empty());
+  hidden_lanes_->setText(tr("%1 lanes hidden ×").arg(timeline_->hidden().size()));
+  if (session_.is_busy())
+    state_->setText(tr("replaying…"));
+  else if (session_.is_stale())
+    state_->setText(tr("not up to date"));
+  else if (drawn_ != nullptr)
+    state_->setText(tr("up to date, %1 ms").arg(session_.milliseconds(), 0, 'f', 0));
+}
+
+bool MainWindow::is_settled() const {
+  return !session_.is_busy() && !session_.is_stale() && session_.outcome() != nullptr;
+}
+
+bool MainWindow::is_complete() const {
+  if (sweep_->isVisible() && sweep_->is_running()) return false;
+  return !sensitivity_->isVisible() || session_.sensitivity() != nullptr;
+}
+
+void MainWindow::show_error(const SimulationError& error) {
+  message_->show_error(error);
+  show_state();
+}
+
+bool MainWindow::show_view(const QString& name) {
+  if (name == "start") {
+    show_start();
+    return true;
+  }
+  const auto index = view_names.indexOf(name);
+  if (index < 0) return false;
+  stack_->setCurrentIndex(work_index);
+  tabs_->setCurrentIndex(static_cast<int>(index));
+  return true;
+}
+
+void MainWindow::set_theme(const Theme& theme) {
+  theme_ = &theme;
+  apply_theme(*qApp, theme);
+  for (TimeView* const view : std::initializer_list<TimeView*>{timeline_, pipeline_, curve_, map_})
+    view->set_theme(theme);
+  sensitivity_->set_theme(theme);
+  roofline_->set_theme(theme);
+  sweep_->set_theme(theme);
+  strip_->set_theme(theme);
+  message_->set_theme(theme);
+  settings_.setValue("window/dark", theme.is_dark);
+}
+
+bool MainWindow::export_report(const QString& file) {
+  if (drawn_ == nullptr) return false;
+  try {
+    const Result* const baseline =
+        drawn_baseline_ == nullptr || drawn_baseline_ == drawn_ ? nullptr : &drawn_baseline_->result();
+    write_report(step_report(drawn_->result(), baseline), file.toStdString());
+    message_->show_note(tr("The report is in %1").arg(file));
+    return true;
+  } catch (const std::exception& error) {
+    show_error(describe_error(error));
+    return false;
+  }
+}
+
+bool MainWindow::export_selection(const QString& file) {
+  try {
+    OutputFile out(file.toStdString());
+    out.write(table_text(*filtered_, true).toStdString());
+    out.commit();
+    return true;
+  } catch (const std::exception& error) {
+    show_error(describe_error(error));
+    return false;
+  }
+}
+
+bool MainWindow::save(const QString& file) {
+  if (session_.document() == nullptr) return false;
+  try {
+    session_.document()->save(file.toStdString());
+    remember(file);
+    show_scenario();
+    return true;
+  } catch (const std::exception& error) {
+    show_error(describe_error(error));
+    return false;
+  }
+}
+
+void MainWindow::remember(const QString& file) {
+  QStringList recent = settings_.value("recent").toStringList();
+  const QString path = QFileInfo(file).absoluteFilePath();
+  recent.removeAll(path);
+  recent.prepend(path);
+  while (recent.size() > most_recent) recent.removeLast();
+  settings_.setValue("recent", recent);
+}
+
+// Every state of the document, so that nothing is lost however the program ends.
+void MainWindow::store_session() {
+  const ScenarioDocument* const document = session_.document();
+  if (document == nullptr) return;
+  settings_.setValue("session/text", QString::fromStdString(document->text()));
+  settings_.setValue("session/file", QString::fromStdString(document->file()));
+  settings_.setValue("session/folder", QString::fromStdString(document->folder()));
+  settings_.setValue("session/title", QString::fromStdString(document->value("title").value_or(document->name())));
+}
+
+void MainWindow::continue_session() {
+  try {
+    const QString text = settings_.value("session/text").toString();
+    const std::string file = settings_.value("session/file").toString().toStdString();
+    const std::string folder = settings_.value("session/folder").toString().toStdString();
+    if (text.isEmpty()) return;
+    if (!file.empty() && QFileInfo::exists(QString::fromStdString(file))) {
+      ScenarioDocument document = ScenarioDocument::open(file);
+      document.replace(text.toStdString());  // what was not saved is a step that can be undone
+      return take(std::move(document), {});
+    }
+    take(ScenarioDocument(text.toStdString(), "", folder), {});
+  } catch (const std::exception& error) {
+    show_error(describe_error(error));
+  }
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+  if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+  for (const QUrl& url : event->mimeData()->urls())
+    if (url.isLocalFile()) open(url.toLocalFile());
+  event->acceptProposedAction();
+}
+
+void MainWindow::closeEvent(QCloseEvent* event) {
+  store_session();
+  settings_.setValue("window/geometry", saveGeometry());
+  settings_.sync();
+  sweep_->stop();
+  session_.cancel();
+  event->accept();
+}
+
+}  // namespace spillway::gui

@@ -1,0 +1,151 @@
+// The window: scenario at the left, answers on top, views in the middle, the selection's table below, provenance in the
+// status bar. Everything in it can be done by keyboard.
+#pragma once
+
+#include <QMainWindow>
+#include <QTimer>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gui/panels/command_palette.h"
+#include "gui/workspace/scenario_document.h"
+#include "gui/workspace/session.h"
+#include "gui/canvas/theme.h"
+#include "gui/plots/time_view.h"
+
+class QLabel;
+class QLineEdit;
+class QProgressBar;
+class QPushButton;
+class QSettings;
+class QSortFilterProxyModel;
+class QStackedWidget;
+class QTabWidget;
+class QTableView;
+
+namespace spillway::gui {
+
+class MemoryView;
+class MessageBar;
+class RooflineChart;
+class ScenarioPanel;
+class SensitivityChart;
+class StartPage;
+class SweepView;
+class TableModel;
+class TimelineView;
+class VerdictStrip;
+struct TableRows;
+
+class MainWindow : public QMainWindow {
+ public:
+  // settings: recent files, layout, the last session; outlives it.
+  explicit MainWindow(QSettings& settings);
+  ~MainWindow() override;
+
+  // Any file that can be opened or dropped, by its content. Errors are shown in the window.
+  void open(const QString& file);
+  // The names of --view: "start", "timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline",
+  // "compare". False for another.
+  bool show_view(const QString& name);
+  void set_theme(const Theme& theme);
+
+  // For tests and pictures.
+  [[nodiscard]] Session& session() { return session_; }
+  [[nodiscard]] SharedTime& time() { return time_; }
+  [[nodiscard]] ScenarioPanel& panel() { return *panel_; }
+  [[nodiscard]] VerdictStrip& strip() { return *strip_; }
+  [[nodiscard]] TimelineView& timeline() { return *timeline_; }
+  [[nodiscard]] MemoryView& map() { return *map_; }
+  [[nodiscard]] SweepView& sweep() { return *sweep_; }
+  [[nodiscard]] StartPage& start_page() { return *start_; }
+  [[nodiscard]] TableModel& selection() { return *selection_; }
+  [[nodiscard]] MessageBar& message() { return *message_; }
+  // Everything on screen is of the newest state.
+  [[nodiscard]] bool is_settled() const;
+  // So is what the view that is shown has to wait for besides.
+  [[nodiscard]] bool is_complete() const;
+  // Writes the report of the scenario: .html, .pdf, .xlsx, .csv. False when it failed, which the window says.
+  bool export_report(const QString& file);
+  bool export_selection(const QString& file);
+  bool save(const QString& file);
+
+ protected:
+  void dragEnterEvent(QDragEnterEvent* event) override;
+  void dropEvent(QDropEvent* event) override;
+  void closeEvent(QCloseEvent* event) override;
+
+ private:
+  // main_window.cc
+  void make_views();
+  void make_docks();
+  void make_status();
+  void open_unguarded(const QString& file);
+  void open_trace(const std::string& path, const QString& file);
+  void take(ScenarioDocument document, const QString& recent, const ReadRange& range = {});
+  void show_start();
+  void show_scenario();
+  void show_outcome();
+  void show_state();
+  void show_error(const SimulationError& error);
+  void remember(const QString& file);
+  void store_session();
+  void continue_session();
+  void update_title();
+
+  // main_window_tables.cc
+  void show_selection();
+  [[nodiscard]] TableRows work_table() const;
+  [[nodiscard]] TableRows allocation_table() const;
+  [[nodiscard]] TableRows compare_table() const;
+  [[nodiscard]] TableRows ranks_table() const;
+  [[nodiscard]] TableRows provenance_table() const;
+  void row_chosen(const QModelIndex& index);
+
+  // main_window_actions.cc
+  void make_actions();
+  QAction* action(QMenu* menu, const QString& text, const QKeySequence& keys, std::function<void()> run);
+  void find_next();
+  void ask_open();
+  void ask_save(bool elsewhere);
+  void ask_report();
+  void ask_csv();
+  void ask_trace_range();
+  void copy_picture();
+  void copy_command();
+  void show_shortcuts();
+  void show_provenance();
+
+  QSettings& settings_;
+  const Theme* theme_;
+  SharedTime time_;
+  Session session_;
+  std::shared_ptr<const Outcome> drawn_, drawn_baseline_;
+  bool has_document_ = false;
+
+  QStackedWidget* stack_ = nullptr;
+  QTabWidget* tabs_ = nullptr;
+  StartPage* start_ = nullptr;
+  ScenarioPanel* panel_ = nullptr;
+  VerdictStrip* strip_ = nullptr;
+  MessageBar* message_ = nullptr;
+  TimelineView *timeline_ = nullptr, *pipeline_ = nullptr;
+  MemoryView *curve_ = nullptr, *map_ = nullptr;
+  SensitivityChart* sensitivity_ = nullptr;
+  RooflineChart* roofline_ = nullptr;
+  SweepView* sweep_ = nullptr;
+  QTableView *table_ = nullptr, *compare_ = nullptr;
+  TableModel *selection_ = nullptr, *comparison_ = nullptr;
+  QSortFilterProxyModel* filtered_ = nullptr;
+  QDockWidget *scenario_dock_ = nullptr, *table_dock_ = nullptr;
+  QLineEdit *filter_ = nullptr, *search_ = nullptr;
+  QLabel *count_ = nullptr, *state_ = nullptr, *provenance_ = nullptr, *fingerprint_ = nullptr;
+  QPushButton *hidden_lanes_ = nullptr, *selected_range_ = nullptr, *cancel_ = nullptr;
+  QProgressBar* progress_ = nullptr;
+  QAction *undo_ = nullptr, *redo_ = nullptr, *pin_ = nullptr, *stop_ = nullptr;
+  CommandPalette* palette_ = nullptr;
+};
+
+}  // namespace spillway::gui

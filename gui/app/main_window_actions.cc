@@ -1,0 +1,195 @@
+// The window's commands: menus, keys, and what they ask first.
+#include <QApplication>
+#include <QClipboard>
+#include <QDialog>
+#include <QFileDialog>
+#include <QHeaderView>
+#include <QLabel>
+#include <QLineEdit>
+#include <QMenuBar>
+#include <QMessageBox>
+#include <QSettings>
+#include <QSortFilterProxyModel>
+#include <QStackedWidget>
+#include <QTabWidget>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include "gui/plots/charts.h"
+#include "gui/app/main_window.h"
+#include "gui/plots/memory_views.h"
+#include "gui/panels/message_bar.h"
+#include "gui/panels/sweep_view.h"
+#include "gui/plots/table_model.h"
+#include "gui/plots/timeline_view.h"
+#include "gui/panels/trace_range_dialog.h"
+#include "scenario/scenario.h"
+
+namespace spillway::gui {
+
+QAction* MainWindow::action(QMenu* menu, const QString& text, const QKeySequence& keys, std::function<void()> run) {
+  auto* const made = new QAction(text, this);
+  made->setShortcut(keys);
+  QObject::connect(made, &QAction::triggered, this, std::move(run));
+  menu->addAction(made);
+  addAction(made);
+  return made;
+}
+
+void MainWindow::make_actions() {
+  palette_ = new CommandPalette(this);
+  QMenu* const file = menuBar()->addMenu(tr("&File"));
+  action(file, tr("&Open…"), QKeySequence::Open, [this] { ask_open(); });
+  action(file, tr("&Start page"), {}, [this] { show_start(); });
+  file->addSeparator();
+  action(file, tr("&Save scenario"), QKeySequence::Save, [this] { ask_save(false); });
+  action(file, tr("Save scenario &as…"), QKeySequence("Ctrl+Shift+S"), [this] { ask_save(true); });
+  action(file, tr("Export &report…"), QKeySequence("Ctrl+E"), [this] { ask_report(); });
+  action(file, tr("Export the table as &CSV…"), {}, [this] { ask_csv(); });
+  file->addSeparator();
+  action(file, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
+
+  QMenu* const edit = menuBar()->addMenu(tr("&Edit"));
+  undo_ = action(edit, tr("&Undo"), QKeySequence::Undo, [this] { session_.undo(); });
+  redo_ = action(edit, tr("&Redo"), QKeySequence("Ctrl+Shift+Z"), [this] { session_.redo(); });
+  edit->addSeparator();
+  action(edit, tr("Copy as &command"), QKeySequence("Ctrl+Shift+C"), [this] { copy_command(); });
+  action(edit, tr("Copy the &picture"), {}, [this] { copy_picture(); });
+  action(edit, tr("Copy the &table"), {},
+         [this] { QApplication::clipboard()->setText(table_text(*filtered_, false)); });
+  edit->addSeparator();
+  action(edit, tr("&Find work by name"), QKeySequence::Find, [this] {
+    search_->setFocus();
+    search_->selectAll();
+  });
+  action(edit, tr("Find &next"), QKeySequence::FindNext, [this] { find_next(); });
+
+  QMenu* const what_if = menuBar()->addMenu(tr("&What if"));
+  pin_ = action(what_if, tr("Pin as &baseline"), QKeySequence("B"), [this] { session_.pin(); });
+  pin_->setCheckable(true);
+  // Esc is the views' own while nothing runs.
+  stop_ = action(what_if, tr("&Cancel what is running"), QKeySequence(Qt::Key_Escape), [this] { session_.cancel(); });
+  stop_->setEnabled(false);
+  action(what_if, tr("Time &range of the trace…"), {}, [this] { ask_trace_range(); });
+  action(what_if, tr("What the figures &rest on"), {}, [this] { show_provenance(); });
+  action(what_if, tr("Run or stop the &sweep"), {},
+         [this] { sweep_->is_running() ? sweep_->stop() : sweep_->start(); });
+
+  QMenu* const view = menuBar()->addMenu(tr("&View"));
+  for (int i = 0; i < tabs_->count(); ++i)
+    action(view, tabs_->tabText(i), QKeySequence(QString("Ctrl+%1").arg(i + 1)), [this, i] {
+      stack_->setCurrentIndex(1);
+      tabs_->setCurrentIndex(i);
+      tabs_->currentWidget()->setFocus();
+    });
+  view->addSeparator();
+  action(view, tr("&Dark or light"), {}, [this] { set_theme(theme_->is_dark ? light_theme() : dark_theme()); });
+  action(view, tr("Command &palette"), QKeySequence("Ctrl+P"), [this] { palette_->offer(actions()); });
+
+  QMenu* const help = menuBar()->addMenu(tr("&Help"));
+  action(help, tr("&Keys"), QKeySequence::HelpContents, [this] { show_shortcuts(); });
+  action(help, tr("&About spillway"), {}, [this] {
+    QMessageBox::about(this, tr("About spillway"),
+                       tr("<b>spillway %1</b><br>Apache-2.0. This window uses Qt Charts, which is GPL-3: the window's "
+                          "program as a whole is distributed under GPL-3.")
+                           .arg(SPILLWAY_VERSION));
+  });
+}
+
+void MainWindow::find_next() {
+  if (drawn_ == nullptr) return;
+  const auto found = find_op(drawn_->trace(), search_->text().toStdString(), timeline_->chosen());
+  if (!found) return message_->show_note(tr("Nothing is named “%1”.").arg(search_->text()));
+  show_view("timeline");
+  timeline_->go_to(*found);
+}
+
+void MainWindow::ask_open() {
+  const QString file =
+      QFileDialog::getOpenFileName(this, tr("Open a scenario, trace, snapshot, model, profile or sweep"));
+  if (!file.isEmpty()) open(file);
+}
+
+void MainWindow::ask_save(bool elsewhere) {
+  if (session_.document() == nullptr) return;
+  QString file = QString::fromStdString(session_.document()->file());
+  if (file.isEmpty() || elsewhere)
+    file = QFileDialog::getSaveFileName(this, tr("Save the scenario"), file, tr("Scenarios (*.json)"));
+  if (!file.isEmpty()) save(file);
+}
+
+void MainWindow::ask_report() {
+  if (drawn_ == nullptr) return;
+  const QString file = QFileDialog::getSaveFileName(this, tr("Export the report"), "report.html",
+                                                    tr("Reports (*.html *.pdf *.xlsx *.csv)"));
+  if (!file.isEmpty()) export_report(file);
+}
+
+void MainWindow::ask_csv() {
+  const QString file = QFileDialog::getSaveFileName(this, tr("Export the table"), "selection.csv", tr("CSV (*.csv)"));
+  if (!file.isEmpty()) export_selection(file);
+}
+
+void MainWindow::ask_trace_range() {
+  if (session_.document() == nullptr || !session_.document()->is_trace())
+    return message_->show_note(tr("The scenario replays no trace."));
+  const Scenario scenario =
+      parse_scenario(session_.document()->text(), session_.document()->name(), session_.document()->folder());
+  TraceRangeDialog dialog(this, scenario.trace, session_.range());
+  if (dialog.exec() == QDialog::Accepted) session_.set_range(dialog.range());
+}
+
+void MainWindow::copy_picture() {
+  if (auto* const view = dynamic_cast<TimeView*>(tabs_->currentWidget()))
+    QApplication::clipboard()->setImage(view->picture());
+  else
+    QApplication::clipboard()->setPixmap(tabs_->currentWidget()->grab());
+}
+
+void MainWindow::copy_command() {
+  if (session_.document() == nullptr) return;
+  const auto command = session_.document()->command();
+  if (!command) return message_->show_note(tr("Save the scenario first: the command names its file."));
+  QApplication::clipboard()->setText(QString::fromStdString(*command));
+  message_->show_note(tr("Copied: %1").arg(QString::fromStdString(*command)));
+}
+
+void MainWindow::show_shortcuts() {
+  QString rows;
+  const auto row = [&rows](const QString& keys, const QString& what) {
+    rows +=
+        QString("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>").arg(keys.toHtmlEscaped(), what.toHtmlEscaped());
+  };
+  row("W S, wheel", tr("zoom"));
+  row("A D, ← →", tr("earlier, later"));
+  row("↑ ↓, Shift+wheel", tr("lanes up and down"));
+  row("F", tr("zoom to the selection"));
+  row("Home, Esc", tr("everything; select nothing, or cancel what is running"));
+  row(tr("drag"), tr("select a range; its table is below"));
+  for (const QAction* const one : actions())
+    if (!one->shortcut().isEmpty())
+      row(one->shortcut().toString(QKeySequence::NativeText), QString(one->text()).remove('&'));
+  QMessageBox box(this);
+  box.setWindowTitle(tr("Keys"));
+  box.setText("<table>" + rows + "</table>");
+  box.exec();
+}
+
+void MainWindow::show_provenance() {
+  if (drawn_ == nullptr) return;
+  QDialog dialog(this);
+  dialog.setWindowTitle(tr("What the figures rest on"));
+  dialog.resize(900, 420);
+  auto* const column = new QVBoxLayout(&dialog);
+  TableModel model;
+  model.show(provenance_table());
+  auto* const table = new QTableView;
+  table->setModel(&model);
+  table->verticalHeader()->setVisible(false);
+  table->horizontalHeader()->setStretchLastSection(true);
+  table->resizeColumnsToContents();
+  column->addWidget(table);
+  dialog.exec();
+}
+
+}  // namespace spillway::gui

@@ -1,0 +1,203 @@
+// The window's tables: what lies in the selected range, of the view that is shown.
+#include <QHeaderView>
+#include <QLabel>
+#include <QPushButton>
+#include <QSortFilterProxyModel>
+#include <QTabWidget>
+#include <QTableView>
+#include <algorithm>
+
+#include "gui/plots/charts.h"
+#include "gui/app/main_window.h"
+#include "gui/plots/memory_views.h"
+#include "gui/panels/sweep_view.h"
+#include "gui/plots/table_model.h"
+#include "gui/plots/timeline_view.h"
+#include "studies/offload/result_figures.h"
+
+namespace spillway::gui {
+namespace {
+
+constexpr std::size_t most_allocations = 5'000;
+
+QString words(const std::string& text) { return QString::fromStdString(text); }
+TableCell time_cell(std::int64_t picos, bool timed = true) {
+  return number_cell(words(time_text(picos, timed)), static_cast<double>(picos));
+}
+TableCell bytes_cell(std::int64_t bytes) { return number_cell(words(bytes_words(bytes)), static_cast<double>(bytes)); }
+
+}  // namespace
+
+// Work by name; everything when nothing is selected.
+TableRows MainWindow::work_table() const {
+  TableRows rows;
+  rows.headings = {tr("work"),  tr("lane"),  tr("phase"),   tr("count"),
+                   tr("total"), tr("share"), tr("longest"), tr("bytes")};
+  const TimeRange range = time_.selection().value_or(time_.whole());
+  const bool is_part = time_.selection().has_value();
+  for (const WorkRow& row : is_part ? work_in(drawn_->timeline, drawn_->trace(), range) : drawn_->work) {
+    const double share = 100.0 * static_cast<double>(row.total) / static_cast<double>(range.length());
+    rows.rows.push_back({{words(row.name), {}},
+                         {words(row.lane), {}},
+                         {words(row.phase), {}},
+                         number_cell(QString::number(row.count), static_cast<double>(row.count)),
+                         time_cell(row.total),
+                         number_cell(QString("%1 %").arg(share, 0, 'f', 1), share),
+                         time_cell(row.longest),
+                         bytes_cell(row.bytes)});
+    rows.ids.push_back(row.example);
+  }
+  return rows;
+}
+
+// What lives in the selected range; when nothing is selected, at the peak: its owners.
+TableRows MainWindow::allocation_table() const {
+  TableRows rows;
+  rows.headings = {tr("allocation"), tr("held by"), tr("bytes"), tr("from"), tr("until"), tr("layer"), tr("address")};
+  if (drawn_->memory == nullptr) return rows;
+  const MemoryPicture& picture = drawn_->memory->picture;
+  const std::int64_t peak = drawn_->memory->allocated.time_of_peak();
+  const TimeRange range = time_.selection().value_or(TimeRange{peak, peak + 1});
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < picture.blocks.size(); ++i)
+    if (picture.blocks[i].begin < range.end && picture.blocks[i].end > range.begin) found.push_back(i);
+  std::stable_sort(found.begin(), found.end(),
+                   [&](std::size_t a, std::size_t b) { return picture.blocks[a].size > picture.blocks[b].size; });
+  if (found.size() > most_allocations) {
+    rows.left_out = static_cast<qsizetype>(found.size() - most_allocations);
+    found.resize(most_allocations);
+  }
+  const Trace& trace = drawn_->trace();
+  for (const std::size_t i : found) {
+    const MemoryPicture::Block& block = picture.blocks[i];
+    const OpId anchor =
+        block.event < 0 ? OpId::none : trace.memory_events[static_cast<std::size_t>(block.event)].anchor;
+    const bool has_layer = anchor != OpId::none && trace.ops.layer[index_of(anchor)] != no_index16;
+    rows.rows.push_back(
+        {{words(block_name(*drawn_, block)), {}},
+         {words(picture.kinds[block.kind]).replace('_', ' '), {}},
+         bytes_cell(block.size.count()),
+         time_cell(block.begin, picture.timed),
+         time_cell(block.end, picture.timed),
+         has_layer ? number_cell(QString::number(trace.ops.layer[index_of(anchor)]), trace.ops.layer[index_of(anchor)])
+                   : TableCell{},
+         number_cell("0x" + QString::number(block.address, 16), static_cast<double>(block.address))});
+    rows.ids.push_back(static_cast<qint64>(i));
+  }
+  return rows;
+}
+
+TableRows MainWindow::compare_table() const {
+  TableRows rows;
+  const Outcome* const baseline = drawn_baseline_.get();
+  rows.headings = {tr("figure"),        baseline == nullptr ? tr("baseline (press B)") : tr("baseline"),
+                   tr("this scenario"), tr("unit"),
+                   tr("change"),        tr("relative")};
+  const Result& now = drawn_->result();
+  for (const ComparedFigure& figure : compared_figures(baseline == nullptr ? now : baseline->result(), now)) {
+    const double more = figure.b - figure.a;
+    const QString relative = figure.a == 0 ? "-" : QString::asprintf("%+.2f %%", (figure.b / figure.a - 1) * 100);
+    rows.rows.push_back(
+        {{words(figure.name), {}},
+         baseline == nullptr ? TableCell{"-", {}} : number_cell(QString::number(figure.a, 'f', 3), figure.a),
+         number_cell(QString::number(figure.b, 'f', 3), figure.b),
+         {words(figure.unit), {}},
+         baseline == nullptr ? TableCell{"-", {}} : number_cell(QString::asprintf("%+.3f", more), more),
+         baseline == nullptr ? TableCell{"-", {}} : number_cell(relative, more)});
+  }
+  return rows;
+}
+
+TableRows MainWindow::provenance_table() const {
+  TableRows rows;
+  rows.headings = {tr("input"), tr("value"), tr("is"), tr("source")};
+  for (const InputProvenance& input : drawn_->result().provenance)
+    rows.rows.push_back(
+        {{words(input.name), {}}, {words(input.value), {}}, {words(input.provenance), {}}, {words(input.source), {}}});
+  for (const std::string& warning : drawn_->result().warnings)
+    rows.rows.push_back({{tr("warning"), {}}, {}, {}, {words(warning), {}}});
+  return rows;
+}
+
+TableRows MainWindow::ranks_table() const {
+  TableRows rows;
+  rows.headings = {tr("stage"), tr("idle"), tr("busy"), tr("peak allocated"), tr("peak reserved"), tr("fits")};
+  for (const RankResult& rank : drawn_->result().ranks)
+    rows.rows.push_back({{words(rank.name), {}},
+                         number_cell(QString("%1 %").arg(rank.bubble * 100, 0, 'f', 1), rank.bubble),
+                         time_cell(rank.compute_busy.count()),
+                         bytes_cell(rank.peak_allocated.count()),
+                         bytes_cell(rank.peak_reserved.count()),
+                         {rank.fits ? tr("yes") : tr("no"), {}}});
+  return rows;
+}
+
+void MainWindow::show_selection() {
+  const QWidget* const view = tabs_->currentWidget();
+  TableRows rows;
+  QString what;
+  if (view == sweep_) {
+    rows = sweep_->chart().table();
+    what = tr("points");
+  } else if (drawn_ == nullptr) {
+    what = tr("nothing yet");
+  } else if (view == curve_ || view == map_) {
+    rows = allocation_table();
+    what = time_.selection() ? tr("allocations alive in the selection") : tr("allocations alive at the peak");
+  } else if (view == sensitivity_) {
+    rows = sensitivity_->table();
+    what = tr("what would help");
+  } else if (view == roofline_) {
+    rows = roofline_->table();
+    what = tr("kernels");
+  } else if (view == pipeline_) {
+    rows = ranks_table();
+    what = tr("stages");
+  } else if (view == compare_) {
+    rows = provenance_table();
+    what = tr("inputs the figures rest on");
+  } else {
+    rows = work_table();
+    what = time_.selection() ? tr("work in the selection") : tr("work of the whole step");
+  }
+  const qsizetype left_out = rows.left_out;
+  const auto fit = [this] {  // what grew is not cut
+    const QAbstractItemView* const rows_of = table_;
+    for (int column = 1; column < selection_->columnCount(); ++column)
+      table_->setColumnWidth(column, std::max(table_->columnWidth(column), rows_of->sizeHintForColumn(column)));
+  };
+  const bool same_shape = rows.headings == selection_->shown().headings && selection_->rowCount() > 0;
+  selection_->show(std::move(rows));
+  if (same_shape) fit();
+  if (!same_shape) {
+    filtered_->sort(-1);
+    table_->resizeColumnsToContents();
+    if (selection_->columnCount() > 0) {  // the first takes what the others leave
+      const int spare = table_->viewport()->width() - table_->horizontalHeader()->length() + table_->columnWidth(0);
+      table_->setColumnWidth(0, std::clamp(table_->columnWidth(0), 180, std::max(420, spare)));
+    }
+  }
+  count_->setText(what + tr(": %1 rows").arg(filtered_->rowCount()) +
+                  (left_out > 0 ? tr(" (%1 smaller ones left out)").arg(left_out) : QString()));
+  const auto range = time_.selection();
+  selected_range_->setVisible(range.has_value());
+  if (range) {
+    const bool timed = drawn_ == nullptr || drawn_->memory == nullptr || drawn_->memory->picture.timed;
+    selected_range_->setText(tr("%1 selected ×").arg(words(time_text(range->length(), timed))));
+  }
+  if (view != map_ || !map_->chosen()) return;
+  for (int row = 0; row < selection_->rowCount(); ++row)
+    if (selection_->id_of(row) == static_cast<qint64>(*map_->chosen()))
+      table_->selectRow(filtered_->mapFromSource(selection_->index(row, 0)).row());
+}
+
+void MainWindow::row_chosen(const QModelIndex& index) {
+  const qint64 id = selection_->id_of(filtered_->mapToSource(index).row());
+  const QWidget* const view = tabs_->currentWidget();
+  if (id < 0) return;
+  if (view == timeline_) timeline_->go_to(static_cast<OpId>(id));
+  if (view == map_) map_->choose(static_cast<std::size_t>(id));
+  if (view == sweep_) sweep_->load_point(static_cast<std::size_t>(id));
+}
+
+}  // namespace spillway::gui

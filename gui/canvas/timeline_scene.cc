@@ -1,0 +1,212 @@
+#include "gui/canvas/timeline_scene.h"
+
+#include <algorithm>
+#include <cctype>
+#include <tuple>
+
+#include "gui/canvas/operator_rows.h"
+#include "sim/replay/timeline_lanes.h"
+#include "base/stop.h"
+#include "traces/span_tree.h"
+
+namespace spillway::gui {
+namespace {
+
+struct Interval {
+  std::int64_t start, end;
+  OpId op;
+};
+
+std::vector<std::vector<Interval>> replayed_by_lane(const Trace& trace, const Result& result) {
+  std::vector<std::vector<Interval>> lanes(trace.lanes.size());
+  const std::size_t count = std::min({trace.ops.size(), result.op_start.size(), result.op_end.size()});
+  for (std::size_t i = 0; i < count; ++i) {
+    const Picos start = result.op_start[i], end = result.op_end[i];
+    if (start == unknown_time || end == unknown_time || end < start) continue;
+    lanes[index_of(trace.ops.lane[i])].push_back({start.count(), end.count(), static_cast<OpId>(i)});
+  }
+  for (auto& lane : lanes) {
+    const auto earlier = [](const Interval& a, const Interval& b) {
+      return std::tuple(a.start, a.end, a.op) < std::tuple(b.start, b.end, b.op);
+    };
+    if (!std::is_sorted(lane.begin(), lane.end(), earlier)) std::sort(lane.begin(), lane.end(), earlier);
+  }
+  return lanes;
+}
+
+// Concurrent works of one lane go to rows of their own, as few as there must be.
+void add_rows(const std::vector<Interval>& intervals, const Trace& trace, SceneLane named,
+              std::vector<SceneLane>& into) {
+  std::vector<SceneLane> rows;
+  std::vector<std::int64_t> free_from;
+  for (const Interval& interval : intervals) {
+    check_stop();
+    std::size_t row = 0;
+    while (row < rows.size() && free_from[row] > interval.start) ++row;
+    if (row == rows.size()) {
+      rows.push_back(named);
+      if (row > 0) rows.back().name += " (" + std::to_string(row + 1) + ")";
+      free_from.push_back(0);
+    }
+    const WorkColor color = work_color(trace.ops.kind[index_of(interval.op)], trace.ops.phase[index_of(interval.op)]);
+    rows[row].spans.add(interval.start, interval.end, static_cast<std::uint8_t>(color),
+                        static_cast<std::uint32_t>(index_of(interval.op)));
+    free_from[row] = interval.end;
+  }
+  std::move(rows.begin(), rows.end(), std::back_inserter(into));
+}
+
+void set_range(TimelineScene& scene, const Result& result) {
+  std::int64_t end = std::max<std::int64_t>(1, result.replayed.count());
+  for (const SceneLane& lane : scene.lanes)
+    if (lane.spans.size() > 0) end = std::max(end, lane.spans.end(lane.spans.size() - 1));
+  scene.whole = {0, end};
+  for (const StepResult& step : result.steps)
+    if (step.end > step.begin) scene.steps.push_back({step.name, {step.begin.count(), step.end.count()}});
+}
+
+// Device work of a rank's streams in one row: kernels and copies, not communication.
+std::vector<Interval> work_of_rank(const Trace& trace, const std::vector<std::vector<Interval>>& lanes,
+                                   std::uint16_t rank) {
+  std::vector<Interval> work;
+  for (std::size_t i = 0; i < lanes.size(); ++i)
+    if (trace.lanes[i].rank == rank && trace.lanes[i].kind == LaneKind::stream)
+      work.insert(work.end(), lanes[i].begin(), lanes[i].end());
+  std::sort(work.begin(), work.end(),
+            [](const Interval& a, const Interval& b) { return std::tuple(a.start, a.op) < std::tuple(b.start, b.op); });
+  return work;
+}
+
+std::string lower(std::string_view text) {
+  std::string into(text);
+  for (char& c : into) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return into;
+}
+
+}  // namespace
+
+TimelineScene timeline_scene(const Trace& trace, const Result& result) {
+  TimelineScene scene;
+  const auto lanes = replayed_by_lane(trace, result);
+  std::vector<std::size_t> order;
+  for (std::size_t i = 0; i < lanes.size(); ++i)
+    if (!lanes[i].empty()) order.push_back(i);
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    const Lane &x = trace.lanes[a], &y = trace.lanes[b];
+    return std::tuple(x.rank, x.kind) < std::tuple(y.rank, y.kind);
+  });
+  std::vector<SpanId> parents;
+  for (const std::size_t i : order) {
+    SceneLane named;
+    named.name = lane_name(trace, trace.lanes[i]);
+    named.lane = static_cast<LaneId>(i);
+    const bool is_host = trace.lanes[i].kind == LaneKind::host_thread;
+    if (is_host && parents.empty()) parents = span_parents(trace);
+    std::vector<SceneLane> operators;
+    if (is_host) operators = operator_rows(trace, result, named.lane, parents);
+    add_rows(lanes[i], trace, std::move(named), scene.lanes);
+    std::move(operators.begin(), operators.end(), std::back_inserter(scene.lanes));
+  }
+  set_range(scene, result);
+  return scene;
+}
+
+TimelineScene pipeline_scene(const Trace& trace, const Result& result) {
+  TimelineScene scene;
+  if (trace.rank_count < 2) return scene;
+  const auto lanes = replayed_by_lane(trace, result);
+  for (std::uint16_t rank = 0; rank < trace.rank_count; ++rank) {
+    SceneLane row;
+    row.name = rank < result.ranks.size() ? result.ranks[rank].name : "rank " + std::to_string(rank);
+    std::int64_t begin = 0, end = 0;
+    std::uint16_t batch = no_index16;
+    Phase phase = Phase::unknown;
+    bool open = false;
+    // Kernels of a pass follow each other; where a stage waits, its row is empty.
+    const std::int64_t longest_pause = result.replayed.count() / 200;
+    const auto close = [&] {
+      if (!open) return;
+      const std::string number = batch == no_index16 ? "" : std::to_string(batch) + " ";
+      scene.passes.push_back({number + std::string(to_string(phase))});
+      row.spans.add(begin, end, static_cast<std::uint8_t>(work_color(OpKind::kernel, phase)),
+                    static_cast<std::uint32_t>(scene.passes.size() - 1));
+    };
+    for (const Interval& work : work_of_rank(trace, lanes, rank)) {
+      const std::size_t op = index_of(work.op);
+      const bool pauses = work.start - end > longest_pause;
+      if (open && (pauses || trace.ops.micro_batch[op] != batch || trace.ops.phase[op] != phase)) {
+        close();
+        open = false;
+      }
+      if (!open) {
+        begin = std::max(work.start, end);
+        end = begin;
+        batch = trace.ops.micro_batch[op];
+        phase = trace.ops.phase[op];
+        open = true;
+      }
+      end = std::max(end, work.end);
+    }
+    close();
+    scene.lanes.push_back(std::move(row));
+  }
+  set_range(scene, result);
+  return scene;
+}
+
+std::vector<WorkRow> work_in(const TimelineScene& scene, const Trace& trace, TimeRange range) {
+  std::vector<WorkRow> found;
+  std::vector<std::uint32_t> row_of;  // of a lane: by name and phase, 1 + the place in `found`; 0: none yet
+  for (const SceneLane& lane : scene.lanes) {
+    if (lane.lane == LaneId::none) continue;
+    row_of.assign(trace.strings.size() * phase_count, 0);
+    const auto [first, last] = lane.spans.within(range);
+    for (std::size_t i = first; i < last; ++i) {
+      const std::uint32_t op = lane.spans.id(i);
+      const Phase phase = trace.ops.phase[op];
+      std::uint32_t& place = row_of[static_cast<std::size_t>(trace.ops.name[op]) * phase_count + index_of(phase)];
+      if (place == 0) {
+        found.push_back({.name = std::string(trace.strings.text(trace.ops.name[op])),
+                         .lane = lane.name,
+                         .phase = std::string(to_string(phase))});
+        place = static_cast<std::uint32_t>(found.size());
+      }
+      WorkRow& row = found[place - 1];
+      const std::int64_t inside = std::min(lane.spans.end(i), range.end) - std::max(lane.spans.begin(i), range.begin);
+      if (row.count == 0 || inside > row.longest) {
+        row.longest = inside;
+        row.example = op;
+      }
+      ++row.count;
+      row.total += inside;
+      row.bytes += trace.ops.bytes[op].count();
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const WorkRow& a, const WorkRow& b) { return a.total > b.total; });
+  return found;
+}
+
+std::optional<OpId> find_op(const Trace& trace, const std::string& words, std::optional<OpId> after) {
+  const std::string wanted = lower(words);
+  if (wanted.empty() || trace.ops.size() == 0) return std::nullopt;
+  std::vector<signed char> matches(trace.strings.size(), -1);  // by name, as asked
+  const auto names_it = [&](StringId name) {
+    signed char& known = matches[index_of(name)];
+    if (known < 0) known = lower(trace.strings.text(name)).find(wanted) != std::string::npos ? 1 : 0;
+    return known > 0;
+  };
+  const std::vector<SpanId> parents = span_parents(trace);
+  const auto is_inside = [&](SpanId span) {
+    for (; span != SpanId::none; span = parents[index_of(span)])
+      if (names_it(trace.spans.name[index_of(span)])) return true;
+    return false;
+  };
+  const std::size_t count = trace.ops.size(), from = after ? index_of(*after) + 1 : 0;
+  for (std::size_t step = 0; step < count; ++step) {
+    const std::size_t i = (from + step) % count;
+    if (names_it(trace.ops.name[i]) || is_inside(trace.ops.span[i])) return static_cast<OpId>(i);
+  }
+  return std::nullopt;
+}
+
+}  // namespace spillway::gui

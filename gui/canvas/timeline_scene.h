@@ -1,0 +1,69 @@
+// What a timeline shows: lanes of spans with names, steps, and who launched what. From a replay, or from a capture as
+// it was recorded.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gui/canvas/span_lane.h"
+#include "sim/replay/result.h"
+#include "traces/trace.h"
+
+namespace spillway::gui {
+
+struct SceneLane {
+  std::string name;
+  LaneId lane = LaneId::none;  // none: operators of the lane above
+  SpanLane spans;              // id: OpId of the trace, span_id(), or of a pipeline's row the index into `passes`
+};
+
+// Ids of CPU operators and annotations (Trace::spans), apart from those of ops.
+constexpr std::uint32_t span_bit = std::uint32_t{1} << 31;
+constexpr std::uint32_t span_id(std::size_t span) { return static_cast<std::uint32_t>(span) | span_bit; }
+constexpr bool is_span(std::uint32_t id) { return (id & span_bit) != 0; }
+constexpr std::size_t span_of(std::uint32_t id) { return id & ~span_bit; }
+
+struct SceneStep {
+  std::string name;
+  TimeRange range;
+};
+
+// A micro-batch on a stage of a pipeline.
+struct ScenePass {
+  std::string name;  // "3 backward"
+};
+
+struct TimelineScene {
+  std::vector<SceneLane> lanes;
+  std::vector<SceneStep> steps;
+  std::vector<ScenePass> passes;  // of a pipeline's rows
+  TimeRange whole;
+  [[nodiscard]] bool empty() const { return lanes.empty(); }
+};
+
+// Every op that was replayed, by rank, host threads with their operators (operator_rows.h) before streams before
+// communication and storage. O(n log n).
+TimelineScene timeline_scene(const Trace& trace, const Result& result);
+// One row per rank: neighbouring device work of one micro-batch and phase as one span, pauses up to 1/200 of the replay
+// included. Empty for traces of one rank.
+TimelineScene pipeline_scene(const Trace& trace, const Result& result);
+
+// A row of the table of what lies in a range: work of one name.
+struct WorkRow {
+  std::string name, lane, phase;
+  std::uint64_t count = 0;
+  std::int64_t total = 0, longest = 0;  // picoseconds, parts inside the range only
+  std::int64_t bytes = 0;
+  std::uint32_t example = 0;  // OpId of the longest
+};
+// Of the lanes of `scene` (timeline_scene of the same trace) that hold work, not operators; the most time first. O(ops
+// in the range).
+std::vector<WorkRow> work_in(const TimelineScene& scene, const Trace& trace, TimeRange range);
+
+// First op after `after` (OpId order is host order) whose name holds `words`, or that of an operator or annotation that
+// launched it, ignoring case; wraps around once.
+std::optional<OpId> find_op(const Trace& trace, const std::string& words, std::optional<OpId> after);
+
+}  // namespace spillway::gui

@@ -1,0 +1,58 @@
+// One control of the scenario panel: label, slider with spin box and unit, list, or switch; a tick where the baseline
+// stands; a double click on the label gives the baseline's value back.
+#pragma once
+
+#include <QString>
+#include <QWidget>
+#include <functional>
+#include <optional>
+
+#include "gui/panels/scenario_controls.h"
+
+class QCheckBox;
+class QComboBox;
+class QDoubleSpinBox;
+class QLabel;
+
+namespace spillway::gui {
+
+class TickedSlider;
+
+class ControlRow : public QWidget {
+ public:
+  explicit ControlRow(Control control, QWidget* parent = nullptr);
+
+  [[nodiscard]] const Control& control() const { return control_; }
+  // As the scenario has it; none: the key isn't there.
+  void show(const std::optional<std::string>& value, const std::optional<std::string>& baseline);
+  // value: as --set takes it, null to take the key out. goes_on: a slider is being dragged.
+  std::function<void(const Control& control, const std::string& value, bool goes_on)> on_edit;
+
+  // For tests and keyboards: the widget that takes the value.
+  [[nodiscard]] QWidget* editor() const;
+
+ protected:
+  void mouseDoubleClickEvent(QMouseEvent* event) override;
+
+ private:
+  void make_number();
+  void make_choice();
+  void make_toggle();
+  void edit(const std::string& value, bool goes_on);
+  void show_number(const std::optional<std::string>& value);
+  [[nodiscard]] double position_of(double value) const;  // of the slider, 0 .. 1'000
+  [[nodiscard]] double value_at(double position) const;
+  [[nodiscard]] double shown_of(const std::string& value) const;
+  [[nodiscard]] std::string kept_of(double shown) const;
+
+  Control control_;
+  std::optional<std::string> baseline_;
+  bool shows_ = false;  // being filled in, not edited
+  QLabel* label_ = nullptr;
+  TickedSlider* slider_ = nullptr;
+  QDoubleSpinBox* spin_ = nullptr;
+  QComboBox* list_ = nullptr;
+  QCheckBox* box_ = nullptr;
+};
+
+}  // namespace spillway::gui

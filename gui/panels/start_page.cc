@@ -1,0 +1,124 @@
+#include "gui/panels/start_page.h"
+
+#include <QFileInfo>
+#include <QGridLayout>
+#include <QLabel>
+#include <QPushButton>
+#include <QVBoxLayout>
+
+#include "gui/panels/scenario_panel.h"
+
+namespace spillway::gui {
+namespace {
+
+struct Start {
+  const char *file, *title, *words, *control;
+};
+constexpr Start examples[] = {
+    {"fits-after-one-toggle", "Out of memory",
+     "GPT-2 large on one RTX 4090 is short of 5 GiB. Tick \"recompute whole layers\" at the left, and it fits.",
+     "model.recompute"},
+    {"bound-by-pcie", "Bound by PCIe",
+     "GPT-2 XL with its state in host memory: most of the step waits for copies. Set \"PCIe generation\" to 5 to see.",
+     "hardware.set.gpu.pcie_generation"},
+    {"wears-out-its-drives", "Drives gone in a year",
+     "Activations on two SSDs cost no time, but the SSDs last less than a year. Drag \"number of SSDs\".",
+     "offload.drive_count"}};
+
+QString file_of(const char* stem) {
+  for (const std::string& file : bundled_scenarios())
+    if (QFileInfo(QString::fromStdString(file)).completeBaseName() == stem) return QString::fromStdString(file);
+  return {};
+}
+
+QLabel* heading(const QString& text, int more_points) {
+  auto* const label = new QLabel(text);
+  QFont font = label->font();
+  font.setPointSize(font.pointSize() + more_points);
+  font.setBold(true);
+  label->setFont(font);
+  return label;
+}
+
+}  // namespace
+
+StartPage::StartPage() {
+  auto* const column = new QVBoxLayout(this);
+  column->setContentsMargins(36, 24, 36, 24);
+  column->setSpacing(10);
+  column->addWidget(heading(tr("Does it fit, how fast is a step, what binds, what would help?"), 5));
+  auto* const lead =
+      new QLabel(tr("Open a scenario and change it: every figure is replayed as you go. None of these needs a GPU."));
+  lead->setWordWrap(true);
+  column->addWidget(lead);
+  auto* const grid = new QGridLayout;
+  grid->setHorizontalSpacing(18);
+  int place = 0;
+  for (const Start& start : examples) {
+    auto* const button = new QPushButton(tr(start.title));
+    QFont font = button->font();
+    font.setBold(true);
+    button->setFont(font);
+    button->setMinimumHeight(44);
+    button->setAccessibleDescription(tr(start.words));
+    const QString file = file_of(start.file);
+    button->setEnabled(!file.isEmpty());
+    QObject::connect(button, &QPushButton::clicked, this, [this, file, control = start.control] {
+      if (on_open) on_open(file, control);
+    });
+    auto* const words = new QLabel(tr(start.words));
+    words->setWordWrap(true);
+    words->setAlignment(Qt::AlignTop | Qt::AlignLeft);
+    grid->addWidget(button, 0, place);
+    grid->addWidget(words, 1, place);
+    grid->setColumnStretch(place++, 1);
+    starts_.push_back(button);
+  }
+  column->addSpacing(8);
+  column->addLayout(grid);
+  column->addSpacing(14);
+  auto* const browse = new QPushButton(tr("Open a file…"));
+  QObject::connect(browse, &QPushButton::clicked, this, [this] {
+    if (on_browse) on_browse();
+  });
+  last_ = new QPushButton;
+  QObject::connect(last_, &QPushButton::clicked, this, [this] {
+    if (on_continue) on_continue();
+  });
+  auto* const buttons = new QHBoxLayout;
+  buttons->addWidget(browse);
+  buttons->addWidget(last_);
+  buttons->addStretch(1);
+  column->addLayout(buttons);
+  auto* const drop =
+      new QLabel(tr("Or drop one here: a scenario, a PyTorch profiler trace (.json, .json.gz), a memory snapshot "
+                    "(.pickle), a Hugging "
+                    "Face config.json, a hardware profile, a sweep or its store."));
+  drop->setWordWrap(true);
+  column->addWidget(drop);
+  column->addSpacing(8);
+  recent_ = new QVBoxLayout;
+  column->addLayout(recent_);
+  column->addStretch(1);
+}
+
+void StartPage::show_recent(const QStringList& files, const QString& last) {
+  last_->setVisible(!last.isEmpty());
+  last_->setText(tr("Go on with %1").arg(last.size() > 48 ? last.left(46) + "…" : last));
+  while (QLayoutItem* const item = recent_->takeAt(0)) {
+    delete item->widget();
+    delete item;
+  }
+  if (!files.isEmpty()) recent_->addWidget(heading(tr("Recent files"), 1));
+  for (const QString& file : files) {
+    auto* const link = new QPushButton(file);
+    link->setFlat(true);
+    link->setStyleSheet("text-align: left; padding: 2px;");
+    QObject::connect(link, &QPushButton::clicked, this, [this, file] {
+      if (on_open) on_open(file, {});
+    });
+    recent_->addWidget(link);
+  }
+}
+
+}  // namespace spillway::gui

@@ -1,0 +1,51 @@
+// Asks which part of a long capture to read: a quick pass over the file finds its length and its steps, with progress
+// and a way out, while the window goes on.
+#pragma once
+
+#include <QDialog>
+#include <atomic>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "gui/workspace/outcome.h"
+#include "gui/workspace/simulation.h"
+#include "traces/formats/trace_part.h"
+
+class QLabel;
+class QLineEdit;
+class QListWidget;
+class QProgressBar;
+
+namespace spillway::gui {
+
+// From this size on, opening a Kineto trace asks first.
+inline constexpr std::uint64_t large_trace_bytes = std::uint64_t{256} << 20;
+
+class TraceRangeDialog : public QDialog {
+ public:
+  TraceRangeDialog(QWidget* parent, std::string file, const ReadRange& range);
+  ~TraceRangeDialog() override;
+
+  // What is no number counts as left empty.
+  [[nodiscard]] ReadRange range() const;
+  [[nodiscard]] bool is_surveyed() const { return survey_.has_value(); }
+  [[nodiscard]] QListWidget& steps() { return *steps_; }
+
+ private:
+  void survey();
+  void show_survey();
+  void take_steps();
+
+  std::string file_;
+  QObject context_;  // of what the survey posts
+  std::optional<TraceSurvey> survey_;
+  QLabel* words_;
+  QProgressBar* bar_;
+  QListWidget* steps_;
+  QLineEdit *from_, *until_;
+  std::atomic<bool> stops_{false};
+  std::thread worker_;
+};
+
+}  // namespace spillway::gui

@@ -1,0 +1,68 @@
+// What one state of the scenario came to: the replay, and the pictures of it made ready to be painted. Immutable,
+// shared between the worker that made it and the views.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "gui/canvas/memory_painter.h"
+#include "gui/canvas/timeline_scene.h"
+#include "scenario/memory_knobs.h"
+#include "studies/offload/roofline.h"
+#include "scenario/scenario_run.h"
+
+namespace spillway::gui {
+
+struct ScenarioText {
+  std::string text, name, folder;  // as parse_scenario() takes them
+  friend bool operator==(const ScenarioText&, const ScenarioText&) = default;
+};
+
+struct Outcome {
+  std::uint64_t generation = 0;
+  ScenarioText scenario;
+  LoadedScenario loaded;
+  ScenarioRun run;
+  TimelineScene timeline, pipeline;
+  std::vector<WorkRow> work;                  // of the whole time
+  std::shared_ptr<const MemoryScene> memory;  // null: the trace has no memory events
+  Roofline roofline;
+
+  [[nodiscard]] const Trace& trace() const { return run.trace(loaded); }
+  [[nodiscard]] const Result& result() const { return run.result; }
+};
+
+// What would help: slower to find, and asked for on its own.
+struct Sensitivity {
+  std::uint64_t generation = 0;
+  std::vector<Relaxation> relaxations;
+  std::vector<MemoryKnob> knobs;  // empty where the step offloads, or has no GPU memory
+};
+
+// A capture once read, so that what-ifs on it don't read it again.
+struct CapturedTrace {
+  std::string key;  // files and range it was read from
+  Trace trace;
+};
+
+// part: what is being done, fraction: 0 .. 1 of it or -1. false: give up (Cancelled).
+using Progress = std::function<bool(const std::string& part, double fraction)>;
+
+// What part of a trace's time is read, in microseconds from its first event; none: from the beginning, to the end.
+struct ReadRange {
+  std::optional<double> from_us, until_us;
+  [[nodiscard]] bool is_all() const { return !from_us && !until_us; }
+  friend bool operator==(const ReadRange&, const ReadRange&) = default;
+};
+
+// Throws InputError, Cancelled (by progress, or by the thread's StopScope). `captured` is taken when it fits, and
+// replaced when it doesn't.
+std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange& range,
+                                  std::shared_ptr<const CapturedTrace>& captured, const Progress& progress);
+Sensitivity find_sensitivity(const Outcome& outcome);
+
+}  // namespace spillway::gui

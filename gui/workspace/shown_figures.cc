@@ -1,0 +1,150 @@
+#include "gui/workspace/shown_figures.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "studies/offload/result_figures.h"
+
+namespace spillway::gui {
+namespace {
+
+std::string ms(Picos time) { return fmt::format("{:.1f} ms", to_seconds(time) * 1e3); }
+std::string percent(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
+
+// "gpu.memory 24 GiB (datasheet)", of the inputs whose names begin so.
+std::string rests_on(const Outcome& outcome, const std::string& how, std::initializer_list<const char*> prefixes) {
+  std::string text = how;
+  for (const InputProvenance& input : outcome.result().provenance)
+    for (const char* prefix : prefixes)
+      if (input.name.starts_with(prefix)) {
+        text += fmt::format("; {} {} ({})", input.name, input.value, input.provenance);
+        break;
+      }
+  return text;
+}
+
+ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
+  const Result& result = outcome.result();
+  ShownFigure figure{.id = "verdict", .title = "verdict"};
+  figure.value = verdict(result);
+  figure.is_alarm = !result.fits() || !result.drives_refuse.empty();
+  if (result.fits() && !result.drives_refuse.empty() && result.memory.capacity > Bytes(0))
+    figure.detail =
+        "fits with " + bytes_words((result.memory.capacity - result.memory.peak_reserved).count()) + " to spare";
+  const auto margin = [](const Result& r) { return r.memory.capacity - r.memory.peak_reserved; };
+  if (baseline != nullptr && result.memory.capacity > Bytes(0)) {
+    const Bytes gain = margin(result) - margin(baseline->result());
+    figure.change = (gain < Bytes(0) ? "" : "+") + bytes_words(gain.count()) + " of margin";
+    figure.direction = gain == Bytes(0) ? Change::none : gain > Bytes(0) ? Change::better : Change::worse;
+  }
+  figure.provenance = rests_on(outcome, "simulated", {"gpu.memory ", "gpu.memory", "gpu.context_memory"});
+  return figure;
+}
+
+ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
+  const Result& result = outcome.result();
+  ShownFigure figure{.id = "binding", .title = "binds"};
+  figure.value = std::string(describe(result.binding));
+  figure.detail = percent(binding_share(result, result.binding)) + " of the step";
+  if (baseline != nullptr && baseline->result().binding != result.binding) {
+    figure.change = "was " + std::string(describe(baseline->result().binding));
+    figure.direction = Change::other;
+  }
+  figure.provenance = "simulated: the chain of waits that ends the step, walked back to its start";
+  return figure;
+}
+
+ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
+  const Result& result = outcome.result();
+  ShownFigure figure{.id = "step-time", .title = result.fits() ? "step time" : "step time, if it fitted"};
+  figure.value = ms(result.step_time);
+  if (result.tokens_per_second > 0) figure.detail = fmt::format("{:.0f} tokens/s", result.tokens_per_second);
+  if (result.mfu > 0) figure.detail += fmt::format(", MFU {}", percent(result.mfu));
+  if (baseline != nullptr) {
+    const double before = to_seconds(baseline->result().step_time), now = to_seconds(result.step_time);
+    if (before > 0) {  // short: a narrow cell holds it
+      const double ratio = (now / before - 1) * 100;
+      figure.change = fmt::format("{:+.1f} ms {:+.{}f} %", (now - before) * 1e3, ratio, std::abs(ratio) < 10 ? 1 : 0);
+    }
+    figure.direction = now == before ? Change::none : now < before ? Change::better : Change::worse;
+  }
+  figure.provenance = rests_on(
+      outcome,
+      outcome.loaded.scenario.trace.empty() ? "simulated from modelled kernel times" : "replayed from a capture",
+      {"gpu.memory_bandwidth", "gpu.launch_to_start", "gpu.kernel_gap", "host.dispatch_cost", "trace."});
+  return figure;
+}
+
+ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
+  const MemoryResult& memory = outcome.result().memory;
+  ShownFigure figure{.id = "memory", .title = "peak memory"};
+  if (!memory.known) {
+    figure.value = "unknown";
+    figure.provenance = "the trace has no memory events";
+    return figure;
+  }
+  figure.value = bytes_words(memory.peak_reserved.count()) + " reserved";
+  figure.detail = bytes_words(memory.peak_allocated.count()) + " allocated";
+  if (memory.capacity > Bytes(0)) figure.detail += ", " + bytes_words(memory.capacity.count()) + " there";
+  if (baseline != nullptr && baseline->result().memory.known) {
+    const Bytes more = memory.peak_reserved - baseline->result().memory.peak_reserved;
+    figure.change = (more < Bytes(0) ? "" : "+") + bytes_words(more.count()) + " reserved";
+    figure.direction = more == Bytes(0) ? Change::none : more < Bytes(0) ? Change::better : Change::worse;
+  }
+  figure.provenance = rests_on(outcome, "simulated: the step's requests through the " + memory.allocator + " allocator",
+                               {"gpu.context_memory"});
+  return figure;
+}
+
+ShownFigure pcie(const Outcome& outcome, const Outcome* baseline) {
+  ShownFigure figure{.id = "pcie", .title = "PCIe busy"};
+  const auto busy = pcie_busy(outcome.result());
+  figure.value = busy ? percent(*busy) : "not used";
+  figure.detail = "busiest slot and direction";
+  const auto before = baseline != nullptr ? pcie_busy(baseline->result()) : std::nullopt;
+  if (baseline != nullptr && (busy || before)) {
+    const double points = (busy.value_or(0) - before.value_or(0)) * 100;
+    if (std::abs(points) >= 0.05) figure.change = fmt::format("{:+.1f} points", points);
+    figure.direction = std::abs(points) < 0.05 ? Change::none : Change::other;
+  }
+  figure.provenance =
+      "simulated: bytes over the link's capacity and the replayed time; lanes and generation of the profile";
+  return figure;
+}
+
+ShownFigure ssd_life(const Outcome& outcome, const Outcome* baseline) {
+  ShownFigure figure{.id = "ssd-life", .title = "SSD life"};
+  const DriveTraffic* drive = shortest_lived(outcome.result());
+  if (drive == nullptr) {
+    const bool writes = std::any_of(outcome.result().drives.begin(), outcome.result().drives.end(),
+                                    [](const DriveTraffic& one) { return one.written > Bytes(0); });
+    figure.value = writes ? "unknown" : "nothing is written";
+    figure.detail = writes ? "the drives are not rated" : "no drive wears";
+    figure.provenance = "no drive's endurance is asked for";
+    return figure;
+  }
+  figure.value = fmt::format("{:.3g} years", drive->life->years);
+  figure.detail = fmt::format("{:.2g} to {:.2g}, {} x {}", drive->life->low_years, drive->life->high_years,
+                              drive->drives, drive->model);
+  figure.is_alarm = !outcome.result().drives_refuse.empty() || drive->life->years < 1;
+  const DriveTraffic* before = baseline != nullptr ? shortest_lived(baseline->result()) : nullptr;
+  if (before != nullptr) {
+    const double more = drive->life->years - before->life->years;
+    figure.change = fmt::format("{:+.3g} years", more);
+    figure.direction = more == 0 ? Change::none : more > 0 ? Change::better : Change::worse;
+  }
+  figure.provenance = "endurance: " + drive->life->basis;
+  for (const std::string& assumption : drive->life->assumptions) figure.provenance += "; assumed: " + assumption;
+  return figure;
+}
+
+}  // namespace
+
+std::vector<ShownFigure> shown_figures(const Outcome& outcome, const Outcome* baseline) {
+  return {memory_verdict(outcome, baseline), binding(outcome, baseline), step_time(outcome, baseline),
+          memory_peak(outcome, baseline),    pcie(outcome, baseline),    ssd_life(outcome, baseline)};
+}
+
+}  // namespace spillway::gui

@@ -1,0 +1,27 @@
+// The figures of the verdict strip: value, change against the baseline, and what each rests on.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "gui/workspace/outcome.h"
+
+namespace spillway::gui {
+
+enum class Change : std::uint8_t { none, better, worse, other };
+
+struct ShownFigure {
+  std::string id;             // "step-time"
+  std::string title;          // "step time"
+  std::string value, detail;  // "560.4 ms", "14,618 tokens/s"
+  std::string change;         // against the baseline: "-12.3 ms (-2.1 %)"; empty: none, or nothing to compare with
+  Change direction = Change::none;
+  bool is_alarm = false;   // the answer is no
+  std::string provenance;  // one line: what the figure rests on
+};
+
+// In the strip's order: verdict, binding resource, step time, memory, PCIe, SSD life. baseline: may be null.
+std::vector<ShownFigure> shown_figures(const Outcome& outcome, const Outcome* baseline);
+
+}  // namespace spillway::gui

@@ -1,0 +1,77 @@
+// CaseFile: measurements others published, or your own, each with the set-up it was made with, as executable cases.
+//
+//   {
+//     "schema": "spillway-cases", "version": 1,
+//     "title": "Our cluster, spring", "note": "...",
+//     "tolerance": {"median": 0.05, "p90": 0.12, "kendall": 0.93},
+//     "models": {"tiny": { a model by docs/schemas/model.schema.json }},
+//     "common": {"source": "Our cluster", "metric": "iteration_time", "unit": "ms", "hardware.profile": "dgx-a100"},
+//     "columns": ["id", "value", "model.name", "model.micro_batch"],
+//     "rows": [["a", 212.5, "tiny", 4], ["b", 430, "tiny", 8]],
+//     "cases": [{"id": "c", "value": 1.2, "unit": "s", "model.name": "gpt2-xl", "note": "..."}]
+//   }
+//
+// A case is a flat set of keys: the fields below, and any path of a scenario (docs/schemas/scenario.schema.json) as
+// --set takes it. A case has what `common` says unless it says otherwise itself; a row of `rows` is a case whose keys
+// are `columns`, null for one it does not give. Published schema: docs/schemas/cases.schema.json.
+//
+//   id          unique in the file                     required
+//   source      whom the figure is from                required; results are summed up by source, metric and role
+//   metric      what was measured (validation/published/metric.h)  required
+//   value,unit  the figure, > 0, in its own unit       required
+//   confidence  how sure the reading is: "exact", "text", "read-off-figure", ...
+//   role        "validation" (default), or "fit" for a case that any constant of the program was fitted to
+//   note        for people
+//   projection.*  instead of a scenario: a closed form's inputs (validation/published/projection_case.h)
+//   skip        why the case can't be simulated; it is listed, not run
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/spec/model_spec.h"
+#include "scenario/scenario.h"
+#include "validation/published/metric.h"
+#include "validation/published/projection_case.h"
+
+namespace spillway {
+
+struct Case {
+  std::string id, source, confidence, role = "validation", note;
+  Metric metric = Metric::iteration_time;
+  std::string unit;
+  double measured = 0;  // in `unit`
+  std::string skip;     // reason; empty: it is run
+  std::string setup;    // the scenario's settings in one line: cases with the same one share a replay
+  std::vector<std::string> settings;  // the same, each as --set takes it
+  Scenario scenario;                  // of cases that are run
+  std::optional<ProjectionCase> projection;  // then there is no scenario
+};
+
+// What the errors of a file's validation cases must not exceed, source by source; none: nothing is asked.
+struct Tolerance {
+  std::optional<double> median, p90;  // of absolute relative errors
+  std::optional<double> kendall;      // least rank correlation
+};
+
+struct CaseFile {
+  std::string path, title;
+  Tolerance tolerance;
+  std::map<std::string, ModelSpec> models;  // by the name that cases give them; these come before the library's
+  std::vector<Case> cases;
+};
+
+// Throws InputError naming the file and the place: no such metric or unit, an id twice, an unknown key (nearest one
+// offered), a value that is not positive, a scenario that is none.
+CaseFile load_cases(const std::string& path);
+// `file` stands for the text in messages; paths in cases are relative to its folder.
+CaseFile parse_cases(std::string_view json_text, const std::string& file);
+
+// The bundled case files, sorted by name. Folders, first match wins: $SPILLWAY_DATA/validation, the source tree, the
+// installed share directory. Throws InputError when none is there.
+std::vector<std::string> published_case_files();
+
+}  // namespace spillway

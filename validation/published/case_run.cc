@@ -1,0 +1,134 @@
+#include "validation/published/case_run.h"
+
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "scenario/scenario_run.h"
+#include "base/byte_source.h"
+#include "base/input_error.h"
+
+namespace spillway {
+namespace {
+
+// A set-up and the outcomes that wait for its replay.
+struct Group {
+  const CaseFile* file = nullptr;
+  std::vector<CaseOutcome*> outcomes;
+};
+
+std::string reason(const InputError& error) {
+  std::string text = error.cause();
+  if (!error.place().empty()) text = error.place() + ": " + text;
+  return error.remedy().empty() ? text : text + "; " + error.remedy();
+}
+
+LoadedScenario load_case(const CaseFile& file, const Scenario& scenario) {
+  const auto own = file.models.find(scenario.model);
+  return own == file.models.end() ? load(scenario) : load(scenario, own->second);
+}
+
+void run_group(const Group& group) {
+  try {
+    const LoadedScenario loaded = load_case(*group.file, group.outcomes.front()->measured->scenario);
+    const Result result = run(loaded);
+    for (CaseOutcome* outcome : group.outcomes) {
+      const Case& measured = *outcome->measured;
+      try {
+        outcome->predicted = predict(measured.metric, measured.unit, loaded, result);
+        outcome->fits = result.fits();
+      } catch (const InputError& error) {
+        outcome->skipped = reason(error);
+      }
+    }
+  } catch (const InputError& error) {
+    for (CaseOutcome* outcome : group.outcomes) outcome->skipped = reason(error);
+  }
+}
+
+void run_projection(CaseOutcome& outcome) {
+  const Case& measured = *outcome.measured;
+  try {
+    outcome.predicted = predict(measured.metric, measured.unit, *measured.projection);
+  } catch (const InputError& error) {
+    outcome.skipped = reason(error);
+  }
+}
+
+std::vector<Group> group_by_setup(const std::vector<CaseFile>& files, std::vector<CaseOutcome>& outcomes) {
+  std::vector<Group> groups;
+  std::size_t at = 0;
+  for (const CaseFile& file : files) {
+    std::map<std::string, std::size_t> known;
+    for (std::size_t i = 0; i < file.cases.size(); ++i, ++at) {
+      if (!outcomes[at].skipped.empty() || file.cases[i].projection) continue;
+      const auto [group, is_new] = known.emplace(file.cases[i].setup, groups.size());
+      if (is_new) groups.push_back({&file, {}});
+      groups[group->second].outcomes.push_back(&outcomes[at]);
+    }
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const CaseProgress& progress) {
+  std::vector<CaseOutcome> outcomes;
+  for (const CaseFile& file : files)
+    for (const Case& measured : file.cases)
+      outcomes.push_back({.measured = &measured, .predicted = 0, .fits = true, .skipped = measured.skip});
+  const std::vector<Group> groups = group_by_setup(files, outcomes);
+  for (CaseOutcome& outcome : outcomes)
+    if (outcome.skipped.empty() && outcome.measured->projection) run_projection(outcome);
+  std::mutex mutex;
+  std::size_t done = 0;
+  oneapi::tbb::parallel_for(std::size_t{0}, groups.size(), [&](std::size_t i) {
+    run_group(groups[i]);
+    const std::lock_guard lock(mutex);
+    ++done;
+    if (progress && !progress(done, groups.size())) throw Cancelled();
+  });
+  return outcomes;
+}
+
+bool CaseSummary::within() const {
+  return (!tolerance.median || errors.median_abs <= *tolerance.median) &&
+         (!tolerance.p90 || errors.p90_abs <= *tolerance.p90) &&
+         (!tolerance.kendall || errors.n < 2 || errors.kendall_tau >= *tolerance.kendall * errors.kendall_ceiling);
+}
+
+std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std::vector<CaseOutcome>& outcomes,
+                                   const Tolerance* tolerance) {
+  struct Figures {
+    std::vector<double> measured, predicted;
+  };
+  std::vector<CaseSummary> summaries;
+  std::vector<Figures> figures;
+  std::size_t at = 0;
+  for (const CaseFile& file : files)
+    for (std::size_t i = 0; i < file.cases.size(); ++i, ++at) {
+      if (!outcomes[at].skipped.empty()) continue;
+      const Case& measured = *outcomes[at].measured;
+      auto found = std::find_if(summaries.begin(), summaries.end(), [&measured](const CaseSummary& summary) {
+        return summary.source == measured.source && summary.metric == measured.metric && summary.role == measured.role;
+      });
+      if (found == summaries.end()) {
+        const bool is_judged = measured.role == "validation";
+        const Tolerance asked = !is_judged ? Tolerance{} : tolerance != nullptr ? *tolerance : file.tolerance;
+        found = summaries.insert(found, {measured.source, measured.role, measured.metric, asked, {}});
+        figures.emplace_back();
+      }
+      // Seconds and milliseconds of one source rank together.
+      const double scale = unit_scale(measured.metric, measured.unit);
+      Figures& mine = figures[static_cast<std::size_t>(found - summaries.begin())];
+      mine.measured.push_back(measured.measured * scale);
+      mine.predicted.push_back(outcomes[at].predicted * scale);
+    }
+  for (std::size_t i = 0; i < summaries.size(); ++i)
+    summaries[i].errors = error_statistics(figures[i].measured, figures[i].predicted);
+  return summaries;
+}
+
+}  // namespace spillway

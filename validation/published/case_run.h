@@ -1,0 +1,44 @@
+// Runs the cases of a file and sums their errors up.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "validation/published/case_file.h"
+#include "validation/published/error_statistics.h"
+
+namespace spillway {
+
+struct CaseOutcome {
+  const Case* measured = nullptr;
+  double predicted = 0;  // in the case's unit
+  bool fits = true;      // false: the replay ran out of the GPU's memory; its time is still given
+  std::string skipped;   // why there is no prediction; empty: there is one
+  [[nodiscard]] double relative_error() const { return predicted / measured->measured - 1; }
+};
+
+// Called after each set-up, from any thread but one at a time; false stops the run.
+using CaseProgress = std::function<bool(std::size_t done, std::size_t total)>;
+
+// One outcome per case, in the file's order, whatever the number of threads. Cases with the same set-up share one
+// replay; set-ups run in parallel. A set-up the program can't simulate becomes a skipped case that says why. `files`
+// must outlive the outcomes. Throws Cancelled when `progress` says stop.
+std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const CaseProgress& progress = {});
+
+struct CaseSummary {
+  std::string source, role;
+  Metric metric = Metric::iteration_time;
+  Tolerance tolerance;  // of the file, for validation cases; else none
+  ErrorStatistics errors;
+
+  [[nodiscard]] bool within() const;
+};
+
+// By source, metric and role, in the order in which these first occur; cases that were skipped don't count.
+// `tolerance`: for every summary of validation cases, instead of the files' own.
+std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std::vector<CaseOutcome>& outcomes,
+                                   const Tolerance* tolerance = nullptr);
+
+}  // namespace spillway
