@@ -1,36 +1,11 @@
-// What offloading a step asks of every link between GPUs and drives, and what would have to be bought.
+// An answer about links as a document.
 #pragma once
 
-#include <string>
-#include <vector>
-
-#include "reports/ssd_report.h"
+#include "reports/report_document.h"
+#include "studies/offload/pcie_answer.h"
 
 namespace spillway {
 
-struct LinkAnswer {
-  std::string name;
-  Rate capacity{};
-  double copied = 0;             // bytes a step of copies and collectives that the replay put on it
-  double written = 0, read = 0;  // bytes a step of offloading
-  double required = 0;           // bytes a second: writing in one half of the step, reading in the other
-  [[nodiscard]] double headroom() const { return required > 0 ? to_bytes_per_second(capacity) / required : 1e9; }
-};
-
-struct PcieAnswer {
-  OffloadTraffic traffic;
-  std::int64_t gpus_per_machine = 1;
-  double required_rate = 0;              // bytes a second of one GPU
-  std::string drives;                    // what stands at the other end
-  std::vector<LinkAnswer> links;         // least headroom first
-  double write_rate = 0, read_rate = 0;  // bytes a second of one GPU, all at once
-  std::string cannot_tell;
-  Bytes kept_by_plan{};  // what a plan might have moved and chose to keep, where it moves nothing
-  [[nodiscard]] bool is_yes() const;
-};
-
-// The machine's own drives, or question.count of question.drives[0] for each GPU.
-PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question);
 ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answer, const SsdQuestion& question);
 
 }  // namespace spillway

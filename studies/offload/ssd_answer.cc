@@ -1,3 +1,5 @@
+#include "studies/offload/ssd_answer.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,7 +10,6 @@
 #include <tuple>
 
 #include "scenario/relaxed_hardware.h"
-#include "reports/ssd_report.h"
 #include "base/input_error.h"
 
 namespace spillway {

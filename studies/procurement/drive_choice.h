@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "studies/procurement/option_search.h"
-#include "reports/ssd_report.h"
+#include "studies/offload/ssd_answer.h"
 
 namespace spillway {
 

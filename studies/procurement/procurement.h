@@ -22,7 +22,7 @@
 
 #include "studies/procurement/drive_choice.h"
 #include "studies/procurement/live_table.h"
-#include "reports/pcie_report.h"
+#include "studies/offload/pcie_answer.h"
 
 namespace spillway {
 

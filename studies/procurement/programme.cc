@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "hwprofiles/profile_library.h"
-#include "reports/ssd_report.h"
+#include "studies/offload/ssd_answer.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
 #include "studies/sweep/layout_sweep.h"

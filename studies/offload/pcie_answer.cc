@@ -1,0 +1,65 @@
+#include "studies/offload/pcie_answer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/input_error.h"
+#include "scenario/relaxed_hardware.h"
+
+namespace spillway {
+namespace {
+
+double bytes_of(Bytes bytes) { return static_cast<double>(bytes.count()); }
+
+LinkAnswer link_answer(const LinkShare& share, const PcieAnswer& answer, const Result& result) {
+  const DriveLoad& load = answer.traffic.load;
+  LinkAnswer link{
+      share.name, share.capacity, 0, share.write * bytes_of(load.written()), share.read * bytes_of(load.read()), 0};
+  for (const LinkResult& copied : result.links)
+    if (copied.name == share.name) link.copied = bytes_of(copied.bytes);
+  // The replay of an offloaded step has the offloading's own bytes on its links.
+  if (result.offload) link.copied = std::max(0.0, link.copied - link.written - link.read);
+  const double half = to_seconds(load.step) / 2;
+  // Copies of the step itself are spread over all of it.
+  link.required = std::max(link.written, link.read) / half + link.copied / (2 * half);
+  return link;
+}
+
+}  // namespace
+
+bool PcieAnswer::is_yes() const {
+  if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0);
+  return cannot_tell.empty() && !links.empty() && links.front().headroom() >= 1;
+}
+
+PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question) {
+  PcieAnswer answer;
+  answer.traffic = offload_traffic(ran.trace(loaded), ran.result);
+  const DriveLoad& load = answer.traffic.load;
+  answer.required_rate = bytes_of(load.written()) / (to_seconds(load.step) / 2);
+  if (load.written() == Bytes(0) && ran.result.offload) answer.kept_by_plan = ran.result.offload->candidates;
+  const std::int64_t gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
+  answer.gpus_per_machine = std::min(gpus, loaded.hardware.gpu_count);
+  try {
+    const HardwareProfile machine = question.drives.empty()
+                                        ? loaded.hardware
+                                        : with_drives(loaded.hardware, question.drives.front(), question.count,
+                                                      answer.gpus_per_machine, question.switch_lanes);
+    const StorageLinks links = storage_links(machine, answer.gpus_per_machine, question.route);
+    for (const DriveGroup& group : machine.drives)
+      if (answer.drives.find(group.drive.title) == std::string::npos)
+        answer.drives += fmt::format("{}{} x {}", answer.drives.empty() ? "" : ", ", group.count, group.drive.title);
+    answer.write_rate = to_bytes_per_second(links.write);
+    answer.read_rate = to_bytes_per_second(links.read);
+    for (const LinkShare& share : links.links) answer.links.push_back(link_answer(share, answer, ran.result));
+  } catch (const InputError& error) {
+    answer.cannot_tell = error.cause();
+  }
+  std::stable_sort(answer.links.begin(), answer.links.end(),
+                   [](const LinkAnswer& a, const LinkAnswer& b) { return a.headroom() < b.headroom(); });
+  return answer;
+}
+
+}  // namespace spillway

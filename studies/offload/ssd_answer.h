@@ -1,0 +1,74 @@
+// Which drives take a scenario's offloaded activations, for how long, at what price: the answer as figures.
+//
+// Rate and life are asked of one drive state: sim/devices/drive_load.h runs the step's writes and reads until the
+// cache no longer changes anything, sim/devices/endurance.h says how many such steps the flash takes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/devices/endurance.h"
+#include "studies/offload/offload_traffic.h"
+#include "studies/offload/storage_links.h"
+#include "scenario/scenario_run.h"
+
+namespace spillway {
+
+struct SsdQuestion {
+  std::vector<NvmeProfile> drives;  // to compare; empty: the machine's own
+  std::int64_t count = 4;           // of each, for every GPU; not for the machine's own
+  double life_years = 5;            // how long they should last
+  double tokens = 0;                // of a whole training run; 0: not asked
+  EnduranceOptions endurance;
+  DriveRoute route = DriveRoute::gpudirect;
+  std::int64_t switch_lanes = common_switch_lanes;  // of a switch added for drives beyond the machine's slots
+  bool asks_numbers = true;                         // how many drives the rate and the life take
+};
+
+// As options and files name them; nothing for another name.
+std::optional<RetentionRelaxation> find_retention(std::string_view name);  // rated, weeks, day
+std::optional<DriveRoute> find_route(std::string_view name);               // gpudirect, bounce
+
+// A set's rate while it is written to without pause: so many bytes at one rate, the last one for ever.
+struct WriteStage {
+  double bytes = 0, rate = 0;  // infinity; bytes a second
+};
+
+// One model of drive as asked for.
+struct DriveAnswer {
+  NvmeProfile drive;
+  std::int64_t count = 0;          // in the set
+  std::int64_t sharers = 1;        // GPUs that use the set
+  std::string cannot_tell;         // why there is no answer: the profile states no rates, no endurance
+  Endurance endurance;             // of one drive
+  StorageLinks links;              // what they carry to and from each GPU, however fast the drives
+  std::vector<WriteStage> stages;  // one, two or three
+  SustainedLoad load;
+  double required_rate = 0, link_rate = 0;  // bytes a second asked of the set, and what the links to it carry
+  double first_rate = 0, steady_rate = 0;   // bytes a second the set gives to writes, links included
+  double years = 0, low_years = 0, high_years = 0;
+  bool holds_first = false, holds_steady = false, lasts = false;
+  // Of the set, each number on links of its own; 0: no number does (up to 64 for the rate).
+  std::int64_t count_for_life = 0, count_for_rate = 0;
+  std::int64_t lanes = 0;                        // of PCIe, for the larger of the two
+  std::optional<double> usd_per_billion_tokens;  // all drives of the step's GPUs, over the shorter of both lives
+  [[nodiscard]] bool is_yes() const { return cannot_tell.empty() && holds_steady && lasts; }
+  [[nodiscard]] std::string verdict(double asked_years) const;
+};
+
+struct SsdAnswer {
+  OffloadTraffic traffic;
+  std::int64_t gpus = 1, tokens_per_step = 0;
+  double required_rate = 0;  // bytes a second of one GPU's writes, in half of the step
+  Bytes kept_by_plan{};      // what a plan might have moved to drives and chose to keep, where it moves nothing
+  std::vector<DriveAnswer> drives;
+  [[nodiscard]] bool is_yes() const;
+};
+
+// Throws InputError when the trace does not say what is kept, or an option is out of range.
+SsdAnswer answer_ssd(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question);
+
+}  // namespace spillway
