@@ -1,11 +1,11 @@
 // Opens any trace file: the format is found by content, never by name; plain, gzip or zstd.
 #pragma once
 
-#include <functional>
 #include <string>
 #include <string_view>
 
 #include "base/byte_source.h"
+#include "traces/read_options.h"
 #include "traces/trace.h"
 
 namespace spillway {
@@ -22,16 +22,6 @@ enum class TraceFormat : std::uint8_t {
   spillway_json,
 };
 std::string_view to_string(TraceFormat format);
-
-struct ReadOptions {
-  // Called about every 8 MiB of (decompressed) input with bytes read so far and the total on disk. Return
-  // false to cancel: read_trace then throws Cancelled. Null: no reports.
-  std::function<bool(std::uint64_t bytes_read, std::uint64_t bytes_total)> progress;
-  // Input that decompresses to more than this is refused (zip bombs). Default 64 GiB.
-  std::uint64_t max_decompressed_bytes = std::uint64_t{64} << 30;
-  // Keep python_function events as spans. They are the bulk of traces with stacks; off by default.
-  bool keep_python = false;
-};
 
 // Looks at the first bytes (after decompression). Throws InputError if nothing fits.
 TraceFormat detect_format(const std::string& path);

@@ -31,7 +31,7 @@
 #pragma once
 
 #include "base/byte_source.h"
-#include "traces/formats/read.h"
+#include "traces/read_options.h"
 #include "traces/trace.h"
 
 namespace spillway {
