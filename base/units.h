@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <limits>
 
+#include "base/floors.h"
+
 namespace spillway {
 
 template <class Tag, class Rep>

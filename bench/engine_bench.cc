@@ -8,7 +8,7 @@
 #include "bench/engine_workload_graph.h"
 #include "sim/engine/executor.h"
 
-namespace spillway {
+namespace spillway::bench {
 namespace {
 
 using bench::to_graph;
@@ -135,6 +135,6 @@ BENCHMARK(BM_GraphBuild)->Unit(benchmark::kMillisecond);
 BENCHMARK(BM_Solve)->Arg(8)->Arg(32)->Arg(128);
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::bench
 
 BENCHMARK_MAIN();

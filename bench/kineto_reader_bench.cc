@@ -18,7 +18,7 @@
 #include "traces/derive.h"
 #include "traces/formats/kineto/kineto_reader.h"
 
-namespace spillway {
+namespace spillway::bench {
 namespace {
 
 struct Usage {
@@ -84,11 +84,11 @@ int run(int argc, char** argv) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::bench
 
 int main(int argc, char** argv) {
   try {
-    return spillway::run(argc, argv);
+    return spillway::scenario::run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "kineto_reader_bench: %s\n", error.what());
     return 1;

@@ -9,7 +9,7 @@
 #include "bench/layout_workload.h"
 #include "planners/layout/layout_sections.h"
 
-namespace spillway {
+namespace spillway::bench {
 namespace {
 
 void packing(benchmark::State& state) {
@@ -46,7 +46,7 @@ void write_table(std::int64_t count, std::uint64_t seed, std::int64_t micro_batc
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::bench
 
 int main(int argc, char** argv) {
   if (argc == 5 && std::string_view(argv[1]) == "--write") {

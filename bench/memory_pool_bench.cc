@@ -7,7 +7,7 @@
 
 #include "sim/devices/memory/memory_pool.h"
 
-namespace spillway {
+namespace spillway::bench {
 namespace {
 
 // Sizes of one step; positive: take an activation, negative: a temporary, given back at once.
@@ -83,6 +83,6 @@ void fork_of_a_pool(benchmark::State& state) {
 BENCHMARK(fork_of_a_pool)->Arg(1000)->Arg(10000);
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::bench
 
 BENCHMARK_MAIN();

@@ -6,7 +6,7 @@
 #include "planners/offload/mix.h"
 #include "scenario/scenario_run.h"
 
-namespace spillway {
+namespace spillway::bench {
 namespace {
 
 LoadedScenario gpt2_xl() {
@@ -44,6 +44,6 @@ BENCHMARK(replay_step)->Unit(benchmark::kMillisecond);
 BENCHMARK(plan_step)->Unit(benchmark::kSecond);
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::bench
 
 BENCHMARK_MAIN();

@@ -4,7 +4,7 @@
 #include "bench/order_workload.h"
 #include "planners/order/order_solver.h"
 
-namespace spillway {
+namespace spillway::bench {
 namespace {
 
 void order(benchmark::State& state) {
@@ -20,6 +20,6 @@ void order(benchmark::State& state) {
 BENCHMARK(order)->Arg(20)->Arg(200)->Arg(2175)->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::bench
 
 BENCHMARK_MAIN();

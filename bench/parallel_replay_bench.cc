@@ -6,7 +6,7 @@
 
 #include "scenario/scenario_run.h"
 
-namespace spillway {
+namespace spillway::bench {
 namespace {
 
 Scenario scenario(const char* model, std::int64_t sequence, std::int64_t micro_batches, const char* hardware) {
@@ -43,6 +43,6 @@ BENCHMARK_CAPTURE(generate_and_replay, llama_405b_512, "llama-3.1-405b", 8192, 5
     ->Iterations(1);
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::bench
 
 BENCHMARK_MAIN();

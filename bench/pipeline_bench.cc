@@ -10,7 +10,7 @@
 #include "planners/pipeline/pipeline_memory.h"
 #include "planners/pipeline/schedule_search.h"
 
-namespace spillway {
+namespace spillway::bench {
 namespace {
 
 // One device's share of a micro-batch: F 1, B 1, W 1 in millionths.
@@ -75,7 +75,7 @@ void add_schedules() {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::bench
 
 int main(int argc, char** argv) {
   spillway::add_schedules();

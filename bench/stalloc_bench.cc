@@ -9,7 +9,7 @@
 #include "bench/stalloc_workload.h"
 #include "planners/stalloc/stalloc_plan.h"
 
-namespace spillway {
+namespace spillway::bench {
 namespace {
 
 void planning(benchmark::State& state) {
@@ -27,7 +27,7 @@ void planning(benchmark::State& state) {
 BENCHMARK(planning)->ArgsProduct({{0, 1, 2}, {8, 64}})->Unit(benchmark::kMillisecond)->Iterations(1);
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::bench
 
 int main(int argc, char** argv) {
   if (argc == 6 && std::string_view(argv[1]) == "--write") {

@@ -4,7 +4,7 @@
 #include "hwprofiles/profile_library.h"
 #include "models/step/trace_generator.h"
 
-namespace spillway {
+namespace spillway::bench {
 namespace {
 
 void generate(benchmark::State& state, const char* name, std::int64_t sequence, std::int64_t micro_batches) {
@@ -24,6 +24,6 @@ BENCHMARK_CAPTURE(generate, llama_3_8b_16_micro_batches, "llama-3-8b", 8192, 16)
 BENCHMARK_CAPTURE(generate, gpt3_175b, "gpt3-175b", 2048, 1)->Unit(benchmark::kMillisecond);
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::bench
 
 BENCHMARK_MAIN();

@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 #include "cli/commands/calibrate_command.h"
 #include "cli/commands/capacity_command.h"
-#include "cli/options/context.h"
 #include "cli/commands/gui_command.h"
-#include "cli/options/installed_data.h"
-#include "cli/options/interrupt.h"
 #include "cli/commands/manual_command.h"
 #include "cli/commands/memory_command.h"
 #include "cli/commands/plan_command.h"
@@ -26,11 +26,11 @@
 #include "cli/commands/sweep_command.h"
 #include "cli/commands/trace_command.h"
 #include "cli/commands/validate_command.h"
-#include "base/byte_source.h"
-#include "base/input_error.h"
-#include "base/nearest_name.h"
+#include "cli/options/context.h"
+#include "cli/options/installed_data.h"
+#include "cli/options/interrupt.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 bool colors_wanted() {
@@ -153,4 +153,4 @@ int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
   return run_guarded(app, argc, argv, context);
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

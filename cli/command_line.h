@@ -1,12 +1,12 @@
 // The command line as a whole: global options, the list of commands, errors to exit codes.
 #pragma once
 
-namespace spillway {
+namespace spillway::cli {
 
 class SweepFarm;
 
-// Parses, runs one command, reports errors on standard error. Never throws. Returns the exit code (cli/options/context.h).
-// `farm`: the MPI job that this process is one of, if any.
+// Parses, runs one command, reports errors on standard error. Never throws. Returns the exit code
+// (cli/options/context.h). `farm`: the MPI job that this process is one of, if any.
 int run_command_line(int argc, const char* const* argv, SweepFarm* farm = nullptr);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -6,11 +6,11 @@
 #include "studies/sweep/mpi/mpi_farm.h"
 
 int main(int argc, char** argv) {
-  spillway::MpiFarm farm(argc, argv);
+  spillway::studies::MpiFarm farm(argc, argv);
   if (!farm.leads()) {
     if (std::freopen("/dev/null", "w", stdout) == nullptr || std::freopen("/dev/null", "w", stderr) == nullptr)
       return 3;
   }
-  const int code = spillway::run_command_line(argc, argv, &farm);
+  const int code = spillway::cli::run_command_line(argc, argv, &farm);
   return farm.leads() ? code : 0;
 }

@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 void require(bool sound, std::size_t point, const char* cause) {
@@ -73,4 +73,4 @@ void CurveFamily::scale_y(double factor) {
   for (Member& member : members_) member.curve.scale_y(factor);
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

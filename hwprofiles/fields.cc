@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 double to_base(double value) { return value; }
@@ -346,4 +346,4 @@ std::string_view provenance_name(OriginKind provenance) {
   return "assumed";
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

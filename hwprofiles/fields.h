@@ -15,7 +15,7 @@
 #include "hwprofiles/hardware_profile.h"
 #include "hwprofiles/quantity.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct FieldInfo {
   std::string_view key;
@@ -69,4 +69,4 @@ void describe(HardwareProfile& system, FieldVisitor& visitor);
 // What a system file states itself beside its references.
 void describe_system_leaves(HardwareProfile& system, FieldVisitor& visitor);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

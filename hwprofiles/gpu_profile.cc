@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 // The precisions whose units could run this work, nearest first.
@@ -89,4 +89,4 @@ CurveValue gemm_efficiency(const GpuProfile& gpu, Precision precision, std::int6
   return {gpu.roofline.compute_efficiency.value, true};
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "hwprofiles/curve.h"
 #include "hwprofiles/sourced.h"
-#include "base/units.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 // Arithmetic of a kernel's inner products. fp32 is the vector unit, tf32 the tensor unit on fp32 data.
 enum class Precision { fp64, fp32, tf32, bf16, fp16, fp8, fp4, int8 };
@@ -130,4 +130,4 @@ Maybe<double> peak_flops_or_wider(const GpuProfile& gpu, Precision precision);
 // precision with a table, then to the roofline's constant; `extrapolated` is set in both cases.
 CurveValue gemm_efficiency(const GpuProfile& gpu, Precision precision, std::int64_t m, std::int64_t n, std::int64_t k);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

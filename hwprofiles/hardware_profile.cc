@@ -2,7 +2,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 std::vector<std::size_t> slots_of(const HostProfile& host, PcieNodeKind kind) {
@@ -52,4 +52,4 @@ void assign_slots(HardwareProfile& profile, bool extend) {
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -17,7 +17,7 @@
 #include "hwprofiles/nvme_profile.h"
 #include "hwprofiles/sourced.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 // Equal drives; with `raid0` they form one stripe set, else each is addressed alone.
 struct DriveGroup {
@@ -48,4 +48,4 @@ struct HardwareProfile {
 // are added beside the existing ones (same parents in turn, same links, provenance assumed), else InputError.
 void assign_slots(HardwareProfile& profile, bool extend);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -2,10 +2,10 @@
 
 #include <array>
 
-#include "hwprofiles/network_profile.h"
 #include "base/input_error.h"
+#include "hwprofiles/network_profile.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 std::string_view pcie_node_kind_name(PcieNodeKind kind) {
   static constexpr std::string_view names[] = {"root_complex", "switch", "gpu_slot", "drive_slot", "nic_slot"};
@@ -32,4 +32,4 @@ std::string_view collective_kind_name(NetworkCollective kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -14,10 +14,10 @@
 #include <string_view>
 #include <vector>
 
-#include "hwprofiles/sourced.h"
 #include "base/units.h"
+#include "hwprofiles/sourced.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 enum class PcieNodeKind { root_complex, pcie_switch, gpu_slot, drive_slot, nic_slot };
 std::string_view pcie_node_kind_name(PcieNodeKind kind);
@@ -57,4 +57,4 @@ struct HostProfile {
 // (after flit overhead), twice that for 7.
 Rate pcie_raw_rate(std::int64_t generation, std::int64_t lanes);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

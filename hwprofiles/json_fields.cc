@@ -9,7 +9,7 @@
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 using nlohmann::json;
@@ -318,4 +318,4 @@ void JsonFieldReader::begin_element(std::size_t index) {
   push((*list.array)[index], place);
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

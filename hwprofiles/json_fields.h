@@ -9,7 +9,7 @@
 
 #include "hwprofiles/profile_document.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 class JsonFieldReader final : public FieldVisitor {
  public:
@@ -70,4 +70,4 @@ class JsonFieldReader final : public FieldVisitor {
   Origin default_origin_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

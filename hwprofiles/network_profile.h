@@ -6,11 +6,11 @@
 #include <string_view>
 #include <vector>
 
+#include "base/units.h"
 #include "hwprofiles/curve.h"
 #include "hwprofiles/sourced.h"
-#include "base/units.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 enum class NetworkTopology { fully_switched, ring, mesh };
 std::string_view network_topology_name(NetworkTopology topology);
@@ -41,4 +41,4 @@ struct NetworkProfile {
   Maybe<double> port_watts, port_price_usd;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

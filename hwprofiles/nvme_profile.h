@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <string>
 
+#include "base/units.h"
 #include "hwprofiles/curve.h"
 #include "hwprofiles/sourced.h"
-#include "base/units.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct NvmeProfile {
   std::string name, title, vendor, segment, media, note;
@@ -48,4 +48,4 @@ struct NvmeProfile {
   Maybe<double> price_usd;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

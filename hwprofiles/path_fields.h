@@ -7,7 +7,7 @@
 
 #include "hwprofiles/fields.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 class PathVisitor : public FieldVisitor {
  public:
@@ -39,4 +39,4 @@ class PathVisitor : public FieldVisitor {
   std::vector<std::string> parts_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "hwprofiles/profile_library.h"
-#include "hwprofiles/quantity.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/json_error.h"
 #include "base/nearest_name.h"
+#include "hwprofiles/profile_library.h"
+#include "hwprofiles/quantity.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -225,4 +225,4 @@ PriceList PriceList::load(const std::string& path, std::span<const std::string> 
   return list;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

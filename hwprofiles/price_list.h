@@ -29,7 +29,7 @@
 
 #include "hwprofiles/hardware_profile.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct MachinePrice {
   Maybe<double> price_usd, usd_per_hour;  // of a whole machine
@@ -64,4 +64,4 @@ struct PriceList {
   static PriceList load(const std::string& path, std::span<const std::string> also = {});
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -8,11 +8,11 @@
 #include <sstream>
 #include <utility>
 
-#include "hwprofiles/json_fields.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "hwprofiles/json_fields.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 using nlohmann::json;
 
@@ -290,4 +290,4 @@ HardwareProfile ProfileDocument::system(SystemReferences& references, std::vecto
   return system;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -8,7 +8,7 @@
 #include "hwprofiles/fields.h"
 #include "hwprofiles/profile_library.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct ProfileProblem {
   std::string place, cause, remedy;  // place: JSON pointer
@@ -48,4 +48,4 @@ class ProfileDocument {
   std::string name_, title_, path_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 std::string print_curve(const Curve& curve, const FieldInfo& y, Dimension x, bool every_point) {
@@ -66,4 +66,4 @@ std::vector<ProfileLeaf> leaves_of(const HardwareProfile& profile) {
   return lister.take();
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -6,7 +6,7 @@
 #include "hwprofiles/path_fields.h"
 #include "hwprofiles/profile_library.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 class LeafLister final : public PathVisitor {
  public:
@@ -27,4 +27,4 @@ class LeafLister final : public PathVisitor {
   std::vector<ProfileLeaf> leaves_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

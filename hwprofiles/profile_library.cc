@@ -9,13 +9,13 @@
 #include <tuple>
 #include <utility>
 
-#include "hwprofiles/profile_document.h"
-#include "hwprofiles/profile_leaves.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
+#include "hwprofiles/profile_document.h"
+#include "hwprofiles/profile_leaves.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 namespace fs = std::filesystem;
@@ -299,4 +299,4 @@ std::vector<ProfileDifference> ProfileLibrary::diff(std::string_view left, std::
   return rows;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

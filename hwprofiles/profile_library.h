@@ -12,7 +12,7 @@
 
 #include "hwprofiles/hardware_profile.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 enum class ProfileKind { gpu, nvme, host, network, system };
 std::string_view profile_kind_name(ProfileKind kind);
@@ -81,4 +81,4 @@ std::vector<ProfileLeaf> leaves_of(const HardwareProfile& profile);
 // offered) or a bad value.
 void apply_override(HardwareProfile& profile, std::string_view path, std::string_view text);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

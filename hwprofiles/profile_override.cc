@@ -3,12 +3,12 @@
 #include <cmath>
 #include <optional>
 
-#include "hwprofiles/path_fields.h"
-#include "hwprofiles/profile_library.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "hwprofiles/path_fields.h"
+#include "hwprofiles/profile_library.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 // "x0.5" -> 0.5; nothing when the text is an absolute value.
@@ -127,4 +127,4 @@ void apply_override(HardwareProfile& profile, std::string_view path, std::string
   profile = std::move(changed);
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

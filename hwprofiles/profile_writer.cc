@@ -11,7 +11,7 @@
 #include "hwprofiles/fields.h"
 #include "hwprofiles/profile_library.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -154,4 +154,4 @@ std::string profile_text(const GpuProfile& gpu, const Origin& file_origin) {
   return writer.text();
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 struct Unit {
@@ -143,4 +143,4 @@ PrintedQuantity print_quantity(double base_value, Dimension dimension) {
   return {fmt::format("{:.6g}", base_value / best->factor), best->name};
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 double bytes_of(Bytes bytes) { return static_cast<double>(bytes.count()); }
@@ -94,4 +94,4 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
   return document;
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

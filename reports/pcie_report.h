@@ -4,8 +4,8 @@
 #include "reports/report_document.h"
 #include "studies/offload/pcie_answer.h"
 
-namespace spillway {
+namespace spillway::reports {
 
 ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answer, const SsdQuestion& question);
 
-}  // namespace spillway
+}  // namespace spillway::reports

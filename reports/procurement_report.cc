@@ -7,7 +7,7 @@
 
 #include "studies/procurement/procurement.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr std::size_t bins = 60;  // of a step in charts
@@ -632,4 +632,4 @@ ReportDocument procurement_report(const Programme& programme, const ProcurementA
   return Writer(programme, answer).write();
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

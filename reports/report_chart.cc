@@ -10,7 +10,7 @@
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = svg_grid;
@@ -111,4 +111,4 @@ class Drawer {
 
 ChartDrawing draw_chart(const ReportChart& chart, double width) { return Drawer(chart, width).draw(); }
 
-}  // namespace spillway
+}  // namespace spillway::reports

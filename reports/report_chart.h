@@ -6,7 +6,7 @@
 
 #include "reports/report_document.h"
 
-namespace spillway {
+namespace spillway::reports {
 
 struct ChartLine {
   std::vector<double> x, y;
@@ -33,4 +33,4 @@ ChartDrawing draw_chart(const ReportChart& chart, double width);
 // Bars around the base: where the answer goes with the input low (light) and high (dark). O(swings).
 ChartDrawing draw_tornado(const ReportTornado& tornado, double width);
 
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -9,7 +9,7 @@
 
 #include "studies/procurement/live_table.h"
 
-namespace spillway {
+namespace spillway::reports {
 
 struct ReportCell {
   std::string text;              // as printed
@@ -84,4 +84,4 @@ ReportCell words(std::string text);
 // 1e9 of them.
 double giga(double bytes);
 
-}  // namespace spillway
+}  // namespace spillway::reports

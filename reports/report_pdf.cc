@@ -1,5 +1,5 @@
-#include "reports/report_document.h"
 #include "base/input_error.h"
+#include "reports/report_document.h"
 
 #ifdef SPILLWAY_PANGO
 #include <cairo-pdf.h>
@@ -12,7 +12,7 @@
 
 #include "reports/report_chart.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr double page_width = 595.276, page_height = 841.89, margin = 45, room = page_width - 2 * margin;
@@ -266,17 +266,17 @@ std::string report_pdf(const ReportDocument& document) {
   return pages.finish();
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports
 
 #else
 
-namespace spillway {
+namespace spillway::reports {
 
 std::string report_pdf(const ReportDocument&) {
   throw InputError("", "report", "this program was built without pango, which lays out PDF",
                    "install libpango1.0-dev and build again, or write .html");
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports
 
 #endif

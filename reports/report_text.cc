@@ -3,14 +3,14 @@
 #include <cmath>
 #include <string_view>
 
-#include "reports/report_chart.h"
-#include "reports/report_document.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
+#include "reports/report_chart.h"
+#include "reports/report_document.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr double chart_width = 720;
@@ -185,4 +185,4 @@ void write_report(const ReportDocument& document, const std::string& path) {
   out.commit();
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

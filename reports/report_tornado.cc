@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/report_chart.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
+#include "reports/report_chart.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr std::string_view light = "#B8B8B8", dark = "#4D4D4D";
@@ -74,4 +74,4 @@ ChartDrawing draw_tornado(const ReportTornado& tornado, double width) {
   return drawing;
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -1,5 +1,5 @@
-#include "reports/report_document.h"
 #include "base/input_error.h"
+#include "reports/report_document.h"
 
 #ifdef SPILLWAY_XLSXWRITER
 #include <fmt/format.h>
@@ -13,7 +13,7 @@
 #include <fstream>
 #include <iterator>
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 // A place for the library to write to; gone when it goes.
@@ -171,17 +171,17 @@ std::string report_xlsx(const ReportDocument& document) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports
 
 #else
 
-namespace spillway {
+namespace spillway::reports {
 
 std::string report_xlsx(const ReportDocument&) {
   throw InputError("", "report", "this program was built without libxlsxwriter",
                    "install libxlsxwriter-dev and build again, or write .csv");
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports
 
 #endif

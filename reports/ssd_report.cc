@@ -7,12 +7,12 @@
 
 #include "models/spec/activation_volume.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr std::size_t bins = 48;
 
-using spillway::giga;
+using spillway::reports::giga;
 double giga(Bytes bytes) { return giga(static_cast<double>(bytes.count())); }
 
 std::string drive_name(const DriveAnswer& drive) {
@@ -345,4 +345,4 @@ ReportDocument ssd_report(const LoadedScenario& loaded, const SsdAnswer& answer,
   return SsdReport(loaded, answer, question).write();
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -4,8 +4,8 @@
 #include "reports/report_document.h"
 #include "studies/offload/ssd_answer.h"
 
-namespace spillway {
+namespace spillway::reports {
 
 ReportDocument ssd_report(const LoadedScenario& loaded, const SsdAnswer& answer, const SsdQuestion& question);
 
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -6,7 +6,7 @@
 
 #include "studies/offload/result_figures.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr double gib = 1'073'741'824.0;
@@ -121,4 +121,4 @@ ReportDocument step_report(const Result& result, const Result* baseline) {
   return document;
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -5,9 +5,9 @@
 #include "reports/report_document.h"
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::reports {
 
 // baseline: null: none. O(figures).
 ReportDocument step_report(const Result& result, const Result* baseline);
 
-}  // namespace spillway
+}  // namespace spillway::reports

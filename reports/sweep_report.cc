@@ -3,7 +3,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -77,4 +77,4 @@ Json sweep_json(const SweepFile& file, const SweepOutcome& outcome) {
   return json;
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -6,11 +6,11 @@
 
 #include "studies/sweep/sweep_run.h"
 
-namespace spillway {
+namespace spillway::reports {
 
 // Everything of the outcome, rows in grid order. "schema": "spillway.sweep".
 nlohmann::ordered_json sweep_json(const SweepFile& file, const SweepOutcome& outcome);
 // How many points were compared, and their absolute relative errors: median, 90th percentile, worst.
 nlohmann::ordered_json sweep_error_json(const SweepError& error);
 
-}  // namespace spillway
+}  // namespace spillway::reports

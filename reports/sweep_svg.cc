@@ -7,12 +7,12 @@
 #include <string_view>
 #include <utility>
 
-#include "reports/report_document.h"
-#include "studies/sweep/sweep_front.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
+#include "reports/report_document.h"
+#include "studies/sweep/sweep_front.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr double margin = 24, small = 11, normal = 13, large = 16;
@@ -456,4 +456,4 @@ std::string sweep_tornado_svg(const SweepFile& file, const SweepTornado& tornado
   return TornadoPicture(file, tornado, objective).draw();
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -6,7 +6,7 @@
 #include "studies/sweep/sweep_map.h"
 #include "studies/sweep/sweep_tornado.h"
 
-namespace spillway {
+namespace spillway::reports {
 
 // "Step time (s)"; what a picture's axis says of an objective.
 std::string objective_title(SweepObjective objective);
@@ -21,4 +21,4 @@ std::string sweep_map_svg(const SweepFile& file, const SweepMap& map, SweepObjec
 // A bar per axis, from its best to its worst value, on a scale of the objective.
 std::string sweep_tornado_svg(const SweepFile& file, const SweepTornado& tornado, SweepObjective objective);
 
-}  // namespace spillway
+}  // namespace spillway::reports

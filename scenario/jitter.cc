@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::scenario {
 namespace {
 
 // SplitMix64's finaliser (Steele et al. 2014).
@@ -58,4 +58,4 @@ std::string describe(const Jitter& jitter) {
   return text;
 }
 
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -11,7 +11,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::scenario {
 
 struct Jitter {
   std::uint64_t seed = 1;
@@ -31,4 +31,4 @@ void apply_jitter(Trace& trace, const Jitter& jitter);
 // "kernels vary by 2 % (seed 1); stage 3 x1.2"
 std::string describe(const Jitter& jitter);
 
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace spillway {
+namespace spillway::scenario {
 
 MachinePower machine_power(const HardwareProfile& hardware, const PriceList& prices, double busy) {
   MachinePower power;
@@ -34,4 +34,4 @@ double machine_usd_per_hour(const HardwareProfile& hardware, const PriceList& pr
   return price.price_usd->value * (12 / months + maintenance) / year_hours + kilowatts * tariff;
 }
 
-}  // namespace spillway
+}  // namespace spillway::scenario

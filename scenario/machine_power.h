@@ -10,7 +10,7 @@
 #include "hwprofiles/hardware_profile.h"
 #include "hwprofiles/price_list.h"
 
-namespace spillway {
+namespace spillway::scenario {
 
 struct MachinePower {
   double training_watts = 0, idle_watts = 0;
@@ -24,4 +24,4 @@ MachinePower machine_power(const HardwareProfile& hardware, const PriceList& pri
 // while it trains without a pause; 0: nobody states a price.
 double machine_usd_per_hour(const HardwareProfile& hardware, const PriceList& prices, double months = 36);
 
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <memory>
 
-#include "planners/stalloc/stalloc_plan.h"
 #include "base/stop.h"
+#include "planners/stalloc/stalloc_plan.h"
 
-namespace spillway {
+namespace spillway::scenario {
 namespace {
 
 std::vector<MemoryKnob> candidates() {
@@ -63,4 +63,4 @@ std::vector<MemoryKnob> try_memory_knobs(const Trace& trace, const AllocationStr
   return knobs;
 }
 
-}  // namespace spillway
+}  // namespace spillway::scenario

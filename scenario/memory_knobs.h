@@ -6,7 +6,7 @@
 
 #include "sim/devices/memory/allocation_stream.h"
 
-namespace spillway {
+namespace spillway::scenario {
 
 struct MemoryKnob {
   std::string name;              // "max_split_size_mb:128", "gmlake", "planned by STAlloc"
@@ -22,4 +22,4 @@ struct MemoryKnob {
 // what was cached. In parallel; about as many replays as settings, and one plan of the requests.
 std::vector<MemoryKnob> try_memory_knobs(const Trace& trace, const AllocationStreamOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -2,7 +2,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::scenario {
 namespace {
 
 void multiply(Rate& rate, double factor) { rate = rate_from_bytes_per_second(to_bytes_per_second(rate) * factor); }
@@ -45,4 +45,4 @@ HardwareProfile with_faster_links(HardwareProfile hardware, double factor) {
   return hardware;
 }
 
-}  // namespace spillway
+}  // namespace spillway::scenario

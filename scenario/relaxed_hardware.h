@@ -3,7 +3,7 @@
 
 #include "hwprofiles/hardware_profile.h"
 
-namespace spillway {
+namespace spillway::scenario {
 
 // Drives that never bind: every rate beyond any link's, no latency, no write cache, no interference. Their slots
 // stay as they are.
@@ -14,4 +14,4 @@ HardwareProfile with_endless_drives(HardwareProfile hardware);
 inline constexpr double endless = 1024;
 HardwareProfile with_faster_links(HardwareProfile hardware, double factor);
 
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -6,16 +6,16 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "models/spec/pipeline_setup.h"
-#include "base/json_fields.h"
-#include "scenario/scenario_setting.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/json_error.h"
+#include "base/json_fields.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
+#include "models/spec/pipeline_setup.h"
+#include "scenario/scenario_setting.h"
 
-namespace spillway {
+namespace spillway::scenario {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -415,4 +415,4 @@ bool is_scenario_file(const std::string& path) {
   return text.find("\"spillway-scenario\"") != std::string_view::npos || path.ends_with(".scenario.json");
 }
 
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -28,11 +28,11 @@
 #include <vector>
 
 #include "models/spec/training_setup.h"
-#include "scenario/jitter.h"
 #include "planners/offload/offload_settings.h"
+#include "scenario/jitter.h"
 #include "sim/replay/relative_speed.h"
 
-namespace spillway {
+namespace spillway::scenario {
 
 inline constexpr int scenario_version = 1;
 
@@ -102,4 +102,4 @@ std::span<const std::string_view> procurement_keys();
 // True when the file's first bytes are a JSON object that calls itself a scenario.
 bool is_scenario_file(const std::string& path);
 
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -3,12 +3,12 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "scenario/scenario.h"
-#include "scenario/scenario_setting.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
+#include "scenario/scenario.h"
+#include "scenario/scenario_setting.h"
 
-namespace spillway {
+namespace spillway::scenario {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -139,4 +139,4 @@ std::string moved_scenario(const std::string& text, const std::string& from_fold
   return root == same ? text : root.dump(2) + "\n";
 }
 
-}  // namespace spillway
+}  // namespace spillway::scenario

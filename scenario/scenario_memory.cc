@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::scenario {
 
 AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Result& result) {
   MemoryReplayOptions memory = loaded.options.memory;
@@ -30,4 +30,4 @@ std::optional<MemoryPicture> step_memory(const LoadedScenario& loaded, const Sce
   return picture;
 }
 
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -7,7 +7,7 @@
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/replay/memory_picture.h"
 
-namespace spillway {
+namespace spillway::scenario {
 
 // As the replay ran the device that needs most.
 AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Result& result);
@@ -16,4 +16,4 @@ AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Resul
 // memory events. O(events log events).
 std::optional<MemoryPicture> step_memory(const LoadedScenario& loaded, const ScenarioRun& run);
 
-}  // namespace spillway
+}  // namespace spillway::scenario

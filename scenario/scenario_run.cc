@@ -7,10 +7,12 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/input_error.h"
+#include "base/stop.h"
 #include "models/cost/collective_time.h"
 #include "models/cost/cost_model.h"
-#include "models/spec/model_spec.h"
 #include "models/pipeline/named_schedules.h"
+#include "models/spec/model_spec.h"
 #include "models/step/trace_generator.h"
 #include "planners/offload/bpipe.h"
 #include "planners/offload/drive_life.h"
@@ -19,14 +21,12 @@
 #include "planners/offload/offload_run.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/plan_json.h"
-#include "scenario/relaxed_hardware.h"
 #include "planners/stalloc/stalloc_plan.h"
+#include "scenario/relaxed_hardware.h"
 #include "sim/replay/captured_step.h"
-#include "base/input_error.h"
-#include "base/stop.h"
 #include "traces/join.h"
 
-namespace spillway {
+namespace spillway::scenario {
 namespace {
 
 std::vector<std::string> words(std::string_view text) {
@@ -463,4 +463,4 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
   return relaxations;
 }
 
-}  // namespace spillway
+}  // namespace spillway::scenario

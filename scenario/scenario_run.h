@@ -20,7 +20,7 @@
 #include "sim/replay/replay.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::scenario {
 
 // The profile that a scenario of a model names, with its overrides. Throws InputError as the library does.
 HardwareProfile hardware_of(const Scenario& scenario);
@@ -102,4 +102,4 @@ struct Relaxation {
 // anew where the technique plans; PCIe twice as fast is then that of the transfers too.
 std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed);
 
-}  // namespace spillway
+}  // namespace spillway::scenario

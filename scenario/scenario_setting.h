@@ -4,10 +4,10 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-namespace spillway {
+namespace spillway::scenario {
 
 // "KEY=VALUE"; hardware.set takes the rest of the key as one name, since the names there hold dots themselves. The
 // value is JSON where it is a number, true, false or null (which takes the key out), else a text. Throws InputError.
 void apply_setting(nlohmann::ordered_json& root, const std::string& setting);
 
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Checks the floors' include rule and the few source rules that a pattern can see.
+"""Checks who may include whom, and the few source rules that a pattern can see.
 
-A floor includes only floors below it (docs/engine.md draws them):
+Folders are floors (ARCHITECTURE.md draws them), lowest first:
 
-    traces/base < {traces, hwprofiles} < models < sim/engine < sim/devices < sim/replay
-                < planners < validation < {cli, gui}
+    base < traces, hwprofiles < models < sim < planners < scenario < studies < reports < validation < cli, gui
 
-traces and hwprofiles do not see each other, nor do cli and gui; sim/engine sees traces/base alone.
-hwprofiles/calibrate measures this machine: it may look at clocks, and only validation and the faces may see it.
+A file includes its own floor and floors below; floors on one level do not see each other. Every sub-folder that has
+sources is a room: rooms include each other without a circle, and none grows past ROOM_LINES lines.
+sim/engine sees base alone. hwprofiles/calibrate measures this machine: it may look at clocks, and only validation and
+the faces may see it. Names of a floor are in its namespace (base/floors.h).
 Usage: include_check.py ROOT      checks a tree, prints one line per breach, exit 1 if there is any
        include_check.py --self-test   builds small trees with one breach each and wants each found
 """
@@ -16,28 +17,13 @@ import re
 import sys
 import tempfile
 
-# Folder -> floors it may include besides itself. Longest folder wins, so traces/base is a floor of its own.
-BASE = ["traces/base"]
-INPUTS = BASE + ["traces", "hwprofiles"]
-CALIBRATE = ["hwprofiles/calibrate"]
-SIM = ["sim/engine", "sim/devices", "sim/replay", "sim"]
-ALLOWED = {
-    "traces/base": [],
-    "traces": BASE,
-    "hwprofiles": BASE,
-    "hwprofiles/calibrate": BASE + ["hwprofiles"],
-    "models": INPUTS,
-    "sim/engine": BASE,
-    "sim/devices": INPUTS + ["models", "sim/engine"],
-    "sim/replay": INPUTS + ["models", "sim/engine", "sim/devices"],
-    "sim": INPUTS + ["models"] + SIM,
-    "planners": INPUTS + ["models"] + SIM,
-    "validation": INPUTS + CALIBRATE + ["models"] + SIM + ["planners"],
-    "cli": INPUTS + CALIBRATE + ["models"] + SIM + ["planners", "validation"],
-    "gui": INPUTS + ["models"] + SIM + ["planners", "validation"],
-}
-FLOORS = sorted(ALLOWED, key=len, reverse=True)
+LEVELS = [["base"], ["traces", "hwprofiles"], ["models"], ["sim"], ["planners"], ["scenario"], ["studies"], ["reports"],
+          ["validation"], ["cli", "gui"]]
+LEVEL = {floor: level for level, floors in enumerate(LEVELS) for floor in floors}
+CALIBRATE = "hwprofiles/calibrate"
+SEES_CALIBRATE = ("hwprofiles", "validation", "cli")
 UNFLOORED = ("tests/", "bench/")  # may include every floor
+ROOM_LINES = 6000
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 HEAVY = re.compile(r"^(nlohmann/json\.hpp|simdjson\.h|sqlite3\.h|google/protobuf/.*|.*\.pb\.h)$")
@@ -45,16 +31,18 @@ NAMESPACE = re.compile(r"^namespace\b\s*([\w:]*)\s*{")
 DEFINITION = re.compile(r"^(?:class|struct|union|enum(?: class)?)\s+(\w+)\b(?!.*;\s*$)")
 # What would make a result depend on when or where it was computed.
 UNREPEATABLE = re.compile(r"\b(random_device|system_clock|steady_clock|high_resolution_clock|gettimeofday)\b|\brand\(\)")
-REPEATABLE_FLOORS = ("traces", "traces/base", "hwprofiles", "models", "sim", "sim/engine", "sim/devices", "sim/replay")
+REPEATABLE_FLOORS = ("base", "traces", "hwprofiles", "models", "sim", "scenario", "reports")
 # The engine moves bytes and time; what they stand for is decided above it.
 MEANING = re.compile(r"tensor|gradient|pytorch|cuda|nvme|\bgpus?\b", re.IGNORECASE)
 
 
 def floor_of(path):
-    for floor in FLOORS:
-        if path.startswith(floor + "/"):
-            return floor
-    return None
+    floor = path.split("/")[0]
+    return floor if floor in LEVEL else None
+
+
+def room_of(path):
+    return os.path.dirname(path)
 
 
 def includes_of(root, path):
@@ -72,9 +60,10 @@ def is_heavy(root, target):
 
 def check_include(root, path, floor, quote, target):
     """Yields what is wrong with one include line."""
+    room = room_of(path)
     if quote == '"' and path.endswith(".h") and floor and is_heavy(root, target):
         yield f'heavy header "{target}" in a header; include it in the .cc'
-    if floor == "sim/engine" and target in ("iostream", "spdlog/spdlog.h"):
+    if room == "sim/engine" and target in ("iostream", "spdlog/spdlog.h"):
         yield f"<{target}> in the engine, which logs nothing"
     target_floor = floor_of(target)
     if quote == "<":
@@ -90,12 +79,19 @@ def check_include(root, path, floor, quote, target):
         return
     if target.startswith(UNFLOORED):
         yield f'{floor} includes "{target}", which is not part of the product'
-    elif target_floor and target_floor != floor and target_floor not in ALLOWED[floor]:
+    elif not target_floor or target_floor == floor and room != "sim/engine":
+        return
+    elif room_of(target) == CALIBRATE and floor not in SEES_CALIBRATE:
+        yield f'{floor} may not include {CALIBRATE}: "{target}"'
+    elif room == "sim/engine" and room_of(target) not in (room, "base"):
+        yield f'{room} may not include {room_of(target)}: "{target}"'
+    elif target_floor != floor and LEVEL[target_floor] >= LEVEL[floor]:
         yield f'{floor} may not include {target_floor}: "{target}"'
 
 
 def check_file(root, path):
     floor = floor_of(path)
+    repeatable = floor in REPEATABLE_FLOORS and room_of(path) != CALIBRATE
     with open(os.path.join(root, path), encoding="utf-8") as source:
         lines = source.read().splitlines()
     if path.endswith(".h") and not any(line.strip() == "#pragma once" for line in lines):
@@ -106,9 +102,9 @@ def check_file(root, path):
             for breach in check_include(root, path, floor, *include.groups()):
                 yield f"{path}:{number}: {breach}"
             continue
-        if floor in REPEATABLE_FLOORS and UNREPEATABLE.search(line):
+        if repeatable and UNREPEATABLE.search(line):
             yield f"{path}:{number}: a clock or an unseeded random number where results are made"
-        if floor == "sim/engine" and MEANING.search(line.split("//")[0]):
+        if room_of(path) == "sim/engine" and MEANING.search(line.split("//")[0]):
             yield f"{path}:{number}: the engine names what its bytes stand for: {line.strip()}"
 
 
@@ -139,19 +135,68 @@ def twice_defined(root, files):
 
 
 def sources(root):
-    tops = sorted({floor.split("/")[0] for floor in FLOORS} | {top.rstrip("/") for top in UNFLOORED})
+    tops = sorted(set(LEVEL) | {top.rstrip("/") for top in UNFLOORED})
     for top in tops:
         for folder, folders, names in os.walk(os.path.join(root, top)):
             folders.sort()
             for name in sorted(names):
-                if name.endswith((".h", ".cc")):
+                if name.endswith((".h", ".cc", ".cu", ".cuh")):
                     yield os.path.relpath(os.path.join(folder, name), root).replace(os.sep, "/")
+
+
+def circles(root, files):
+    """Rooms that reach themselves through others' includes, once each."""
+    sees = {}
+    for path in files:
+        if floor_of(path):
+            targets = {room_of(target) for quote, target in includes_of(root, path) if quote == '"' and floor_of(target)}
+            sees.setdefault(room_of(path), set()).update(targets - {room_of(path)})
+    for room in sorted(sees):
+        reached, ahead = set(), [room]
+        while ahead:
+            new = sees.get(ahead.pop(), set()) - reached
+            reached |= new
+            ahead.extend(new)
+        if room in reached:
+            yield f"{room}: in a circle of rooms with {', '.join(sorted(reached & set(sees)))}"
+
+
+def too_large(root, files):
+    lines = {}
+    for path in files:
+        if floor_of(path):
+            with open(os.path.join(root, path), encoding="utf-8") as source:
+                lines[room_of(path)] = lines.get(room_of(path), 0) + sum(1 for _ in source)
+    for room, count in sorted(lines.items()):
+        if count > ROOM_LINES:
+            yield f"{room}: {count} lines in one room; {ROOM_LINES} are allowed"
+
+
+def foreign_names(root, files):
+    """Sources that put their names into another floor's namespace."""
+    for path in files:
+        floor = floor_of(path)
+        if not floor or floor == "base" and path == "base/floors.h":
+            continue
+        own = "spillway" if floor == "base" else f"spillway::{floor}"
+        with open(os.path.join(root, path), encoding="utf-8") as source:
+            for number, line in enumerate(source, 1):
+                space = NAMESPACE.match(line)
+                if not space or not space.group(1).startswith("spillway"):
+                    continue
+                name = space.group(1)
+                others = [other for other in LEVEL if other != floor and (name + "::").startswith(f"spillway::{other}::")]
+                forward = others and LEVEL[others[0]] < LEVEL[floor]  # a declaration ahead of a name below is fine
+                if (name != own and not name.startswith(own + "::")) and not forward:
+                    yield f"{path}:{number}: {name} is not the namespace of {floor}"
 
 
 def check_tree(root):
     files = list(sources(root))
     breaches = [breach for path in files for breach in check_file(root, path)]
-    return len(files), breaches + list(twice_defined(root, files))
+    for rule in (twice_defined, circles, too_large, foreign_names):
+        breaches.extend(rule(root, files))
+    return len(files), breaches
 
 
 # One tree each: files, and the word its only breach must contain (None: the tree is clean).
@@ -159,10 +204,16 @@ SELF_TESTS = [
     ({"traces/a.h": "#pragma once\n", "models/b.cc": '#include "traces/a.h"\n#include <vector>\n'}, None),
     ({"models/a.h": "#pragma once\n", "traces/b.cc": '#include "models/a.h"\n'}, "traces may not include models"),
     ({"hwprofiles/a.h": "#pragma once\n", "traces/b.cc": '#include "hwprofiles/a.h"\n'}, "may not include hwprofiles"),
-    ({"traces/a.h": "#pragma once\n", "traces/base/b.cc": '#include "traces/a.h"\n'}, "traces/base may not include"),
+    ({"traces/a.h": "#pragma once\n", "base/b.cc": '#include "traces/a.h"\n'}, "base may not include"),
     ({"traces/a.h": "#pragma once\n", "sim/engine/b.cc": '#include "traces/a.h"\n'}, "sim/engine may not include traces"),
-    ({"sim/replay/a.h": "#pragma once\n", "sim/devices/b.cc": '#include "sim/replay/a.h"\n'}, "sim/devices may not"),
+    ({"base/a.h": "#pragma once\n", "sim/engine/a.h": "#pragma once\n",
+      "sim/engine/b.cc": '#include "sim/engine/a.h"\n#include "base/a.h"\n'}, None),
+    ({"sim/replay/a.h": "#pragma once\n", "sim/engine/b.cc": '#include "sim/replay/a.h"\n'}, "sim/engine may not"),
     ({"cli/a.h": "#pragma once\n", "gui/b.cc": '#include "cli/a.h"\n'}, "gui may not include cli"),
+    ({"scenario/a.h": "#pragma once\n", "planners/offload/b.cc": '#include "scenario/a.h"\n'},
+     "planners may not include scenario"),
+    ({"reports/a.h": "#pragma once\n", "studies/sweep/b.cc": '#include "reports/a.h"\n'},
+     "studies may not include reports"),
     ({"hwprofiles/calibrate/a.h": "#pragma once\n", "sim/replay/b.cc": '#include "hwprofiles/calibrate/a.h"\n'},
      "may not include hwprofiles/calibrate"),
     ({"hwprofiles/calibrate/a.cc": "auto t = std::chrono::steady_clock::now();\n"}, None),
@@ -171,20 +222,30 @@ SELF_TESTS = [
     ({"traces/a.cc": '#include "../traces/b.h"\n'}, "not written from the root"),
     ({"traces/a.h": "#pragma once\n", "models/b.cc": "#include <traces/a.h>\n"}, "with quotes"),
     ({"traces/a.h": "// nothing\n"}, "no #pragma once"),
-    ({"traces/a.h": "#pragma once\n#include <simdjson.h>\n", "traces/b.cc": '#include "traces/a.h"\n'}, None),
-    ({"traces/a.h": "#pragma once\n#include <simdjson.h>\n",
+    ({"traces/a.h": "#pragma once\n#include <sqlite3.h>\n", "traces/b.cc": '#include "traces/a.h"\n'}, None),
+    ({"traces/a.h": "#pragma once\n#include <sqlite3.h>\n",
       "traces/b.h": '#pragma once\n#include "traces/a.h"\n'}, "heavy header"),
     ({"sim/engine/a.cc": "#include <iostream>\n"}, "logs nothing"),
     ({"sim/devices/a.cc": "auto t = std::chrono::steady_clock::now();\n"}, "a clock"),
     ({"sim/engine/a.cc": "int tensors = 0;\n"}, "stand for"),
     ({"sim/engine/a.cc": "int amounts = 0;  // say, bytes of a tensor\n"}, None),
-    ({"models/a.h": "#pragma once\nnamespace spillway {\nstruct A {\n};\n}  // namespace spillway\n",
-      "planners/b.h": "#pragma once\nnamespace spillway {\nstruct A {\n};\n}  // namespace spillway\n"}, "too"),
-    ({"models/a.h": "#pragma once\nnamespace spillway {\nstruct A {\n};\n}  // namespace spillway\n",
-      "planners/b.h": "#pragma once\nnamespace spillway {\nstruct A;\nnamespace b {\nstruct A {\n};\n"
-                      "}  // namespace b\n}  // namespace spillway\n"}, None),
+    ({"models/a.h": "#pragma once\nnamespace spillway::models {\nstruct A {\n};\n}  // namespace spillway::models\n",
+      "models/spec/b.h": "#pragma once\nnamespace spillway::models {\nstruct A {\n};\n"
+                         "}  // namespace spillway::models\n"}, "too"),
+    ({"models/a.h": "#pragma once\nnamespace spillway::models {\nstruct A {\n};\n}  // namespace spillway::models\n",
+      "planners/b.h": "#pragma once\nnamespace spillway::planners {\nstruct A {\n};\n"
+                      "}  // namespace spillway::planners\n"}, None),
+    ({"models/a.cc": "namespace spillway {\nint a;\n}  // namespace spillway\n"}, "not the namespace of models"),
+    ({"models/a.cc": "namespace spillway::sim {\nint a;\n}  // namespace spillway::sim\n"}, "not the namespace of"),
+    ({"sim/a.h": "#pragma once\nnamespace spillway::models {\nstruct A;\n}  // namespace spillway::models\n"}, None),
+    ({"models/spec/a.h": "#pragma once\n", "models/cost/b.h": '#pragma once\n#include "models/spec/a.h"\n',
+      "models/cost/c.h": "#pragma once\n", "models/spec/d.cc": '#include "models/spec/a.h"\n'}, None),
+    ({"models/a.cc": "int a;\n" * (ROOM_LINES + 1)}, "lines in one room"),
     ({"tests/sim/a.cc": "auto t = std::chrono::steady_clock::now();\n"}, None),
 ]
+# A circle is told once by each of its rooms.
+CIRCLE = {"models/spec/a.h": "#pragma once\n", "models/cost/b.h": '#pragma once\n#include "models/spec/a.h"\n',
+          "models/spec/c.cc": '#include "models/cost/b.h"\n'}
 
 
 def self_test():
@@ -200,7 +261,16 @@ def self_test():
         if not right:
             failed += 1
             print(f"wanted {wanted!r}, got {breaches} for {files}")
-    print(f"{len(SELF_TESTS) - failed} of {len(SELF_TESTS)} self-tests passed")
+    with tempfile.TemporaryDirectory() as root:
+        for path, text in CIRCLE.items():
+            os.makedirs(os.path.dirname(os.path.join(root, path)), exist_ok=True)
+            with open(os.path.join(root, path), "w", encoding="utf-8") as out:
+                out.write(text)
+        breaches = check_tree(root)[1]
+    if len(breaches) != 2 or not all("circle" in breach for breach in breaches):
+        failed += 1
+        print(f"wanted two rooms in a circle, got {breaches}")
+    print(f"{len(SELF_TESTS) + 1 - failed} of {len(SELF_TESTS) + 1} self-tests passed")
     return 1 if failed else 0
 
 

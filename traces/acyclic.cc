@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 // Successors of op i are to[first[i]] .. to[first[i + 1]].
@@ -70,4 +70,4 @@ void check_acyclic(const Trace& trace) {
   if (done != trace.ops.size()) report_cycle(trace, waits_for);
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -3,9 +3,9 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Throws InputError that names an op on a cycle of Trace::edges and the ops after it. O(ops + edges).
 void check_acyclic(const Trace& trace);
 
-}  // namespace spillway
+}  // namespace spillway::traces

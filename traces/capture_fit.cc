@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr Picos idle_margin = microseconds(5);
@@ -275,4 +275,4 @@ void fit_capture(Trace& trace) {
   Fitter(trace).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -19,7 +19,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 inline constexpr Picos late_threshold = microseconds(15);
 // A late start is put down to another stream's work that ended at most this long before.
@@ -30,4 +30,4 @@ inline constexpr Picos late_window = microseconds(1500);
 // so they cannot close a cycle with launches and lane order.
 void fit_capture(Trace& trace);
 
-}  // namespace spillway
+}  // namespace spillway::traces

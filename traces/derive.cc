@@ -12,7 +12,7 @@
 
 #include "traces/span_tree.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 struct SpanPhase {
@@ -283,4 +283,4 @@ void derive(Trace& trace) {
   derive_activations(trace);
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -18,7 +18,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // All of the below, in order. O(n log n).
 void derive(Trace& trace);
@@ -38,4 +38,4 @@ void derive_activations(Trace& trace);
 // capabilities memory and phases.
 Bytes saved_activation_bytes(const Trace& trace, std::uint16_t step);
 
-}  // namespace spillway
+}  // namespace spillway::traces

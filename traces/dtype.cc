@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-namespace spillway {
+namespace spillway::traces {
 
 std::int64_t element_bytes(std::string_view dtype) {
   if (dtype.starts_with("c10::")) dtype.remove_prefix(5);
@@ -23,4 +23,4 @@ std::int64_t element_bytes(std::string_view dtype) {
   return 0;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

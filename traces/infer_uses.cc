@@ -14,7 +14,7 @@
 #include "base/input_error.h"
 #include "traces/span_tree.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::uint32_t no_group = std::numeric_limits<std::uint32_t>::max();
@@ -305,4 +305,4 @@ void infer_uses(Trace& trace) {
   UseInference(trace).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

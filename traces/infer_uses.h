@@ -24,7 +24,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Numbers the passes of each device's ops as micro-batches, through all steps, where no op has a micro-batch: a forward
 // op behind a backward op begins the next. Needs phases, else changes nothing. O(n log n).
@@ -36,4 +36,4 @@ void infer_passes(Trace& trace);
 // of a pass).
 void infer_uses(Trace& trace);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -6,10 +6,10 @@
 #include <utility>
 #include <vector>
 
-#include "traces/acyclic.h"
 #include "base/input_error.h"
+#include "traces/acyclic.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::size_t max_votes = 1'000'000;
@@ -264,4 +264,4 @@ class Join {
 
 Trace join(Trace kineto, const Trace& execution_trace) { return Join(std::move(kineto), execution_trace).run(); }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -17,10 +17,10 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Throws InputError when less than half of the ExecutionTrace's operators find a partner: then it is of another run.
 // O(n log n).
 Trace join(Trace kineto, const Trace& execution_trace);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -6,7 +6,7 @@
 #include <string>
 #include <utility>
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::array<std::string_view, 30> host_operators = {"aten::empty",
@@ -119,4 +119,4 @@ std::int16_t gpu_ordinal(std::string_view device) {
   return error == std::errc() && end == digits.data() + digits.size() && ordinal >= 0 ? ordinal : std::int16_t{0};
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -6,7 +6,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 struct OperatorShape {
   std::string_view name;        // "aten::mm"
@@ -25,4 +25,4 @@ CollectiveKind collective_kind_of_name(std::string_view name);
 // "cuda:3" -> 3, "cuda" -> 0 (also "hip", "xpu"); -1 otherwise.
 std::int16_t gpu_ordinal(std::string_view device);
 
-}  // namespace spillway
+}  // namespace spillway::traces

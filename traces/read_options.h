@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-namespace spillway {
+namespace spillway::traces {
 
 struct ReadOptions {
   // Called about every 8 MiB of (decompressed) input with bytes read so far and the total on disk. Return
@@ -16,4 +16,4 @@ struct ReadOptions {
   bool keep_python = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 Trace with_ops_in(Trace trace, std::span<const OpId> order) {
   SPILLWAY_ASSERT(order.size() == trace.ops.size());
@@ -44,4 +44,4 @@ Trace with_ops_in(Trace trace, std::span<const OpId> order) {
   return trace;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -6,7 +6,7 @@
 
 #include "traces/dtype.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 struct Uses {
@@ -93,4 +93,4 @@ std::string module_of(const Trace& trace, OpId op, std::size_t parts) {
   return "";
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -11,7 +11,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 struct SavedTensor {
   TensorId tensor = TensorId::none;  // the largest of its storage
@@ -38,4 +38,4 @@ bool names_layers(const Trace& trace);
 // ("layers.3.mlp.up.out" -> "layers.3.mlp.up" for 4). Empty where tensors have no such names.
 std::string module_of(const Trace& trace, OpId op, std::size_t parts);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace spillway {
+namespace spillway::traces {
 
 std::vector<SpanId> span_parents(const Trace& trace) {
   const Spans& spans = trace.spans;
@@ -27,4 +27,4 @@ bool is_autograd_node(std::string_view operator_name) {
   return operator_name.find("Backward") != std::string_view::npos && operator_name.find("::") == std::string_view::npos;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

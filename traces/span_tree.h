@@ -6,7 +6,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // The parent of each span: the innermost on its thread that encloses its start; SpanId::none for outermost ones and
 // for spans without times. Precondition: spans are sorted by (start, longest first), as the readers leave them. O(n).
@@ -15,4 +15,4 @@ std::vector<SpanId> span_parents(const Trace& trace);
 // Operators that run a node of autograd's graph: "autograd::engine::evaluate_function: X", "XBackward", "XBackward0".
 bool is_autograd_node(std::string_view operator_name);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -4,7 +4,7 @@
 #include <map>
 #include <utility>
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using Interval = std::pair<Picos, Picos>;  // start, end
@@ -74,4 +74,4 @@ TraceSummary summarize(const Trace& trace) {
   return summary;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

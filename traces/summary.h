@@ -7,7 +7,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 struct StepSummary {
   std::string name;
@@ -36,4 +36,4 @@ struct TraceSummary {
 // O(n log n) in the ops.
 TraceSummary summarize(const Trace& trace);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 bool has_storage(std::span<const TensorValue> values, std::int64_t storage) {
@@ -104,4 +104,4 @@ void TensorLives::add(OpId op, std::span<const TensorValue> inputs, std::span<co
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

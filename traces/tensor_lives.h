@@ -13,7 +13,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // A tensor as an op names it.
 struct TensorValue {
@@ -56,4 +56,4 @@ class TensorLives {
   std::uint32_t lives_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 struct StorageHistory {
@@ -51,4 +51,4 @@ void infer_tensor_roles(Trace& trace) {
       trace.tensors.role[i] = role_of(history[trace.tensors.storage[i]]);
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -12,9 +12,9 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Needs phases; without any op of backward or optimizer nothing is deduced. O(uses + tensors).
 void infer_tensor_roles(Trace& trace);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::array<std::string_view, op_kind_count> op_kind_names = {"launch",
@@ -205,4 +205,4 @@ void Trace::check_invariants() const {
     SPILLWAY_ASSERT(std::size_t{s.first_block} + s.block_count <= memory_blocks.size());
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -30,7 +30,7 @@
 #include "base/string_pool.h"
 #include "base/units.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 enum class OpId : std::uint32_t { none = 0xffffffffU };
 enum class SpanId : std::uint32_t { none = 0xffffffffU };
@@ -389,4 +389,4 @@ struct Trace {
   std::uint8_t inferred_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -2,7 +2,7 @@
 
 #include <array>
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 // From to_string, which knows the names; so they can't differ.
@@ -220,4 +220,4 @@ std::string first_inconsistency(const Trace& trace) {
   return check.problem().empty() ? reference_problem(trace) : check.problem();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

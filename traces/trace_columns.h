@@ -18,7 +18,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Times beyond this (26 days) are refused: sums of three must not overflow.
 inline constexpr Picos longest_time{std::int64_t{1} << 61};
@@ -239,4 +239,4 @@ bool restore_remainder(const TraceRemainder& remainder, Trace& trace);
 // Gives the first thing that is not; empty when all is well. O(size).
 std::string first_inconsistency(const Trace& trace);
 
-}  // namespace spillway
+}  // namespace spillway::traces

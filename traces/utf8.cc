@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 // Bytes of the character at the front; 0 if it is malformed.
@@ -46,4 +46,4 @@ std::string to_valid_utf8(std::string_view text) {
   return result;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

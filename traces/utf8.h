@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace spillway {
+namespace spillway::traces {
 
 // Length of the longest prefix that is well-formed. O(n).
 std::size_t valid_utf8_prefix(std::string_view text);
@@ -12,4 +12,4 @@ inline bool is_utf8(std::string_view text) { return valid_utf8_prefix(text) == t
 // Each byte that does not belong to a well-formed character becomes U+FFFD.
 std::string to_valid_utf8(std::string_view text);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -158,12 +158,12 @@ Figures run_simgrid(const Workload& workload) {
 }
 
 Figures run_spillway(const Workload& workload) {
-  const spillway::ActivityGraph graph = spillway::bench::to_graph(workload);
+  const spillway::sim::ActivityGraph graph = spillway::bench::to_graph(workload);
   Figures best;
   for (int repeat = 0; repeat < 5; ++repeat) {
-    spillway::Executor<> executor(graph);
+    spillway::sim::Executor<> executor(graph);
     const std::clock_t begin = std::clock();
-    const spillway::Outcome outcome = executor.run();
+    const spillway::gui::Outcome outcome = executor.run();
     const double spent = seconds_since(begin);
     if (repeat == 0 || spent < best.cpu_seconds) best = {spillway::to_seconds(outcome.end_time), spent};
   }

@@ -6,7 +6,7 @@
 #include "cli/commands/calibrate_nvme.h"
 #include "cli/commands/calibrate_pcie.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 void add_calibrate_commands(CLI::App& app, Context& context) {
   CLI::App* group = app.add_subcommand("calibrate", "Measure this machine and write hardware profiles");
@@ -16,4 +16,4 @@ void add_calibrate_commands(CLI::App& app, Context& context) {
   add_calibrate_pcie(*group, context);
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

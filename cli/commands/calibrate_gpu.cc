@@ -9,6 +9,8 @@
 #include <optional>
 #include <string>
 
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "cli/commands/calibrate_nvme.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
@@ -19,12 +21,10 @@
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
 #include "hwprofiles/quantity.h"
-#include "base/input_error.h"
-#include "base/output_file.h"
 #include "validation/trainer/cuda_backend.h"
 #include "validation/trainer/kernel_calibration.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -185,4 +185,4 @@ void add_calibrate_gpu(CLI::App& group, Context& context) {
   command->callback([request, &context] { run(*request, context); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -13,6 +13,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "hwprofiles/calibrate/cuda_module.h"
@@ -22,11 +24,9 @@
 #include "hwprofiles/calibrate/nvml.h"
 #include "hwprofiles/profile_writer.h"
 #include "hwprofiles/quantity.h"
-#include "base/input_error.h"
-#include "base/output_file.h"
 #include "validation/trainer/cuda_backend.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -205,4 +205,4 @@ void add_calibrate_nvme(CLI::App& group, Context& context) {
   command->callback([request, &context] { run(*request, context); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -9,11 +9,11 @@ namespace CLI {
 class App;
 }
 
-namespace spillway {
+namespace spillway::cli {
 
 void add_calibrate_nvme(CLI::App& group, Context& context);
 
 // Today as ISO 8601, in UTC.
 std::string today();
 
-}  // namespace spillway
+}  // namespace spillway::cli

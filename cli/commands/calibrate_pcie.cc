@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/output_file.h"
 #include "cli/commands/calibrate_nvme.h"
 #include "cli/output/table.h"
 #include "hwprofiles/calibrate/hwloc_locality.h"
@@ -17,9 +18,8 @@
 #include "hwprofiles/calibrate/pcie_topology.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
-#include "base/output_file.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -115,4 +115,4 @@ void add_calibrate_pcie(CLI::App& group, Context& context) {
   command->callback([request, &context] { run(*request, context); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

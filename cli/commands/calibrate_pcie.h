@@ -7,8 +7,8 @@ namespace CLI {
 class App;
 }
 
-namespace spillway {
+namespace spillway::cli {
 
 void add_calibrate_pcie(CLI::App& group, Context& context);
 
-}  // namespace spillway
+}  // namespace spillway::cli

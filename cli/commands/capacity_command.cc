@@ -14,7 +14,7 @@
 #include "cli/output/table.h"
 #include "studies/capacity/capacity.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -270,4 +270,4 @@ void add_capacity_command(CLI::App& app, Context& context) {
   command->callback([call, &context] { run_capacity(context, *call); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

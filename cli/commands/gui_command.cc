@@ -12,7 +12,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 constexpr const char* window_program = "spillway-gui";
@@ -88,4 +88,4 @@ void add_gui_command(CLI::App& app) {
   gui->callback([call] { open_window(*call); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -7,9 +7,9 @@ namespace CLI {
 class App;
 }
 
-namespace spillway {
+namespace spillway::cli {
 
 // The window is a program of its own (spillway-gui), which this one turns into; so the command line links no Qt.
 void add_gui_command(CLI::App& app);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -9,7 +9,7 @@
 #include "cli/options/manual_page.h"
 #include "cli/options/option_table.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 void print_whole(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
@@ -30,4 +30,4 @@ void add_manual_commands(CLI::App& app) {
   });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

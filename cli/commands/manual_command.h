@@ -6,9 +6,9 @@ namespace CLI {
 class App;
 }
 
-namespace spillway {
+namespace spillway::cli {
 
 // After all other commands, which the two describe.
 void add_manual_commands(CLI::App& app);
 
-}  // namespace spillway
+}  // namespace spillway::cli

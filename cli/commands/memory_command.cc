@@ -11,9 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "cli/options/memory_device.h"
-#include "cli/output/memory_explanation.h"
 #include "cli/options/number_check.h"
+#include "cli/output/memory_explanation.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "hwprofiles/profile_library.h"
@@ -22,11 +24,9 @@
 #include "sim/devices/memory/request_lives.h"
 #include "sim/replay/driver_times.h"
 #include "sim/replay/memory_replay.h"
-#include "base/input_error.h"
-#include "base/output_file.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -393,4 +393,4 @@ void add_memory_commands(CLI::App& app, Context& context) {
   command->callback([&context, request] { run_memory(context, *request); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

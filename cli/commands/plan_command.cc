@@ -9,7 +9,7 @@
 #include "cli/commands/plan_recompute.h"
 #include "cli/commands/plan_stalloc.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 void add_plan_commands(CLI::App& app, Context& context) {
   CLI::App* group = app.add_subcommand(
@@ -24,4 +24,4 @@ void add_plan_commands(CLI::App& app, Context& context) {
   add_plan_recompute(*group, context);
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "base/byte_source.h"
+#include "base/output_file.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/output/progress.h"
@@ -15,10 +17,8 @@
 #include "planners/layout/layout_csv.h"
 #include "planners/layout/layout_solver.h"
 #include "planners/layout/result_check.h"
-#include "base/byte_source.h"
-#include "base/output_file.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -125,4 +125,4 @@ void add_plan_layout(CLI::App& group, Context& context) {
   command->callback([&context, request] { run_layout(context, *request); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -11,17 +11,17 @@
 #include <utility>
 #include <vector>
 
+#include "base/output_file.h"
 #include "cli/options/number_check.h"
 #include "cli/options/offload_plan_file.h"
+#include "cli/options/scenario_argument.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
-#include "cli/options/scenario_argument.h"
 #include "cli/output/table.h"
 #include "planners/offload/mix.h"
 #include "studies/offload/rok.h"
-#include "base/output_file.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -209,4 +209,4 @@ void add_plan_rok(CLI::App& group, Context& context) {
   command->callback([request, &context] { run_plan_rok(context, *request); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

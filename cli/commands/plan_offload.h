@@ -7,9 +7,9 @@ namespace CLI {
 class App;
 }
 
-namespace spillway {
+namespace spillway::cli {
 
 void add_plan_offload(CLI::App& group, Context& context);
 void add_plan_rok(CLI::App& group, Context& context);
 
-}  // namespace spillway
+}  // namespace spillway::cli

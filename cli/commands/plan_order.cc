@@ -8,22 +8,22 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
+#include "cli/commands/trace_order.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/output/order_report.h"
 #include "cli/output/progress.h"
-#include "cli/commands/trace_order.h"
 #include "planners/layout/layout_csv.h"
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_json.h"
 #include "planners/order/order_trace.h"
 #include "scenario/scenario.h"
-#include "base/byte_source.h"
-#include "base/input_error.h"
-#include "base/output_file.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 constexpr std::uint64_t largest_file = 4'000'000'000;
@@ -201,4 +201,4 @@ void add_plan_order(CLI::App& group, Context& context) {
   command->callback([&context, request] { run_order(context, *request); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -10,6 +10,9 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "cli/options/number_check.h"
 #include "cli/options/pipeline_settings.h"
 #include "cli/output/progress.h"
@@ -18,14 +21,11 @@
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
-#include "reports/pictures/pipeline_svg.h"
 #include "planners/pipeline/plan_json.h"
 #include "planners/pipeline/schedule_search.h"
-#include "base/byte_source.h"
-#include "base/input_error.h"
-#include "base/output_file.h"
+#include "reports/pictures/pipeline_svg.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -329,4 +329,4 @@ void add_plan_pipeline(CLI::App& group, Context& context) {
   command->callback([&context, call] { run_pipeline(context, *call); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

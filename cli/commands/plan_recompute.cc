@@ -10,14 +10,14 @@
 
 #include "cli/options/interrupt.h"
 #include "cli/options/offload_plan_file.h"
+#include "cli/options/scenario_argument.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
-#include "cli/options/scenario_argument.h"
 #include "cli/output/table.h"
 #include "planners/recompute/recompute_run.h"
 #include "scenario/scenario_run.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -107,4 +107,4 @@ void add_plan_recompute(CLI::App& group, Context& context) {
   command->callback([&context, call] { run_plan(context, *call); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

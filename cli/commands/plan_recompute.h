@@ -7,9 +7,9 @@ namespace CLI {
 class App;
 }
 
-namespace spillway {
+namespace spillway::cli {
 
 // Adds `recompute` to the group of plans. The context must outlive the app's parse().
 void add_plan_recompute(CLI::App& group, Context& context);
 
-}  // namespace spillway
+}  // namespace spillway::cli

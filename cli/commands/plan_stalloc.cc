@@ -9,20 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "cli/options/memory_device.h"
 #include "cli/options/number_check.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
-#include "scenario/scenario_run.h"
 #include "planners/stalloc/stalloc_plan.h"
+#include "scenario/scenario_run.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/stalloc_plan_text.h"
-#include "base/byte_source.h"
-#include "base/input_error.h"
-#include "base/output_file.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -192,4 +192,4 @@ void add_plan_stalloc(CLI::App& group, Context& context) {
   command->callback([&context, request] { run_stalloc(context, *request); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -11,12 +11,12 @@
 #include <string_view>
 #include <vector>
 
-#include "cli/output/table.h"
-#include "hwprofiles/profile_library.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "cli/output/table.h"
+#include "hwprofiles/profile_library.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -131,4 +131,4 @@ void add_profile_commands(CLI::App& app, Context& context) {
   diff->callback([&context, request] { run_diff(context, *request); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

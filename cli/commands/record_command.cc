@@ -14,7 +14,7 @@
 #include "traces/formats/read.h"
 #include "validation/recorder/record.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 namespace fs = std::filesystem;
@@ -78,4 +78,4 @@ void add_record_commands(CLI::App& app, Context& context) {
   command->callback([request, &context] { run(*request, context); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -10,18 +10,18 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/number_check.h"
-#include "cli/output/report_output.h"
+#include "base/input_error.h"
 #include "cli/commands/report_procurement.h"
-#include "cli/output/result_report.h"
+#include "cli/options/number_check.h"
 #include "cli/options/scenario_argument.h"
+#include "cli/output/report_output.h"
+#include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "hwprofiles/price_list.h"
 #include "reports/pcie_report.h"
 #include "reports/step_report.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -236,4 +236,4 @@ void add_report_commands(CLI::App& app, Context& context) {
   add_procurement_report(*group, context);
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

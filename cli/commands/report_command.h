@@ -7,8 +7,8 @@ namespace CLI {
 class App;
 }
 
-namespace spillway {
+namespace spillway::cli {
 
 void add_report_commands(CLI::App& app, Context& context);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -14,7 +14,7 @@
 #include "cli/output/table.h"
 #include "studies/procurement/procurement.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -188,4 +188,4 @@ void add_procurement_report(CLI::App& group, Context& context) {
   command->callback([&context, call] { run(context, *call); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

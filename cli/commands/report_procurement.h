@@ -5,8 +5,8 @@
 
 #include "cli/options/context.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 void add_procurement_report(CLI::App& group, Context& context);
 
-}  // namespace spillway
+}  // namespace spillway::cli

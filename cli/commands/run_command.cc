@@ -10,20 +10,20 @@
 #include <string>
 #include <vector>
 
+#include "base/input_error.h"
+#include "base/output_file.h"
+#include "cli/options/scenario_argument.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/result_report.h"
-#include "cli/options/scenario_argument.h"
-#include "studies/offload/roofline.h"
+#include "reports/pictures/timeline_svg.h"
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
 #include "sim/replay/replayed_trace.h"
-#include "reports/pictures/timeline_svg.h"
-#include "base/input_error.h"
-#include "base/output_file.h"
+#include "studies/offload/roofline.h"
 #include "traces/formats/chrome_writer.h"
 #include "traces/formats/torch_snapshot_writer.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 struct RunArguments {
@@ -185,4 +185,4 @@ void add_run_commands(CLI::App& app, Context& context) {
   explain_app->callback([arguments, &context] { explain_scenario(*arguments, context); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

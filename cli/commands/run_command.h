@@ -7,9 +7,9 @@ namespace CLI {
 class App;
 }
 
-namespace spillway {
+namespace spillway::cli {
 
 // The context must outlive the app's parse().
 void add_run_commands(CLI::App& app, Context& context);
 
-}  // namespace spillway
+}  // namespace spillway::cli

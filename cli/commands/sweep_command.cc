@@ -14,19 +14,19 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_source.h"
+#include "base/input_error.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/mpi_launch.h"
 #include "cli/output/progress.h"
 #include "cli/output/sweep_plot.h"
 #include "cli/output/table.h"
+#include "reports/sweep_report.h"
 #include "studies/sweep/sweep_check.h"
 #include "studies/sweep/sweep_crew.h"
-#include "reports/sweep_report.h"
 #include "studies/sweep/sweep_run.h"
-#include "base/byte_source.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -354,4 +354,4 @@ void add_sweep_commands(CLI::App& app, Context& context, SweepFarm* farm) {
   merge->callback([&context, call] { run_merge_command(context, *call); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -7,11 +7,11 @@ namespace CLI {
 class App;
 }
 
-namespace spillway {
+namespace spillway::cli {
 
 class SweepFarm;
 
 // farm: the MPI job that this process is one of, if any.
 void add_sweep_commands(CLI::App& app, Context& context, SweepFarm* farm);
 
-}  // namespace spillway
+}  // namespace spillway::cli

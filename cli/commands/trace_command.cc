@@ -11,22 +11,22 @@
 #include <string>
 #include <string_view>
 
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 #include "cli/options/interrupt.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
-#include "base/input_error.h"
-#include "base/nearest_name.h"
 #include "traces/formats/chakra_writer.h"
 #include "traces/formats/chrome_writer.h"
-#include "traces/join.h"
 #include "traces/formats/read.h"
 #include "traces/formats/spillway_binary.h"
 #include "traces/formats/spillway_json.h"
-#include "traces/summary.h"
 #include "traces/formats/torch_snapshot_writer.h"
 #include "traces/formats/trace_part.h"
+#include "traces/join.h"
+#include "traces/summary.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -273,4 +273,4 @@ void add_trace_commands(CLI::App& app, Context& context) {
   convert->callback([&context, files] { run_convert(context, *files); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

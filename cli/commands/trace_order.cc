@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/output_file.h"
 #include "cli/options/interrupt.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
@@ -13,9 +14,8 @@
 #include "planners/order/order_links.h"
 #include "planners/order/trace_order.h"
 #include "scenario/scenario_run.h"
-#include "base/output_file.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -146,4 +146,4 @@ void run_trace_order(Context& context, const TraceOrderRequest& request) {
   print_trace(context, answer);
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

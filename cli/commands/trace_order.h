@@ -7,7 +7,7 @@
 #include "cli/options/context.h"
 #include "planners/order/order_solver.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 struct TraceOrderRequest {
   std::string file, output, execution_trace;  // output: where the plan goes
@@ -18,4 +18,4 @@ struct TraceOrderRequest {
 
 void run_trace_order(Context& context, const TraceOrderRequest& request);
 
-}  // namespace spillway
+}  // namespace spillway::cli

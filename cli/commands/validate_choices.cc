@@ -4,15 +4,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/options/interrupt.h"
-#include "cli/output/progress.h"
-#include "cli/output/table.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "cli/options/interrupt.h"
+#include "cli/output/progress.h"
+#include "cli/output/table.h"
 #include "validation/published/layout_choice.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 Table choices_table(const std::vector<SetupChoice>& choices) {
@@ -97,4 +97,4 @@ void validate_choices(const ValidateChoicesArguments& arguments, const std::vect
                     choices.size() - skipped, choices.size() - skipped - slower));
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -8,7 +8,7 @@
 #include "cli/options/context.h"
 #include "validation/published/case_file.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 struct ValidateChoicesArguments {
   std::int64_t gpus = 512;    // set-ups of more are left out
@@ -19,4 +19,4 @@ struct ValidateChoicesArguments {
 // Exit code 1 where a published layout is faster than ours.
 void validate_choices(const ValidateChoicesArguments& arguments, const std::vector<CaseFile>& files, Context& context);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -11,20 +11,20 @@
 #include <string>
 #include <vector>
 
+#include "base/input_error.h"
+#include "base/nearest_name.h"
+#include "base/output_file.h"
+#include "cli/commands/validate_choices.h"
+#include "cli/commands/validate_kernels.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
-#include "cli/commands/validate_choices.h"
-#include "cli/commands/validate_kernels.h"
-#include "base/input_error.h"
-#include "base/nearest_name.h"
-#include "base/output_file.h"
+#include "reports/pictures/scatter_svg.h"
 #include "validation/published/case_panels.h"
 #include "validation/published/case_run.h"
-#include "reports/pictures/scatter_svg.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 struct ValidateArguments {
@@ -261,4 +261,4 @@ void add_validate_commands(CLI::App& app, Context& context) {
   });
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -11,19 +11,19 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/input_error.h"
+#include "base/nearest_name.h"
+#include "base/output_file.h"
 #include "cli/commands/calibrate_nvme.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "hwprofiles/profile_library.h"
-#include "base/input_error.h"
-#include "base/nearest_name.h"
-#include "base/output_file.h"
-#include "validation/trainer/kernel_cases.h"
 #include "reports/pictures/scatter_svg.h"
 #include "validation/trainer/cuda_backend.h"
+#include "validation/trainer/kernel_cases.h"
 #include "validation/trainer/technique_plans.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -293,4 +293,4 @@ void validate_kernels(const ValidateKernelsArguments& arguments, Context& contex
   if (!right || median_step_error(outcomes) > step_time_median) context.exit_code = exit_answer_is_no;
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

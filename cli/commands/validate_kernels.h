@@ -6,7 +6,7 @@
 
 #include "cli/options/context.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 struct ValidateKernelsArguments {
   std::string backend;  // "cpu" or "cuda"; empty: cpu
@@ -23,4 +23,4 @@ struct ValidateKernelsArguments {
 // Exit code 1 when a run's numbers, order or bytes are not the predicted ones.
 void validate_kernels(const ValidateKernelsArguments& arguments, Context& context);
 
-}  // namespace spillway
+}  // namespace spillway::cli

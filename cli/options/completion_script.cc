@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 std::string joined(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
@@ -149,4 +149,4 @@ std::string fish_completion(std::span<const CommandEntry> table) {
   return script;
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

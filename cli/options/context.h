@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace spillway {
+namespace spillway::cli {
 
 enum ExitCode : int {
   exit_done = 0,
@@ -35,4 +35,4 @@ void warn(const Context& context, std::string_view text);
 // A plain line on standard error, unless quiet.
 void note(const Context& context, std::string_view text);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <system_error>
 
-namespace spillway {
+namespace spillway::cli {
 
 void use_installed_data() {
   namespace fs = std::filesystem;
@@ -16,4 +16,4 @@ void use_installed_data() {
   if (fs::is_directory(data, error)) setenv("SPILLWAY_DATA", data.c_str(), keep_the_users);
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

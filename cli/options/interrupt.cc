@@ -3,7 +3,7 @@
 #include <atomic>
 #include <csignal>
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 std::atomic<bool> interrupted{false};
@@ -22,4 +22,4 @@ void catch_interrupts() {
 
 bool is_interrupted() { return interrupted; }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 // Text as it stands: no escape, no request at the beginning of a line, dashes that can be copied.
@@ -92,4 +92,4 @@ std::string manual_page(std::span<const CommandEntry> table, std::string_view ve
   return page + std::string(closing);
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -7,9 +7,9 @@
 
 #include "cli/options/option_table.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 // No date, so that equal programs have equal pages.
 std::string manual_page(std::span<const CommandEntry> table, std::string_view version);
 
-}  // namespace spillway
+}  // namespace spillway::cli

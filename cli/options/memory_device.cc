@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
-#include "sim/devices/memory/allocation_stream.h"
 #include "base/input_error.h"
+#include "sim/devices/memory/allocation_stream.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 std::int16_t memory_device(const Trace& trace, const std::string& file, int wanted) {
   const std::vector<std::int16_t> devices = memory_devices(trace);
@@ -21,4 +21,4 @@ std::int16_t memory_device(const Trace& trace, const std::string& file, int want
   return static_cast<std::int16_t>(wanted);
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -11,7 +11,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 // What Open MPI and those of MPICH's kin tell each process they start.
@@ -38,4 +38,4 @@ void continue_under_mpi() {
                    "build it with -Dmpi=enabled (Debian: libboost-mpi-dev, openmpi-bin), or use --shard and merge");
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string>
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 CLI::Validator number_check(bool takes_zero) {
@@ -25,4 +25,4 @@ CLI::Validator number_check(bool takes_zero) {
 CLI::Validator positive_number() { return number_check(false); }
 CLI::Validator non_negative_number() { return number_check(true); }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -3,9 +3,9 @@
 
 #include <CLI/CLI.hpp>
 
-namespace spillway {
+namespace spillway::cli {
 
 CLI::Validator positive_number();
 CLI::Validator non_negative_number();
 
-}  // namespace spillway
+}  // namespace spillway::cli

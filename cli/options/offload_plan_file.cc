@@ -2,11 +2,11 @@
 
 #include <utility>
 
+#include "base/output_file.h"
 #include "sim/replay/order_plan.h"
 #include "sim/replay/plan.h"
-#include "base/output_file.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 void write_offload_plan(const Trace& trace, OffloadPlan offload, const std::string& path) {
   if (path.empty()) return;
@@ -18,4 +18,4 @@ void write_offload_plan(const Trace& trace, OffloadPlan offload, const std::stri
   out.commit();
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

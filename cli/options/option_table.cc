@@ -6,7 +6,7 @@
 
 #include "scenario/scenario.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 std::vector<std::string> split(std::string_view text, char separator) {
@@ -85,4 +85,4 @@ std::vector<CommandEntry> option_table(const CLI::App& app) {
   return table;
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

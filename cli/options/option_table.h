@@ -8,7 +8,7 @@ namespace CLI {
 class App;
 }
 
-namespace spillway {
+namespace spillway::cli {
 
 struct OptionEntry {
   std::vector<std::string> names;    // "-q", "--quiet"; one without dashes for an argument ("FILE")
@@ -30,4 +30,4 @@ struct CommandEntry {
 // KEY=VALUE has what --set can begin with ("model.sequence=").
 std::vector<CommandEntry> option_table(const CLI::App& app);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -10,7 +10,7 @@
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 constexpr double largest = 1e9;
@@ -126,4 +126,4 @@ OffloadedOptimizer offloaded_optimizer(const PipelineSettings& settings, std::in
           static_cast<std::int64_t>(settings.pieces)};
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

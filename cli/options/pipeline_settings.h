@@ -9,7 +9,7 @@
 #include "planners/pipeline/optimizer_window.h"
 #include "planners/pipeline/pipeline_memory.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 // Ticks of one unit of the user's.
 constexpr double ticks_per_unit = 1e6;
@@ -34,4 +34,4 @@ ActivationRules activation_rules(const PipelineSettings& settings);
 OffloadedOptimizer offloaded_optimizer(const PipelineSettings& settings, std::int64_t chunks, std::int64_t moved,
                                        OptimizerPlace place);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -1,9 +1,9 @@
 #include "cli/options/scenario_argument.h"
 
-#include "cli/options/interrupt.h"
 #include "base/input_error.h"
+#include "cli/options/interrupt.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 LoadedScenario load_argument(const std::string& path, const std::vector<std::string>& settings) {
   const Scenario scenario = is_scenario_file(path) ? load_scenario(path, settings) : scenario_for_trace(path, settings);
@@ -18,4 +18,4 @@ Bytes budget_argument(std::uint64_t bytes) {
   return Bytes(static_cast<std::int64_t>(bytes));
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

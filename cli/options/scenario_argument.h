@@ -7,7 +7,7 @@
 
 #include "scenario/scenario_run.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 // Reading can be interrupted. Throws InputError.
 LoadedScenario load_argument(const std::string& path, const std::vector<std::string>& settings);
@@ -16,4 +16,4 @@ LoadedScenario load_argument(const std::string& path, const std::vector<std::str
 // sizes lets through as a huge one.
 Bytes budget_argument(std::uint64_t bytes);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "sim/replay/memory_picture.h"
-#include "reports/pictures/memory_svg.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/svg_text.h"
+#include "reports/pictures/memory_svg.h"
+#include "sim/replay/memory_picture.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -132,4 +132,4 @@ void write_pictures(const PictureFiles& files, const Trace& trace, const Allocat
   if (!files.map.empty()) write_svg(files.map, address_map_svg(picture));
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -11,7 +11,7 @@
 #include "sim/devices/memory/reserved_parts.h"
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 struct MemoryExplanation {
   ReservedParts parts;            // when most is reserved
@@ -35,4 +35,4 @@ void add_picture_options(CLI::App& command, PictureFiles& files);
 void write_pictures(const PictureFiles& files, const Trace& trace, const AllocationStreamOptions& options,
                     std::span<const Picos> op_start, const std::string& title, Bytes capacity);
 
-}  // namespace spillway
+}  // namespace spillway::cli

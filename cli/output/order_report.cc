@@ -13,7 +13,7 @@
 #include "planners/order/integer_program.h"
 #include "planners/order/order_ilp.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -164,4 +164,4 @@ void print_orders(Context& context, const OrderGraph& graph, const std::vector<O
   for (const Json& warning : warnings_of(graph)) warn(context, warning.get<std::string>());
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -8,7 +8,7 @@
 #include "cli/options/context.h"
 #include "planners/order/order_method.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 struct OrderAnswer {
   OrderMethod method = OrderMethod::best;
@@ -29,4 +29,4 @@ void print_order(Context& context, const OrderGraph& graph, const OrderAnswer& a
 // One row a method; all answers have layouts.
 void print_orders(Context& context, const OrderGraph& graph, const std::vector<OrderAnswer>& answers);
 
-}  // namespace spillway
+}  // namespace spillway::cli

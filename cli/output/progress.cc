@@ -7,7 +7,7 @@
 
 #include "cli/options/interrupt.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 constexpr std::uint64_t smallest_shown_bytes = 50'000'000;
@@ -51,4 +51,4 @@ bool Progress::show(const std::string& line) const {
   return !is_interrupted();
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

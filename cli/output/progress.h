@@ -8,7 +8,7 @@
 
 #include "cli/options/context.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 class Progress {
  public:
@@ -32,4 +32,4 @@ class Progress {
   bool visible_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -5,7 +5,7 @@
 
 #include "cli/output/table.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 void print_document(const Context& context, const ReportDocument& document) {
   if (context.csv()) return print(report_csv(document));
@@ -29,4 +29,4 @@ void print_document(const Context& context, const ReportDocument& document) {
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

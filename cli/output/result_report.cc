@@ -9,7 +9,7 @@
 
 #include "cli/output/memory_explanation.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -269,4 +269,4 @@ Json comparison_json(const Result& a, const Result& b) {
   return document;
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -6,11 +6,11 @@
 #include <vector>
 
 #include "cli/output/table.h"
-#include "studies/offload/result_figures.h"
 #include "scenario/scenario_run.h"
 #include "sim/replay/result.h"
+#include "studies/offload/result_figures.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 // The document of `run --format json`; keys are a contract (docs/guide.md).
 nlohmann::ordered_json result_json(const Result& result);
@@ -22,4 +22,4 @@ Table result_row(const Result& result);
 Table comparison(const Result& a, const Result& b);
 nlohmann::ordered_json comparison_json(const Result& a, const Result& b);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -4,12 +4,12 @@
 #include <array>
 #include <string_view>
 
-#include "reports/sweep_svg.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 #include "base/output_file.h"
+#include "reports/sweep_svg.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 using Kind = SweepPlot::Kind;
@@ -90,4 +90,4 @@ void write_plot(const SweepPlot& plot, const SweepFile& file, const SweepOutcome
   out.commit();
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

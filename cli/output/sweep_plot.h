@@ -8,7 +8,7 @@
 #include "studies/sweep/sweep_crew.h"
 #include "studies/sweep/sweep_run.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 struct SweepPlot {
   enum class Kind : std::uint8_t { front, map, tornado };
@@ -26,4 +26,4 @@ SweepPlot parse_plot(const std::string& text, const SweepFile& file);
 void write_plot(const SweepPlot& plot, const SweepFile& file, const SweepOutcome& outcome, SweepCrew& crew,
                 SweepStore& store);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -12,7 +12,7 @@
 #include "base/input_error.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::cli {
 namespace {
 
 bool is_number(std::string_view text) {
@@ -151,4 +151,4 @@ std::int64_t whole_nanoseconds(Picos time) {
   return (count + (count < 0 ? -500 : 500)) / 1000;
 }
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/context.h"
 #include "base/units.h"
+#include "cli/options/context.h"
 
-namespace spillway {
+namespace spillway::cli {
 
 class Table {
  public:
@@ -48,4 +48,4 @@ nlohmann::ordered_json number_or_null(double value);
 // Nanoseconds, rounded to nearest.
 std::int64_t whole_nanoseconds(Picos time);
 
-}  // namespace spillway
+}  // namespace spillway::cli

@@ -21,20 +21,20 @@
 #include <QVBoxLayout>
 #include <utility>
 
-#include "gui/plots/charts.h"
-#include "gui/workspace/file_kind.h"
-#include "gui/plots/memory_views.h"
+#include "base/input_error.h"
+#include "base/output_file.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/start_page.h"
 #include "gui/panels/sweep_view.h"
-#include "gui/plots/table_model.h"
-#include "gui/plots/timeline_view.h"
 #include "gui/panels/trace_range_dialog.h"
 #include "gui/panels/verdict_strip.h"
+#include "gui/plots/charts.h"
+#include "gui/plots/memory_views.h"
+#include "gui/plots/table_model.h"
+#include "gui/plots/timeline_view.h"
+#include "gui/workspace/file_kind.h"
 #include "reports/step_report.h"
-#include "base/input_error.h"
-#include "base/output_file.h"
 
 namespace spillway::gui {
 namespace {

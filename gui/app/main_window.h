@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "gui/canvas/theme.h"
 #include "gui/panels/command_palette.h"
+#include "gui/plots/time_view.h"
 #include "gui/workspace/scenario_document.h"
 #include "gui/workspace/session.h"
-#include "gui/canvas/theme.h"
-#include "gui/plots/time_view.h"
 
 class QLabel;
 class QLineEdit;

@@ -15,14 +15,14 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
-#include "gui/plots/charts.h"
 #include "gui/app/main_window.h"
-#include "gui/plots/memory_views.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/sweep_view.h"
+#include "gui/panels/trace_range_dialog.h"
+#include "gui/plots/charts.h"
+#include "gui/plots/memory_views.h"
 #include "gui/plots/table_model.h"
 #include "gui/plots/timeline_view.h"
-#include "gui/panels/trace_range_dialog.h"
 #include "scenario/scenario.h"
 
 namespace spillway::gui {

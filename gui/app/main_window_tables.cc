@@ -7,10 +7,10 @@
 #include <QTableView>
 #include <algorithm>
 
-#include "gui/plots/charts.h"
 #include "gui/app/main_window.h"
-#include "gui/plots/memory_views.h"
 #include "gui/panels/sweep_view.h"
+#include "gui/plots/charts.h"
+#include "gui/plots/memory_views.h"
 #include "gui/plots/table_model.h"
 #include "gui/plots/timeline_view.h"
 #include "studies/offload/result_figures.h"

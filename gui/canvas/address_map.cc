@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "gui/canvas/pixel_run.h"
 #include "base/stop.h"
+#include "gui/canvas/pixel_run.h"
 
 namespace spillway::gui {
 namespace {

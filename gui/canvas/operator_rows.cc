@@ -4,8 +4,8 @@
 #include <optional>
 #include <tuple>
 
-#include "sim/replay/timeline_lanes.h"
 #include "base/stop.h"
+#include "sim/replay/timeline_lanes.h"
 
 namespace spillway::gui {
 namespace {

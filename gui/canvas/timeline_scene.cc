@@ -4,9 +4,9 @@
 #include <cctype>
 #include <tuple>
 
+#include "base/stop.h"
 #include "gui/canvas/operator_rows.h"
 #include "sim/replay/timeline_lanes.h"
-#include "base/stop.h"
 #include "traces/span_tree.h"
 
 namespace spillway::gui {

@@ -3,8 +3,8 @@
 
 #include <QFrame>
 
-#include "gui/workspace/simulation.h"
 #include "gui/canvas/theme.h"
+#include "gui/workspace/simulation.h"
 
 class QLabel;
 

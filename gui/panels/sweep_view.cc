@@ -8,10 +8,10 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "scenario/scenario.h"
-#include "studies/sweep/sweep_store.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "scenario/scenario.h"
+#include "studies/sweep/sweep_store.h"
 
 namespace spillway::gui {
 namespace {

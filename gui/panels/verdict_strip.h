@@ -5,8 +5,8 @@
 #include <functional>
 #include <vector>
 
-#include "gui/workspace/shown_figures.h"
 #include "gui/canvas/theme.h"
+#include "gui/workspace/shown_figures.h"
 
 class QLabel;
 

@@ -7,9 +7,9 @@
 #include <memory>
 #include <vector>
 
-#include "gui/workspace/outcome.h"
-#include "gui/plots/table_model.h"
 #include "gui/canvas/theme.h"
+#include "gui/plots/table_model.h"
+#include "gui/workspace/outcome.h"
 #include "studies/sweep/sweep_run.h"
 
 class QChart;

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "gui/canvas/memory_painter.h"
-#include "gui/workspace/outcome.h"
 #include "gui/plots/time_view.h"
+#include "gui/workspace/outcome.h"
 
 namespace spillway::gui {
 

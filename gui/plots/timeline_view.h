@@ -6,9 +6,9 @@
 #include <set>
 #include <string>
 
-#include "gui/workspace/outcome.h"
-#include "gui/plots/time_view.h"
 #include "gui/canvas/timeline_painter.h"
+#include "gui/plots/time_view.h"
+#include "gui/workspace/outcome.h"
 
 class QScrollBar;
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "scenario/scenario.h"
 #include "base/byte_source.h"
+#include "scenario/scenario.h"
 
 namespace spillway::gui {
 namespace {

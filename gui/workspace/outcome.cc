@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "scenario/scenario_memory.h"
 #include "base/byte_source.h"
-#include "traces/join.h"
+#include "scenario/scenario_memory.h"
 #include "traces/formats/trace_part.h"
+#include "traces/join.h"
 
 namespace spillway::gui {
 namespace {

@@ -12,8 +12,8 @@
 #include "gui/canvas/memory_painter.h"
 #include "gui/canvas/timeline_scene.h"
 #include "scenario/memory_knobs.h"
-#include "studies/offload/roofline.h"
 #include "scenario/scenario_run.h"
+#include "studies/offload/roofline.h"
 
 namespace spillway::gui {
 

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "scenario/scenario.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "scenario/scenario.h"
 
 namespace spillway::gui {
 namespace {

@@ -13,7 +13,7 @@
 
 #include "hwprofiles/calibrate/cuda_require.cuh"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 // Durations of kernels and copies by CUPTI, in the order they ran; one at a time in a process.
 class ActivityClock {
@@ -92,4 +92,4 @@ class ActivityClock {
   std::vector<Record> records_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -4,7 +4,7 @@
 
 #include "hwprofiles/calibrate/io_ring.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 constexpr std::size_t page = 4096;
 }
@@ -17,4 +17,4 @@ AlignedBuffer::AlignedBuffer(std::size_t bytes) : size_((bytes + page - 1) / pag
 
 void AlignedBuffer::Free::operator()(std::byte* memory) const { std::free(memory); }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

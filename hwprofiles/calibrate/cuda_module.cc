@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 #ifdef SPILLWAY_CUDA_MODULE_BUILT
@@ -47,4 +47,4 @@ void* cuda_module_function(const char* name) {
                    "install cuBLAS of the CUDA toolkit, or name the module in SPILLWAY_CUDA_MODULE");
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -2,7 +2,7 @@
 // and without CUDA.
 #pragma once
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 // A function of the module by name. Looks in $SPILLWAY_CUDA_MODULE, the build tree, the library folder. Throws
 // InputError: built without CUDA; the module or a library it needs is not found.
@@ -11,4 +11,4 @@ void* cuda_module_function(const char* name);
 // Whether the build made the module.
 bool has_cuda_module();
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -11,7 +11,7 @@
 #include "hwprofiles/calibrate/cuda_require.cuh"
 #include "hwprofiles/gpu_profile.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
@@ -98,4 +98,4 @@ class CudaProduct {
   bool has_bias_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 inline std::string cuda_remedy(cudaError_t error) {
   switch (error) {
@@ -47,4 +47,4 @@ inline void require(cublasStatus_t status, const char* what) {
     throw InputError("GPU", what, cublasLtGetStatusString(status), "check that cuBLAS fits the driver");
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -9,7 +9,7 @@
 
 #include "hwprofiles/calibrate/cuda_require.cuh"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 static __global__ void fill_kernel(unsigned* words, std::size_t count, unsigned seed) {
   for (std::size_t i = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x; i < count;
@@ -87,4 +87,4 @@ class Event {
   cudaEvent_t event_ = nullptr;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -7,14 +7,14 @@
 #include <limits>
 #include <thread>
 
+#include "base/byte_source.h"
+#include "base/input_error.h"
 #include "hwprofiles/calibrate/gds_queue.h"
 #include "hwprofiles/calibrate/io_pattern.h"
 #include "hwprofiles/calibrate/io_ring.h"
 #include "hwprofiles/calibrate/scratch_file.h"
-#include "base/byte_source.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 constexpr Bytes kib{1 << 10}, mib{1 << 20}, gib{1 << 30};
@@ -249,4 +249,4 @@ DriveMeasurement measure_drive(const DriveCalibrationOptions& options,
   return Campaign(options, progress).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

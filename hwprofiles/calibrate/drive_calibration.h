@@ -13,10 +13,10 @@
 #include <span>
 #include <string>
 
-#include "hwprofiles/calibrate/drive_measurement.h"
 #include "base/units.h"
+#include "hwprofiles/calibrate/drive_measurement.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct DriveCalibrationOptions {
   std::string file;        // must not exist; see ScratchFile
@@ -33,4 +33,4 @@ struct DriveCalibrationOptions {
 DriveMeasurement measure_drive(const DriveCalibrationOptions& options,
                                const std::function<bool(std::size_t, std::size_t)>& progress);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

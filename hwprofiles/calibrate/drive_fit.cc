@@ -9,10 +9,10 @@
 #include <map>
 #include <utility>
 
-#include "hwprofiles/host_profile.h"
 #include "base/input_error.h"
+#include "hwprofiles/host_profile.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 constexpr std::size_t most_levels = 3;
@@ -306,4 +306,4 @@ DriveFit fit_drive(const DriveMeasurement& measured, const DriveIdentity& identi
   return Fit(measured, identity, date).run(name);
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

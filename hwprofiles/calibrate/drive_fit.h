@@ -20,7 +20,7 @@
 #include "hwprofiles/nvme_profile.h"
 #include "hwprofiles/sourced.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct WriteLevel {
   double bytes_per_second = 0;
@@ -45,4 +45,4 @@ DriveFit fit_drive(const DriveMeasurement& measured, const DriveIdentity& identi
 // Head of the file for such a profile.
 Origin measured_origin(const std::string& date);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -9,7 +9,7 @@
 
 #include "hwprofiles/calibrate/sysfs.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 namespace fs = std::filesystem;
 
@@ -41,4 +41,4 @@ DriveIdentity drive_identity(unsigned major, unsigned minor, const std::string& 
   return identity;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -5,7 +5,7 @@
 
 #include "hwprofiles/calibrate/drive_measurement.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 // `folder`: where the file lies or will lie. `sysfs`: "/sys", or a copy of it for tests. Empty fields where the system
 // doesn't say: file systems over several drives or the network, virtual drives without a link.
@@ -13,4 +13,4 @@ DriveIdentity drive_identity(const std::string& folder, const std::string& sysfs
 // The same by device number.
 DriveIdentity drive_identity(unsigned major, unsigned minor, const std::string& sysfs);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "hwprofiles/calibrate/spread.h"
 #include "base/units.h"
+#include "hwprofiles/calibrate/spread.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct DrivePoint {
   Bytes block;
@@ -52,4 +52,4 @@ struct DriveIdentity {
   std::int64_t pcie_generation = 0, pcie_lanes = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

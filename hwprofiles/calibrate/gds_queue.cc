@@ -9,7 +9,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 // Of the cuFile API; spelled out here because its header is no part of every toolkit.
@@ -161,4 +161,4 @@ std::optional<IoQueue::Completion> GdsQueue::poll() {
   return completion;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

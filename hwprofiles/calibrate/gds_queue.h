@@ -17,7 +17,7 @@
 
 #include "hwprofiles/calibrate/io_queue.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 class GdsQueue final : public IoQueue {
  public:
@@ -59,4 +59,4 @@ class GdsQueue final : public IoQueue {
   std::vector<std::thread> workers_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

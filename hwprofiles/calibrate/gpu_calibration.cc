@@ -2,7 +2,7 @@
 
 #include "hwprofiles/calibrate/cuda_module.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 GpuMeasurement measure_gpu(const GpuCalibrationOptions& options,
                            const std::function<bool(std::size_t, std::size_t)>& progress) {
@@ -13,4 +13,4 @@ GpuMeasurement measure_gpu(const GpuCalibrationOptions& options,
   return measured;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -10,7 +10,7 @@
 
 #include "hwprofiles/calibrate/gpu_measurement.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 // What each part may take, in seconds: quick, and four times that else. What does not fit is left out and told.
 // Together with the step's kernels (validation/trainer/kernel_calibration.h) less than 90 s, less than six minutes.
@@ -31,4 +31,4 @@ struct GpuCalibrationOptions {
 GpuMeasurement measure_gpu(const GpuCalibrationOptions& options,
                            const std::function<bool(std::size_t, std::size_t)>& progress);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -8,10 +8,10 @@
 #include <map>
 #include <utility>
 
-#include "hwprofiles/calibrate/drive_fit.h"
 #include "base/input_error.h"
+#include "hwprofiles/calibrate/drive_fit.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 constexpr std::array<std::int64_t, 5> side_classes = {1, 8, 64, 512, 2048};
@@ -269,4 +269,4 @@ GpuFit fit_gpu(const GpuMeasurement& measured, const GpuProfile& base, const std
   return Fit(measured, base, date).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

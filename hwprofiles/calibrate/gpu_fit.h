@@ -20,7 +20,7 @@
 #include "hwprofiles/calibrate/gpu_measurement.h"
 #include "hwprofiles/gpu_profile.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct GpuFit {
   GpuProfile profile;
@@ -31,4 +31,4 @@ struct GpuFit {
 // Throws InputError when nothing was measured.
 GpuFit fit_gpu(const GpuMeasurement& measured, const GpuProfile& base, const std::string& date);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

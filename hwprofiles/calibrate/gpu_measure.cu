@@ -17,7 +17,7 @@
 #include "hwprofiles/calibrate/spread.h"
 #include "base/byte_source.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -569,10 +569,10 @@ class GpuCampaign {
 };
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles
 
-extern "C" void spillway_measure_gpu(const spillway::GpuCalibrationOptions& options,
+extern "C" void spillway_measure_gpu(const spillway::hwprofiles::GpuCalibrationOptions& options,
                                      const std::function<bool(std::size_t, std::size_t)>& progress,
-                                     spillway::GpuMeasurement& measured) {
-  spillway::GpuCampaign(options, progress, measured).run();
+                                     spillway::hwprofiles::GpuMeasurement& measured) {
+  spillway::hwprofiles::GpuCampaign(options, progress, measured).run();
 }

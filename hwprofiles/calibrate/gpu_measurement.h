@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/units.h"
 #include "hwprofiles/calibrate/spread.h"
 #include "hwprofiles/gpu_profile.h"
-#include "base/units.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct GemmPoint {
   Precision precision = Precision::bf16;
@@ -56,4 +56,4 @@ struct GpuMeasurement {
   double seconds = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

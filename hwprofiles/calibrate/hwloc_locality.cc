@@ -5,7 +5,7 @@
 
 #include <memory>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 struct DestroyTopology {
@@ -34,4 +34,4 @@ std::map<std::string, std::int64_t> hwloc_numa_nodes() {
   return nodes;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

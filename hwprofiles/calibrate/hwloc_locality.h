@@ -12,7 +12,7 @@
 
 #include "hwprofiles/calibrate/pcie_topology.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 // By function: "0000:1b:00.0". Those near to one node; empty where hwloc is not built in or can't look. O(machine).
 std::map<std::string, std::int64_t> hwloc_numa_nodes();
@@ -21,4 +21,4 @@ bool has_hwloc();
 // Nodes of the functions that sysfs tells none of (PcieFunction::knows_numa); returns how many it has set.
 std::size_t add_numa_nodes(std::vector<PcieFunction>& functions, const std::map<std::string, std::int64_t>& nodes);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -10,7 +10,7 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -151,4 +151,4 @@ std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoQueue::Directi
   return rates;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

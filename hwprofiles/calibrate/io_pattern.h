@@ -6,11 +6,11 @@
 #include <span>
 #include <vector>
 
+#include "base/units.h"
 #include "hwprofiles/calibrate/io_queue.h"
 #include "hwprofiles/calibrate/scratch_file.h"
-#include "base/units.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct IoPattern {
   enum class Order : std::uint8_t { sequential, random };
@@ -47,4 +47,4 @@ IoRun run_pattern(IoQueue& queue, const ScratchFile& file, const IoPattern& patt
 std::vector<double> sliced_rates(const IoRun& run, Bytes block, IoQueue::Direction direction, std::size_t slices,
                                  std::size_t least);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

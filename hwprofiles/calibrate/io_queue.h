@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 class IoQueue {
  public:
@@ -27,4 +27,4 @@ class IoQueue {
   [[nodiscard]] virtual unsigned in_flight() const = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

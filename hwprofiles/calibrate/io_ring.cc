@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct IoRing::Ring {
   io_uring uring{};
@@ -94,4 +94,4 @@ std::optional<IoRing::Completion> IoRing::poll() {
   return taken(ring_->uring, entry);
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -11,10 +11,10 @@
 #include <string>
 #include <string_view>
 
-#include "hwprofiles/calibrate/io_queue.h"
 #include "base/units.h"
+#include "hwprofiles/calibrate/io_queue.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 // Memory aligned for unbuffered I/O, all zero at first.
 class AlignedBuffer {
@@ -60,4 +60,4 @@ class IoRing final : public IoQueue {
   unsigned in_flight_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -1,8 +1,8 @@
 // In place of io_ring.cc where the build found no liburing.
-#include "hwprofiles/calibrate/io_ring.h"
 #include "base/input_error.h"
+#include "hwprofiles/calibrate/io_ring.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct IoRing::Ring {};
 
@@ -22,4 +22,4 @@ IoRing::Completion IoRing::wait() {
 }
 std::optional<IoRing::Completion> IoRing::poll() { return std::nullopt; }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <utility>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 constexpr std::chrono::milliseconds period{100};
@@ -65,4 +65,4 @@ std::vector<LoadSample> LoadSampler::stop() {
   return samples_;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -9,7 +9,7 @@
 
 #include "hwprofiles/calibrate/nvml.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct LoadSample {
   double seconds = 0;  // since sampling began
@@ -47,4 +47,4 @@ class LoadSampler {
   std::thread thread_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <utility>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 using Device = struct NvmlDeviceTag*;
@@ -122,4 +122,4 @@ std::string Nvml::driver_version() const {
   return version.data();
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

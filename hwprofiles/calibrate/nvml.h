@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct NvmlGpu {
   std::string name;                              // "NVIDIA H200"
@@ -38,4 +38,4 @@ class Nvml {
   std::shared_ptr<Library> library_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -9,11 +9,11 @@
 #include <set>
 #include <system_error>
 
+#include "base/input_error.h"
 #include "hwprofiles/calibrate/hwloc_locality.h"
 #include "hwprofiles/calibrate/sysfs.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 namespace fs = std::filesystem;
@@ -275,4 +275,4 @@ HostFit fit_host(const std::vector<PcieFunction>& functions, const HostProfile& 
   return fit;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -18,7 +18,7 @@
 #include "hwprofiles/calibrate/nvml.h"
 #include "hwprofiles/host_profile.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 enum class PcieFunctionKind : std::uint8_t { port, switch_up, switch_down, gpu, drive, network, other };
 std::string_view to_string(PcieFunctionKind kind);
@@ -52,4 +52,4 @@ struct HostFit {
 HostFit fit_host(const std::vector<PcieFunction>& functions, const HostProfile& base, const std::string& date,
                  const std::string& sysfs = "/sys");
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

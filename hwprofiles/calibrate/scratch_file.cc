@@ -14,7 +14,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 namespace fs = std::filesystem;
@@ -91,4 +91,4 @@ ScratchFile::ScratchFile(const std::string& path, Bytes bytes, Bytes reserve, Ac
 
 ScratchFile::~ScratchFile() { ::close(descriptor_); }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

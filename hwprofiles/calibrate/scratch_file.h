@@ -8,7 +8,7 @@
 
 #include "base/units.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 class ScratchFile {
  public:
@@ -34,4 +34,4 @@ class ScratchFile {
 // Offsets, sizes and addresses of unbuffered I/O are multiples of this.
 inline constexpr Bytes direct_alignment{4096};
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

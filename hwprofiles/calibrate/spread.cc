@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 double quantile(const std::vector<double>& sorted, double share) {
@@ -26,4 +26,4 @@ Spread spread_of(std::vector<double> samples) {
   return spread;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -3,7 +3,7 @@
 
 #include <vector>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct Spread {
   double median = 0;
@@ -13,4 +13,4 @@ struct Spread {
 // Quartiles between two samples are interpolated linearly. Precondition: not empty. O(n log n).
 Spread spread_of(std::vector<double> samples);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <fstream>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 std::string sysfs_text(const std::filesystem::path& file) {
   std::ifstream stream(file);
@@ -31,4 +31,4 @@ std::int64_t pcie_generation_of(const std::string& speed) {
   return 0;
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <string>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 // First line without spaces around it; empty when there is no such file or it can't be read.
 std::string sysfs_text(const std::filesystem::path& file);
@@ -14,4 +14,4 @@ std::int64_t sysfs_number(const std::filesystem::path& file);
 // Generation 1 to 7 of a link speed as sysfs writes it ("16.0 GT/s PCIe"); 0 for what it doesn't know.
 std::int64_t pcie_generation_of(const std::string& speed);
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

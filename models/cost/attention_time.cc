@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr double block = 128;  // query rows of a block, keys of a tile
@@ -64,4 +64,4 @@ double attention_seconds(const AttentionPhysics& physics, const AttentionMachine
   return both * (1 + physics.throttle * both / (both + physics.throttle_ms * 1e-3)) + physics.fixed_us * 1e-6;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -14,7 +14,7 @@
 
 #include <array>
 
-namespace spillway {
+namespace spillway::models {
 
 struct AttentionMachine {
   double peak = 0;             // flops/s, dense, of the product's precision
@@ -63,4 +63,4 @@ constexpr std::array<double, 4> attention_point(const AttentionSides& sides) {
 double attention_seconds(const AttentionPhysics& physics, const AttentionMachine& machine, const AttentionSides& sides,
                          AttentionPass pass);
 
-}  // namespace spillway
+}  // namespace spillway::models

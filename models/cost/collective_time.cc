@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 // Of the bytes, how many cross a rank's link: the factor between algorithm and bus bandwidth.
@@ -136,4 +136,4 @@ CollectiveTime collective_time(const HardwareProfile& system, NetworkCollective 
   return total;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -24,10 +24,10 @@
 
 #include <cstdint>
 
-#include "hwprofiles/hardware_profile.h"
 #include "base/units.h"
+#include "hwprofiles/hardware_profile.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct CollectiveTime {
   Picos time;
@@ -43,4 +43,4 @@ CollectiveTime collective_time(const NetworkProfile& network, NetworkCollective 
 CollectiveTime collective_time(const HardwareProfile& system, NetworkCollective kind, Bytes bytes, std::int64_t group,
                                std::int64_t per_machine, std::int64_t stride = 1);
 
-}  // namespace spillway
+}  // namespace spillway::models

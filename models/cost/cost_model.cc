@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr double least_seconds = 1e-9;
@@ -332,4 +332,4 @@ Duration CostModel::copy_to_device(const KernelCost& kernel) const {
               CostSource::table);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

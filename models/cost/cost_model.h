@@ -25,13 +25,13 @@
 #include <string>
 #include <string_view>
 
+#include "base/units.h"
 #include "hwprofiles/hardware_profile.h"
 #include "models/cost/cost_kinds.h"
 #include "models/cost/operator_times.h"
 #include "models/spec/training_setup.h"
-#include "base/units.h"
 
-namespace spillway {
+namespace spillway::models {
 
 enum class KernelClass : std::uint8_t { gemm, attention_forward, attention_backward, memory_bound, copy_to_device };
 // tf32 is fp32 data multiplied by the tensor unit.
@@ -137,4 +137,4 @@ class CostModel {
   std::array<double, precision_count> peak_{};  // or the next wider one's
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 struct Tile {
@@ -81,4 +81,4 @@ double gemm_seconds(const GemmPhysics& physics, const GemmMachine& machine, cons
   return seconds;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -19,7 +19,7 @@
 
 #include <cstddef>
 
-namespace spillway {
+namespace spillway::models {
 
 // What a datasheet says of a GPU; every field positive.
 struct GemmMachine {
@@ -58,4 +58,4 @@ struct GemmSides {
 // Seconds. Precondition: sides >= 1. About 45 tile choices, no memory.
 double gemm_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides);
 
-}  // namespace spillway
+}  // namespace spillway::models

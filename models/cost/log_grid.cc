@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 
 LogGrid::LogGrid(std::vector<std::vector<double>> axes) : axes_(std::move(axes)) {
   SPILLWAY_ASSERT(!axes_.empty() && axes_.size() <= most_axes);
@@ -64,4 +64,4 @@ bool LogGrid::contains(std::span<const double> point) const {
   return true;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace spillway {
+namespace spillway::models {
 
 class LogGrid {
  public:
@@ -40,4 +40,4 @@ class LogGrid {
   std::vector<double> values_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

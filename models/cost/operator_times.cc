@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr double wide_lanes = 128, narrow_lanes = 64;  // fp32 lanes of a multiprocessor
@@ -199,4 +199,4 @@ OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const 
   return times;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

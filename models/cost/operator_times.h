@@ -23,7 +23,7 @@
 #include "models/cost/gemm_time.h"
 #include "models/cost/log_grid.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // How matrix instructions get their operands, which decides what share of the peak kernels reach.
 enum class MatrixPath { registers, shared_memory, tensor_memory, other };  // mma.sync, wgmma, tcgen05, other vendors
@@ -96,4 +96,4 @@ OperatorTimes carried_over(const OperatorTimes& kin, const DatasheetFacts& targe
 // kin that has them. Precondition: measured is not empty.
 OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -8,10 +8,10 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/cost/operator_times.h"
 #include "base/input_error.h"
+#include "models/cost/operator_times.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -289,4 +289,4 @@ std::span<const OperatorTimes> measured_operator_times() {
   return bundled;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

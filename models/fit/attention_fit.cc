@@ -10,7 +10,7 @@
 #include "models/fit/grid_fit.h"
 #include "models/fit/simplex_search.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 namespace {
 
 constexpr std::size_t sample_rows = 3000, least_table_rows = 500;
@@ -210,4 +210,4 @@ ErrorSummary leave_one_out(const MeasuredAttention& measured) {
   return errors.summary();
 }
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

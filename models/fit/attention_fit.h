@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "models/fit/error_summary.h"
 #include "models/cost/operator_times.h"
+#include "models/fit/error_summary.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 struct AttentionRow {
   AttentionSides sides;
@@ -46,4 +46,4 @@ ErrorSummary leave_one_out(const MeasuredAttention& measured);
 // With a table when there are rows enough for one. Precondition: rows.
 AttentionTimes fit_attention(const MeasuredAttention& measured);
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -6,7 +6,7 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 namespace {
 
 constexpr std::uint64_t most_bytes = 1U << 30;
@@ -65,4 +65,4 @@ double CsvTable::number(std::size_t row, std::size_t column) const {
   return end == cell.c_str() ? std::numeric_limits<double>::quiet_NaN() : value;
 }
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 class CsvTable {
  public:
@@ -29,4 +29,4 @@ class CsvTable {
   std::vector<std::string> cells_;  // header first
 };
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 void Errors::add(double predicted, double measured) { absolute_.push_back(std::abs(predicted / measured - 1)); }
 
@@ -26,4 +26,4 @@ std::string to_text(const ErrorSummary& summary) {
                      100 * summary.mean, 100 * summary.p90, summary.count);
 }
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

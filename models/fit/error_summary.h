@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 struct ErrorSummary {
   std::size_t count = 0;
@@ -24,4 +24,4 @@ class Errors {
 // "median 2.9 %, mean 4.0 %, p90 8.1 % of 1234 rows"
 std::string to_text(const ErrorSummary& summary);
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -17,7 +17,7 @@
 #include "models/fit/gpu_tables.h"
 #include "models/fit/memory_fit.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 namespace {
 
 constexpr const char* source =
@@ -198,7 +198,7 @@ int run(const std::string& tables, const std::string& out) {
 }
 
 }  // namespace
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit
 
 int main(int count, char** arguments) {
   if (count != 3) {
@@ -206,7 +206,7 @@ int main(int count, char** arguments) {
     return 2;
   }
   try {
-    return spillway::fit::run(arguments[1], arguments[2]);
+    return spillway::models::fit::run(arguments[1], arguments[2]);
   } catch (const std::exception& error) {
     fmt::print(stderr, "spillway-fit: {}\n", error.what());
     return 2;

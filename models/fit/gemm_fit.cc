@@ -7,7 +7,7 @@
 #include "models/fit/grid_fit.h"
 #include "models/fit/simplex_search.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 namespace {
 
 constexpr std::int64_t medium_side = 64, large_side = 1024;
@@ -153,4 +153,4 @@ std::vector<GemmTimes> fit_gemm(const std::vector<MeasuredGemm>& kin) {
   return fitted;
 }
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

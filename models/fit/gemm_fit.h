@@ -4,11 +4,11 @@
 
 #include <vector>
 
+#include "models/cost/operator_times.h"
 #include "models/fit/error_summary.h"
 #include "models/fit/gemm_rows.h"
-#include "models/cost/operator_times.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 struct MeasuredGemm {
   DatasheetFacts facts;
@@ -30,4 +30,4 @@ GemmErrors gemm_errors(const GemmTimes& times, const MeasuredGemm& measured, boo
 // One result per GPU, in order. Preconditions: at least one GPU, all of one precision, none without rows.
 std::vector<GemmTimes> fit_gemm(const std::vector<MeasuredGemm>& kin);
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -4,7 +4,7 @@
 
 #include "models/fit/csv_table.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 bool held_out(std::int64_t m, std::int64_t n, std::int64_t k) {
   constexpr std::uint64_t prime = 1'000'003, mixer = 0xbf58476d1ce4e5b9U;
@@ -30,4 +30,4 @@ std::vector<GemmRow> read_gemm_rows(const std::string& path, std::string_view fo
   return rows;
 }
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 struct GemmRow {
   std::int64_t m = 0, n = 0, k = 0;
@@ -20,4 +20,4 @@ bool held_out(std::int64_t m, std::int64_t n, std::int64_t k);
 // out.
 std::vector<GemmRow> read_gemm_rows(const std::string& path, std::string_view format);
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -2,7 +2,7 @@
 
 #include "hwprofiles/profile_library.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 const std::vector<GpuTables>& gpu_tables() {
   static const std::vector<GpuTables> tables = {
@@ -42,4 +42,4 @@ DatasheetFacts facts_of(const GpuTables& gpu) {
   return datasheet_facts(ProfileLibrary::standard().load_gpu(gpu.profiles.front()));
 }
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -6,7 +6,7 @@
 
 #include "models/cost/operator_times.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 struct GpuTables {
   std::string name;                   // "h100-sxm", of the file written
@@ -21,4 +21,4 @@ const std::vector<GpuTables>& gpu_tables();
 // From the first profile, with what was measured of the very GPU (achieved_flops) left in.
 DatasheetFacts facts_of(const GpuTables& gpu);
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -6,7 +6,7 @@
 #include <Eigen/IterativeLinearSolvers>
 #include <Eigen/SparseCore>
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 namespace {
 
 using Matrix = Eigen::SparseMatrix<double>;
@@ -74,4 +74,4 @@ void fit_grid(LogGrid& grid, std::span<const GridRow> rows, double smoothness) {
   grid.set_values(std::vector<double>(solution.data(), solution.data() + solution.size()));
 }
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

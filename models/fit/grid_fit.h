@@ -13,7 +13,7 @@
 
 #include "models/cost/log_grid.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 struct GridRow {
   std::array<double, LogGrid::most_axes> point{};
@@ -22,4 +22,4 @@ struct GridRow {
 
 void fit_grid(LogGrid& grid, std::span<const GridRow> rows, double smoothness);
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

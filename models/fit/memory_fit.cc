@@ -8,7 +8,7 @@
 #include "models/fit/gemm_rows.h"
 #include "models/fit/simplex_search.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 namespace {
 
 constexpr double element_bytes = 2;
@@ -84,4 +84,4 @@ MemoryTimes fit_memory(MemoryKind kind, const std::vector<MemoryRow>& rows, cons
   return {.kind = kind, .efficiency = best[0], .fixed_us = best[1], .error = errors.standard};
 }
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -4,10 +4,10 @@
 #include <string>
 #include <vector>
 
-#include "models/fit/error_summary.h"
 #include "models/cost/operator_times.h"
+#include "models/fit/error_summary.h"
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 struct MemoryRow {
   double bytes = 0, seconds = 0;
@@ -28,4 +28,4 @@ std::vector<MemoryRow> read_norm_rows(const std::string& path, MemoryKind kind);
 MemoryTimes fit_memory(MemoryKind kind, const std::vector<MemoryRow>& rows, const DatasheetFacts& facts,
                        ErrorSummary& errors);
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 namespace {
 
 struct Vertex {
@@ -107,4 +107,4 @@ std::vector<double> simplex_search(std::span<const Bounded> box,
   return simplex.inside(free);
 }
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

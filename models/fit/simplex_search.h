@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-namespace spillway::fit {
+namespace spillway::models::fit {
 
 struct Bounded {
   double low = 0, high = 1, start = 0.5;  // low < high; start is moved inside when it lies on a bound
@@ -18,4 +18,4 @@ std::vector<double> simplex_search(std::span<const Bounded> box,
                                    const std::function<double(std::span<const double>)>& loss, int evaluations,
                                    int restarts);
 
-}  // namespace spillway::fit
+}  // namespace spillway::models::fit

@@ -5,7 +5,7 @@
 
 #include "models/cost/cost_model.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // Two products of 2*b*a*s*s*d forwards, five backwards (the scores again, then four gradients); a causal mask skips
 // half of each. Source: Dao 2022, FlashAttention, section 3 and appendix B. Under a window w < s a causal row sees w
@@ -21,4 +21,4 @@ inline std::int64_t query_elements(const AttentionShape& s) { return s.batch * s
 // Of keys, or of values as wide as keys.
 inline std::int64_t key_elements(const AttentionShape& s) { return s.batch * s.key_count() * s.kv_heads * s.head_dim; }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 
 Tensor Autograd::record(Tensor output, const std::vector<Tensor>& inputs, bool has_parameters, Backward backward) {
   if (!recording_) return output;
@@ -124,4 +124,4 @@ void Autograd::add(TrainedParameter& parameter, Tensor gradient) {
       {.name = "accumulate_gradient", .reads = {parameter.gradient, gradient}, .writes = {parameter.gradient}});
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

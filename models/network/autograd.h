@@ -13,7 +13,7 @@
 #include "models/network/eager_session.h"
 #include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // A parameter and what training keeps beside it.
 struct TrainedParameter {
@@ -102,4 +102,4 @@ class Autograd {
   Sink sink_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

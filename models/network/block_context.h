@@ -6,7 +6,7 @@
 
 #include "models/network/eager_ops.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // References must outlive the blocks; communication is null on a GPU of its own.
 struct BlockContext {
@@ -19,4 +19,4 @@ struct BlockContext {
 // The parameter NAME.weight.
 using WeightLookup = std::function<TrainedParameter&(const std::string& name)>;
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 CollectiveKind recorded_kind(NetworkCollective kind) {
@@ -168,4 +168,4 @@ void Communication::all_reduce_stages(std::string_view name, std::vector<Tensor>
                        .writes = in_place});
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -14,7 +14,7 @@
 #include "models/network/eager_session.h"
 #include "models/spec/parallel_layout.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // `bytes` as nccl-tests counts: what each rank ends up with (all-reduce, all-gather, broadcast), starts from
 // (reduce-scatter, all-to-all), the message (send-receive).
@@ -73,4 +73,4 @@ class Communication {
   bool after_kernels_ = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

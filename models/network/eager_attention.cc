@@ -2,11 +2,11 @@
 #include <memory>
 #include <utility>
 
+#include "base/input_error.h"
 #include "models/network/attention_size.h"
 #include "models/network/eager_ops.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 // Whether Megatron-LM's fused softmax took the shape in 2021 (fused_softmax.py, is_kernel_available): four matrices a
@@ -274,4 +274,4 @@ std::vector<Tensor> EagerOps::core_backward(const std::string& name, Core& core,
   return gradients;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -5,7 +5,7 @@
 
 #include "models/network/eager_ops.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // `bias`: its gradient, the sum over the rows of x, comes out of the same kernel.
 EagerOps::Narrowed EagerOps::narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias) {
@@ -52,4 +52,4 @@ Tensor EagerOps::transposed(const std::string& name, const Tensor& x) {
   return turned;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

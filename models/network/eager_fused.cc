@@ -4,7 +4,7 @@
 
 #include "models/network/eager_ops.h"
 
-namespace spillway {
+namespace spillway::models {
 
 Tensor EagerOps::bias_gelu(const std::string& name, const Tensor& x, TrainedParameter& bias) {
   Tensor out = like(name + ".out", x);
@@ -79,4 +79,4 @@ Tensor EagerOps::split_cross_entropy(const std::string& name, const Tensor& logi
   });
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -2,10 +2,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/network/eager_ops.h"
 #include "base/input_error.h"
+#include "models/network/eager_ops.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // What the weight gradients of layers that share an input need of it.
 struct EagerOps::SavedInput {
@@ -199,4 +199,4 @@ Tensor EagerOps::split_sequence(const std::string& name, const Tensor& x) {
   });
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

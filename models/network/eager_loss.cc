@@ -9,7 +9,7 @@
 
 #include "models/network/eager_ops.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::int64_t rows_per_multiprocessor = 2;  // blocks of 1,024 threads
@@ -91,4 +91,4 @@ void EagerOps::loss_metric(const std::string& name, const Tensor& logits, const 
                    .bytes = labels.bytes() + Bytes(labels.elements() * size_of(probabilities.type()))});
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

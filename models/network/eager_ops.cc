@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 
 Tensor EagerOps::make(const std::string& name, std::int64_t elements, TensorRole role) {
   return session_.empty(name, type_, elements, role);
@@ -178,4 +178,4 @@ Tensor EagerOps::first_tokens(const std::string& name, const Tensor& x, std::int
   });
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

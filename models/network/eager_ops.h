@@ -14,7 +14,7 @@
 #include "models/network/eager_session.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct OpsOptions {
   DataType type = DataType::bf16;     // of activations and weights
@@ -195,4 +195,4 @@ class EagerOps {
   Communication* communication_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

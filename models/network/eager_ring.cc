@@ -1,10 +1,10 @@
 // Ring attention of EagerOps: the sequence is split over the context group.
 #include <utility>
 
-#include "models/network/eager_ops.h"
 #include "base/input_error.h"
+#include "models/network/eager_ops.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct EagerOps::Ring {
   AttentionShape shape;
@@ -91,4 +91,4 @@ std::vector<Tensor> EagerOps::ring_backward(const std::string& name, const Ring&
   return join_gradients(name, ring.qkv, {q_gradient, k_gradient, v_gradient});
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

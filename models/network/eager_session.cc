@@ -6,7 +6,7 @@
 #include "base/input_error.h"
 #include "base/stop.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::uint64_t first_address = 0x7000'0000'0000;
@@ -333,4 +333,4 @@ Trace EagerSession::finish() {
   return std::move(trace_);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -25,7 +25,7 @@
 #include "models/spec/training_setup.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::models {
 
 class EagerSession;
 
@@ -227,4 +227,4 @@ class EagerSession {
   bool finished_ = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

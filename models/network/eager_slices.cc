@@ -7,7 +7,7 @@
 #include "models/network/attention_size.h"
 #include "models/network/eager_ops.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct EagerOps::Slice {
   AttentionShape shape;
@@ -91,4 +91,4 @@ std::vector<Tensor> EagerOps::slice_backward(const std::string& name, const Slic
   return gradients;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

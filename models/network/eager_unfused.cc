@@ -4,7 +4,7 @@
 
 #include "models/network/eager_ops.h"
 
-namespace spillway {
+namespace spillway::models {
 
 Tensor EagerOps::temporary(const std::string& name, DataType type, std::int64_t elements) {
   return session_.empty(name, type, elements, TensorRole::temporary);
@@ -104,4 +104,4 @@ Tensor EagerOps::unfused_rotary(const std::string& name, const Tensor& x, const 
   });
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

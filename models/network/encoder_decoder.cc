@@ -6,10 +6,10 @@
 // the bias, which so has no batch dimension.
 #include <utility>
 
-#include "models/network/transformer.h"
 #include "base/input_error.h"
+#include "models/network/transformer.h"
 
-namespace spillway {
+namespace spillway::models {
 
 Tensor Transformer::leave_encoder(const Tensor& x) {
   session_.set_layer(-1);
@@ -50,4 +50,4 @@ Tensor Transformer::cross_attention(const std::string& prefix, const Tensor& x, 
   return attend(name + ".core", {.qkv = std::move(qkv), .bias = {}, .causal = false});
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -1,6 +1,6 @@
 #include "models/network/fp8_scaling.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::int64_t tensors_per_linear = 5;
@@ -27,4 +27,4 @@ void Fp8Scaling::update(std::int64_t tensors) {
   session_.kernel({.name = "fp8_update_scales", .reads = {state_}, .writes = {state_}, .bytes = moved});
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -11,7 +11,7 @@
 #include "models/network/communication.h"
 #include "models/network/eager_session.h"
 
-namespace spillway {
+namespace spillway::models {
 
 inline constexpr std::int64_t fp8_history = 1024;  // passes; transformer_engine.common.recipe.DelayedScaling
 
@@ -32,4 +32,4 @@ class Fp8Scaling {
   Tensor state_;  // histories, scales and inverse scales, fp32
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace spillway {
+namespace spillway::models {
 
 Tensor LatentAttentionBlock::make(const std::string& name, std::int64_t elements, TensorRole role) {
   return context_.session.empty(name, options_.type, elements, role);
@@ -173,4 +173,4 @@ Tensor LatentAttentionBlock::run(const std::string& prefix, const Tensor& x, con
   return core(name + ".core", q, expanded, key);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

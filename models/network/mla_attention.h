@@ -24,7 +24,7 @@
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 class LatentAttentionBlock {
  public:
@@ -55,4 +55,4 @@ class LatentAttentionBlock {
   const WeightLookup weight_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

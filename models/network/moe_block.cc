@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace spillway {
+namespace spillway::models {
 
 // The k weights are the node's result; which experts they belong to has no gradient.
 MoeBlock::Routing MoeBlock::route(const std::string& name, const Tensor& logits, std::int64_t tokens) {
@@ -208,4 +208,4 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   return ops.add(name + ".add_shared", routed, shared(prefix, x));
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -24,7 +24,7 @@
 #include "models/network/block_context.h"
 #include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::models {
 
 class MoeBlock {
  public:
@@ -61,4 +61,4 @@ class MoeBlock {
   const WeightLookup weight_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

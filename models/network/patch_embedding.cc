@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace spillway {
+namespace spillway::models {
 
 Tensor prepend_token(const std::string& name, const Tensor& rows, TrainedParameter& token, std::int64_t images,
                      EagerSession& session, Autograd& autograd) {
@@ -21,4 +21,4 @@ Tensor prepend_token(const std::string& name, const Tensor& rows, TrainedParamet
       });
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

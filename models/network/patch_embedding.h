@@ -6,10 +6,10 @@
 #include "models/network/autograd.h"
 #include "models/network/eager_session.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // rows [images n, h] with `token` [h] before each image's: [images (n + 1), h]. Keeps nothing.
 Tensor prepend_token(const std::string& name, const Tensor& rows, TrainedParameter& token, std::int64_t images,
                      EagerSession& session, Autograd& autograd);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 Tensor step(EagerSession& session, const char* kernel, const std::string& name, std::vector<Tensor> reads,
@@ -26,4 +26,4 @@ Tensor soft_cap(const std::string& name, const Tensor& x, EagerSession& session,
   });
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,8 +6,8 @@
 #include "models/network/autograd.h"
 #include "models/network/eager_session.h"
 
-namespace spillway {
+namespace spillway::models {
 
 Tensor soft_cap(const std::string& name, const Tensor& x, EagerSession& session, Autograd& autograd);
 
-}  // namespace spillway
+}  // namespace spillway::models

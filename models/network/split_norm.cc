@@ -4,7 +4,7 @@
 
 #include "models/network/eager_ops.h"
 
-namespace spillway {
+namespace spillway::models {
 
 Tensor EagerOps::split_rms_norm(const std::string& name, const Tensor& x, TrainedParameter& weight) {
   if (tensor_ranks() == 1) return norm(name, x, weight, nullptr);
@@ -33,4 +33,4 @@ Tensor EagerOps::split_rms_norm(const std::string& name, const Tensor& x, Traine
   });
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

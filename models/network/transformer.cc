@@ -2,11 +2,11 @@
 
 #include <utility>
 
+#include "base/input_error.h"
 #include "models/network/patch_embedding.h"
 #include "models/network/soft_cap.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 DataType activation_type(const TrainingSetup& setup) {
@@ -416,4 +416,4 @@ Tensor Transformer::pretraining_loss(const Tensor& x, const Tensor& labels) {
   return ops_.add("loss", token_loss, sentence_loss);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -13,12 +13,12 @@
 #include "models/network/eager_ops.h"
 #include "models/network/fp8_scaling.h"
 #include "models/network/mla_attention.h"
+#include "models/network/moe_block.h"
 #include "models/spec/model_part.h"
 #include "models/spec/model_spec.h"
-#include "models/network/moe_block.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 class Transformer {
  public:
@@ -69,7 +69,7 @@ class Transformer {
   Tensor linear(const std::string& name, const Tensor& x) { return ops_.linear(name, x, weight(name), bias(name)); }
   [[nodiscard]] bool has(const std::string& name) const { return by_name_.find(name + ".weight") != by_name_.end(); }
   [[nodiscard]] bool is_t5() const { return model_.has_encoder() && model_.positions == Positions::relative_bias; }
-  [[nodiscard]] bool is_megatron() const { return spillway::is_megatron(setup_.framework); }
+  [[nodiscard]] bool is_megatron() const { return spillway::models::is_megatron(setup_.framework); }
   Tensor norm(const std::string& name, const Tensor& x);
   Tensor rotary(const std::string& name, const Tensor& x);
 
@@ -129,4 +129,4 @@ class Transformer {
   std::optional<Fp8Scaling> scaling_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -4,11 +4,11 @@
 #include <tuple>
 #include <vector>
 
+#include "base/input_error.h"
 #include "models/pipeline/plan_lane.h"
 #include "models/pipeline/schedule_builders.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Kind = PipelineOpKind;
@@ -149,4 +149,4 @@ void offload_chunks(PipelinePlan& plan, const PipelineRequest& request) {
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

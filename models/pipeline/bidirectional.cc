@@ -7,7 +7,7 @@
 #include "models/pipeline/plan_lane.h"
 #include "models/pipeline/schedule_builders.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 // One device's passes in the order of DualPipe's published code. The device has two phases, each a chunk with its own
@@ -139,4 +139,4 @@ PipelinePlan build_chimera(const PipelineRequest& request) {
   return plan;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

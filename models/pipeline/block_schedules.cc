@@ -7,7 +7,7 @@
 #include "models/pipeline/plan_lane.h"
 #include "models/pipeline/schedule_builders.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 struct SlottedOp {
@@ -122,4 +122,4 @@ PipelinePlan build_grouped(const PipelineRequest& request, std::int64_t group) {
   return plan;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Kind = PipelineOpKind;
@@ -134,4 +134,4 @@ void require_steps(const PipelinePlan& plan) {
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,7 +6,7 @@
 
 #include "models/pipeline/pipeline_plan.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct ChunkPasses {
   std::int64_t turns = 0;   // micro-batches that come through, one after another
@@ -26,4 +26,4 @@ std::vector<std::int32_t> turns_of(const PipelinePlan& plan);
 // chunk; a chunk that recomputes some passes only, or slices. O(operations).
 void require_steps(const PipelinePlan& plan);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -5,10 +5,10 @@
 #include <tuple>
 #include <vector>
 
-#include "models/pipeline/plan_lane.h"
 #include "base/input_error.h"
+#include "models/pipeline/plan_lane.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr Ticks never = std::numeric_limits<Ticks>::max();
@@ -131,4 +131,4 @@ void write_list_order(PipelinePlan& plan, const ListRules& rules) {
   ListPlay(plan, rules).play();
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -7,7 +7,7 @@
 #include "models/pipeline/pipeline_plan.h"
 #include "models/pipeline/stage_times.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct ListRules {
   StageTimes times;
@@ -20,4 +20,4 @@ struct ListRules {
 // O(operations x positions per device).
 void write_list_order(PipelinePlan& plan, const ListRules& rules);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <functional>
 
-#include "models/pipeline/schedule_builders.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "models/pipeline/schedule_builders.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 enum Needs : unsigned {
@@ -167,4 +167,4 @@ PipelinePlan build_schedule(std::string_view name, const PipelineRequest& wanted
   return plan;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

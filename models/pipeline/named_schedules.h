@@ -26,7 +26,7 @@
 #include "models/pipeline/pipeline_plan.h"
 #include "models/pipeline/stage_times.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct PipelineRequest {
   std::int64_t devices = 1;            // p, 1 .. 1024
@@ -59,4 +59,4 @@ PipelineRequest resolve_request(std::string_view name, const PipelineRequest& re
 // r > v, and the like.
 PipelinePlan build_schedule(std::string_view name, const PipelineRequest& request);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -5,7 +5,7 @@
 #include "models/pipeline/plan_lane.h"
 #include "models/pipeline/schedule_builders.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 // Forwards and backwards of a device in the order in which it comes to them; merged by a number of forwards ahead.
@@ -97,4 +97,4 @@ PipelinePlan build_sliced(const PipelineRequest& request) {
   return plan;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

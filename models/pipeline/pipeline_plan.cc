@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 PipelinePlan empty_plan(std::string name, std::int64_t devices, std::int64_t micro_batches, std::int64_t chunks) {
@@ -81,4 +81,4 @@ std::string text_of(const PipelinePlan& plan, const PipelineOp& op) {
   return std::string(to_string(op.kind)) + pass_text(plan, op.pass);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

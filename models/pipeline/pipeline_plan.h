@@ -19,7 +19,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway {
+namespace spillway::models {
 
 enum class PipelineOpKind : std::uint8_t {
   forward,          // F
@@ -84,4 +84,4 @@ PipelinePlan bidirectional_plan(std::string name, std::int64_t devices, std::int
 // "F3" in plans of one chunk, "F3.1" for chunk 1, "F3/2" for slice 2, "F4.0&B1.1" for a pair.
 std::string text_of(const PipelinePlan& plan, const PipelineOp& op);
 
-}  // namespace spillway
+}  // namespace spillway::models

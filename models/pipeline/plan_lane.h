@@ -6,7 +6,7 @@
 
 #include "models/pipeline/pipeline_plan.h"
 
-namespace spillway {
+namespace spillway::models {
 
 constexpr PipelinePass pass_of(std::int64_t micro_batch, std::int64_t chunk = 0, std::int64_t slice = 0) {
   return {static_cast<std::int32_t>(micro_batch), static_cast<std::int16_t>(chunk), static_cast<std::int16_t>(slice)};
@@ -29,4 +29,4 @@ class PlanLane {
   std::vector<PipelineOp>& lane_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -8,7 +8,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "models/pipeline/pipeline_plan.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // one_f_one_b.cc
 PipelinePlan build_gpipe(const PipelineRequest& request);
@@ -49,4 +49,4 @@ PipelinePlan build_bpipe(const PipelineRequest& request);
 // The first request.offloaded_chunks of every device; looped placements only.
 void offload_chunks(PipelinePlan& plan, const PipelineRequest& request);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace spillway {
+namespace spillway::models {
 
 using Ticks = std::int64_t;
 
@@ -28,4 +28,4 @@ struct StageTimes {
   }
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -7,7 +7,7 @@
 #include "models/pipeline/plan_lane.h"
 #include "models/pipeline/schedule_builders.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::int64_t period = 6;
@@ -173,4 +173,4 @@ PipelinePlan build_v_one_f_one_b(const PipelineRequest& request) {
   return plan;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

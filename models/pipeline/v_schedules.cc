@@ -11,7 +11,7 @@
 #include "models/pipeline/plan_lane.h"
 #include "models/pipeline/schedule_builders.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::int64_t period = 6;
@@ -295,4 +295,4 @@ PipelinePlan build_v_block(const PipelineRequest& request, VMemory memory) {
   return plan_of_blocks(blocks, request.micro_batches, "block in a V");
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -1,7 +1,7 @@
 #include "models/pipeline/list_order.h"
 #include "models/pipeline/schedule_builders.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // A wave is a forward run down the devices and one back: 2 chunks per device. A device prefers the older micro-batch,
 // then backwards; the first one takes in as many micro-batches as fill p times its share.
@@ -14,4 +14,4 @@ PipelinePlan build_hanayo(const PipelineRequest& request) {
   return plan;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,11 +6,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_error.h"
 #include "models/pipeline/plan_lane.h"
 #include "models/pipeline/schedule_builders.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 struct Variant {
@@ -224,4 +224,4 @@ PipelinePlan build_zero_bubble(const PipelineRequest& request, std::int64_t memo
   return std::move(*plan);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

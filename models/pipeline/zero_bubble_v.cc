@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_error.h"
 #include "models/pipeline/plan_lane.h"
 #include "models/pipeline/schedule_builders.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::size_t kinds = 4;  // F of chunk 0, F of chunk 1, B of chunk 1, B of chunk 0
@@ -279,4 +279,4 @@ PipelinePlan build_zero_bubble_v(const PipelineRequest& request) {
   return std::move(*plan);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

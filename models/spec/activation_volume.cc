@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr double value_bytes = 2;
@@ -95,4 +95,4 @@ double projected_life_years(const ActivationProjection& p, double endurance) {
   return endurance * step_seconds(p) / written / (365.0 * 86400.0);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -22,7 +22,7 @@
 
 #include <cstdint>
 
-namespace spillway {
+namespace spillway::models {
 
 struct ActivationProjection {
   std::int64_t layers = 1, hidden = 1, heads = 1, vocabulary = 1, sequence = 1;
@@ -49,4 +49,4 @@ double training_seconds(const ActivationProjection& p, double tokens);
 // Years (of 365 days) until each GPU's drives, which take `endurance` bytes together, are worn out.
 double projected_life_years(const ActivationProjection& p, double endurance);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -3,7 +3,7 @@
 
 #include <fmt/format.h>
 
-namespace spillway::hf {
+namespace spillway::models::hf {
 
 namespace {
 
@@ -191,4 +191,4 @@ void read_mt5(const HfObject& config, ModelSpec& spec) {
   read_t5_kind(config, spec, {250'112, 512, 1024, 8, 6, 0, 64, 512, false}, "gated-gelu");
 }
 
-}  // namespace spillway::hf
+}  // namespace spillway::models::hf

@@ -7,12 +7,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/nearest_name.h"
 #include "models/spec/hf_object.h"
 #include "models/spec/hf_readers.h"
 #include "models/spec/model_check.h"
-#include "base/nearest_name.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 struct Architecture {
@@ -131,4 +131,4 @@ ModelSpec read_hf_config(const nlohmann::json& json, const std::string& file) {
   return spec;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

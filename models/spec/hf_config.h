@@ -13,7 +13,7 @@
 
 #include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // An object with "model_type" or "architectures" and without "schema".
 bool is_hf_config(const nlohmann::json& json);
@@ -22,4 +22,4 @@ bool is_hf_config(const nlohmann::json& json);
 // file's, or its folder's when the file is called config.json.
 ModelSpec read_hf_config(const nlohmann::json& json, const std::string& file);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace spillway::hf {
+namespace spillway::models::hf {
 
 namespace {
 
@@ -291,4 +291,4 @@ void read_deepseek_v3(const HfObject& config, ModelSpec& spec) {
       {.count = 256, .active = 8, .width = 2048, .shared_width = 1, .first_dense_layers = 3, .selection_bias = true});
 }
 
-}  // namespace spillway::hf
+}  // namespace spillway::models::hf

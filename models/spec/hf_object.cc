@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Json = nlohmann::json;
@@ -94,4 +94,4 @@ void HfObject::need(const char* key) const {
   if (!has(key)) fail(key, "missing, and this kind of model has no default for it", "add it");
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

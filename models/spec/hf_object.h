@@ -8,7 +8,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-namespace spillway {
+namespace spillway::models {
 
 class HfObject {
  public:
@@ -38,4 +38,4 @@ class HfObject {
   std::string file_, place_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

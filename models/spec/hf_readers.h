@@ -7,7 +7,7 @@
 #include "models/spec/hf_object.h"
 #include "models/spec/model_spec.h"
 
-namespace spillway::hf {
+namespace spillway::models::hf {
 
 // Defaults of a configuration class of the Llama family. 0 key heads: as many as query heads; 0 head_dim: hidden/heads.
 struct Defaults {
@@ -55,4 +55,4 @@ void read_vit(const HfObject& config, ModelSpec& spec);
 void read_t5(const HfObject& config, ModelSpec& spec);
 void read_mt5(const HfObject& config, ModelSpec& spec);
 
-}  // namespace spillway::hf
+}  // namespace spillway::models::hf

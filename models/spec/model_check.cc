@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Fault = std::optional<ShapeFault>;
@@ -109,4 +109,4 @@ std::optional<ShapeFault> shape_fault(const ModelSpec& spec) {
   return {};
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

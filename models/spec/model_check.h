@@ -6,7 +6,7 @@
 
 #include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct ShapeFault {
   std::string key;  // of docs/schemas/model.schema.json, "/" between levels
@@ -17,4 +17,4 @@ struct ShapeFault {
 // at most 10^16 parameters, so counts and bytes fit 64 bits.
 std::optional<ShapeFault> shape_fault(const ModelSpec& spec);
 
-}  // namespace spillway
+}  // namespace spillway::models

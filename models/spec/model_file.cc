@@ -8,15 +8,15 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "models/spec/hf_config.h"
-#include "base/json_object.h"
-#include "models/spec/model_check.h"
-#include "models/spec/model_spec.h"
 #include "base/input_error.h"
+#include "base/json_object.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
+#include "models/spec/hf_config.h"
+#include "models/spec/model_check.h"
+#include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Json = nlohmann::json;
@@ -206,4 +206,4 @@ ModelSpec find_model(const std::string& name_or_path) {
                    suggest(name_or_path, known, fmt::format("name a .json file or one of {}", fmt::join(known, ", "))));
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

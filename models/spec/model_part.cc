@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 enum class Split : std::uint8_t { none, rows, columns, vocabulary };
@@ -157,4 +157,4 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
   return result;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

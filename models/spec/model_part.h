@@ -22,7 +22,7 @@
 #include "models/spec/parallel_layout.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct ModelPart {
   LayerRange layers;
@@ -40,4 +40,4 @@ struct LocalParameter {
 // In the order of the forward pass. `setup` is resolved.
 std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part);
 
-}  // namespace spillway
+}  // namespace spillway::models

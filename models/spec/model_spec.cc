@@ -1,6 +1,6 @@
 #include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 class ParameterList {
@@ -254,4 +254,4 @@ ParameterCounts parameter_counts(const ModelSpec& spec) {
   return counts;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

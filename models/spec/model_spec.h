@@ -22,7 +22,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway {
+namespace spillway::models {
 
 enum class AttentionMask : std::uint8_t { causal, bidirectional };
 enum class NormKind : std::uint8_t { layer_norm, rms_norm };
@@ -219,4 +219,4 @@ std::vector<std::string> bundled_models();
 // installed share directory.
 std::vector<std::string> model_directories();
 
-}  // namespace spillway
+}  // namespace spillway::models

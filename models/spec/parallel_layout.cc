@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "models/spec/model_spec.h"
 #include "base/input_error.h"
+#include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::models {
 
 ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine,
                                const PipelinePlan& plan)
@@ -70,4 +70,4 @@ GroupShape ParallelLayout::stage_pair(std::int64_t one, std::int64_t other) cons
   return {2, one * ranks_per_stage / per_machine_ == other * ranks_per_stage / per_machine_ ? 2 : 1};
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

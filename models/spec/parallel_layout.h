@@ -20,7 +20,7 @@
 #include "models/pipeline/pipeline_plan.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct ModelSpec;
 
@@ -102,4 +102,4 @@ class ParallelLayout {
   std::vector<LayerRange> ranges_;  // by position
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -5,10 +5,10 @@
 
 #include <fmt/format.h>
 
-#include "models/pipeline/chunk_passes.h"
 #include "base/input_error.h"
+#include "models/pipeline/chunk_passes.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 PipelineRequest request_of(const TrainingSetup& setup) {
@@ -106,4 +106,4 @@ bool orders_by_measures(const TrainingSetup& setup) {
   return !setup.pipeline_plan && schedule_orders_by_times(schedule_name(setup));
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

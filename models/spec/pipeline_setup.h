@@ -9,7 +9,7 @@
 #include "models/pipeline/pipeline_plan.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // The schedule's name as named_schedules() has it: "one_f_one_b" is 1f1b, 1f1b over several chunks is interleaved.
 std::string schedule_name(const TrainingSetup& setup);
@@ -35,4 +35,4 @@ PipelinePlan plan_of(const TrainingSetup& setup, const PipelineMeasures& measure
 // false: plan_of() gives the same whatever the measures.
 bool orders_by_measures(const TrainingSetup& setup);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -5,11 +5,11 @@
 
 #include <fmt/format.h>
 
+#include "base/input_error.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/pipeline_setup.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 void check_range(const char* name, std::int64_t value, std::int64_t high) {
@@ -368,4 +368,4 @@ std::string_view to_string(StateDevice device) {
   return "";
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway {
+namespace spillway::models {
 
 struct ModelSpec;
 struct PipelinePlan;
@@ -199,4 +199,4 @@ std::string_view to_string(LossForm form);
 std::string_view to_string(Framework framework);
 std::string_view to_string(StateDevice device);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,12 +6,12 @@
 
 #include <fmt/format.h>
 
-#include "models/pipeline/named_schedules.h"
-#include "models/spec/training_setup.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "models/pipeline/named_schedules.h"
+#include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Member =
@@ -159,4 +159,4 @@ std::string field_text(const TrainingSetup& setup, std::string_view key) {
   return std::visit(Getter{setup}, find_field(key).member);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,7 +6,7 @@
 
 #include "models/step/optimizer_step.h"
 
-namespace spillway {
+namespace spillway::models {
 
 ChunkStates::ChunkStates(const TrainingSetup& setup, EagerSession& session,
                          const std::vector<TrainedParameter*>& parameters, std::int64_t sharers)
@@ -127,4 +127,4 @@ void ChunkStates::end_step() {
   session_.set_layer(-1);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

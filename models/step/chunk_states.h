@@ -27,7 +27,7 @@
 #include "models/network/eager_session.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 class ChunkStates {
  public:
@@ -76,4 +76,4 @@ class ChunkStates {
   std::vector<OpId> new_weights_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 struct Gap {
@@ -63,4 +63,4 @@ void require_precision(const TrainingSetup& setup, const GpuProfile& gpu) {
                      "choose bf16_mixed, or give the GPU's gpu.peak_flops.fp8");
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

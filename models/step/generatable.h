@@ -5,7 +5,7 @@
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // Throws InputError naming the first thing in the model that the generator does not know.
 void require_generatable(const ModelSpec& model);
@@ -14,4 +14,4 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup);
 // Throws InputError when the GPU has no arithmetic for the set-up's precision that a wider one could not stand in for.
 void require_precision(const TrainingSetup& setup, const GpuProfile& gpu);
 
-}  // namespace spillway
+}  // namespace spillway::models

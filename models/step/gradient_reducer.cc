@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace spillway {
+namespace spillway::models {
 
 GradientReducer::GradientReducer(const TrainingSetup& setup, EagerSession& session, Autograd& autograd,
                                  Communication* communication)
@@ -239,4 +239,4 @@ void WeightGatherer::end_backward() {
     for (TrainedParameter* parameter : unit) parameter->value = {};
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -20,10 +20,10 @@
 
 #include "models/network/autograd.h"
 #include "models/network/communication.h"
-#include "models/step/host_optimizer.h"
 #include "models/spec/training_setup.h"
+#include "models/step/host_optimizer.h"
 
-namespace spillway {
+namespace spillway::models {
 
 class GradientReducer {
  public:
@@ -104,4 +104,4 @@ class WeightGatherer {
   std::map<std::int64_t, std::vector<TrainedParameter*>> units_;  // by layer, -1 outside
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

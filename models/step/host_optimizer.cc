@@ -5,7 +5,7 @@
 
 #include "models/step/optimizer_step.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::size_t state_buffers = 3, weight_buffers = 2;
@@ -253,4 +253,4 @@ void HostOptimizer::zero_gradients() {
   session_.set_layer(-1);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

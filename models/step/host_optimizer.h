@@ -28,7 +28,7 @@
 #include "models/network/communication.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 class HostOptimizer {
  public:
@@ -87,4 +87,4 @@ class HostOptimizer {
   std::vector<OpId> awaited_;  // by the update
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

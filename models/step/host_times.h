@@ -10,7 +10,7 @@
 #include "models/network/eager_session.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 inline constexpr double megatron_program_factor = 7.5;  // forward, recompute, optimizer
 inline constexpr double megatron_engine_factor = 5;     // backward
@@ -21,4 +21,4 @@ inline void set_host_times(EagerSession& session, Framework framework) {
   session.set_host_times(from_seconds(base * megatron_program_factor), from_seconds(base * megatron_engine_factor));
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

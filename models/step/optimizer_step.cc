@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::int64_t chunk_elements = 65'536;
@@ -368,4 +368,4 @@ void OptimizerStep::foreach_kernel(std::string_view name, const Group& group, co
   launch();
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -22,7 +22,7 @@
 #include "models/network/communication.h"
 #include "models/spec/training_setup.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // Of weights, gradients and states: all are fp32 or bf16.
 [[nodiscard]] constexpr DataType type_of_bytes(std::int64_t bytes) {
@@ -74,4 +74,4 @@ class OptimizerStep {
   std::vector<Tensor> wide_gradients_;  // fp32 copies of all, from prepare_gradients to the end of the update
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -4,13 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "models/step/generatable.h"
+#include "base/input_error.h"
 #include "models/spec/pipeline_setup.h"
+#include "models/step/generatable.h"
 #include "models/step/stage_program.h"
 #include "models/step/trace_assembly.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 // Every rank, or the first of each stage; numbers are data-context-tensor coordinates in one, then the stage.
@@ -126,4 +126,4 @@ Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& wante
   return trace;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -11,13 +11,13 @@
 
 #include <cstdint>
 
-#include "models/network/communication.h"
 #include "models/cost/cost_model.h"
+#include "models/network/communication.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::models {
 
 enum class RankScope : std::uint8_t { representative, all };
 
@@ -31,4 +31,4 @@ struct Cluster {
 Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                               const Cluster& cluster, RankScope scope = RankScope::representative);
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,16 +6,16 @@
 #include <optional>
 #include <utility>
 
+#include "base/input_error.h"
 #include "models/network/autograd.h"
+#include "models/network/transformer.h"
 #include "models/step/chunk_states.h"
 #include "models/step/gradient_reducer.h"
 #include "models/step/host_optimizer.h"
 #include "models/step/host_times.h"
 #include "models/step/optimizer_step.h"
-#include "models/network/transformer.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Part = StageProgram::Part;
@@ -460,4 +460,4 @@ StageProgram record_stage(const ModelSpec& model, const TrainingSetup& setup, co
   return StageRecorder(model, setup, cost, layout, timer, stage, plan).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

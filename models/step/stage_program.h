@@ -2,8 +2,8 @@
 //
 // All micro-batches of a chunk are alike but for the first (it makes the gradients), the last (it reduces them) and
 // what each has from the one before; so at most four are recorded (first, second, any, last) and the rest are copies of
-// the third (models/step/trace_assembly.h). They are recorded one after another, each through all chunks of the stage and
-// back; a chunk that follows another on the same device gets that one's result as it is.
+// the third (models/step/trace_assembly.h). They are recorded one after another, each through all chunks of the stage
+// and back; a chunk that follows another on the same device gets that one's result as it is.
 //
 // Slices of a sequence (seq1f1b) are recorded one by one, forwards first to last, backwards last to first.
 //
@@ -18,17 +18,17 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/network/communication.h"
 #include "models/cost/cost_model.h"
+#include "models/network/communication.h"
 #include "models/network/eager_session.h"
-#include "models/spec/model_spec.h"
-#include "models/spec/parallel_layout.h"
 #include "models/pipeline/chunk_passes.h"
 #include "models/pipeline/stage_times.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/parallel_layout.h"
 #include "models/spec/training_setup.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::models {
 
 struct StageProgram {
   enum class Part : std::uint8_t { forward, recompute, backward, weights };
@@ -81,4 +81,4 @@ std::int64_t bytes_kept(const StageProgram& program, std::int64_t chunk, StagePr
 // The share of what a micro-batch's forward keeps that its B does not give back, in millionths.
 std::int64_t weight_part(const StageProgram& program, std::int64_t chunk);
 
-}  // namespace spillway
+}  // namespace spillway::models

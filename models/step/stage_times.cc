@@ -4,7 +4,7 @@
 
 #include "models/step/stage_program.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Part = StageProgram::Part;
@@ -65,4 +65,4 @@ std::int64_t weight_part(const StageProgram& program, std::int64_t chunk) {
   return static_cast<std::int64_t>(std::clamp(left / static_cast<double>(whole), 0.0, 1.0) * 1e6);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Section = StageProgram::Section;
@@ -377,4 +377,4 @@ Trace TraceAssembly::finish() {
   return std::move(out_);
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -22,7 +22,7 @@
 #include "models/step/stage_program.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::models {
 
 class TraceAssembly {
  public:
@@ -73,4 +73,4 @@ class TraceAssembly {
   std::vector<Edge> between_;  // ranks; appended at the end, so that the others stay sorted by `to`
 };
 
-}  // namespace spillway
+}  // namespace spillway::models

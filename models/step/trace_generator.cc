@@ -4,14 +4,14 @@
 
 #include "models/network/autograd.h"
 #include "models/network/eager_session.h"
+#include "models/network/transformer.h"
 #include "models/step/generatable.h"
 #include "models/step/gradient_reducer.h"
 #include "models/step/host_optimizer.h"
 #include "models/step/host_times.h"
 #include "models/step/optimizer_step.h"
-#include "models/network/transformer.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 void copy_to_device(EagerSession& session, const Tensor& tensor) {
@@ -83,4 +83,4 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   return trace;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -14,14 +14,14 @@
 
 #include "models/cost/cost_model.h"
 #include "models/spec/model_spec.h"
-#include "models/step/parallel_trace.h"
 #include "models/spec/training_setup.h"
+#include "models/step/parallel_trace.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // Throws InputError as resolve() does. O(layers * micro-batches + parameters).
 Trace generate_trace(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                      const Cluster& cluster = {});
 
-}  // namespace spillway
+}  // namespace spillway::models

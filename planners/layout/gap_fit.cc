@@ -4,7 +4,7 @@
 #include <functional>
 #include <numeric>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
@@ -111,4 +111,4 @@ std::vector<std::int64_t> fit_into_gaps(std::span<const LayoutBuffer> buffers, c
   return best;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -8,7 +8,7 @@
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/layout_solver.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // The fixed ones where they must be, then the others in the given order, each at the lowest aligned offset where
 // nothing placed is in its way. n k log n when each has k others beside it.
@@ -18,4 +18,4 @@ std::vector<std::int64_t> fit_into_gaps(std::span<const LayoutBuffer> buffers, c
 // The lowest of such layouts over orders by size, area, life and birth.
 std::vector<std::int64_t> fit_into_gaps(std::span<const LayoutBuffer> buffers, const LayoutSections& sections);
 
-}  // namespace spillway
+}  // namespace spillway::planners

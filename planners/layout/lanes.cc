@@ -4,7 +4,7 @@
 #include <oneapi/tbb/partitioner.h>
 #include <oneapi/tbb/task_arena.h>
 
-namespace spillway {
+namespace spillway::planners {
 
 void run_lanes(int lanes, int threads, const std::function<void(int)>& work) {
   if (threads == 1 || lanes == 1) {
@@ -15,4 +15,4 @@ void run_lanes(int lanes, int threads, const std::function<void(int)>& work) {
   arena.execute([&] { oneapi::tbb::parallel_for(0, lanes, work, oneapi::tbb::simple_partitioner()); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

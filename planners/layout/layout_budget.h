@@ -6,7 +6,7 @@
 
 #include "planners/layout/layout_solver.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 class LayoutBudget {
  public:
@@ -32,4 +32,4 @@ class LayoutBudget {
   bool stopped_ = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -5,7 +5,7 @@
 #include <limits>
 #include <map>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 std::string name(std::size_t index) { return "buffer " + std::to_string(index); }
@@ -65,4 +65,4 @@ LayoutVerdict check_layout(std::span<const LaidBuffer> buffers, std::int64_t cap
   return verdict;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::planners {
 
 // What a buffer claims: alive in [lower, upper), at [offset, offset + size).
 struct LaidBuffer {
@@ -27,4 +27,4 @@ struct LayoutVerdict {
 // n log n.
 LayoutVerdict check_layout(std::span<const LaidBuffer> buffers, std::int64_t capacity = -1);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -7,11 +7,11 @@
 #include <numeric>
 #include <optional>
 
-#include "planners/layout/layout_check.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "planners/layout/layout_check.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::int64_t largest_time = std::int64_t{1} << 61, largest_sum = std::int64_t{1} << 62;
@@ -249,4 +249,4 @@ std::string write_layout_csv(const LayoutTable& table, std::span<const std::int6
   return text;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

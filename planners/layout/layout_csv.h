@@ -15,7 +15,7 @@
 
 #include "planners/layout/layout_solver.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct LayoutTable {
   std::vector<std::string> ids;
@@ -30,4 +30,4 @@ LayoutTable read_layout_csv(std::string_view text, const std::string& file);
 // id,lower,upper,size,offset, in the order of the table.
 std::string write_layout_csv(const LayoutTable& table, std::span<const std::int64_t> offsets);
 
-}  // namespace spillway
+}  // namespace spillway::planners

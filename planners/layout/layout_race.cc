@@ -9,7 +9,7 @@
 #include "planners/layout/lanes.h"
 #include "planners/layout/layout_random.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::size_t lane_count = 4;
@@ -141,4 +141,4 @@ LayoutSearch::State LayoutRace::run(std::int64_t capacity, std::int64_t effort, 
   return LayoutSearch::State::running;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -14,7 +14,7 @@
 #include "planners/layout/layout_budget.h"
 #include "planners/layout/layout_search.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 class LayoutRace {
  public:
@@ -51,4 +51,4 @@ class LayoutRace {
   std::vector<std::int64_t> offsets_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-namespace spillway {
+namespace spillway::planners {
 
 class LayoutRandom {
  public:
@@ -26,4 +26,4 @@ class LayoutRandom {
   std::uint64_t state_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::int32_t none = -1;
@@ -498,4 +498,4 @@ std::vector<std::int64_t> LayoutSearch::offsets() const {
   return offsets;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -34,7 +34,7 @@
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/layout_solver.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // Which of the buffers nothing can slip under comes next.
 enum class LayoutChoice : std::uint8_t {
@@ -138,4 +138,4 @@ class LayoutSearch {
   std::vector<Failure> failures_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 // Indices of the buffers in the order of one of their ends.
@@ -64,4 +64,4 @@ LayoutSections sections_of(std::span<const LayoutBuffer> buffers) {
 
 std::int64_t max_live(std::span<const LayoutBuffer> buffers) { return sections_of(buffers).max_live(); }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -12,7 +12,7 @@
 
 #include "planners/layout/layout_solver.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct SectionSpan {
   std::int32_t lower = 0, upper = 0;  // [lower, upper), lower < upper
@@ -30,4 +30,4 @@ struct LayoutSections {
 // n log n. Precondition: lower < upper for each buffer, fewer than 2^30 of them.
 LayoutSections sections_of(std::span<const LayoutBuffer> buffers);
 
-}  // namespace spillway
+}  // namespace spillway::planners

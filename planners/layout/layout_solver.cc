@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
+#include "base/input_error.h"
 #include "planners/layout/gap_fit.h"
 #include "planners/layout/layout_budget.h"
 #include "planners/layout/layout_race.h"
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/skyline_wheel.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 // A stretch of time whose buffers meet none outside it, and the best layout of it.
@@ -202,4 +202,4 @@ LayoutResult solve_layout(std::span<const LayoutBuffer> buffers, const LayoutOpt
   return result;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -17,7 +17,7 @@
 #include <span>
 #include <vector>
 
-namespace spillway {
+namespace spillway::planners {
 
 inline constexpr std::int64_t layout_free = -1;
 
@@ -65,4 +65,4 @@ LayoutResult solve_layout(std::span<const LayoutBuffer> buffers, const LayoutOpt
 // The most that is alive at once, the plain lower bound. n log n.
 std::int64_t max_live(std::span<const LayoutBuffer> buffers);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -1,9 +1,9 @@
 #include "planners/layout/result_check.h"
 
-#include "planners/layout/layout_check.h"
 #include "base/input_error.h"
+#include "planners/layout/layout_check.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 void check_result(std::span<const LayoutBuffer> buffers, const LayoutResult& result) {
   std::vector<LaidBuffer> laid;
@@ -18,4 +18,4 @@ void check_result(std::span<const LayoutBuffer> buffers, const LayoutResult& res
   SPILLWAY_ASSERT(verdict.legal() && verdict.height == result.height);
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

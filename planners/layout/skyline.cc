@@ -4,7 +4,7 @@
 #include <functional>
 #include <limits>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::int32_t never = std::numeric_limits<std::int32_t>::max();
@@ -186,4 +186,4 @@ bool Skyline::pack(std::span<const float> keys, std::int64_t bound) {
   return true;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -17,7 +17,7 @@
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/layout_solver.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 class Skyline {
  public:
@@ -69,4 +69,4 @@ class Skyline {
   std::int64_t height_ = 0, placements_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -8,7 +8,7 @@
 #include "planners/layout/layout_random.h"
 #include "planners/layout/skyline.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr int patience = 60;                   // passes without success before a fresh start
@@ -94,4 +94,4 @@ SkylineLayout pack_repeatedly(std::span<const LayoutBuffer> buffers, const Layou
   return best;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -17,7 +17,7 @@
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/layout_solver.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct SkylineLayout {
   std::vector<std::int64_t> offsets;
@@ -29,4 +29,4 @@ struct SkylineLayout {
 SkylineLayout pack_repeatedly(std::span<const LayoutBuffer> buffers, const LayoutSections& sections, std::int64_t goal,
                               std::int64_t effort, const LayoutOptions& options, LayoutBudget& budget);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using PassKey = std::tuple<std::uint16_t, std::uint16_t, bool>;  // rank, micro-batch, forward
@@ -160,4 +160,4 @@ OffloadOutcome run_bpipe(const Trace& trace, const PipelinePlan& plan, const Har
   return outcome;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

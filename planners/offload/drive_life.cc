@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 const DriveGroup* group_of(const HardwareProfile& hardware, const std::string& set) {
@@ -111,4 +111,4 @@ double shortest_life_years(const Result& result) {
   return shortest;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

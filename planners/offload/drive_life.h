@@ -9,7 +9,7 @@
 #include "sim/replay/planned_trace.h"
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // What the drives are like, and what is asked of them.
 struct DriveDemands {
@@ -29,4 +29,4 @@ void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, c
 // The shortest of the drive sets' lives, in years; infinity when nothing is written or nothing is rated.
 double shortest_life_years(const Result& result);
 
-}  // namespace spillway
+}  // namespace spillway::planners

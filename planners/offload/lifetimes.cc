@@ -10,7 +10,7 @@
 
 #include "planners/offload/tier_rates.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr int buckets = 512;   // of a step's time, for reservations
@@ -424,4 +424,4 @@ OffloadOutcome run_streaming(const Trace& trace, const HardwareProfile& hardware
   return outcome;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -18,7 +18,7 @@
 
 #include "planners/offload/offload_run.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct IdleInterval {
   TensorId tensor = TensorId::none;
@@ -43,4 +43,4 @@ OffloadOutcome run_lifetimes(const Trace& trace, const HardwareProfile& hardware
 OffloadOutcome run_streaming(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
                              const OffloadSettings& settings);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -17,7 +17,7 @@
 #include "planners/recompute/layer_plans.h"
 #include "planners/recompute/recompute_run.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 enum class Fate : std::uint8_t { keep, host, drive, again };
@@ -618,4 +618,4 @@ MixOutcome plan_mix(const Trace& trace, const HardwareProfile& hardware, const R
   return MixSearch(trace, hardware, options, settings, progress).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

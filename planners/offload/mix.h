@@ -26,7 +26,7 @@
 
 #include "planners/offload/offload_run.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct MixSettings {
   Bytes budget{};  // of device memory, reserved by the options' allocator; 0: the options' capacity
@@ -59,4 +59,4 @@ struct MixOutcome {
 MixOutcome plan_mix(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
                     const MixSettings& settings, const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
 
-}  // namespace spillway
+}  // namespace spillway::planners

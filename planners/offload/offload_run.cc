@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr int most_rounds = 8;  // of forwarding
@@ -166,4 +166,4 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware,
   return outcome;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -10,7 +10,7 @@
 #include "planners/offload/offload_settings.h"
 #include "sim/replay/replay.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct OffloadOutcome {
   OffloadPlan plan;
@@ -37,4 +37,4 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware,
 void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
                             OffloadOutcome& outcome, const std::function<void(PlannedTrace&)>& adapt = {});
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -10,7 +10,7 @@
 #include "planners/offload/ssdtrain.h"
 #include "sim/replay/offload_plan.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // pipeline: what the pipeline schedule moves (po-h, po-f; pipeoffload.h).
 enum class OffloadTechnique : std::uint8_t { none, ssdtrain, mix, lifetimes, stream, pipeline };
@@ -31,4 +31,4 @@ struct OffloadSettings {
   Bytes budget{};        // of the mix (mix.h), which takes both tiers; 0: the device's memory
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -9,7 +9,7 @@
 #include "models/spec/pipeline_setup.h"
 #include "planners/offload/tier_rates.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 // Of each rank, when its passes of micro-batches through chunks begin.
@@ -137,4 +137,4 @@ OffloadOutcome run_pipeoffload(const Trace& trace, const ChunkedLayers& layers, 
   return outcome;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -17,7 +17,7 @@
 #include "models/spec/training_setup.h"
 #include "planners/offload/offload_run.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct ChunkedLayers {
   std::vector<std::int16_t> chunk;  // by layer, of its stage
@@ -30,4 +30,4 @@ ChunkedLayers chunked_layers(const ModelSpec& model, const TrainingSetup& setup)
 OffloadOutcome run_pipeoffload(const Trace& trace, const ChunkedLayers& layers, const HardwareProfile& hardware,
                                const ReplayOptions& options, const OffloadSettings& settings);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::size_t scope_parts = 3;   // "layers.3.mlp"
@@ -271,4 +271,4 @@ std::vector<Absence> ssdtrain_absences(const Trace& trace, std::span<const Saved
   return absences;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

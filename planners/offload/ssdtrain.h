@@ -23,11 +23,11 @@
 #include <string>
 #include <vector>
 
-#include "traces/saved_tensors.h"
 #include "sim/replay/offload_plan.h"
 #include "sim/replay/result.h"
+#include "traces/saved_tensors.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 enum class Prefetch : std::uint8_t { chunked, module, off };
 std::string_view to_string(Prefetch prefetch);
@@ -70,4 +70,4 @@ std::vector<Absence> ssdtrain_absences(const Trace& trace, std::span<const Saved
                                        std::span<const OffloadScope> scopes, const SsdtrainSettings& settings,
                                        Tier tier);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -4,7 +4,7 @@
 
 #include "sim/devices/nvme_drive.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 double link_rate(const HardwareProfile& hardware, const Maybe<Rate>& measured) {
@@ -31,4 +31,4 @@ TierRates tier_rates(const HardwareProfile& hardware, Tier tier, std::int64_t gp
   return {std::min(link.store, write / sharing), std::min(link.load, read / sharing)};
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -6,7 +6,7 @@
 #include "hwprofiles/hardware_profile.h"
 #include "sim/replay/offload_plan.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // Bytes a second with the way to oneself; drives shared by `gpus` of the machine, at their steady write rate.
 struct TierRates {
@@ -15,4 +15,4 @@ struct TierRates {
 // Precondition: tier is host or drive. Without drives a drive tier has the host's rates.
 TierRates tier_rates(const HardwareProfile& hardware, Tier tier, std::int64_t gpus);
 
-}  // namespace spillway
+}  // namespace spillway::planners

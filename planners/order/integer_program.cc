@@ -1,6 +1,6 @@
 #include "planners/order/integer_program.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 IntegerProgram::Column IntegerProgram::add_column(double lower, double upper, double cost, bool integer) {
   lower_.push_back(lower);
@@ -18,4 +18,4 @@ void IntegerProgram::add_row(double lower, double upper, const Terms& terms) {
   row_upper_.push_back(upper);
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace spillway {
+namespace spillway::planners {
 
 struct IntegerProgramResult {
   bool proven = false;         // an optimum was found and proven
@@ -47,4 +47,4 @@ class IntegerProgram {
   std::vector<std::vector<Entry>> entries_;  // by column
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -1,8 +1,8 @@
 // Solving integer programs in a build without CBC.
-#include "planners/order/integer_program.h"
 #include "base/input_error.h"
+#include "planners/order/integer_program.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 bool IntegerProgram::can_solve() { return false; }
 
@@ -11,4 +11,4 @@ IntegerProgramResult IntegerProgram::solve(int, double) const {
                    "install coinor-libcbc-dev and build again, or choose a method without integer programs");
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

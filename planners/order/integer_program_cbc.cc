@@ -6,7 +6,7 @@
 
 #include "planners/order/integer_program.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 bool IntegerProgram::can_solve() { return true; }
 
@@ -48,4 +48,4 @@ IntegerProgramResult IntegerProgram::solve(int node_limit, double gap) const {
   return result;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

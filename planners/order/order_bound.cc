@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 std::int64_t neighbours_bound(const OrderLinks& links) {
@@ -99,4 +99,4 @@ std::int64_t forced_live_bound(const OrderLinks& links, std::size_t largest) {
   return live.empty() ? 0 : *std::max_element(live.begin(), live.end());
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

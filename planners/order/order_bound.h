@@ -5,7 +5,7 @@
 
 #include "planners/order/order_links.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // While an operator runs, every tensor lives whose source is the operator or one of its ancestors and that the operator
 // or one of its descendants reads, and everything the operator makes: the largest such sum, without the constant. No
@@ -13,4 +13,4 @@ namespace spillway {
 // makes is summed (weaker, n + m).
 std::int64_t forced_live_bound(const OrderLinks& links, std::size_t largest = 150'000);
 
-}  // namespace spillway
+}  // namespace spillway::planners

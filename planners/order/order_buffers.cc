@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::planners {
 
 std::vector<LayoutBuffer> buffers_of_order(const OrderGraph& graph, std::span<const OperatorIndex> order) {
   std::vector<std::int64_t> step(graph.operators.size());
@@ -21,4 +21,4 @@ std::vector<LayoutBuffer> buffers_of_order(const OrderGraph& graph, std::span<co
   return buffers;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

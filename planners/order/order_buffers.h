@@ -8,10 +8,10 @@
 #include "planners/layout/layout_solver.h"
 #include "planners/order/order_graph.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // In the order of the graph's tensors, without those of no bytes. Times are steps of the order, half-open. The constant
 // is not among them. n + m.
 std::vector<LayoutBuffer> buffers_of_order(const OrderGraph& graph, std::span<const OperatorIndex> order);
 
-}  // namespace spillway
+}  // namespace spillway::planners

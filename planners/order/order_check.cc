@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 struct Reader {
@@ -52,4 +52,4 @@ OrderVerdict check_order(const OrderGraph& graph, std::span<const OperatorIndex>
   return verdict;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

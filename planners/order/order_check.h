@@ -7,7 +7,7 @@
 
 #include "planners/order/order_graph.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct OrderVerdict {
   std::string fault;            // empty for a legal order; else what is wrong
@@ -18,4 +18,4 @@ struct OrderVerdict {
 // Every operator runs once, after the sources of all tensors it reads or waits for. n + m.
 OrderVerdict check_order(const OrderGraph& graph, std::span<const OperatorIndex> order);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -4,7 +4,7 @@
 #include <unordered_set>
 #include <utility>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 struct Key {
@@ -143,4 +143,4 @@ OrderSearchResult search_order(const OrderLinks& links, const OrderSearchOptions
   return Search(links, options).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

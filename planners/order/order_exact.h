@@ -12,7 +12,7 @@
 
 #include "planners/order/order_links.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct OrderSearchOptions {
   std::int64_t below = 0;              // an order with a smaller peak than that is sought; without the constant
@@ -31,4 +31,4 @@ struct OrderSearchResult {
 // among a million are then taken for one with odds below 10^-26). Memory: 16 bytes per set entered, and the depth.
 OrderSearchResult search_order(const OrderLinks& links, const OrderSearchOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::planners

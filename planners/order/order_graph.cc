@@ -4,7 +4,7 @@
 #include <functional>
 #include <queue>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 std::vector<std::size_t> steps_of(const OrderGraph& graph, std::span<const OperatorIndex> order) {
@@ -66,4 +66,4 @@ std::size_t broken_dependencies(const OrderGraph& graph, std::span<const Operato
   return broken;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

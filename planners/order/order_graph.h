@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway {
+namespace spillway::planners {
 
 using OperatorIndex = std::uint32_t;
 
@@ -46,4 +46,4 @@ std::vector<OperatorIndex> legal_order(const OrderGraph& graph);
 // Dependencies (pairs of a tensor and a sink) that an order of all operators breaks. n + m.
 std::size_t broken_dependencies(const OrderGraph& graph, std::span<const OperatorIndex> order);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 struct Running {
@@ -61,4 +61,4 @@ std::vector<OperatorIndex> greedy_order(const OrderLinks& links, std::span<const
   return order;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -6,9 +6,9 @@
 
 #include "planners/order/order_links.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // A legal order; ties go to the operator that comes first in `program_order`. Operators times the width of the graph.
 std::vector<OperatorIndex> greedy_order(const OrderLinks& links, std::span<const OperatorIndex> program_order);
 
-}  // namespace spillway
+}  // namespace spillway::planners

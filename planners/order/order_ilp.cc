@@ -5,11 +5,11 @@
 #include <string>
 #include <utility>
 
+#include "base/input_error.h"
 #include "planners/order/integer_program.h"
 #include "planners/order/order_links.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Column = IntegerProgram::Column;
@@ -177,4 +177,4 @@ OrderIlpResult solve_order_ilp(const OrderGraph& graph, const OrderIlpOptions& o
   return Model(graph).solve(options.node_limit);
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -14,7 +14,7 @@
 
 #include "planners/order/order_graph.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct OrderIlpOptions {
   std::size_t largest = 40;  // operators; larger graphs are refused
@@ -30,4 +30,4 @@ struct OrderIlpResult {
 // Throws InputError for a graph that is too large and in a build without CBC. Precondition: no cycle.
 OrderIlpResult solve_order_ilp(const OrderGraph& graph, const OrderIlpOptions& options = {});
 
-}  // namespace spillway
+}  // namespace spillway::planners

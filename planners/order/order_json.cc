@@ -8,7 +8,7 @@
 #include "base/input_error.h"
 #include "base/json_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Json = nlohmann::json;
@@ -117,4 +117,4 @@ OrderGraph read_order_graph(std::string_view text, const std::string& file) {
   return Reader(document, file).read();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

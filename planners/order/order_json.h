@@ -6,7 +6,7 @@
 
 #include "planners/order/order_graph.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // The text of a graph file: an object of `nodes` [{name}], `edges` [{src: [i], sinks: [j...], size}] with sizes in
 // bytes (0: only a dependency), and optionally `pt_order` (the program's order; the order of the nodes if absent) and
@@ -15,4 +15,4 @@ namespace spillway {
 // there yet (it may break dependencies without bytes).
 OrderGraph read_order_graph(std::string_view text, const std::string& file);
 
-}  // namespace spillway
+}  // namespace spillway::planners

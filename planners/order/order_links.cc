@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::planners {
 
 OrderLinks::Lists OrderLinks::lists_of(std::size_t count,
                                        const std::vector<std::pair<std::uint32_t, std::uint32_t>>& pairs) {
@@ -108,4 +108,4 @@ void OrderState::back_to(std::size_t length, std::int64_t peak) {
   peak_ = peak;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -7,7 +7,7 @@
 
 #include "planners/order/order_graph.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 using TensorIndex = std::uint32_t;
 
@@ -76,4 +76,4 @@ class OrderState {
   std::int64_t live_ = 0, peak_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "base/input_error.h"
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/result_check.h"
 #include "planners/layout/skyline.h"
@@ -14,9 +15,8 @@
 #include "planners/order/order_greedy.h"
 #include "planners/order/order_ilp.h"
 #include "planners/order/order_links.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 std::vector<OperatorIndex> order_of_names(const OrderGraph& graph) {
@@ -122,4 +122,4 @@ LayoutResult layout_by(OrderMethod method, const OrderGraph& graph, const OrderO
   return result;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

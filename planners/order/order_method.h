@@ -11,7 +11,7 @@
 #include "planners/order/order_solver.h"
 #include "planners/order/roam.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 enum class OrderMethod : std::uint8_t {
   program,  // the program's order, made legal where it breaks hazards
@@ -47,4 +47,4 @@ OrderOutcome order_by(OrderMethod method, const OrderGraph& graph, const OrderMe
 LayoutResult layout_by(OrderMethod method, const OrderGraph& graph, const OrderOutcome& outcome,
                        const LayoutOptions& options = {});
 
-}  // namespace spillway
+}  // namespace spillway::planners

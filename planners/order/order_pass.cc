@@ -6,7 +6,7 @@
 #include <tuple>
 #include <utility>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 class Pass {
@@ -202,4 +202,4 @@ OrderPassResult order_pass(const OrderLinks& links, const OrderPassOptions& opti
   return Pass(links, options).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -14,7 +14,7 @@
 #include "planners/order/order_graph.h"
 #include "planners/order/order_links.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct OrderPassOptions {
   std::int64_t bound = 0;              // bytes, without the constant; exceeded as little as the pass can where it must
@@ -31,4 +31,4 @@ struct OrderPassResult {
 // Near n log n with bounded fan-out. Legal orders only.
 OrderPassResult order_pass(const OrderLinks& links, const OrderPassOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -4,13 +4,13 @@
 #include <numeric>
 #include <utility>
 
+#include "base/input_error.h"
 #include "planners/order/order_bound.h"
 #include "planners/order/order_exact.h"
 #include "planners/order/order_links.h"
 #include "planners/order/order_pass.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 class Solver {
@@ -100,4 +100,4 @@ class Solver {
 
 OrderResult solve_order(const OrderGraph& graph, const OrderOptions& options) { return Solver(graph, options).run(); }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -11,7 +11,7 @@
 
 #include "planners/order/order_graph.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // Called now and then with the best peak so far; false ends the search with what there is.
 using OrderProgress = std::function<bool(std::int64_t peak_bytes, std::int64_t lower_bound_bytes)>;
@@ -35,4 +35,4 @@ struct OrderResult {
 // Never worse than legal_order(). A graph with a cycle is a programmer's error. 100,000 operators: seconds.
 OrderResult solve_order(const OrderGraph& graph, const OrderOptions& options = {});
 
-}  // namespace spillway
+}  // namespace spillway::planners

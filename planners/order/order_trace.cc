@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr OperatorIndex no_operator_yet = std::numeric_limits<OperatorIndex>::max();
@@ -110,4 +110,4 @@ class Builder {
 
 OrderGraph order_graph_of(const Trace& trace, const std::string& file) { return Builder(trace, file).build(); }
 
-}  // namespace spillway
+}  // namespace spillway::planners

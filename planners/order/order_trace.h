@@ -10,10 +10,10 @@
 #include "planners/order/order_graph.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // Ops with uses, in the trace's order, named "name #op". Throws InputError (naming `file`) for a trace without uses, or
 // with more than 2^61 bytes. Uses times log.
 OrderGraph order_graph_of(const Trace& trace, const std::string& file);
 
-}  // namespace spillway
+}  // namespace spillway::planners

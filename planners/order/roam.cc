@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/input_error.h"
 #include "planners/order/integer_program.h"
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_ilp.h"
@@ -10,9 +11,8 @@
 #include "planners/order/roam_layout.h"
 #include "planners/order/roam_segments.h"
 #include "planners/order/roam_updates.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::size_t largest_ilp = 40;  // operators of a segment
@@ -105,4 +105,4 @@ class Planner {
 
 RoamResult plan_roam(const OrderGraph& graph, const RoamOptions& options) { return Planner(graph, options).run(); }
 
-}  // namespace spillway
+}  // namespace spillway::planners

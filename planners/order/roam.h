@@ -17,7 +17,7 @@
 #include "planners/order/order_solver.h"
 #include "planners/order/roam_tree.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 enum class RoamLeafSolver : std::uint8_t {
   exact,  // exhaustive search of our own
@@ -52,4 +52,4 @@ struct RoamResult {
 // times (n + m) for the updates, buffers squared for the layout: 10,000 operators take seconds.
 RoamResult plan_roam(const OrderGraph& graph, const RoamOptions& options = {});
 
-}  // namespace spillway
+}  // namespace spillway::planners

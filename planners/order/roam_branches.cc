@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <limits>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr OperatorIndex no_end = std::numeric_limits<OperatorIndex>::max();  // not looked at yet
@@ -123,4 +123,4 @@ RoamBranches find_branches(const OrderGraph& graph, const RoamDag& dag) {
   return found;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

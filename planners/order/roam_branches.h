@@ -13,7 +13,7 @@
 #include "planners/order/order_graph.h"
 #include "planners/order/roam_dag.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct RoamBranch {
   OperatorIndex end = 0;       // nobody waits for it
@@ -33,4 +33,4 @@ struct RoamBranches {
 // before the loss. n + m, n log n for sorting.
 RoamBranches find_branches(const OrderGraph& graph, const RoamDag& dag);
 
-}  // namespace spillway
+}  // namespace spillway::planners

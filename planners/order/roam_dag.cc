@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::planners {
 
 RoamDag::RoamDag(const OrderGraph& graph) : next_(graph.operators.size()), previous_(graph.operators.size()) {
   for (const OrderTensor& tensor : graph.tensors) {
@@ -72,4 +72,4 @@ std::vector<std::int64_t> RoamDag::backward_levels() const {
   return level;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

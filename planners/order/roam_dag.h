@@ -6,7 +6,7 @@
 
 #include "planners/order/order_graph.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 class RoamDag {
  public:
@@ -45,4 +45,4 @@ class RoamDag {
   std::vector<Added> added_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 class Merge {
@@ -165,4 +165,4 @@ RoamLayout roam_layout(std::span<const LayoutBuffer> buffers, std::span<const Ro
   return Merge(buffers, leaves, loss, options).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

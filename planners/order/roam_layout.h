@@ -17,7 +17,7 @@
 #include "planners/layout/layout_solver.h"
 #include "planners/order/roam_tree.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct RoamLayoutOptions {
   // An activation evicts a tensor placed before it that is larger, up to that many times its own size.
@@ -35,4 +35,4 @@ struct RoamLayout {
 RoamLayout roam_layout(std::span<const LayoutBuffer> buffers, std::span<const RoamLeaf> leaves, std::size_t loss,
                        const RoamLayoutOptions& options = {});
 
-}  // namespace spillway
+}  // namespace spillway::planners

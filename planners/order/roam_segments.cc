@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::planners {
 
 // An operator is a key point when all before it in some legal order lead to it, which they do when each has a follower
 // at its step or before, and when all after it have something before them at its step or after.
@@ -100,4 +100,4 @@ RoamSegment RoamCutter::segment(std::size_t begin, std::size_t end) const {
   return segment;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -14,7 +14,7 @@
 #include "planners/order/order_graph.h"
 #include "planners/order/roam_dag.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // Positions in a legal order of all operators whose operators every other one is ordered with; ascending. n + m, where
 // ROAM counts each operator's ancestors and descendants.
@@ -46,4 +46,4 @@ class RoamCutter {
   std::vector<std::vector<OperatorIndex>> added_before_;  // by operator
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 class Tree {
@@ -71,4 +71,4 @@ std::vector<RoamLeaf> subgraph_tree(const std::vector<std::size_t>& keys, std::s
   return Tree(keys, centre, count, node_limit).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

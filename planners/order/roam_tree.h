@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <vector>
 
-namespace spillway {
+namespace spillway::planners {
 
 // Half-open ranges of positions in the order; one may be empty.
 struct RoamLeaf {
@@ -27,4 +27,4 @@ struct RoamLeaf {
 std::vector<RoamLeaf> subgraph_tree(const std::vector<std::size_t>& keys, std::size_t loss, std::size_t count,
                                     std::size_t node_limit);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -4,7 +4,7 @@
 #include <optional>
 #include <tuple>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 // What an update holds beside its gradient: two moments, or their scratch.
@@ -237,4 +237,4 @@ std::size_t schedule_updates(const OrderGraph& graph, const RoamBranches& branch
   return Updates(graph, branches, options, dag).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -16,7 +16,7 @@
 #include "planners/order/roam_branches.h"
 #include "planners/order/roam_dag.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct RoamUpdateOptions {
   // A branch may only be delayed if its gradient is at least that many times what its gradient operator reads. The
@@ -28,4 +28,4 @@ struct RoamUpdateOptions {
 std::size_t schedule_updates(const OrderGraph& graph, const RoamBranches& branches, const RoamUpdateOptions& options,
                              RoamDag& dag);
 
-}  // namespace spillway
+}  // namespace spillway::planners

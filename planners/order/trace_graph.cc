@@ -4,10 +4,10 @@
 #include <array>
 #include <utility>
 
-#include "sim/replay/storage_lives.h"
 #include "base/input_error.h"
+#include "sim/replay/storage_lives.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr OperatorIndex no_operator = 0xffffffffU;
@@ -294,4 +294,4 @@ OrderPlan plan_of(const TraceOrderGraph& graph, std::span<const OperatorIndex> o
   return plan;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -19,7 +19,7 @@
 #include "sim/replay/order_plan.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct TraceOrderGraph {
   OrderGraph graph;
@@ -35,4 +35,4 @@ TraceOrderGraph order_graph_of(const Trace& trace);
 // An order of the graph's operators as a plan for the trace.
 OrderPlan plan_of(const TraceOrderGraph& graph, std::span<const OperatorIndex> order);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -3,13 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/input_error.h"
 #include "planners/layout/result_check.h"
 #include "planners/order/order_check.h"
 #include "sim/devices/memory/request_lives.h"
 #include "sim/replay/plan_check.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::int64_t step = 512;
@@ -59,4 +59,4 @@ TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options) {
   return result;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

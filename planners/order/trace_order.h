@@ -9,7 +9,7 @@
 #include "sim/replay/plan.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct TraceOrder {
   TraceOrderGraph graph;
@@ -31,4 +31,4 @@ struct TraceOrderOptions {
 // Every plan is checked by check_reordering() and check_placement(). Throws InputError as order_graph_of().
 TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options = {});
 
-}  // namespace spillway
+}  // namespace spillway::planners

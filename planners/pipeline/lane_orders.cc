@@ -4,7 +4,7 @@
 #include <cmath>
 #include <limits>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::int64_t whole = 1'000'000;
@@ -163,4 +163,4 @@ void LaneOrders::write(PipelinePlan& plan) const {
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -14,7 +14,7 @@
 #include "models/pipeline/stage_times.h"
 #include "planners/pipeline/pipeline_memory.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 class LaneOrders {
  public:
@@ -98,4 +98,4 @@ void LaneOrders::longest_path(Pick&& pick, std::vector<Block>& blocks) const {
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Kind = PipelineOpKind;
@@ -72,4 +72,4 @@ WindowReport optimizer_windows(const PipelinePlan& plan, const PipelineTimeline&
   return report;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -19,7 +19,7 @@
 
 #include "planners/pipeline/pipeline_executor.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 enum class OptimizerPlace : std::uint8_t { host, device };
 
@@ -46,4 +46,4 @@ struct WindowReport {
 WindowReport optimizer_windows(const PipelinePlan& plan, const PipelineTimeline& timeline,
                                const OffloadedOptimizer& optimizer);
 
-}  // namespace spillway
+}  // namespace spillway::planners

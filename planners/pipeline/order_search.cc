@@ -8,7 +8,7 @@
 
 #include "models/pipeline/plan_lane.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 // Decisions as a tree: states of a beam share their beginnings.
@@ -216,4 +216,4 @@ void write_order(const OrderSpace& space, const FoundOrder& order, PipelinePlan&
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

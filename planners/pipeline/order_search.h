@@ -8,7 +8,7 @@
 
 #include "planners/pipeline/order_space.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct FoundOrder {
   Ticks makespan = 0;
@@ -32,4 +32,4 @@ ExactOrder exact_search(const OrderSpace& space, Ticks upper, std::int64_t effor
 // The orders as lanes of the plan.
 void write_order(const OrderSpace& space, const FoundOrder& order, PipelinePlan& plan);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::int64_t whole = 1'000'000;
@@ -199,4 +199,4 @@ Ticks OrderSpace::idle(const State& state) const {
   return total;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -16,7 +16,7 @@
 #include "models/pipeline/stage_times.h"
 #include "planners/pipeline/pipeline_memory.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 class OrderSpace {
  public:
@@ -76,4 +76,4 @@ class OrderSpace {
   std::vector<Ticks> shortest_tail_;   // by device: after its last backward
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -7,7 +7,7 @@
 
 #include "models/pipeline/pipeline_plan.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 class PassTable {
  public:
@@ -51,4 +51,4 @@ class PassTable {
   std::vector<std::uint8_t> route_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

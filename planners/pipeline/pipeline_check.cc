@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Kind = PipelineOpKind;
@@ -194,4 +194,4 @@ class PlanCheck {
 
 void check_plan(const PipelinePlan& plan, const std::string& file) { PlanCheck(plan, file).run(); }
 
-}  // namespace spillway
+}  // namespace spillway::planners

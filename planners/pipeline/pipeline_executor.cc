@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <string>
 
-#include "planners/pipeline/pass_table.h"
 #include "base/input_error.h"
+#include "planners/pipeline/pass_table.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Kind = PipelineOpKind;
@@ -249,4 +249,4 @@ double PipelineTimeline::bubble(Ticks span) const {
 
 PipelineTimeline execute_plan(const PipelinePlan& plan, const StageTimes& times) { return PlanRun(plan, times).run(); }
 
-}  // namespace spillway
+}  // namespace spillway::planners

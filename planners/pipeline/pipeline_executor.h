@@ -10,7 +10,7 @@
 #include "models/pipeline/pipeline_plan.h"
 #include "models/pipeline/stage_times.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // Half-open, in ticks.
 struct TickSpan {
@@ -37,4 +37,4 @@ struct PipelineTimeline {
 // when the times add up to more than 2^62 ticks. Precondition: check_plan() has nothing to say.
 PipelineTimeline execute_plan(const PipelinePlan& plan, const StageTimes& times);
 
-}  // namespace spillway
+}  // namespace spillway::planners

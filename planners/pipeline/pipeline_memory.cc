@@ -4,7 +4,7 @@
 
 #include "planners/pipeline/pass_table.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Kind = PipelineOpKind;
@@ -137,4 +137,4 @@ ActivationProfile activation_profile(const PipelinePlan& plan, const PipelineTim
   return profile;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

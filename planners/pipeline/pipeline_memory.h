@@ -15,7 +15,7 @@
 
 #include "planners/pipeline/pipeline_executor.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct ActivationRules {
   std::int64_t weight_part = 1'000'000;  // of a chunk's activations, in millionths: what W needs. All: B frees nothing
@@ -38,4 +38,4 @@ std::vector<double> activation_peaks(const PipelinePlan& plan, const PipelineTim
 ActivationProfile activation_profile(const PipelinePlan& plan, const PipelineTimeline& timeline,
                                      const ActivationRules& rules = {});
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -5,10 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "planners/pipeline/pipeline_check.h"
 #include "base/input_error.h"
+#include "planners/pipeline/pipeline_check.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Json = nlohmann::json;
@@ -253,4 +253,4 @@ void add_plan_json(nlohmann::ordered_json& object, const PipelinePlan& plan) {
   object["waits"] = waits;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -9,7 +9,7 @@
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Op = LaneOrders::Op;
@@ -235,4 +235,4 @@ Ticks improve_plan(PipelinePlan& plan, const MoveRequest& request) {
   return execute_plan(plan, request.times).makespan;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

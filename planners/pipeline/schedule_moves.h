@@ -15,7 +15,7 @@
 #include "models/pipeline/stage_times.h"
 #include "planners/pipeline/pipeline_memory.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct MoveRequest {
   StageTimes times;
@@ -34,4 +34,4 @@ void split_backwards(PipelinePlan& plan);
 // much, are left as they are. O(moves x operations).
 Ticks improve_plan(PipelinePlan& plan, const MoveRequest& request);
 
-}  // namespace spillway
+}  // namespace spillway::planners

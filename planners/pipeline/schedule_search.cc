@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
 #include "models/pipeline/schedule_builders.h"
 #include "planners/pipeline/lane_orders.h"
@@ -12,9 +13,8 @@
 #include "planners/pipeline/order_space.h"
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/schedule_moves.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr double whole = 1e6;
@@ -251,4 +251,4 @@ class Search {
 
 SearchResult search_schedule(const SearchRequest& request) { return Search(request).run(); }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -21,7 +21,7 @@
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct SearchRequest {
   std::int64_t devices = 1, micro_batches = 1;
@@ -56,4 +56,4 @@ struct SearchResult {
 // that are neither one nor one per device or part.
 SearchResult search_schedule(const SearchRequest& request);
 
-}  // namespace spillway
+}  // namespace spillway::planners

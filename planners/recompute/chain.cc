@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::int64_t impossible = std::numeric_limits<std::int64_t>::max() / 4;
@@ -144,4 +144,4 @@ std::optional<ChainPlan> solve_chain(std::span<const ChainStage> stages, Bytes l
   return Chain(stages, limit, slots).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -23,7 +23,7 @@
 
 #include "base/units.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct ChainOption {
   Bytes saved{};  // of the interior, <= ChainStage::interior
@@ -54,4 +54,4 @@ struct ChainPlan {
 // O(n^3 slots + n^2 slots options).
 std::optional<ChainPlan> solve_chain(std::span<const ChainStage> stages, Bytes limit, std::int64_t slots);
 
-}  // namespace spillway
+}  // namespace spillway::planners

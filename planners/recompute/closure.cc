@@ -10,7 +10,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
@@ -294,4 +294,4 @@ void add_to_plan(const RecomputeGroup& group, const RecomputeIndex& index, Offlo
   at->ops = std::move(both);
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

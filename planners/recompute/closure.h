@@ -19,10 +19,10 @@
 #include <string>
 #include <vector>
 
-#include "traces/saved_tensors.h"
 #include "sim/replay/offload_plan.h"
+#include "traces/saved_tensors.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // Ops run once more, in this order, before the launch of `before`.
 struct RecomputeGroup {
@@ -104,4 +104,4 @@ class RecomputeIndex {
 // Absences of tier recompute for the group's tensors, and its ops. A group before an op that has one already joins it.
 void add_to_plan(const RecomputeGroup& group, const RecomputeIndex& index, OffloadPlan& plan);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -9,7 +9,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::uint32_t drop = ~std::uint32_t{0};
@@ -184,4 +184,4 @@ AwayUntil away_in(const RematProblem& problem, const RematSolution& solution, co
   return away;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -12,7 +12,7 @@
 
 #include "planners/recompute/closure.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct RematNode {
   Picos time{};
@@ -49,4 +49,4 @@ RematProblem remat_problem(const RecomputeIndex& index);
 // When the solution brings each saved tensor back; what it makes before the backward begins stays.
 AwayUntil away_in(const RematProblem& problem, const RematSolution& solution, const RecomputeIndex& index);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using PassKey = std::tuple<std::uint16_t, std::uint16_t, std::uint16_t>;  // rank, micro-batch, layer
@@ -229,4 +229,4 @@ void LayerChain::place(const Rank& rank, const ChainPlan& plan, AwayUntil& away)
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -14,7 +14,7 @@
 #include "planners/recompute/chain.h"
 #include "planners/recompute/layer_frontier.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 class LayerChain {
  public:
@@ -51,4 +51,4 @@ class LayerChain {
   std::map<std::uint16_t, Rank> ranks_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 class Frontier {
@@ -108,4 +108,4 @@ const std::vector<FrontierStep>& FrontierCache::of(const LayerPass& pass) {
   return known_.back().second;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -14,7 +14,7 @@
 
 #include "planners/recompute/layer_plans.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct FrontierStep {
   std::vector<std::size_t> tensors;  // that join in this step; positions in LayerPass::interior
@@ -37,4 +37,4 @@ class FrontierCache {
   std::deque<std::pair<std::vector<std::int64_t>, std::vector<FrontierStep>>> known_;  // references into it stay
 };
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using PassKey = std::tuple<std::uint16_t, std::uint16_t, std::uint16_t>;
@@ -134,4 +134,4 @@ AwayUntil selective_recompute(const RecomputeIndex& index) {
   return away;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

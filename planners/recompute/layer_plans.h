@@ -15,7 +15,7 @@
 
 #include "planners/recompute/closure.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // One layer in one micro-batch's pass.
 struct LayerPass {
@@ -37,4 +37,4 @@ AwayUntil selective_recompute(const RecomputeIndex& index);
 AwayUntil recompute_every(const RecomputeIndex& index, std::int64_t k);     // k >= 1; 1: full
 AwayUntil recompute_segments(const RecomputeIndex& index, std::int64_t k);  // k >= 1; 1: full
 
-}  // namespace spillway
+}  // namespace spillway::planners

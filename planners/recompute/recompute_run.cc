@@ -7,12 +7,12 @@
 #include <tuple>
 #include <utility>
 
+#include "base/input_error.h"
 #include "planners/recompute/exact.h"
 #include "planners/recompute/layer_chain.h"
 #include "planners/recompute/layer_frontier.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::size_t chain_levels = 64;
@@ -357,4 +357,4 @@ RecomputeOutcome plan_recompute(const Trace& trace, const HardwareProfile& hardw
   return Planner(trace, hardware, options, settings, progress).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

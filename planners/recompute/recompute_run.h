@@ -19,7 +19,7 @@
 #include "planners/recompute/layer_plans.h"
 #include "sim/replay/replay.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 enum class RecomputeMethod : std::uint8_t { none, selective, full, every, segments, greedy, chain, exact, best };
 std::string_view to_string(RecomputeMethod method);
@@ -65,4 +65,4 @@ RecomputeOutcome plan_recompute(const Trace& trace, const HardwareProfile& hardw
 RecomputeCase replay_recompute(RecomputeIndex& index, AwayUntil away, const HardwareProfile& hardware,
                                const ReplayOptions& options, std::string name);
 
-}  // namespace spillway
+}  // namespace spillway::planners

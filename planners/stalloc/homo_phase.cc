@@ -8,7 +8,7 @@
 
 #include "planners/stalloc/homo_size.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr double least_fullness = 0.7;
@@ -209,4 +209,4 @@ std::vector<std::int64_t> group_by_phase(std::span<const PhasedRequest> requests
   return offsets;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -23,7 +23,7 @@
 
 #include "planners/layout/layout_solver.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct PhasedRequest {
   LayoutBuffer life;
@@ -46,4 +46,4 @@ std::vector<PhaseBox> fuse_phases(std::span<const PhasedRequest> requests);
 // The whole: boxes by layer_by_size(). Offsets in the order given.
 std::vector<std::int64_t> group_by_phase(std::span<const PhasedRequest> requests);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr int equal_trials = 5;
@@ -200,4 +200,4 @@ std::vector<std::vector<std::size_t>> layers_of(std::span<const LayoutBuffer> al
 
 std::vector<std::int64_t> layer_by_size(std::span<const LayoutBuffer> requests) { return SizeLayers(requests).run(); }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -19,7 +19,7 @@
 
 #include "planners/layout/layout_solver.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 // Offsets in the order given; alignments and fixed offsets are not looked at. Requests of size 0 lie at 0.
 // O(n (layers log n)) and more where lives are long and layers fragmented.
@@ -29,4 +29,4 @@ std::vector<std::int64_t> layer_by_size(std::span<const LayoutBuffer> requests);
 // the requests layer by layer, within one in order of time. `requests` index `all`. n log n.
 std::vector<std::vector<std::size_t>> layers_of(std::span<const LayoutBuffer> all, std::vector<std::size_t> requests);
 
-}  // namespace spillway
+}  // namespace spillway::planners

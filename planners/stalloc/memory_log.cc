@@ -2,10 +2,10 @@
 #include <charconv>
 #include <map>
 
-#include "planners/stalloc/memory_profile.h"
 #include "base/input_error.h"
+#include "planners/stalloc/memory_profile.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 class LogReader {
@@ -156,4 +156,4 @@ class LogReader {
 
 MemoryProfile read_memory_log(std::string_view text, const std::string& file) { return LogReader(text, file).read(); }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr Bytes largest_small{512};
@@ -172,4 +172,4 @@ MemoryProfile profile_of(const Trace& trace, std::int16_t device) {
   return profile;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -18,7 +18,7 @@
 #include "base/units.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 enum class RequestClass : std::uint8_t {
   small,       // at most 512 bytes: a slot pool of its own
@@ -75,4 +75,4 @@ MemoryProfile profile_of(const Trace& trace, std::int16_t device);
 // open. Throws InputError with the line of whatever is wrong. O(n log live).
 MemoryProfile read_memory_log(std::string_view text, const std::string& file);
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 class SpaceFinder {
@@ -94,4 +94,4 @@ ReusableSpaces reusable_spaces(const MemoryProfile& profile, std::span<const Lai
   return SpaceFinder(profile, statics, pool).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -19,7 +19,7 @@
 #include "sim/devices/memory/memory_plan.h"
 #include "sim/devices/memory/memory_types.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 struct ReusableSpaces {
   std::vector<DynamicSpace> spaces;
@@ -30,4 +30,4 @@ struct ReusableSpaces {
 // iteration they are, and whether that is the first iteration. O(groups x statics + requests log requests).
 ReusableSpaces reusable_spaces(const MemoryProfile& profile, std::span<const LaidBuffer> statics, Bytes pool);
 
-}  // namespace spillway
+}  // namespace spillway::planners

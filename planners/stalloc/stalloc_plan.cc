@@ -4,13 +4,13 @@
 #include <limits>
 #include <utility>
 
+#include "base/input_error.h"
 #include "planners/layout/layout_check.h"
 #include "planners/stalloc/homo_phase.h"
 #include "planners/stalloc/homo_size.h"
 #include "planners/stalloc/reusable_space.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr std::int64_t step = 512;
@@ -218,4 +218,4 @@ Trace stream_of(const MemoryProfile& profile) {
   return trace;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

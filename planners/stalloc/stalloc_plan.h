@@ -26,7 +26,7 @@
 #include "sim/devices/memory/memory_plan.h"
 #include "sim/devices/memory/memory_types.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 enum class StallocAlgorithm : std::uint8_t {
   group,           // the paper's: HomoPhase groups fused, then HomoSize layers
@@ -58,4 +58,4 @@ StallocPlan plan_stalloc(const MemoryProfile& profile, const StallocOptions& opt
 // the profile's.
 Trace stream_of(const MemoryProfile& profile);
 
-}  // namespace spillway
+}  // namespace spillway::planners

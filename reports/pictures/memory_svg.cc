@@ -10,7 +10,7 @@
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr double margin = 24, axis_room = 76, bottom_room = 34, small = 11, normal = 13, large = 15;
@@ -329,4 +329,4 @@ std::string address_map_svg(const MemoryPicture& picture, int width) {
   return sheet.finish();
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

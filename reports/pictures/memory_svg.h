@@ -12,10 +12,10 @@
 
 #include "sim/replay/memory_picture.h"
 
-namespace spillway {
+namespace spillway::reports {
 
 // width in pixels, at least 480, at most 4096.
 std::string memory_curve_svg(const MemoryPicture& picture, int width = 1080);
 std::string address_map_svg(const MemoryPicture& picture, int width = 1080);
 
-}  // namespace spillway
+}  // namespace spillway::reports

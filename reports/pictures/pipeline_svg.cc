@@ -14,7 +14,7 @@
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 using Kind = PipelineOpKind;
@@ -236,4 +236,4 @@ std::string pipeline_svg(const PipelinePlan& plan, const PipelineTimeline& timel
   return PipelinePicture(plan, timeline, memory, options).draw();
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

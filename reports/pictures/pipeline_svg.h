@@ -7,7 +7,7 @@
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
 
-namespace spillway {
+namespace spillway::reports {
 
 struct PipelineSvgOptions {
   std::string title;
@@ -21,4 +21,4 @@ struct PipelineSvgOptions {
 std::string pipeline_svg(const PipelinePlan& plan, const PipelineTimeline& timeline, const ActivationProfile& memory,
                          const PipelineSvgOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -9,7 +9,7 @@
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr double margin = 24, plot = 420, axis_room = 76, panel_gap = 104, head = 52, legend_line = 17;
@@ -134,4 +134,4 @@ std::string scatter_svg(const std::string& title, std::vector<ScatterPanel> pane
   return Picture(title).draw(panels);
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::reports {
 
 struct ScatterPoint {
   double measured = 0, predicted = 0;  // in the panel's unit
@@ -28,4 +28,4 @@ struct ScatterPanel {
 // O(points).
 std::string scatter_svg(const std::string& title, std::vector<ScatterPanel> panels);
 
-}  // namespace spillway
+}  // namespace spillway::reports

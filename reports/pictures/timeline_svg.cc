@@ -8,11 +8,11 @@
 
 #include <fmt/format.h>
 
-#include "sim/replay/timeline_lanes.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
+#include "sim/replay/timeline_lanes.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 constexpr double margin = 24, label_room = 168, row_height = 22, row_gap = 5, plot_height = 190, head_room = 40;
@@ -413,4 +413,4 @@ std::string timeline_svg(const Trace& trace, const Result& result, const SvgOpti
   return Picture(trace, result, options).draw();
 }
 
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -15,7 +15,7 @@
 #include "sim/replay/result.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::reports {
 
 struct SvgOptions {
   int width = 1280;     // pixels; smaller than 640 counts as 640, larger than 4096 as 4096
@@ -28,4 +28,4 @@ struct SvgOptions {
 // its own.
 std::string timeline_svg(const Trace& trace, const Result& result, const SvgOptions& options = {});
 
-}  // namespace spillway
+}  // namespace spillway::reports

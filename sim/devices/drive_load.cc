@@ -5,11 +5,11 @@
 #include <limits>
 #include <optional>
 
+#include "base/input_error.h"
 #include "sim/engine/fluid_network.h"
 #include "sim/engine/reservoir.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::int64_t steps_after_full = 400;  // enough for the cache's cycles to average out
@@ -274,4 +274,4 @@ SustainedLoad sustain(const LoadedDrives& drives, const DriveLoad& load) {
   return found;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

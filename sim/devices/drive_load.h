@@ -19,10 +19,10 @@
 #include <cstdint>
 #include <vector>
 
-#include "sim/devices/nvme_drive.h"
 #include "base/units.h"
+#include "sim/devices/nvme_drive.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct LoadSpan {
   Picos begin{}, end{};  // within the step, begin <= end; equal: all comes due at once
@@ -66,4 +66,4 @@ struct SustainedLoad {
 // Throws InputError when a rate is 0 or a span lies outside the step.
 SustainedLoad sustain(const LoadedDrives& drives, const DriveLoad& load);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -9,7 +9,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr double terabyte = 1e12;
@@ -186,4 +186,4 @@ double years_to_write(double endurance, double bytes_per_second) {
   return endurance / bytes_per_second / (365.0 * 86400.0);
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -27,10 +27,10 @@
 #include <string>
 #include <vector>
 
-#include "hwprofiles/nvme_profile.h"
 #include "base/units.h"
+#include "hwprofiles/nvme_profile.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // Lambert's W0 on [-1/e, infinity), relative error below 1e-12 away from the branch point. Precondition: in range.
 double lambert_w0(double x);
@@ -77,4 +77,4 @@ Endurance drive_endurance(const NvmeProfile& drive, const EnduranceOptions& opti
 // Years (of 365 days) until `endurance` bytes are written at a mean of `bytes_per_second`; infinity when nothing is.
 double years_to_write(double endurance, double bytes_per_second);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 Rate scaled(Rate rate, double factor) { return rate_from_bytes_per_second(to_bytes_per_second(rate) * factor); }
@@ -349,4 +349,4 @@ PathId Machine::drive_to_host(std::size_t gpu, std::size_t drive_set) const {
   return paths_of(gpu, drive_set).read_host;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

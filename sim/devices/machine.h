@@ -34,7 +34,7 @@
 #include "sim/devices/nvme_drive.h"
 #include "sim/engine/activity_graph.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // gpudirect: the drive reads and writes GPU memory itself. bounce: through a pinned host buffer by a copy engine,
 // crossing DRAM HostProfile::bounce_copies times, pipelined so that the tightest link sets the rate.
@@ -136,4 +136,4 @@ class Machine {
   std::optional<LinkId> socket_up_, socket_down_;  // from lower to higher root complex, and back
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

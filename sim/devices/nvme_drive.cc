@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr double seconds_per_year = 365.0 * 86400.0;
@@ -90,4 +90,4 @@ double life_years(Bytes endurance, Bytes bytes_per_step, Picos step) {
   return steps * to_seconds(step) / seconds_per_year;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

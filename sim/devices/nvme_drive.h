@@ -18,10 +18,10 @@
 #include <cstdint>
 #include <optional>
 
-#include "hwprofiles/nvme_profile.h"
 #include "base/units.h"
+#include "hwprofiles/nvme_profile.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct NvmeModel {
   struct Cache {
@@ -57,4 +57,4 @@ DriveWear drive_wear(const NvmeProfile& drive, Bytes host_bytes, double write_am
 // unevenness over drives. endurance >= 0, step > 0.
 double life_years(Bytes endurance, Bytes bytes_per_step, Picos step);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -2,7 +2,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 TrackId ActivityGraph::add_lane(std::uint32_t width) {
   SPILLWAY_ASSERT(width >= 1);
@@ -110,4 +110,4 @@ std::size_t ActivityGraph::memory_bytes() const {
          bytes(extra_first_) + bytes(late_previous_) + bytes(extra_edges_);
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

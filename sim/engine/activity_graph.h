@@ -21,12 +21,12 @@
 #include <span>
 #include <vector>
 
+#include "base/units.h"
 #include "sim/engine/fluid_network.h"
 #include "sim/engine/ids.h"
 #include "sim/engine/reservoir.h"
-#include "base/units.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 enum class ActivityKind : std::uint8_t { delay, flow, instant };
 
@@ -162,4 +162,4 @@ class ActivityGraph {
   bool finished_ = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <string>
 
-namespace spillway {
+namespace spillway::sim {
 
 TieOrder TieOrder::parse(std::string_view text) {
   if (text == "fifo") return {};
@@ -29,4 +29,4 @@ void EventQueue::compact() {
   std::make_heap(heap_.begin(), heap_.end(), [](const Event& a, const Event& b) { return before(b, a); });
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -24,11 +24,11 @@
 #include <string_view>
 #include <vector>
 
-#include "sim/engine/wide.h"
 #include "base/input_error.h"
 #include "base/units.h"
+#include "sim/engine/wide.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 enum class EventPhase : std::uint8_t { completion, free, allocation, dispatch, resolve, sampling };
 
@@ -214,4 +214,4 @@ inline void EventQueue::arm(std::uint32_t timer, Picos time, EventPhase phase, s
   push(event);
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

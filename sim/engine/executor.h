@@ -30,10 +30,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "sim/engine/executor_state.h"
 #include "base/stop.h"
+#include "sim/engine/executor_state.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct NullSink {};
 
@@ -214,4 +214,4 @@ void Executor<Sink>::resolve() {
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -3,10 +3,10 @@
 
 #include <queue>
 
-#include "sim/engine/executor_state.h"
 #include "base/input_error.h"
+#include "sim/engine/executor_state.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 std::string Outcome::text() const {
   const auto chain = [](const std::vector<ActivityId>& ids) {
@@ -176,4 +176,4 @@ void ExecutorState::diagnose(Outcome& outcome) const {
   outcome.waiting = std::move(walk);
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -2,7 +2,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 ExecutorState::ExecutorState(ActivityGraph graph, const ExecutorOptions& options)
     : graph_(std::make_shared<ActivityGraph>(std::move(graph))),
@@ -198,4 +198,4 @@ void ExecutorState::remove_block(ActivityId activity) {
   --blocks_[a];
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

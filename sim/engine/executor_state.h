@@ -15,7 +15,7 @@
 #include "sim/engine/fluid_network.h"
 #include "sim/engine/reservoir.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct ExecutorOptions {
   TieOrder tie_order{};
@@ -172,4 +172,4 @@ inline void ExecutorState::follow_edges(std::uint32_t a, EdgeType type) {
   });
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -11,7 +11,7 @@
 
 #include "base/units.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 class Fingerprint {
  public:
@@ -37,4 +37,4 @@ class Fingerprint {
   std::uint64_t digest_ = 0x5350494C4C574159u;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 namespace {
 
@@ -298,4 +298,4 @@ bool FluidNetwork::conserves(Picos now) const {
   return true;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -28,11 +28,11 @@
 #include <span>
 #include <vector>
 
+#include "base/units.h"
 #include "sim/engine/ids.h"
 #include "sim/engine/wide.h"
-#include "base/units.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // A rate cap that never binds.
 inline constexpr Rate unlimited_rate = Rate::max();
@@ -144,4 +144,4 @@ class FluidNetwork {
   bool any_capped_ = false;  // in the component being solved
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

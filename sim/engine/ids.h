@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace spillway {
+namespace spillway::sim {
 
 enum class ActivityId : std::uint32_t {};
 enum class TrackId : std::uint32_t {};
@@ -21,4 +21,4 @@ constexpr std::uint32_t index(LinkId id) { return static_cast<std::uint32_t>(id)
 constexpr std::uint32_t index(PathId id) { return static_cast<std::uint32_t>(id); }
 constexpr std::uint32_t index(ReservoirId id) { return static_cast<std::uint32_t>(id); }
 
-}  // namespace spillway
+}  // namespace spillway::sim

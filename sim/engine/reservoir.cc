@@ -2,10 +2,10 @@
 
 #include <limits>
 
-#include "sim/engine/fluid_network.h"
 #include "base/input_error.h"
+#include "sim/engine/fluid_network.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 namespace {
 
@@ -95,4 +95,4 @@ std::int64_t Reservoir::drained() const { return whole(drained_); }
 std::int64_t Reservoir::bypassed() const { return whole(bypassed_); }
 bool Reservoir::conserves() const { return initial_ + inflow_total_ == level_ + drained_ + bypassed_; }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -24,11 +24,11 @@
 
 #include <cstdint>
 
+#include "base/units.h"
 #include "sim/engine/ids.h"
 #include "sim/engine/wide.h"
-#include "base/units.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct ReservoirSpec {
   LinkId link{};                   // flows over this link fill the reservoir; its capacity is governed
@@ -80,4 +80,4 @@ class Reservoir {
   Stage stage_ = Stage::fast;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

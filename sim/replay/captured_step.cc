@@ -4,13 +4,13 @@
 #include <array>
 #include <utility>
 
+#include "base/input_error.h"
 #include "sim/replay/host_order.h"
 #include "sim/replay/order_plan.h"
-#include "base/input_error.h"
 #include "traces/infer_uses.h"
 #include "traces/reorder_ops.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 // In its own order: a plan that changes nothing else.
@@ -45,4 +45,4 @@ Trace captured_step(Trace trace, std::string_view purpose) {
   return with_ops_in(std::move(trace), order);
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

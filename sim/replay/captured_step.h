@@ -3,7 +3,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // True when the trace says which ops use the tensors its memory events are of, as generated traces do.
 bool ties_uses_to_memory(const Trace& trace);
@@ -16,4 +16,4 @@ bool ties_uses_to_memory(const Trace& trace);
 // of either. O(n log n).
 Trace captured_step(Trace trace, std::string_view purpose);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -6,7 +6,7 @@
 #include "base/input_error.h"
 #include "base/stop.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 Binding binding_of(WorkClass work) {
@@ -140,4 +140,4 @@ std::array<Picos, binding_count> critical_path(const Trace& trace, const Lowered
   return Walk(trace, lowered, graph, start, end).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -13,11 +13,11 @@
 #include "sim/replay/lowering.h"
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // start, end: by activity, as the executor recorded them.
 std::array<Picos, binding_count> critical_path(const Trace& trace, const LoweredTrace& lowered,
                                                const ActivityGraph& graph, std::span<const Picos> start,
                                                std::span<const Picos> end);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -1,6 +1,6 @@
 #include "sim/replay/driver_times.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 Sourced<Picos> or_assumed(const Maybe<Picos>& value, Picos assumed) {
@@ -30,4 +30,4 @@ bool waits_for_device(const DriverCost& cost) {
   return cost.device_frees > 0 || cost.unmaps > 0 || cost.synchronizations > 0;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

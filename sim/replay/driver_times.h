@@ -20,7 +20,7 @@
 #include "sim/devices/memory/memory_types.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct DriverTimes {
   Sourced<Picos> malloc, free, chunk_create, chunk_map, chunk_unmap;
@@ -40,4 +40,4 @@ struct HostDelay {
   bool waits_for_device = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

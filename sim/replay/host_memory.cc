@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 struct Change {
@@ -94,4 +94,4 @@ HostMemoryResult host_memory(const Trace& trace, const PlannedTrace* planned, st
   return result;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

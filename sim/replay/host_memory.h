@@ -9,7 +9,7 @@
 #include "sim/replay/planned_trace.h"
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // The most at once, of the rank that holds most, times the `sharing` GPUs of a machine that do alike: pinned memory of
 // exactly the bytes needed (PyTorch rounds pinned blocks up to powers of two; MemAscend, arXiv 2505.23254).
@@ -20,4 +20,4 @@ HostMemoryResult host_memory(const Trace& trace, const PlannedTrace* planned, st
                              std::span<const Picos> op_start, std::span<const Picos> op_end, const HostProfile& host,
                              std::int64_t sharing);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::sim {
 
 std::vector<OpId> host_order(const Trace& trace) {
   const Ops& ops = trace.ops;
@@ -32,4 +32,4 @@ std::vector<OpId> host_order(const Trace& trace) {
   return order;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

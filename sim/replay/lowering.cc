@@ -11,7 +11,7 @@
 #include "base/stop.h"
 #include "traces/capture_fit.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::size_t between_checks = 1024;  // whether to stop
@@ -420,4 +420,4 @@ LoweredTrace lower(const Trace& trace, const LoweringOptions& options, const Cop
   return Lowering(trace, options, paths, std::move(graph)).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -32,7 +32,7 @@
 #include "sim/replay/relative_speed.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // A lane of a planned trace whose ops are transfers over links.
 struct LaneTransfer {
@@ -84,4 +84,4 @@ struct LoweredTrace {
 // O(ops + edges + syncs x streams of the device).
 LoweredTrace lower(const Trace& trace, const LoweringOptions& options, const CopyPaths& paths, ActivityGraph graph);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -6,7 +6,7 @@
 
 #include "base/stop.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 // Where an event lies on the axis; never before the one ahead of it.
@@ -132,4 +132,4 @@ MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& r
   return picture;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -9,7 +9,7 @@
 #include "sim/replay/result.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct MemoryPicture {
   struct Point {
@@ -36,4 +36,4 @@ struct MemoryPicture {
 // record's, or event by event where events have no times. O(events log events).
 MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& run, std::span<const Picos> op_start);
 
-}  // namespace spillway
+}  // namespace spillway::sim

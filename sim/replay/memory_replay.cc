@@ -5,11 +5,11 @@
 #include <optional>
 #include <utility>
 
+#include "base/input_error.h"
 #include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/torch_settings.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::size_t most_owners = 12, most_layers = 200;
@@ -308,4 +308,4 @@ MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   return result;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -19,7 +19,7 @@
 #include "sim/replay/result.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct MemoryReplayOptions {
   std::string allocator = "torch";                                  // one of memory_policies()
@@ -91,4 +91,4 @@ class MemoryReplay {
   AllocationStreamResult shown_run_;  // without a limit, with rows and totals
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

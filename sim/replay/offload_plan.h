@@ -19,7 +19,7 @@
 #include "sim/devices/machine.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // Where an absent storage is, or how it comes back.
 enum class Tier : std::uint8_t { host, drive, recompute };
@@ -72,4 +72,4 @@ struct OffloadPlan {
   [[nodiscard]] bool empty() const { return absences.empty() && recomputations.empty(); }
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

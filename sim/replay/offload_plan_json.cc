@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -130,4 +130,4 @@ Json offload_plan_json(const OffloadPlan& plan) {
 
 OffloadPlan read_offload_plan(const Json& json, const std::string& file) { return Reader(json, file).read(); }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -11,11 +11,11 @@
 
 #include "sim/replay/offload_plan.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 nlohmann::ordered_json offload_plan_json(const OffloadPlan& plan);
 // `file`: for messages. Throws InputError naming file, JSON pointer and cause. Whether the plan fits a trace is
 // planned_trace()'s to say.
 OffloadPlan read_offload_plan(const nlohmann::ordered_json& json, const std::string& file);
 
-}  // namespace spillway
+}  // namespace spillway::sim

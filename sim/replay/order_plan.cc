@@ -4,12 +4,12 @@
 #include <array>
 #include <utility>
 
+#include "base/input_error.h"
 #include "sim/replay/host_order.h"
 #include "sim/replay/plan_check.h"
 #include "sim/replay/storage_lives.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::uint32_t no_unit = 0xffffffffU;
@@ -372,4 +372,4 @@ OrderPlan program_order(const Trace& trace) { return {digest_of_works(trace), or
 
 Trace reordered(const Trace& trace, const OrderPlan& plan) { return Rewriter(trace, plan).run(); }
 
-}  // namespace spillway
+}  // namespace spillway::sim

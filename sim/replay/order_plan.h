@@ -15,7 +15,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct OrderUnits {
   std::vector<OpId> ops;             // unit by unit
@@ -50,4 +50,4 @@ OrderPlan program_order(const Trace& trace);
 // check_reordering() refuses: a read that would see another write, an edge or a wait broken. O(n log n).
 Trace reordered(const Trace& trace, const OrderPlan& plan);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "sim/replay/offload_plan_json.h"
 #include "base/input_error.h"
+#include "sim/replay/offload_plan_json.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -90,4 +90,4 @@ std::string plan_json(const Plan& plan) {
   return document.dump() + "\n";
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -11,12 +11,12 @@
 #include <optional>
 #include <string>
 
+#include "base/byte_source.h"
 #include "sim/devices/memory/memory_plan.h"
 #include "sim/replay/offload_plan.h"
 #include "sim/replay/order_plan.h"
-#include "base/byte_source.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 inline constexpr int plan_version = 1;
 
@@ -30,4 +30,4 @@ struct Plan {
 Plan read_plan(ByteSource& source);
 std::string plan_json(const Plan& plan);
 
-}  // namespace spillway
+}  // namespace spillway::sim

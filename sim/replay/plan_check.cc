@@ -6,7 +6,7 @@
 
 #include "sim/replay/host_order.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 std::string described(const Trace& trace, OpId op) {
@@ -273,4 +273,4 @@ PlanVerdict check_placement(const Trace& trace, std::int16_t device, const Memor
   return {};
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

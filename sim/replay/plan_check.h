@@ -8,7 +8,7 @@
 #include "sim/devices/memory/memory_plan.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct PlanVerdict {
   std::string fault;  // empty for a sound plan; else what is wrong, and with what
@@ -29,4 +29,4 @@ PlanVerdict check_reordering(const Trace& before, const Trace& after, std::span<
 // all (0: any). For plans of kind layout; requests without a place are left out. O(n log n).
 PlanVerdict check_placement(const Trace& trace, std::int16_t device, const MemoryPlan& plan, Bytes capacity);
 
-}  // namespace spillway
+}  // namespace spillway::sim

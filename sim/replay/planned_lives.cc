@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::uint64_t address_step = 512;
@@ -150,4 +150,4 @@ RewrittenMemory PlannedLives::write() {
   return out;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -10,7 +10,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct RewrittenMemory {
   std::vector<MemoryEvent> events;
@@ -81,4 +81,4 @@ class PlannedLives {
   bool has_completions_ = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -8,11 +8,11 @@
 #include <unordered_map>
 #include <utility>
 
-#include "sim/replay/planned_lives.h"
 #include "base/input_error.h"
 #include "base/stop.h"
+#include "sim/replay/planned_lives.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 std::string_view to_string(Tier tier) {
   switch (tier) {
@@ -528,4 +528,4 @@ std::vector<Picos> event_times(const Trace& trace, std::span<const OpId> gate, s
   return times;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

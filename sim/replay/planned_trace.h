@@ -21,7 +21,7 @@
 #include "sim/replay/transfer_lane.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct PlannedTrace {
   Trace trace;
@@ -45,4 +45,4 @@ PlannedTrace planned_trace(const Trace& trace, const OffloadPlan& plan);
 std::vector<Picos> event_times(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> op_start,
                                std::span<const Picos> op_end);
 
-}  // namespace spillway
+}  // namespace spillway::sim

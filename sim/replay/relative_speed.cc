@@ -6,7 +6,7 @@
 #include <cmath>
 #include <string>
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::array<std::string_view, work_class_count> work_class_names = {"compute", "memory", "pcie",
@@ -49,4 +49,4 @@ Picos scaled(Picos duration, double speed) {
   return Picos(std::llround(static_cast<double>(duration.count()) / speed));
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

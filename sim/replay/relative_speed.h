@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct RelativeSpeed {
   double compute = 1;  // arithmetic of kernels bound by it
@@ -31,4 +31,4 @@ bool is_compute_kernel_name(std::string_view name);
 // duration / speed, rounded to the nearest picosecond; never negative. Throws nothing.
 Picos scaled(Picos duration, double speed);
 
-}  // namespace spillway
+}  // namespace spillway::sim

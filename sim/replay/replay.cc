@@ -6,15 +6,15 @@
 #include <numeric>
 #include <utility>
 
+#include "base/input_error.h"
+#include "base/stop.h"
 #include "sim/engine/executor.h"
 #include "sim/replay/critical_path.h"
 #include "sim/replay/host_memory.h"
 #include "sim/replay/step_pace.h"
 #include "sim/replay/transfer_links.h"
-#include "base/input_error.h"
-#include "base/stop.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr int most_rounds = 4;  // of simulations until drives' caches begin a step as full as they end it
@@ -391,4 +391,4 @@ RelativeSpeed speed_between(const GpuProfile& from, const GpuProfile& to) {
   return speed;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

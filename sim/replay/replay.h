@@ -11,7 +11,7 @@
 #include "sim/replay/planned_trace.h"
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct ReplayOptions {
   RelativeSpeed speed;  // against the machine the trace's durations belong to
@@ -39,4 +39,4 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
 // memory bandwidth, host link, NVLink. The host itself counts as equal.
 RelativeSpeed speed_between(const GpuProfile& from, const GpuProfile& to);
 
-}  // namespace spillway
+}  // namespace spillway::sim

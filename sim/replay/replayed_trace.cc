@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 void append_change(std::vector<MemoryEvent>& events, const MemoryPoint& point, Bytes change, MemoryAction grown,
@@ -68,4 +68,4 @@ Trace replayed_trace(const Trace& trace, const Result& result) {
   return replayed;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -12,9 +12,9 @@
 #include "sim/replay/result.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // Precondition: `result` is of `trace` (op_start and op_end have a row per op, or are empty). O(trace + timeline).
 Trace replayed_trace(const Trace& trace, const Result& result);
 
-}  // namespace spillway
+}  // namespace spillway::sim

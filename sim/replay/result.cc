@@ -1,6 +1,6 @@
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 struct BindingName {
@@ -22,4 +22,4 @@ constexpr std::array<BindingName, binding_count> binding_names = {{
 std::string_view to_string(Binding binding) { return binding_names[static_cast<std::size_t>(binding)].key; }
 std::string_view describe(Binding binding) { return binding_names[static_cast<std::size_t>(binding)].words; }
 
-}  // namespace spillway
+}  // namespace spillway::sim

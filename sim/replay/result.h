@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "sim/replay/relative_speed.h"
 #include "base/units.h"
+#include "sim/replay/relative_speed.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // One training step as replayed: from its first launch to the end of the last work launched in it.
 struct StepResult {
@@ -157,4 +157,4 @@ struct Result {
   [[nodiscard]] bool fits() const { return !memory.out_of_memory && memory.shortage <= Bytes(0) && host_memory.fits(); }
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

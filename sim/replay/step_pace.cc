@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace spillway {
+namespace spillway::sim {
 
 Picos longest_rank_span(const Trace& trace, const Result& result) {
   struct Span {
@@ -35,4 +35,4 @@ Picos carried_pace(const Trace& trace, const Result& result) {
   return pace;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -4,7 +4,7 @@
 #include "sim/replay/result.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // Ranks that wait for nobody begin their next step as soon as they are done with this one. Shifting every rank's part
 // of the step by the same time keeps all waits between ranks, so the steps can follow each other at the longest time of
@@ -16,4 +16,4 @@ Picos longest_rank_span(const Trace& trace, const Result& result);
 // next in which all of it is done before the next step's work that waits for it. O(carried).
 Picos carried_pace(const Trace& trace, const Result& result);
 
-}  // namespace spillway
+}  // namespace spillway::sim

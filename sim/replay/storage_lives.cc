@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <span>
 
-#include "sim/replay/host_order.h"
 #include "base/input_error.h"
+#include "sim/replay/host_order.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 void take_events(const Trace& trace, std::vector<StorageLife>& storages) {
@@ -91,4 +91,4 @@ StorageLives storage_lives(const Trace& trace) {
   return lives;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

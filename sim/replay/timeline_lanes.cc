@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 struct ColorEntry {
@@ -161,4 +161,4 @@ std::vector<LaneRow> fold_lanes(const Trace& trace, const Result& result, Picos 
   return rows;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

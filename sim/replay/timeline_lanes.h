@@ -9,7 +9,7 @@
 #include "sim/replay/result.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // What a piece of a lane is coloured by.
 enum class WorkColor : std::uint8_t {
@@ -60,4 +60,4 @@ struct LaneRow {
 // Nothing for span <= 0. O(ops log ops + lanes x columns).
 std::vector<LaneRow> fold_lanes(const Trace& trace, const Result& result, Picos span, int columns);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 bool is_marked(const Trace& trace, std::size_t op) {
@@ -50,4 +50,4 @@ std::vector<TransferLane> transfer_lanes(const Trace& trace) {
   return lanes;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -7,7 +7,7 @@
 #include "sim/replay/offload_plan.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct TransferLane {
   LaneId lane = LaneId::none;
@@ -25,4 +25,4 @@ struct TransferLane {
 // Throws InputError when one lane's ops move both ways, aren't transfers, or some aren't marked. O(ops).
 std::vector<TransferLane> transfer_lanes(const Trace& trace);
 
-}  // namespace spillway
+}  // namespace spillway::sim

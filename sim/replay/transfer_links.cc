@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 // A path that takes as much of each link as all of `paths` together, over the links of the first.
@@ -171,4 +171,4 @@ std::vector<std::int64_t> TransferLinks::cache_sizes() const {
   return sizes;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -19,7 +19,7 @@
 #include "sim/replay/planned_trace.h"
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 class TransferLinks {
  public:
@@ -68,4 +68,4 @@ class TransferLinks {
   std::vector<SharedMemory> shared_memory_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -9,11 +9,11 @@
 #include <mutex>
 #include <utility>
 
+#include "base/input_error.h"
 #include "studies/capacity/capacity_trial.h"
 #include "studies/capacity/edge_search.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 struct Stopped {};
@@ -142,4 +142,4 @@ CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProg
   return outcome;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -14,11 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "studies/capacity/capacity_request.h"
-#include "sim/replay/result.h"
 #include "base/units.h"
+#include "sim/replay/result.h"
+#include "studies/capacity/capacity_request.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 // One value tried.
 struct CapacityTrial {
@@ -83,4 +83,4 @@ using CapacityProgress = std::function<bool(const std::string& technique, std::i
 // every technique.
 CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProgress& progress = {});
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -6,15 +6,15 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/input_error.h"
+#include "base/named_file.h"
+#include "base/nearest_name.h"
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
 #include "scenario/scenario_run.h"
 #include "studies/sweep/layout_sweep.h"
-#include "base/input_error.h"
-#include "base/named_file.h"
-#include "base/nearest_name.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -433,4 +433,4 @@ std::string capacity_key(std::string_view axis) {
   return wanted;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

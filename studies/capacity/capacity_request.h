@@ -26,7 +26,7 @@
 #include "hwprofiles/price_list.h"
 #include "scenario/scenario.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 enum class CapacityGoal : std::uint8_t {
   largest,   // the last value that holds: layers, sequence, batch
@@ -121,4 +121,4 @@ CapacityTechnique bundled_technique(const std::string& name, const std::string& 
 // The scenario's key for an axis: short names first. Throws InputError for one that is no key, or holds no number.
 std::string capacity_key(std::string_view axis);
 
-}  // namespace spillway
+}  // namespace spillway::studies

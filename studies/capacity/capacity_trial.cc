@@ -5,16 +5,16 @@
 #include <filesystem>
 #include <utility>
 
+#include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
-#include "studies/capacity/capacity_trial.h"
-#include "studies/capacity/state_bound.h"
 #include "scenario/machine_power.h"
 #include "scenario/scenario_run.h"
+#include "studies/capacity/capacity_trial.h"
+#include "studies/capacity/state_bound.h"
 #include "studies/sweep/layout_sweep.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 std::string in_gib(Bytes bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / 1073741824.0); }
@@ -277,4 +277,4 @@ std::vector<std::string> CapacityTrial::margins(const CapacityConstraints& asked
   return words;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

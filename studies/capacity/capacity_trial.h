@@ -6,7 +6,7 @@
 
 #include "studies/capacity/capacity.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 // `settings`: of the technique, on top of the request's. Errors of the scenario become CapacityTrial::why_not.
 CapacityTrial judge_value(const CapacityRequest& request, const std::vector<std::string>& settings, std::int64_t value);
@@ -15,4 +15,4 @@ CapacityTrial judge_value(const CapacityRequest& request, const std::vector<std:
 // parallel: recomputation, ZeRO, offloading, allocator, memory, GPUs. Those that are so already are left out.
 std::vector<FurtherChange> try_changes(const CapacityRequest& request, const CapacityAnswer& answer);
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <map>
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 constexpr int most_returns = 4;
@@ -116,4 +116,4 @@ VerdictEdge find_edge(std::int64_t first, std::int64_t count, const std::functio
   return Search(count, attempt).run(std::clamp<std::int64_t>(first, 0, count - 1));
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -12,7 +12,7 @@
 #include <functional>
 #include <optional>
 
-namespace spillway {
+namespace spillway::studies {
 
 struct EdgeTrial {
   bool is_lower = false;          // which side of the edge
@@ -30,4 +30,4 @@ struct VerdictEdge {
 // them, fewer where the measure is straight.
 VerdictEdge find_edge(std::int64_t first, std::int64_t count, const std::function<EdgeTrial(std::int64_t)>& attempt);
 
-}  // namespace spillway
+}  // namespace spillway::studies

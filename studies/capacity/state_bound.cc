@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 // Share of the optimizer's state that stays on the GPU, at least: a stage's chunks have up to ceil(L / (p v)) layers.
@@ -36,4 +36,4 @@ Bytes least_state_bytes(const ModelSpec& model, const TrainingSetup& setup) {
   return Bytes(static_cast<std::int64_t>(bytes));
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

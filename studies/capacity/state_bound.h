@@ -10,13 +10,13 @@
 
 #include <cstdint>
 
+#include "base/units.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
-#include "base/units.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 // `setup` as resolve() gave it. O(layers).
 Bytes least_state_bytes(const ModelSpec& model, const TrainingSetup& setup);
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -6,10 +6,10 @@
 #include <map>
 #include <utility>
 
-#include "planners/offload/ssdtrain.h"
 #include "base/input_error.h"
+#include "planners/offload/ssdtrain.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 using Rank = std::uint16_t;
@@ -175,4 +175,4 @@ std::vector<double> traffic_course(const DriveLoad& load, bool writes, std::size
   return due;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -15,7 +15,7 @@
 #include "sim/replay/result.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct TrafficCause {
   std::string name;  // the operator that makes them; under a plan, what moves them and when
@@ -39,4 +39,4 @@ OffloadTraffic offload_traffic(const Trace& trace, const Result& result);
 // What comes due in each of `bins` equal parts of the step, in bytes a second: writes, or reads. O(spans x bins).
 std::vector<double> traffic_course(const DriveLoad& load, bool writes, std::size_t bins);
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -8,7 +8,7 @@
 #include "base/input_error.h"
 #include "scenario/relaxed_hardware.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 double bytes_of(Bytes bytes) { return static_cast<double>(bytes.count()); }
@@ -62,4 +62,4 @@ PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, con
   return answer;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -6,7 +6,7 @@
 
 #include "studies/offload/ssd_answer.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct LinkAnswer {
   std::string name;
@@ -32,4 +32,4 @@ struct PcieAnswer {
 // The machine's own drives, or question.count of question.drives[0] for each GPU.
 PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question);
 
-}  // namespace spillway
+}  // namespace spillway::studies

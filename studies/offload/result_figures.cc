@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 double in_gib(Bytes bytes) { return static_cast<double>(bytes.count()) / 1073741824.0; }
@@ -71,4 +71,4 @@ std::vector<ComparedFigure> compared_figures(const Result& a, const Result& b) {
   return rows;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

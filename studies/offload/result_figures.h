@@ -7,7 +7,7 @@
 
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 // "fits with 12.3 GiB to spare" or "does not fit: short of 87.1 GiB".
 std::string verdict(const Result& result);
@@ -30,4 +30,4 @@ struct ComparedFigure {
 };
 std::vector<ComparedFigure> compared_figures(const Result& a, const Result& b);
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <utility>
 
-#include "scenario/scenario_run.h"
 #include "base/input_error.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
+#include "scenario/scenario_run.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 constexpr std::array<std::string_view, 4> families = {"keep", "recompute", "offload", "mix"};
@@ -164,4 +164,4 @@ std::string rok_svg(const std::string& title, const std::vector<RokPoint>& point
   return Picture(title, points).draw();
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

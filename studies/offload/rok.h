@@ -11,7 +11,7 @@
 #include "scenario/scenario.h"
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct RokPoint {
   std::string family;  // "keep", "recompute", "offload", "mix"
@@ -36,4 +36,4 @@ std::vector<RokPoint> rok_curve(const Scenario& scenario, std::span<const std::i
 
 std::string rok_svg(const std::string& title, const std::vector<RokPoint>& points);
 
-}  // namespace spillway
+}  // namespace spillway::studies

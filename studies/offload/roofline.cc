@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-namespace spillway {
+namespace spillway::studies {
 
 Roofline roofline(const LoadedScenario& loaded, const ScenarioRun& run) {
   Roofline found;
@@ -33,4 +33,4 @@ Roofline roofline(const LoadedScenario& loaded, const ScenarioRun& run) {
   return found;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

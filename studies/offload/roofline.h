@@ -8,7 +8,7 @@
 
 #include "scenario/scenario_run.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 // All kernels of one name.
 struct RooflineKernel {
@@ -29,4 +29,4 @@ struct Roofline {
 // O(ops log names).
 Roofline roofline(const LoadedScenario& loaded, const ScenarioRun& run);
 
-}  // namespace spillway
+}  // namespace spillway::studies

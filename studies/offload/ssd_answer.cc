@@ -9,10 +9,10 @@
 #include <string>
 #include <tuple>
 
-#include "scenario/relaxed_hardware.h"
 #include "base/input_error.h"
+#include "scenario/relaxed_hardware.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 constexpr std::int64_t most_drives = 64;
@@ -257,4 +257,4 @@ SsdAnswer answer_ssd(const LoadedScenario& loaded, const ScenarioRun& ran, const
   return Asker(loaded, ran, question).answer();
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

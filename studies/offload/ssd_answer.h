@@ -10,12 +10,12 @@
 #include <string_view>
 #include <vector>
 
+#include "scenario/scenario_run.h"
 #include "sim/devices/endurance.h"
 #include "studies/offload/offload_traffic.h"
 #include "studies/offload/storage_links.h"
-#include "scenario/scenario_run.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct SsdQuestion {
   std::vector<NvmeProfile> drives;  // to compare; empty: the machine's own
@@ -71,4 +71,4 @@ struct SsdAnswer {
 // Throws InputError when the trace does not say what is kept, or an option is out of range.
 SsdAnswer answer_ssd(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question);
 
-}  // namespace spillway
+}  // namespace spillway::studies

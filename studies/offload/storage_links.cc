@@ -4,10 +4,10 @@
 #include <map>
 #include <string_view>
 
-#include "sim/engine/executor.h"
 #include "base/input_error.h"
+#include "sim/engine/executor.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 constexpr std::int64_t probe_bytes = 256'000'000;  // small beside any write cache
@@ -132,4 +132,4 @@ StorageLinks storage_links(const HardwareProfile& hardware, std::int64_t gpus, D
   return found;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

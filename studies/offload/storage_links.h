@@ -11,7 +11,7 @@
 #include "hwprofiles/hardware_profile.h"
 #include "sim/devices/machine.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct LinkShare {
   std::string name;
@@ -38,4 +38,4 @@ std::int64_t added_switches(const HardwareProfile& hardware);
 // Precondition: 1 <= gpus <= hardware.gpu_count.
 StorageLinks storage_links(const HardwareProfile& hardware, std::int64_t gpus, DriveRoute route);
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -1,6 +1,6 @@
 #include "studies/procurement/cost_model.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 const std::vector<LiveField>& run_fields() {
   static const std::vector<LiveField> fields = {
@@ -131,4 +131,4 @@ const std::vector<std::string>& shared_cost_fields() {
   return names;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

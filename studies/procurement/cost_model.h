@@ -13,7 +13,7 @@
 
 #include "studies/procurement/live_table.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 // Of one run on one fleet: how long it takes, what each GPU writes. Given: tokens, tokens_per_step, step_seconds,
 // written_gb.
@@ -29,4 +29,4 @@ const std::vector<LiveField>& drive_price_fields();
 // The given fields of cost_fields() that belong to the whole programme, in the sheet "Inputs".
 const std::vector<std::string>& shared_cost_fields();
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -7,11 +7,11 @@
 #include <map>
 #include <utility>
 
+#include "base/input_error.h"
 #include "scenario/relaxed_hardware.h"
 #include "studies/offload/storage_links.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 SsdQuestion question_of(const Programme& programme, std::vector<NvmeProfile> drives, std::int64_t count) {
@@ -149,4 +149,4 @@ void answer_for_chosen(const Programme& programme, const std::vector<ReplayedPla
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -11,10 +11,10 @@
 #include <string>
 #include <vector>
 
-#include "studies/procurement/option_search.h"
 #include "studies/offload/ssd_answer.h"
+#include "studies/procurement/option_search.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 // A run of an option, replayed.
 struct RunReplay {
@@ -62,4 +62,4 @@ std::vector<DriveChoice> fit_drives(const Programme& programme, const std::vecto
 void answer_for_chosen(const Programme& programme, const std::vector<ReplayedPlan>& replayed,
                        std::vector<DriveChoice>& fits);
 
-}  // namespace spillway
+}  // namespace spillway::studies

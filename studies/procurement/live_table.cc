@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cctype>
 
-#include "studies/sweep/sweep_expression.h"
 #include "base/input_error.h"
+#include "studies/sweep/sweep_expression.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 std::string column_name(std::size_t column) {
@@ -117,4 +117,4 @@ std::string live_formula(const LiveBook& book, std::size_t table, std::size_t pl
   return fmt::format("=({})*{}", sum, given.factor);
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

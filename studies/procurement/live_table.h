@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-namespace spillway {
+namespace spillway::studies {
 
 struct LiveField {
   std::string name;         // an identifier
@@ -72,4 +72,4 @@ std::string live_address(const LiveTable& table, std::size_t place, std::size_t 
 // "=ROUNDUP(C4/C5,0)": a field's formula; empty for a plain number.
 std::string live_formula(const LiveBook& book, std::size_t table, std::size_t place, std::size_t field);
 
-}  // namespace spillway
+}  // namespace spillway::studies

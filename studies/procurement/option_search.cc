@@ -6,13 +6,13 @@
 #include <set>
 #include <tuple>
 
+#include "base/byte_source.h"
+#include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "scenario/scenario_run.h"
 #include "studies/sweep/layout_sweep.h"
-#include "base/byte_source.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 constexpr std::int64_t most_drives = 64;  // of a machine, as scenarios allow
@@ -189,4 +189,4 @@ std::vector<FleetOption> find_options(const Programme& programme, const OptionPr
   return OptionSearch(programme, progress).find();
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

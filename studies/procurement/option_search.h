@@ -13,7 +13,7 @@
 
 #include "studies/procurement/programme.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct RunPlan {
   std::string base, path, folder;           // parse_scenario(base, path, folder, settings)
@@ -37,4 +37,4 @@ using OptionProgress = std::function<bool(const std::string& what, std::size_t d
 // programme itself is at fault.
 std::vector<FleetOption> find_options(const Programme& programme, const OptionProgress& progress = {});
 
-}  // namespace spillway
+}  // namespace spillway::studies

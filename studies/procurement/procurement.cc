@@ -10,13 +10,13 @@
 #include <numeric>
 #include <utility>
 
+#include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "scenario/machine_power.h"
-#include "studies/procurement/cost_model.h"
 #include "studies/offload/storage_links.h"
-#include "base/input_error.h"
+#include "studies/procurement/cost_model.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 LiveGiven number(double value) { return {value, {}, 1}; }
@@ -652,4 +652,4 @@ ProcurementAnswer answer_procurement(const Programme& programme, const OptionPro
   return Procurement(programme, progress).answer();
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

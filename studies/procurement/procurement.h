@@ -20,11 +20,11 @@
 #include <string>
 #include <vector>
 
+#include "studies/offload/pcie_answer.h"
 #include "studies/procurement/drive_choice.h"
 #include "studies/procurement/live_table.h"
-#include "studies/offload/pcie_answer.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 inline constexpr std::size_t drives_replayed = 6;  // models of drive replayed for an option that writes, at most
 inline constexpr double step_time_error = 0.1;     // by which a replayed step may be off: a swing, and what is close
@@ -77,4 +77,4 @@ ProcurementAnswer answer_procurement(const Programme& programme, const OptionPro
 
 ReportDocument procurement_report(const Programme& programme, const ProcurementAnswer& answer);
 
-}  // namespace spillway
+}  // namespace spillway::studies

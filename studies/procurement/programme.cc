@@ -7,16 +7,16 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "hwprofiles/profile_library.h"
-#include "studies/offload/ssd_answer.h"
-#include "scenario/scenario.h"
-#include "scenario/scenario_run.h"
-#include "studies/sweep/layout_sweep.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "hwprofiles/profile_library.h"
+#include "scenario/scenario.h"
+#include "scenario/scenario_run.h"
+#include "studies/offload/ssd_answer.h"
+#include "studies/sweep/layout_sweep.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -331,4 +331,4 @@ Programme read_programme(const std::string& path, std::span<const std::string> s
   return Reader(path, settings, flags).read();
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

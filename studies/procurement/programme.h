@@ -27,10 +27,10 @@
 
 #include "hwprofiles/price_list.h"
 #include "sim/devices/endurance.h"
-#include "studies/capacity/capacity_request.h"
 #include "sim/devices/machine.h"
+#include "studies/capacity/capacity_request.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct ProgrammeRun {
   std::string name;
@@ -79,4 +79,4 @@ struct ProgrammeFlags {
 Programme read_programme(const std::string& path, std::span<const std::string> settings,
                          const ProgrammeFlags& flags = {});
 
-}  // namespace spillway
+}  // namespace spillway::studies

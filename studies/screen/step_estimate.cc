@@ -4,10 +4,10 @@
 #include <cmath>
 #include <vector>
 
-#include "models/spec/parallel_layout.h"
 #include "base/input_error.h"
+#include "models/spec/parallel_layout.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 Picos per_bytes(double seconds_per_byte, Bytes bytes) {
@@ -264,4 +264,4 @@ StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, c
   return Estimator(machine, shape, setup).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

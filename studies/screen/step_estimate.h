@@ -18,7 +18,7 @@
 
 #include "studies/screen/step_shape.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 // Whether the schedule has a closed form here.
 bool has_closed_form(const TrainingSetup& setup);
@@ -36,4 +36,4 @@ StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, c
 // No schedule of the same passes, whatever its placement, is faster: all work spread evenly over the stages. O(p v).
 Picos least_step_time(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -4,11 +4,11 @@
 #include <array>
 #include <vector>
 
+#include "base/input_error.h"
 #include "models/step/trace_generator.h"
 #include "scenario/scenario_run.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 constexpr std::int64_t micro_batches = 3, stages = 3;
@@ -359,4 +359,4 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted)
   return shape;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -17,7 +17,7 @@
 #include "models/step/parallel_trace.h"
 #include "sim/replay/replay.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 // What a machine gives to every step that runs on it.
 struct StepMachine {
@@ -72,4 +72,4 @@ std::string shape_key(const TrainingSetup& shape);
 // `shape`: as shape_setup() gave it. Precondition: has_alike_layers(). Throws what the generator throws.
 StepShape measure_shape(const StepMachine& machine, const TrainingSetup& shape);
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -7,7 +7,7 @@
 
 #include "scenario/scenario.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -87,4 +87,4 @@ std::string why_no_layout(const SweepOutcome& outcome) {
                      outcome.not_replayed > 0 ? fmt::format(", {} not tried", outcome.not_replayed) : "");
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -12,7 +12,7 @@
 
 #include "studies/sweep/sweep_run.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct LayoutSpace {
   std::int64_t gpus = 1;
@@ -36,4 +36,4 @@ std::string layout_label(const SweepRow& row);
 // Why there is none, in words.
 std::string why_no_layout(const SweepOutcome& outcome);
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -5,10 +5,10 @@
 #include <random>
 #include <set>
 
-#include "studies/sweep/sweep_front.h"
 #include "base/input_error.h"
+#include "studies/sweep/sweep_front.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 struct Sample {
@@ -108,4 +108,4 @@ SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t 
   return check;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -14,7 +14,7 @@
 
 #include "studies/sweep/sweep_run.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct SweepCheck {
   std::size_t sampled = 0;  // different points that no rule leaves out and the screen doesn't call invalid
@@ -39,4 +39,4 @@ SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t 
                         SweepStore& store,
                         const std::function<bool(const std::string&, std::int64_t, std::int64_t)>& progress = {});
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -5,7 +5,7 @@
 #include <atomic>
 #include <mutex>
 
-namespace spillway {
+namespace spillway::studies {
 
 void LocalCrew::work(std::span<const SweepTask> tasks, const Take& take) {
   std::mutex mutex;
@@ -39,4 +39,4 @@ bool do_tasks(const SweepFile& file, std::span<const SweepTask> tasks, SweepCrew
   return goes_on;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

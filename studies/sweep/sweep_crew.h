@@ -10,7 +10,7 @@
 #include "studies/sweep/sweep_store.h"
 #include "studies/sweep/sweep_task.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 class SweepCrew {
  public:
@@ -57,4 +57,4 @@ class SweepFarm {
   virtual std::unique_ptr<SweepCrew> crew(const SweepFile& file) = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 double mod(double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); }
@@ -60,4 +60,4 @@ double SweepExpression::value(std::span<const double> values) {
   return parser_->parser.Eval();
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::studies {
 
 class SweepExpression {
  public:
@@ -30,4 +30,4 @@ class SweepExpression {
   std::unique_ptr<Parser> parser_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -11,17 +11,17 @@
 #include <set>
 #include <sstream>
 
-#include "hwprofiles/price_list.h"
-#include "hwprofiles/profile_library.h"
-#include "models/spec/model_spec.h"
-#include "base/json_fields.h"
-#include "scenario/scenario.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/json_error.h"
+#include "base/json_fields.h"
 #include "base/nearest_name.h"
+#include "hwprofiles/price_list.h"
+#include "hwprofiles/profile_library.h"
+#include "models/spec/model_spec.h"
+#include "scenario/scenario.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -358,4 +358,4 @@ SweepFile load_sweep(const std::string& path) {
   return parse_sweep(text, path, std::filesystem::path(path).parent_path().string());
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

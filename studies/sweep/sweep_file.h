@@ -32,7 +32,7 @@
 
 #include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct SweepOption {
   std::string label;
@@ -96,4 +96,4 @@ struct SweepFile {
 SweepFile load_sweep(const std::string& path);
 SweepFile parse_sweep(const std::string& text, const std::string& name, const std::string& folder);
 
-}  // namespace spillway
+}  // namespace spillway::studies

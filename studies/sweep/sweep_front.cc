@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::studies {
 
 bool SweepFront::beats(const SweepValues& one, const SweepValues& other) const {
   bool better = false;
@@ -23,4 +23,4 @@ void SweepFront::add(const SweepValues& values) {
   points_.push_back(values);
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -6,7 +6,7 @@
 
 #include "studies/sweep/sweep_screen.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 class SweepFront {
  public:
@@ -25,4 +25,4 @@ class SweepFront {
   std::vector<SweepValues> points_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::studies

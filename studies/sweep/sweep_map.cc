@@ -11,7 +11,7 @@
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 std::size_t axis_of(const SweepFile& file, const std::string& name) {
@@ -77,4 +77,4 @@ SweepMap sweep_map(const SweepFile& file, const SweepOutcome& outcome, const std
   return map;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -7,7 +7,7 @@
 
 #include "studies/sweep/sweep_run.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct SweepMap {
   enum class Source : std::uint8_t { none, screened, replayed };
@@ -32,4 +32,4 @@ inline constexpr std::size_t most_map_options = 40;
 SweepMap sweep_map(const SweepFile& file, const SweepOutcome& outcome, const std::string& across, const std::string& up,
                    SweepObjective objective);
 
-}  // namespace spillway
+}  // namespace spillway::studies

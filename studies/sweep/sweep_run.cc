@@ -8,10 +8,10 @@
 #include <set>
 #include <utility>
 
-#include "studies/sweep/sweep_front.h"
 #include "base/input_error.h"
+#include "studies/sweep/sweep_front.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 constexpr std::int64_t most_points = std::int64_t{1} << 40;
@@ -245,4 +245,4 @@ SweepOutcome run_sweep(const SweepFile& file, const SweepOptions& options, Sweep
   return Sweep(file, options, crew, store).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

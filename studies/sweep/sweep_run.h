@@ -21,7 +21,7 @@
 #include "studies/sweep/sweep_store.h"
 #include "studies/sweep/sweep_task.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct SweepRow : SweepReplay {
   std::int64_t number = 0;
@@ -65,4 +65,4 @@ struct SweepOptions {
 // Throws InputError as the parts do; a point's own failure is a row.
 SweepOutcome run_sweep(const SweepFile& file, const SweepOptions& options, SweepStore& store);
 
-}  // namespace spillway
+}  // namespace spillway::studies

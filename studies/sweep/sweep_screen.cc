@@ -6,13 +6,13 @@
 #include <optional>
 #include <vector>
 
+#include "base/input_error.h"
 #include "scenario/machine_power.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
 #include "studies/screen/step_estimate.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 constexpr std::string_view model_prefix = "model.";
@@ -239,4 +239,4 @@ SweepEstimate SweepScreen::estimate(const SweepSettings& settings) {
   return estimate;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

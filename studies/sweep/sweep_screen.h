@@ -18,7 +18,7 @@
 #include "studies/sweep/sweep_file.h"
 #include "studies/sweep/sweep_space.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 // Of one point; what is not known is 0, and never rules a point out.
 struct SweepMetrics {
@@ -90,4 +90,4 @@ class SweepScreen {
   std::map<std::string, std::shared_ptr<Environment>> environments_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::studies

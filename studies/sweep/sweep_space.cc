@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 // Of options, so that conditions may say technique == full.
@@ -158,4 +158,4 @@ std::string SweepSpace::label(const SweepPoint& point) const {
   return label;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

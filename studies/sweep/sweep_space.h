@@ -14,7 +14,7 @@
 #include "studies/sweep/sweep_expression.h"
 #include "studies/sweep/sweep_file.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 using SweepSettings = std::vector<std::pair<std::string, std::string>>;  // scenario key and text
 
@@ -79,4 +79,4 @@ class SweepSpace {
   std::map<std::string, SweepReason> skipped_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -15,7 +15,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 constexpr std::size_t prefix = 9;  // of a line: the checksum and a space
@@ -116,4 +116,4 @@ void SweepStore::copy_into(SweepStore& other) const {
   for (const auto& [key, json] : records_) other.append(key, json);
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::studies {
 
 class SweepStore {
  public:
@@ -52,4 +52,4 @@ class SweepStore {
   std::vector<std::string> repairs_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -8,13 +8,13 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/input_error.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
 #include "studies/sweep/sweep_front.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -154,7 +154,7 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
   try {
     LoadedScenario loaded = load_point(parse_scenario(file_.base, file_.path, file_.folder, assignments));
     loaded.options.memory.details = false;
-    const Result result = spillway::run(loaded);
+    const Result result = spillway::scenario::run(loaded);
     row.replayed.step_seconds = to_seconds(result.step_time);
     row.replayed.peak_bytes = static_cast<double>(result.memory.peak_reserved.count());
     row.replayed.gpus = static_cast<double>(std::max<std::int64_t>(1, loaded.setup.gpus()));
@@ -228,4 +228,4 @@ SweepBlock SweepWorker::screen_block(std::int64_t number) {
   return block;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -14,7 +14,7 @@
 #include "studies/sweep/sweep_file.h"
 #include "studies/sweep/sweep_screen.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct SweepTask {
   bool is_replay = false;   // else a block is screened
@@ -77,4 +77,4 @@ class SweepWorker {
   std::map<std::string, std::shared_ptr<const ScenarioMachine>> machines_;  // by the profile and what is set of it
 };
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 // All but `now`, or `most` of them with both ends.
@@ -78,4 +78,4 @@ SweepTornado sweep_tornado(const SweepFile& file, const SweepOutcome& outcome, S
   return tornado;
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

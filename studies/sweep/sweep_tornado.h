@@ -7,7 +7,7 @@
 
 #include "studies/sweep/sweep_run.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 struct SweepSwing {
   struct End {
@@ -33,4 +33,4 @@ struct SweepTornado {
 SweepTornado sweep_tornado(const SweepFile& file, const SweepOutcome& outcome, SweepObjective objective,
                            SweepCrew& crew, SweepStore& store, std::size_t most_options = 16);
 
-}  // namespace spillway
+}  // namespace spillway::studies

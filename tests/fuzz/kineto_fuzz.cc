@@ -3,17 +3,17 @@
 #include <cstdint>
 #include <span>
 
-#include "tests/fuzz/import.h"
 #include "base/input_error.h"
+#include "tests/fuzz/import.h"
 #include "traces/formats/kineto/kineto_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  spillway::ReadOptions options;
+  spillway::traces::ReadOptions options;
   options.keep_python = size % 2 == 1;
   try {
     spillway::ByteSource source =
         spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), options.max_decompressed_bytes);
-    spillway::import_trace(spillway::read_kineto(source, options), true);
+    spillway::import_trace(spillway::traces::read_kineto(source, options), true);
   } catch (const spillway::InputError&) {
   }
   return 0;

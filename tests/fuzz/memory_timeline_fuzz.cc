@@ -3,15 +3,15 @@
 #include <cstdint>
 #include <span>
 
-#include "tests/fuzz/import.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "tests/fuzz/import.h"
 #include "traces/formats/memory_timeline_reader.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     auto source = spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), 1 << 22);
-    spillway::import_trace(spillway::read_memory_timeline(source, {}));
+    spillway::import_trace(spillway::traces::read_memory_timeline(source, {}));
   } catch (const spillway::InputError&) {
   }
   return 0;

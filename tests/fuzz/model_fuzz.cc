@@ -4,14 +4,15 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "models/spec/model_spec.h"
 #include "base/input_error.h"
+#include "models/spec/model_spec.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
-    const spillway::ModelSpec spec =
-        spillway::parse_model(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz.json");
-    if (spillway::parameter_count(spec) <= 0 || spillway::matmul_parameter_count(spec) <= 0) std::abort();
+    const spillway::models::ModelSpec spec =
+        spillway::models::parse_model(std::string_view(reinterpret_cast<const char*>(data), size), "fuzz.json");
+    if (spillway::models::parameter_count(spec) <= 0 || spillway::models::matmul_parameter_count(spec) <= 0)
+      std::abort();
   } catch (const spillway::InputError&) {
   }
   return 0;

@@ -3,17 +3,17 @@
 #include <cstdint>
 #include <span>
 
-#include "tests/fuzz/import.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "tests/fuzz/import.h"
 #include "traces/formats/spillway_binary.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     auto source = spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), 1 << 22);
-    spillway::ReadOptions options;
+    spillway::traces::ReadOptions options;
     options.max_decompressed_bytes = 1 << 22;
-    spillway::import_trace(spillway::read_spillway_binary(source, options));
+    spillway::import_trace(spillway::traces::read_spillway_binary(source, options));
   } catch (const spillway::InputError&) {
   }
   return 0;

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 using testing::HasSubstr;
@@ -31,4 +31,4 @@ TEST(CudaRequire, SaysWhatToDo) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

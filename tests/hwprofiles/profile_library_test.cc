@@ -11,7 +11,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 using testing::HasSubstr;
@@ -291,4 +291,4 @@ TEST(PcieRawRate, MatchesTheStandards) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 // GB = 10^9, GiB = 2^30: the two never mix. 1 Gbit/s = 125 MB/s.
@@ -40,4 +40,4 @@ TEST(Quantity, PrintsTheUnitThatReadsBest) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -3,7 +3,7 @@
 
 #include "hwprofiles/hardware_profile.h"
 
-namespace spillway {
+namespace spillway::models {
 
 inline HardwareProfile example_profile() {
   const auto index = [](Precision precision) { return static_cast<std::size_t>(precision); };
@@ -31,4 +31,4 @@ inline HardwareProfile example_profile() {
   return profile;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::planners {
 
 // Quoted fields; no quotes within them.
 inline std::vector<std::string> csv_fields(const std::string& line) {
@@ -59,4 +59,4 @@ inline std::filesystem::path shared_data(const std::string& file) {
   return std::filesystem::path(root == nullptr ? "." : root) / "../shared/data" / file;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

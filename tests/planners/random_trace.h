@@ -9,7 +9,7 @@
 #include "planners/layout/layout_random.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 class RandomTrace {
  public:
@@ -146,4 +146,4 @@ class RandomTrace {
 
 inline Trace random_trace(LayoutRandom& random) { return RandomTrace(random).make(); }
 
-}  // namespace spillway
+}  // namespace spillway::planners

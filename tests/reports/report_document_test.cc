@@ -5,11 +5,11 @@
 
 #include <limits>
 
-#include "reports/report_chart.h"
 #include "base/input_error.h"
 #include "base/svg_text.h"
+#include "reports/report_chart.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 using testing::HasSubstr;
@@ -137,4 +137,4 @@ TEST(ReportTornado, BarsGoFromTheBase) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -5,11 +5,11 @@
 
 #include <cmath>
 
+#include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "reports/pcie_report.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 using testing::HasSubstr;
@@ -221,4 +221,4 @@ TEST(PcieReport, BounceBuffersCrossHostMemory) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::reports

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <string>
 
-#include "planners/offload/offload_run.h"
-#include "studies/offload/offload_traffic.h"
-#include "scenario/scenario_run.h"
 #include "base/input_error.h"
+#include "planners/offload/offload_run.h"
+#include "scenario/scenario_run.h"
+#include "studies/offload/offload_traffic.h"
 
-namespace spillway {
+namespace spillway::scenario {
 namespace {
 
 LoadedScenario gpt2(const std::string& model = "", const std::string& more = "",
@@ -140,8 +140,7 @@ TEST(HostOptimizerRun, WeightsAreStreamed) {
         EXPECT_LE(result.op_end[i], result.op_start[index_of(edge.to)]);
       }
   }
-  const Result slow = run(gpt2(
-      everything, R"(, "set": {"gpu.host_to_device_bandwidth": "10 GB/s",
+  const Result slow = run(gpt2(everything, R"(, "set": {"gpu.host_to_device_bandwidth": "10 GB/s",
     "gpu.device_to_host_bandwidth": "10 GB/s"}})"));
   EXPECT_GT(slow.step_time, result.step_time);
 }
@@ -162,4 +161,4 @@ TEST(HostOptimizerRun, GoesTogetherWithOffloadedActivations) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -1,15 +1,15 @@
 // Editing scenarios as text, and what the faces make of a result.
 #include <gtest/gtest.h>
 
-#include "studies/offload/result_figures.h"
-#include "studies/offload/roofline.h"
+#include "base/input_error.h"
 #include "reports/step_report.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
-#include "base/input_error.h"
+#include "studies/offload/result_figures.h"
+#include "studies/offload/roofline.h"
 
-namespace spillway {
+namespace spillway::scenario {
 namespace {
 
 const std::string plain = R"({"schema": "spillway-scenario", "version": 1,
@@ -126,4 +126,4 @@ TEST(ResultFigures, BusiestSlotAndShortestLife) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -6,10 +6,10 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "scenario/scenario.h"
 #include "base/input_error.h"
+#include "scenario/scenario.h"
 
-namespace spillway {
+namespace spillway::scenario {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -71,4 +71,4 @@ TEST(ScenarioSchema, StatesTheDefaults) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::scenario

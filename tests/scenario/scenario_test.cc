@@ -5,10 +5,10 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "scenario/scenario_run.h"
 #include "base/input_error.h"
+#include "scenario/scenario_run.h"
 
-namespace spillway {
+namespace spillway::scenario {
 namespace {
 
 std::string source(const std::string& file) {
@@ -113,4 +113,4 @@ TEST(ScenarioRun, MatchesCapturedDevicesByNameAndMemory) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::scenario

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr Picos us(std::int64_t count) { return microseconds(count); }
@@ -196,4 +196,4 @@ TEST(Derive, SavedActivations) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "tests/traces/tiny_capture.h"
 #include "base/input_error.h"
+#include "tests/traces/tiny_capture.h"
 #include "traces/reorder_ops.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using ::testing::ElementsAre;
@@ -123,4 +123,4 @@ TEST(ReorderOps, MovesReferences) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -13,7 +13,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 struct TinyCapture {
   int operators = 4, passes = 1;
@@ -123,4 +123,4 @@ struct TinyCapture {
   };
 };
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -6,13 +6,13 @@
 #include <unordered_map>
 #include <utility>
 
-#include "traces/acyclic.h"
 #include "base/input_error.h"
-#include "traces/operator_kind.h"
+#include "traces/acyclic.h"
 #include "traces/formats/python_values.h"
+#include "traces/operator_kind.h"
 #include "traces/tensor_lives.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::uint64_t max_duration_us = 9'000'000'000'000;  // 9e12 us are 9e18 ps
@@ -248,4 +248,4 @@ Trace chakra_trace(std::vector<ChakraNode> nodes, Provenance provenance) {
   return ChakraBuilder(std::move(nodes), std::move(provenance)).build();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

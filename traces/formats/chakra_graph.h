@@ -7,7 +7,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Numbers as the Chakra schema has them.
 enum class ChakraType : std::uint8_t {
@@ -42,4 +42,4 @@ struct ChakraNode {
 // log n).
 Trace chakra_trace(std::vector<ChakraNode> nodes, Provenance provenance);
 
-}  // namespace spillway
+}  // namespace spillway::traces

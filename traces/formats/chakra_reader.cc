@@ -13,7 +13,7 @@
 #include "traces/formats/json_rows.h"
 #include "traces/utf8.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using google::protobuf::io::CodedInputStream;
@@ -296,4 +296,4 @@ Trace read_chakra_json(ByteSource& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -16,10 +16,10 @@
 #include "base/byte_source.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // A message that claims more than 64 MiB is refused. Throws InputError (place: byte offset). O(n log n).
 Trace read_chakra(ByteSource& source, const ReadOptions& options);
 Trace read_chakra_json(ByteSource& source, const ReadOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::traces

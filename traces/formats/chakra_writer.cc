@@ -6,7 +6,7 @@
 
 #include "traces/formats/chakra_graph.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 void put_varint(std::string& out, std::uint64_t value) {
@@ -148,4 +148,4 @@ void write_chakra(const Trace& trace, OutputFile& out) {
   for (std::size_t i = 0; i < trace.ops.size(); ++i) put_message(out, node_message(trace, i, dependencies[i]));
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

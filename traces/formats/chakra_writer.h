@@ -8,9 +8,9 @@
 #include "base/output_file.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Does not commit. O(ops + edges).
 void write_chakra(const Trace& trace, OutputFile& out);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -9,7 +9,7 @@
 
 #include "traces/utf8.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::int64_t pids_per_rank = 1000;
@@ -201,4 +201,4 @@ class ChromeWriter {
 
 void write_chrome_trace(const Trace& trace, OutputFile& out) { ChromeWriter(trace, out).write(); }
 
-}  // namespace spillway
+}  // namespace spillway::traces

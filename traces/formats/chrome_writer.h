@@ -12,9 +12,9 @@
 #include "base/output_file.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Does not commit. O(n).
 void write_chrome_trace(const Trace& trace, OutputFile& out);
 
-}  // namespace spillway
+}  // namespace spillway::traces

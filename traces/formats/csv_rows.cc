@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 CsvRows::CsvRows(std::string_view text, const std::string& file, std::initializer_list<std::string_view> columns)
     : rest_(text) {
@@ -62,4 +62,4 @@ std::optional<std::int64_t> CsvRows::integer(std::string_view column) const {
   return static_cast<std::int64_t>(value);
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway {
+namespace spillway::traces {
 
 class CsvRows {
  public:
@@ -31,4 +31,4 @@ class CsvRows {
   std::uint64_t line_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::traces

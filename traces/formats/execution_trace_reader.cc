@@ -6,14 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "traces/acyclic.h"
 #include "base/input_error.h"
+#include "traces/acyclic.h"
 #include "traces/formats/json_rows.h"
 #include "traces/operator_kind.h"
 #include "traces/tensor_lives.h"
 #include "traces/tensor_roles.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using nlohmann::json;
@@ -369,4 +369,4 @@ Trace read_execution_trace(ByteSource& source, const ReadOptions& options) {
   return builder.build();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -25,9 +25,9 @@
 #include "base/byte_source.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Throws InputError for broken JSON, files without "nodes" and parents in a circle. O(bytes).
 Trace read_execution_trace(ByteSource& source, const ReadOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::traces

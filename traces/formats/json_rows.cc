@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using nlohmann::json;
@@ -145,4 +145,4 @@ std::string_view json_text(const json& value) {
   return value.is_string() ? std::string_view(value.get_ref<const std::string&>()) : std::string_view();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-namespace spillway {
+namespace spillway::traces {
 
 // Gets each row once; may move from it.
 using JsonRowHandler = std::function<void(std::string_view key, nlohmann::json& row)>;
@@ -30,4 +30,4 @@ const nlohmann::json& json_member(const nlohmann::json& object, std::string_view
 // Text of a string; empty for anything else.
 std::string_view json_text(const nlohmann::json& value);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::int64_t max_event_bytes = std::int64_t{1} << 60;
@@ -169,4 +169,4 @@ Trace read_memory_timeline(ByteSource& source, const ReadOptions& options) {
   return TimelineBuilder(file, rows.rows).build();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

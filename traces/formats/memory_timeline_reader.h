@@ -13,8 +13,8 @@
 #include "base/byte_source.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 Trace read_memory_timeline(ByteSource& source, const ReadOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::traces

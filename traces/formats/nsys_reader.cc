@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "base/input_error.h"
-#include "traces/operator_kind.h"
 #include "traces/formats/sqlite_rows.h"
+#include "traces/operator_kind.h"
 #include "traces/utf8.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::int64_t max_time_ns = 9'000'000'000'000'000;  // 104 days: fits int64 picoseconds
@@ -398,4 +398,4 @@ class NsysReader {
 
 Trace read_nsys(const std::string& path, const ReadOptions& options) { return NsysReader(path, options).read(); }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -16,10 +16,10 @@
 
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Opens the file read-only and leaves nothing beside it. options.progress gets the rows read so far and 0, every
 // 65,536 rows. Throws InputError, Cancelled. O(n log n).
 Trace read_nsys(const std::string& path, const ReadOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -7,7 +7,7 @@
 #include "base/input_error.h"
 #include "traces/utf8.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 // Instruction codes, as the pickle protocol numbers them.
@@ -350,4 +350,4 @@ Pickle::Ref Pickle::find(Ref dictionary, std::string_view key) const {
   return no_value;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

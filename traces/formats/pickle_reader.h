@@ -16,7 +16,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway {
+namespace spillway::traces {
 
 struct PickleLimits {
   std::uint64_t max_values = std::uint64_t{1} << 28;
@@ -60,4 +60,4 @@ class Pickle {
   Ref root_ = no_value;
 };
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -3,7 +3,7 @@
 #include <array>
 #include <charconv>
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 void skip_spaces(std::string_view& text) {
@@ -79,4 +79,4 @@ std::vector<TensorValue> tensors_in_python_text(std::string_view text, StringPoo
   return found;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

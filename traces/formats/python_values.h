@@ -8,9 +8,9 @@
 #include "base/string_pool.h"
 #include "traces/tensor_lives.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Every list of five integers and a text, at any depth, in order. Anything else is passed over. O(text).
 std::vector<TensorValue> tensors_in_python_text(std::string_view text, StringPool& strings);
 
-}  // namespace spillway
+}  // namespace spillway::traces

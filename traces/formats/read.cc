@@ -7,8 +7,8 @@
 
 #include "base/input_error.h"
 #include "traces/capture_fit.h"
-#include "traces/formats/chakra_reader.h"
 #include "traces/derive.h"
+#include "traces/formats/chakra_reader.h"
 #include "traces/formats/execution_trace_reader.h"
 #include "traces/formats/kineto/kineto_reader.h"
 #include "traces/formats/memory_timeline_reader.h"
@@ -18,7 +18,7 @@
 #include "traces/formats/torch_snapshot_reader.h"
 #include "traces/formats/triosim_reader.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::size_t look_ahead_bytes = 64 << 10;
@@ -153,4 +153,4 @@ Trace read_trace(const std::string& path, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

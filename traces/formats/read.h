@@ -8,7 +8,7 @@
 #include "traces/read_options.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 enum class TraceFormat : std::uint8_t {
   kineto,           // Kineto / Chrome trace JSON
@@ -32,4 +32,4 @@ TraceFormat detect_format(const std::string& path);
 // Linear in the file size.
 Trace read_trace(const std::string& path, const ReadOptions& options = {});
 
-}  // namespace spillway
+}  // namespace spillway::traces

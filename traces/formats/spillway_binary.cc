@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "traces/acyclic.h"
 #include "base/input_error.h"
+#include "traces/acyclic.h"
 #include "traces/trace_columns.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::uint64_t format_version = 1;
@@ -276,4 +276,4 @@ Trace read_spillway_binary(ByteSource& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -14,7 +14,7 @@
 #include "base/output_file.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 constexpr std::string_view spillway_binary_magic = "SPLWTRC1";
 
@@ -23,4 +23,4 @@ Trace read_spillway_binary(ByteSource& source, const ReadOptions& options);
 // Does not commit. O(size).
 void write_spillway_binary(const Trace& trace, OutputFile& out);
 
-}  // namespace spillway
+}  // namespace spillway::traces

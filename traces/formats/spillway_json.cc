@@ -4,13 +4,13 @@
 #include <map>
 #include <string>
 
-#include "traces/acyclic.h"
 #include "base/input_error.h"
+#include "traces/acyclic.h"
 #include "traces/formats/json_rows.h"
 #include "traces/trace_columns.h"
 #include "traces/utf8.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using nlohmann::json;
@@ -175,4 +175,4 @@ Trace read_spillway_json(ByteSource& source, const ReadOptions& options) {
   return trace;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -12,11 +12,11 @@
 #include "base/output_file.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Tables and columns that are missing are empty or unknown. Throws InputError. O(bytes).
 Trace read_spillway_json(ByteSource& source, const ReadOptions& options);
 // Texts that are not UTF-8 are made so. Does not commit. O(size).
 void write_spillway_json(const Trace& trace, OutputFile& out);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 struct StatementCloser {
@@ -114,4 +114,4 @@ void SqliteFile::for_rows(const std::string& table, const std::vector<std::strin
   if (result != SQLITE_DONE) state_->fail();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway {
+namespace spillway::traces {
 
 // The present row of a table; columns by their place in the list asked for.
 class SqliteRow {
@@ -39,4 +39,4 @@ class SqliteFile {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -9,7 +9,7 @@
 #include "base/input_error.h"
 #include "traces/formats/pickle_reader.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::uint64_t max_pickle_bytes = std::uint64_t{8} << 30;
@@ -288,4 +288,4 @@ Trace read_torch_snapshot(ByteSource& source, const ReadOptions& options) {
   return SnapshotReader(std::move(pickle), file).read();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -13,10 +13,10 @@
 #include "base/byte_source.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Throws InputError for what isn't a snapshot; odd rows are findings. O(bytes), memory about ten times
 // the (decompressed) file without its frames.
 Trace read_torch_snapshot(ByteSource& source, const ReadOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 // Emits pickle instructions; containers are written as they are opened and closed.
@@ -249,4 +249,4 @@ class SnapshotWriter {
 
 void write_torch_snapshot(const Trace& trace, OutputFile& out) { SnapshotWriter(trace, out).write(); }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -8,9 +8,9 @@
 #include "base/output_file.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Does not commit. O(events + blocks).
 void write_torch_snapshot(const Trace& trace, OutputFile& out);
 
-}  // namespace spillway
+}  // namespace spillway::traces

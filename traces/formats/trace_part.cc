@@ -11,7 +11,7 @@
 #include "traces/formats/kineto/json_tokenizer.h"
 #include "traces/formats/kineto/kineto_part.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::size_t chunk_bytes = 4 << 20;
@@ -135,4 +135,4 @@ Trace read_trace_part(const std::string& path, const TracePart& part, const Read
   return trace;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -10,7 +10,7 @@
 #include "traces/formats/read.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 struct TracePart {
   double from_us = 0, until_us = 0;  // half-open, from < until
@@ -36,4 +36,4 @@ TraceSurvey survey_trace(const std::string& path, const ReadOptions& options = {
 // InputError also for other formats, and for a part without events.
 Trace read_trace_part(const std::string& path, const TracePart& part, const ReadOptions& options = {});
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "traces/acyclic.h"
 #include "base/input_error.h"
+#include "traces/acyclic.h"
 #include "traces/formats/csv_rows.h"
 #include "traces/operator_kind.h"
 #include "traces/tensor_lives.h"
 #include "traces/tensor_roles.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::uint64_t max_table_bytes = std::uint64_t{2} << 30;
@@ -158,4 +158,4 @@ Trace read_triosim(const std::string& path, const ReadOptions& options) {
   return read_triosim(operators, tensors, options);
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -10,10 +10,10 @@
 #include "base/byte_source.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // `path`: the folder or the trace.csv in it. Throws InputError; rows that can't be used are findings.
 Trace read_triosim(const std::string& path, const ReadOptions& options);
 Trace read_triosim(ByteSource& operators, ByteSource& tensors, const ReadOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::traces

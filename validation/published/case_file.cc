@@ -8,12 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/json_object.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/json_object.h"
 #include "base/nearest_name.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 using Json = nlohmann::json;
@@ -240,4 +240,4 @@ std::vector<std::string> published_case_files() {
   throw InputError(folders.back(), "", "no case files", "install spillway's data, or set SPILLWAY_DATA");
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

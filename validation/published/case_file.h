@@ -37,15 +37,15 @@
 #include "validation/published/metric.h"
 #include "validation/published/projection_case.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct Case {
   std::string id, source, confidence, role = "validation", note;
   Metric metric = Metric::iteration_time;
   std::string unit;
-  double measured = 0;  // in `unit`
-  std::string skip;     // reason; empty: it is run
-  std::string setup;    // the scenario's settings in one line: cases with the same one share a replay
+  double measured = 0;                // in `unit`
+  std::string skip;                   // reason; empty: it is run
+  std::string setup;                  // the scenario's settings in one line: cases with the same one share a replay
   std::vector<std::string> settings;  // the same, each as --set takes it
   Scenario scenario;                  // of cases that are run
   std::optional<ProjectionCase> projection;  // then there is no scenario
@@ -74,4 +74,4 @@ CaseFile parse_cases(std::string_view json_text, const std::string& file);
 // installed share directory. Throws InputError when none is there.
 std::vector<std::string> published_case_files();
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // Figures that share an axis.
@@ -67,4 +67,4 @@ std::vector<ScatterPanel> scatter_panels(const std::vector<CaseOutcome>& outcome
   return panels;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -6,11 +6,11 @@
 #include <map>
 #include <mutex>
 
-#include "scenario/scenario_run.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "scenario/scenario_run.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // A set-up and the outcomes that wait for its replay.
@@ -131,4 +131,4 @@ std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std
   return summaries;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -9,7 +9,7 @@
 #include "validation/published/case_file.h"
 #include "validation/published/error_statistics.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct CaseOutcome {
   const Case* measured = nullptr;
@@ -41,4 +41,4 @@ struct CaseSummary {
 std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std::vector<CaseOutcome>& outcomes,
                                    const Tolerance* tolerance = nullptr);
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 double quantile(std::vector<double> values, double q) {
   SPILLWAY_ASSERT(!values.empty());
@@ -57,4 +57,4 @@ ErrorStatistics error_statistics(std::span<const double> measured, std::span<con
   return found;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

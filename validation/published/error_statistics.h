@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-namespace spillway {
+namespace spillway::validation {
 
 struct ErrorStatistics {
   std::size_t n = 0;
@@ -28,4 +28,4 @@ double kendall_ceiling(std::span<const double> a);
 // relative error = predicted / measured - 1. Precondition: equal lengths, measured > 0.
 ErrorStatistics error_statistics(std::span<const double> measured, std::span<const double> predicted);
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr std::size_t never = std::numeric_limits<std::size_t>::max();
@@ -92,4 +92,4 @@ double state_of_layers(const Trace& trace) {
   return held.empty() ? 0 : sum / static_cast<double>(held.size());
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

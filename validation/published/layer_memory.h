@@ -10,7 +10,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 // Most bytes kept at once, of the rank that keeps most. Frees count when they are requested. Precondition: the trace
 // has memory, uses and phases. 0: it names no layers. O(uses + memory events).
@@ -20,4 +20,4 @@ double most_kept_by_layers(const Trace& trace);
 // before the step).
 double state_of_layers(const Trace& trace);
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -8,12 +8,12 @@
 #include <string_view>
 #include <tuple>
 
+#include "base/input_error.h"
 #include "scenario/scenario_run.h"
 #include "studies/sweep/layout_sweep.h"
 #include "studies/sweep/sweep_run.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr std::int64_t least_gpus = 8, most_micro_batch = 64, most_stages = 64;
@@ -218,4 +218,4 @@ SetupChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
   return choice;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -14,7 +14,7 @@
 
 #include "validation/published/case_file.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct SetupChoice {
   const Case* published = nullptr;
@@ -44,4 +44,4 @@ std::vector<PublishedSetup> published_setups(const std::vector<CaseFile>& files,
 SetupChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
                           const std::function<bool(const std::string&, std::int64_t, std::int64_t)>& progress = {});
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 #include "hwprofiles/profile_library.h"
 #include "sim/devices/machine.h"
 #include "sim/engine/executor.h"
-#include "base/input_error.h"
-#include "base/nearest_name.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr std::int64_t transferred = std::int64_t{64} << 30;
@@ -68,4 +68,4 @@ double link_rate(const LinkQuestion& question) {
   return static_cast<double>(transferred) * static_cast<double>(wanted.size()) / to_seconds(outcome.end_time);
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace spillway {
+namespace spillway::validation {
 
 // host_to_device, device_to_host: pinned copies of GPU 0. peer, peer_duplex: GPU 0 to 1, and back at once, both
 // directions counted. drive_read, drive_write: between GPU 0 and one RAID-0 set.
@@ -20,4 +20,4 @@ struct LinkQuestion {
 // InputError for unknown profiles and paths, and where the machine has no such path.
 double link_rate(const LinkQuestion& question);
 
-}  // namespace spillway
+}  // namespace spillway::validation

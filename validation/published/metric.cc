@@ -5,12 +5,12 @@
 #include <map>
 #include <span>
 
-#include "models/spec/model_spec.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "models/spec/model_spec.h"
 #include "validation/published/layer_memory.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 struct Unit {
@@ -215,4 +215,4 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
   cannot_tell(metric, "it is a closed form's; give projection.* instead of a scenario");
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

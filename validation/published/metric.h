@@ -38,7 +38,7 @@
 #include "scenario/scenario_run.h"
 #include "sim/replay/result.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 enum class Metric : std::uint8_t {
   iteration_time,
@@ -78,4 +78,4 @@ double unit_scale(Metric metric, std::string_view unit);
 // (memory without memory events, layers without names, samples per second of a captured trace).
 double predict(Metric metric, std::string_view unit, const LoadedScenario& loaded, const Result& result);
 
-}  // namespace spillway
+}  // namespace spillway::validation

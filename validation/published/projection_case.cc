@@ -5,14 +5,14 @@
 #include <cmath>
 #include <cstdlib>
 
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 #include "hwprofiles/profile_library.h"
 #include "sim/devices/endurance.h"
 #include "sim/devices/nvme_drive.h"
-#include "base/input_error.h"
-#include "base/nearest_name.h"
 #include "validation/published/link_rate.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 struct CountField {
@@ -146,4 +146,4 @@ double predict(Metric metric, std::string_view unit, const ProjectionCase& proje
                    "give a scenario's keys instead of projection.*");
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

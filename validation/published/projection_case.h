@@ -18,7 +18,7 @@
 #include "models/spec/activation_volume.h"
 #include "validation/published/metric.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct ProjectionCase {
   ActivationProjection setup;
@@ -37,4 +37,4 @@ void set_projection(ProjectionCase& projection, std::string_view key, const std:
 // what it takes.
 double predict(Metric metric, std::string_view unit, const ProjectionCase& projection);
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -5,7 +5,7 @@
 #include <cinttypes>
 #include <cstdio>
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // printf into a string; what is printed here is short.
@@ -165,4 +165,4 @@ void append_tail(std::string& out, const RecordedTail& tail) {
         tail.dropped);
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-namespace spillway {
+namespace spillway::validation {
 
 struct RecordedCall {
   std::string_view name;  // "cudaLaunchKernel_v7000"
@@ -79,4 +79,4 @@ void append(std::string& out, const ActivityMemory& memory);
 void append(std::string& out, const RecordedRange& range);
 void append_tail(std::string& out, const RecordedTail& tail);
 
-}  // namespace spillway
+}  // namespace spillway::validation

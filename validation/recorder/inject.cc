@@ -25,7 +25,7 @@
 
 #include "validation/recorder/activity_lines.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr std::size_t buffer_bytes = std::size_t{4} << 20;
@@ -310,7 +310,7 @@ CUptiResult Recorder::subscribe() {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation
 
 // The driver calls it when the program first uses CUDA.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {

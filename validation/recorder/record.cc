@@ -16,7 +16,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 namespace fs = std::filesystem;
@@ -121,4 +121,4 @@ RecordOutcome record(const RecordOptions& options) {
   return outcome;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

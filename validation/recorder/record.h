@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct RecordOptions {
   std::vector<std::string> command;  // the program, found on PATH, and its arguments
@@ -36,4 +36,4 @@ Recording inspect_recording(const std::string& file);
 // $SPILLWAY_CUDA_INJECTION, the build tree's, the installed one. Throws InputError when there is none.
 std::string injection_library();
 
-}  // namespace spillway
+}  // namespace spillway::validation

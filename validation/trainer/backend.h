@@ -14,7 +14,7 @@
 #include "base/units.h"
 #include "validation/trainer/step_graph.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 // Operands of a call, in the order of its reads and writes.
 struct Operands {
@@ -70,4 +70,4 @@ class Backend {
 
 std::unique_ptr<Backend> make_cpu_backend();
 
-}  // namespace spillway
+}  // namespace spillway::validation

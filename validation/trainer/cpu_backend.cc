@@ -7,7 +7,7 @@
 #include "validation/trainer/backend.h"
 #include "validation/trainer/cpu_kernels.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr std::size_t page = 4096;
@@ -77,4 +77,4 @@ class CpuBackend final : public Backend {
 
 std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<CpuBackend>(); }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -9,7 +9,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 using Matrix = Eigen::Matrix<float, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
@@ -381,4 +381,4 @@ void run_on_cpu(const StepGraph& graph, const KernelCall& call, const Operands& 
   v.store();
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

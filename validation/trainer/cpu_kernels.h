@@ -6,7 +6,7 @@
 
 #include "validation/trainer/backend.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 // Runs the call to its end.
 void run_on_cpu(const StepGraph& graph, const KernelCall& call, const Operands& operands);
@@ -14,4 +14,4 @@ void run_on_cpu(const StepGraph& graph, const KernelCall& call, const Operands& 
 float to_float(std::uint16_t bf16);
 std::uint16_t to_bf16(float value);  // to nearest, ties to even; NaN stays NaN
 
-}  // namespace spillway
+}  // namespace spillway::validation

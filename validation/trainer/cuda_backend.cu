@@ -10,7 +10,7 @@
 #include "validation/trainer/backend.h"
 #include "validation/trainer/cuda_kernels.cuh"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 class CudaBackend final : public Backend {
@@ -205,7 +205,7 @@ class CudaBackend final : public Backend {
 };
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation
 
 // The caller owns it. Throws InputError.
-extern "C" spillway::Backend* spillway_make_cuda_backend() { return new spillway::CudaBackend(); }
+extern "C" spillway::validation::Backend* spillway_make_cuda_backend() { return new spillway::validation::CudaBackend(); }

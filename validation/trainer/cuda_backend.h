@@ -5,10 +5,10 @@
 
 #include "validation/trainer/backend.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 // Throws InputError as cuda_module_function(), and for no GPU, a driver that is too old, a GPU the module has no code
 // for.
 std::unique_ptr<Backend> load_cuda_backend();
 
-}  // namespace spillway
+}  // namespace spillway::validation

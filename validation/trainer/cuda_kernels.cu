@@ -4,7 +4,7 @@
 
 #include "validation/trainer/kernel_bodies.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr unsigned block_threads = 256;
@@ -356,4 +356,4 @@ void launch_on_cuda(const StepGraph& graph, const KernelCall& call, const Operan
     Launch<float>(graph, call, operands, stream).run();
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -5,7 +5,7 @@
 
 #include "validation/trainer/backend.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 // One warp an attention row, one block any other row. Precondition: the call is not a gemm; head size at most
 // most_head_size. Errors: cudaGetLastError() afterwards.
@@ -13,4 +13,4 @@ void launch_on_cuda(const StepGraph& graph, const KernelCall& call, const Operan
 
 inline constexpr std::int64_t most_head_size = 256;
 
-}  // namespace spillway
+}  // namespace spillway::validation

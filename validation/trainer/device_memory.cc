@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 DeviceMemory::DeviceMemory(Backend& backend, const MemoryPoolOptions& options)
     : backend_(backend), pool_(make_memory_pool(options)) {}
@@ -67,4 +67,4 @@ std::string DeviceMemory::refusal() const {
   return device_is_full_ ? "the device has no more memory" : describe(pool_.last_out_of_memory());
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -10,7 +10,7 @@
 #include "sim/devices/memory/memory_pool.h"
 #include "validation/trainer/backend.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 class DeviceMemory {
  public:
@@ -48,4 +48,4 @@ class DeviceMemory {
   bool device_is_full_ = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -14,7 +14,7 @@
 #define SPILLWAY_DEVICE
 #endif
 
-namespace spillway::bodies {
+namespace spillway::validation::bodies {
 
 // Elements as they lie in memory: float, or bf16, stored rounded to nearest even.
 struct Bf16 {
@@ -263,4 +263,4 @@ SPILLWAY_DEVICE inline float adam(float gradient, float master, float* first, fl
   return master - (s.decay * master + s.learning_rate * size);
 }
 
-}  // namespace spillway::bodies
+}  // namespace spillway::validation::bodies

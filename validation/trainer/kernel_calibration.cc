@@ -11,7 +11,7 @@
 #include "base/input_error.h"
 #include "validation/trainer/trainer.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr std::pair<KernelKind, TrainerKernel> kinds[] = {
@@ -190,4 +190,4 @@ KernelCalibration measure_kernels(Backend& backend, const KernelCalibrationOptio
   return calibration;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

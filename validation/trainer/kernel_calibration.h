@@ -20,7 +20,7 @@
 #include "hwprofiles/calibrate/gpu_measurement.h"
 #include "validation/trainer/backend.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct KernelCalibrationOptions {
   // Each size is that of a model with a layer of this width and so many tokens.
@@ -46,4 +46,4 @@ KernelCalibration measure_kernels(Backend& backend, const KernelCalibrationOptio
 // Bytes that a call moves: operands once each, of an embedding's table only the rows picked. O(operands).
 Bytes bytes_moved(const StepGraph& graph, const KernelCall& call);
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -8,15 +8,15 @@
 #include <tuple>
 #include <utility>
 
-#include "sim/devices/memory/allocation_stream.h"
-#include "sim/replay/replay.h"
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "sim/devices/memory/allocation_stream.h"
+#include "sim/replay/replay.h"
 #include "validation/trainer/step_trace.h"
 #include "validation/trainer/technique_plans.h"
 #include "validation/trainer/trainer.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // A model's graph, its measured trace and what training it without any technique gave.
@@ -349,4 +349,4 @@ std::vector<KernelOutcome> run_kernel_cases(Backend& backend, const std::vector<
   return outcomes;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

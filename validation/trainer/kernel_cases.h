@@ -21,11 +21,11 @@
 
 #include "hwprofiles/hardware_profile.h"
 #include "validation/published/error_statistics.h"
-#include "validation/trainer/overlap.h"
 #include "validation/trainer/backend.h"
+#include "validation/trainer/overlap.h"
 #include "validation/trainer/trainer_model.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct KernelCase {
   std::string model;  // for people: "2 layers of 64"
@@ -85,4 +85,4 @@ std::vector<KernelOutcome> run_kernel_cases(Backend& backend, const std::vector<
                                             const KernelCaseOptions& options,
                                             const std::function<bool(std::size_t, std::size_t)>& progress);
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr double shortest_pause = 20e-6;
@@ -37,4 +37,4 @@ Overlap overlap_of(std::vector<TimeSpan> transfers, std::vector<TimeSpan> kernel
   return overlap;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-namespace spillway {
+namespace spillway::validation {
 
 struct TimeSpan {
   double begin = 0, end = 0;  // seconds
@@ -28,4 +28,4 @@ struct Overlap {
 // Spans in any order; empty or reversed ones count nothing. O(n log n).
 Overlap overlap_of(std::vector<TimeSpan> transfers, std::vector<TimeSpan> kernels, double step_seconds);
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -5,11 +5,11 @@
 #include <cstring>
 #include <utility>
 
-#include "sim/replay/order_plan.h"
 #include "base/input_error.h"
+#include "sim/replay/order_plan.h"
 #include "validation/trainer/step_trace.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // How many columns must have been visited before the event: none of those without an anchor.
@@ -338,4 +338,4 @@ StepMeasure PlanRunner::run(std::int64_t step, bool time_kernels) {
   return measure;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -24,7 +24,7 @@
 #include "validation/trainer/device_memory.h"
 #include "validation/trainer/tier_store.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct PlanRunOptions {
   MemoryPoolOptions allocator;  // of policy planned and arena: with Plan::memory
@@ -124,4 +124,4 @@ PlannedTrace planned_step(const Trace& trace, const Plan& plan);
 // to: what an allocation stream must be predicted from.
 Trace in_program_order(const PlannedTrace& planned);
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 using Id = std::uint32_t;
@@ -329,4 +329,4 @@ StepGraph step_graph(const TrainerModel& model) {
   return GraphBuilder(model).build();
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -22,7 +22,7 @@
 #include "traces/trace.h"
 #include "validation/trainer/trainer_model.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 enum class TrainerKernel : std::uint8_t {
   embed,                    // tokens, table, positions -> x
@@ -86,4 +86,4 @@ struct StepGraph {
 // Throws InputError as check(). O(layers).
 StepGraph step_graph(const TrainerModel& model);
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr std::string_view name_of(ElementType type) {
@@ -159,4 +159,4 @@ std::size_t call_of(const StepGraph& graph, const Trace& trace, OpId op) {
   return found->second;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -10,7 +10,7 @@
 #include "traces/trace.h"
 #include "validation/trainer/step_graph.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 // durations: of each kernel, by call of the graph; launch: of each host call that starts one. What is asked for has
 // times, memory, uses, edges and phases. Tensors are the graph's, by index. O(uses).
@@ -21,4 +21,4 @@ Trace step_trace(const StepGraph& graph, std::span<const Picos> durations, Picos
 // Precondition: the op is a kernel of the graph.
 std::size_t call_of(const StepGraph& graph, const Trace& trace, OpId op);
 
-}  // namespace spillway
+}  // namespace spillway::validation

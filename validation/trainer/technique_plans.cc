@@ -7,18 +7,18 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_error.h"
+#include "base/nearest_name.h"
 #include "planners/offload/lifetimes.h"
-#include "traces/saved_tensors.h"
 #include "planners/offload/ssdtrain.h"
 #include "planners/order/trace_order.h"
 #include "planners/recompute/closure.h"
 #include "planners/recompute/layer_plans.h"
 #include "planners/stalloc/memory_profile.h"
 #include "planners/stalloc/stalloc_plan.h"
-#include "base/input_error.h"
-#include "base/nearest_name.h"
+#include "traces/saved_tensors.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr std::array<std::string_view, 9> names = {"keep",         "recompute",     "recompute-every-2",
@@ -149,4 +149,4 @@ TechniquePlan technique_plan(const Trace& trace, std::string_view technique) {
   return made;
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

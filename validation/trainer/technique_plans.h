@@ -9,7 +9,7 @@
 #include "sim/replay/plan.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct TechniquePlan {
   std::string technique;
@@ -31,4 +31,4 @@ std::span<const std::string_view> techniques();
 // Throws InputError for unknown techniques, and what the planners throw.
 TechniquePlan technique_plan(const Trace& trace, std::string_view technique);
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -7,11 +7,11 @@
 #include <span>
 #include <thread>
 
+#include "base/input_error.h"
 #include "hwprofiles/calibrate/gds_queue.h"
 #include "hwprofiles/calibrate/io_ring.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 Bytes aligned(Bytes bytes) {
@@ -275,4 +275,4 @@ void TierStore::clear() {
   start_ = std::chrono::steady_clock::now();
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -25,7 +25,7 @@
 #include "sim/replay/offload_plan.h"
 #include "validation/trainer/backend.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct TierStoreOptions {
   std::string file;  // that does not exist; needed when something goes to drives
@@ -121,4 +121,4 @@ class TierStore {
   std::chrono::steady_clock::time_point start_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -11,7 +11,7 @@
 #include "validation/trainer/cpu_kernels.h"
 #include "validation/trainer/step_trace.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
@@ -146,4 +146,4 @@ Trace measured_trace(Backend& backend, const StepGraph& graph, int steps) {
   return step_trace(graph, medians, launch, backend.device());
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

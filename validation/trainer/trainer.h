@@ -12,7 +12,7 @@
 
 #include "validation/trainer/plan_runner.h"
 
-namespace spillway {
+namespace spillway::validation {
 
 struct TrainingRun {
   std::vector<StepMeasure> steps;
@@ -32,4 +32,4 @@ void make_batch(const TrainerModel& model, std::int64_t step, std::vector<std::i
 // The trace of the graph's step with durations measured on the backend: the medians of some plain steps.
 Trace measured_trace(Backend& backend, const StepGraph& graph, int steps = 3);
 
-}  // namespace spillway
+}  // namespace spillway::validation

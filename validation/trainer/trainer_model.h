@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace spillway {
+namespace spillway::validation {
 
 enum class ElementType : std::uint8_t { f32, bf16, i32 };
 constexpr std::int64_t bytes_of(ElementType type) { return type == ElementType::bf16 ? 2 : 4; }
@@ -26,4 +26,4 @@ struct TrainerModel {
 // in any tensor.
 void check(const TrainerModel& model);
 
-}  // namespace spillway
+}  // namespace spillway::validation

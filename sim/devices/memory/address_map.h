@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-namespace spillway {
+namespace spillway::sim {
 
 template <class Value>
 class AddressMap {
@@ -91,4 +91,4 @@ class AddressMap {
   std::size_t size_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

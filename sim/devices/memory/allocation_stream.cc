@@ -8,12 +8,12 @@
 #include <set>
 #include <utility>
 
-#include "sim/devices/memory/address_map.h"
-#include "sim/devices/memory/recorded_state.h"
 #include "base/input_error.h"
 #include "base/stop.h"
+#include "sim/devices/memory/address_map.h"
+#include "sim/devices/memory/recorded_state.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 // Stands for the streams whose use of a block the record shows only by a late free_completed.
@@ -442,4 +442,4 @@ AllocationStreamResult replay_allocation_stream(const Trace& trace, const Alloca
   return replay_allocation_stream(trace, events, options);
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -19,7 +19,7 @@
 #include "sim/devices/memory/memory_pool.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct AllocationStreamOptions {
   MemoryPoolOptions pool;
@@ -116,4 +116,4 @@ AllocationStreamResult replay_allocation_stream(const Trace& trace, const Alloca
 AllocationStreamResult replay_allocation_stream(const Trace& trace, const EventIndex& events,
                                                 const AllocationStreamOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::sim

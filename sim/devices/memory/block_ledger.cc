@@ -2,7 +2,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 BlockId BlockLedger::add(const Block& block) {
   SPILLWAY_ASSERT(block.size > Bytes::zero());
@@ -87,4 +87,4 @@ OutOfMemory& BlockLedger::fail(const AllocationRequest& request, Bytes needed, B
   return out_of_memory_;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -9,7 +9,7 @@
 #include "sim/devices/memory/memory_types.h"
 #include "sim/devices/memory/stream_uses.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 class BlockLedger {
  public:
@@ -126,4 +126,4 @@ std::vector<BlockId> allocate_live_blocks(Policy& policy, const PoolState& state
   return ids;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

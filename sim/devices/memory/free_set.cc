@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 FreeSet::const_iterator FreeSet::find(const FreeBlock& block) const {
   const auto holder = std::partition_point(order_.begin(), order_.end(), [&](std::uint32_t number) {
@@ -97,4 +97,4 @@ void FreeSet::split_chunk(std::size_t position) {
   high.count = capacity - capacity / 2;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -19,7 +19,7 @@
 
 #include "sim/devices/memory/memory_types.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct FreeBlock {
   std::int64_t stream = 0;
@@ -100,4 +100,4 @@ class FreeSet {
   std::size_t size_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr Bytes chunk{2 << 20};
@@ -371,4 +371,4 @@ Addr GmlakePool::reserve(Bytes size) {
   return address;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

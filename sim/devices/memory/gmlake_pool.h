@@ -39,7 +39,7 @@
 #include "sim/devices/memory/lent_torch.h"
 #include "sim/devices/memory/torch_settings.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // Names in brackets: the environment variables of the published code, and the keys of parse_gmlake_settings().
 struct GmlakeSettings {
@@ -146,4 +146,4 @@ class GmlakePool {
   std::uint64_t stitches_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

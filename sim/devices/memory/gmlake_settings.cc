@@ -2,11 +2,11 @@
 #include <charconv>
 #include <limits>
 
-#include "sim/devices/memory/gmlake_pool.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "sim/devices/memory/gmlake_pool.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::string_view own_keys[] = {"fragLimit", "reuseLimit", "defragLevel", "autoGC", "reAlloc"};
@@ -79,4 +79,4 @@ GmlakeSettings parse_gmlake_settings(std::string_view text, const std::string& s
   return settings;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -3,7 +3,7 @@
 
 #include "sim/devices/memory/gmlake_pool.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 PoolState GmlakePool::state() const {
   PoolState state = small_.torch().state();
@@ -94,4 +94,4 @@ std::optional<std::string> GmlakePool::check() const {
   return std::nullopt;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

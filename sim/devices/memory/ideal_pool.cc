@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr Addr first_address{std::uint64_t{1} << 48};
@@ -87,4 +87,4 @@ PoolState IdealPool::state() const {
   return state;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

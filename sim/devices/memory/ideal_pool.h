@@ -11,7 +11,7 @@
 #include "sim/devices/memory/block_ledger.h"
 #include "sim/devices/memory/memory_types.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 class IdealPool {
  public:
@@ -42,4 +42,4 @@ class IdealPool {
   BlockLedger ledger_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -1,6 +1,6 @@
 #include "sim/devices/memory/lent_torch.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 Allocation LentTorch::allocate(const AllocationRequest& request, Bytes owned_elsewhere, MemoryStatistics& owner) {
   torch_.hold_elsewhere(owned_elsewhere);
@@ -41,4 +41,4 @@ void LentTorch::carry_over(MemoryStatistics& owner) {
   seen_ = now;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -6,7 +6,7 @@
 #include "sim/devices/memory/memory_types.h"
 #include "sim/devices/memory/torch_pool.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 class LentTorch {
  public:
@@ -25,4 +25,4 @@ class LentTorch {
   MemoryStatistics seen_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -5,10 +5,10 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "sim/devices/memory/stalloc_plan_text.h"
 #include "base/input_error.h"
+#include "sim/devices/memory/stalloc_plan_text.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -250,4 +250,4 @@ std::vector<RequestSpace> request_spaces(const MemoryPlan& plan) {
   return spaces;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

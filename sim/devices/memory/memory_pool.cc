@@ -5,7 +5,7 @@
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::string_view policies[] = {"arena", "gmlake", "ideal", "planned", "torch", "torch-expandable"};
@@ -90,4 +90,4 @@ MemoryPool make_memory_pool(const MemoryPoolOptions& options) {
   return MemoryPool(IdealPool(reserve_limit(limits)));
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

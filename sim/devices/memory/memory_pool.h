@@ -14,7 +14,7 @@
 #include "sim/devices/memory/planned_pool.h"
 #include "sim/devices/memory/torch_pool.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 class MemoryPool {
  public:
@@ -102,4 +102,4 @@ std::span<const std::string_view> memory_policies();
 // missing, of the other kind or of no use to the policy.
 MemoryPool make_memory_pool(const MemoryPoolOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::sim

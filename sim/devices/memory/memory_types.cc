@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 std::string mebibytes(Bytes bytes) { return fmt::format("{:.2f} MiB", static_cast<double>(bytes.count()) / 1048576.0); }
@@ -55,4 +55,4 @@ Fragmentation fragmentation(const MemoryStatistics& statistics) {
   return result;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

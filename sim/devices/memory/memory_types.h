@@ -20,7 +20,7 @@
 #include "base/units.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // A live or pending block of one pool. Reused after the block is gone.
 enum class BlockId : std::uint32_t { none = 0xffffffffU };
@@ -159,4 +159,4 @@ struct PoolState {
   std::vector<MemoryBlock> blocks;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

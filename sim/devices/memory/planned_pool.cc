@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr Bytes slot{512};
@@ -270,4 +270,4 @@ std::optional<std::string> PlannedPool::check() const {
   return std::nullopt;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

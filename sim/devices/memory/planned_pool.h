@@ -36,7 +36,7 @@
 #include "sim/devices/memory/lent_torch.h"
 #include "sim/devices/memory/memory_plan.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // What became of the requests.
 struct PlanOutcome {
@@ -104,4 +104,4 @@ class PlannedPool {
   PlanOutcome outcome_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

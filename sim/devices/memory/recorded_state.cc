@@ -4,7 +4,7 @@
 #include <map>
 #include <optional>
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 Addr end_of(Addr address, Bytes size) { return address + Addr(static_cast<std::uint64_t>(size.count())); }
@@ -275,4 +275,4 @@ RecordedState recorded_state(const Trace& trace, std::int16_t device, const Torc
   return Rewinder(trace, device, settings).rewind();
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -19,7 +19,7 @@
 #include "sim/devices/memory/torch_settings.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // No device is larger: rows that claim more can't be used.
 inline constexpr Bytes largest_plausible{std::int64_t{1} << 46};
@@ -41,4 +41,4 @@ RecordedState recorded_state(const Trace& trace, std::int16_t device, const Torc
 // Number of the lane a memory event or segment belongs to; 0 if unknown.
 std::int64_t stream_number(const Trace& trace, LaneId lane);
 
-}  // namespace spillway
+}  // namespace spillway::sim

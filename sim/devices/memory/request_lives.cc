@@ -2,7 +2,7 @@
 
 #include <map>
 
-namespace spillway {
+namespace spillway::sim {
 
 std::vector<RequestLife> request_lives(const Trace& trace, std::int16_t device) {
   std::vector<RequestLife> lives;
@@ -41,4 +41,4 @@ std::string request_lives_csv(const std::vector<RequestLife>& lives) {
   return text;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

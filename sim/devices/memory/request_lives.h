@@ -8,7 +8,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // Alive in [lower, upper), counted in memory events of the device; what is never freed ends behind the last.
 struct RequestLife {
@@ -24,4 +24,4 @@ std::vector<RequestLife> request_lives(const Trace& trace, std::int16_t device);
 // "id,lower,upper,size", the form MiniMalloc reads; sizes rounded up to 512 bytes, ids are the ordinals.
 std::string request_lives_csv(const std::vector<RequestLife>& lives);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace spillway {
+namespace spillway::sim {
 
 ReservedParts reserved_parts(const PoolState& state) {
   constexpr std::int64_t step = 512;
@@ -48,4 +48,4 @@ ReservedParts parts_at_reserved_peak(const Trace& trace, const AllocationStreamO
   return reserved_parts(replay_allocation_stream(trace, run).wanted_state);
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -14,7 +14,7 @@
 
 #include "sim/devices/memory/allocation_stream.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct ReservedParts {
   Bytes requested{}, rounding{}, slack{}, pending{};
@@ -35,4 +35,4 @@ ReservedParts reserved_parts(const PoolState& state);
 // replay_allocation_stream().
 ReservedParts parts_at_reserved_peak(const Trace& trace, const AllocationStreamOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::sim

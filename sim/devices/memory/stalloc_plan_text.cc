@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 class TextReader {
@@ -96,4 +96,4 @@ std::string spare_addresses_text(const MemoryPlan& plan) {
 
 MemoryPlan parse_stalloc_plan(std::string_view text, const std::string& file) { return TextReader(text, file).read(); }
 
-}  // namespace spillway
+}  // namespace spillway::sim

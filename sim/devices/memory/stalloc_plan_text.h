@@ -14,7 +14,7 @@
 
 #include "sim/devices/memory/memory_plan.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 // Precondition: the plan is of kind stalloc and every place has an offset. `allocated`: most ever allocated at once.
 std::string stalloc_plan_text(const MemoryPlan& plan, Bytes allocated);
@@ -23,4 +23,4 @@ std::string spare_addresses_text(const MemoryPlan& plan);
 // Throws InputError with the line of whatever is wrong: see also check_plan(). Without spaces.
 MemoryPlan parse_stalloc_plan(std::string_view text, const std::string& file);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace spillway {
+namespace spillway::sim {
 
 void StreamUses::record(BlockId block, std::int64_t stream) {
   const Use use{block, stream};
@@ -33,4 +33,4 @@ void StreamUses::complete_all() {
   completed_ = events_.size();
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

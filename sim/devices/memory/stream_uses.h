@@ -11,7 +11,7 @@
 
 #include "sim/devices/memory/memory_types.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct PendingEvent {
   BlockId block = BlockId::none;
@@ -53,4 +53,4 @@ class StreamUses {
   std::size_t completed_ = 0;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -4,7 +4,7 @@
 
 #include "sim/devices/memory/torch_pool.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 struct Tally {
@@ -119,4 +119,4 @@ std::optional<std::string> TorchPool::check() const {
   return std::nullopt;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

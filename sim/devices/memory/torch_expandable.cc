@@ -1,10 +1,10 @@
 // Expandable segments of the torch policy: rules 17 to 21.
 #include <algorithm>
 
-#include "sim/devices/memory/torch_pool.h"
 #include "base/input_error.h"
+#include "sim/devices/memory/torch_pool.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 Bytes distance(Addr from, Addr to) { return Bytes(static_cast<std::int64_t>(to.count() - from.count())); }
@@ -150,4 +150,4 @@ bool TorchPool::unmap_range(Addr address) {
   return false;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 // Above the 47 bits a process can address, so synthetic segments never meet recorded ones.
@@ -340,4 +340,4 @@ void TorchPool::insert_unmapped(BlockId id) { pools_[at(id).pool].unmapped.inser
 
 void TorchPool::erase_unmapped(BlockId id) { pools_[at(id).pool].unmapped.erase(unmapped_key(id)); }
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -28,7 +28,7 @@
 #include "sim/devices/memory/stream_uses.h"
 #include "sim/devices/memory/torch_settings.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 class TorchPool {
  public:
@@ -190,4 +190,4 @@ class TorchPool {
   bool keep_rows_ = false;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

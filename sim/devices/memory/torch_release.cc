@@ -1,10 +1,10 @@
 // How the torch policy gives memory back to the driver: rules 13d, 13e, 16 and empty_cache.
 #include <algorithm>
 
-#include "sim/devices/memory/torch_pool.h"
 #include "base/input_error.h"
+#include "sim/devices/memory/torch_pool.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 bool TorchPool::collects_garbage() const {
   return settings_.memory_fraction < 1 && settings_.garbage_collection_threshold > 0;
@@ -131,4 +131,4 @@ void TorchPool::release(BlockId id, DriverCost& cost) {
   cost.free_bytes += block.size;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

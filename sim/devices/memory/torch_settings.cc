@@ -8,7 +8,7 @@
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::int64_t mebibyte = 1 << 20;
@@ -209,4 +209,4 @@ Bytes address_range(const TorchSettings& settings, bool small) {
   return round_up(memory + Bytes(memory.count() / 8), page_size(settings, small));
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

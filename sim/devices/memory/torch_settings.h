@@ -9,7 +9,7 @@
 
 #include "base/units.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 struct TorchSettings {
   // Number of bins between powers of two a request is rounded up within, for sizes of [2^i, 2^(i+1)) MiB;
@@ -63,4 +63,4 @@ Bytes reserve_limit(const TorchSettings& settings);
 Bytes page_size(const TorchSettings& settings, bool small);
 Bytes address_range(const TorchSettings& settings, bool small);
 
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -1,10 +1,10 @@
 // The torch policy's state as data: enumerate, start from a recorded one, check every invariant.
 #include <algorithm>
 
-#include "sim/devices/memory/torch_pool.h"
 #include "base/input_error.h"
+#include "sim/devices/memory/torch_pool.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 PoolState TorchPool::state() const {
   std::vector<BlockId> heads;
@@ -161,4 +161,4 @@ void TorchPool::link_unmapped(BlockId before, Addr end, BlockId behind) {
   if (behind != BlockId::none) at(behind).prev = link == behind ? before : link;
 }
 
-}  // namespace spillway
+}  // namespace spillway::sim

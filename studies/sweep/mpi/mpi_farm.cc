@@ -14,7 +14,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 namespace mpi = boost::mpi;
@@ -198,4 +198,4 @@ std::unique_ptr<SweepCrew> MpiFarm::crew(const SweepFile& file) {
   return std::make_unique<MpiCrew>(world, std::move(threads));
 }
 
-}  // namespace spillway
+}  // namespace spillway::studies

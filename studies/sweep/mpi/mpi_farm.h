@@ -12,7 +12,7 @@
 
 #include "studies/sweep/sweep_crew.h"
 
-namespace spillway {
+namespace spillway::studies {
 
 class MpiFarm : public SweepFarm {
  public:
@@ -29,4 +29,4 @@ class MpiFarm : public SweepFarm {
   std::unique_ptr<Job> job_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -20,14 +20,14 @@
 #include <fstream>
 
 #include "gui/app/main_window.h"
-#include "gui/plots/memory_views.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/start_page.h"
 #include "gui/panels/sweep_view.h"
+#include "gui/panels/verdict_strip.h"
+#include "gui/plots/memory_views.h"
 #include "gui/plots/table_model.h"
 #include "gui/plots/timeline_view.h"
-#include "gui/panels/verdict_strip.h"
 
 namespace spillway::gui {
 namespace {

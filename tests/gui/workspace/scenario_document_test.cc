@@ -7,9 +7,9 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/input_error.h"
 #include "gui/workspace/file_kind.h"
 #include "scenario/scenario.h"
-#include "base/input_error.h"
 
 namespace spillway::gui {
 namespace {

@@ -7,10 +7,10 @@
 #include <mutex>
 #include <thread>
 
-#include "gui/workspace/shown_figures.h"
-#include "studies/offload/result_figures.h"
 #include "base/byte_source.h"
 #include "base/stop.h"
+#include "gui/workspace/shown_figures.h"
+#include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
 namespace {

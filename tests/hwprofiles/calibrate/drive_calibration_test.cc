@@ -10,15 +10,15 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/byte_source.h"
+#include "base/input_error.h"
 #include "hwprofiles/calibrate/drive_fit.h"
 #include "hwprofiles/calibrate/drive_identity.h"
 #include "hwprofiles/calibrate/io_pattern.h"
 #include "hwprofiles/calibrate/io_ring.h"
 #include "hwprofiles/calibrate/scratch_file.h"
-#include "base/byte_source.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 namespace fs = std::filesystem;
@@ -235,4 +235,4 @@ TEST(DriveIdentity, ReadsModelSizeAndLink) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -10,7 +10,7 @@
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 using testing::Contains;
@@ -146,4 +146,4 @@ TEST(ProfileWriter, ReadsBackTheSame) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

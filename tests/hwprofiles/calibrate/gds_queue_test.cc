@@ -10,13 +10,13 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/input_error.h"
 #include "hwprofiles/calibrate/drive_calibration.h"
 #include "hwprofiles/calibrate/io_pattern.h"
 #include "hwprofiles/calibrate/io_ring.h"
 #include "hwprofiles/calibrate/scratch_file.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 namespace fs = std::filesystem;
@@ -186,4 +186,4 @@ TEST_F(GdsFile, CampaignMeasuresItWhereItIs) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -6,12 +6,12 @@
 #include <cstdlib>
 #include <fstream>
 
+#include "base/input_error.h"
 #include "hwprofiles/calibrate/gpu_calibration.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 using testing::Contains;
@@ -169,4 +169,4 @@ TEST(GpuFit, IsASoundProfile) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

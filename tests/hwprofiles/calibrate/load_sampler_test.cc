@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 LoadSample sample(unsigned watts, unsigned mhz, std::uint64_t reasons = 0) {
@@ -48,4 +48,4 @@ TEST(LoadSampler, AsksUntilItIsStopped) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

@@ -6,13 +6,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/input_error.h"
 #include "hwprofiles/calibrate/hwloc_locality.h"
 #include "hwprofiles/calibrate/sysfs.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 namespace fs = std::filesystem;
@@ -202,4 +202,4 @@ TEST(PcieNumaNodes, OfThisMachineAreNamedAsInSysfs) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

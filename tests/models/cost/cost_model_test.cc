@@ -8,7 +8,7 @@
 #include "hwprofiles/profile_library.h"
 #include "tests/models/example_profile.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 KernelCost gemm(std::int64_t m, std::int64_t n, std::int64_t k, DataType type = DataType::bf16) {
@@ -201,4 +201,4 @@ TEST(CostModel, LatentAndGroupedAttention) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

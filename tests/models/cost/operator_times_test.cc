@@ -9,14 +9,14 @@
 
 #include <gtest/gtest.h>
 
+#include "base/input_error.h"
 #include "models/fit/attention_fit.h"
 #include "models/fit/gemm_fit.h"
 #include "models/fit/gpu_tables.h"
 #include "models/fit/grid_fit.h"
 #include "models/fit/simplex_search.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 // Constants that leave the bare formula: every tile at the full peak, nothing around it.
@@ -248,4 +248,4 @@ TEST(OperatorTimes, AttentionErrorOnHeldOutShapes) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

@@ -9,15 +9,15 @@
 #include <tuple>
 #include <vector>
 
+#include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
 #include "planners/pipeline/optimizer_window.h"
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
 #include "tests/planners/pipeline_files.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 PipelineRequest sizes(std::int64_t p, std::int64_t m, std::int64_t v = 0) {
@@ -455,4 +455,4 @@ TEST(PipelineSchedules, BlockingTransfers) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr double gib = 1073741824;
@@ -91,4 +91,4 @@ TEST(ActivationVolume, SequenceParallelismShardsTheRest) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

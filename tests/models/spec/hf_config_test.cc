@@ -4,10 +4,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/spec/model_spec.h"
 #include "base/input_error.h"
+#include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 std::string error_of(const std::string& text) {
@@ -141,4 +141,4 @@ TEST(HfConfig, ContentDecides) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

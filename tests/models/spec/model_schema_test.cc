@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "models/spec/model_spec.h"
 #include "base/input_error.h"
+#include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 using Json = nlohmann::json;
@@ -72,4 +72,4 @@ TEST(ModelSchema, RangesAgree) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 // The published counts once more, so that shape and count of a file can't drift together.
@@ -260,4 +260,4 @@ TEST(ModelSpec, AbsurdShapesAreRefused) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/input_error.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/pipeline_setup.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 ModelSpec layers_of(std::int64_t layers) {
@@ -158,4 +158,4 @@ TEST(ParallelLayout, WhatDoesNotDivideIsRefused) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

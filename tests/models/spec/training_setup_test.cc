@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "models/spec/model_spec.h"
 #include "base/input_error.h"
+#include "models/spec/model_spec.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 // Bytes per parameter: weights + gradients + master weights + two moments (Rajbhandari et al. 2020, ZeRO, section 3.1:
@@ -73,4 +73,4 @@ TEST(TrainingSetup, FieldsByName) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

@@ -4,12 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "base/input_error.h"
 #include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2, t = s * b;  // tokens per sequence, sequences, tokens
@@ -249,4 +249,4 @@ TEST(Generatable, BundledModelsAre) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

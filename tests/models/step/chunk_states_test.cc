@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <string>
 
+#include "base/input_error.h"
 #include "models/step/parallel_trace.h"
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 ModelSpec gpt(std::int64_t layers) {
@@ -155,4 +155,4 @@ TEST(ChunkStates, WhatCannotMove) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

@@ -5,15 +5,15 @@
 
 #include <gtest/gtest.h>
 
+#include "base/input_error.h"
 #include "models/spec/model_part.h"
 #include "models/spec/parallel_layout.h"
 #include "models/spec/pipeline_setup.h"
 #include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2, t = s * b;  // tokens per sequence, sequences, tokens
@@ -311,4 +311,4 @@ TEST(EncoderDecoder, BundledModelsRunInEverySetUp) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

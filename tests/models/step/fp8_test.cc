@@ -4,13 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/input_error.h"
 #include "models/spec/model_part.h"
 #include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 constexpr std::int64_t s = 64, b = 2, t = s * b;
@@ -157,4 +157,4 @@ TEST(Fp8, NeedsAGpuThatHasIt) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

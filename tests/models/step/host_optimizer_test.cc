@@ -6,12 +6,12 @@
 #include <map>
 #include <string>
 
+#include "base/input_error.h"
 #include "models/step/parallel_trace.h"
 #include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 HardwareProfile with_host() {
@@ -209,4 +209,4 @@ TEST(CostModel, HostUpdateGoesByDramOrCores) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,7 +6,7 @@
 
 #include "models/step/trace_generator.h"
 
-namespace spillway {
+namespace spillway::models {
 
 // Machines of eight; a collective takes a nanosecond and a picosecond a byte, whatever its group.
 inline Cluster flat_cluster() {
@@ -51,4 +51,4 @@ inline HeldBytes memory_of(const Trace& trace, std::int16_t device = 0) {
   return held;
 }
 
-}  // namespace spillway
+}  // namespace spillway::models

@@ -6,11 +6,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/input_error.h"
 #include "models/spec/model_part.h"
 #include "tests/models/example_profile.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::models {
 namespace {
 
 Cluster cluster() {
@@ -440,4 +440,4 @@ TEST(ParallelTrace, SeveralGpusNeedATimer) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::models

@@ -5,7 +5,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 std::string complaint(const std::string& text) {
@@ -69,4 +69,4 @@ TEST(LayoutCsv, SaysWhatIsWrongAndWhere) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -16,7 +16,7 @@
 #include "planners/layout/layout_solver.h"
 #include "planners/layout/skyline.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Buffers = std::vector<LayoutBuffer>;
@@ -365,4 +365,4 @@ TEST(LayoutSolver, ReachesTheBoundOnTrainingSteps) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "planners/offload/mix.h"
-#include "studies/offload/rok.h"
 #include "planners/recompute/closure.h"
 #include "scenario/scenario_run.h"
+#include "studies/offload/rok.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 LoadedScenario load_model(const std::string& model, const std::string& system, int micro_batch) {
@@ -173,4 +173,4 @@ TEST(Rok, ThreeFamiliesPerBatchAndAFrontier) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

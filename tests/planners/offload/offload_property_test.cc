@@ -16,14 +16,14 @@
 #include <set>
 #include <vector>
 
+#include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "planners/offload/lifetimes.h"
 #include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
 #include "tests/planners/offload/random_step.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr int cases = 2'400;
@@ -305,4 +305,4 @@ TEST_F(OffloadProperties, HoldOnRandomStepsAndMachines) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -9,7 +9,7 @@
 #include "planners/offload/offload_run.h"
 #include "scenario/scenario_run.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 LoadedScenario gpt2(const std::string& more = "") {
@@ -336,4 +336,4 @@ TEST(PlannedTrace, RepeatedOpsWaitForLoadsOfWhatTheyRead) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

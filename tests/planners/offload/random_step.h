@@ -10,7 +10,7 @@
 #include "planners/layout/layout_random.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 class RandomStep {
  public:
@@ -186,4 +186,4 @@ inline Trace random_step(LayoutRandom& random, std::size_t most_streams) {
   return RandomStep(random, most_streams).make();
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -11,7 +11,7 @@
 
 #include "planners/order/order_graph.h"
 
-namespace spillway {
+namespace spillway::planners {
 
 inline OrderGraph graph_of(std::size_t operators, std::vector<OrderTensor> tensors) {
   OrderGraph graph;
@@ -76,4 +76,4 @@ inline std::int64_t brute_force(const OrderGraph& graph, std::size_t most) {
   return now.begin()->second;
 }
 
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -7,6 +7,7 @@
 #include <map>
 #include <sstream>
 
+#include "base/byte_source.h"
 #include "planners/layout/layout_solver.h"
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_check.h"
@@ -14,10 +15,9 @@
 #include "planners/order/order_solver.h"
 #include "planners/order/order_trace.h"
 #include "planners/order/roam.h"
-#include "base/byte_source.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr double mebi = 1024.0 * 1024.0;
@@ -157,4 +157,4 @@ TEST(OrderGraphs, RealExecutionTraces) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

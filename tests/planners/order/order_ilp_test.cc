@@ -3,13 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/input_error.h"
 #include "planners/order/integer_program.h"
 #include "planners/order/order_check.h"
 #include "planners/order/order_solver.h"
 #include "tests/planners/order/order_cases.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 // max x + y with x + 2y <= 4, 3x + y <= 6: 14/5 over the reals (x = 8/5, y = 6/5), 2 over whole numbers.
@@ -70,4 +70,4 @@ TEST(OrderIlp, RefusesLargeGraphs) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/input_error.h"
 #include "planners/order/order_bound.h"
 #include "planners/order/order_check.h"
 #include "planners/order/order_exact.h"
@@ -15,9 +16,8 @@
 #include "planners/order/order_links.h"
 #include "planners/order/order_pass.h"
 #include "tests/planners/order/order_cases.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 TEST(Order, InputsAndOutputsOfTheRunningOperatorLiveTogether) {
@@ -199,4 +199,4 @@ TEST(OrderJson, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -5,11 +5,11 @@
 
 #include <string>
 
+#include "base/input_error.h"
 #include "planners/order/order_check.h"
 #include "planners/order/order_solver.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 struct Step {
@@ -68,4 +68,4 @@ TEST(OrderTrace, OnlyDeviceWorkTakesDeviceMemory) {
 TEST(OrderTrace, TracesWithoutUsesAreRefused) { EXPECT_THROW(order_graph_of(Trace(), "t"), InputError); }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/input_error.h"
 #include "planners/layout/layout_check.h"
 #include "planners/order/integer_program.h"
 #include "planners/order/order_buffers.h"
@@ -17,9 +18,8 @@
 #include "planners/order/roam_tree.h"
 #include "planners/order/roam_updates.h"
 #include "tests/planners/order/order_cases.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 // Layers 0 to 3, the loss 4, backward 5 to 8 with a gradient each (9 to 12), updates 13 to 20 in pairs.
@@ -237,4 +237,4 @@ TEST(OrderMethods, TiesOfListOrders) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

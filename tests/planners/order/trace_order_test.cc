@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/input_error.h"
 #include "planners/order/order_check.h"
 #include "scenario/scenario_run.h"
 #include "sim/devices/memory/allocation_stream.h"
@@ -16,10 +17,9 @@
 #include "sim/replay/plan_check.h"
 #include "tests/planners/random_trace.h"
 #include "tests/traces/test_files.h"
-#include "base/input_error.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 // a makes 4 MiB, b 8; d reads b's and makes 1, c reads a's and makes 1, e reads both. As launched (a b d c e) d holds
@@ -285,4 +285,4 @@ TEST(TraceOrder, WhatIsNotRefusedComputesTheSame) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

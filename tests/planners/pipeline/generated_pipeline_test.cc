@@ -9,9 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "models/step/parallel_trace.h"
+#include "base/input_error.h"
 #include "models/pipeline/chunk_passes.h"
 #include "models/spec/pipeline_setup.h"
+#include "models/step/parallel_trace.h"
 #include "models/step/stage_program.h"
 #include "planners/offload/tier_rates.h"
 #include "planners/pipeline/pipeline_executor.h"
@@ -20,9 +21,8 @@
 #include "scenario/scenario_run.h"
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 // Kernels long enough for the host not to matter, a head and an embedding that cost next to nothing.
@@ -593,4 +593,4 @@ TEST(GeneratedPipeline, SchedulesThatMoveActivationsAreTechniques) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

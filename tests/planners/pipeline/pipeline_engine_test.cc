@@ -9,13 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "sim/engine/executor.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Kind = PipelineOpKind;
@@ -228,4 +228,4 @@ TEST(PipelineCheck, TimesTooLargeToCount) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -4,12 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "models/pipeline/named_schedules.h"
-#include "reports/pictures/pipeline_svg.h"
-#include "planners/pipeline/plan_json.h"
 #include "base/input_error.h"
+#include "models/pipeline/named_schedules.h"
+#include "planners/pipeline/plan_json.h"
+#include "reports/pictures/pipeline_svg.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 PipelineRequest request_for(std::string_view name) {
@@ -104,4 +104,4 @@ TEST(PipelineFiles, TooMuchForAPicture) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -10,7 +10,7 @@
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/schedule_moves.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 struct Case {
@@ -163,4 +163,4 @@ TEST(ScheduleMoves, LeavesWhatItCannotImprove) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -14,7 +14,7 @@
 #include "planners/pipeline/pipeline_memory.h"
 #include "tests/planners/pipeline_files.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 struct Known {
@@ -118,4 +118,4 @@ TEST(PipelineReference, EveryRow) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

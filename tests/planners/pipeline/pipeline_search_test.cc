@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
 #include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/schedule_search.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Kind = PipelineOpKind;
@@ -224,4 +224,4 @@ TEST(PipelineSearch, MemoryForNothing) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -16,7 +16,7 @@
 #include "planners/order/integer_program.h"
 #include "planners/recompute/exact.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 using Column = IntegerProgram::Column;
@@ -174,4 +174,4 @@ TEST(RecomputeExact, IsNeverWorseThanCheckmatesProgram) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

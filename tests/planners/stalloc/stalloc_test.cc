@@ -5,6 +5,7 @@
 #include <fstream>
 #include <sstream>
 
+#include "base/input_error.h"
 #include "planners/layout/layout_check.h"
 #include "planners/layout/layout_random.h"
 #include "planners/stalloc/homo_phase.h"
@@ -12,9 +13,8 @@
 #include "planners/stalloc/stalloc_plan.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/stalloc_plan_text.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::planners {
 namespace {
 
 constexpr StallocAlgorithm algorithms[] = {StallocAlgorithm::group, StallocAlgorithm::split_and_fuse,
@@ -269,4 +269,4 @@ TEST(Stalloc, RandomRunsFollowTheirPlans) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::planners

@@ -9,13 +9,13 @@
 
 #include <gtest/gtest.h>
 
+#include "base/svg_text.h"
 #include "models/step/trace_generator.h"
 #include "sim/replay/replayed_trace.h"
-#include "base/svg_text.h"
 #include "sim/replay/timeline_lanes.h"
 #include "tests/models/example_profile.h"
 
-namespace spillway {
+namespace spillway::reports {
 namespace {
 
 struct Replay {
@@ -307,4 +307,4 @@ TEST(ReplayedTrace, CarriesReplayedTimes) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::reports

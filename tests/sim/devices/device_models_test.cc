@@ -2,11 +2,11 @@
 
 #include <cmath>
 
+#include "base/input_error.h"
 #include "models/cost/collective_time.h"
 #include "sim/devices/nvme_drive.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 Sourced<Rate> gigabytes_per_second(double rate) { return {rate_from_bytes_per_second(rate * 1e9), {}}; }
@@ -118,4 +118,4 @@ TEST(CollectiveCost, RingsOfGroupsWithOneRankBehindAPortGoThroughTheHost) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

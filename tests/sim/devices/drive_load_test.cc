@@ -2,10 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include "sim/engine/reservoir.h"
 #include "base/input_error.h"
+#include "sim/engine/reservoir.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 Rate gigabytes(double rate) { return rate_from_bytes_per_second(rate * 1e9); }
@@ -136,4 +136,4 @@ TEST(DriveLoad, NothingToMoveAndNothingThatMoves) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

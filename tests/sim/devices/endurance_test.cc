@@ -5,10 +5,10 @@
 #include <cmath>
 #include <limits>
 
-#include "hwprofiles/profile_library.h"
 #include "base/input_error.h"
+#include "hwprofiles/profile_library.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr double tera = 1e12;
@@ -168,4 +168,4 @@ TEST(Endurance, YearsAtAMeanRate) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -7,11 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "sim/engine/executor.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 // 2^20 rate units are one byte a nanosecond exactly.
@@ -276,4 +276,4 @@ TEST(Machine, EveryBundledSystemBuilds) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -8,7 +8,7 @@
 
 #include "tests/sim/engine/engine_random.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 using test::Random;
@@ -121,4 +121,4 @@ TEST(EventQueue, TieKeysAreDistinct) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

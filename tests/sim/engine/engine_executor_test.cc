@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 // One unit per picosecond: the rate at which amounts read as picoseconds.
@@ -168,4 +168,4 @@ TEST(Executor, EmptyGraph) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

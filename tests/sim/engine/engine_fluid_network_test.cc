@@ -7,7 +7,7 @@
 #include "sim/engine/wide.h"
 #include "tests/sim/engine/engine_random.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 using test::OracleFlow;
@@ -226,4 +226,4 @@ TEST(FluidNetwork, OrderOfArrivalDoesNotMatter) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

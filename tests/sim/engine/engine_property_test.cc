@@ -8,7 +8,7 @@
 #include "sim/engine/executor.h"
 #include "tests/sim/engine/engine_random.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 using test::GraphShape;
@@ -213,4 +213,4 @@ TEST(EngineProperty, PinnedDigests) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -7,7 +7,7 @@
 
 #include "sim/engine/activity_graph.h"
 
-namespace spillway::test {
+namespace spillway::sim::test {
 
 class Random {
  public:
@@ -134,4 +134,4 @@ inline std::vector<double> max_min_rates(const std::vector<double>& capacity, co
   return rates;
 }
 
-}  // namespace spillway::test
+}  // namespace spillway::sim::test

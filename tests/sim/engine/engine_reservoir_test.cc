@@ -2,11 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include "base/input_error.h"
 #include "sim/engine/fingerprint.h"
 #include "tests/sim/engine/engine_random.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr Rate unit_per_pico{std::int64_t{1000} << 20};
@@ -145,4 +145,4 @@ TEST(Fingerprint, DependsOnEachIngredientAndOrder) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -5,7 +5,7 @@
 
 #include "sim/engine/executor.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr Rate unit_per_pico{std::int64_t{1000} << 20};
@@ -148,4 +148,4 @@ TEST(Controller, BlockedForEverIsReported) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -6,7 +6,7 @@
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 ModelSpec gpt(std::int64_t layers) {
@@ -187,4 +187,4 @@ TEST(ParallelReplay, StagesAreListed) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

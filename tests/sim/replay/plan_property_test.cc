@@ -14,7 +14,7 @@
 #include "sim/replay/plan_check.h"
 #include "tests/planners/random_trace.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr int layout_cases = 40'000, order_cases = 30'000, trace_cases = 30'000;
@@ -155,4 +155,4 @@ TEST_F(Plans, PlacementsThatOverlapAreFound) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -10,7 +10,7 @@
 #include "traces/capture_fit.h"
 #include "traces/formats/read.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr Bytes mebibytes(std::int64_t count) { return Bytes(count << 20); }
@@ -311,4 +311,4 @@ TEST(CapturedSteps, FourStreamsWithoutEventRecords) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

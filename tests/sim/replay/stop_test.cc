@@ -4,12 +4,12 @@
 
 #include <thread>
 
+#include "base/byte_source.h"
 #include "hwprofiles/profile_library.h"
 #include "models/step/trace_generator.h"
 #include "sim/replay/replay.h"
-#include "base/byte_source.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 struct SmallStep {
@@ -71,4 +71,4 @@ TEST(Stop, FromOutside) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -5,17 +5,17 @@
 
 #include <string>
 
+#include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "sim/replay/replay.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 HardwareProfile machine() {
   HardwareProfile hardware = ProfileLibrary::standard().load_system("h100-80gb-1gpu");
-  hardware.gpu.host_to_device_bandwidth = hardware.gpu.device_to_host_bandwidth = {
-      .value = rate_from_bytes_per_second(5e10)};
+  hardware.gpu.host_to_device_bandwidth =
+      hardware.gpu.device_to_host_bandwidth = {.value = rate_from_bytes_per_second(5e10)};
   return hardware;
 }
 
@@ -146,4 +146,4 @@ TEST(TransferLinks, TheRanksOwnDriveSetBeginsFull) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

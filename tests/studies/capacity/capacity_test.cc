@@ -8,14 +8,14 @@
 #include <random>
 #include <set>
 
+#include "base/input_error.h"
 #include "models/spec/model_spec.h"
+#include "scenario/scenario_run.h"
 #include "studies/capacity/capacity.h"
 #include "studies/capacity/edge_search.h"
 #include "studies/capacity/state_bound.h"
-#include "scenario/scenario_run.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 // Every edge of 40 candidates from every beginning, with an exact, a crooked and no measure: found, each candidate
@@ -351,4 +351,4 @@ TEST_F(CapacityFile, StateBoundIsABound) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::studies

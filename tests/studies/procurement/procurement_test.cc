@@ -9,13 +9,13 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
-#include "studies/procurement/cost_model.h"
 #include "scenario/relaxed_hardware.h"
 #include "studies/offload/storage_links.h"
-#include "base/input_error.h"
+#include "studies/procurement/cost_model.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 using testing::HasSubstr;
@@ -573,4 +573,4 @@ TEST_F(ProcurementFile, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -5,14 +5,14 @@
 #include <map>
 #include <set>
 
+#include "base/input_error.h"
+#include "reports/sweep_svg.h"
 #include "studies/sweep/sweep_check.h"
 #include "studies/sweep/sweep_map.h"
 #include "studies/sweep/sweep_run.h"
-#include "reports/sweep_svg.h"
 #include "studies/sweep/sweep_tornado.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 using testing::HasSubstr;
@@ -203,4 +203,4 @@ TEST(SweepCheck, TheDefaultMarginHoldsForASampleOfAllTechniques) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::studies

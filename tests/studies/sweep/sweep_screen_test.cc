@@ -8,7 +8,7 @@
 #include "studies/sweep/sweep_run.h"
 #include "studies/sweep/sweep_store.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 SweepFile energy_file() {
@@ -80,4 +80,4 @@ TEST(SweepScreen, WhatIsCachedRulesNothingOut) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -13,14 +13,14 @@
 #include <set>
 #include <sstream>
 
-#include "studies/sweep/sweep_front.h"
+#include "base/input_error.h"
 #include "reports/sweep_report.h"
+#include "studies/sweep/sweep_front.h"
 #include "studies/sweep/sweep_run.h"
 #include "studies/sweep/sweep_space.h"
 #include "studies/sweep/sweep_store.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::studies {
 namespace {
 
 using testing::HasSubstr;
@@ -341,4 +341,4 @@ TEST(Sweep, ReplaysTechniquesItCantEstimate) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::studies

@@ -12,7 +12,7 @@
 #include "traces/formats/read.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 ByteSource bundled(const std::string& name) {
@@ -60,4 +60,4 @@ TEST(BundledCapture, GraphHasItsNodes) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -2,13 +2,13 @@
 
 #include <filesystem>
 
-#include "tests/traces/test_files.h"
 #include "base/input_error.h"
+#include "tests/traces/test_files.h"
 #include "traces/formats/chakra_reader.h"
 #include "traces/formats/chakra_writer.h"
 #include "traces/formats/python_values.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using namespace std::string_literals;
@@ -143,4 +143,4 @@ TEST(ChakraTest, RoundTrip) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -10,7 +10,7 @@
 #include "tests/traces/test_files.h"
 #include "traces/formats/kineto/kineto_reader.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 Trace small_trace() {
@@ -82,4 +82,4 @@ TEST(ChromeWriterTest, KinetoReaderReadsItBack) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

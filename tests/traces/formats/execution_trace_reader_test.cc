@@ -5,12 +5,12 @@
 #include <array>
 #include <map>
 
+#include "base/input_error.h"
 #include "tests/traces/test_files.h"
 #include "traces/acyclic.h"
-#include "base/input_error.h"
 #include "traces/formats/memory_timeline_reader.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 Trace read_text(std::string_view text) {
@@ -210,4 +210,4 @@ TEST(MemoryTimelineTest, BadRowsAreFindings) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -3,13 +3,13 @@
 
 #include <string>
 
-#include "tests/traces/test_files.h"
 #include "base/input_error.h"
+#include "tests/traces/test_files.h"
 #include "traces/formats/execution_trace_reader.h"
 #include "traces/formats/kineto/kineto_reader.h"
 #include "traces/utf8.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 struct Format {
@@ -90,4 +90,4 @@ INSTANTIATE_TEST_SUITE_P(Formats, HostileJson, ::testing::ValuesIn(formats),
                          [](const auto& param) { return std::string(param.param.name); });
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

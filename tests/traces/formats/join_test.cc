@@ -2,12 +2,12 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/traces/test_files.h"
 #include "base/input_error.h"
+#include "tests/traces/test_files.h"
 #include "traces/formats/execution_trace_reader.h"
 #include "traces/formats/kineto/kineto_reader.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 void add_span(Trace& trace, const char* name, std::int64_t record_id) {
@@ -105,4 +105,4 @@ TEST(JoinTest, AnotherRunIsRefused) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

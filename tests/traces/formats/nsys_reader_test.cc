@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 
-#include "tests/traces/test_files.h"
 #include "base/input_error.h"
+#include "tests/traces/test_files.h"
 #include "traces/formats/triosim_reader.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 class NsysTest : public ::testing::Test {
@@ -176,4 +176,4 @@ INSTANTIATE_TEST_SUITE_P(Files, RealTrioSimTest,
                          ::testing::Values(TrioSimSample{"resnet50", 396, 83309}, TrioSimSample{"vgg13", 77, 94462}));
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

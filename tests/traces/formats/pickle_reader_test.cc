@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using namespace std::string_literals;
@@ -92,4 +92,4 @@ TEST(PickleTest, SkippedKeyStaysEmpty) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -5,13 +5,13 @@
 #include <random>
 #include <sstream>
 
-#include "tests/traces/test_files.h"
 #include "base/input_error.h"
+#include "tests/traces/test_files.h"
 #include "traces/formats/spillway_binary.h"
 #include "traces/formats/spillway_json.h"
 #include "traces/trace_columns.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 // All numbers of a trace, column by column, for comparing.
@@ -210,4 +210,4 @@ TEST(SpillwayFormsTest, HostileJson) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -5,12 +5,12 @@
 #include <fstream>
 #include <map>
 
-#include "tests/traces/test_files.h"
 #include "base/input_error.h"
+#include "tests/traces/test_files.h"
 #include "traces/formats/torch_snapshot_reader.h"
 #include "traces/formats/torch_snapshot_writer.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using test::shared_file;
@@ -172,4 +172,4 @@ INSTANTIATE_TEST_SUITE_P(
                       Expected{"wedsonlin__cs336/medium_512_training_memory_snapshot.pickle.gz", 400, 7591, 7370}));
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

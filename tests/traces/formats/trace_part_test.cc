@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 // Three steps of 100 us, each with four kernels launched 10 us before they run; times of an epoch clock.
@@ -92,4 +92,4 @@ TEST(TracePart, SurveysAreCancelled) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -3,10 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/validation/published/tiny_cases.h"
 #include "base/input_error.h"
+#include "tests/validation/published/tiny_cases.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 using testing::HasSubstr;
@@ -82,4 +82,4 @@ TEST(CaseFile, MistakesNameThePlaceAndTheNearestName) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

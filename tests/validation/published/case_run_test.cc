@@ -3,12 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/validation/published/tiny_cases.h"
 #include "base/byte_source.h"
-#include "validation/published/case_panels.h"
 #include "reports/pictures/scatter_svg.h"
+#include "tests/validation/published/tiny_cases.h"
+#include "validation/published/case_panels.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 using testing::HasSubstr;
@@ -100,4 +100,4 @@ TEST(CaseRun, ThePictureHasAPointForEveryCaseThatRan) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -8,7 +8,7 @@
 #include "validation/published/case_file.h"
 #include "validation/published/case_run.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 constexpr double s = 128, b = 2, h = 256, a = 4, layers = 8;
@@ -65,4 +65,4 @@ TEST(LayerMemory, StateIsEighteenBytesPerParameterOfALayer) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

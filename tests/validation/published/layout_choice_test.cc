@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // Two published layouts of one set-up, another of a larger batch, one that is too large, and a metric of one layer.
@@ -67,4 +67,4 @@ TEST(SetupChoice, OurOwnChoiceRanksFirst) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

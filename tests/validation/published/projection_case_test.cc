@@ -7,7 +7,7 @@
 #include "base/input_error.h"
 #include "validation/published/case_run.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 CaseFile published(const std::string& name) {
@@ -60,4 +60,4 @@ TEST(ProjectionCase, SaysWhatIsWrong) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -5,7 +5,7 @@
 
 #include "validation/published/case_file.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // Every bundled case reads as one, and a file's ids are its own. Counts are those of the published tables' rows.
@@ -36,4 +36,4 @@ TEST(PublishedCases, OnlyTwoSourcesHaveFitCases) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -3,7 +3,7 @@
 
 #include <string>
 
-namespace spillway {
+namespace spillway::validation {
 
 // `cases`: the elements of "cases".
 inline std::string tiny_cases(const std::string& cases, const std::string& more = "") {
@@ -17,4 +17,4 @@ inline std::string tiny_cases(const std::string& cases, const std::string& more 
          more + R"( "cases": [)" + cases + "]}";
 }
 
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -11,7 +11,7 @@
 #include "validation/recorder/activity_lines.h"
 #include "validation/recorder/record.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 namespace fs = std::filesystem;
@@ -137,4 +137,4 @@ TEST_F(RecorderFile, ProgramsRunAsTheyWould) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

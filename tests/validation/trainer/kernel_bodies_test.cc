@@ -11,7 +11,7 @@
 #include "validation/trainer/cpu_kernels.h"
 #include "validation/trainer/trainer.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // A group of one thread.
@@ -220,4 +220,4 @@ TEST(KernelBodies, Bf16IsTheReferences) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -6,7 +6,7 @@
 
 #include "base/byte_source.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 KernelCalibrationOptions small() {
@@ -52,4 +52,4 @@ TEST(KernelCalibration, EndsWhenAskedOrOutOfTime) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -4,7 +4,7 @@
 
 #include "validation/trainer/kernel_cases.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // Transfers [0, 5) and [4, 10) are 10 s of moving; kernels [-1, 4) and [6, 8) cover 4 + 2 of them.
@@ -61,4 +61,4 @@ TEST(KernelSummaries, VerdictsMustAgree) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

@@ -15,15 +15,15 @@
 #include <fstream>
 #include <limits>
 
+#include "base/input_error.h"
 #include "hwprofiles/calibrate/io_ring.h"
 #include "hwprofiles/profile_library.h"
-#include "base/input_error.h"
-#include "validation/trainer/kernel_cases.h"
 #include "validation/trainer/cpu_kernels.h"
+#include "validation/trainer/kernel_cases.h"
 #include "validation/trainer/step_trace.h"
 #include "validation/trainer/technique_plans.h"
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 namespace fs = std::filesystem;
@@ -516,4 +516,4 @@ TEST_F(TrainerRun, OffloadingToDrivesNeedsAFile) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

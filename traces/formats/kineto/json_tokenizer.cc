@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-namespace spillway {
+namespace spillway::traces {
 
 JsonWindow::JsonWindow(ByteSource& source) : source_(source), buffer_(chunk_bytes + padding_bytes, '\0') {
   end_ = buffer_.data();
@@ -227,4 +227,4 @@ bool parse_micros(std::string_view text, Micros& result) {
 }
 
 }  // namespace json
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -17,7 +17,7 @@
 
 #include "base/byte_source.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 class JsonWindow {
  public:
@@ -84,4 +84,4 @@ struct Micros {
 bool parse_micros(std::string_view text, Micros& result);
 
 }  // namespace json
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -7,7 +7,7 @@
 
 #include "traces/derive.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::uint32_t no_launch = 0xffffffffU;
@@ -353,4 +353,4 @@ void Assembler::append_memory() {
 
 Picos assemble_kineto(KinetoRows& rows, Trace& trace) { return Assembler(rows, trace).run(); }
 
-}  // namespace spillway
+}  // namespace spillway::traces

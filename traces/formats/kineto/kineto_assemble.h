@@ -4,7 +4,7 @@
 #include "traces/formats/kineto/kineto_rows.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Consumes the rows. Times become relative to the earliest one; returns that instant in picoseconds since the
 // rows' origin, a whole number of microseconds. The rules are those of traces/formats/kineto/kineto_reader.h.
@@ -20,4 +20,4 @@ struct KinetoCallOfCorrelation {
 void resolve_kineto_syncs(const std::vector<KinetoSyncRow>& recorded, const std::vector<KinetoCallOfCorrelation>& op_of,
                           std::size_t host_op_count, Trace& trace);
 
-}  // namespace spillway
+}  // namespace spillway::traces

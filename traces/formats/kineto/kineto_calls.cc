@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
@@ -95,4 +95,4 @@ CollectiveKind classify_collective(std::string_view name) {
   return CollectiveKind::unknown;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -6,7 +6,7 @@
 
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 struct HostCall {
   OpKind kind = OpKind::host_work;
@@ -32,4 +32,4 @@ bool is_collective_kernel(std::string_view name);
 // From a kernel's name ("ncclDevKernel_AllReduce_Sum_f32_RING_LL") or a collective's ("allreduce", "_allgather_base").
 CollectiveKind classify_collective(std::string_view name);
 
-}  // namespace spillway
+}  // namespace spillway::traces

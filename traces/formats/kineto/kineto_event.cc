@@ -2,7 +2,7 @@
 
 #include "traces/formats/kineto/json_tokenizer.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using Field = KinetoField;
@@ -251,4 +251,4 @@ EventParse parse_kineto_event(const char*& at, const char* end, bool want_python
   return result;
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace spillway {
+namespace spillway::traces {
 
 enum class KinetoField : std::uint8_t {
   phase,
@@ -88,4 +88,4 @@ enum class EventParse : std::uint8_t { ok, window_ended, malformed };
 // python functions are left as soon as they are known to be such. On malformed, `at` stays.
 EventParse parse_kineto_event(const char*& at, const char* end, bool want_python, KinetoEvent& event);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -13,7 +13,7 @@
 #include "traces/formats/kineto/kineto_part.h"
 #include "traces/formats/kineto/kineto_rows.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using Json = nlohmann::json;
@@ -324,4 +324,4 @@ Trace read_kineto_part(ByteSource& source, const ReadOptions& options, const Kin
   return Reader(source, options, part).read();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

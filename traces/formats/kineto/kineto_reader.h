@@ -34,10 +34,10 @@
 #include "traces/read_options.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 // Throws InputError when the input is no Chrome trace at all or has no usable event; Cancelled by the source.
 // Does not derive: see traces/derive.h. O(n log n) in the events kept.
 Trace read_kineto(ByteSource& source, const ReadOptions& options);
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -9,7 +9,7 @@
 #include "traces/formats/kineto/json_tokenizer.h"
 #include "traces/utf8.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 using Field = KinetoField;
@@ -290,4 +290,4 @@ void KinetoRows::name_lanes() {
   }
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -13,7 +13,7 @@
 #include "traces/formats/kineto/kineto_event.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 struct KinetoHostRow {
   std::int64_t start = 0, duration = 0;
@@ -115,4 +115,4 @@ class KinetoRows {
   std::string scratch_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -2,7 +2,7 @@
 
 #include "traces/formats/kineto/kineto_assemble.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 // Recorded clocks of host and GPU agree to about a microsecond.
@@ -163,4 +163,4 @@ void resolve_kineto_syncs(const std::vector<KinetoSyncRow>& recorded, const std:
   resolver.finish();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -5,7 +5,7 @@
 #include <map>
 #include <random>
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 // The same as an ordered map, whatever comes and goes: few addresses, so that runs of the table join and part.
@@ -41,4 +41,4 @@ TEST(AddressMap, DoesWhatAnOrderedMapDoes) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -4,11 +4,11 @@
 
 #include <random>
 
+#include "base/input_error.h"
 #include "sim/devices/memory/recorded_state.h"
 #include "sim/devices/memory/request_lives.h"
-#include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::int64_t mib = 1 << 20;
@@ -395,4 +395,4 @@ TEST(AllocationStream, ReproducesItsOwnRecordings) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

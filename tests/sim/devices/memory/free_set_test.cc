@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 // Against std::set under random inserts and erases, growing to thousands and shrinking to nothing, twice: the same
@@ -47,4 +47,4 @@ TEST(FreeSet, AgreesWithAnOrderedSet) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/sim/devices/memory/pool_fixture.h"
 #include "base/input_error.h"
+#include "tests/sim/devices/memory/pool_fixture.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 class Gmlake : public PoolTest<GmlakePool> {
@@ -191,4 +191,4 @@ TEST_F(Gmlake, SettingsAreChecked) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

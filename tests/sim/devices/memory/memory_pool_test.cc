@@ -7,7 +7,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::int64_t mib = 1 << 20;
@@ -274,4 +274,4 @@ TEST(MemoryPool, DoubleFreeAsserts) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -7,10 +7,10 @@
 #include <fstream>
 #include <map>
 
-#include "tests/traces/test_files.h"
 #include "base/input_error.h"
+#include "tests/traces/test_files.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::int64_t mib = 1 << 20;
@@ -278,4 +278,4 @@ TEST_F(Planned, BadFilesAreRefused) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -7,7 +7,7 @@
 
 #include "sim/devices/memory/memory_types.h"
 
-namespace spillway {
+namespace spillway::sim {
 
 inline constexpr std::int64_t mib = 1 << 20;
 
@@ -36,4 +36,4 @@ class PoolTest : public testing::Test {
   PoolType pool;
 };
 
-}  // namespace spillway
+}  // namespace spillway::sim

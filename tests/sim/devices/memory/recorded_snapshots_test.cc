@@ -8,7 +8,7 @@
 #include "tests/traces/test_files.h"
 #include "traces/formats/torch_snapshot_reader.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 struct Snapshot {
@@ -102,4 +102,4 @@ TEST(SyntheticSnapshot, Replays) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

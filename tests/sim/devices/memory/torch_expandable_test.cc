@@ -4,7 +4,7 @@
 #include "sim/devices/memory/torch_pool.h"
 #include "tests/sim/devices/memory/pool_fixture.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 class TorchExpandable : public PoolTest<TorchPool> {
@@ -149,4 +149,4 @@ TEST_F(TorchExpandable, StateRestores) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -5,7 +5,7 @@
 
 #include "tests/sim/devices/memory/pool_fixture.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 class TorchPoolTest : public PoolTest<TorchPool> {
@@ -408,4 +408,4 @@ TEST_F(TorchPoolTest, RowsTellEveryLife) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

@@ -4,7 +4,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::sim {
 namespace {
 
 constexpr std::int64_t mib = 1 << 20;
@@ -141,4 +141,4 @@ TEST(TorchSettings, RefusesWithARemedy) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::sim

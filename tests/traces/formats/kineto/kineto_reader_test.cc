@@ -12,7 +12,7 @@
 #include "traces/formats/read.h"
 #include "traces/summary.h"
 
-namespace spillway {
+namespace spillway::traces {
 namespace {
 
 constexpr std::uint64_t no_limit = std::uint64_t{1} << 40;
@@ -326,4 +326,4 @@ TEST_F(KinetoFile, Traps) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::traces
