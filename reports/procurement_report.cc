@@ -1,11 +1,11 @@
+#include "reports/procurement_report.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
-
-#include "studies/procurement/procurement.h"
 
 namespace spillway::reports {
 namespace {
