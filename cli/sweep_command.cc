@@ -279,8 +279,10 @@ void run_sweep_command(Context& context, const SweepCall& call) {
   std::error_code none;
   const bool is_there =
       std::filesystem::is_regular_file(call.output, none) && !std::filesystem::is_empty(call.output, none);
-  if (is_there && !call.resumes)
+  if (is_there && !call.resumes) {
+    SweepStore().read(call.output);  // refuses what is no store
     throw InputError(call.output, "", "the store is there already", "go on with it by --resume, or name another file");
+  }
   SweepStore store(call.output);
   for (const std::string& repair : store.repairs()) warn(context, repair);
   if (const auto record = store.find(file_key)) check_same(context, call.output, *record, file);
@@ -294,10 +296,7 @@ void run_sweep_command(Context& context, const SweepCall& call) {
 }
 
 void run_merge_command(Context& context, const SweepCall& call) {
-  SweepStore memory;
-  std::optional<SweepStore> kept;
-  if (!call.output.empty()) kept.emplace(call.output);
-  SweepStore& store = kept ? *kept : memory;
+  SweepStore store;
   std::optional<SweepFile> file;
   for (const std::string& path : call.stores) {
     SweepStore one;
@@ -308,12 +307,17 @@ void run_merge_command(Context& context, const SweepCall& call) {
     if (!file) {
       const Json json = Json::parse(*record);
       file = parse_sweep(json["sweep"], json["path"], json["folder"]);
-      if (const auto other = store.find(file_key)) check_same(context, call.output, *other, *file);
     }
     check_same(context, path, *record, *file);
     one.copy_into(store);
   }
-  run(context, call, *file, store);
+  if (call.output.empty()) return run(context, call, *file, store);
+  // Opened last, so that nothing is made or changed where an input is refused.
+  SweepStore kept(call.output);
+  for (const std::string& repair : kept.repairs()) warn(context, repair);
+  if (const auto other = kept.find(file_key)) check_same(context, call.output, *other, *file);
+  store.copy_into(kept);
+  run(context, call, *file, kept);
 }
 
 }  // namespace
