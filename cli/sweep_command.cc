@@ -89,7 +89,9 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
                                                : "-");
       cells.push_back(fmt::format("{:.1f}", row.mfu * 100));
       cells.push_back(std::isfinite(metrics.life_years) ? fmt::format("{:.3g}", metrics.life_years) : "-");
-      cells.push_back(row.fits ? row.binding : "does not fit");
+      cells.push_back(row.verdict == Verdict::fits           ? row.binding
+                      : row.verdict == Verdict::does_not_fit ? "does not fit"
+                                                             : row.binding + " (fit unknown)");
       cells.emplace_back(row.on_front ? "yes" : "no");
     }
     table.add(std::move(cells));
@@ -99,8 +101,16 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
 
 void print_outcome(Context& context, const SweepCall& call, const SweepFile& file, const SweepOutcome& outcome) {
   bool answered = false;
-  for (const SweepRow& row : outcome.rows) answered |= row.on_front;
+  std::size_t unknown = 0;
+  for (const SweepRow& row : outcome.rows) {
+    answered |= row.on_front;
+    unknown += row.failure.empty() && row.verdict == Verdict::unknown ? 1 : 0;
+  }
   if (!answered) context.exit_code = exit_answer_is_no;
+  if (unknown > 0)
+    warn(context,
+         fmt::format("whether they fit is unknown of {} replayed points{}", unknown,
+                     file.must_fit ? R"(: they don't count (to ask for time alone: "require": {"fits": false}))" : ""));
   if (outcome.screened == 0 && outcome.is_whole && !outcome.invalid.empty()) {
     const auto fewer = [](const auto& a, const auto& b) { return a.second.points < b.second.points; };
     const auto most = std::max_element(outcome.invalid.begin(), outcome.invalid.end(), fewer);

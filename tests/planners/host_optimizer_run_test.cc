@@ -88,8 +88,8 @@ TEST(HostOptimizerRun, DelayedUpdateHidesAdam) {
 TEST(HostOptimizerRun, AHostTooSmallIsANo) {
   const LoadedScenario cpu = gpt2(on_cpu, R"(, "set": {"host.dram": "4 GiB"}})");
   const Result result = run(cpu);
-  EXPECT_FALSE(result.host_memory.fits());
-  EXPECT_FALSE(result.fits());
+  EXPECT_EQ(result.host_memory.verdict(), Verdict::does_not_fit);
+  EXPECT_EQ(result.verdict(), Verdict::does_not_fit);
 }
 
 // All GPUs of a machine hold their shares there.
@@ -140,8 +140,7 @@ TEST(HostOptimizerRun, WeightsAreStreamed) {
         EXPECT_LE(result.op_end[i], result.op_start[index_of(edge.to)]);
       }
   }
-  const Result slow = run(gpt2(
-      everything, R"(, "set": {"gpu.host_to_device_bandwidth": "10 GB/s",
+  const Result slow = run(gpt2(everything, R"(, "set": {"gpu.host_to_device_bandwidth": "10 GB/s",
     "gpu.device_to_host_bandwidth": "10 GB/s"}})"));
   EXPECT_GT(slow.step_time, result.step_time);
 }
