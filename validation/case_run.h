@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/replay/verdict.h"
 #include "validation/case_file.h"
 #include "validation/error_statistics.h"
 

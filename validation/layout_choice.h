@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/replay/verdict.h"
 #include "validation/case_file.h"
 
 namespace spillway {
