@@ -207,7 +207,7 @@ TEST(EngineProperty, PinnedDigests) {
     const Outcome outcome = executor.run();
     EXPECT_TRUE(outcome.ok()) << outcome.text();
     EXPECT_EQ(outcome.event_digest, 12898671709902095434u);
-    EXPECT_EQ(outcome.fingerprint, 9499650703687554344u);
+    EXPECT_EQ(outcome.fingerprint, 16474171811749485656u);
     EXPECT_EQ(outcome.end_time, Picos(52170870094));
   }
 }

@@ -56,13 +56,11 @@ class SequenceDigest {
  public:
   constexpr void add(std::uint64_t word) {
     sum_ = reduced(times(sum_, point) + reduced(scramble(word)));
-    power_ = times(power_, point);
     ++size_;
   }
-  // Behind these the words of the other.
+  // Behind these the words of the other, in log2(their number) steps.
   constexpr void append(const SequenceDigest& next) {
-    sum_ = reduced(times(sum_, next.power_) + next.sum_);
-    power_ = times(power_, next.power_);
+    sum_ = reduced(times(sum_, power(next.size_)) + next.sum_);
     size_ += next.size_;
   }
   [[nodiscard]] constexpr SequenceDigest repeated(std::uint64_t times_over) const {
@@ -91,8 +89,14 @@ class SequenceDigest {
     const Wide product = static_cast<Wide>(a) * b;
     return reduced((static_cast<std::uint64_t>(product) & prime) + static_cast<std::uint64_t>(product >> 61));
   }
+  static constexpr std::uint64_t power(std::uint64_t exponent) {  // of the point
+    std::uint64_t result = 1;
+    for (std::uint64_t square = point; exponent > 0; exponent >>= 1, square = times(square, square))
+      if (exponent % 2 == 1) result = times(result, square);
+    return result;
+  }
 
-  std::uint64_t sum_ = 0, power_ = 1, size_ = 0;
+  std::uint64_t sum_ = 0, size_ = 0;
 };
 
 }  // namespace spillway
