@@ -207,7 +207,7 @@ def orders(runner):
 def fates(runner):
     offloaded = write_scenario(runner, "offloaded", OFFLOADED)
     tiny = write_scenario(runner, "tiny", {**OFFLOADED, "model": {**OFFLOADED["model"], "layers": 1,
-                                                                 "recompute": "none", "loss": "fused"}})
+                                                                 "dropout": 0}})
     budget = ["--budget", "16GiB"]
     cases = []
     for method in ("none", "selective", "full", "every:2", "segments:3", "greedy", "chain", "best"):
@@ -267,7 +267,7 @@ def drawn(runner, store):
 
 def sweeps(runner):
     root = "{root}/cli/sweeps/"
-    cases = [Case("llama2-7b-16xa100", ["sweep", root + "llama2-7b-16xa100.json"], front),
+    cases = [Case("llama2-7b-16xa100", ["sweep", root + "llama2-7b-16xa100.json"], front, full=True),
              Case("gpt2-medium-32xa100", ["sweep", root + "gpt2-medium-32xa100.json"], front, full=True),
              Case("gpt3-175b-512xa100", ["sweep", root + "gpt3-175b-512xa100.json"], front, full=True),
              Case("gpt3-175b-512xa100-wide, part 5 of 64",
