@@ -164,7 +164,7 @@ TEST(EngineProperty, ResultsDoNotDependOnTieOrder) {
     for (const TieOrder tie : {TieOrder{TieOrder::Kind::reverse}, TieOrder{TieOrder::Kind::shuffle, seed}}) {
       Executor<> other(g, {.tie_order = tie});
       const Outcome outcome = other.run();
-      ASSERT_EQ(outcome.result_digest, expected.result_digest) << seed;
+      ASSERT_EQ(outcome.fingerprint, expected.fingerprint) << seed;
       event_orders_differ += outcome.event_digest != expected.event_digest ? 1 : 0;
     }
   }
@@ -190,7 +190,7 @@ TEST(EngineProperty, ForkContinuesIdentically) {
     for (Executor<>* copy : {&executor, &fork}) {
       const Outcome outcome = copy->run();
       ASSERT_EQ(outcome.event_digest, expected.event_digest) << seed;
-      ASSERT_EQ(outcome.result_digest, expected.result_digest) << seed;
+      ASSERT_EQ(outcome.fingerprint, expected.fingerprint) << seed;
     }
     ASSERT_EQ(fork.state_digest(), whole.state_digest());
   }
@@ -207,7 +207,7 @@ TEST(EngineProperty, PinnedDigests) {
     const Outcome outcome = executor.run();
     EXPECT_TRUE(outcome.ok()) << outcome.text();
     EXPECT_EQ(outcome.event_digest, 12898671709902095434u);
-    EXPECT_EQ(outcome.result_digest, 11180390309982448205u);
+    EXPECT_EQ(outcome.fingerprint, 16474171811749485656u);
     EXPECT_EQ(outcome.end_time, Picos(52170870094));
   }
 }
