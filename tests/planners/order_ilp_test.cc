@@ -7,6 +7,7 @@
 #include "planners/order/order_check.h"
 #include "planners/order/order_solver.h"
 #include "tests/planners/order_cases.h"
+#include "tests/test_size.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -39,8 +40,9 @@ TEST(IntegerProgram, NothingIsFoundWhereNothingIs) {
 TEST(OrderIlp, EqualsBruteForceAndTheSolver) {
   if (!IntegerProgram::can_solve()) GTEST_SKIP() << "built without CBC";
   std::mt19937 random(4);
+  const int wanted = test::cases(20, 100);
   int better_than_program = 0;
-  for (int cases = 0; cases < 100;) {
+  for (int cases = 0; cases < wanted;) {
     const OrderGraph graph = random_graph(random, 12);
     const std::int64_t optimum = brute_force(graph, 1500);
     if (optimum < 0) continue;
@@ -52,7 +54,7 @@ TEST(OrderIlp, EqualsBruteForceAndTheSolver) {
     ASSERT_EQ(check_order(graph, result.order).peak_bytes, optimum);
     better_than_program += optimum < peak_of_order(graph, graph.program_order) ? 1 : 0;
   }
-  EXPECT_GT(better_than_program, 10);
+  EXPECT_GT(better_than_program, wanted / 10);
 }
 
 TEST(OrderIlp, XlaCounterExample) {

@@ -4,6 +4,7 @@
 
 #include "sim/engine/fingerprint.h"
 #include "tests/sim/engine_random.h"
+#include "tests/test_size.h"
 #include "traces/base/input_error.h"
 
 namespace spillway {
@@ -92,7 +93,7 @@ TEST(Reservoir, HysteresisAndEmpty) {
 
 // initial + inflow == level + drained + bypassed at every step of random inflows, and 0 <= level <= size.
 TEST(Reservoir, ConservesOnRandomInflows) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < test::seeds(50, 1000); ++seed) {
     test::Random random(seed);
     ReservoirSpec spec = cache_of(random.between(1, 1000));
     spec.initial_level = random.between(0, spec.size);
