@@ -34,7 +34,7 @@ std::set<std::string> chosen(std::vector<Candidate> group, std::size_t count) {
   });
   const auto same = [](const Candidate& a, const Candidate& b) { return a.setup == b.setup; };
   group.erase(std::unique(group.begin(), group.end(), same), group.end());
-  group.resize(std::max(std::min(count, group.size()), (group.size() + 1) / 2));
+  group.resize((group.size() + 1) / 2);
   std::sort(group.begin(), group.end(), [](const Candidate& a, const Candidate& b) {
     return std::tie(a.hash, a.setup) < std::tie(b.hash, b.setup);
   });
