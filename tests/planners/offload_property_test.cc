@@ -300,7 +300,9 @@ TEST_F(OffloadProperties, HoldOnRandomStepsAndMachines) {
   EXPECT_GT(moving_, cases / 4);
   EXPECT_GT(forwarding_, cases / 50);
   EXPECT_GT(waiting_, cases / 50);
-  EXPECT_GT(remaking_, 0);
+  if (test::is_full_size()) {
+    EXPECT_GT(remaking_, 0);  // rare
+  }
   EXPECT_GT(refused, 0);
 }
 
