@@ -10,7 +10,6 @@
 #include "planners/recompute/layer_chain.h"
 #include "planners/recompute/recompute_run.h"
 #include "planners/scenario_run.h"
-#include "tests/test_size.h"
 
 namespace spillway {
 namespace {
@@ -160,9 +159,8 @@ RandomChain random_chain(std::mt19937_64& random, std::size_t n, bool same_input
 // 2019).
 TEST(RecomputeChain, IsOptimal) {
   std::mt19937_64 random(5);
-  const int rounds = test::cases(40, 120);
   int compared = 0, equal = 0, tight = 0;
-  for (int round = 0; round < rounds; ++round) {
+  for (int round = 0; round < 120; ++round) {
     const RandomChain chain = random_chain(random, 2 + random() % 4, round % 2 == 0);
     std::int64_t everything = 0;
     for (const ChainStage& stage : chain.stages) everything += stage.interior.count() + stage.input.count();
@@ -180,8 +178,8 @@ TEST(RecomputeChain, IsOptimal) {
     for (const ChainStage& stage : chain.stages) once += stage.forward + stage.backward;
     tight += exact.time > once ? 1 : 0;
   }
-  EXPECT_GT(compared, rounds * 2 / 3);
-  EXPECT_GT(tight, rounds / 4);
+  EXPECT_GT(compared, 80);
+  EXPECT_GT(tight, 30);
   EXPECT_GE(equal, compared * 9 / 10);
 }
 
