@@ -635,6 +635,27 @@ class ValidateTest(ProgramTest):
         self.assertEqual(spillway("validate", path).returncode, 1)
         self.assertEqual(spillway("validate", path, "--tolerance", "2").returncode, 0)
 
+    def test_what_is_asked_stays_in_sight_of_what_is_held(self):
+        held = {"source": "desk", "metric": "iteration_time", "median": 1}
+        path = self.cases({"id": "a", "value": 1e9}, tolerance={"median": 0.05}, held_to=[held])
+        result = spillway("validate", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, "missed: median 5 % +median 100 % +yes")
+        summary = json.loads(spillway("validate", path, "--format", "json").stdout)["summary"][0]
+        self.assertEqual([summary[key]["median"] for key in ("asked", "missed", "tolerance")], [0.05, 0.05, 1])
+        self.assertTrue(summary["within_tolerance"])
+        self.assertEqual(spillway("validate", path, "--tolerance", "0.5").returncode, 1)
+
+    def test_a_sample_is_some_of_each(self):
+        path = self.cases(*({"id": str(i), "value": 50, "model.gradient_accumulation": i} for i in range(1, 9)),
+                          {"id": "other", "value": 50, "source": "other"})
+        rows = [row["case"] for row in json.loads(
+            spillway("validate", path, "--sample", "2", "--format", "json").stdout)["rows"]]
+        self.assertEqual((len(rows), rows[-1]), (3, "other"))
+        self.assertLess(int(rows[1]), 5)  # of the shorter half, in the file's order
+        self.assertLess(int(rows[0]), int(rows[1]))
+        self.refused("validate", path, "--sample", "0", says=["--sample"])
+
     def test_mistakes(self):
         self.refused("validate", self.cases({"id": "a", "value": 1, "model.micro_bach": 2}),
                      says=["cases.json", "did you mean micro_batch?"])

@@ -7,6 +7,8 @@
 
 #include "sim/engine/executor.h"
 #include "tests/sim/engine/engine_random.h"
+#include "tests/sim/engine_random.h"
+#include "tests/test_size.h"
 
 namespace spillway::sim {
 namespace {
@@ -123,7 +125,7 @@ class SlowSimulator {
 
 // Same starts and ends as the slow simulator, to within the integer rounding of rates (1e-6) piled up.
 TEST(EngineProperty, MatchesSlowSimulator) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < spillway::test::seeds(50, 400); ++seed) {
     GraphShape shape;
     shape.activities = 30;
     shape.wide_lanes = false;
@@ -142,7 +144,7 @@ TEST(EngineProperty, MatchesSlowSimulator) {
 }
 
 TEST(EngineProperty, ConservationOnRandomGraphs) {
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < spillway::test::seeds(50, 3000); ++seed) {
     GraphShape shape;
     shape.reservoirs = seed % 2 == 0;
     Executor<> executor(random_graph(seed, shape));
@@ -154,8 +156,9 @@ TEST(EngineProperty, ConservationOnRandomGraphs) {
 
 // A graph says all there is to say about order, so the tie order may change the events but never the result.
 TEST(EngineProperty, ResultsDoNotDependOnTieOrder) {
-  int event_orders_differ = 0;
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  const std::uint64_t seeds = spillway::test::seeds(50, 500);
+  std::uint64_t event_orders_differ = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     GraphShape shape;
     shape.reservoirs = seed % 3 == 0;
     const ActivityGraph g = random_graph(seed, shape);
@@ -168,12 +171,12 @@ TEST(EngineProperty, ResultsDoNotDependOnTieOrder) {
       event_orders_differ += outcome.event_digest != expected.event_digest ? 1 : 0;
     }
   }
-  EXPECT_GT(event_orders_differ, 500);
+  EXPECT_GT(event_orders_differ, seeds);
 }
 
 // A fork continues identically; what is done to one copy leaves the other alone.
 TEST(EngineProperty, ForkContinuesIdentically) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < spillway::test::seeds(50, 500); ++seed) {
     GraphShape shape;
     shape.reservoirs = seed % 2 == 1;
     Executor<> whole(random_graph(seed, shape));

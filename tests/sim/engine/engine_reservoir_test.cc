@@ -6,6 +6,7 @@
 #include "sim/engine/fingerprint.h"
 #include "tests/sim/engine/engine_random.h"
 #include "tests/sim/engine_random.h"
+#include "tests/test_size.h"
 
 namespace spillway::sim {
 namespace {
@@ -93,7 +94,7 @@ TEST(Reservoir, HysteresisAndEmpty) {
 
 // initial + inflow == level + drained + bypassed at every step of random inflows, and 0 <= level <= size.
 TEST(Reservoir, ConservesOnRandomInflows) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < spillway::test::seeds(50, 1000); ++seed) {
     test::Random random(seed);
     ReservoirSpec spec = cache_of(random.between(1, 1000));
     spec.initial_level = random.between(0, spec.size);
