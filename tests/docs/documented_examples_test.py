@@ -11,11 +11,11 @@ import dataclasses
 import json
 import os
 import pathlib
+import resource
 import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import figure  # noqa: E402
@@ -38,10 +38,15 @@ class Outcome:
     skips: list = dataclasses.field(default_factory=list)
     failures: list = dataclasses.field(default_factory=list)
     edits: list = dataclasses.field(default_factory=list)  # (page, line, old, new)
-    seconds: list = dataclasses.field(default_factory=list)  # (seconds, place, command)
+    seconds: list = dataclasses.field(default_factory=list)  # (of a processor, place, command)
 
     def fail(self, place, documented, printed):
         self.failures.append(f"{place}:\n  documented: {documented}\n  printed:    {printed}")
+
+
+def processor_seconds():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class PageCheck:
@@ -52,10 +57,12 @@ class PageCheck:
         self.documents = {}  # by command
 
     def run(self, arguments, folder):
-        begin = time.monotonic()
+        begin = processor_seconds()
         done = subprocess.run([self.program, *arguments], cwd=self.scratch / folder, capture_output=True, text=True,
                               check=False)
-        return done, time.monotonic() - begin
+        seconds = processor_seconds() - begin
+        print(f"{seconds:7.1f} s  {self.page.name}: spillway {' '.join(arguments)}", file=sys.stderr, flush=True)
+        return done, seconds
 
     def check(self):
         with tempfile.TemporaryDirectory() as scratch:
@@ -159,8 +166,8 @@ class PageCheck:
             path.append(words.pop(0))
         key = ("help", *path)
         if key not in self.documents:
-            done, _ = self.run_anywhere([*path, "--help"])
-            self.documents[key] = done.stdout if done.returncode == 0 else None
+            own, general = (self.run_anywhere([*words, "--help"]) for words in (path, []))
+            self.documents[key] = own.stdout + general.stdout if own.returncode == 0 else None
         text = self.documents[key]
         if text is None:
             self.outcome.fail(place, span, f"spillway {' '.join(path)} --help fails")
@@ -171,8 +178,7 @@ class PageCheck:
                 self.outcome.fail(place, span, f"no option {option}")
 
     def run_anywhere(self, arguments):
-        done = subprocess.run([self.program, *arguments], capture_output=True, text=True, check=False)
-        return done, 0
+        return subprocess.run([self.program, *arguments], capture_output=True, text=True, check=False)
 
 
 def documentation(root):
