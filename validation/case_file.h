@@ -43,9 +43,9 @@ struct Case {
   std::string id, source, confidence, role = "validation", note;
   Metric metric = Metric::iteration_time;
   std::string unit;
-  double measured = 0;  // in `unit`
-  std::string skip;     // reason; empty: it is run
-  std::string setup;    // the scenario's settings in one line: cases with the same one share a replay
+  double measured = 0;                // in `unit`
+  std::string skip;                   // reason; empty: it is run
+  std::string setup;                  // the scenario's settings in one line: cases with the same one share a replay
   std::vector<std::string> settings;  // the same, each as --set takes it
   Scenario scenario;                  // of cases that are run
   std::optional<ProjectionCase> projection;  // then there is no scenario

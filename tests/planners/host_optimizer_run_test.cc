@@ -140,8 +140,7 @@ TEST(HostOptimizerRun, WeightsAreStreamed) {
         EXPECT_LE(result.op_end[i], result.op_start[index_of(edge.to)]);
       }
   }
-  const Result slow = run(gpt2(
-      everything, R"(, "set": {"gpu.host_to_device_bandwidth": "10 GB/s",
+  const Result slow = run(gpt2(everything, R"(, "set": {"gpu.host_to_device_bandwidth": "10 GB/s",
     "gpu.device_to_host_bandwidth": "10 GB/s"}})"));
   EXPECT_GT(slow.step_time, result.step_time);
 }

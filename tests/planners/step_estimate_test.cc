@@ -50,17 +50,17 @@ TEST_P(StepEstimateTest, StandsForTheReplay) {
       1, 0.02);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Layouts, StepEstimateTest,
-    testing::Values(Case{"one_gpu", 1, 1, 1, 1, 4, 1, 0, false, true, Recompute::none},
-                    Case{"tensor", 8, 1, 1, 1, 4, 2, 0, true, true, Recompute::selective},
-                    Case{"pipeline", 2, 8, 1, 1, 16, 1, 0, false, true, Recompute::none},
-                    Case{"interleaved", 2, 4, 4, 1, 16, 1, 0, true, true, Recompute::full},
-                    Case{"gpipe", 1, 4, 1, 1, 8, 1, 0, false, true, Recompute::full, "gpipe"},
-                    Case{"replicas", 1, 1, 1, 16, 2, 1, 0, false, false, Recompute::full},
-                    Case{"distributed_optimizer", 2, 2, 1, 16, 8, 2, 1, true, true, Recompute::none},
-                    Case{"split_gradients", 1, 1, 1, 16, 4, 1, 2, false, true, Recompute::none}),
-    [](const auto& one) { return std::string(one.param.name); });
+INSTANTIATE_TEST_SUITE_P(Layouts, StepEstimateTest,
+                         testing::Values(Case{"one_gpu", 1, 1, 1, 1, 4, 1, 0, false, true, Recompute::none},
+                                         Case{"tensor", 8, 1, 1, 1, 4, 2, 0, true, true, Recompute::selective},
+                                         Case{"pipeline", 2, 8, 1, 1, 16, 1, 0, false, true, Recompute::none},
+                                         Case{"interleaved", 2, 4, 4, 1, 16, 1, 0, true, true, Recompute::full},
+                                         Case{"gpipe", 1, 4, 1, 1, 8, 1, 0, false, true, Recompute::full, "gpipe"},
+                                         Case{"replicas", 1, 1, 1, 16, 2, 1, 0, false, false, Recompute::full},
+                                         Case{"distributed_optimizer", 2, 2, 1, 16, 8, 2, 1, true, true,
+                                              Recompute::none},
+                                         Case{"split_gradients", 1, 1, 1, 16, 4, 1, 2, false, true, Recompute::none}),
+                         [](const auto& one) { return std::string(one.param.name); });
 
 // One shape serves all depths, micro-batch counts and numbers of replicas.
 TEST(StepShape, KeysLeaveOutWhatAShapeDoesNotDependOn) {

@@ -11,9 +11,9 @@
 
 #include "models/trace_generator.h"
 #include "sim/replay/replayed_trace.h"
-#include "traces/base/svg_text.h"
 #include "sim/replay/timeline_lanes.h"
 #include "tests/models/example_profile.h"
+#include "traces/base/svg_text.h"
 
 namespace spillway {
 namespace {

@@ -14,8 +14,8 @@ namespace {
 
 HardwareProfile machine() {
   HardwareProfile hardware = ProfileLibrary::standard().load_system("h100-80gb-1gpu");
-  hardware.gpu.host_to_device_bandwidth = hardware.gpu.device_to_host_bandwidth = {
-      .value = rate_from_bytes_per_second(5e10)};
+  hardware.gpu.host_to_device_bandwidth =
+      hardware.gpu.device_to_host_bandwidth = {.value = rate_from_bytes_per_second(5e10)};
   return hardware;
 }
 

@@ -62,9 +62,9 @@ struct MemoryPlan {
 std::vector<RequestSpace> request_spaces(const MemoryPlan& plan);
 
 // JSON, schema "spillway-memory-plan": kind, pool_bytes, period_begin, small_peak_bytes, places[[offset, size]],
-// cached[], spaces[{name, ranges[[begin, end]]}], dynamic[[request, space]]. Or a layout as CSV, MiniMalloc's form with an offset: columns id,
-// size and offset, others ignored; ids are ordinals of requests, those not there are left to the caching allocator, and
-// the whole repeats. Throws InputError for what is neither: see check_plan().
+// cached[], spaces[{name, ranges[[begin, end]]}], dynamic[[request, space]]. Or a layout as CSV, MiniMalloc's form with
+// an offset: columns id, size and offset, others ignored; ids are ordinals of requests, those not there are left to the
+// caching allocator, and the whole repeats. Throws InputError for what is neither: see check_plan().
 MemoryPlan read_memory_plan(ByteSource& source);
 std::string memory_plan_json(const MemoryPlan& plan);
 // Places in the pool, sizes not negative, period_begin within the places, ranges ascending and in the pool. Says
