@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "bench/reference.h"
 #include "sim/devices/memory/memory_pool.h"
 
 namespace spillway {
