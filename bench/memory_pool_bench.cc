@@ -5,7 +5,6 @@
 #include <random>
 #include <vector>
 
-#include "bench/reference.h"
 #include "sim/devices/memory/memory_pool.h"
 
 namespace spillway {
