@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/engine_workload_graph.h"
+#include "bench/reference.h"
 #include "sim/engine/executor.h"
 
 namespace spillway::bench {

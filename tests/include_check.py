@@ -26,7 +26,7 @@ UNFLOORED = ("tests/", "bench/")  # may include every floor
 ROOM_LINES = 6000
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-HEAVY = re.compile(r"^(nlohmann/json\.hpp|simdjson\.h|sqlite3\.h|google/protobuf/.*|.*\.pb\.h)$")
+HEAVY = re.compile(r"^(nlohmann/json\.hpp|sqlite3\.h|google/protobuf/.*|.*\.pb\.h)$")
 NAMESPACE = re.compile(r"^namespace\b\s*([\w:]*)\s*{")
 DEFINITION = re.compile(r"^(?:class|struct|union|enum(?: class)?)\s+(\w+)\b(?!.*;\s*$)")
 # What would make a result depend on when or where it was computed.

@@ -58,6 +58,7 @@ void open_window(const GuiCall& call) {
   const std::string program = find_window();
   std::vector<std::string> arguments = arguments_of(call, program);
   std::vector<char*> raw;
+  raw.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) raw.push_back(argument.data());
   raw.push_back(nullptr);
   execv(program.c_str(), raw.data());

@@ -160,7 +160,7 @@ void SweepView::finished() {
 }
 
 // On the worker. The store is read and not written: its own file belongs to `spillway sweep`.
-void SweepView::run(std::shared_ptr<const SweepFile> file, std::string path) {
+void SweepView::run(const std::shared_ptr<const SweepFile>& file, const std::string& path) {
   try {
     SweepStore store;
     if (!path.empty()) store.read(path);
@@ -206,7 +206,8 @@ void SweepView::show_rows() {
 void SweepView::load_point(std::size_t row) {
   if (file_ == nullptr || row >= chart_->rows().size() || !on_load) return;
   std::string text = file_->base;
-  for (const auto& [key, value] : chart_->rows()[row].settings) text = with_setting(text, key + "=" + value);
+  for (const auto& [key, value] : chart_->rows()[row].settings)
+    text = with_setting(text, std::string(key).append("=").append(value));
   text = with_setting(text, "title=" + file_->title + ": " + chart_->rows()[row].label);
   on_load(text, file_->folder);
 }

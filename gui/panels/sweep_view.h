@@ -47,7 +47,7 @@ class SweepView : public QWidget {
 
  private:
   void set_file(std::shared_ptr<const SweepFile> file, const QString& name, const std::string& store);
-  void run(std::shared_ptr<const SweepFile> file, std::string store);
+  void run(const std::shared_ptr<const SweepFile>& file, const std::string& store);
   void finished();
   void show_rows();
 
