@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "cli/command_options.h"
 #include "cli/memory_device.h"
 #include "cli/memory_explanation.h"
 #include "cli/number_check.h"
@@ -361,8 +361,8 @@ void run_memory(Context& context, const Request& request) {
 
 }  // namespace
 
-void add_memory_commands(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("memory", "Replay a recorded stream of allocations through an allocator");
+void add_memory_commands(Command& app, Context& context) {
+  Command* command = app.add_subcommand("memory", "Replay a recorded stream of allocations through an allocator");
   const auto request = std::make_shared<Request>();
   command->add_option("FILE", request->file, "memory snapshot or trace with memory events")->required();
   command

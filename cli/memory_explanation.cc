@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cli/command_options.h"
 #include "sim/replay/memory_picture.h"
 #include "sim/replay/memory_svg.h"
 #include "traces/base/input_error.h"
@@ -106,7 +107,7 @@ Json owners_json(const std::vector<PeakOwner>& owners) {
   return list;
 }
 
-void add_picture_options(CLI::App& command, PictureFiles& files) {
+void add_picture_options(Command& command, PictureFiles& files) {
   command.add_option("--curve", files.curve, "write what is allocated and reserved over time as a picture (.svg)")
       ->type_name("FILE");
   command.add_option("--map", files.map, "write the blocks' addresses over time as a picture (.svg)")

@@ -1,7 +1,6 @@
 #include "cli/plan_command.h"
 
-#include <CLI/CLI.hpp>
-
+#include "cli/command_options.h"
 #include "cli/plan_layout.h"
 #include "cli/plan_offload.h"
 #include "cli/plan_order.h"
@@ -11,10 +10,10 @@
 
 namespace spillway {
 
-void add_plan_commands(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand(
+void add_plan_commands(Command& app, Context& context) {
+  Command* group = app.add_subcommand(
       "plan", "Plans: where buffers lie, in what order operators run, what leaves the device, how a pipeline runs");
-  group->require_subcommand(1);
+  group->require_subcommand();
   add_plan_layout(*group, context);
   add_plan_stalloc(*group, context);
   add_plan_order(*group, context);

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "cli/command_options.h"
 #include "cli/interrupt.h"
 #include "cli/number_check.h"
 #include "cli/progress.h"
@@ -99,8 +99,8 @@ void run_layout(Context& context, const LayoutRequest& request) {
 
 }  // namespace
 
-void add_plan_layout(CLI::App& group, Context& context) {
-  CLI::App* command = group.add_subcommand("layout", "Addresses for buffers with known lives, as low as can be");
+void add_plan_layout(Command& group, Context& context) {
+  Command* command = group.add_subcommand("layout", "Addresses for buffers with known lives, as low as can be");
   const auto request = std::make_shared<LayoutRequest>();
   command->add_option("FILE", request->file, "buffers: a table id,lower,upper,size")->required();
   command

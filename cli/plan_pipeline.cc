@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_options.h"
 #include "cli/number_check.h"
 #include "cli/pipeline_settings.h"
 #include "cli/progress.h"
@@ -281,8 +281,8 @@ std::string names_for_help() {
 
 }  // namespace
 
-void add_plan_pipeline(CLI::App& group, Context& context) {
-  CLI::App* command = group.add_subcommand("pipeline", "A pipeline schedule: its time, idle time, memory and picture");
+void add_plan_pipeline(Command& group, Context& context) {
+  Command* command = group.add_subcommand("pipeline", "A pipeline schedule: its time, idle time, memory and picture");
   const auto call = std::make_shared<PipelineCall>();
   command->add_option("--schedule", call->schedule, names_for_help())
       ->capture_default_str()
@@ -304,7 +304,7 @@ void add_plan_pipeline(CLI::App& group, Context& context) {
       ->check(non_negative_number())
       ->type_name("C");
   command->add_option("--optimizer", call->optimizer, "where their optimizer runs")
-      ->check(CLI::IsMember({"host", "device"}))
+      ->choices({"host", "device"})
       ->capture_default_str()
       ->type_name("host|device");
   command->add_flag("--split", call->request.split_backward, "chronos: weight gradients as passes of their own");

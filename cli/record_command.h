@@ -3,12 +3,10 @@
 
 #include "cli/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway {
 
-void add_record_commands(CLI::App& app, Context& context);
+class Command;
+
+void add_record_commands(Command& app, Context& context);
 
 }  // namespace spillway

@@ -3,12 +3,10 @@
 
 #include "cli/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway {
 
-void add_report_commands(CLI::App& app, Context& context);
+class Command;
+
+void add_report_commands(Command& app, Context& context);
 
 }  // namespace spillway

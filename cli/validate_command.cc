@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/command_options.h"
 #include "cli/interrupt.h"
 #include "cli/number_check.h"
 #include "cli/progress.h"
@@ -206,9 +206,9 @@ void validate(const ValidateArguments& arguments, Context& context) {
 
 }  // namespace
 
-void add_validate_commands(CLI::App& app, Context& context) {
+void add_validate_commands(Command& app, Context& context) {
   auto arguments = std::make_shared<ValidateArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command* command = app.add_subcommand(
       "validate", "Predict published or own measurements; exit code 1 outside the tolerance that is asked");
   command
       ->add_option("CASES", arguments->cases,
@@ -228,7 +228,7 @@ void add_validate_commands(CLI::App& app, Context& context) {
   command->add_option("--gpus", choices.gpus, "choices: leave out set-ups of more GPUs (512)")->type_name("N");
   command->add_option("--replays", choices.replays, "choices: layouts replayed per set-up before more are tried (32)")
       ->type_name("N")
-      ->check(CLI::Range(1, 100'000));
+      ->range(1, 100'000);
   ValidateKernelsArguments& kernels = arguments->kernels;
   command->add_option("--backend", kernels.backend, "kernels: what runs them")->type_name("cpu|cuda");
   command
@@ -240,9 +240,7 @@ void add_validate_commands(CLI::App& app, Context& context) {
       ->type_name("NAME");
   command->add_option("--model", kernels.models, "kernels: only models with this in their name; may be given again")
       ->type_name("NAME");
-  command->add_option("--steps", kernels.steps, "kernels: steps of each run")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000));
+  command->add_option("--steps", kernels.steps, "kernels: steps of each run")->type_name("N")->range(1, 1000);
   command
       ->add_option("--results", kernels.results,
                    "kernels: folder that keeps what came out, as DATE-BACKEND.csv, .json and .svg")
