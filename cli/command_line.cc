@@ -29,6 +29,7 @@
 #include "cli/validate_command.h"
 #include "traces/base/byte_source.h"
 #include "traces/base/input_error.h"
+#include "traces/base/log.h"
 #include "traces/base/nearest_name.h"
 
 namespace spillway {
@@ -86,6 +87,9 @@ void add_global_options(Command& app, Context& context) {
       ->choices({"table", "json", "csv", "markdown"})
       ->type_name("FORMAT");
   app.add_flag("-q,--quiet", context.quiet, "no warnings and no progress on standard error");
+  app.add_flag(
+      "--verbose", [] { set_verbose(true); },
+      "say on standard error which profiles, tables, techniques and searches are taken, and why");
   app.require_subcommand();
   app.fallthrough();
 }

@@ -120,6 +120,10 @@ Option* Command::add_flag(const std::string& names, bool& value, const std::stri
   return options_.emplace_back(std::make_unique<Option>(app_->add_flag(names, value, about))).get();
 }
 
+Option* Command::add_flag(const std::string& names, std::function<void()> given, const std::string& about) {
+  return options_.emplace_back(std::make_unique<Option>(app_->add_flag_callback(names, std::move(given), about))).get();
+}
+
 void Command::set_version_flag(const std::string& name, const std::string& version) {
   app_->set_version_flag(name, version);
 }

@@ -91,6 +91,8 @@ class Command {
   template <OptionValue T>
   Option* add_option(const std::string& names, T& value, const std::string& about);
   Option* add_flag(const std::string& names, bool& value, const std::string& about);
+  Option* add_flag(const std::string& names, std::function<void()> given,
+                   const std::string& about);  // before callbacks
   void set_version_flag(const std::string& name, const std::string& version);
   void callback(std::function<void()> run);  // when the command was chosen and all words are read
   void require_subcommand();                 // one of them
