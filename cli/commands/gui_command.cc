@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "cli/options/command_options.h"
 
 namespace spillway::cli {
 namespace {
@@ -68,18 +68,17 @@ void open_window(const GuiCall& call) {
 
 }  // namespace
 
-void add_gui_command(CLI::App& app) {
+void add_gui_command(Command& app) {
   const auto call = std::make_shared<GuiCall>();
-  CLI::App* gui = app.add_subcommand("gui", "The desktop window: what-ifs on scenarios and traces");
+  Command* gui = app.add_subcommand("gui", "The desktop window: what-ifs on scenarios and traces");
   gui->add_option("SCENARIO", call->scenario, "scenario file, trace, memory snapshot or sweep to open");
   gui->add_option("--screenshot", call->screenshot, "write a picture of a view (.png) and end; needs no display")
       ->type_name("FILE");
   gui->add_option("--view", call->view, "what --screenshot shows, or which view to open with")
-      ->check(CLI::IsMember(
-          {"start", "timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline", "compare"}))
+      ->choices({"start", "timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline", "compare"})
       ->type_name("NAME");
   gui->add_option("--theme", call->theme, "light or dark; else the last one used")
-      ->check(CLI::IsMember({"light", "dark"}))
+      ->choices({"light", "dark"})
       ->type_name("NAME");
   gui->add_option("--size", call->size, "of the window in pixels")->type_name("WIDTHxHEIGHT");
   gui->add_option("--set", call->settings, "of a picture: change the scenario, pinned as the baseline before")

@@ -3,15 +3,13 @@
 
 #include "cli/options/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
+
+class Command;
 
 class SweepFarm;
 
 // farm: the MPI job that this process is one of, if any.
-void add_sweep_commands(CLI::App& app, Context& context, SweepFarm* farm);
+void add_sweep_commands(Command& app, Context& context, SweepFarm* farm);
 
 }  // namespace spillway::cli

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "base/stop.h"
 #include "cli/commands/validate_choices.h"
 #include "cli/commands/validate_kernels.h"
+#include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/output/progress.h"
@@ -226,9 +226,9 @@ void validate(const ValidateArguments& arguments, Context& context) {
 
 }  // namespace
 
-void add_validate_commands(CLI::App& app, Context& context) {
+void add_validate_commands(Command& app, Context& context) {
   auto arguments = std::make_shared<ValidateArguments>();
-  CLI::App* command = app.add_subcommand(
+  Command* command = app.add_subcommand(
       "validate", "Predict published or own measurements; exit code 1 outside the tolerance they are held to");
   command
       ->add_option("CASES", arguments->cases,
@@ -240,7 +240,7 @@ void add_validate_commands(CLI::App& app, Context& context) {
       ->add_option("--sample", arguments->sample,
                    "at most N set-ups of each source, metric and role: always the same ones, of the shorter half")
       ->type_name("N")
-      ->check(CLI::Range(1, 100'000));
+      ->check(range(1, 100'000));
   command->add_option("--output", arguments->output, "write one line per case, as CSV")->type_name("FILE");
   command->add_option("--plot", arguments->plot, "write a picture of predicted against measured")
       ->type_name("FILE.svg");
@@ -253,7 +253,7 @@ void add_validate_commands(CLI::App& app, Context& context) {
   command->add_option("--gpus", choices.gpus, "choices: leave out set-ups of more GPUs (512)")->type_name("N");
   command->add_option("--replays", choices.replays, "choices: layouts replayed per set-up before more are tried (32)")
       ->type_name("N")
-      ->check(CLI::Range(1, 100'000));
+      ->range(1, 100'000);
   ValidateKernelsArguments& kernels = arguments->kernels;
   command->add_option("--backend", kernels.backend, "kernels: what runs them")->type_name("cpu|cuda");
   command
@@ -265,9 +265,7 @@ void add_validate_commands(CLI::App& app, Context& context) {
       ->type_name("NAME");
   command->add_option("--model", kernels.models, "kernels: only models with this in their name; may be given again")
       ->type_name("NAME");
-  command->add_option("--steps", kernels.steps, "kernels: steps of each run")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000));
+  command->add_option("--steps", kernels.steps, "kernels: steps of each run")->type_name("N")->range(1, 1000);
   command
       ->add_option("--results", kernels.results,
                    "kernels: folder that keeps what came out, as DATE-BACKEND.csv, .json and .svg")

@@ -1,9 +1,12 @@
 #include "studies/sweep/sweep_crew.h"
 
+#include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 
 #include <atomic>
 #include <mutex>
+
+#include "base/log.h"
 
 namespace spillway::studies {
 
@@ -30,6 +33,9 @@ bool do_tasks(const SweepFile& file, std::span<const SweepTask> tasks, SweepCrew
     missing.push_back(tasks[i]);
     place.push_back(i);
   }
+  if (missing.size() < tasks.size() && is_verbose())
+    log_choice("store", fmt::format("{} of {} {} were there already", tasks.size() - missing.size(), tasks.size(),
+                                    tasks.front().is_replay ? "replays" : "screened blocks"));
   bool goes_on = true;
   crew.work(missing, [&](std::size_t i, const std::string& record) {
     store.append(sweep_key(file, missing[i]), record);
