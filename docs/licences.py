@@ -22,6 +22,7 @@ SKIPPED = 77
 # shared libraries; the CUDA toolkit comes from NVIDIA, under other names on each system, and is known by its sonames.
 LIBRARIES = {
     "fmt": (["libfmt9"], r"fmt/", "text output", "MIT"),
+    "spdlog": (["libspdlog1.10"], r"spdlog/", "--verbose", "MIT"),
     "nlohmann/json": ([], r"nlohmann/", "configuration, results", "MIT"),
     "CLI11": ([], r"CLI/", "command line", "BSD-3-Clause"),
     "zlib": (["zlib1g"], r"zlib\.h", "compressed files", "Zlib"),

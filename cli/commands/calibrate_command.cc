@@ -1,6 +1,5 @@
 #include "cli/commands/calibrate_command.h"
 
-#include <CLI/CLI.hpp>
 #include "cli/commands/calibrate_gpu.h"
 #include "cli/commands/calibrate_nvme.h"
 #include "cli/commands/calibrate_pcie.h"

@@ -1,6 +1,5 @@
 #include "cli/commands/plan_command.h"
 
-#include <CLI/CLI.hpp>
 #include "cli/commands/plan_layout.h"
 #include "cli/commands/plan_offload.h"
 #include "cli/commands/plan_order.h"

@@ -1,7 +1,6 @@
 // `spillway plan stalloc`: STAlloc's planners on a capture, and what the plan saves.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include "cli/options/context.h"
 
 namespace spillway::cli {

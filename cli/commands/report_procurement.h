@@ -1,7 +1,6 @@
 // `spillway report procurement SCENARIO|SWEEP`.
 #pragma once
 
-#include <CLI/App.hpp>
 #include "cli/options/context.h"
 
 namespace spillway::cli {

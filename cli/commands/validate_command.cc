@@ -240,7 +240,7 @@ void add_validate_commands(Command& app, Context& context) {
       ->add_option("--sample", arguments->sample,
                    "at most N set-ups of each source, metric and role: always the same ones, of the shorter half")
       ->type_name("N")
-      ->check(range(1, 100'000));
+      ->range(1, 100'000);
   command->add_option("--output", arguments->output, "write one line per case, as CSV")->type_name("FILE");
   command->add_option("--plot", arguments->plot, "write a picture of predicted against measured")
       ->type_name("FILE.svg");

@@ -22,7 +22,6 @@
 #include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
 #include "tests/planners/offload/random_step.h"
-#include "tests/planners/random_step.h"
 #include "tests/test_size.h"
 
 namespace spillway::planners {

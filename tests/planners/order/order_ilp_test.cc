@@ -8,7 +8,6 @@
 #include "planners/order/order_check.h"
 #include "planners/order/order_solver.h"
 #include "tests/planners/order/order_cases.h"
-#include "tests/planners/order_cases.h"
 #include "tests/test_size.h"
 
 namespace spillway::planners {

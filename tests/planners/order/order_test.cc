@@ -16,7 +16,6 @@
 #include "planners/order/order_links.h"
 #include "planners/order/order_pass.h"
 #include "tests/planners/order/order_cases.h"
-#include "tests/planners/order_cases.h"
 #include "tests/test_size.h"
 
 namespace spillway::planners {

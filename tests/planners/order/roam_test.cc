@@ -18,7 +18,6 @@
 #include "planners/order/roam_tree.h"
 #include "planners/order/roam_updates.h"
 #include "tests/planners/order/order_cases.h"
-#include "tests/planners/order_cases.h"
 #include "tests/test_size.h"
 
 namespace spillway::planners {

@@ -7,7 +7,6 @@
 #include <tuple>
 
 #include "tests/sim/engine/engine_random.h"
-#include "tests/sim/engine_random.h"
 #include "tests/test_size.h"
 
 namespace spillway::sim {

@@ -4,8 +4,8 @@
 
 #include <vector>
 
-#include "engine_random.h"
 #include "sim/engine/executor.h"
+#include "tests/sim/engine/engine_random.h"
 
 namespace spillway::sim {
 namespace {

@@ -6,7 +6,6 @@
 
 #include "sim/engine/wide.h"
 #include "tests/sim/engine/engine_random.h"
-#include "tests/sim/engine_random.h"
 #include "tests/test_size.h"
 
 namespace spillway::sim {

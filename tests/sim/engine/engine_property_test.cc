@@ -7,7 +7,6 @@
 
 #include "sim/engine/executor.h"
 #include "tests/sim/engine/engine_random.h"
-#include "tests/sim/engine_random.h"
 #include "tests/test_size.h"
 
 namespace spillway::sim {

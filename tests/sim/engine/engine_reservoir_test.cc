@@ -5,7 +5,6 @@
 #include "base/input_error.h"
 #include "sim/engine/fingerprint.h"
 #include "tests/sim/engine/engine_random.h"
-#include "tests/sim/engine_random.h"
 #include "tests/test_size.h"
 
 namespace spillway::sim {

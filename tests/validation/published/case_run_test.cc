@@ -11,7 +11,6 @@
 #include "base/stop.h"
 #include "reports/pictures/scatter_svg.h"
 #include "tests/validation/published/tiny_cases.h"
-#include "tests/validation/tiny_cases.h"
 #include "validation/published/case_panels.h"
 #include "validation/published/case_sample.h"
 #include "validation/published/case_work.h"
