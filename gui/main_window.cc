@@ -24,6 +24,7 @@
 #include "gui/charts.h"
 #include "gui/file_kind.h"
 #include "gui/memory_views.h"
+#include "gui/input_guard.h"
 #include "gui/message_bar.h"
 #include "gui/scenario_panel.h"
 #include "gui/start_page.h"
@@ -72,6 +73,8 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
   make_status();
   make_actions();
   session_.on_document = [this] { show_scenario(); };
+  new InputGuard(*this);  // the window's
+  session_.on_opened = [this] { begin_document(); };
   session_.on_outcome = [this] { show_outcome(); };
   session_.on_state = [this] { show_state(); };
   session_.on_error = [this](const SimulationError& error) { show_error(error); };
