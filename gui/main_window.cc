@@ -112,7 +112,7 @@ void MainWindow::make_views() {
   map_ = new MemoryView(time_, MemoryView::Kind::map);
   sensitivity_ = new SensitivityChart;
   roofline_ = new RooflineChart;
-  sweep_ = new SweepView(session_.post());
+  sweep_ = new SweepView;
   comparison_ = new TableModel(this);
   compare_ = figure_table(tr("Figures against the baseline"), comparison_);
   compare_->setSortingEnabled(false);
