@@ -31,7 +31,7 @@ void plan_step(benchmark::State& state) {
   std::int64_t replays = 0;
   double gain = 0;
   for (auto _ : state) {
-    const MixOutcome outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+    const MixOutcome outcome = plan_mix(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
     replays = outcome.replays;
     gain = 1 - to_seconds(outcome.best.result.step_time) / to_seconds(outcome.baselines.front().result.step_time);
   }

@@ -234,7 +234,7 @@ Result replay_mix(const LoadedScenario& loaded, const Setting& on, std::optional
   MixSettings settings;
   settings.runtime = loaded.scenario.offload;
   settings.budget = settings.runtime.budget;
-  MixOutcome outcome = plan_mix(loaded.trace, on.hardware, on.options, settings);
+  MixOutcome outcome = plan_mix(loaded.trace, PlainReplayer(on.hardware, on.options), settings);
   if (planned != nullptr) *planned = std::move(outcome.planned.trace);
   return std::move(outcome.best.result);
 }
@@ -242,7 +242,7 @@ Result replay_mix(const LoadedScenario& loaded, const Setting& on, std::optional
 Result replay_plan(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
   OffloadOutcome outcome;
   outcome.plan = *loaded.offload;
-  replay_with_forwarding(loaded.trace, on.hardware, on.options, outcome);
+  replay_with_forwarding(loaded.trace, PlainReplayer(on.hardware, on.options), outcome);
   OffloadResult& moved = outcome.moved;
   moved.candidates = moved.stored + moved.recomputed;
   moved.kept = moved.forwarded;
@@ -254,11 +254,12 @@ Result replay_plan(const LoadedScenario& loaded, const Setting& on, std::optiona
 
 // What the pipeline schedule moves.
 OffloadOutcome run_pipeline(const LoadedScenario& loaded, const Setting& on, const OffloadSettings& offload) {
-  if (loaded.layers.moved > 0) return run_pipeoffload(loaded.trace, loaded.layers, on.hardware, on.options, offload);
+  if (loaded.layers.moved > 0)
+    return run_pipeoffload(loaded.trace, loaded.layers, PlainReplayer(on.hardware, on.options), offload);
   const TrainingSetup& setup = loaded.setup;
   const PipelineRequest request{.devices = setup.pipeline_parallel, .micro_batches = setup.gradient_accumulation};
   const PipelinePlan plan = build_schedule(setup.pipeline_schedule, request);
-  return run_bpipe(loaded.trace, plan, on.hardware, on.options, offload);
+  return run_bpipe(loaded.trace, plan, PlainReplayer(on.hardware, on.options), offload);
 }
 
 // With other options than the scenario's own. planned: null when the trace with its transfers isn't wanted.
@@ -276,7 +277,7 @@ Result replay_scenario(const LoadedScenario& loaded, const Setting& on, std::opt
                                                                           : run_ssdtrain;
   OffloadOutcome outcome = offload.technique == OffloadTechnique::pipeline
                                ? run_pipeline(loaded, on, offload)
-                               : technique(loaded.trace, on.hardware, on.options, offload);
+                               : technique(loaded.trace, PlainReplayer(on.hardware, on.options), offload);
   rate_drives(on.hardware, loaded.scenario.offload.demands, outcome.plan, outcome.planned, outcome.result);
   if (planned != nullptr) *planned = std::move(outcome.planned.trace);
   return std::move(outcome.result);

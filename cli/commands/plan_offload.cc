@@ -111,10 +111,10 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   const Progress progress(context);
   const auto shown = progress.counter("replays");
   const auto begin = Clock::now();
-  const MixOutcome outcome =
-      plan_mix(loaded.trace, loaded.hardware, loaded.options, settings, [&](std::int64_t done, std::int64_t most) {
-        return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
-      });
+  const MixOutcome outcome = plan_mix(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings,
+                                      [&](std::int64_t done, std::int64_t most) {
+                                        return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
+                                      });
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (const std::string& warning : loaded.warnings) warn(context, warning);
   write_offload_plan(loaded.trace, outcome.best.plan, request.output);

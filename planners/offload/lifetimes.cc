@@ -132,11 +132,13 @@ std::vector<Absence> absences_of(std::span<const IdleInterval> intervals, std::v
 
 class LifetimePlanner {
  public:
-  LifetimePlanner(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                  const OffloadSettings& settings, const Result& keep, std::span<const IdleInterval> intervals)
+  LifetimePlanner(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings, const Result& keep,
+                  std::span<const IdleInterval> intervals)
       : trace_(trace), keep_(keep), intervals_(intervals), span_(keep.replayed) {
-    if (!hardware.drives.empty()) add_tier(Tier::drive, tier_rates(hardware, Tier::drive, options.gpus_alike));
-    add_tier(Tier::host, tier_rates(hardware, Tier::host, options.gpus_alike));
+    const HardwareProfile& hardware = replayer.hardware();
+    const std::int64_t gpus = replayer.options().gpus_alike;
+    if (!hardware.drives.empty()) add_tier(Tier::drive, tier_rates(hardware, Tier::drive, gpus));
+    add_tier(Tier::host, tier_rates(hardware, Tier::host, gpus));
     if (settings.tier == Tier::host && tiers_.size() > 1) tiers_.erase(tiers_.begin());
     pair_intervals();
   }
@@ -373,21 +375,20 @@ std::vector<IdleInterval> idle_intervals(const Trace& trace, std::span<const Pic
   return intervals;
 }
 
-OffloadOutcome run_lifetimes(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                             const OffloadSettings& settings) {
-  const Result keep = replay(trace, hardware, options);
+OffloadOutcome run_lifetimes(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
+  const Result keep = replayer.replay(trace);
   const std::vector<IdleInterval> intervals = idle_intervals(trace, keep.op_start, keep.op_end, least_interval);
-  LifetimePlanner planner(trace, hardware, options, settings, keep, intervals);
-  const Bytes capacity = options.memory.capacity > Bytes(0) ? options.memory.capacity : hardware.gpu.memory.value;
+  LifetimePlanner planner(trace, replayer, settings, keep, intervals);
+  const Bytes capacity = memory_of(replayer);
   OffloadOutcome best;
   Bytes limit = capacity;
   for (int round = 0; round < most_plans; ++round) {
     LifetimePlanner fresh = planner;
     OffloadOutcome outcome;
-    outcome.plan = empty_plan("lifetimes", hardware, options, settings);
+    outcome.plan = empty_plan("lifetimes", replayer, settings);
     outcome.plan.paced_by_device = true;
     outcome.plan.absences = fresh.plan(limit);
-    replay_with_forwarding(trace, hardware, options, outcome);
+    replay_with_forwarding(trace, replayer, outcome);
     outcome.rounds += best.rounds;
     const Bytes over = outcome.result.memory.peak_reserved - capacity;
     const bool may_fit = outcome.result.may_fit();
@@ -400,15 +401,14 @@ OffloadOutcome run_lifetimes(const Trace& trace, const HardwareProfile& hardware
   return best;
 }
 
-OffloadOutcome run_streaming(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                             const OffloadSettings& settings) {
-  const Result keep = replay(trace, hardware, options);
+OffloadOutcome run_streaming(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
+  const Result keep = replayer.replay(trace);
   std::vector<IdleInterval> intervals = idle_intervals(trace, keep.op_start, keep.op_end, least_interval);
   std::erase_if(intervals, [](const IdleInterval& interval) {
     return interval.role != TensorRole::weight && interval.role != TensorRole::optimizer_state;
   });
   OffloadOutcome outcome;
-  outcome.plan = empty_plan("stream", hardware, options, settings);
+  outcome.plan = empty_plan("stream", replayer, settings);
   outcome.plan.paced_by_device = true;
   std::vector<Leaving> leaving;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
@@ -419,7 +419,7 @@ OffloadOutcome run_streaming(const Trace& trace, const HardwareProfile& hardware
         {i, settings.tier, interval.back_before == OpId::none ? OpId::none : a_layer_ahead(trace, interval)});
   }
   outcome.plan.absences = absences_of(intervals, std::move(leaving));
-  replay_with_forwarding(trace, hardware, options, outcome);
+  replay_with_forwarding(trace, replayer, outcome);
   finish(outcome, intervals);
   return outcome;
 }

@@ -60,20 +60,25 @@ std::vector<std::size_t> spread(const std::vector<std::size_t>& list) {
   return order;
 }
 
+ReplayVariation limit_of(const MixSettings& settings, bool times_only) {
+  ReplayVariation variation{.times_only = times_only};
+  if (settings.budget > Bytes(0)) variation.capacity = settings.budget;
+  return variation;
+}
+
 class MixSearch {
  public:
-  MixSearch(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-            const MixSettings& settings, const std::function<bool(std::int64_t, std::int64_t)>& progress)
+  MixSearch(const Trace& trace, const Replayer& replayer, const MixSettings& settings,
+            const std::function<bool(std::int64_t, std::int64_t)>& progress)
       : trace_(trace),
-        hardware_(hardware),
-        options_(options),
+        replayer_(replayer),
+        limited_(replayer, limit_of(settings, true)),
+        hardware_(replayer.hardware()),
         settings_(settings),
         progress_(progress),
         saved_(saved_tensors(trace)),
         index_(trace, saved_) {
-    if (settings.budget > Bytes(0)) options_.memory.capacity = settings.budget;
     in_flight_ = in_flight_of(in_flight_shares.front());
-    options_.memory.details = false;  // of the best alone, once it is found
     most_ = settings.replays > 0
                 ? settings.replays
                 : std::clamp<std::int64_t>(800'000 / static_cast<std::int64_t>(trace.ops.size() + 1), 40, 400);
@@ -130,7 +135,7 @@ class MixSearch {
     accept_baseline(std::move(candidate));
   }
   void add_ssdtrain(const std::string& name, const OffloadSettings& runtime) {
-    OffloadOutcome outcome = run_ssdtrain(trace_, hardware_, options_, runtime);
+    OffloadOutcome outcome = run_ssdtrain(trace_, limited_, runtime);
     Candidate candidate;
     candidate.found.name = name;
     candidate.found.plan = std::move(outcome.plan);
@@ -151,10 +156,9 @@ class MixSearch {
   // The fastest recomputation that fits (recompute_run.h); the search begins from it as well.
   void add_searched_recompute() {
     RecomputeSettings settings;
-    settings.budget = options_.memory.capacity;
-    const RecomputeOutcome outcome = plan_recompute(trace_, hardware_, options_, settings, [this](std::int64_t) {
-      return !progress_ || progress_(replays_, most_);
-    });
+    settings.budget = limited_.options().memory.capacity;
+    const RecomputeOutcome outcome = plan_recompute(
+        trace_, limited_, settings, [this](std::int64_t) { return !progress_ || progress_(replays_, most_); });
     add_baseline("recomputation, " + outcome.best.name, outcome.best.plan);
     std::map<std::uint32_t, std::size_t> index;
     for (std::size_t i = 0; i < saved_.size(); ++i) index.emplace(saved_[i].storage, i);
@@ -177,7 +181,7 @@ class MixSearch {
     OffloadOutcome outcome;
     outcome.plan = candidate.found.plan;
     for (const std::size_t i : choice_) outcome.moved.candidates += saved_[i].bytes;
-    replay_with_forwarding(trace_, hardware_, options_, outcome);
+    replay_with_forwarding(trace_, limited_, outcome);
     OffloadResult& moved = outcome.moved;
     moved.kept = moved.candidates - (moved.stored - moved.forwarded) - moved.recomputed;
     outcome.result.offload = moved;
@@ -221,7 +225,7 @@ class MixSearch {
   // ---- from fates to a plan ----
 
   OffloadPlan plan_of(const Fates& fates) {
-    OffloadPlan plan = empty_plan("mix", hardware_, options_, settings_.runtime);
+    OffloadPlan plan = empty_plan("mix", limited_, settings_.runtime);
     if (!settings_.runtime.in_flight) plan.in_flight = in_flight_;
     plan.paced_by_device = true;
     add_transfers(fates, plan);
@@ -254,7 +258,7 @@ class MixSearch {
       const Fate fate = fates[moved[m]];
       const auto [at, is_new] = free_until.try_emplace({saved.rank, fate}, use(m));
       const Picos takes = from_seconds(static_cast<double>(saved.bytes.count()) /
-                                       tier_rates(hardware_, tier_of(fate), options_.gpus_alike).load * lead);
+                                       tier_rates(hardware_, tier_of(fate), limited_.options().gpus_alike).load * lead);
       const Picos begin = std::min(at->second, use(m)) - takes;
       at->second = begin;
       asked[m] = work_before(saved, begin);
@@ -411,10 +415,7 @@ class MixSearch {
 
   // ---- how long the host waits for stores ----
 
-  [[nodiscard]] Bytes in_flight_of(int share) const {
-    const Bytes memory = options_.memory.capacity > Bytes(0) ? options_.memory.capacity : hardware_.gpu.memory.value;
-    return memory / share;
-  }
+  [[nodiscard]] Bytes in_flight_of(int share) const { return memory_of(limited_) / share; }
   // A small limit gives memory back early, a large one keeps the host ahead.
   void choose_in_flight() {
     if (!best_mix_ || settings_.runtime.in_flight) return;
@@ -575,8 +576,7 @@ class MixSearch {
     if (best_mix_ && best_mix_->rank < best_->rank) best_ = std::move(best_mix_);
     outcome_.best = std::move(best_->found);
     outcome_.planned = std::move(best_->planned);
-    options_.memory.details = true;
-    outcome_.best.result.memory = replay(outcome_.planned, hardware_, options_).memory;
+    outcome_.best.result.memory = replayer_.replay(outcome_.planned, limit_of(settings_, false)).memory;
     outcome_.replays = replays_;
     std::map<std::uint32_t, Tier> gone;
     for (const Absence& absence : outcome_.best.plan.absences)
@@ -593,8 +593,9 @@ class MixSearch {
   }
 
   const Trace& trace_;
+  const Replayer& replayer_;
+  VariedReplayer limited_;  // to the budget; details of the best alone, once it is found
   const HardwareProfile& hardware_;
-  ReplayOptions options_;
   const MixSettings& settings_;
   const std::function<bool(std::int64_t, std::int64_t)>& progress_;
   std::vector<SavedTensor> saved_;
@@ -613,9 +614,9 @@ class MixSearch {
 
 }  // namespace
 
-MixOutcome plan_mix(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                    const MixSettings& settings, const std::function<bool(std::int64_t, std::int64_t)>& progress) {
-  return MixSearch(trace, hardware, options, settings, progress).run();
+MixOutcome plan_mix(const Trace& trace, const Replayer& replayer, const MixSettings& settings,
+                    const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+  return MixSearch(trace, replayer, settings, progress).run();
 }
 
 }  // namespace spillway::planners

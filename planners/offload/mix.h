@@ -57,7 +57,7 @@ struct MixOutcome {
 
 // Throws InputError when the trace lacks times, memory, uses or phases. Where nothing fits, `best` is what comes
 // nearest. progress: called before each replay with (done, at most); false stops the search where it stands.
-MixOutcome plan_mix(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                    const MixSettings& settings, const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
+MixOutcome plan_mix(const Trace& trace, const Replayer& replayer, const MixSettings& settings,
+                    const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
 
 }  // namespace spillway::planners

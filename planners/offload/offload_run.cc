@@ -7,6 +7,7 @@ namespace spillway::planners {
 namespace {
 
 constexpr int most_rounds = 8;  // of forwarding
+constexpr ReplayVariation times{.times_only = true};
 
 Bytes block_bytes(const PlannedTrace& planned, OpId transfer) { return planned.trace.ops.bytes[index_of(transfer)]; }
 
@@ -80,12 +81,6 @@ void original_times(const Trace& trace, const OffloadOutcome& outcome, std::vect
   }
 }
 
-// Without what only a report shows.
-ReplayOptions for_times(ReplayOptions options) {
-  options.memory.details = false;
-  return options;
-}
-
 }  // namespace
 
 std::string_view to_string(OffloadTechnique technique) {
@@ -106,20 +101,23 @@ std::string_view to_string(OffloadTechnique technique) {
   return "none";
 }
 
-OffloadPlan empty_plan(std::string technique, const HardwareProfile& hardware, const ReplayOptions& options,
-                       const OffloadSettings& settings) {
-  const Bytes memory = options.memory.capacity > Bytes(0) ? options.memory.capacity : hardware.gpu.memory.value;
+Bytes memory_of(const Replayer& replayer) {
+  const Bytes capacity = replayer.options().memory.capacity;
+  return capacity > Bytes(0) ? capacity : replayer.hardware().gpu.memory.value;
+}
+
+OffloadPlan empty_plan(std::string technique, const Replayer& replayer, const OffloadSettings& settings) {
   OffloadPlan plan;
   plan.technique = std::move(technique);
   plan.store_workers = plan.load_workers = std::max<std::int64_t>(1, (settings.workers + 1) / 2);
-  plan.in_flight = settings.in_flight.value_or(memory / 10);
+  plan.in_flight = settings.in_flight.value_or(memory_of(replayer) / 10);
   plan.route = settings.route;
   plan.drives = settings.drive_set;
   return plan;
 }
 
-void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                            OffloadOutcome& outcome, const std::function<void(PlannedTrace&)>& adapt) {
+void replay_with_forwarding(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
+                            const std::function<void(PlannedTrace&)>& adapt) {
   const auto plan = [&] {
     PlannedTrace planned = planned_trace(trace, outcome.plan);
     if (adapt) adapt(planned);
@@ -133,12 +131,12 @@ void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware,
     ++outcome.rounds;
     // Most settle at once; what lies between the first and the last replay is asked for its times alone.
     if (round > 0 && round + 1 < most_rounds) {
-      caught = loads_before_their_stores(transfers, replay(std::move(planned), hardware, for_times(options)));
+      caught = loads_before_their_stores(transfers, replayer.replay(std::move(planned), times));
       if (!caught.empty()) continue;
       planned = plan();
     }
     outcome.planned = std::move(planned);
-    outcome.result = replay(outcome.planned, hardware, options);
+    outcome.result = replayer.replay(outcome.planned);
     caught = loads_before_their_stores(transfers, outcome.result);
     if (caught.empty()) break;
   }
@@ -147,18 +145,17 @@ void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware,
   count_bytes(outcome);
 }
 
-OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                            const OffloadSettings& settings) {
+OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
   OffloadOutcome outcome;
   const std::vector<SavedTensor> candidates = offload_candidates(trace, settings.ssdtrain);
   for (const SavedTensor& saved : candidates) outcome.moved.candidates += saved.bytes;
   // The profiled step offloads everything.
   const std::vector<Picos> none(trace.ops.size(), Picos(0));
   outcome.scopes = offload_scopes(trace, candidates, none, none);
-  outcome.plan = empty_plan("ssdtrain", hardware, options, settings);
+  outcome.plan = empty_plan("ssdtrain", replayer, settings);
   outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
   outcome.planned = planned_trace(trace, outcome.plan);
-  outcome.result = replay(outcome.planned, hardware, for_times(options));
+  outcome.result = replayer.replay(outcome.planned, times);
   outcome.rounds = 1;
   std::vector<double> rates = store_rates(trace, outcome);
   for (const double rate : rates)
@@ -168,9 +165,9 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware,
   outcome.scopes = offload_scopes(trace, candidates, start, end);
   if (settings.adaptive_bytes_per_second > 0) rates.assign(rates.size(), settings.adaptive_bytes_per_second);
   if (settings.ssdtrain.adaptive) keep_adaptively(outcome.scopes, rates);
-  outcome.plan = empty_plan("ssdtrain", hardware, options, settings);
+  outcome.plan = empty_plan("ssdtrain", replayer, settings);
   outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
-  replay_with_forwarding(trace, hardware, options, outcome);
+  replay_with_forwarding(trace, replayer, outcome);
   outcome.moved.kept = outcome.moved.candidates - outcome.moved.stored;
   outcome.result.offload = outcome.moved;
   return outcome;

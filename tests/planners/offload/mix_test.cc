@@ -27,7 +27,7 @@ Bytes budget_between(const LoadedScenario& loaded, double share) {
   MixSettings settings;
   settings.replays = 1;
   settings.drives = settings.host = false;
-  const MixOutcome outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  const MixOutcome outcome = plan_mix(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   Bytes least = outcome.baselines.front().result.memory.peak_reserved;
   const Bytes most = least;
   for (const MixCase& one : outcome.baselines) least = std::min(least, one.result.memory.peak_reserved);
@@ -38,7 +38,7 @@ MixOutcome mix(const LoadedScenario& loaded, Bytes budget, std::int64_t replays 
   MixSettings settings;
   settings.budget = budget;
   settings.replays = replays;
-  return plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  return plan_mix(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
 }
 
 TEST(Mix, KeepsEverythingThatFits) {
@@ -89,7 +89,7 @@ TEST(Mix, IsWithinTwoPerCentOfTheExactOptimumOnASmallStep) {
   settings.least_bytes = Bytes(13 << 20);
   settings.host = false;
   settings.budget = budget_between(loaded, 0.5);
-  const MixOutcome found = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  const MixOutcome found = plan_mix(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   ASSERT_TRUE(found.best.fits());
 
   ReplayOptions options = loaded.options;
@@ -127,7 +127,7 @@ TEST(Mix, IsWithinTwoPerCentOfTheExactOptimumOnASmallStep) {
       if (!group) continue;
       add_to_plan(*group, index, outcome.plan);
     }
-    replay_with_forwarding(loaded.trace, loaded.hardware, options, outcome);
+    replay_with_forwarding(loaded.trace, PlainReplayer(loaded.hardware, options), outcome);
     if (outcome.result.fits()) best = std::min(best, outcome.result.step_time);
   }
   EXPECT_LE(to_seconds(found.best.result.step_time), 1.02 * to_seconds(best));
@@ -140,12 +140,12 @@ TEST(Mix, ObeysTheLifeOfTheDrives) {
   settings.host = settings.recompute = false;
   settings.replays = 60;
   settings.budget = loaded.options.memory.capacity;
-  MixOutcome outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  MixOutcome outcome = plan_mix(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   settings.budget = outcome.baselines.front().result.memory.peak_reserved * 9 / 10;
-  outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  outcome = plan_mix(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   EXPECT_GT(outcome.to_drives, Bytes(0));
   settings.runtime.demands.least_life_years = 1000;
-  outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  outcome = plan_mix(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   EXPECT_FALSE(outcome.best.fits());
 }
 

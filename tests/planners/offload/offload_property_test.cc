@@ -275,7 +275,7 @@ TEST_F(OffloadProperties, HoldOnRandomStepsAndMachines) {
         mix.runtime = settings;
         mix.replays = 4;
         mix.least_bytes = Bytes(1);
-        const MixOutcome outcome = plan_mix(trace, hardware, options, mix);
+        const MixOutcome outcome = plan_mix(trace, PlainReplayer(hardware, options), mix);
         check({trace, outcome.best.plan, outcome.planned, outcome.best.result}, keep);
         for (const MixCase& baseline : outcome.baselines)
           if (baseline.fits()) {
