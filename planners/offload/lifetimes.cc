@@ -16,7 +16,6 @@ namespace {
 constexpr int buckets = 512;   // of a step's time, for reservations
 constexpr int most_plans = 6;  // for ever lower limits
 constexpr Bytes least_interval{8 << 20};
-constexpr Picos shortest_stay = milliseconds(1);  // streaming leaves alone what is idle for less
 
 struct StorageUses {
   std::vector<OpId> ops;  // device work, in order, each once
@@ -385,7 +384,7 @@ OffloadOutcome run_lifetimes(const Trace& trace, const Replayer& replayer, const
   for (int round = 0; round < most_plans; ++round) {
     LifetimePlanner fresh = planner;
     OffloadOutcome outcome;
-    outcome.plan = empty_plan("lifetimes", replayer, settings);
+    outcome.plan = empty_plan(lifetimes_word, replayer, settings);
     outcome.plan.paced_by_device = true;
     outcome.plan.absences = fresh.plan(limit);
     replay_with_forwarding(trace, replayer, outcome);
@@ -403,20 +402,21 @@ OffloadOutcome run_lifetimes(const Trace& trace, const Replayer& replayer, const
 
 OffloadOutcome run_streaming(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
   const Result keep = replayer.replay(trace);
-  std::vector<IdleInterval> intervals = idle_intervals(trace, keep.op_start, keep.op_end, least_interval);
+  std::vector<IdleInterval> intervals = idle_intervals(trace, keep.op_start, keep.op_end, settings.stream.least);
   std::erase_if(intervals, [](const IdleInterval& interval) {
     return interval.role != TensorRole::weight && interval.role != TensorRole::optimizer_state;
   });
   OffloadOutcome outcome;
-  outcome.plan = empty_plan("stream", replayer, settings);
-  outcome.plan.paced_by_device = true;
+  outcome.forwards = settings.forwards;
+  outcome.plan = empty_plan(streaming_word, replayer, settings);
+  outcome.plan.paced_by_device = settings.stream.a_layer_ahead;
   std::vector<Leaving> leaving;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     const IdleInterval& interval = intervals[i];
     const bool inside = interval.leave_after != OpId::none && interval.back_before != OpId::none;
-    if (inside && interval.end - interval.begin < shortest_stay) continue;  // used again at once
-    leaving.push_back(
-        {i, settings.tier, interval.back_before == OpId::none ? OpId::none : a_layer_ahead(trace, interval)});
+    if (inside && interval.end - interval.begin < settings.stream.shortest_stay) continue;  // used again at once
+    const bool ahead = settings.stream.a_layer_ahead && interval.back_before != OpId::none;
+    leaving.push_back({i, settings.tier, ahead ? a_layer_ahead(trace, interval) : OpId::none});
   }
   outcome.plan.absences = absences_of(intervals, std::move(leaving));
   replay_with_forwarding(trace, replayer, outcome);

@@ -20,6 +20,8 @@
 
 namespace spillway::planners {
 
+inline constexpr std::string_view lifetimes_word = "lifetimes", streaming_word = "stream";
+
 struct IdleInterval {
   TensorId tensor = TensorId::none;
   std::uint32_t storage = 0;

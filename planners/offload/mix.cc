@@ -118,7 +118,7 @@ class MixSearch {
       if (tier == Tier::drive ? !settings_.drives || hardware_.drives.empty() : !settings_.host) continue;
       if (hardware_.host.pcie.empty()) continue;
       runtime.tier = tier;
-      add_ssdtrain(tier == Tier::drive ? "ssdtrain" : "ssdtrain to host memory", runtime);
+      add_ssdtrain(std::string(ssdtrain_word) + (tier == Tier::drive ? "" : " to host memory"), runtime);
     }
     const bool has_layers = std::any_of(saved_.begin(), saved_.end(),
                                         [this](const SavedTensor& saved) { return is_of_one_layer(trace_, saved); });
@@ -213,7 +213,7 @@ class MixSearch {
     ++replays_;
     Candidate candidate;
     candidate.fates = fates;
-    candidate.found.name = "mix";
+    candidate.found.name = mix_word;
     candidate.found.plan = plan_of(fates);
     replay_case(candidate);
     last_ = candidate.rank;
@@ -225,7 +225,7 @@ class MixSearch {
   // ---- from fates to a plan ----
 
   OffloadPlan plan_of(const Fates& fates) {
-    OffloadPlan plan = empty_plan("mix", limited_, settings_.runtime);
+    OffloadPlan plan = empty_plan(mix_word, limited_, settings_.runtime);
     if (!settings_.runtime.in_flight) plan.in_flight = in_flight_;
     plan.paced_by_device = true;
     add_transfers(fates, plan);

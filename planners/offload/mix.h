@@ -28,6 +28,8 @@
 
 namespace spillway::planners {
 
+inline constexpr std::string_view mix_word = "mix";
+
 struct MixSettings {
   Bytes budget{};  // of device memory, reserved by the options' allocator; 0: the options' capacity
   // Fates allowed. Where uses are inferred nothing is recomputed: they don't say what an op needs to run again.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planners/offload/offload_settings.h"
@@ -17,15 +18,16 @@ struct OffloadOutcome {
   PlannedTrace planned;  // what `result` is of
   Result result;
   std::vector<OffloadScope> scopes;
-  OffloadResult moved;  // of `result`, which holds it too once a technique is done
-  int rounds = 0;       // replays
+  OffloadResult moved;   // of `result`, which holds it too once a technique is done
+  int rounds = 0;        // replays
+  bool forwards = true;  // OffloadSettings::forwards
 };
 
 // Device memory that the step has, or the device's where it has no limit.
 Bytes memory_of(const Replayer& replayer);
 
 // A plan that moves nothing yet, with the runtime's limits.
-OffloadPlan empty_plan(std::string technique, const Replayer& replayer, const OffloadSettings& settings);
+OffloadPlan empty_plan(std::string_view technique, const Replayer& replayer, const OffloadSettings& settings);
 
 // Plans and replays a step under SSDTrain. Throws InputError when the trace lacks times, memory, uses or phases, or the
 // hardware a place to offload to. At most ten replays.

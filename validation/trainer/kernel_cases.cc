@@ -181,8 +181,8 @@ class CaseRunner {
       outcome.skipped = error.what();
       return outcome;
     }
-    if (technique.plan.offload && run.file_access != "GPUDirect Storage")
-      technique.plan.offload->route = DriveRoute::bounce;
+    if (technique.plan.fates && run.file_access != "GPUDirect Storage")
+      technique.plan.fates->route = DriveRoute::bounce;
     compare(reference, technique, run, timed, outcome);
     return outcome;
   }

@@ -128,17 +128,17 @@ TechniquePlan technique_plan(const Trace& trace, std::string_view technique) {
   made.technique = technique;
   if (technique == "keep") return made;
   if (technique == "recompute")
-    made.plan.offload = plan_recompute(trace, 1);
+    made.plan.fates = plan_recompute(trace, 1);
   else if (technique == "recompute-every-2")
-    made.plan.offload = plan_recompute(trace, 2);
+    made.plan.fates = plan_recompute(trace, 2);
   else if (technique == "offload-host")
-    made.plan.offload = plan_ssdtrain(trace, Tier::host, {});
+    made.plan.fates = plan_ssdtrain(trace, Tier::host, {});
   else if (technique == "offload-drive")
-    made.plan.offload = plan_ssdtrain(trace, Tier::drive, {});
+    made.plan.fates = plan_ssdtrain(trace, Tier::drive, {});
   else if (technique == "recompute-offload")
-    made.plan.offload = plan_recompute_offload(trace);
+    made.plan.fates = plan_recompute_offload(trace);
   else if (technique == "stream")
-    made.plan.offload = plan_stream(trace);
+    made.plan.fates = plan_stream(trace);
   else if (technique == "order-arena")
     plan_places(trace, true, made);
   else if (technique == "stalloc")

@@ -66,9 +66,7 @@ class PlannedPool {
   std::vector<BlockId> restore(const PoolState& state) { return allocate_live_blocks(*this, state); }
 
   [[nodiscard]] PoolState state() const;
-  [[nodiscard]] std::string_view name() const {
-    return plan_->kind == PlanKind::layout ? arena_policy : planned_policy;
-  }
+  [[nodiscard]] std::string_view name() const { return policy_of(*plan_); }
   [[nodiscard]] const PlanOutcome& outcome() const { return outcome_; }
   [[nodiscard]] const MemoryStatistics& statistics() const { return ledger_.statistics; }
   [[nodiscard]] const OutOfMemory& last_out_of_memory() const { return ledger_.last_out_of_memory(); }

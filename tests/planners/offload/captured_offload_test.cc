@@ -159,7 +159,7 @@ TEST_F(CapturedFile, PlansAreFollowed) {
       run_ssdtrain(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), loaded.scenario.offload);
   outcome.plan.digest = digest_of_works(loaded.trace);
   Plan plan;
-  plan.offload = outcome.plan;
+  plan.fates = outcome.plan;
   LoadedScenario other = load(captured(path_, R"("drives": "samsung-990-pro-2tb", "drive_count": 4)"));
   apply_plan(other, plan);
   EXPECT_EQ(run(other).fingerprint, outcome.result.fingerprint);

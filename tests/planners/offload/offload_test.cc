@@ -22,7 +22,7 @@ LoadedScenario gpt2(const std::string& more = "") {
 
 OffloadSettings everything() {
   OffloadSettings settings;
-  settings.technique = OffloadTechnique::ssdtrain;
+  settings.technique = ssdtrain_word;
   settings.in_flight = Bytes(64 << 20);
   settings.ssdtrain.least_elements = 1 << 20;
   settings.ssdtrain.adaptive = false;
