@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/log.h"
 #include "models/pipeline/named_schedules.h"
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
@@ -54,7 +55,16 @@ TechniquePart part_of(const LoadedScenario& loaded, const Replayer& replayer) {
              .schedule = schedule ? &*schedule : nullptr});
 }
 
+void log_technique(const LoadedScenario& loaded) {
+  const std::string& technique = loaded.scenario.offload.technique;
+  log_choice("technique", loaded.fates                        ? "the plan " + loaded.scenario.plan
+                          : !loaded.scenario.offload.moves() ? "none: every tensor stays on the device"
+                                                             : technique + " (offload.technique)");
+  log_choice("allocator", loaded.options.memory.allocator);
+}
+
 ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
+  log_technique(loaded);
   TechniquePart part = part_of(loaded, replayer);
   ScenarioRun run;
   run.result = std::move(part.result);

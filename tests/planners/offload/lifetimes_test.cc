@@ -6,7 +6,7 @@
 #include "planners/offload/lifetimes.h"
 #include "scenario/scenario_run.h"
 
-namespace spillway::planners {
+namespace spillway::scenario {
 namespace {
 
 LoadedScenario gpt2_large() {
@@ -71,4 +71,4 @@ TEST(Lifetimes, MoveNothingWhereEverythingFits) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::scenario
