@@ -35,7 +35,7 @@ struct OffloadSettings {
   double adaptive_bytes_per_second = 0;  // of a rank, for the adaptive rule; 0: measured
   SsdtrainSettings ssdtrain;
   DriveDemands demands;  // of the drives: how long they must live, what is left of them, their free room
-  Bytes budget{};        // of the mix (mix.h), which takes both tiers; 0: the device's memory
+  Bytes budget{};        // of the hybrid search (hybrid_search.h), which takes both tiers; 0: the device's memory
   StreamSettings stream;
   // A load asked for before its store has ended finds the tensor where it was. false: it waits, and reads.
   bool forwards = true;

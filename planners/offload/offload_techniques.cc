@@ -4,8 +4,8 @@
 
 #include "planners/offload/bpipe.h"
 #include "planners/offload/checkpoints.h"
+#include "planners/offload/hybrid_search.h"
 #include "planners/offload/lifetimes.h"
-#include "planners/offload/mix.h"
 #include "planners/offload/pipeoffload.h"
 
 namespace spillway::planners {
@@ -24,11 +24,11 @@ TechniquePart made_by(const TechniqueRequest& request) {
   return part_of(Run(request.trace, request.replayer, request.settings));
 }
 
-TechniquePart make_mix(const TechniqueRequest& request) {
-  MixSettings settings;
+TechniquePart make_hybrid(const TechniqueRequest& request) {
+  HybridSettings settings;
   settings.runtime = request.settings;
   settings.budget = settings.runtime.budget;
-  MixOutcome outcome = plan_mix(request.trace, request.replayer, settings);
+  HybridOutcome outcome = plan_hybrid(request.trace, request.replayer, settings);
   TechniquePart part;
   part.plan.fates = std::move(outcome.best.plan);
   part.planned = std::move(outcome.planned);
@@ -72,16 +72,16 @@ const std::vector<Technique>& offload_techniques() {
        .ways = both_tiers(ssdtrain_word, "activations to the drives (SSDTrain)", "activations to host memory",
                           Offered::with_drives, Offered::of_models),
        .make = made_by<run_ssdtrain>},
-      {.name = std::string(mix_word),
+      {.name = std::string(hybrid_word),
        .title = "keep, offload or recompute",
        .about = "for each tensor the fate that makes the step fit and fastest, searched by replays",
        .source = "ours; after Capuchin (ASPLOS 2020) and TERAIO (NeurIPS 2025)",
        .key = key,
        .needs = needed(),
-       .ways = {{std::string(mix_word),
+       .ways = {{std::string(hybrid_word),
                  "the fastest of keep, offload, recompute per tensor",
-                 {std::string(key) + "=" + std::string(mix_word)}}},
-       .make = make_mix},
+                 {std::string(key) + "=" + std::string(hybrid_word)}}},
+       .make = make_hybrid},
       {.name = std::string(checkpoints_word),
        .title = "checkpoints that leave",
        .about = "layers are computed again, and their inputs leave until then",

@@ -44,7 +44,7 @@ const std::vector<Technique>& recompute_techniques() {
                    "Korthikanti et al. 2022, section 5", Offered::of_models),
       of_generator(Recompute::full, "full", "full recomputation", "recompute all but each layer's input",
                    "Chen et al. 2016", Offered::of_models),
-      {.name = "recompute",
+      {.name = std::string(recompute_word),
        .title = "recomputation of any step",
        .about = "what lies inside every layer, or every K-th, is made again: `spillway plan recompute`",
        .source = "Chen et al. 2016",

@@ -7,6 +7,8 @@
 
 namespace spillway::planners {
 
+inline constexpr std::string_view recompute_word = "recompute";  // of any step
+
 const std::vector<Technique>& recompute_techniques();
 
 }  // namespace spillway::planners

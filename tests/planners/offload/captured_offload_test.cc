@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "planners/offload/hybrid_search.h"
 #include "planners/offload/lifetimes.h"
-#include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
 #include "scenario/scenario_run.h"
 #include "sim/replay/captured_step.h"
@@ -109,14 +109,14 @@ TEST(CapturedOffload, KeepsTheLastScopeOfEachPass) {
 TEST(CapturedOffload, MixNeverRecomputesOnInferredUses) {
   const Trace step = captured_step(
       TinyCapture{.operators = 12, .operators_per_layer = 3, .kernel = microseconds(20'000)}.make(), "test");
-  MixSettings settings;
+  HybridSettings settings;
   settings.budget = Bytes(8 * (64LL << 20));
   settings.runtime = settings_of(Tier::drive);
-  const MixOutcome outcome = plan_mix(step, PlainReplayer(machine(), options()), settings);
+  const HybridOutcome outcome = plan_hybrid(step, PlainReplayer(machine(), options()), settings);
   EXPECT_TRUE(outcome.best.fits());
   EXPECT_GT(outcome.to_host + outcome.to_drives, Bytes(0));
   EXPECT_EQ(outcome.recomputed, Bytes(0));
-  for (const MixCase& one : outcome.baselines) EXPECT_THAT(one.name, ::testing::Not(HasSubstr("recomputation")));
+  for (const HybridCase& one : outcome.baselines) EXPECT_THAT(one.name, ::testing::Not(HasSubstr("recomputation")));
 }
 
 TEST(CapturedOffload, LifetimesTakesTheInferredGaps) {
