@@ -11,21 +11,14 @@
 #include <cstdint>
 #include <string_view>
 
-namespace spillway {
+#include "base/splitmix64.h"
 
-// Finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): each bit of x reaches each bit of the result.
-constexpr std::uint64_t scramble(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
+namespace spillway {
 
 class Digest {
  public:
   // Order matters: add(a), add(b) differs from add(b), add(a).
-  constexpr void add(std::uint64_t word) {
-    state_ = (std::rotl(state_, 27) ^ (word * 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
-  }
+  constexpr void add(std::uint64_t word) { state_ = (std::rotl(state_, 27) ^ (word * golden_gamma)) * odd_multiplier; }
   constexpr void add(std::string_view text) {
     add(text.size());
     std::uint64_t word = 0;
@@ -79,7 +72,7 @@ class SequenceDigest {
  private:
   __extension__ typedef unsigned __int128 Wide;
   static constexpr std::uint64_t prime = (std::uint64_t{1} << 61) - 1;
-  static constexpr std::uint64_t point = 0x9E3779B97F4A7C15u & prime;
+  static constexpr std::uint64_t point = golden_gamma & prime;
 
   static constexpr std::uint64_t reduced(std::uint64_t x) {
     x = (x & prime) + (x >> 61);

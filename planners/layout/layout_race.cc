@@ -6,8 +6,8 @@
 #include <numeric>
 #include <tuple>
 
+#include "base/splitmix64.h"
 #include "planners/layout/lanes.h"
-#include "planners/layout/layout_random.h"
 
 namespace spillway::planners {
 namespace {
@@ -81,7 +81,7 @@ std::vector<std::int32_t> LayoutRace::static_order(std::size_t which) const {
 }
 
 std::vector<std::int32_t> LayoutRace::drawn_order(std::uint64_t seed) const {
-  LayoutRandom random(seed);
+  SplitMix64 random(seed);
   const float by_width = 2 * random.uniform(), by_size = 2 * random.uniform(), mild = random.uniform(),
               noise = mild * mild * mild;
   std::vector<float> keys;

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/splitmix64.h"
 #include "planners/layout/lanes.h"
-#include "planners/layout/layout_random.h"
 #include "planners/layout/skyline.h"
 
 namespace spillway::planners {
@@ -61,7 +61,7 @@ class Lane {
   std::span<const LayoutBuffer> buffers_;
   const LayoutSections& sections_;
   Skyline skyline_;
-  LayoutRandom random_;
+  SplitMix64 random_;
   float push_;
   std::vector<float> keys_;
   int failed_ = 0;
