@@ -4,6 +4,8 @@
 //   SequenceDigest  the same of words alone, with an algebra: the digest of one sequence followed by another, and of a
 //                   sequence n times over, follow from digests without looking at the words again
 //
+//   Fnv1a           that of Fowler, Noll and Vo, for digests that files keep
+//
 // Integers only, so every compiler and machine gives the same bits.
 #pragma once
 
@@ -90,6 +92,19 @@ class SequenceDigest {
   }
 
   std::uint64_t sum_ = 0, size_ = 0;
+};
+
+class Fnv1a {
+ public:
+  // A byte, or a word in one piece.
+  constexpr void add(std::uint64_t piece) { value_ = (value_ ^ piece) * 0x100000001B3u; }
+  constexpr void add(std::string_view bytes) {
+    for (const char byte : bytes) add(std::uint64_t{static_cast<unsigned char>(byte)});
+  }
+  [[nodiscard]] constexpr std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xCBF29CE484222325u;
 };
 
 }  // namespace spillway

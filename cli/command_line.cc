@@ -29,7 +29,6 @@
 #include "cli/commands/validate_command.h"
 #include "cli/options/command_options.h"
 #include "cli/options/context.h"
-#include "cli/options/installed_data.h"
 #include "cli/options/interrupt.h"
 
 namespace spillway::cli {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/axis.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 
@@ -15,20 +16,6 @@ namespace {
 
 constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = svg_grid;
 constexpr double left = 58, right = 14, top = 30, plot_height = 160, axis_room = 40, legend_line = 15, text_size = 10;
-
-// Multiples of 1, 2 or 5 x 10^k from 0, about six of them.
-std::vector<double> ticks(double most) {
-  const double raw = most / 5, power = std::pow(10, std::floor(std::log10(raw)));
-  double step = power;
-  for (const double factor : {1.0, 2.0, 5.0, 10.0})
-    if (factor * power >= raw * 0.999) {
-      step = factor * power;
-      break;
-    }
-  std::vector<double> found;
-  for (int i = 0; i * step <= most * 1.0001; ++i) found.push_back(i * step);
-  return found;
-}
 
 struct Range {
   double x = 0, y = 0;
@@ -74,11 +61,11 @@ class Drawer {
   }
 
   void axes() {
-    for (const double y : ticks(range_.y)) {
+    for (const double y : round_ticks(0, range_.y, 5)) {
       line({left, left + plot_width_}, {at_y(y), at_y(y)}, grid, y == 0 ? 0 : 0.7);
       text(left - 6, at_y(y) + 3.5, text_size, ChartAnchor::end, report_number(y), faint);
     }
-    for (const double x : ticks(range_.x)) {
+    for (const double x : round_ticks(0, range_.x, 5)) {
       line({at_x(x), at_x(x)}, {at_y(0), at_y(0) + 4}, faint, 0.7);
       text(at_x(x), at_y(0) + 15, text_size, x > 0.97 * range_.x ? ChartAnchor::end : ChartAnchor::middle,
            report_number(x), faint);

@@ -1,4 +1,5 @@
 #include "base/input_error.h"
+#include "base/read_file.h"
 #include "reports/report_document.h"
 
 #ifdef SPILLWAY_XLSXWRITER
@@ -10,8 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace spillway::reports {
 namespace {
@@ -167,8 +166,7 @@ std::string report_xlsx(const ReportDocument& document) {
   for (const ReportSection& section : document.sections)
     for (const ReportTable& table : section.tables) book.table(table, section.heading, ++number);
   book.close(document.title);
-  std::ifstream in(file.path(), std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return read_file_as_it_is(file.path());
 }
 
 }  // namespace spillway::reports

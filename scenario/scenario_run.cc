@@ -10,6 +10,7 @@
 
 #include "base/input_error.h"
 #include "base/log.h"
+#include "base/read_file.h"
 #include "base/stop.h"
 #include "models/cost/collective_time.h"
 #include "models/cost/cost_model.h"
@@ -142,7 +143,7 @@ TrainingSetup with_plan(TrainingSetup setup) {
   constexpr std::uint64_t largest = std::uint64_t{1} << 30;
   if (!setup.pipeline_schedule.ends_with(".json")) return setup;
   const std::string& file = setup.pipeline_schedule;
-  PipelinePlan plan = read_plan_json(ByteSource::open(file, largest).read_all(largest), file);
+  PipelinePlan plan = read_plan_json(read_file(file, largest), file);
   plan.name = file;
   StageTimes equal;
   equal.positions = {{1, 1, 1, 1}};

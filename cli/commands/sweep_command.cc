@@ -15,6 +15,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/mpi_launch.h"
@@ -63,8 +64,6 @@ void print_reasons(Context& context, const SweepFile& file, const SweepOutcome& 
   print(context, table);
   if (!context.rows_only()) print("\n");
 }
-
-std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
 
 Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
   std::vector<std::string> headings;
@@ -135,12 +134,14 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
       outcome.not_replayed > 0 ? fmt::format(", {} remain: the front may miss some of them", outcome.not_replayed)
                                : ""));
   if (outcome.time_error.compared > 0)
-    print(fmt::format(
-        "screen against replay, {} points: step time median {}, 90th percentile {}, worst {} (margin {}); "
-        "peak median {}, 90th percentile {}, worst {} (margin {})\n",
-        outcome.time_error.compared, percent(outcome.time_error.median), percent(outcome.time_error.p90),
-        percent(outcome.time_error.worst), percent(file.margin), percent(outcome.memory_error.median),
-        percent(outcome.memory_error.p90), percent(outcome.memory_error.worst), percent(file.memory_margin)));
+    print(
+        fmt::format("screen against replay, {} points: step time median {}, 90th percentile {}, worst {} (margin {}); "
+                    "peak median {}, 90th percentile {}, worst {} (margin {})\n",
+                    outcome.time_error.compared, percent_text(outcome.time_error.median, 2),
+                    percent_text(outcome.time_error.p90, 2), percent_text(outcome.time_error.worst, 2),
+                    percent_text(file.margin, 2), percent_text(outcome.memory_error.median, 2),
+                    percent_text(outcome.memory_error.p90, 2), percent_text(outcome.memory_error.worst, 2),
+                    percent_text(file.memory_margin, 2)));
   if (!answered) print("no point meets the requirements\n");
 }
 
@@ -165,17 +166,17 @@ void print_check(Context& context, const SweepFile& file, const SweepCheck& resu
   Table table({"points", "replayed", "time, median", "90th", "worst", "peak, median", "90th", "worst"});
   for (const SweepCheck::Group& group : result.groups) {
     if (group.time.compared == 0) continue;
-    table.add({group.name, std::to_string(group.time.compared), percent(group.time.median), percent(group.time.p90),
-               percent(group.time.worst), percent(group.memory.median), percent(group.memory.p90),
-               percent(group.memory.worst)});
+    table.add({group.name, std::to_string(group.time.compared), percent_text(group.time.median, 2),
+               percent_text(group.time.p90, 2), percent_text(group.time.worst, 2), percent_text(group.memory.median, 2),
+               percent_text(group.memory.p90, 2), percent_text(group.memory.worst, 2)});
   }
   print(context, table);
   if (context.rows_only()) return;
   print(
       fmt::format("\n{} points drawn ({} more called invalid), {} pruned with margins of {} and {}; {} on the front of "
                   "all replays, {} of these pruned\n",
-                  result.sampled, result.invalid, result.pruned, percent(file.margin), percent(file.memory_margin),
-                  result.on_front, result.wrong.size()));
+                  result.sampled, result.invalid, result.pruned, percent_text(file.margin, 2),
+                  percent_text(file.memory_margin, 2), result.on_front, result.wrong.size()));
   for (const SweepCheck::Wrong& wrong : result.wrong)
     print(fmt::format("pruned, though on the front: {} ({})\n", wrong.label, wrong.why));
 }

@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "base/read_file.h"
 #include "hwprofiles/profile_library.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
@@ -26,7 +26,7 @@ constexpr std::uint64_t largest_file = 16U << 20U;
 constexpr std::int64_t most_gpus = 1 << 20;
 
 bool is_sweep(const std::string& path) {
-  const std::string text = ByteSource::open(path, largest_file).read_all(largest_file);
+  const std::string text = read_file(path, largest_file);
   const Json root = Json::parse(text, nullptr, false);
   return root.is_object() && root.value("schema", Json()) == "spillway-sweep";
 }

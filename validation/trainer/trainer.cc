@@ -8,6 +8,8 @@
 #include <cstring>
 #include <span>
 
+#include "base/digest.h"
+#include "base/quantile.h"
 #include "base/splitmix64.h"
 #include "validation/trainer/cpu_kernels.h"
 #include "validation/trainer/step_trace.h"
@@ -45,21 +47,21 @@ void write_state(PlanRunner& runner, const StepGraph& graph) {
   }
 }
 
-// FNV-1a over words of eight bytes, the last one filled up with zeros.
-void add_to_digest(const std::vector<std::byte>& bytes, std::uint64_t& digest) {
+// In words of eight bytes, the last one filled up with zeros.
+void add_to_digest(const std::vector<std::byte>& bytes, Fnv1a& digest) {
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
-    digest = (digest ^ word) * 0x100000001b3U;
+    digest.add(word);
   }
 }
 
 std::uint64_t digest_of_state(PlanRunner& runner, const StepGraph& graph) {
-  std::uint64_t digest = 0xcbf29ce484222325U;
+  Fnv1a digest;
   for (const StepGraph::Parameter& parameter : graph.parameters)
     for (const std::uint32_t tensor : {parameter.weight, parameter.master, parameter.first, parameter.second})
       add_to_digest(runner.read(tensor), digest);
-  return digest;
+  return digest.value();
 }
 
 }  // namespace
@@ -124,10 +126,7 @@ Trace measured_trace(Backend& backend, const StepGraph& graph, int steps) {
     for (std::size_t c = 0; c < samples.size(); ++c) samples[c].push_back(run.steps.back().kernel_times[c].duration);
   }
   std::vector<Picos> medians;
-  for (std::vector<Picos>& sample : samples) {
-    std::sort(sample.begin(), sample.end());
-    medians.push_back(sample[sample.size() / 2]);
-  }
+  for (const std::vector<Picos>& sample : samples) medians.push_back(upper_median(sample));
   return step_trace(graph, medians, launch, backend.device());
 }
 
