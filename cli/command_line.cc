@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/byte_source.h"
+#include "base/data_folder.h"
 #include "base/input_error.h"
 #include "base/log.h"
 #include "base/nearest_name.h"

@@ -135,7 +135,7 @@ Answer replay(const Context& context, const Request& request) {
 // What lived before the first event is there already, so it can be too much without any allocation failing.
 Verdict verdict_of(const AllocationStreamResult& result, const Request& request) {
   if (result.out_of_memory > 0) return Verdict::does_not_fit;
-  return verdict_of(Bytes(result.statistics.all().reserved_bytes.peak), Bytes(request.capacity_bytes));
+  return sim::verdict_of(Bytes(result.statistics.all().reserved_bytes.peak), Bytes(request.capacity_bytes));
 }
 
 std::vector<std::string> warnings_of(const AllocationStreamResult& result, const Request& request) {

@@ -19,6 +19,7 @@
 #include "cli/output/table.h"
 #include "hwprofiles/price_list.h"
 #include "reports/pcie_report.h"
+#include "reports/ssd_report.h"
 #include "reports/step_report.h"
 
 namespace spillway::cli {

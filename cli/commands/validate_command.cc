@@ -34,7 +34,7 @@ namespace {
 struct ValidateArguments {
   std::string cases, output, plot;
   std::vector<std::string> sources;
-  std::optional<std::size_t> sample;
+  std::optional<std::int64_t> sample;
   std::optional<double> tolerance;
   ValidateKernelsArguments kernels;
   ValidateChoicesArguments choices;
@@ -70,7 +70,7 @@ std::vector<CaseFile> case_files(const ValidateArguments& arguments) {
   else
     files.push_back(load_cases(arguments.cases));
   keep_sources(files, arguments.sources);
-  if (arguments.sample) keep_sample(files, *arguments.sample);
+  if (arguments.sample) keep_sample(files, static_cast<std::size_t>(*arguments.sample));
   return files;
 }
 

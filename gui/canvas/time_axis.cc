@@ -34,14 +34,14 @@ std::vector<Tick> TimeAxis::ticks(int most, bool timed) const {
   const double step = round_step(std::max(rough, 1.0));
   const auto stride = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(step)));
   const std::int64_t furthest = std::max(std::abs(view_.begin), std::abs(view_.end));
-  const InUnit most = in_time_unit(Picos(furthest));
-  const double unit = static_cast<double>(furthest) / most.amount;
+  const InUnit scaled = in_time_unit(Picos(furthest));
+  const double unit = static_cast<double>(furthest) / scaled.amount;
   const int decimals = std::clamp(static_cast<int>(std::ceil(std::log10(unit / step) - 1e-9)), 0, 9);
   std::vector<Tick> marks;
   std::int64_t first = view_.begin / stride * stride;
   if (first < view_.begin) first += stride;
   for (std::int64_t at = first; at < view_.end; at += stride)
-    marks.push_back({at, timed ? fmt::format("{:.{}f} {}", static_cast<double>(at) / unit, decimals, most.unit)
+    marks.push_back({at, timed ? fmt::format("{:.{}f} {}", static_cast<double>(at) / unit, decimals, scaled.unit)
                                : grouped_text(at)});
   return marks;
 }

@@ -7,14 +7,17 @@
 #include <mutex>
 
 #include "base/log.h"
+#include "base/stop.h"
 
 namespace spillway::studies {
 
 void LocalCrew::work(std::span<const SweepTask> tasks, const Take& take) {
   std::mutex mutex;
   std::atomic<bool> stopped = false;
+  const std::atomic<bool>* const stop = current_stop();
   oneapi::tbb::parallel_for(std::size_t{0}, tasks.size(), [&](std::size_t i) {
     if (stopped) return;
+    const StopScope scope(stop);
     const std::string record = worker_.record(tasks[i]);
     const std::lock_guard lock(mutex);
     if (!stopped && !take(i, record)) stopped = true;

@@ -7,8 +7,8 @@
 #include <string>
 #include <tuple>
 
+#include "base/digest.h"
 #include "base/input_error.h"
-#include "sim/engine/fingerprint.h"
 #include "validation/published/case_work.h"
 
 namespace spillway::validation {
@@ -22,8 +22,8 @@ struct Candidate {
 };
 
 std::uint64_t hash_of(const std::string& setup) {
-  Fingerprint digest;
-  for (const char c : setup) digest.add(static_cast<unsigned char>(c));
+  Digest digest;
+  for (const char c : setup) digest.add(std::uint64_t{static_cast<unsigned char>(c)});
   return digest.value();
 }
 

@@ -10,7 +10,7 @@
 #include "scenario/scenario_run.h"
 #include "tests/test_size.h"
 
-namespace spillway::planners {
+namespace spillway::scenario {
 namespace {
 
 LoadedScenario gpt2(const std::string& more = "") {
@@ -349,4 +349,4 @@ TEST(PlannedTrace, RepeatedOpsWaitForLoadsOfWhatTheyRead) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::scenario

@@ -20,7 +20,7 @@
 #include "tests/traces/test_files.h"
 #include "traces/formats/read.h"
 
-namespace spillway::planners {
+namespace spillway::scenario {
 namespace {
 
 // a makes 4 MiB, b 8; d reads b's and makes 1, c reads a's and makes 1, e reads both. As launched (a b d c e) d holds
@@ -287,4 +287,4 @@ TEST(TraceOrder, WhatIsNotRefusedComputesTheSame) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::scenario

@@ -15,7 +15,7 @@
 #include "tests/planners/random_trace.h"
 #include "tests/test_size.h"
 
-namespace spillway::sim {
+namespace spillway::planners {
 namespace {
 
 class Plans : public ::testing::Test {
@@ -157,4 +157,4 @@ TEST_F(Plans, PlacementsThatOverlapAreFound) {
 }
 
 }  // namespace
-}  // namespace spillway::sim
+}  // namespace spillway::planners
