@@ -126,7 +126,7 @@ void note(const Context& context, std::string_view text) {
   if (!context.quiet) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 
-int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
+int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   catch_interrupts();
   use_installed_data();
   Context context;
@@ -138,7 +138,7 @@ int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
   add_plan_commands(app, context);
   add_capacity_command(app, context);
   add_report_commands(app, context);
-  add_sweep_commands(app, context, farm);
+  add_sweep_commands(app, context, job);
   add_profile_commands(app, context);
   add_calibrate_commands(app, context);
   add_record_commands(app, context);

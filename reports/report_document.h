@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "studies/procurement/live_table.h"
+#include "studies/procurement/formula_table.h"
 
 namespace spillway::reports {
 
@@ -60,7 +60,7 @@ struct ReportDocument {
   bool is_yes = false, is_unknown = false;  // neither: no
   std::string verdict;                      // begins with "Yes", "No" or "Unknown"
   std::vector<ReportSection> sections;
-  LiveBook live;  // in spreadsheets, sheets with formulas before those of the tables
+  FormulaWorkbook formulas;  // in spreadsheets, sheets with formulas before those of the tables
 };
 
 // One self-contained page with inline SVG.
@@ -80,7 +80,7 @@ std::string report_number(double value);
 // A cell of it.
 ReportCell number_cell(double value);
 // A cell that is no number.
-ReportCell words(std::string text);
+ReportCell text_cell(std::string text);
 // 1e9 of them.
 double giga(double bytes);
 

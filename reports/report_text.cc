@@ -112,7 +112,7 @@ ReportCell number_cell(double value) {
   return {report_number(value), std::isfinite(value) ? std::optional(value) : std::nullopt};
 }
 
-ReportCell words(std::string text) { return {std::move(text), {}}; }
+ReportCell text_cell(std::string text) { return {std::move(text), {}}; }
 
 double giga(double bytes) { return bytes / 1e9; }
 

@@ -27,7 +27,7 @@
 #include "planners/stalloc/stalloc_plan.h"
 #include "scenario/relaxed_hardware.h"
 #include "sim/replay/captured_step.h"
-#include "traces/join.h"
+#include "traces/trace_link.h"
 
 namespace spillway::scenario {
 namespace {
@@ -385,7 +385,8 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
 
 Trace read_captured(const Scenario& scenario, const ReadOptions& read) {
   Trace trace = read_trace(scenario.trace, read);
-  if (!scenario.execution_trace.empty()) trace = join(std::move(trace), read_trace(scenario.execution_trace, read));
+  if (!scenario.execution_trace.empty())
+    trace = link_traces(std::move(trace), read_trace(scenario.execution_trace, read));
   return trace;
 }
 

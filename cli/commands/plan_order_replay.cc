@@ -1,4 +1,4 @@
-#include "cli/commands/trace_order.h"
+#include "cli/commands/plan_order_replay.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "studies/procurement/programme.h"
+#include "studies/procurement/procurement_request.h"
 
 #include <algorithm>
 #include <array>
@@ -33,7 +33,7 @@ bool is_sweep(const std::string& path) {
 
 class Reader {
  public:
-  Reader(const std::string& path, std::span<const std::string> settings, const ProgrammeFlags& flags)
+  Reader(const std::string& path, std::span<const std::string> settings, const ProcurementFlags& flags)
       : path_(path), flags_(flags) {
     made_.path = path;
     made_.folder = std::filesystem::path(path).parent_path().string();
@@ -52,7 +52,7 @@ class Reader {
     }
   }
 
-  Programme read() {
+  ProcurementRequest read() {
     known(section_, "/procurement", procurement_keys());
     if (!made_.sweep.empty()) check_sweep();
     read_runs();
@@ -309,25 +309,26 @@ class Reader {
   }
 
   const std::string& path_;
-  const ProgrammeFlags& flags_;
+  const ProcurementFlags& flags_;
   Scenario base_;
   std::string text_;
   Json section_ = Json::object();
-  Programme made_;
+  ProcurementRequest made_;
 };
 
 }  // namespace
 
-double Programme::tokens() const {
+double ProcurementRequest::tokens() const {
   return std::accumulate(runs.begin(), runs.end(), 0.0,
                          [](double sum, const ProgrammeRun& run) { return sum + run.tokens; });
 }
 
-double Programme::days_there_are() const {
+double ProcurementRequest::days_there_are() const {
   return deadline_days > 0 ? std::min(deadline_days, period_days()) : period_days();
 }
 
-Programme read_programme(const std::string& path, std::span<const std::string> settings, const ProgrammeFlags& flags) {
+ProcurementRequest read_procurement_request(const std::string& path, std::span<const std::string> settings,
+                                            const ProcurementFlags& flags) {
   return Reader(path, settings, flags).read();
 }
 
