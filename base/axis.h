@@ -30,6 +30,8 @@ class Axis {
   static Axis around(double low, double high, double from, double to);
 
   [[nodiscard]] double at(double value) const;  // pixel
+  [[nodiscard]] double from() const { return from_; }
+  [[nodiscard]] double to() const { return to_; }
   [[nodiscard]] double low() const { return low_; }
   [[nodiscard]] double high() const { return high_; }
   // About `target` of them; on a logarithmic axis as decade_ticks has them.

@@ -55,6 +55,14 @@ std::string precise_duration_text(Picos time) {
   return fmt::format("{:.{}f} {}", number.amount, number.is_smallest ? 0 : 3, number.unit);
 }
 
+std::string number_text(double value) {
+  if (!std::isfinite(value)) return "-";
+  const double size = std::abs(value);
+  if (size >= 9999.5 && size < 1e18) return grouped_text(std::llround(value));
+  if (size >= 0.001 || size == 0) return fmt::format("{:.4g}", value);
+  return fmt::format("{:.2e}", value);
+}
+
 std::string percent_text(double share, int decimals) { return fmt::format("{:.{}f} %", share * 100, decimals); }
 std::string signed_percent_text(double share, int decimals) { return fmt::format("{:+.{}f} %", share * 100, decimals); }
 

@@ -29,6 +29,8 @@ std::string duration_text(Picos time);
 // "560.393 ms", "3.000 us"
 std::string precise_duration_text(Picos time);
 
+// "12.98"; three or four significant digits, thousands grouped from 10,000 on; "-" for infinity.
+std::string number_text(double value);
 std::string percent_text(double share, int decimals = 1);         // 0.125: "12.5 %"
 std::string signed_percent_text(double share, int decimals = 1);  // 0.125: "+12.5 %"
 std::string grouped_text(std::int64_t number);                    // "12,345"

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "base/number_text.h"
+
 namespace spillway::reports {
 namespace {
 
@@ -19,7 +21,7 @@ double rounded(double value) {
   const double scale = std::pow(10, 2 - std::floor(std::log10(std::abs(value))));
   return scale >= 1 ? std::round(value * scale) / scale : std::round(value / (1 / scale)) * (1 / scale);
 }
-std::string figure(double value) { return report_number(rounded(value)); }
+std::string figure(double value) { return number_text(rounded(value)); }
 ReportCell cell(double value) { return {figure(value), std::isfinite(value) ? std::optional(value) : std::nullopt}; }
 ReportCell count(std::int64_t value) { return number_cell(static_cast<double>(value)); }
 
@@ -148,7 +150,7 @@ class Writer {
       const double more = other.usd_per_billion / option.usd_per_billion - 1;
       part.items.push_back(fmt::format(
           "Next: {}, {} USD per 10⁹ tokens ({} % more) in {} days{}.", other.name(), figure(other.usd_per_billion),
-          report_number(std::round(1000 * more) / 10), figure(other.days),
+          number_text(std::round(1000 * more) / 10), figure(other.days),
           more < step_time_error
               ? fmt::format("; too close to tell: replayed steps may be off by {:.0f} %", 100 * step_time_error)
               : ""));

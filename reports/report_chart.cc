@@ -7,6 +7,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/number_text.h"
 #include "base/axis.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
@@ -34,9 +35,13 @@ Range range_of(const ReportChart& chart) {
 
 class Drawer {
  public:
-  Drawer(const ReportChart& chart, double width) : chart_(chart), range_(range_of(chart)) {
+  Drawer(const ReportChart& chart, double width)
+      : chart_(chart),
+        range_(range_of(chart)),
+        plot_width_(width - left - right),
+        x_(0, range_.x, left, left + plot_width_),
+        y_(0, range_.y, top + plot_height, top) {
     drawing_.width = width;
-    plot_width_ = width - left - right;
   }
 
   ChartDrawing draw() {
@@ -50,8 +55,8 @@ class Drawer {
   }
 
  private:
-  [[nodiscard]] double at_x(double x) const { return left + x / range_.x * plot_width_; }
-  [[nodiscard]] double at_y(double y) const { return top + plot_height * (1 - y / range_.y); }
+  [[nodiscard]] double at_x(double x) const { return x_.at(x); }
+  [[nodiscard]] double at_y(double y) const { return y_.at(y); }
 
   void text(double x, double y, double size, ChartAnchor anchor, std::string words, std::string_view colour) {
     drawing_.texts.push_back({x, y, size, anchor, std::move(words), std::string(colour)});
@@ -61,14 +66,14 @@ class Drawer {
   }
 
   void axes() {
-    for (const double y : round_ticks(0, range_.y, 5)) {
+    for (const double y : y_.ticks(5)) {
       line({left, left + plot_width_}, {at_y(y), at_y(y)}, grid, y == 0 ? 0 : 0.7);
-      text(left - 6, at_y(y) + 3.5, text_size, ChartAnchor::end, report_number(y), faint);
+      text(left - 6, at_y(y) + 3.5, text_size, ChartAnchor::end, number_text(y), faint);
     }
-    for (const double x : round_ticks(0, range_.x, 5)) {
+    for (const double x : x_.ticks(5)) {
       line({at_x(x), at_x(x)}, {at_y(0), at_y(0) + 4}, faint, 0.7);
       text(at_x(x), at_y(0) + 15, text_size, x > 0.97 * range_.x ? ChartAnchor::end : ChartAnchor::middle,
-           report_number(x), faint);
+           number_text(x), faint);
     }
     line({left, left + plot_width_}, {at_y(0), at_y(0)}, faint, 0.8);
     text(left + plot_width_, at_y(0) + 30, text_size, ChartAnchor::end, chart_.x_label, faint);
@@ -90,8 +95,10 @@ class Drawer {
 
   const ReportChart& chart_;
   Range range_;
+  double plot_width_;
+  Axis x_, y_;
   ChartDrawing drawing_;
-  double plot_width_ = 0, legend_ = 0;
+  double legend_ = 0;
 };
 
 }  // namespace

@@ -75,8 +75,6 @@ std::string report_xlsx(const ReportDocument& document);
 // By the ending of `path`: .html, .pdf, .xlsx, .csv. Throws InputError for another one, or when it can't be written.
 void write_report(const ReportDocument& document, const std::string& path);
 
-// "12.98"; three or four significant digits, thousands grouped from 10,000 on; "-" for infinity.
-std::string report_number(double value);
 // A cell of it.
 ReportCell number_cell(double value);
 // A cell that is no number.

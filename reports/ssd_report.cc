@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number_text.h"
 #include "models/spec/activation_volume.h"
 
 namespace spillway::reports {
@@ -26,7 +27,7 @@ std::string time_text(double seconds) {
 std::string years_text(double years) {
   if (std::isinf(years)) return "for ever";
   return years < 1 ? fmt::format("{:.3g} days", years * 365)
-                   : (years < 100 ? fmt::format("{:.3g}", years) : report_number(std::round(years))) + " years";
+                   : (years < 100 ? fmt::format("{:.3g}", years) : number_text(std::round(years))) + " years";
 }
 
 ReportCell count_cell(std::int64_t count) {

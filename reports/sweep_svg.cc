@@ -7,7 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/number_text.h"
 #include "base/axis.h"
+#include "base/svg_plot.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 #include "reports/report_document.h"
@@ -82,7 +84,7 @@ class FrontPicture {
     const auto [low_x, high_x] = range(&FrontDot::x);
     const auto [low_y, high_y] = range(&FrontDot::y);
     const Axis x = Axis::around(low_x, high_x, left, left + plot_width), y = Axis::around(low_y, high_y, bottom, top);
-    axes(x, y, top, bottom);
+    draw_axes(canvas_, {x, x.ticks(6), objective_title(x_of_)}, {y, y.ticks(6), objective_title(y_of_)});
     staircase(x, y);
     for (const FrontDot& dot : dots_)
       if (!dot.row->on_front) other(dot, x.at(dot.x), y.at(dot.y));
@@ -101,21 +103,6 @@ class FrontPicture {
     };
     return fmt::format("{} points replayed, {} meet the requirements, {} on the front", dots_.size(),
                        count(&SweepRow::does), count(&SweepRow::on_front));
-  }
-
-  void axes(const Axis& x, const Axis& y, double top, double bottom) {
-    for (const double tick : x.ticks(6)) {
-      canvas_.line(x.at(tick), top, x.at(tick), bottom, svg_grid);
-      canvas_.text(x.at(tick), bottom + 17, small, report_number(tick), svg_faint, "middle");
-    }
-    for (const double tick : y.ticks(6)) {
-      canvas_.line(left, y.at(tick), left + plot_width, y.at(tick), svg_grid);
-      canvas_.text(left - 8, y.at(tick) + 4, small, report_number(tick), svg_faint, "end");
-    }
-    canvas_.line(left, bottom, left + plot_width, bottom, svg_faint);
-    canvas_.line(left, top, left, bottom, svg_faint);
-    canvas_.text(left + plot_width / 2, bottom + 36, normal, objective_title(x_of_), svg_ink, "middle");
-    canvas_.text_upwards(28, (top + bottom) / 2, normal, objective_title(y_of_));
   }
 
   // Through the front over these two objectives alone.
@@ -292,7 +279,7 @@ class MapPicture {
   void scale(double y) {
     constexpr int steps = 24;
     constexpr double step = 8;
-    const std::string worst = report_number(shown(objective_, worst_)), best = report_number(shown(objective_, best_));
+    const std::string worst = number_text(shown(objective_, worst_)), best = number_text(shown(objective_, best_));
     const double from = left_ + text_width(worst, small) + 8;
     canvas_.text(from - 6, y + 10, small, worst, svg_faint, "end");
     for (int i = 0; i < steps; ++i)
@@ -325,16 +312,12 @@ class TornadoPicture {
     const double left = margin + name_room, right = width - margin - 20;
     const Axis x = Axis::around(low, high, left, right);
     const double bottom = top + row * static_cast<double>(tornado_.swings.size());
-    for (const double tick : x.ticks(6)) {
-      canvas_.line(x.at(tick), top, x.at(tick), bottom, svg_grid);
-      canvas_.text(x.at(tick), bottom + 17, small, report_number(tick), svg_faint, "middle");
-    }
+    draw_x_axis(canvas_, {x, x.ticks(6), objective_title(objective_)}, top, bottom);
     for (std::size_t i = 0; i < tornado_.swings.size(); ++i)
       bar(tornado_.swings[i], x, top + row * static_cast<double>(i), left);
     const double base = x.at(value(tornado_.value));
     canvas_.line(base, top - 6, base, bottom, svg_ink, " stroke-width=\"1.5\"");
-    canvas_.text(base, top - 11, small, "best " + report_number(value(tornado_.value)), svg_ink, "middle");
-    canvas_.text((left + right) / 2, bottom + 38, normal, objective_title(objective_), svg_ink, "middle");
+    canvas_.text(base, top - 11, small, "best " + number_text(value(tornado_.value)), svg_ink, "middle");
     return canvas_.document(width, bottom + 48 + margin, file_.title);
   }
 
@@ -365,7 +348,7 @@ class TornadoPicture {
 
   // Inside its bar where it has room, else beyond it, else on the other side of the base line.
   void label(const SweepSwing::End& end, double at, double base, double y, bool is_dark) {
-    const std::string words = fmt::format("{}: {}", end.option, report_number(value(end.value)));
+    const std::string words = fmt::format("{}: {}", end.option, number_text(value(end.value)));
     const double room = text_width(words, small);
     const bool rightwards = at > base;
     if (room + 10 < std::abs(at - base))

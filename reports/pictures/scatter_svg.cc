@@ -8,6 +8,7 @@
 
 #include "base/axis.h"
 #include "base/svg_canvas.h"
+#include "base/svg_plot.h"
 #include "base/svg_text.h"
 
 namespace spillway::reports {
@@ -15,7 +16,7 @@ namespace {
 
 constexpr double margin = 24, plot = 420, axis_room = 76, panel_gap = 104, head = 52, legend_line = 17;
 constexpr double panel_width = axis_room + plot + panel_gap;
-constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = "#E6E6E6", band = "#F0F0F0";
+constexpr std::string_view ink = svg_ink, faint = svg_faint, band = "#F0F0F0";
 constexpr std::array<std::string_view, 10> colours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00",
                                                       "#56B4E9", "#7B3294", "#8C510A", "#4D4D4D", "#B8A800"};
 
@@ -36,11 +37,6 @@ Range range_of(const ScatterPanel& panel) {
 
 // Powers of ten alone where the axis is longer.
 constexpr double most_decades = 2.5;
-
-std::string number(double value) {
-  if (value < 9999.5) return fmt::format("{:.4g}", value);
-  return fmt::format("{:.4g}k", value / 1000);
-}
 
 class Picture : private SvgCanvas {
  public:
@@ -67,21 +63,15 @@ class Picture : private SvgCanvas {
     const Axis y(range.low, range.high, top + plot, top, Axis::Kind::logarithmic);
     const std::vector<double> ticks = decade_ticks(range.low, range.high, most_decades);
     text(left, top - 10, 14, of.title, ink, "start");
-    for (const double at : ticks) {
-      text(x.at(at), top + plot + 16, 11, number(at), faint, "middle");
-      text(left - 6, y.at(at) + 4, 11, number(at), faint, "end");
-    }
-    text(left + plot / 2, top + plot + 34, 12, fmt::format("measured ({})", of.unit), ink, "middle");
-    text_upwards(left - 54, top + plot / 2, 12, "predicted");
     put("<clipPath id=\"p{}\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\"/></clipPath>\n", clips_, left,
         top, plot, plot);
-    put("<g clip-path=\"url(#p{})\">\n", clips_++);
+    put("<g clip-path=\"url(#p{})\">\n", clips_);
     put("<polygon points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"{}\"/>\n", left,
         y.at(1.1 * range.low), left + plot, y.at(1.1 * range.high), left + plot, y.at(0.9 * range.high), left,
         y.at(0.9 * range.low), band);
-    for (const double at : ticks)
-      put("<path d=\"M{0:.1f} {1:.1f}V{2:.1f}M{3:.1f} {4:.1f}H{5:.1f}\" stroke=\"{6}\"/>\n", x.at(at), top, top + plot,
-          left, y.at(at), left + plot, grid);
+    put("</g>\n");
+    draw_axes(*this, {x, ticks, fmt::format("measured ({})", of.unit)}, {y, ticks, "predicted"});
+    put("<g clip-path=\"url(#p{})\">\n", clips_++);
     put("<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\" stroke=\"{}\"/>\n", left, top + plot, left + plot, top, faint);
     for (const ScatterPoint& point : of.points) {
       const std::string_view colour = colours[point.source % colours.size()];

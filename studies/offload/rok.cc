@@ -12,6 +12,7 @@
 #include "base/input_error.h"
 #include "base/number_text.h"
 #include "base/svg_canvas.h"
+#include "base/svg_plot.h"
 #include "base/svg_text.h"
 #include "scenario/scenario_run.h"
 
@@ -52,7 +53,8 @@ class Picture : private SvgCanvas {
   }
 
   std::string draw() {
-    axes();
+    draw_axes(*this, {x_, x_.ticks(5), "activations at the peak, GiB per GPU"},
+              {y_, y_.ticks(5), "model throughput, TFLOP/s over all GPUs"});
     for (std::size_t f = 0; f < families.size(); ++f) family(f);
     return document(width, height, title_);
   }
@@ -71,18 +73,6 @@ class Picture : private SvgCanvas {
 
   void label(double x, double y, std::string_view anchor, const std::string& words, std::string_view fill = svg_faint) {
     text(x, y, 13, words, fill, anchor);
-  }
-  void axes() {
-    for (const double value : x_.ticks(5)) {
-      line(x_.at(value), top, x_.at(value), height - bottom, "#E6E6E6");
-      label(x_.at(value), height - bottom + 18, "middle", fmt::format("{:.4g}", value));
-    }
-    for (const double value : y_.ticks(5)) {
-      line(left, y_.at(value), width - right, y_.at(value), "#E6E6E6");
-      label(left - 8, y_.at(value) + 4, "end", fmt::format("{:.4g}", value));
-    }
-    label((left + width - right) / 2, height - 16, "middle", "activations at the peak, GiB per GPU");
-    text_upwards(22, (top + height - bottom) / 2, 13, "model throughput, TFLOP/s over all GPUs", svg_faint);
   }
   void family(std::size_t f) {
     std::vector<RokPoint> own;
