@@ -84,7 +84,7 @@ class SsdReport {
       return fmt::format(
           "No: {} writes nothing here, so drives would be bought for nothing: it keeps the {:.4g} GB of each step that "
           "it might move. Ask with offload.technique=none for what these would need.",
-          to_string(loaded_.scenario.offload.technique), giga(answer_.kept_by_plan));
+          loaded_.scenario.offload.technique, giga(answer_.kept_by_plan));
     if (load_.written() == Bytes(0)) return "Yes: this step keeps no activation large enough to be offloaded.";
     if (answer_.drives.empty())
       return fmt::format(

@@ -14,6 +14,7 @@
 #include "base/nearest_name.h"
 #include "base/read_file.h"
 #include "models/spec/pipeline_setup.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/scenario_setting.h"
 
 namespace spillway::scenario {
@@ -170,12 +171,12 @@ class Reader : private JsonFields {
   void set_pipeline_offload(const Json& root, Scenario& scenario) const {
     if (!moves_activations(scenario.training.pipeline_schedule)) return;
     OffloadSettings& offload = scenario.offload;
-    if (offload.technique != OffloadTechnique::none)
+    if (offload.moves())
       fail("/offload/technique", scenario.training.pipeline_schedule + " moves activations by itself",
            "leave it out, or take schedule po-uniform");
     if (root.contains("offload") && root["offload"].contains("tier") && offload.tier != Tier::host)
       fail("/offload/tier", scenario.training.pipeline_schedule + " moves no activations to drives", "leave it out");
-    offload.technique = OffloadTechnique::pipeline;
+    offload.technique = moved_by_schedule;
     offload.tier = Tier::host;
   }
 
@@ -253,9 +254,12 @@ class Reader : private JsonFields {
 
   void read_offload(const Json& offload, OffloadSettings& settings) const {
     known(offload, "/offload", offload_keys);
-    choose(offload, "technique", settings.technique,
-           {OffloadTechnique::none, OffloadTechnique::ssdtrain, OffloadTechnique::mix, OffloadTechnique::lifetimes,
-            OffloadTechnique::stream});
+    if (const std::string wanted = text(offload, "/offload", "technique"); !wanted.empty()) {
+      const std::optional<std::size_t> found = offload_words().find(wanted);
+      if (!found)
+        fail("/offload/technique", "no technique '" + wanted + "'", "take one of " + offload_words().listed());
+      settings.technique = offload_words()[*found].name;
+    }
     choose(offload, "tier", settings.tier, {Tier::drive, Tier::host});
     choose(offload, "prefetch", settings.ssdtrain.prefetch, {Prefetch::chunked, Prefetch::module, Prefetch::off});
     const std::string route = text(offload, "/offload", "route");

@@ -30,6 +30,7 @@
 #include "models/spec/training_setup.h"
 #include "planners/offload/offload_settings.h"
 #include "scenario/jitter.h"
+#include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/relative_speed.h"
 
 namespace spillway::scenario {
@@ -54,7 +55,7 @@ struct Scenario {
 
   std::string plan;  // file: order and layout of the step (sim/replay/plan.h)
 
-  std::string allocator = "torch";
+  std::string allocator{torch_policy};
   bool allocator_named = false;                // in the scenario: a plan's layout does not change it then
   std::string allocator_config;                // as in PYTORCH_CUDA_ALLOC_CONF
   std::string memory_plan;                     // file, for planned and arena

@@ -18,10 +18,10 @@
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "models/pipeline/named_schedules.h"
-#include "planners/pipeline/pipeline_check.h"
+#include "models/pipeline/pipeline_check.h"
+#include "models/pipeline/pipeline_json.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
-#include "planners/pipeline/plan_json.h"
 #include "planners/pipeline/schedule_search.h"
 #include "reports/pictures/pipeline_svg.h"
 

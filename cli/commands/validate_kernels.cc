@@ -63,8 +63,8 @@ std::vector<KernelCase> cases_for(const Backend& backend, const std::vector<std:
   keep_models(cases, models);
   if (wanted.empty()) return cases;
   for (const std::string& name : wanted)
-    if (std::find(techniques().begin(), techniques().end(), name) == techniques().end())
-      throw InputError("--technique", "", "no technique is called '" + name + "'", suggest(name, techniques()));
+    if (std::find(trainer_techniques().begin(), trainer_techniques().end(), name) == trainer_techniques().end())
+      throw InputError("--technique", "", "no technique is called '" + name + "'", suggest(name, trainer_techniques()));
   std::erase_if(cases, [&](const KernelCase& one) {
     return std::find(wanted.begin(), wanted.end(), one.technique) == wanted.end();
   });
@@ -155,17 +155,17 @@ std::vector<ScatterPanel> panels_of(const std::vector<KernelOutcome>& outcomes) 
   std::vector<ScatterPanel> panels;
   for (const Kind& kind : kinds) {
     ScatterPanel& panel = panels.emplace_back(ScatterPanel{kind.title, kind.unit, {}, {}});
-    for (std::size_t t = 0; t < techniques().size(); ++t) {
+    for (std::size_t t = 0; t < trainer_techniques().size(); ++t) {
       std::size_t runs = 0;
       for (const KernelOutcome& outcome : outcomes) {
-        if (outcome.run.technique != techniques()[t]) continue;
+        if (outcome.run.technique != trainer_techniques()[t]) continue;
         for (const std::string_view metric : kind.metrics)
           if (const KernelRow* row = row_of(outcome, metric); row != nullptr && row->measured > 0) {
             panel.points.push_back({row->measured / kind.scale, row->predicted / kind.scale, false, t});
             ++runs;
           }
       }
-      if (runs > 0) panel.legend.push_back({t, false, fmt::format("{}: {} figures", techniques()[t], runs)});
+      if (runs > 0) panel.legend.push_back({t, false, fmt::format("{}: {} figures", trainer_techniques()[t], runs)});
     }
   }
   return panels;

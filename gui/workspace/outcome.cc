@@ -71,7 +71,7 @@ Sensitivity find_sensitivity(const Outcome& outcome) {
   found.generation = outcome.generation;
   if (outcome.trace().has(Capability::times)) found.relaxations = explain(outcome.loaded, outcome.result());
   const MemoryResult& memory = outcome.result().memory;
-  const bool stays = outcome.loaded.scenario.offload.technique == OffloadTechnique::none;
+  const bool stays = !outcome.loaded.scenario.offload.moves();
   if (memory.known && !memory.on_host && stays)
     found.knobs = try_memory_knobs(outcome.loaded.trace, allocations_of(outcome.loaded, outcome.result()));
   return found;

@@ -14,21 +14,20 @@
 #include "base/svg_canvas.h"
 #include "base/svg_plot.h"
 #include "base/svg_text.h"
+#include "planners/offload/hybrid_search.h"
 #include "scenario/scenario_run.h"
 
 namespace spillway::studies {
 namespace {
 
-constexpr std::array<std::string_view, 4> families = {"keep", "recompute", "offload", "mix"};
+constexpr std::array<std::string_view, 4> families = {"keep", "recompute", "offload", hybrid_word};
 constexpr std::array<std::string_view, 4> colours = {"#1A1A1A", "#D55E00", "#0072B2", "#009E73"};
 
 Scenario under(const Scenario& scenario, std::string_view family, std::int64_t micro_batch) {
   Scenario one = scenario;
   one.training.micro_batch = micro_batch;
   one.training.recompute = family == "recompute" ? Recompute::full : Recompute::none;
-  one.offload.technique = family == "offload" ? OffloadTechnique::ssdtrain
-                          : family == "mix"   ? OffloadTechnique::mix
-                                              : OffloadTechnique::none;
+  one.offload.technique = family == "offload" ? ssdtrain_word : family == hybrid_word ? hybrid_word : no_offload;
   return one;
 }
 

@@ -9,6 +9,7 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/scenario_run.h"
 #include "studies/sweep/layout_sweep.h"
 
@@ -170,11 +171,9 @@ class OptionSearch {
   }
 
   static std::string technique_of(const Scenario& scenario) {
-    constexpr std::string_view names[] = {"keep", "selective", "full"};
-    std::string name(names[static_cast<std::size_t>(scenario.training.recompute)]);
-    if (scenario.offload.technique != OffloadTechnique::none)
-      name = std::string(to_string(scenario.offload.technique)) + (scenario.offload.tier == Tier::host ? "-host" : "") +
-             "+" + name;
+    std::string name = recompute_way(scenario.training.recompute);
+    if (scenario.offload.moves())
+      name = scenario.offload.technique + (scenario.offload.tier == Tier::host ? "-host" : "") + "+" + name;
     if (scenario.training.zero_stage > 0) name += "+zero" + std::to_string(scenario.training.zero_stage);
     return name;
   }

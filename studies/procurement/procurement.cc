@@ -65,7 +65,7 @@ class Procurement {
       option.hardware = plans.back().loaded.hardware;
       option.runs.push_back(plans.back().run);
       const OffloadSettings& offload = plans.back().loaded.scenario.offload;
-      might_write = might_write || (offload.technique != OffloadTechnique::none && offload.tier == Tier::drive);
+      might_write = might_write || (offload.moves() && offload.tier == Tier::drive);
       writes = writes || plans.back().run.written_bytes > 0;
     }
     option.price = in_.prices.machine(option.hardware);
@@ -475,7 +475,7 @@ class Procurement {
   void add_without(const PricedOption& option) {
     try {
       for (RunPlan plan : option.fleet.plans) {
-        plan.settings.emplace_back("offload.technique=none");
+        plan.settings.emplace_back("offload.technique=" + std::string(no_offload));
         answer_.without_drives.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices)).run);
       }
     } catch (const InputError&) {

@@ -11,6 +11,7 @@
 #include "base/nearest_name.h"
 #include "base/read_file.h"
 #include "hwprofiles/profile_library.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
 #include "studies/offload/ssd_answer.h"
@@ -259,9 +260,13 @@ class Reader {
       made_.gpus = {
           std::max(base_.training.gpus(), ProfileLibrary::shared().load_system(made_.machines.front()).gpu_count)};
     std::vector<std::string> names = texts("techniques", flags_.techniques);
-    if (names.empty()) names = {"keep", "selective", "full", "ssdtrain"};
+    if (names.empty()) {
+      for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
+        names.push_back(recompute_way(recompute));
+      names.emplace_back(ssdtrain_word);
+    }
     for (std::size_t i = 0; i < names.size(); ++i)
-      made_.techniques.push_back(bundled_technique(names[i], path_, "/procurement/techniques/" + std::to_string(i)));
+      made_.techniques.push_back(named_technique(names[i], path_, "/procurement/techniques/" + std::to_string(i)));
     const auto sizes = [&](const char* key, std::int64_t most) {
       const std::vector<std::int64_t> given = wholes(key, {});
       return given.empty() ? powers_of_two(most) : given;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "models/pipeline/named_schedules.h"
 #include "models/step/trace_generator.h"
 #include "scenario/scenario_run.h"
 
@@ -301,7 +302,7 @@ TrainingSetup shape_setup(const TrainingSetup& resolved) {
   TrainingSetup setup = resolved;
   setup.pipeline_parallel = std::min<std::int64_t>(resolved.pipeline_parallel, 2);
   setup.pipeline_chunks = 1;
-  setup.pipeline_schedule = "1f1b";
+  setup.pipeline_schedule = default_schedule;
   setup.recomputed_chunks = 0;
   setup.split_backward = false;
   setup.gradient_accumulation = 1;

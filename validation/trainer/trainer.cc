@@ -119,7 +119,6 @@ Trace measured_trace(Backend& backend, const StepGraph& graph, int steps) {
   const Trace plain =
       step_trace(graph, std::vector<Picos>(graph.calls.size(), microseconds(1)), launch, backend.device());
   PlanRunOptions options;
-  options.allocator.policy = "torch";
   std::vector<std::vector<Picos>> samples(graph.calls.size());
   for (int s = 0; s < steps; ++s) {
     const TrainingRun run = train(backend, graph, plain, {}, options, 2, true);

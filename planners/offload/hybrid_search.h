@@ -1,5 +1,6 @@
-// The mix: for each tensor the forward keeps, whether it stays, goes to host memory, to the drives, or is computed
-// again, so that the step fits a budget of device memory and is as fast as can be. Every figure is a replay's.
+// Keep, offload or recompute, called mix in scenarios: for each tensor the forward keeps, whether it stays, goes to
+// host memory, to the drives, or is computed again, so that the step fits a budget of device memory and is as fast as
+// can be. Every figure is a replay's.
 //
 // Search.
 //  1. Baselines, each replayed: keep all; SSDTrain's rule to drives and to host memory; full recomputation of layers,
@@ -28,7 +29,9 @@
 
 namespace spillway::planners {
 
-struct MixSettings {
+inline constexpr std::string_view hybrid_word = "mix";
+
+struct HybridSettings {
   Bytes budget{};  // of device memory, reserved by the options' allocator; 0: the options' capacity
   // Fates allowed. Where uses are inferred nothing is recomputed: they don't say what an op needs to run again.
   bool drives = true, host = true, recompute = true;
@@ -38,7 +41,7 @@ struct MixSettings {
                                // workers, route, drives, in flight
 };
 
-struct MixCase {
+struct HybridCase {
   std::string name;
   OffloadPlan plan;
   Result result;                       // against the budget
@@ -47,17 +50,17 @@ struct MixCase {
   [[nodiscard]] bool fits() const { return verdict == Verdict::fits; }
 };
 
-struct MixOutcome {
-  MixCase best;
+struct HybridOutcome {
+  HybridCase best;
   PlannedTrace planned;  // of the best
-  std::vector<MixCase> baselines;
+  std::vector<HybridCase> baselines;
   std::int64_t replays = 0;                            // of the search
   Bytes kept{}, to_host{}, to_drives{}, recomputed{};  // of the tensors that had a choice
 };
 
 // Throws InputError when the trace lacks times, memory, uses or phases. Where nothing fits, `best` is what comes
 // nearest. progress: called before each replay with (done, at most); false stops the search where it stands.
-MixOutcome plan_mix(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                    const MixSettings& settings, const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
+HybridOutcome plan_hybrid(const Trace& trace, const Replayer& replayer, const HybridSettings& settings,
+                          const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
 
 }  // namespace spillway::planners

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "planners/offload/mix.h"
+#include "planners/offload/hybrid_search.h"
 #include "planners/recompute/closure.h"
 #include "scenario/scenario_run.h"
 #include "studies/offload/rok.h"
@@ -24,26 +24,26 @@ LoadedScenario load_model(const std::string& model, const std::string& system, i
 
 // A budget between what full recomputation takes and what keeping all takes.
 Bytes budget_between(const LoadedScenario& loaded, double share) {
-  MixSettings settings;
+  HybridSettings settings;
   settings.replays = 1;
   settings.drives = settings.host = false;
-  const MixOutcome outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  const HybridOutcome outcome = plan_hybrid(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   Bytes least = outcome.baselines.front().result.memory.peak_reserved;
   const Bytes most = least;
-  for (const MixCase& one : outcome.baselines) least = std::min(least, one.result.memory.peak_reserved);
+  for (const HybridCase& one : outcome.baselines) least = std::min(least, one.result.memory.peak_reserved);
   return least + Bytes(static_cast<std::int64_t>(share * static_cast<double>((most - least).count())));
 }
 
-MixOutcome mix(const LoadedScenario& loaded, Bytes budget, std::int64_t replays = 0) {
-  MixSettings settings;
+HybridOutcome mix(const LoadedScenario& loaded, Bytes budget, std::int64_t replays = 0) {
+  HybridSettings settings;
   settings.budget = budget;
   settings.replays = replays;
-  return plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  return plan_hybrid(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
 }
 
 TEST(Mix, KeepsEverythingThatFits) {
   const LoadedScenario loaded = load_model("gpt2-small", "h100-80gb-1gpu", 4);
-  const MixOutcome outcome = mix(loaded, Bytes(0));
+  const HybridOutcome outcome = mix(loaded, Bytes(0));
   EXPECT_EQ(outcome.best.name, "keep");
   EXPECT_EQ(outcome.replays, 0);
 }
@@ -56,11 +56,11 @@ TEST(Mix, IsNeverSlowerThanABaselineThatFits) {
     for (const std::string model : {"gpt2-small", "gpt2-medium", "bert-large", "tinyllama-1.1b"}) {
       const LoadedScenario loaded = load_model(model, system, 4);
       const Bytes budget = budget_between(loaded, 0.4);
-      const MixOutcome outcome = mix(loaded, budget, 80);
+      const HybridOutcome outcome = mix(loaded, budget, 80);
       ASSERT_TRUE(outcome.best.fits()) << model << " on " << system;
       EXPECT_LE(outcome.best.result.memory.peak_reserved, budget);
       Picos best = Picos::max(), published = Picos::max();
-      for (const MixCase& one : outcome.baselines) {
+      for (const HybridCase& one : outcome.baselines) {
         if (!one.fits()) continue;
         best = std::min(best, one.result.step_time);
         if (!one.name.starts_with("recomputation,")) published = std::min(published, one.result.step_time);
@@ -85,11 +85,11 @@ TEST(Mix, IsWithinTwoPerCentOfTheExactOptimumOnASmallStep) {
     return load(scenario, model);
   }();
   const std::vector<SavedTensor> saved = saved_tensors(loaded.trace);
-  MixSettings settings;
+  HybridSettings settings;
   settings.least_bytes = Bytes(13 << 20);
   settings.host = false;
   settings.budget = budget_between(loaded, 0.5);
-  const MixOutcome found = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  const HybridOutcome found = plan_hybrid(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   ASSERT_TRUE(found.best.fits());
 
   ReplayOptions options = loaded.options;
@@ -127,7 +127,7 @@ TEST(Mix, IsWithinTwoPerCentOfTheExactOptimumOnASmallStep) {
       if (!group) continue;
       add_to_plan(*group, index, outcome.plan);
     }
-    replay_with_forwarding(loaded.trace, loaded.hardware, options, outcome);
+    replay_with_forwarding(loaded.trace, PlainReplayer(loaded.hardware, options), outcome);
     if (outcome.result.fits()) best = std::min(best, outcome.result.step_time);
   }
   EXPECT_LE(to_seconds(found.best.result.step_time), 1.02 * to_seconds(best));
@@ -136,16 +136,16 @@ TEST(Mix, IsWithinTwoPerCentOfTheExactOptimumOnASmallStep) {
 // The same step where drives wear out: nothing may be written, so nothing is.
 TEST(Mix, ObeysTheLifeOfTheDrives) {
   const LoadedScenario loaded = load_model("gpt2-small", "h100-80gb-1gpu", 16);
-  MixSettings settings;
+  HybridSettings settings;
   settings.host = settings.recompute = false;
   settings.replays = 60;
   settings.budget = loaded.options.memory.capacity;
-  MixOutcome outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  HybridOutcome outcome = plan_hybrid(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   settings.budget = outcome.baselines.front().result.memory.peak_reserved * 9 / 10;
-  outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  outcome = plan_hybrid(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   EXPECT_GT(outcome.to_drives, Bytes(0));
   settings.runtime.demands.least_life_years = 1000;
-  outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+  outcome = plan_hybrid(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   EXPECT_FALSE(outcome.best.fits());
 }
 

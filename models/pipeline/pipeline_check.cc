@@ -1,4 +1,4 @@
-#include "planners/pipeline/pipeline_check.h"
+#include "models/pipeline/pipeline_check.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway::planners {
+namespace spillway::models {
 namespace {
 
 using Kind = PipelineOpKind;
@@ -194,4 +194,4 @@ class PlanCheck {
 
 void check_plan(const PipelinePlan& plan, const std::string& file) { PlanCheck(plan, file).run(); }
 
-}  // namespace spillway::planners
+}  // namespace spillway::models

@@ -17,7 +17,7 @@
 
 #include "models/pipeline/pipeline_plan.h"
 
-namespace spillway::planners {
+namespace spillway::models {
 
 // The plan, checked by check_plan(). Throws InputError naming file and place. O(size).
 PipelinePlan read_plan_json(const std::string& text, const std::string& file);
@@ -25,4 +25,4 @@ PipelinePlan read_plan_json(const std::string& text, const std::string& file);
 // Adds the keys above ("routes", not "placement") to an object.
 void add_plan_json(nlohmann::ordered_json& object, const PipelinePlan& plan);
 
-}  // namespace spillway::planners
+}  // namespace spillway::models

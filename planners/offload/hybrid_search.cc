@@ -1,4 +1,4 @@
-#include "planners/offload/mix.h"
+#include "planners/offload/hybrid_search.h"
 
 #include <algorithm>
 #include <array>
@@ -60,26 +60,31 @@ std::vector<std::size_t> spread(const std::vector<std::size_t>& list) {
   return order;
 }
 
-class MixSearch {
+ReplayVariation limit_of(const HybridSettings& settings, bool times_only) {
+  ReplayVariation variation{.times_only = times_only};
+  if (settings.budget > Bytes(0)) variation.capacity = settings.budget;
+  return variation;
+}
+
+class HybridSearch {
  public:
-  MixSearch(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-            const MixSettings& settings, const std::function<bool(std::int64_t, std::int64_t)>& progress)
+  HybridSearch(const Trace& trace, const Replayer& replayer, const HybridSettings& settings,
+               const std::function<bool(std::int64_t, std::int64_t)>& progress)
       : trace_(trace),
-        hardware_(hardware),
-        options_(options),
+        replayer_(replayer),
+        limited_(replayer, limit_of(settings, true)),
+        hardware_(replayer.hardware()),
         settings_(settings),
         progress_(progress),
         saved_(saved_tensors(trace)),
         index_(trace, saved_) {
-    if (settings.budget > Bytes(0)) options_.memory.capacity = settings.budget;
     in_flight_ = in_flight_of(in_flight_shares.front());
-    options_.memory.details = false;  // of the best alone, once it is found
     most_ = settings.replays > 0
                 ? settings.replays
                 : std::clamp<std::int64_t>(800'000 / static_cast<std::int64_t>(trace.ops.size() + 1), 40, 400);
   }
 
-  MixOutcome run() {
+  HybridOutcome run() {
     run_baselines();
     rank_tensors();
     if (!choice_.empty() && !keeps_all_fit()) {
@@ -96,7 +101,7 @@ class MixSearch {
  private:
   struct Candidate {
     Fates fates;
-    MixCase found;
+    HybridCase found;
     PlannedTrace planned;
     Rank rank;
   };
@@ -105,7 +110,7 @@ class MixSearch {
 
   void run_baselines() {
     add_baseline("keep", OffloadPlan{});
-    const MixCase& keep = outcome_.baselines.front();
+    const HybridCase& keep = outcome_.baselines.front();
     keep_start_ = keep.result.op_start;
     keep_end_ = keep.result.op_end;
     OffloadSettings runtime = settings_.runtime;
@@ -113,7 +118,7 @@ class MixSearch {
       if (tier == Tier::drive ? !settings_.drives || hardware_.drives.empty() : !settings_.host) continue;
       if (hardware_.host.pcie.empty()) continue;
       runtime.tier = tier;
-      add_ssdtrain(tier == Tier::drive ? "ssdtrain" : "ssdtrain to host memory", runtime);
+      add_ssdtrain(std::string(ssdtrain_word) + (tier == Tier::drive ? "" : " to host memory"), runtime);
     }
     const bool has_layers = std::any_of(saved_.begin(), saved_.end(),
                                         [this](const SavedTensor& saved) { return is_of_one_layer(trace_, saved); });
@@ -130,7 +135,7 @@ class MixSearch {
     accept_baseline(std::move(candidate));
   }
   void add_ssdtrain(const std::string& name, const OffloadSettings& runtime) {
-    OffloadOutcome outcome = run_ssdtrain(trace_, hardware_, options_, runtime);
+    OffloadOutcome outcome = run_ssdtrain(trace_, limited_, runtime);
     Candidate candidate;
     candidate.found.name = name;
     candidate.found.plan = std::move(outcome.plan);
@@ -151,10 +156,9 @@ class MixSearch {
   // The fastest recomputation that fits (recompute_run.h); the search begins from it as well.
   void add_searched_recompute() {
     RecomputeSettings settings;
-    settings.budget = options_.memory.capacity;
-    const RecomputeOutcome outcome = plan_recompute(trace_, hardware_, options_, settings, [this](std::int64_t) {
-      return !progress_ || progress_(replays_, most_);
-    });
+    settings.budget = limited_.options().memory.capacity;
+    const RecomputeOutcome outcome = plan_recompute(
+        trace_, limited_, settings, [this](std::int64_t) { return !progress_ || progress_(replays_, most_); });
     add_baseline("recomputation, " + outcome.best.name, outcome.best.plan);
     std::map<std::uint32_t, std::size_t> index;
     for (std::size_t i = 0; i < saved_.size(); ++i) index.emplace(saved_[i].storage, i);
@@ -177,7 +181,7 @@ class MixSearch {
     OffloadOutcome outcome;
     outcome.plan = candidate.found.plan;
     for (const std::size_t i : choice_) outcome.moved.candidates += saved_[i].bytes;
-    replay_with_forwarding(trace_, hardware_, options_, outcome);
+    replay_with_forwarding(trace_, limited_, outcome);
     OffloadResult& moved = outcome.moved;
     moved.kept = moved.candidates - (moved.stored - moved.forwarded) - moved.recomputed;
     outcome.result.offload = moved;
@@ -188,7 +192,7 @@ class MixSearch {
   }
 
   void judge(Candidate& candidate) {
-    MixCase& found = candidate.found;
+    HybridCase& found = candidate.found;
     rate_drives(hardware_, settings_.runtime.demands, found.plan, candidate.planned, found.result);
     found.life_years = shortest_life_years(found.result);
     const bool lives = found.result.drives_refuse.empty();
@@ -209,19 +213,19 @@ class MixSearch {
     ++replays_;
     Candidate candidate;
     candidate.fates = fates;
-    candidate.found.name = "mix";
+    candidate.found.name = hybrid_word;
     candidate.found.plan = plan_of(fates);
     replay_case(candidate);
     last_ = candidate.rank;
     tried_.emplace(fates, last_.may_fit);
-    if (!best_mix_ || candidate.rank < best_mix_->rank) best_mix_ = std::move(candidate);
+    if (!best_hybrid_ || candidate.rank < best_hybrid_->rank) best_hybrid_ = std::move(candidate);
     return true;
   }
 
   // ---- from fates to a plan ----
 
   OffloadPlan plan_of(const Fates& fates) {
-    OffloadPlan plan = empty_plan("mix", hardware_, options_, settings_.runtime);
+    OffloadPlan plan = empty_plan(hybrid_word, limited_, settings_.runtime);
     if (!settings_.runtime.in_flight) plan.in_flight = in_flight_;
     plan.paced_by_device = true;
     add_transfers(fates, plan);
@@ -254,7 +258,7 @@ class MixSearch {
       const Fate fate = fates[moved[m]];
       const auto [at, is_new] = free_until.try_emplace({saved.rank, fate}, use(m));
       const Picos takes = from_seconds(static_cast<double>(saved.bytes.count()) /
-                                       tier_rates(hardware_, tier_of(fate), options_.gpus_alike).load * lead);
+                                       tier_rates(hardware_, tier_of(fate), limited_.options().gpus_alike).load * lead);
       const Picos begin = std::min(at->second, use(m)) - takes;
       at->second = begin;
       asked[m] = work_before(saved, begin);
@@ -411,22 +415,19 @@ class MixSearch {
 
   // ---- how long the host waits for stores ----
 
-  [[nodiscard]] Bytes in_flight_of(int share) const {
-    const Bytes memory = options_.memory.capacity > Bytes(0) ? options_.memory.capacity : hardware_.gpu.memory.value;
-    return memory / share;
-  }
+  [[nodiscard]] Bytes in_flight_of(int share) const { return memory_of(limited_) / share; }
   // A small limit gives memory back early, a large one keeps the host ahead.
   void choose_in_flight() {
-    if (!best_mix_ || settings_.runtime.in_flight) return;
-    const Fates fates = best_mix_->fates;
+    if (!best_hybrid_ || settings_.runtime.in_flight) return;
+    const Fates fates = best_hybrid_->fates;
     Bytes chosen = in_flight_;
     for (const int share : in_flight_shares) {
       if (in_flight_of(share) == chosen) continue;
-      const Rank before = best_mix_->rank;
+      const Rank before = best_hybrid_->rank;
       in_flight_ = in_flight_of(share);
       tried_.clear();  // under another limit
       if (!try_fates(fates)) break;
-      if (best_mix_->rank < before) chosen = in_flight_;
+      if (best_hybrid_->rank < before) chosen = in_flight_;
     }
     in_flight_ = chosen;
     tried_.clear();
@@ -436,7 +437,7 @@ class MixSearch {
 
   // Whole kinds of tensors first (gelu outputs of all layers), then, where there are few, single ones.
   void refine() {
-    if (!best_mix_) return;
+    if (!best_hybrid_) return;
     const std::vector<std::vector<std::size_t>> kinds = kinds_of();
     for (bool better = true; better;) {
       better = false;
@@ -472,8 +473,8 @@ class MixSearch {
   bool keep_more(const std::vector<std::size_t>& kind, bool& better) {
     std::vector<std::size_t> gone;
     for (auto i = kind.rbegin(); i != kind.rend(); ++i)
-      if (best_mix_->fates[*i] != Fate::keep) gone.push_back(*i);
-    const Fates start = best_mix_->fates;
+      if (best_hybrid_->fates[*i] != Fate::keep) gone.push_back(*i);
+    const Fates start = best_hybrid_->fates;
     std::size_t low = 0, high = gone.size();
     while (low < high) {
       const std::size_t count = (low + high + 1) / 2;
@@ -493,8 +494,8 @@ class MixSearch {
   bool send_first(Fate fate, bool& better) {
     std::vector<std::size_t> again;
     for (const std::size_t i : by_idle_)
-      if (best_mix_->fates[i] == Fate::again && allowed(i, fate)) again.push_back(i);
-    const Fates start = best_mix_->fates;
+      if (best_hybrid_->fates[i] == Fate::again && allowed(i, fate)) again.push_back(i);
+    const Fates start = best_hybrid_->fates;
     std::size_t low = 0, high = again.size();
     for (std::size_t count = std::min<std::size_t>(high, 1 + high / 8); low < high; count = (low + high + 1) / 2) {
       Fates fates = start;
@@ -514,7 +515,7 @@ class MixSearch {
     std::vector<std::size_t> order = kind;
     if (fate != Fate::again) std::sort(order.begin(), order.end());
     for (std::size_t share = 1; share <= 16; share *= 2) {
-      Fates fates = best_mix_->fates;
+      Fates fates = best_hybrid_->fates;
       std::size_t left = (kind.size() + share - 1) / share;
       for (const std::size_t i : order) {
         if (left == 0) break;
@@ -522,14 +523,14 @@ class MixSearch {
         fates[i] = fate;
         --left;
       }
-      if (fates != best_mix_->fates && !improves(fates, better)) return false;
+      if (fates != best_hybrid_->fates && !improves(fates, better)) return false;
       if (kind.size() / share <= 1) break;
     }
     return true;
   }
   bool move(std::size_t i, bool& better) {
     for (const Fate fate : {Fate::keep, Fate::again, Fate::drive, Fate::host}) {
-      Fates fates = best_mix_->fates;
+      Fates fates = best_hybrid_->fates;
       if (fates[i] == fate || !allowed(i, fate)) continue;
       fates[i] = fate;
       if (!improves(fates, better)) return false;
@@ -540,7 +541,7 @@ class MixSearch {
   bool swap_pairs(bool& better) {
     for (const std::size_t i : choice_)
       for (const std::size_t j : choice_) {
-        Fates fates = best_mix_->fates;
+        Fates fates = best_hybrid_->fates;
         if (fates[i] == fates[j] || !allowed(j, fates[i]) || !allowed(i, fates[j])) continue;
         std::swap(fates[i], fates[j]);
         if (!improves(fates, better)) return false;
@@ -549,11 +550,11 @@ class MixSearch {
   }
   // Whether these fates fit; nothing when the replays are used up. What was tried before isn't replayed.
   std::optional<bool> improves(const Fates& fates, bool& better) {
-    const Rank before = best_mix_->rank;
+    const Rank before = best_hybrid_->rank;
     const auto known = tried_.find(fates);
     if (known != tried_.end()) return known->second;
     if (!try_fates(fates)) return std::nullopt;
-    better |= best_mix_->rank < before;
+    better |= best_hybrid_->rank < before;
     return last_.may_fit;
   }
   [[nodiscard]] bool allowed(std::size_t i, Fate fate) const {
@@ -571,12 +572,11 @@ class MixSearch {
     return false;
   }
 
-  MixOutcome finish() {
-    if (best_mix_ && best_mix_->rank < best_->rank) best_ = std::move(best_mix_);
+  HybridOutcome finish() {
+    if (best_hybrid_ && best_hybrid_->rank < best_->rank) best_ = std::move(best_hybrid_);
     outcome_.best = std::move(best_->found);
     outcome_.planned = std::move(best_->planned);
-    options_.memory.details = true;
-    outcome_.best.result.memory = replay(outcome_.planned, hardware_, options_).memory;
+    outcome_.best.result.memory = replayer_.replay(outcome_.planned, limit_of(settings_, false)).memory;
     outcome_.replays = replays_;
     std::map<std::uint32_t, Tier> gone;
     for (const Absence& absence : outcome_.best.plan.absences)
@@ -593,9 +593,10 @@ class MixSearch {
   }
 
   const Trace& trace_;
+  const Replayer& replayer_;
+  VariedReplayer limited_;  // to the budget; details of the best alone, once it is found
   const HardwareProfile& hardware_;
-  ReplayOptions options_;
-  const MixSettings& settings_;
+  const HybridSettings& settings_;
   const std::function<bool(std::int64_t, std::int64_t)>& progress_;
   std::vector<SavedTensor> saved_;
   RecomputeIndex index_;
@@ -603,8 +604,8 @@ class MixSearch {
   std::vector<std::size_t> choice_, by_idle_, by_spread_, by_cost_;  // into saved_
   Fates seed_;                                                       // of the best recomputation alone; empty: none
   std::vector<double> cost_;                                         // seconds of recomputation a byte, by saved tensor
-  MixOutcome outcome_;
-  std::optional<Candidate> best_, best_mix_;
+  HybridOutcome outcome_;
+  std::optional<Candidate> best_, best_hybrid_;
   Rank last_;
   std::map<Fates, bool> tried_;                      // and whether they fit
   Bytes in_flight_{};                                // of the plans tried, unless the settings say one
@@ -613,9 +614,9 @@ class MixSearch {
 
 }  // namespace
 
-MixOutcome plan_mix(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                    const MixSettings& settings, const std::function<bool(std::int64_t, std::int64_t)>& progress) {
-  return MixSearch(trace, hardware, options, settings, progress).run();
+HybridOutcome plan_hybrid(const Trace& trace, const Replayer& replayer, const HybridSettings& settings,
+                          const std::function<bool(std::int64_t, std::int64_t)>& progress) {
+  return HybridSearch(trace, replayer, settings, progress).run();
 }
 
 }  // namespace spillway::planners

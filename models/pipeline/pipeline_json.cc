@@ -1,4 +1,4 @@
-#include "planners/pipeline/plan_json.h"
+#include "models/pipeline/pipeline_json.h"
 
 #include <charconv>
 #include <limits>
@@ -6,9 +6,9 @@
 #include <string_view>
 
 #include "base/input_error.h"
-#include "planners/pipeline/pipeline_check.h"
+#include "models/pipeline/pipeline_check.h"
 
-namespace spillway::planners {
+namespace spillway::models {
 namespace {
 
 using Json = nlohmann::json;
@@ -253,4 +253,4 @@ void add_plan_json(nlohmann::ordered_json& object, const PipelinePlan& plan) {
   object["waits"] = waits;
 }
 
-}  // namespace spillway::planners
+}  // namespace spillway::models

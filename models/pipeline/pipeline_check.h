@@ -5,7 +5,7 @@
 
 #include "models/pipeline/pipeline_plan.h"
 
-namespace spillway::planners {
+namespace spillway::models {
 
 // Throws InputError (file, place "device 2, operation 17 (B3)") at the first of: an operation in the wrong lane or out
 // of range; a pass on a device that doesn't hold it; a forward or backward missing or done twice; W without its B, B
@@ -15,4 +15,4 @@ namespace spillway::planners {
 // ever only running tells. O(operations).
 void check_plan(const PipelinePlan& plan, const std::string& file = {});
 
-}  // namespace spillway::planners
+}  // namespace spillway::models
