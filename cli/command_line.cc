@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/byte_source.h"
+#include "base/data_folder.h"
 #include "base/input_error.h"
 #include "base/log.h"
 #include "base/nearest_name.h"
@@ -30,7 +31,6 @@
 #include "cli/commands/validate_command.h"
 #include "cli/options/command_options.h"
 #include "cli/options/context.h"
-#include "cli/options/installed_data.h"
 #include "cli/options/interrupt.h"
 
 namespace spillway::cli {
@@ -127,7 +127,7 @@ void note(const Context& context, std::string_view text) {
   if (!context.quiet) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 
-int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
+int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   catch_interrupts();
   use_installed_data();
   Context context;
@@ -139,7 +139,7 @@ int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
   add_plan_commands(app, context);
   add_capacity_command(app, context);
   add_report_commands(app, context);
-  add_sweep_commands(app, context, farm);
+  add_sweep_commands(app, context, job);
   add_list_command(app, context);
   add_profile_commands(app, context);
   add_calibrate_commands(app, context);

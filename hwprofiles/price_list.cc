@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "base/byte_source.h"
+#include "base/data_folder.h"
 #include "base/input_error.h"
 #include "base/json_error.h"
 #include "base/nearest_name.h"
+#include "base/read_file.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/quantity.h"
 
@@ -42,7 +42,7 @@ class Reader {
       : path_(path), list_(list), also_(also) {}
 
   void read() {
-    const std::string text = ByteSource::open(path_, largest_file).read_all(largest_file);
+    const std::string text = read_file(path_, largest_file);
     Json root;
     try {
       root = Json::parse(text);
@@ -159,13 +159,8 @@ class Reader {
 };
 
 std::string bundled_path() {
-  std::vector<std::string> paths;
-  if (const char* data = std::getenv("SPILLWAY_DATA"); data != nullptr && *data != '\0')
-    paths.push_back(std::string(data) + "/prices.json");
-  paths.emplace_back(SPILLWAY_SOURCE_PRICES);
-  paths.emplace_back(SPILLWAY_INSTALLED_PRICES);
   std::error_code error;
-  for (const std::string& path : paths)
+  for (const std::string& path : data_places("prices.json", "hwprofiles/prices.json"))
     if (std::filesystem::is_regular_file(path, error)) return path;
   throw InputError("prices.json", "", "the bundled price list is not where it belongs", "install spillway again");
 }

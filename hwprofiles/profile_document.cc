@@ -1,15 +1,12 @@
 #include "hwprofiles/profile_document.h"
 
-#include <sys/stat.h>
-
-#include <fstream>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "base/read_file.h"
 #include "hwprofiles/json_fields.h"
 
 namespace spillway::hwprofiles {
@@ -24,20 +21,6 @@ namespace {
 
 constexpr std::string_view schema_name = "spillway-hardware-profile/1";
 constexpr std::size_t size_limit = std::size_t{16} << 20;
-
-std::string read_text(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) throw InputError(path, "", "no such file", "check the path");
-  if (!S_ISREG(status.st_mode)) throw InputError(path, "", "not a regular file", "name a profile file");
-  if (static_cast<std::size_t>(status.st_size) > size_limit) {
-    throw InputError(path, "", "larger than 16 MiB", "name a hardware profile, a small JSON file");
-  }
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw InputError(path, "", "can't be read", "check its permissions");
-  return text.str();
-}
 
 // nlohmann keeps the last of two equal keys; a profile must not say two things.
 json parse(const std::string& path, const std::string& text) {
@@ -183,7 +166,7 @@ std::string_view profile_kind_name(ProfileKind kind) {
 ProfileDocument ProfileDocument::read(const std::string& path) {
   ProfileDocument document;
   document.path_ = path;
-  json root = parse(path, read_text(path));
+  json root = parse(path, read_file(path, size_limit));
   if (!root.is_object())
     throw InputError(path, "", "not a JSON object", "start from a file of `spillway profile list`");
   const std::string schema = text_at(root, "schema", path);

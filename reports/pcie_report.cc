@@ -25,7 +25,7 @@ ReportTable lane_table(const HostProfile& host, double rate) {
     for (const std::int64_t width : {16, 8, 4, 2, 1})
       if (width >= lanes) slot = fmt::format("x{}", width);
     table.rows.push_back({number_cell(static_cast<double>(generation)), number_cell(giga(lane)),
-                          number_cell(static_cast<double>(lanes)), words(slot)});
+                          number_cell(static_cast<double>(lanes)), text_cell(slot)});
   }
   return table;
 }
@@ -75,7 +75,7 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
                        "required GB/s", "headroom x"},
                       {}};
     for (const LinkAnswer& link : answer.links)
-      table.rows.push_back({words(link.name), number_cell(giga(to_bytes_per_second(link.capacity))),
+      table.rows.push_back({text_cell(link.name), number_cell(giga(to_bytes_per_second(link.capacity))),
                             number_cell(giga(link.written)), number_cell(giga(link.read)),
                             number_cell(giga(link.copied)), number_cell(giga(link.required)),
                             number_cell(link.headroom())});

@@ -12,6 +12,7 @@
 #include "base/json_fields.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
+#include "base/read_file.h"
 #include "models/spec/pipeline_setup.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/scenario_setting.h"
@@ -390,14 +391,14 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
 }
 
 Scenario load_scenario(const std::string& path, std::span<const std::string> settings) {
-  const std::string text = ByteSource::open(path, largest_scenario).read_all(largest_scenario);
+  const std::string text = read_file(path, largest_scenario);
   Scenario scenario = parse_scenario(text, path, std::filesystem::path(path).parent_path().string(), settings);
   if (scenario.title.empty()) scenario.title = std::filesystem::path(path).stem().string();
   return scenario;
 }
 
 std::string scenario_text(const std::string& path, std::span<const std::string> settings) {
-  Json root = parse_json(ByteSource::open(path, largest_scenario).read_all(largest_scenario), path);
+  Json root = parse_json(read_file(path, largest_scenario), path);
   apply_settings(root, settings);
   return root.dump();
 }

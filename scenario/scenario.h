@@ -10,7 +10,7 @@
 //     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
 //     "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4},
 //     "capacity": {"axis": "layers"},                                           // studies/capacity/capacity_request.h
-//     "procurement": {"tokens": 1e12, "gpus": [256], ...},                      // studies/procurement/programme.h
+//     "procurement": {"tokens": 1e12, "gpus": [256], ...},                      // studies/procurement
 //     "plan": "order.plan.json",                                                // written by `spillway plan`
 //     "replay": {"tie_order": "fifo"}
 //   }
@@ -66,7 +66,7 @@ struct Scenario {
   std::string tie_order = "fifo";
 
   // JSON, its keys checked; empty: none. Read by studies/capacity/capacity_request.h and
-  // studies/procurement/programme.h.
+  // studies/procurement.
   std::string capacity, procurement;
 };
 

@@ -10,6 +10,7 @@
 
 #include "base/input_error.h"
 #include "base/log.h"
+#include "base/read_file.h"
 #include "base/stop.h"
 #include "models/cost/collective_time.h"
 #include "models/cost/cost_model.h"
@@ -23,7 +24,7 @@
 #include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
 #include "sim/replay/captured_step.h"
-#include "traces/join.h"
+#include "traces/trace_link.h"
 
 namespace spillway::scenario {
 namespace {
@@ -322,7 +323,8 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
 
 Trace read_captured(const Scenario& scenario, const ReadOptions& read) {
   Trace trace = read_trace(scenario.trace, read);
-  if (!scenario.execution_trace.empty()) trace = join(std::move(trace), read_trace(scenario.execution_trace, read));
+  if (!scenario.execution_trace.empty())
+    trace = link_traces(std::move(trace), read_trace(scenario.execution_trace, read));
   return trace;
 }
 

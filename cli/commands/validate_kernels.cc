@@ -13,6 +13,7 @@
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "base/number_text.h"
 #include "base/output_file.h"
 #include "cli/commands/calibrate_nvme.h"
 #include "cli/output/progress.h"
@@ -131,10 +132,10 @@ Table outcome_table(const std::vector<KernelOutcome>& outcomes) {
 
 Table summary_table(const std::vector<KernelSummary>& summaries) {
   Table table({"metric", "runs", "median", "|median|", "|90th|", "|worst|"});
-  const auto percent = [](double share) { return fmt::format("{:.2f} %", 100 * share); };
   for (const KernelSummary& summary : summaries)
     table.add({summary.metric, std::to_string(summary.errors.n), fmt::format("{:+.2f} %", 100 * summary.errors.median),
-               percent(summary.errors.median_abs), percent(summary.errors.p90_abs), percent(summary.errors.worst_abs)});
+               percent_text(summary.errors.median_abs, 2), percent_text(summary.errors.p90_abs, 2),
+               percent_text(summary.errors.worst_abs, 2)});
   return table;
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/torch_settings.h"
 
@@ -146,12 +147,6 @@ class HeldCurve {
   Bytes initial_{}, initial_freed_{};
 };
 
-std::string gibibytes(Bytes bytes) {
-  const std::int64_t hundredths = (bytes.count() * 100 + (std::int64_t{1} << 29)) >> 30;
-  const std::string cents = std::to_string(100 + hundredths % 100).substr(1);
-  return std::to_string(hundredths / 100) + "." + cents + " GiB";
-}
-
 // The last host call before an event.
 OpId host_call_of(const Trace& trace, const MemoryEvent& event) {
   if (event.anchor == OpId::none || is_host_call(trace.ops.kind[index_of(event.anchor)])) return event.anchor;
@@ -267,7 +262,7 @@ std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const
   text += "; resident:";
   const char* separator = " ";
   for (const PeakOwner& owner : HeldCurve(trace_, event_time, limited).owners_at(limited.first_failed_event)) {
-    text += separator + gibibytes(owner.bytes) + " " + owner.name;
+    text += separator + gib_text(owner.bytes) + " " + owner.name;
     separator = ", ";
   }
   for (const std::string_view other : {expandable_policy, ideal_policy}) {
@@ -276,7 +271,7 @@ std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const
     stream.stop_when_out_of_memory = true;
     const AllocationStreamResult result = replay_allocation_stream(trace_, shown_events_, stream);
     if (result.out_of_memory > 0) continue;
-    const std::string most = gibibytes(Bytes(result.statistics.all().reserved_bytes.peak));
+    const std::string most = gib_text(Bytes(result.statistics.all().reserved_bytes.peak));
     return text + (other == ideal_policy ? "; without any fragmentation " + most + " would do"
                                          : "; it fits with expandable_segments:True (" + most + " reserved)");
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "hwprofiles/profile_library.h"
 #include "models/pipeline/named_schedules.h"
 #include "models/spec/model_spec.h"
@@ -18,8 +19,6 @@
 
 namespace spillway::studies {
 namespace {
-
-std::string in_gib(Bytes bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / 1073741824.0); }
 
 // Whether all of the model's state stays on the GPU.
 bool keeps_state(const Scenario& scenario) {
@@ -80,7 +79,7 @@ class Judge {
     trial.needed = state;
     trial.capacity = capacity;
     trial.owners = {{"model state", state, true}};
-    trial.why_not = "weights and optimizer state alone take " + in_gib(state) + " of " + in_gib(capacity);
+    trial.why_not = "weights and optimizer state alone take " + gib_text(state) + " of " + gib_text(capacity);
     return true;
   }
 
@@ -93,9 +92,10 @@ class Judge {
   }
 
   static std::string why_no_fit(const Result& result) {
-    if (result.memory.verdict() == Verdict::does_not_fit) return in_gib(result.memory.shortage) + " of memory missing";
+    if (result.memory.verdict() == Verdict::does_not_fit)
+      return gib_text(result.memory.shortage) + " of memory missing";
     if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
-      return in_gib(host.peak - host.capacity) + " of host memory missing";
+      return gib_text(host.peak - host.capacity) + " of host memory missing";
     for (const RankResult& rank : result.ranks)
       if (rank.verdict == Verdict::does_not_fit) return rank.name + " runs out of memory";
     return "whether it fits is unknown: " + result.why_unknown();
@@ -274,7 +274,7 @@ std::vector<std::string> CapacityTrial::margins(const CapacityConstraints& asked
   std::vector<std::string> words;
   if (capacity > Bytes(0))
     words.push_back(
-        fmt::format("{} of memory free ({:.3g} %)", in_gib(capacity - needed),
+        fmt::format("{} of memory free ({:.3g} %)", gib_text(capacity - needed),
                     100 * (1 - static_cast<double>(needed.count()) / static_cast<double>(capacity.count()))));
   if (asked.most_step_seconds > 0)
     words.push_back(below("a step of", to_seconds(step_time), asked.most_step_seconds, "s"));

@@ -25,7 +25,7 @@ double write_rate(const NvmeProfile& drive) {
 
 class OptionSearch {
  public:
-  OptionSearch(const Programme& programme, const OptionProgress& progress) : in_(programme), progress_(progress) {}
+  OptionSearch(const ProcurementRequest& request, const OptionProgress& progress) : in_(request), progress_(progress) {}
 
   std::vector<FleetOption> find() {
     if (!in_.sweep.empty()) return of_sweep();
@@ -106,7 +106,7 @@ class OptionSearch {
   // The best point of each machine, number of GPUs and technique: that with the least GPU time per token. The file's
   // own objectives would let a sweep drop it, and machines and drives have their own prices, so each is swept by
   // itself, for the least GPU time and the shortest step: a point is left out only where another of the same machine
-  // and drives is better in both (the batch is the same in all: read_programme).
+  // and drives is better in both (the batch is the same in all: read_procurement_request).
   std::vector<FleetOption> of_sweep() const {
     std::vector<SweepFile> parts = {parse_sweep(in_.sweep, in_.path, in_.folder)};
     parts.front().objectives = {SweepObjective::gpu_time_per_token, SweepObjective::step_time};
@@ -178,14 +178,14 @@ class OptionSearch {
     return name;
   }
 
-  const Programme& in_;
+  const ProcurementRequest& in_;
   const OptionProgress& progress_;
 };
 
 }  // namespace
 
-std::vector<FleetOption> find_options(const Programme& programme, const OptionProgress& progress) {
-  return OptionSearch(programme, progress).find();
+std::vector<FleetOption> find_options(const ProcurementRequest& request, const OptionProgress& progress) {
+  return OptionSearch(request, progress).find();
 }
 
 }  // namespace spillway::studies

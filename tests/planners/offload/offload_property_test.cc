@@ -100,7 +100,7 @@ class OffloadProperties : public ::testing::Test {
   void check_in_flight(const Offloaded& step);
   void check_ops(const Offloaded& step);
 
-  LayoutRandom random_{20261122};
+  SplitMix64 random_{20261122};
   HardwareProfile base_ = ProfileLibrary::standard().load_system("h100-80gb-1gpu");
   NvmeProfile drive_ = ProfileLibrary::standard().load_nvme("samsung-990-pro-2tb");
   int moving_ = 0, forwarding_ = 0, waiting_ = 0, remaking_ = 0;

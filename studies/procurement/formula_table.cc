@@ -1,4 +1,4 @@
-#include "studies/procurement/live_table.h"
+#include "studies/procurement/formula_table.h"
 
 #include <fmt/format.h>
 
@@ -32,7 +32,7 @@ std::size_t closing(const std::string& text, std::size_t open) {
 }
 
 // In a spreadsheet's words. ceil and floor round to 0 digits: no argument is negative here.
-std::string translated(const LiveTable& table, std::size_t place, const std::string& text) {
+std::string translated(const FormulaTable& table, std::size_t place, const std::string& text) {
   std::string formula;
   for (std::size_t at = 0; at < text.size();) {
     if (!begins_name(text[at])) {
@@ -51,7 +51,7 @@ std::string translated(const LiveTable& table, std::size_t place, const std::str
     } else if (name == "min" || name == "max") {
       formula += name == "min" ? "MIN" : "MAX";
     } else {
-      formula += live_address(table, place, table.index(name), false);
+      formula += cell_address(table, place, table.index(name), false);
     }
     at = end;
   }
@@ -60,32 +60,32 @@ std::string translated(const LiveTable& table, std::size_t place, const std::str
 
 }  // namespace
 
-std::size_t LiveTable::index(const std::string& field) const {
+std::size_t FormulaTable::index(const std::string& field) const {
   const auto found =
-      std::find_if(fields.begin(), fields.end(), [&](const LiveField& each) { return each.name == field; });
+      std::find_if(fields.begin(), fields.end(), [&](const FormulaField& each) { return each.name == field; });
   SPILLWAY_ASSERT(found != fields.end());
   return static_cast<std::size_t>(found - fields.begin());
 }
 
-double LiveTable::value(std::size_t place, const std::string& field) const { return values.at(place)[index(field)]; }
+double FormulaTable::value(std::size_t place, const std::string& field) const { return values.at(place)[index(field)]; }
 
-double LiveBook::value(const LiveCell& cell) const { return value(cell.table, cell.place, cell.field); }
-double LiveBook::value(std::size_t table, std::size_t place, const std::string& field) const {
+double FormulaWorkbook::value(const FormulaCell& cell) const { return value(cell.table, cell.place, cell.field); }
+double FormulaWorkbook::value(std::size_t table, std::size_t place, const std::string& field) const {
   return tables_.at(table).value(place, field);
 }
 
-std::size_t LiveBook::add(LiveTable table) {
+std::size_t FormulaWorkbook::add(FormulaTable table) {
   std::vector<std::string> names;
-  for (const LiveField& field : table.fields) names.push_back(field.name);
+  for (const FormulaField& field : table.fields) names.push_back(field.name);
   table.values.assign(table.cases.size(), std::vector<double>(table.fields.size(), 0));
   for (std::size_t f = 0; f < table.fields.size(); ++f) {
-    const LiveField& field = table.fields[f];
+    const FormulaField& field = table.fields[f];
     if (field.expression.empty()) {
       for (std::size_t c = 0; c < table.cases.size(); ++c) {
         const auto given = table.cases[c].given.find(field.name);
         SPILLWAY_ASSERT(given != table.cases[c].given.end());
         double sum = 0;
-        for (const LiveCell& cell : given->second.cells) sum += value(cell);
+        for (const FormulaCell& cell : given->second.cells) sum += value(cell);
         table.values[c][f] = given->second.cells.empty() ? given->second.number : sum * given->second.factor;
       }
       continue;
@@ -97,21 +97,21 @@ std::size_t LiveBook::add(LiveTable table) {
   return tables_.size() - 1;
 }
 
-std::string live_address(const LiveTable& table, std::size_t place, std::size_t field, bool sheet) {
-  const std::string cell = column_name(live_first_column + place) + std::to_string(live_first_row + field + 1);
+std::string cell_address(const FormulaTable& table, std::size_t place, std::size_t field, bool sheet) {
+  const std::string cell = column_name(first_case_column + place) + std::to_string(first_case_row + field + 1);
   return sheet ? "'" + table.sheet + "'!" + cell : cell;
 }
 
-std::string live_formula(const LiveBook& book, std::size_t table, std::size_t place, std::size_t field) {
-  const LiveTable& in = book.tables().at(table);
-  const LiveField& what = in.fields.at(field);
+std::string cell_formula(const FormulaWorkbook& book, std::size_t table, std::size_t place, std::size_t field) {
+  const FormulaTable& in = book.tables().at(table);
+  const FormulaField& what = in.fields.at(field);
   if (!what.expression.empty()) return "=" + translated(in, place, what.expression);
-  const LiveGiven& given = in.cases.at(place).given.at(what.name);
+  const FormulaInput& given = in.cases.at(place).given.at(what.name);
   if (given.cells.empty()) return "";
   std::string sum;
-  for (const LiveCell& cell : given.cells) {
-    const LiveTable& from = book.tables().at(cell.table);
-    sum += (sum.empty() ? "" : "+") + live_address(from, cell.place, from.index(cell.field), true);
+  for (const FormulaCell& cell : given.cells) {
+    const FormulaTable& from = book.tables().at(cell.table);
+    sum += (sum.empty() ? "" : "+") + cell_address(from, cell.place, from.index(cell.field), true);
   }
   if (given.factor == 1) return "=" + sum;
   return fmt::format("=({})*{}", sum, given.factor);

@@ -1,4 +1,4 @@
-#include "studies/sweep/sweep_crew.h"
+#include "studies/sweep/sweep_workers.h"
 
 #include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
@@ -11,7 +11,7 @@
 
 namespace spillway::studies {
 
-void LocalCrew::work(std::span<const SweepTask> tasks, const Take& take) {
+void LocalWorkers::work(std::span<const SweepTask> tasks, const Take& take) {
   std::mutex mutex;
   std::atomic<bool> stopped = false;
   const std::atomic<bool>* const stop = current_stop();
@@ -24,8 +24,8 @@ void LocalCrew::work(std::span<const SweepTask> tasks, const Take& take) {
   });
 }
 
-bool do_tasks(const SweepFile& file, std::span<const SweepTask> tasks, SweepCrew& crew, SweepStore& store,
-              const SweepCrew::Take& take) {
+bool do_tasks(const SweepFile& file, std::span<const SweepTask> tasks, SweepWorkers& workers, SweepStore& store,
+              const SweepWorkers::Take& take) {
   std::vector<SweepTask> missing;
   std::vector<std::size_t> place;
   for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -40,7 +40,7 @@ bool do_tasks(const SweepFile& file, std::span<const SweepTask> tasks, SweepCrew
     log_choice("store", fmt::format("{} of {} {} were there already", tasks.size() - missing.size(), tasks.size(),
                                     tasks.front().is_replay ? "replays" : "screened blocks"));
   bool goes_on = true;
-  crew.work(missing, [&](std::size_t i, const std::string& record) {
+  workers.work(missing, [&](std::size_t i, const std::string& record) {
     store.append(sweep_key(file, missing[i]), record);
     goes_on = take(place[i], record);
     return goes_on;

@@ -1,4 +1,4 @@
-#include "studies/procurement/programme.h"
+#include "studies/procurement/procurement_request.h"
 
 #include <algorithm>
 #include <array>
@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "base/read_file.h"
 #include "hwprofiles/profile_library.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/scenario.h"
@@ -27,14 +27,14 @@ constexpr std::uint64_t largest_file = 16U << 20U;
 constexpr std::int64_t most_gpus = 1 << 20;
 
 bool is_sweep(const std::string& path) {
-  const std::string text = ByteSource::open(path, largest_file).read_all(largest_file);
+  const std::string text = read_file(path, largest_file);
   const Json root = Json::parse(text, nullptr, false);
   return root.is_object() && root.value("schema", Json()) == "spillway-sweep";
 }
 
 class Reader {
  public:
-  Reader(const std::string& path, std::span<const std::string> settings, const ProgrammeFlags& flags)
+  Reader(const std::string& path, std::span<const std::string> settings, const ProcurementFlags& flags)
       : path_(path), flags_(flags) {
     made_.path = path;
     made_.folder = std::filesystem::path(path).parent_path().string();
@@ -53,7 +53,7 @@ class Reader {
     }
   }
 
-  Programme read() {
+  ProcurementRequest read() {
     known(section_, "/procurement", procurement_keys());
     if (!made_.sweep.empty()) check_sweep();
     read_runs();
@@ -314,25 +314,26 @@ class Reader {
   }
 
   const std::string& path_;
-  const ProgrammeFlags& flags_;
+  const ProcurementFlags& flags_;
   Scenario base_;
   std::string text_;
   Json section_ = Json::object();
-  Programme made_;
+  ProcurementRequest made_;
 };
 
 }  // namespace
 
-double Programme::tokens() const {
+double ProcurementRequest::tokens() const {
   return std::accumulate(runs.begin(), runs.end(), 0.0,
                          [](double sum, const ProgrammeRun& run) { return sum + run.tokens; });
 }
 
-double Programme::days_there_are() const {
+double ProcurementRequest::days_there_are() const {
   return deadline_days > 0 ? std::min(deadline_days, period_days()) : period_days();
 }
 
-Programme read_programme(const std::string& path, std::span<const std::string> settings, const ProgrammeFlags& flags) {
+ProcurementRequest read_procurement_request(const std::string& path, std::span<const std::string> settings,
+                                            const ProcurementFlags& flags) {
   return Reader(path, settings, flags).read();
 }
 

@@ -1,9 +1,9 @@
-#include "studies/procurement/cost_model.h"
+#include "studies/procurement/fleet_cost.h"
 
 namespace spillway::studies {
 
-const std::vector<LiveField>& run_fields() {
-  static const std::vector<LiveField> fields = {
+const std::vector<FormulaField>& run_fields() {
+  static const std::vector<FormulaField> fields = {
       {"tokens", "tokens to train", "tokens", ""},
       {"tokens_per_step", "tokens of a step", "tokens", ""},
       {"step_seconds", "step time, replayed", "s", ""},
@@ -16,8 +16,8 @@ const std::vector<LiveField>& run_fields() {
 
 namespace {
 
-const std::vector<LiveField>& given_fields() {
-  static const std::vector<LiveField> fields = {
+const std::vector<FormulaField>& given_fields() {
+  static const std::vector<FormulaField> fields = {
       // of the programme
       {"tokens", "tokens of the programme", "tokens", ""},
       {"period_months", "period the fleet is kept", "months", ""},
@@ -52,8 +52,8 @@ const std::vector<LiveField>& given_fields() {
 }
 
 // Over those above.
-const std::vector<LiveField>& derived_fields() {
-  static const std::vector<LiveField> fields = {
+const std::vector<FormulaField>& derived_fields() {
+  static const std::vector<FormulaField> fields = {
       // time
       {"days", "programme, pauses included", "days", "busy_days / utilisation"},
       {"period_days", "period", "days", "period_months * 365 / 12"},
@@ -101,25 +101,25 @@ const std::vector<LiveField>& derived_fields() {
 
 }  // namespace
 
-const std::vector<LiveField>& cost_fields() {
-  static const std::vector<LiveField> fields = [] {
-    std::vector<LiveField> all = given_fields();
+const std::vector<FormulaField>& cost_fields() {
+  static const std::vector<FormulaField> fields = [] {
+    std::vector<FormulaField> all = given_fields();
     all.insert(all.end(), derived_fields().begin(), derived_fields().end());
     return all;
   }();
   return fields;
 }
 
-const std::vector<LiveField>& machine_price_fields() {
-  static const std::vector<LiveField> fields = {{"machine_price", "price, without network and drives", "USD", ""},
-                                                {"machine_rent", "rent, power included", "USD/h", ""}};
+const std::vector<FormulaField>& machine_price_fields() {
+  static const std::vector<FormulaField> fields = {{"machine_price", "price, without network and drives", "USD", ""},
+                                                   {"machine_rent", "rent, power included", "USD/h", ""}};
   return fields;
 }
 
-const std::vector<LiveField>& drive_price_fields() {
-  static const std::vector<LiveField> fields = {{"drive_price", "price", "USD", ""},
-                                                {"drive_endurance_tb", "takes, as rated for these writes", "TB", ""},
-                                                {"drive_watts", "draws while it is written to", "W", ""}};
+const std::vector<FormulaField>& drive_price_fields() {
+  static const std::vector<FormulaField> fields = {{"drive_price", "price", "USD", ""},
+                                                   {"drive_endurance_tb", "takes, as rated for these writes", "TB", ""},
+                                                   {"drive_watts", "draws while it is written to", "W", ""}};
   return fields;
 }
 

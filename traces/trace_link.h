@@ -21,6 +21,6 @@ namespace spillway::traces {
 
 // Throws InputError when less than half of the ExecutionTrace's operators find a partner: then it is of another run.
 // O(n log n).
-Trace join(Trace kineto, const Trace& execution_trace);
+Trace link_traces(Trace kineto, const Trace& execution_trace);
 
 }  // namespace spillway::traces

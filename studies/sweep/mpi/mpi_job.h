@@ -10,23 +10,23 @@
 #include <functional>
 #include <memory>
 
-#include "studies/sweep/sweep_crew.h"
+#include "studies/sweep/sweep_workers.h"
 
 namespace spillway::studies {
 
-class MpiFarm : public SweepFarm {
+class MpiJob : public SweepJob {
  public:
-  MpiFarm(int& argc, char**& argv);
-  ~MpiFarm() override;
+  MpiJob(int& argc, char**& argv);
+  ~MpiJob() override;
 
   [[nodiscard]] bool leads() const override;
   void serve(const std::function<SweepFile()>& load, std::size_t threads) override;
   // Once only. Throws InputError where a rank can't read the file or reads another one.
-  std::unique_ptr<SweepCrew> crew(const SweepFile& file) override;
+  std::unique_ptr<SweepWorkers> workers(const SweepFile& file) override;
 
  private:
-  struct Job;
-  std::unique_ptr<Job> job_;
+  struct State;
+  std::unique_ptr<State> state_;
 };
 
 }  // namespace spillway::studies

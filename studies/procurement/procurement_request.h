@@ -38,7 +38,7 @@ struct ProgrammeRun {
   std::string scenario;  // JSON
 };
 
-struct Programme {
+struct ProcurementRequest {
   std::string path, folder, title;
   std::string sweep;               // JSON of the sweep whose points are the options; empty: the lists below make them
   std::vector<ProgrammeRun> runs;  // of a sweep: one, without a scenario
@@ -64,7 +64,7 @@ struct Programme {
 };
 
 // What the command line says, over what the file says; nothing and empty: left to the file.
-struct ProgrammeFlags {
+struct ProcurementFlags {
   std::optional<double> tokens, deadline_days, period_months, utilisation, write_amplification, used_percent,
       least_life_years;
   std::vector<std::string> machines, techniques, drives;
@@ -76,7 +76,7 @@ struct ProgrammeFlags {
 
 // `path`: a scenario or a sweep. Defaults: the scenario's machine and its GPUs; techniques keep, selective, full and
 // ssdtrain; all drives of the library for servers. Throws InputError (file, JSON pointer or flag).
-Programme read_programme(const std::string& path, std::span<const std::string> settings,
-                         const ProgrammeFlags& flags = {});
+ProcurementRequest read_procurement_request(const std::string& path, std::span<const std::string> settings,
+                                            const ProcurementFlags& flags = {});
 
 }  // namespace spillway::studies

@@ -1,4 +1,4 @@
-#include "cli/commands/trace_order.h"
+#include "cli/commands/plan_order_replay.h"
 
 #include <fmt/format.h>
 
@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/number_text.h"
 #include "base/output_file.h"
 #include "cli/options/interrupt.h"
 #include "cli/output/progress.h"
@@ -31,8 +32,6 @@ struct TraceAnswer {
   std::optional<std::int64_t> greedy_peak_bytes;
   Replays replays;
 };
-
-std::string in_mib(std::int64_t bytes) { return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / 1048576.0); }
 
 Json warnings_of(const TraceOrder& found) {
   Json warnings = Json::array();
@@ -82,19 +81,19 @@ void print_trace(Context& context, const TraceAnswer& answer) {
   const TraceOrder& found = answer.found;
   Table table({"figure", "value"});
   table.add({"operators", std::to_string(found.graph.graph.operators.size())});
-  table.add({"peak", in_mib(found.peak)});
-  table.add({"peak of the program's order", in_mib(found.program_peak)});
-  if (found.recorded_peak >= 0) table.add({"peak as the trace frees", in_mib(found.recorded_peak)});
-  if (answer.greedy_peak_bytes) table.add({"peak of the greedy order", in_mib(*answer.greedy_peak_bytes)});
-  table.add({"lower bound", in_mib(found.order.lower_bound_bytes)});
+  table.add({"peak", mib_text(Bytes(found.peak))});
+  table.add({"peak of the program's order", mib_text(Bytes(found.program_peak))});
+  if (found.recorded_peak >= 0) table.add({"peak as the trace frees", mib_text(Bytes(found.recorded_peak))});
+  if (answer.greedy_peak_bytes) table.add({"peak of the greedy order", mib_text(Bytes(*answer.greedy_peak_bytes))});
+  table.add({"lower bound", mib_text(Bytes(found.order.lower_bound_bytes))});
   table.add({"proven", found.order.proven ? "yes" : "no"});
-  if (found.layout) table.add({"height of the layout", in_mib(found.layout->height)});
+  if (found.layout) table.add({"height of the layout", mib_text(Bytes(found.layout->height))});
   const auto add = [&table](const char* name, const Result& result) {
     table.add({fmt::format("{} step time", name), fmt::format("{:.3f} ms", to_seconds(result.step_time) * 1e3)});
     if (!result.memory.known) return;
-    table.add({fmt::format("{} peak allocated", name), in_mib(result.memory.peak_allocated.count())});
-    table.add({fmt::format("{} peak reserved, {}", name, result.memory.allocator),
-               in_mib(result.memory.peak_reserved.count())});
+    table.add({fmt::format("{} peak allocated", name), mib_text(result.memory.peak_allocated)});
+    table.add(
+        {fmt::format("{} peak reserved, {}", name, result.memory.allocator), mib_text(result.memory.peak_reserved)});
   };
   if (answer.replays.plain) add("plain", *answer.replays.plain);
   if (answer.replays.planned) add("planned", *answer.replays.planned);

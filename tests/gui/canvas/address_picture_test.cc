@@ -1,4 +1,4 @@
-#include "gui/canvas/address_map.h"
+#include "gui/canvas/address_picture.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "traces/join.h"
+#include "traces/trace_link.h"
 
 #include <gtest/gtest.h>
 
@@ -54,7 +54,7 @@ TEST(JoinTest, ShiftedIds) {
                      .duration = microseconds(1),
                      .launched_by = launch});
   }
-  const Trace joined = join(timed, graph);
+  const Trace joined = link_traces(timed, graph);
   ASSERT_EQ(joined.edges.size(), 1U);
   EXPECT_EQ(joined.edges[0].from, OpId(1));
   EXPECT_EQ(joined.edges[0].to, OpId(3));
@@ -69,7 +69,7 @@ TEST(JoinTest, ShiftedIds) {
   // Nothing in common: refused.
   Trace other;
   add_span(other, "x", 1);
-  EXPECT_THROW(join(other, graph), InputError);
+  EXPECT_THROW(link_traces(other, graph), InputError);
 }
 
 struct Pair {
@@ -84,7 +84,7 @@ TEST_P(RealJoinTest, Matches) {
   const auto graph = test::shared_file(std::string("traces/") + GetParam().graph);
   if (!kineto || !graph) GTEST_SKIP() << "no shared data beside the checkout";
   ByteSource timed = ByteSource::open(*kineto, test::no_limit), recorded = ByteSource::open(*graph, test::no_limit);
-  const Trace joined = join(read_kineto(timed, {}), read_execution_trace(recorded, {}));
+  const Trace joined = link_traces(read_kineto(timed, {}), read_execution_trace(recorded, {}));
   EXPECT_GE(joined.finding("join_matched")->count, GetParam().at_least);
   EXPECT_GT(joined.uses.size(), 0U);
   EXPECT_EQ(joined.provenance.size(), 2U);
@@ -101,7 +101,7 @@ TEST(JoinTest, AnotherRunIsRefused) {
   const auto graph = test::shared_file("traces/param-et_replay/resnet_et.json.gz");
   if (!kineto || !graph) GTEST_SKIP() << "no shared data beside the checkout";
   ByteSource timed = ByteSource::open(*kineto, test::no_limit), recorded = ByteSource::open(*graph, test::no_limit);
-  EXPECT_THROW(join(read_kineto(timed, {}), read_execution_trace(recorded, {})), InputError);
+  EXPECT_THROW(link_traces(read_kineto(timed, {}), read_execution_trace(recorded, {})), InputError);
 }
 
 }  // namespace

@@ -11,20 +11,20 @@
 #include <string>
 #include <vector>
 
-#include "studies/procurement/live_table.h"
+#include "studies/procurement/formula_table.h"
 
 namespace spillway::studies {
 
 // Of one run on one fleet: how long it takes, what each GPU writes. Given: tokens, tokens_per_step, step_seconds,
 // written_gb.
-const std::vector<LiveField>& run_fields();
+const std::vector<FormulaField>& run_fields();
 
 // Of one fleet with one set of drives for each GPU. Fields without an expression are to be given.
-const std::vector<LiveField>& cost_fields();
+const std::vector<FormulaField>& cost_fields();
 
 // Of one machine, of one model of drive: the sheets of prices, which the options' fields of the same names refer to.
-const std::vector<LiveField>& machine_price_fields();
-const std::vector<LiveField>& drive_price_fields();
+const std::vector<FormulaField>& machine_price_fields();
+const std::vector<FormulaField>& drive_price_fields();
 
 // The given fields of cost_fields() that belong to the whole programme, in the sheet "Inputs".
 const std::vector<std::string>& shared_cost_fields();

@@ -1,4 +1,4 @@
-#include "traces/join.h"
+#include "traces/trace_link.h"
 
 #include <algorithm>
 #include <map>
@@ -30,9 +30,9 @@ Records records_of(const Trace& trace) {
   return records;
 }
 
-class Join {
+class TraceLinker {
  public:
-  Join(Trace kineto, const Trace& graph) : result_(std::move(kineto)), graph_(graph) {}
+  TraceLinker(Trace kineto, const Trace& graph) : result_(std::move(kineto)), graph_(graph) {}
 
   Trace run() {
     timed_ = records_of(result_);
@@ -262,6 +262,8 @@ class Join {
 
 }  // namespace
 
-Trace join(Trace kineto, const Trace& execution_trace) { return Join(std::move(kineto), execution_trace).run(); }
+Trace link_traces(Trace kineto, const Trace& execution_trace) {
+  return TraceLinker(std::move(kineto), execution_trace).run();
+}
 
 }  // namespace spillway::traces

@@ -1,4 +1,4 @@
-#include "studies/sweep/mpi/mpi_farm.h"
+#include "studies/sweep/mpi/mpi_job.h"
 
 #include <fmt/format.h>
 #include <oneapi/tbb/global_control.h>
@@ -55,21 +55,21 @@ Content receive(const mpi::communicator& world, int source, int tag, int* from =
   return content;
 }
 
-Texts records_of(SweepCrew& crew, const Batch& batch) {
+Texts records_of(SweepWorkers& workers, const Batch& batch) {
   std::vector<SweepTask> tasks;
   for (std::size_t i = 0; i + 1 < batch.size(); i += 2) tasks.push_back({batch[i] != 0, batch[i + 1]});
   Texts records(tasks.size());
-  crew.work(tasks, [&](std::size_t i, const std::string& record) {
+  workers.work(tasks, [&](std::size_t i, const std::string& record) {
     records[i] = record;
     return true;
   });
   return records;
 }
 
-class MpiCrew : public SweepCrew {
+class MpiWorkers : public SweepWorkers {
  public:
   // threads: by rank.
-  MpiCrew(const mpi::communicator& world, std::vector<std::size_t> threads)
+  MpiWorkers(const mpi::communicator& world, std::vector<std::size_t> threads)
       : world_(world), threads_(std::move(threads)) {}
 
   void work(std::span<const SweepTask> tasks, const Take& take) override {
@@ -124,35 +124,35 @@ class MpiCrew : public SweepCrew {
 
 }  // namespace
 
-struct MpiFarm::Job {
+struct MpiJob::State {
   mpi::environment environment;
   mpi::communicator world;
   bool has_met = false;       // greetings were exchanged
   bool is_dismissed = false;  // a worker got its empty batch
-  Job(int& argc, char**& argv) : environment(argc, argv, mpi::threading::funneled, false) {}
+  State(int& argc, char**& argv) : environment(argc, argv, mpi::threading::funneled, false) {}
 };
 
-MpiFarm::MpiFarm(int& argc, char**& argv) : job_(std::make_unique<Job>(argc, argv)) {}
+MpiJob::MpiJob(int& argc, char**& argv) : state_(std::make_unique<State>(argc, argv)) {}
 
-MpiFarm::~MpiFarm() {
-  const mpi::communicator& world = job_->world;
+MpiJob::~MpiJob() {
+  const mpi::communicator& world = state_->world;
   if (leads()) {
     for (int rank = 1; rank < world.size(); ++rank) {
-      if (!job_->has_met) receive<Texts>(world, rank, greeting_tag);
+      if (!state_->has_met) receive<Texts>(world, rank, greeting_tag);
       world.send(rank, batch_tag, Batch());
     }
     return;
   }
-  if (!job_->has_met) world.send(0, greeting_tag, Texts());
-  while (!job_->is_dismissed) {
-    job_->is_dismissed = receive<Batch>(world, 0, batch_tag).empty();
+  if (!state_->has_met) world.send(0, greeting_tag, Texts());
+  while (!state_->is_dismissed) {
+    state_->is_dismissed = receive<Batch>(world, 0, batch_tag).empty();
   }
 }
 
-bool MpiFarm::leads() const { return job_->world.rank() == 0; }
+bool MpiJob::leads() const { return state_->world.rank() == 0; }
 
-void MpiFarm::serve(const std::function<SweepFile()>& load, std::size_t threads) {
-  const mpi::communicator& world = job_->world;
+void MpiJob::serve(const std::function<SweepFile()>& load, std::size_t threads) {
+  const mpi::communicator& world = state_->world;
   const oneapi::tbb::global_control control(oneapi::tbb::global_control::max_allowed_parallelism, threads);
   std::unique_ptr<SweepFile> file;
   Texts greeting;
@@ -162,17 +162,17 @@ void MpiFarm::serve(const std::function<SweepFile()>& load, std::size_t threads)
   } catch (const std::exception& error) {
     greeting = error_texts(error);
   }
-  job_->has_met = true;
+  state_->has_met = true;
   world.send(0, greeting_tag, greeting);
   if (!file) return;
-  LocalCrew crew(*file);
+  LocalWorkers workers(*file);
   for (;;) {
     const Batch batch = receive<Batch>(world, 0, batch_tag);
-    job_->is_dismissed = batch.empty();
-    if (job_->is_dismissed) return;
+    state_->is_dismissed = batch.empty();
+    if (state_->is_dismissed) return;
     Texts records;
     try {
-      records = records_of(crew, batch);
+      records = records_of(workers, batch);
     } catch (const std::exception& error) {
       records = error_texts(error);
     }
@@ -180,13 +180,13 @@ void MpiFarm::serve(const std::function<SweepFile()>& load, std::size_t threads)
   }
 }
 
-std::unique_ptr<SweepCrew> MpiFarm::crew(const SweepFile& file) {
-  const mpi::communicator& world = job_->world;
-  if (world.size() == 1) return std::make_unique<LocalCrew>(file);
+std::unique_ptr<SweepWorkers> MpiJob::workers(const SweepFile& file) {
+  const mpi::communicator& world = state_->world;
+  if (world.size() == 1) return std::make_unique<LocalWorkers>(file);
   std::vector<std::size_t> threads(1, 0);
   std::vector<Texts> greetings(1);
   for (int rank = 1; rank < world.size(); ++rank) greetings.push_back(receive<Texts>(world, rank, greeting_tag));
-  job_->has_met = true;
+  state_->has_met = true;
   for (int rank = 1; rank < world.size(); ++rank) {
     const Texts& greeting = greetings[static_cast<std::size_t>(rank)];
     if (is_error(greeting)) throw error_of(rank, greeting);
@@ -195,7 +195,7 @@ std::unique_ptr<SweepCrew> MpiFarm::crew(const SweepFile& file) {
                        "give all machines the same files");
     threads.push_back(std::max<std::size_t>(1, std::stoul(greeting[1])));
   }
-  return std::make_unique<MpiCrew>(world, std::move(threads));
+  return std::make_unique<MpiWorkers>(world, std::move(threads));
 }
 
 }  // namespace spillway::studies
