@@ -1,7 +1,9 @@
 #include "scenario/evaluator.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/input_error.h"
 #include "base/log.h"
 #include "models/pipeline/named_schedules.h"
@@ -11,11 +13,11 @@
 namespace spillway::scenario {
 namespace {
 
-// FNV-1a; never 0.
+// Never 0.
 std::uint64_t digest_of(const std::string& text) {
-  std::uint64_t digest = 0xcbf29ce484222325U;
-  for (const char c : text) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return digest == 0 ? 1 : digest;
+  Digest digest;
+  digest.add(text);
+  return std::max<std::uint64_t>(1, digest.value());
 }
 
 // Under the fates of a plan.
@@ -57,7 +59,7 @@ TechniquePart part_of(const LoadedScenario& loaded, const Replayer& replayer) {
 
 void log_technique(const LoadedScenario& loaded) {
   const std::string& technique = loaded.scenario.offload.technique;
-  log_choice("technique", loaded.fates                        ? "the plan " + loaded.scenario.plan
+  log_choice("technique", loaded.fates                       ? "the plan " + loaded.scenario.plan
                           : !loaded.scenario.offload.moves() ? "none: every tensor stays on the device"
                                                              : technique + " (offload.technique)");
   log_choice("allocator", loaded.options.memory.allocator);

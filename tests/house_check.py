@@ -33,10 +33,10 @@ FIELD_READER = re.compile(r"base/")
 STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')
 # Files that hold the tables, and how a word looks there.
 WORD_TABLES = {
-    "schedule": [("models/pipeline/named_schedules.cc", re.compile(r'\{\{"([\w-]+)",'))],
-    "allocator": [("sim/devices/memory/memory_pool.cc", re.compile(r'(?:policies\[\] = \{|(?<=", )|(?<=",))"([\w-]+)"'))],
-    "technique": [(None, re.compile(r'\b\w+_word = "([\w-]+)"')),
-                  ("planners/offload/offload_run.cc", re.compile(r'return "([\w-]+)";'))],
+    "schedule": [("models/pipeline/named_schedules.cc", re.compile(r'\{\{(?:\.name = )?"([\w-]+)",')),
+                 ("models/pipeline/named_schedules.h", re.compile(r'_(?:schedule|first) = "([\w-]+)"'))],
+    "allocator": [("sim/devices/memory/memory_policies.h", re.compile(r'\w+_policy = "([\w-]+)"'))],
+    "technique": [(None, re.compile(r'\b\w+_word = "([\w-]+)"'))],
 }
 # Words that mean other things as well; they are told apart by nothing but reading.
 COMMON = {"none", "order", "layout", "stream", "mix", "planned", "arena", "recompute", "checkpoints", "lifetimes"}
@@ -166,7 +166,7 @@ def check_tree(root, lowers=False):
 
 JSON_INCLUDE = "#include <nlohmann/json.hpp>\n"
 SCHEDULES = {"models/pipeline/named_schedules.cc": '{{"zb-v", "in a V"}, build},\n'}
-POLICIES = {"sim/devices/memory/memory_pool.cc": 'policies[] = {"ideal", "torch"};\n'}
+POLICIES = {"sim/devices/memory/memory_policies.h": 'ideal_policy = "ideal", torch_policy = "torch";\n'}
 # One tree each: files, and the word its only breach must contain (None: the tree is clean).
 SELF_TESTS = [
     ({"scenario/a.cc": JSON_INCLUDE + 'int a = json.at("key");\n'}, "1 reads of JSON keys"),
