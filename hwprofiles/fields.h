@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "hwprofiles/hardware_profile.h"
-#include "hwprofiles/quantity.h"
+#include "base/quantity.h"
 
 namespace spillway::hwprofiles {
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "hwprofiles/sourced.h"
+#include "base/sourced.h"
 
 namespace spillway::hwprofiles {
 

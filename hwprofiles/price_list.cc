@@ -13,7 +13,7 @@
 #include "base/json_error.h"
 #include "base/nearest_name.h"
 #include "hwprofiles/profile_library.h"
-#include "hwprofiles/quantity.h"
+#include "base/quantity.h"
 
 namespace spillway::hwprofiles {
 namespace {

@@ -1,0 +1,199 @@
+#include "base/field_writer.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace spillway {
+namespace {
+
+using Json = FieldWriter::Json;
+
+Json rounded(double value, int digits = 9) {
+  const double short_one = std::strtod(fmt::format("{:.{}g}", value, digits).c_str(), nullptr);
+  if (short_one == std::floor(short_one) && std::abs(short_one) < 1e15) return static_cast<std::int64_t>(short_one);
+  return short_one;
+}
+
+// Both axes in base units: B, B/s, none.
+std::string base_unit(Dimension dimension) {
+  for (const std::string& unit : units_of(dimension))
+    if (unit_factor(dimension, unit) == 1) return unit;
+  return "";
+}
+
+Json axes(const FieldInfo& y, Dimension x, Curve::Scale scale) {
+  return {{"x_unit", base_unit(x)},
+          {"unit", base_unit(y.dimension)},
+          {"scale", scale == Curve::Scale::log ? "log" : "linear"}};
+}
+
+Json points(const Curve& curve) {
+  Json list = Json::array();
+  for (const CurvePoint& point : curve.points()) list.push_back(Json::array({rounded(point.x), rounded(point.y)}));
+  return list;
+}
+
+Json json_of(const Scalar& scalar) {
+  const Json parsed = Json::parse(scalar.text, nullptr, false);
+  return scalar.is_number || parsed.is_boolean() ? parsed : Json(scalar.text);
+}
+
+}  // namespace
+
+FieldWriter::FieldWriter(Json head, Origin origin) : origin_(std::move(origin)) { open_.push_back(std::move(head)); }
+
+Json& FieldWriter::at(const FieldInfo& info) {
+  Json& object = open_.back();
+  if (info.key.empty()) return object;
+  if (object.is_array()) return object.emplace_back();
+  return object[std::string(info.key)];
+}
+
+void FieldWriter::head(const DocumentHead& head) {
+  at({.key = "schema"}) = head.schema;
+  if (head.version > 0) at({.key = "version"}) = head.version;
+}
+
+void FieldWriter::text(const FieldInfo& info, std::optional<std::string>& value) {
+  if (value || info.required) at(info) = value.value_or("");
+}
+
+void FieldWriter::flag(const FieldInfo& info, std::optional<bool>& value) {
+  if (value) at(info) = *value;
+}
+
+void FieldWriter::word(const FieldInfo& info, std::optional<std::size_t>& place, const Words& words) {
+  if (place && *place < words.size()) at(info) = words[*place].name;
+}
+
+void FieldWriter::word_or_file(const FieldInfo& info, std::optional<std::string>& value, const Words& /*words*/) {
+  if (value) at(info) = *value;
+}
+
+void FieldWriter::integer(const FieldInfo& info, std::optional<std::int64_t>& value) {
+  if (value) at(info) = *value;
+}
+
+void FieldWriter::number(const FieldInfo& info, std::optional<double>& value) {
+  if (value) at(info) = *value;
+}
+
+void FieldWriter::scalar(const FieldInfo& info, std::optional<Scalar>& value) {
+  if (value) at(info) = json_of(*value);
+}
+
+void FieldWriter::object(const FieldInfo& info, std::optional<std::string>& value) {
+  if (value) at(info) = Json::parse(*value);
+}
+
+void FieldWriter::texts(const FieldInfo& info, std::vector<std::string>& values) {
+  if (!values.empty()) at(info) = values;
+}
+
+void FieldWriter::word_list(const FieldInfo& info, std::vector<std::size_t>& places, const Words& words) {
+  if (places.empty()) return;
+  Json& list = at(info) = Json::array();
+  for (const std::size_t place : places) list.push_back(words[place].name);
+}
+
+void FieldWriter::integers(const FieldInfo& info, std::vector<std::int64_t>& values) {
+  if (!values.empty()) at(info) = values;
+}
+
+void FieldWriter::scalars(const FieldInfo& info, std::vector<Scalar>& values) {
+  if (values.empty()) return;
+  Json& list = at(info) = Json::array();
+  for (const Scalar& value : values) list.push_back(json_of(value));
+}
+
+void FieldWriter::add_origin(Json& item, const Origin& origin) const {
+  if (origin.provenance != origin_.provenance) item["provenance"] = provenance_name(origin.provenance);
+  if (origin.source != origin_.source) item["source"] = origin.source;
+  if (origin.date != origin_.date) item["date"] = origin.date;
+  if (origin.spread > 0) item["spread"] = std::strtod(fmt::format("{:.3g}", origin.spread).c_str(), nullptr);
+}
+
+void FieldWriter::quantity(const FieldInfo& info, Leaf& leaf) {
+  if (!leaf.present()) return;
+  if (leaf.origin() == nullptr) {
+    at(info) = rounded(leaf.value(), 15);
+    return;
+  }
+  const std::string unit = print_quantity(leaf.value(), info.dimension).unit;
+  const int digits = info.dimension == Dimension::bytes ? 15 : 9;  // sizes are exact
+  Json item = {{"value", rounded(leaf.value() / unit_factor(info.dimension, unit), digits)}};
+  if (!unit.empty()) item["unit"] = unit;
+  add_origin(item, *leaf.origin());
+  at(info) = std::move(item);
+}
+
+void FieldWriter::curve(const FieldInfo& y, Dimension x, Maybe<Curve>& curve) {
+  if (!curve) return;
+  Json item = axes(y, x, curve->value.scale());
+  item["points"] = points(curve->value);
+  add_origin(item, curve->origin);
+  at(y) = std::move(item);
+}
+
+void FieldWriter::family(const FieldInfo& y, Dimension x, std::string_view parameter, Maybe<CurveFamily>& family) {
+  if (!family) return;
+  Json item = axes(y, x, family->value.members().front().curve.scale());
+  item["members"] = Json::array();
+  for (const CurveFamily::Member& member : family->value.members())
+    item["members"].push_back({{parameter, rounded(member.parameter)}, {"points", points(member.curve)}});
+  add_origin(item, family->origin);
+  at(y) = std::move(item);
+}
+
+bool FieldWriter::begin_group(const FieldInfo& info) {
+  keys_.emplace_back(info.key);
+  open_.push_back(Json::object());
+  return true;
+}
+
+void FieldWriter::end_group() {
+  Json done = std::move(open_.back());
+  open_.pop_back();
+  if (!done.empty()) open_.back()[keys_.back()] = std::move(done);
+  keys_.pop_back();
+}
+
+std::size_t FieldWriter::begin_list(const FieldInfo& info, std::size_t current) {
+  keys_.emplace_back(info.key);
+  open_.push_back(Json::array());
+  tuples_.push_back(info.as_tuple);
+  return current;
+}
+
+void FieldWriter::begin_element(std::size_t) { open_.push_back(tuples_.back() ? Json::array() : Json::object()); }
+
+void FieldWriter::end_element() {
+  Json done = std::move(open_.back());
+  open_.pop_back();
+  open_.back().push_back(std::move(done));
+}
+
+void FieldWriter::end_list() {
+  tuples_.pop_back();
+  end_group();
+}
+
+std::vector<std::string> FieldWriter::begin_map(const FieldInfo& info, std::vector<std::string> current) {
+  begin_group(info);
+  return current;
+}
+
+void FieldWriter::begin_entry(const std::string& name) {
+  keys_.push_back(name);
+  open_.push_back(Json::object());
+}
+
+void FieldWriter::end_entry() {
+  Json done = std::move(open_.back());
+  open_.pop_back();
+  open_.back()[keys_.back()] = std::move(done);
+  keys_.pop_back();
+}
+
+}  // namespace spillway
