@@ -1,11 +1,11 @@
+#include "reports/procurement_report.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
-
-#include "studies/procurement/procurement.h"
 
 namespace spillway::reports {
 namespace {
@@ -328,13 +328,16 @@ class Writer {
       return fmt::format("{}: the peak is {} GiB per GPU; the layout can't be replayed without offloading.",
                          option.drive_name(), figure(with));
     const double without = largest_peak(answer_.without_drives) / gibibyte;
-    const bool fits = std::all_of(answer_.without_drives.begin(), answer_.without_drives.end(),
-                                  [](const RunReplay& run) { return run.fits; });
+    Verdict all = Verdict::fits;
+    for (const RunReplay& run : answer_.without_drives) all = both(all, run.verdict);
     return fmt::format(
         "What {} bring: the same layout's peak is {} GiB per GPU without offloading{} and {} GiB with it, "
         "{} GiB less.",
-        option.drive_name(), figure(without), fits ? "" : ", which does not fit,", figure(with),
-        figure(std::round(100 * (without - with)) / 100));
+        option.drive_name(), figure(without),
+        all == Verdict::fits      ? ""
+        : all == Verdict::unknown ? ", of which nobody knows whether it fits,"
+                                  : ", which does not fit,",
+        figure(with), figure(std::round(100 * (without - with)) / 100));
   }
 
   void add_drive(const PricedOption& option, const DriveChoice& fit, std::size_t place, ReportTable& rate,

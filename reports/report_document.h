@@ -57,8 +57,8 @@ struct ReportSection {
 
 struct ReportDocument {
   std::string title, subtitle;
-  bool is_yes = false;
-  std::string verdict;  // begins with "Yes" or "No"
+  bool is_yes = false, is_unknown = false;  // neither: no
+  std::string verdict;                      // begins with "Yes", "No" or "Unknown"
   std::vector<ReportSection> sections;
   LiveBook live;  // in spreadsheets, sheets with formulas before those of the tables
 };

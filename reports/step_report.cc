@@ -111,9 +111,12 @@ ReportDocument step_report(const Result& result, const Result* baseline) {
   document.title = result.title;
   document.subtitle = "A training step, replayed by spillway";
   document.is_yes = result.fits() && result.drives_refuse.empty();
-  document.verdict = fmt::format("{}: {}. A step takes {:.1f} ms; {} binds it ({:.0f} % of the time).",
-                                 document.is_yes ? "Yes" : "No", verdict(result), to_seconds(result.step_time) * 1e3,
-                                 describe(result.binding), binding_share(result, result.binding) * 100);
+  document.is_unknown = result.verdict() == Verdict::unknown && result.drives_refuse.empty();
+  const char* answer = document.is_yes ? "Yes" : document.is_unknown ? "Unknown" : "No";
+  const std::string words = document.is_unknown ? result.why_unknown() : verdict(result);
+  document.verdict = fmt::format("{}: {}. A step takes {:.1f} ms; {} binds it ({:.0f} % of the time).", answer, words,
+                                 to_seconds(result.step_time) * 1e3, describe(result.binding),
+                                 binding_share(result, result.binding) * 100);
   document.sections.push_back(figures_section(result, baseline));
   if (result.memory.known) document.sections.push_back(memory_section(result.memory));
   document.sections.push_back(machine_section(result));

@@ -26,7 +26,8 @@ Json row_json(const SweepRow& row) {
     return json;
   }
   const SweepMetrics& metrics = row.replayed;
-  json["fits"] = row.fits;
+  json["fits"] = fits_json(row.verdict);
+  json["verdict"] = to_string(row.verdict);
   json["meets_requirements"] = row.does;
   json["on_front"] = row.on_front;
   json["step_time_ns"] = std::llround(metrics.step_seconds * 1e9);

@@ -425,6 +425,8 @@ ScenarioRun run_traced(const LoadedScenario& loaded) {
   result = replay_scenario(loaded, {loaded.hardware, loaded.options}, offloads(loaded) ? &run.planned : nullptr);
   result.title = loaded.scenario.title;
   result.warnings = loaded.warnings;
+  if (result.verdict() == Verdict::unknown)
+    result.warnings.push_back("whether the step fits is unknown: " + result.why_unknown());
   result.provenance.insert(result.provenance.begin(), loaded.provenance.begin(), loaded.provenance.end());
   return run;
 }

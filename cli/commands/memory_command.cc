@@ -133,9 +133,9 @@ Answer replay(const Context& context, const Request& request) {
 }
 
 // What lived before the first event is there already, so it can be too much without any allocation failing.
-bool fits(const AllocationStreamResult& result, const Request& request) {
-  return result.out_of_memory == 0 &&
-         (request.capacity_bytes == 0 || result.statistics.all().reserved_bytes.peak <= request.capacity_bytes);
+Verdict verdict_of(const AllocationStreamResult& result, const Request& request) {
+  if (result.out_of_memory > 0) return Verdict::does_not_fit;
+  return verdict_of(Bytes(result.statistics.all().reserved_bytes.peak), Bytes(request.capacity_bytes));
 }
 
 std::vector<std::string> warnings_of(const AllocationStreamResult& result, const Request& request) {
@@ -149,7 +149,7 @@ std::vector<std::string> warnings_of(const AllocationStreamResult& result, const
                       "whose place was taken, {} without a place",
                       missed, missed + plan.placed, plan.size_mismatch, plan.overlap, plan.unplanned));
   }
-  if (!fits(result, request) && !result.first_out_of_memory)
+  if (verdict_of(result, request) == Verdict::does_not_fit && !result.first_out_of_memory)
     warnings.push_back("the recorded state at the first event is larger than the capacity");
   const auto add = [&](std::uint64_t count, const std::string& what) {
     if (count > 0) warnings.push_back(fmt::format("{} {}", count, what));
@@ -234,7 +234,7 @@ void fill(const Replayed& replayed, const Request& request, Json& document) {
   document["allocator"] = result.policy;
   document["settings"] = replayed.settings;
   document["device"] = result.device;
-  document["fits"] = fits(result, request);
+  put_verdict(document, verdict_of(result, request));
   document["peak_allocated_bytes"] = all.allocated_bytes.peak;
   document["peak_active_bytes"] = all.active_bytes.peak;
   document["peak_requested_bytes"] = all.requested_bytes.peak;
@@ -356,7 +356,7 @@ void run_memory(Context& context, const Request& request) {
     print(owners_text("at the peak, by what it is", answer.owners.owners, 12) +
           owners_text("by phase", answer.owners.owners_by_phase, 8) +
           owners_text("by layer", answer.owners.owners_by_layer, 8) + explanation_text(*answer.explanation));
-  if (!fits(results.front().result, request)) context.exit_code = exit_answer_is_no;
+  if (verdict_of(results.front().result, request) == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
 }
 
 }  // namespace

@@ -49,7 +49,6 @@ double gap_of(const LayoutResult& result) {
 
 void print_layout(Context& context, const LayoutRequest& request, const LayoutResult& result, double seconds) {
   const std::int64_t capacity = request.options.capacity;
-  const bool fits = capacity == 0 || result.fits(capacity);
   if (context.json()) {
     Json document = json_document("spillway.plan_layout");
     document["buffers"] = result.offsets.size();
@@ -58,7 +57,7 @@ void print_layout(Context& context, const LayoutRequest& request, const LayoutRe
     document["proven"] = result.proven;
     document["gap"] = gap_of(result);
     document["capacity"] = capacity > 0 ? Json(capacity) : Json(nullptr);
-    document["fits"] = fits;
+    put_verdict(document, verdict_of(Bytes(result.height), Bytes(capacity)));
     document["fit_impossible"] = capacity > 0 && result.lower_bound > capacity;
     document["seconds"] = seconds;
     document["effort"] = result.effort;
@@ -73,7 +72,10 @@ void print_layout(Context& context, const LayoutRequest& request, const LayoutRe
   table.add({"lower bound", std::to_string(result.lower_bound)});
   table.add({"gap", fmt::format("{:.4f} %", 100 * gap_of(result))});
   table.add({"proven", result.proven ? "yes" : "no"});
-  if (capacity > 0) table.add({"fits", fits ? "yes" : result.lower_bound > capacity ? "no layout does" : "none found"});
+  if (capacity > 0)
+    table.add({"fits", result.fits(capacity)           ? "yes"
+                       : result.lower_bound > capacity ? "no layout does"
+                                                       : "none found"});
   table.add({"seconds", fmt::format("{:.3f}", seconds)});
   print(context, table);
 }

@@ -40,7 +40,8 @@ Json case_json(const MixCase& one) {
   Bytes written{};
   for (const DriveTraffic& drive : one.result.drives) written += drive.written;
   return {{"name", one.name},
-          {"fits", one.fits},
+          {"fits", fits_json(one.verdict)},
+          {"verdict", to_string(one.verdict)},
           {"step_time_ns", whole_nanoseconds(one.result.step_time)},
           {"peak_allocated_bytes", one.result.memory.peak_allocated.count()},
           {"peak_reserved_bytes", one.result.memory.peak_reserved.count()},
@@ -57,8 +58,9 @@ std::string why_not(const Result& result) {
 void add_case(Table& table, const MixCase& one) {
   Bytes written{};
   for (const DriveTraffic& drive : one.result.drives) written += drive.written;
-  table.add({one.name, one.fits ? "yes" : "no", fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3),
-             gib(one.result.memory.peak_allocated), gib(one.result.memory.peak_reserved), gib(written),
+  table.add({one.name, std::string(yes_or_no(one.verdict)),
+             fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3), gib(one.result.memory.peak_allocated),
+             gib(one.result.memory.peak_reserved), gib(written),
              std::isfinite(one.life_years) ? fmt::format("{:.3g}", one.life_years) : "-"});
 }
 
@@ -87,7 +89,7 @@ void print_mix(Context& context, const MixOutcome& outcome, Bytes budget, double
   add_case(table, best);
   print(context, table);
   if (context.rows_only()) return;
-  if (!outcome.best.fits) print("\nno: " + why_not(outcome.best.result) + "\n");
+  if (outcome.best.verdict == Verdict::does_not_fit) print("\nno: " + why_not(outcome.best.result) + "\n");
   print(fmt::format(
       "\nbudget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "
       "{} GiB are computed again\n{} replays in {:.2f} s\n",
@@ -117,7 +119,7 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   for (const std::string& warning : loaded.warnings) warn(context, warning);
   write_offload_plan(loaded.trace, outcome.best.plan, request.output);
   print_mix(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity, seconds);
-  if (!outcome.best.fits) context.exit_code = exit_answer_is_no;
+  if (outcome.best.verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
 }
 
 struct RokRequest {
@@ -147,7 +149,8 @@ void run_plan_rok(Context& context, const RokRequest& request) {
                                     {"step_time_ns", whole_nanoseconds(point.step_time)},
                                     {"model_flops_per_second", point.model_flops_per_second},
                                     {"tokens_per_second", point.tokens_per_second},
-                                    {"fits", point.fits},
+                                    {"fits", fits_json(point.verdict)},
+                                    {"verdict", to_string(point.verdict)},
                                     {"on_frontier", point.on_frontier}});
     document["warnings"] = Json::array();
     return print_json(document);
@@ -158,7 +161,7 @@ void run_plan_rok(Context& context, const RokRequest& request) {
     table.add({point.family, std::to_string(point.micro_batch), gib(point.activations), gib(point.peak_reserved),
                fmt::format("{:.3f}", to_seconds(point.step_time) * 1e3),
                fmt::format("{:.2f}", point.model_flops_per_second / 1e12),
-               fmt::format("{:.0f}", point.tokens_per_second), point.fits ? "yes" : "no",
+               fmt::format("{:.0f}", point.tokens_per_second), std::string(yes_or_no(point.verdict)),
                point.on_frontier ? "yes" : "no"});
   print(context, table);
 }

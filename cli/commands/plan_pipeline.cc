@@ -51,10 +51,11 @@ struct PipelineAnswer {
   std::optional<WindowReport> windows;
 
   [[nodiscard]] double worst_peak() const { return *std::max_element(peaks.begin(), peaks.end()); }
-  [[nodiscard]] bool fits(const std::vector<double>& limits) const {
-    for (std::size_t d = 0; d < peaks.size() && !limits.empty(); ++d)
-      if (peaks[d] > limits[limits.size() == 1 ? 0 : d] + 1e-9) return false;
-    return true;
+  [[nodiscard]] Verdict verdict(const std::vector<double>& limits) const {
+    if (limits.empty()) return Verdict::unknown;
+    for (std::size_t d = 0; d < peaks.size(); ++d)
+      if (peaks[d] > limits[limits.size() == 1 ? 0 : d] + 1e-9) return Verdict::does_not_fit;
+    return Verdict::fits;
   }
   [[nodiscard]] double makespan() const { return static_cast<double>(timeline.makespan) / ticks_per_unit; }
 };
@@ -91,7 +92,7 @@ void print_json_answer(const PipelineCall& call, const PipelineAnswer& answer) {
   document["bubble_stage_span"] = answer.timeline.bubble_of_longest_span();
   document["peak_activations"] = answer.peaks;
   document["memory_limits"] = call.memory_limits;
-  document["fits"] = answer.fits(call.memory_limits);
+  put_verdict(document, answer.verdict(call.memory_limits));
   if (answer.search) {
     document["best_named"] = answer.search->best_named.empty() ? Json(nullptr) : Json(answer.search->best_named);
     document["best_named_makespan"] = static_cast<double>(answer.search->best_named_makespan) / ticks_per_unit;
@@ -138,7 +139,7 @@ void print_answer(Context& context, const PipelineCall& call, const PipelineAnsw
       {"idle, of the longest device's span", fmt::format("{:.2f} %", 100 * answer.timeline.bubble_of_longest_span())});
   table.add({"activations, in micro-batches, at most", compact(answer.worst_peak())});
   table.add({"by device", peaks});
-  if (!call.memory_limits.empty()) table.add({"fits", answer.fits(call.memory_limits) ? "yes" : "no"});
+  if (!call.memory_limits.empty()) table.add({"fits", std::string(yes_or_no(answer.verdict(call.memory_limits)))});
   if (answer.windows)
     table.add({"exposed by offloaded states", compact(static_cast<double>(answer.windows->exposed) / ticks_per_unit)});
   if (answer.search) {
@@ -205,7 +206,7 @@ void report_nothing(Context& context, const PipelineCall& call) {
   if (!context.json()) return note(context, "no schedule keeps within that memory");
   Json document = json_document("spillway.plan_pipeline");
   document["memory_limits"] = call.memory_limits;
-  document["fits"] = false;
+  put_verdict(document, Verdict::does_not_fit);
   print_json(document);
 }
 
@@ -218,17 +219,18 @@ void compare_all(Context& context, const PipelineCall& call, const PipelineSetti
     each.schedule = named.name;
     try {
       const PipelineAnswer answer = by_name(each, settings);
-      const bool fits = answer.fits(call.memory_limits);
+      const Verdict verdict = answer.verdict(call.memory_limits);
       table.add({each.schedule, compact(answer.makespan()), fmt::format("{:.4f}", answer.timeline.bubble_of_makespan()),
                  fmt::format("{:.4f}", answer.timeline.bubble_of_longest_span()), compact(answer.worst_peak()),
-                 std::to_string(answer.plan.routes.size()), fits ? "yes" : "no"});
+                 std::to_string(answer.plan.routes.size()), std::string(yes_or_no(verdict))});
       rows.push_back({{"name", each.schedule},
                       {"makespan", answer.makespan()},
                       {"bubble_makespan", answer.timeline.bubble_of_makespan()},
                       {"bubble_stage_span", answer.timeline.bubble_of_longest_span()},
                       {"peak_activations", answer.peaks},
                       {"weight_copies", answer.plan.routes.size()},
-                      {"fits", fits}});
+                      {"fits", fits_json(verdict)},
+                      {"verdict", to_string(verdict)}});
     } catch (const InputError& error) {
       note(context, each.schedule + " left out: " + error.cause());
     }
@@ -270,7 +272,7 @@ void run_pipeline(Context& context, PipelineCall& call) {
   const PipelineAnswer& answer = *found;
   if (!call.output.empty()) write_output(call, answer, settings);
   print_answer(context, call, answer);
-  if (!answer.fits(call.memory_limits)) context.exit_code = exit_answer_is_no;
+  if (answer.verdict(call.memory_limits) == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
 }
 
 std::string names_for_help() {

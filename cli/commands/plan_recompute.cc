@@ -35,7 +35,8 @@ Json json_of(const RecomputeCase& one) {
           {"step_time_ns", whole_nanoseconds(one.result.step_time)},
           {"peak_allocated_bytes", one.result.memory.peak_allocated.count()},
           {"peak_reserved_bytes", one.result.memory.peak_reserved.count()},
-          {"fits", one.fits()},
+          {"fits", fits_json(one.result.verdict())},
+          {"verdict", to_string(one.result.verdict())},
           {"away_bytes", one.away.count()},
           {"repeated_ops", one.repeated},
           {"repeated_time_ns", whole_nanoseconds(one.again)},
@@ -56,7 +57,7 @@ void print_outcome(Context& context, const RecomputeOutcome& outcome, Bytes budg
   const auto row = [&table](const RecomputeCase& one, const std::string& name) {
     table.add({name, fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3),
                in_gib(one.result.memory.peak_allocated), in_gib(one.result.memory.peak_reserved),
-               one.fits() ? "yes" : "no", in_gib(one.away), std::to_string(one.repeated),
+               std::string(yes_or_no(one.result.verdict())), in_gib(one.away), std::to_string(one.repeated),
                fmt::format("{:.3f}", to_seconds(one.again) * 1e3)});
   };
   for (const RecomputeCase& other : outcome.others) row(other, other.name);
@@ -82,7 +83,7 @@ void run_plan(Context& context, const RecomputeCall& call) {
   for (const std::string& warning : outcome.best.result.warnings) warn(context, warning);
   write_offload_plan(loaded.trace, outcome.best.plan, call.output);
   print_outcome(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity);
-  if (!outcome.best.fits()) context.exit_code = exit_answer_is_no;
+  if (!outcome.best.may_fit()) context.exit_code = exit_answer_is_no;
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ void finish(Context& context, const ReportArguments& arguments, const LoadedScen
     print_json(json);
   else if (arguments.output != "-")
     print_document(context, document);
-  if (!document.is_yes) context.exit_code = exit_answer_is_no;
+  if (!document.is_yes && !document.is_unknown) context.exit_code = exit_answer_is_no;
 }
 
 void report_ssd(Context& context, const ReportArguments& arguments) {

@@ -12,6 +12,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/report_output.h"
 #include "cli/output/table.h"
+#include "reports/procurement_report.h"
 #include "studies/procurement/procurement.h"
 
 namespace spillway::cli {

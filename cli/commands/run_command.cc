@@ -94,7 +94,7 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     else
       print(result_text(result));
   }
-  if (!result.fits() || !result.drives_refuse.empty()) context.exit_code = exit_answer_is_no;
+  if (!result.may_fit() || !result.drives_refuse.empty()) context.exit_code = exit_answer_is_no;
 }
 
 void compare_scenarios(const RunArguments& arguments, Context& context) {

@@ -89,7 +89,9 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
                                                : "-");
       cells.push_back(fmt::format("{:.1f}", row.mfu * 100));
       cells.push_back(std::isfinite(metrics.life_years) ? fmt::format("{:.3g}", metrics.life_years) : "-");
-      cells.push_back(row.fits ? row.binding : "does not fit");
+      cells.push_back(row.verdict == Verdict::fits           ? row.binding
+                      : row.verdict == Verdict::does_not_fit ? "does not fit"
+                                                             : row.binding + " (fit unknown)");
       cells.emplace_back(row.on_front ? "yes" : "no");
     }
     table.add(std::move(cells));
@@ -99,8 +101,16 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
 
 void print_outcome(Context& context, const SweepCall& call, const SweepFile& file, const SweepOutcome& outcome) {
   bool answered = false;
-  for (const SweepRow& row : outcome.rows) answered |= row.on_front;
+  std::size_t unknown = 0;
+  for (const SweepRow& row : outcome.rows) {
+    answered |= row.on_front;
+    unknown += row.failure.empty() && row.verdict == Verdict::unknown ? 1 : 0;
+  }
   if (!answered) context.exit_code = exit_answer_is_no;
+  if (unknown > 0)
+    warn(context,
+         fmt::format("whether they fit is unknown of {} replayed points{}", unknown,
+                     file.must_fit ? R"(: they don't count (to ask for time alone: "require": {"fits": false}))" : ""));
   if (outcome.screened == 0 && outcome.is_whole && !outcome.invalid.empty()) {
     const auto fewer = [](const auto& a, const auto& b) { return a.second.points < b.second.points; };
     const auto most = std::max_element(outcome.invalid.begin(), outcome.invalid.end(), fewer);
@@ -279,8 +289,10 @@ void run_sweep_command(Context& context, const SweepCall& call) {
   std::error_code none;
   const bool is_there =
       std::filesystem::is_regular_file(call.output, none) && !std::filesystem::is_empty(call.output, none);
-  if (is_there && !call.resumes)
+  if (is_there && !call.resumes) {
+    SweepStore().read(call.output);  // refuses what is no store
     throw InputError(call.output, "", "the store is there already", "go on with it by --resume, or name another file");
+  }
   SweepStore store(call.output);
   for (const std::string& repair : store.repairs()) warn(context, repair);
   if (const auto record = store.find(file_key)) check_same(context, call.output, *record, file);
@@ -294,10 +306,7 @@ void run_sweep_command(Context& context, const SweepCall& call) {
 }
 
 void run_merge_command(Context& context, const SweepCall& call) {
-  SweepStore memory;
-  std::optional<SweepStore> kept;
-  if (!call.output.empty()) kept.emplace(call.output);
-  SweepStore& store = kept ? *kept : memory;
+  SweepStore store;
   std::optional<SweepFile> file;
   for (const std::string& path : call.stores) {
     SweepStore one;
@@ -308,12 +317,17 @@ void run_merge_command(Context& context, const SweepCall& call) {
     if (!file) {
       const Json json = Json::parse(*record);
       file = parse_sweep(json["sweep"], json["path"], json["folder"]);
-      if (const auto other = store.find(file_key)) check_same(context, call.output, *other, *file);
     }
     check_same(context, path, *record, *file);
     one.copy_into(store);
   }
-  run(context, call, *file, store);
+  if (call.output.empty()) return run(context, call, *file, store);
+  // Opened last, so that nothing is made or changed where an input is refused.
+  SweepStore kept(call.output);
+  for (const std::string& repair : kept.repairs()) warn(context, repair);
+  if (const auto other = kept.find(file_key)) check_same(context, call.output, *other, *file);
+  store.copy_into(kept);
+  run(context, call, *file, kept);
 }
 
 }  // namespace

@@ -49,7 +49,8 @@ Json replay_json(const Result& result) {
           {"allocator", result.memory.allocator},
           {"peak_allocated_bytes", result.memory.peak_allocated.count()},
           {"peak_reserved_bytes", result.memory.peak_reserved.count()},
-          {"fits", result.fits()}};
+          {"fits", fits_json(result.verdict())},
+          {"verdict", to_string(result.verdict())}};
 }
 
 void print_trace_json(const TraceAnswer& answer) {

@@ -21,7 +21,12 @@ Table choices_table(const std::vector<SetupChoice>& choices) {
   for (const SetupChoice& choice : choices) {
     if (!choice.skipped.empty()) continue;
     table.add({choice.published->id, choice.published->source, std::to_string(choice.gpus),
-               std::to_string(choice.batch), choice.published_layout + (choice.published_fits ? "" : " (does not fit)"),
+               std::to_string(choice.batch),
+               choice.published_layout +
+                   (choice.published_verdict == Verdict::fits
+                        ? ""
+                        : fmt::format(" ({})",
+                                      choice.published_verdict == Verdict::unknown ? "fit unknown" : "does not fit")),
                fmt::format("{:.4g}", choice.published_seconds), choice.chosen_layout,
                fmt::format("{:.4g}", choice.chosen_seconds),
                fmt::format("{:.1f}", 100 * (choice.published_seconds / choice.chosen_seconds - 1)),
@@ -44,7 +49,7 @@ nlohmann::ordered_json choices_json(const std::vector<SetupChoice>& choices) {
                             {"global_batch", choice.batch},
                             {"published_layout", choice.published_layout},
                             {"published_step_time_seconds", choice.published_seconds},
-                            {"published_fits", choice.published_fits},
+                            {"published_fits", fits_json(choice.published_verdict)},
                             {"chosen_layout", choice.chosen_layout},
                             {"chosen_step_time_seconds", choice.chosen_seconds},
                             {"as_fast", choice.is_as_fast()},

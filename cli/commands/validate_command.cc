@@ -99,7 +99,7 @@ Table row_table(const std::vector<CaseOutcome>& outcomes) {
     const Case& one = *outcome.measured;
     table.add({one.id, one.source, std::string(to_string(one.metric)), one.unit, fmt::format("{}", one.measured),
                fmt::format("{:.6g}", outcome.predicted), fmt::format("{:.5f}", outcome.relative_error()), one.role,
-               outcome.fits ? "yes" : "no", one.confidence, one.setup});
+               std::string(yes_or_no(outcome.verdict)), one.confidence, one.setup});
   }
   return table;
 }
@@ -165,7 +165,7 @@ nlohmann::ordered_json validation_json(const std::vector<CaseSummary>& summaries
                                 {"predicted", outcome.predicted},
                                 {"relative_error", outcome.relative_error()},
                                 {"role", one.role},
-                                {"fits", outcome.fits},
+                                {"fits", fits_json(outcome.verdict)},
                                 {"confidence", one.confidence}});
   }
   return document;

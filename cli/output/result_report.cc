@@ -135,7 +135,9 @@ std::string ranks_text(const Result& result) {
   std::string text = "\n  peak reserved   idle\n";
   for (const RankResult& rank : result.ranks)
     text += fmt::format("    {:>11} {:>6}  {}{}\n", gibibytes(rank.peak_reserved), percent(rank.bubble), rank.name,
-                        rank.fits ? "" : ", does not fit");
+                        rank.verdict == Verdict::fits
+                            ? ""
+                            : fmt::format(", {}", rank.verdict == Verdict::unknown ? "fit unknown" : "does not fit"));
   return text;
 }
 
@@ -145,8 +147,8 @@ Json result_json(const Result& result) {
   Json document = json_document("spillway-result");
   document["title"] = result.title;
   document["fingerprint"] = fmt::format("{:016x}", result.fingerprint);
-  document["fits"] = result.fits();
-  document["verdict"] = verdict(result);
+  put_verdict(document, result.verdict());
+  document["verdict_words"] = verdict(result);
   document["step_time_ns"] = whole_nanoseconds(result.step_time);
   document["peak_allocated_bytes"] = result.memory.known ? Json(result.memory.peak_allocated.count()) : Json();
   document["peak_reserved_bytes"] = result.memory.known ? Json(result.memory.peak_reserved.count()) : Json();
@@ -167,7 +169,7 @@ Json result_json(const Result& result) {
   if (result.host_memory.known)
     document["host_memory"] = {{"peak_bytes", result.host_memory.peak.count()},
                                {"capacity_bytes", result.host_memory.capacity.count()},
-                               {"fits", result.host_memory.fits()}};
+                               {"fits", fits_json(result.host_memory.verdict())}};
   Json ranks = Json::array();
   for (const RankResult& rank : result.ranks)
     ranks.push_back({{"name", rank.name},
@@ -175,7 +177,7 @@ Json result_json(const Result& result) {
                      {"compute_busy_ns", whole_nanoseconds(rank.compute_busy)},
                      {"peak_allocated_bytes", rank.peak_allocated.count()},
                      {"peak_reserved_bytes", rank.peak_reserved.count()},
-                     {"fits", rank.fits}});
+                     {"fits", fits_json(rank.verdict)}});
   document["ranks"] = ranks;
   Json links = Json::array();
   for (const LinkResult& link : result.links)
@@ -197,7 +199,7 @@ std::string result_text(const Result& result) {
   std::string text = result.title + "\n\n";
   text += fmt::format("  verdict        {}\n", verdict(result));
   text += fmt::format("  step time      {}{}\n", milliseconds_text(result.step_time),
-                      result.fits() ? "" : " (if it fitted)");
+                      result.may_fit() ? "" : " (if it fitted)");
   text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding),
                       percent(binding_share(result, result.binding)));
   if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
@@ -240,10 +242,15 @@ std::string result_text(const Result& result) {
   return text + fmt::format("\n\n  fingerprint {:016x}\n", result.fingerprint);
 }
 
+// Of a verdict in CSV.
+static std::string true_or_false(Verdict verdict) {
+  return verdict == Verdict::unknown ? "unknown" : verdict == Verdict::fits ? "true" : "false";
+}
+
 Table result_row(const Result& result) {
   Table table({"title", "fits", "step_time_ns", "peak_allocated_bytes", "peak_reserved_bytes", "binding_resource",
                "tokens_per_second", "mfu", "fingerprint"});
-  table.add({result.title, result.fits() ? "true" : "false", std::to_string(whole_nanoseconds(result.step_time)),
+  table.add({result.title, true_or_false(result.verdict()), std::to_string(whole_nanoseconds(result.step_time)),
              std::to_string(result.memory.peak_allocated.count()), std::to_string(result.memory.peak_reserved.count()),
              std::string(to_string(result.binding)), fmt::format("{:.3f}", result.tokens_per_second),
              fmt::format("{:.6f}", result.mfu), fmt::format("{:016x}", result.fingerprint)});

@@ -119,6 +119,11 @@ void print_json(const nlohmann::ordered_json& document) {
 
 nlohmann::ordered_json json_document(const std::string& schema) { return {{"schema", schema}, {"version", 1}}; }
 
+void put_verdict(nlohmann::ordered_json& document, Verdict verdict) {
+  document["fits"] = fits_json(verdict);
+  document["verdict"] = to_string(verdict);
+}
+
 std::string for_people(Bytes bytes) {
   if (bytes < Bytes(0)) return "-";
   constexpr std::array<std::string_view, 5> units = {"B", "KiB", "MiB", "GiB", "TiB"};

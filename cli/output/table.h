@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "cli/options/context.h"
+#include "sim/replay/verdict.h"
 
 namespace spillway::cli {
 
@@ -36,6 +37,8 @@ void print(const Context& context, const Table& table);
 void print_json(const nlohmann::ordered_json& document);
 // "schema" and "version" first, as every document of ours begins.
 nlohmann::ordered_json json_document(const std::string& schema);
+// Sets "fits" (true, false, null) and "verdict".
+void put_verdict(nlohmann::ordered_json& document, Verdict verdict);
 
 // "81920000 B (78.1 MiB)"; "-" for a negative count, which stands for unknown.
 std::string for_people(Bytes bytes);

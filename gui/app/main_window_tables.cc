@@ -128,7 +128,7 @@ TableRows MainWindow::ranks_table() const {
                          time_cell(rank.compute_busy.count()),
                          bytes_cell(rank.peak_allocated.count()),
                          bytes_cell(rank.peak_reserved.count()),
-                         {rank.fits ? tr("yes") : tr("no"), {}}});
+                         {words(std::string(yes_or_no(rank.verdict))), {}}});
   return rows;
 }
 

@@ -374,7 +374,7 @@ TableRows ParetoChart::table() const {
     }
     rows.rows.push_back({{QString::fromStdString(row.label), {}},
                          {is_best ? tr("yes") : QString(), {}},
-                         {row.fits ? tr("yes") : tr("no"), {}},
+                         {QString::fromStdString(std::string(yes_or_no(row.verdict))), {}},
                          number_cell(QString::number(ms, 'f', 1), ms),
                          number_cell(QString::number(peak, 'f', 2), peak),
                          {QString::fromStdString(row.binding), {}}});

@@ -29,7 +29,7 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
   ShownFigure figure{.id = "verdict", .title = "verdict"};
   figure.value = verdict(result);
-  figure.is_alarm = !result.fits() || !result.drives_refuse.empty();
+  figure.is_alarm = !result.may_fit() || !result.drives_refuse.empty();
   if (result.fits() && !result.drives_refuse.empty() && result.memory.capacity > Bytes(0))
     figure.detail =
         "fits with " + bytes_words((result.memory.capacity - result.memory.peak_reserved).count()) + " to spare";
@@ -58,7 +58,7 @@ ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
 
 ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
-  ShownFigure figure{.id = "step-time", .title = result.fits() ? "step time" : "step time, if it fitted"};
+  ShownFigure figure{.id = "step-time", .title = result.may_fit() ? "step time" : "step time, if it fitted"};
   figure.value = ms(result.step_time);
   if (result.tokens_per_second > 0) figure.detail = fmt::format("{:.0f} tokens/s", result.tokens_per_second);
   if (result.mfu > 0) figure.detail += fmt::format(", MFU {}", percent(result.mfu));

@@ -19,6 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/floors.h"
+
 namespace spillway::models {
 
 enum class PipelineOpKind : std::uint8_t {

@@ -390,9 +390,9 @@ OffloadOutcome run_lifetimes(const Trace& trace, const HardwareProfile& hardware
     replay_with_forwarding(trace, hardware, options, outcome);
     outcome.rounds += best.rounds;
     const Bytes over = outcome.result.memory.peak_reserved - capacity;
-    const bool fits = outcome.result.fits();
-    if (round == 0 || fits || over < best.result.memory.peak_reserved - capacity) best = std::move(outcome);
-    if (fits) break;
+    const bool may_fit = outcome.result.may_fit();
+    if (round == 0 || may_fit || over < best.result.memory.peak_reserved - capacity) best = std::move(outcome);
+    if (may_fit) break;
     limit = limit - std::max(over, capacity / 50);
     if (limit <= Bytes(0)) break;
   }

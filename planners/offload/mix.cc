@@ -35,13 +35,13 @@ constexpr std::size_t most_moves = 64;  // choices up to which single tensors ar
 
 // What makes one case better than another: fitting, else coming nearer; then time; then fewer bytes written.
 struct Rank {
-  bool fits = false;
+  bool may_fit = false;
   Bytes excess{};
   Picos time{};
   Bytes moved{};
   friend bool operator<(const Rank& a, const Rank& b) {
-    if (a.fits != b.fits) return a.fits;
-    if (!a.fits && a.excess != b.excess) return a.excess < b.excess;
+    if (a.may_fit != b.may_fit) return a.may_fit;
+    if (!a.may_fit && a.excess != b.excess) return a.excess < b.excess;
     return std::tie(a.time, a.moved) < std::tie(b.time, b.moved);
   }
 };
@@ -169,7 +169,7 @@ class MixSearch {
   }
   // What an op needs to run again, inferred uses don't say.
   [[nodiscard]] bool recomputes() const { return settings_.recompute && !trace_.is_inferred(Capability::uses); }
-  [[nodiscard]] bool keeps_all_fit() const { return outcome_.baselines.front().fits; }
+  [[nodiscard]] bool keeps_all_fit() const { return outcome_.baselines.front().verdict == Verdict::fits; }
 
   // ---- replays ----
 
@@ -193,9 +193,9 @@ class MixSearch {
     found.life_years = shortest_life_years(found.result);
     const bool lives = found.result.drives_refuse.empty();
     const MemoryResult& memory = found.result.memory;
-    found.fits = found.result.fits() && lives;
+    found.verdict = lives ? found.result.verdict() : Verdict::does_not_fit;
     Rank& rank = candidate.rank;
-    rank.fits = found.fits;
+    rank.may_fit = found.verdict != Verdict::does_not_fit;
     rank.excess = std::max(memory.shortage, lives ? Bytes(0) : Bytes(1));
     rank.time = found.result.step_time;
     rank.moved = Bytes(0);
@@ -213,7 +213,7 @@ class MixSearch {
     candidate.found.plan = plan_of(fates);
     replay_case(candidate);
     last_ = candidate.rank;
-    tried_.emplace(fates, last_.fits);
+    tried_.emplace(fates, last_.may_fit);
     if (!best_mix_ || candidate.rank < best_mix_->rank) best_mix_ = std::move(candidate);
     return true;
   }
@@ -386,7 +386,7 @@ class MixSearch {
       const bool is_new = !tried_.contains(fates);
       if (!try_fates(fates)) return false;
       if (!is_new) break;
-      if (last_.fits) {
+      if (last_.may_fit) {
         if (middle == 0) break;
         high = middle - 1;
       } else {
@@ -402,7 +402,7 @@ class MixSearch {
       const std::size_t middle = (low + high) / 2;
       const Fates fates = fates_of(middle, 0, Way());
       if (tried_.contains(fates) || !try_fates(fates)) return;
-      if (last_.fits)
+      if (last_.may_fit)
         high = middle;
       else
         low = middle + 1;
@@ -554,7 +554,7 @@ class MixSearch {
     if (known != tried_.end()) return known->second;
     if (!try_fates(fates)) return std::nullopt;
     better |= best_mix_->rank < before;
-    return last_.fits;
+    return last_.may_fit;
   }
   [[nodiscard]] bool allowed(std::size_t i, Fate fate) const {
     const bool tree = !hardware_.host.pcie.empty();

@@ -41,9 +41,10 @@ struct MixSettings {
 struct MixCase {
   std::string name;
   OffloadPlan plan;
-  Result result;          // against the budget
-  double life_years = 0;  // infinity when nothing is written
-  bool fits = false;      // memory and life
+  Result result;                       // against the budget
+  double life_years = 0;               // infinity when nothing is written
+  Verdict verdict = Verdict::unknown;  // memory and life
+  [[nodiscard]] bool fits() const { return verdict == Verdict::fits; }
 };
 
 struct MixOutcome {

@@ -24,17 +24,28 @@ void count_bytes(OffloadOutcome& outcome) {
   }
 }
 
-// Of all stores: bytes over the time in which at least one was at work or waiting for its turn.
-double store_rate(const OffloadOutcome& outcome) {
-  Picos begin = Picos::max(), end{};
-  Bytes bytes{};
-  for (const OpId store : outcome.planned.transfer) {
+// Bytes a second of each rank's own stores, from the first to the end of the last: its share of drives and links, which
+// ranks of one machine may have in common. 0 of one that stores nothing.
+std::vector<double> store_rates(const Trace& trace, const OffloadOutcome& outcome) {
+  struct Stores {
+    Picos begin = Picos::max(), end{};
+    Bytes bytes{};
+  };
+  std::vector<Stores> ranks(trace.rank_count);
+  for (std::size_t k = 0; k < outcome.plan.absences.size(); ++k) {
+    const OpId store = outcome.planned.transfer[k];
     if (store == OpId::none) continue;
-    begin = std::min(begin, outcome.result.op_start[index_of(store)]);
-    end = std::max(end, outcome.result.op_end[index_of(store)]);
-    bytes += block_bytes(outcome.planned, store);
+    const OpId writer = outcome.plan.absences[k].store_after;
+    Stores& rank = ranks[trace.lanes[index_of(trace.ops.lane[index_of(writer)])].rank];
+    rank.begin = std::min(rank.begin, outcome.result.op_start[index_of(store)]);
+    rank.end = std::max(rank.end, outcome.result.op_end[index_of(store)]);
+    rank.bytes += block_bytes(outcome.planned, store);
   }
-  return end > begin ? static_cast<double>(bytes.count()) / to_seconds(end - begin) : 0;
+  std::vector<double> rates;
+  for (const Stores& rank : ranks)
+    rates.push_back(rank.end > rank.begin ? static_cast<double>(rank.bytes.count()) / to_seconds(rank.end - rank.begin)
+                                          : 0);
+  return rates;
 }
 
 // What a replay needs of a planned trace to find the loads that come too early; by absence.
@@ -149,15 +160,14 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware,
   outcome.planned = planned_trace(trace, outcome.plan);
   outcome.result = replay(outcome.planned, hardware, for_times(options));
   outcome.rounds = 1;
-  outcome.moved.store_bytes_per_second = store_rate(outcome);
+  std::vector<double> rates = store_rates(trace, outcome);
+  for (const double rate : rates)
+    if (double& least = outcome.moved.store_bytes_per_second; rate > 0 && (least == 0 || rate < least)) least = rate;
   std::vector<Picos> start, end;
   original_times(trace, outcome, start, end);
   outcome.scopes = offload_scopes(trace, candidates, start, end);
-  if (settings.ssdtrain.adaptive) {
-    const double rate = settings.adaptive_bytes_per_second > 0 ? settings.adaptive_bytes_per_second
-                                                               : outcome.moved.store_bytes_per_second;
-    keep_adaptively(outcome.scopes, rate);
-  }
+  if (settings.adaptive_bytes_per_second > 0) rates.assign(rates.size(), settings.adaptive_bytes_per_second);
+  if (settings.ssdtrain.adaptive) keep_adaptively(outcome.scopes, rates);
   outcome.plan = empty_plan("ssdtrain", hardware, options, settings);
   outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
   replay_with_forwarding(trace, hardware, options, outcome);

@@ -224,7 +224,7 @@ std::vector<OffloadScope> offload_scopes(const Trace& trace, std::span<const Sav
   return builder.finish();
 }
 
-void keep_adaptively(std::vector<OffloadScope>& scopes, double bytes_per_second) {
+void keep_adaptively(std::vector<OffloadScope>& scopes, std::span<const double> bytes_per_second) {
   std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<OffloadScope*>> walks;
   for (OffloadScope& scope : scopes) walks[{scope.rank, scope.micro_batch}].push_back(&scope);
   for (auto& [key, walk] : walks) {
@@ -235,7 +235,7 @@ void keep_adaptively(std::vector<OffloadScope>& scopes, double bytes_per_second)
       const double left = 3 * forward - 2 * time;
       const auto own = static_cast<double>(scope->bytes.count());
       scope->need_bytes_per_second = left > 0 ? (bytes + 2 * own) / left : 0;
-      kept = kept || scope->need_bytes_per_second > bytes_per_second;
+      kept = kept || scope->need_bytes_per_second > bytes_per_second[scope->rank];
       scope->kept = scope->kept || kept;
       time += to_seconds(scope->time);
       bytes += own;

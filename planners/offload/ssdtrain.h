@@ -8,7 +8,7 @@
 // micro-batch in post-order (attention, feed-forward, layer), the first scope n with
 //   (sum of v_p over scopes p before n + 2 v_n) / (3 T_f - 2 sum of t_p)  >  B
 // and everything after it stays, where v is the bytes a scope saves, t its forward time, T_f the whole forward's, and B
-// the measured rate of offloading.
+// the measured rate of offloading, the rank's own.
 // Prefetch. chunked: modules in backward order are cut into chunks of `chunk_leaves`; when the last module of a chunk
 // begins its backward, the next chunk is asked for. module: each module asks for the next one. off: at first use.
 //
@@ -62,8 +62,9 @@ std::vector<SavedTensor> offload_candidates(const Trace& trace, const SsdtrainSe
 std::vector<OffloadScope> offload_scopes(const Trace& trace, std::span<const SavedTensor> candidates,
                                          std::span<const Picos> op_start, std::span<const Picos> op_end);
 
-// Marks what the adaptive rule keeps at this rate, in each rank's and micro-batch's own walk.
-void keep_adaptively(std::vector<OffloadScope>& scopes, double bytes_per_second);
+// Marks what the adaptive rule keeps at its rank's rate, in each rank's and micro-batch's own walk. Precondition: a
+// rate for each rank.
+void keep_adaptively(std::vector<OffloadScope>& scopes, std::span<const double> bytes_per_second);
 
 // `tier`: host or drive. In the order of the candidates that leave. O((candidates + ops) log).
 std::vector<Absence> ssdtrain_absences(const Trace& trace, std::span<const SavedTensor> candidates,

@@ -115,8 +115,8 @@ class Planner {
 
  private:
   static bool is_preferred(const RecomputeCase& a, const RecomputeCase& b) {
-    if (a.fits() != b.fits()) return a.fits();
-    if (!a.fits()) return a.result.memory.shortage < b.result.memory.shortage;
+    if (a.may_fit() != b.may_fit()) return a.may_fit();
+    if (!a.may_fit()) return a.result.memory.shortage < b.result.memory.shortage;
     return a.result.step_time < b.result.step_time;
   }
 
@@ -154,11 +154,12 @@ class Planner {
     return replay_recompute(index_, std::move(away), hardware_, options_, std::move(name));
   }
 
-  [[nodiscard]] std::vector<bool> ranks_fit(const RecomputeCase& result) const {
-    std::vector<bool> fits(trace_.rank_count, result.fits());
-    if (result.result.ranks.size() == fits.size())
-      for (std::size_t r = 0; r < fits.size(); ++r) fits[r] = result.result.ranks[r].fits;
-    return fits;
+  [[nodiscard]] std::vector<bool> ranks_that_may_fit(const RecomputeCase& result) const {
+    std::vector<bool> may_fit(trace_.rank_count, result.may_fit());
+    if (result.result.ranks.size() == may_fit.size())
+      for (std::size_t r = 0; r < may_fit.size(); ++r)
+        may_fit[r] = result.result.ranks[r].verdict != Verdict::does_not_fit;
+    return may_fit;
   }
 
   // note_best is told the levels of what is returned, unless nothing was tried.
@@ -178,10 +179,10 @@ class Planner {
       }
       if (!is_open && found_at == high) break;
       RecomputeCase result = at(middle);
-      const std::vector<bool> fits = ranks_fit(result);
+      const std::vector<bool> may_fit = ranks_that_may_fit(result);
       for (std::size_t r = 0; r < most.size(); ++r) {
         if (low[r] >= high[r]) continue;
-        if (fits[r])
+        if (may_fit[r])
           high[r] = middle[r];
         else
           low[r] = middle[r] + 1;
@@ -216,7 +217,7 @@ class Planner {
           for (std::size_t r = 0; r < steps.size(); ++r)
             for (std::size_t s = 0; s < levels[r]; ++s) taken.push_back(&steps[r][s]);
         });
-    if (found.fits()) take_back(passes, std::move(taken), found);
+    if (found.may_fit()) take_back(passes, std::move(taken), found);
     return found;
   }
 
@@ -263,7 +264,7 @@ class Planner {
   RecomputeCase exact_case() {
     const RematProblem problem = remat_problem(index_);
     RecomputeCase all = replayed(nothing_away(index_), "exact");
-    if (all.fits()) return all;
+    if (all.may_fit()) return all;
     Bytes activations{};
     for (const SavedTensor& saved : saved_) activations += saved.bytes;
     const Bytes limit = options_.memory.capacity - (all.result.memory.peak_allocated - activations);

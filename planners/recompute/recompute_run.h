@@ -40,6 +40,7 @@ struct RecomputeCase {
   std::int64_t repeated = 0;  // ops
   std::size_t refused = 0;    // tensors asked for that cannot be made again
   [[nodiscard]] bool fits() const { return result.fits(); }
+  [[nodiscard]] bool may_fit() const { return result.may_fit(); }
 };
 
 struct RecomputeSettings {

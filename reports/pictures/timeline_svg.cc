@@ -116,18 +116,18 @@ class Picture : private SvgCanvas {
 
 std::string Picture::fit_verdict() const {
   const MemoryResult& m = result_.memory;
-  if (!m.known) return "Whether it fits is not known: the trace has no memory events.";
   const std::string peak = bytes_text(m.peak_reserved > Bytes(0) ? m.peak_reserved : m.peak_allocated);
-  if (!result_.host_memory.fits())
+  if (result_.host_memory.verdict() == Verdict::does_not_fit)
     return fmt::format("Does not fit: {} of host memory wanted, the machine has {}.",
                        bytes_text(result_.host_memory.peak), bytes_text(result_.host_memory.capacity));
-  if (!result_.fits()) {
+  if (result_.verdict() == Verdict::does_not_fit) {
     const std::string by = m.shortage > Bytes(0) ? fmt::format(" by {}", bytes_text(m.shortage)) : ": out of memory";
     return m.capacity > Bytes(0)
                ? fmt::format("Does not fit{}: peak {}, capacity {}.", by, peak, bytes_text(m.capacity))
                : fmt::format("Does not fit{}: peak {}.", by, peak);
   }
-  if (m.capacity <= Bytes(0)) return fmt::format("Peak {}; the GPU's memory is not known.", peak);
+  if (!result_.fits())
+    return fmt::format("Whether it fits is not known: {}{}.", result_.why_unknown(), m.known ? "; peak " + peak : "");
   const Bytes spare = m.capacity - std::max(m.peak_reserved, m.peak_allocated);
   return fmt::format("Fits: peak {} of {}, {} to spare.", peak, bytes_text(m.capacity), bytes_text(spare));
 }
@@ -154,8 +154,9 @@ void Picture::heading() {
     y_ += 26;
   }
   y_ += 8;
-  paragraph(fit_verdict(), large, result_.fits() ? ink : red, 2);
-  if (!result_.fits()) paragraph(result_.memory.explanation, normal, ink, 4);
+  const Verdict verdict = result_.verdict();
+  paragraph(fit_verdict(), large, verdict == Verdict::fits ? ink : verdict == Verdict::unknown ? faint : red, 2);
+  if (verdict == Verdict::does_not_fit) paragraph(result_.memory.explanation, normal, ink, 4);
   paragraph(speed_verdict(), large, ink, 3);
 }
 

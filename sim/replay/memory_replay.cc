@@ -220,12 +220,13 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
 
   DeviceRun& run = runs_.emplace_back();
   const bool ran_twice = needed.repeated_peak_reserved > Bytes(0);
+  if (capacity > Bytes(0)) peaks.verdict = Verdict::fits;
   const bool met_limit = capacity > Bytes(0) && (!ran_twice || needed.repeated_peak_reserved > capacity);
   if (met_limit) {
     stream = stream_options(options_, device, capacity);
     stream.repeat = stream.stop_when_out_of_memory = true;
     AllocationStreamResult limited = replay_allocation_stream(trace_, events, stream);
-    if (peaks.reserved > capacity) peaks.fits = limited.out_of_memory == 0;
+    if (peaks.reserved > capacity && limited.out_of_memory > 0) peaks.verdict = Verdict::does_not_fit;
     run = {std::move(limited.costs), std::move(limited.repeated_costs),
            Bytes(limited.statistics.all().reserved_bytes.peak), limited.segments_allocated};
   } else {
@@ -294,7 +295,7 @@ MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   result.peak_reserved = Bytes(shown_run_.statistics.all().reserved_bytes.peak);
   result.segments_allocated = shown_run_.segments_allocated;
   if (options_.capacity > Bytes(0) && result.peak_reserved > options_.capacity) {
-    result.out_of_memory = !peaks_[shown_].fits;
+    result.out_of_memory = peaks_[shown_].verdict == Verdict::does_not_fit;
     if (result.out_of_memory) {
       result.shortage = result.peak_reserved - options_.capacity;
       if (options_.details) result.explanation = why_it_failed(event_time);

@@ -36,7 +36,7 @@ struct MemoryReplayOptions {
 struct DevicePeaks {
   std::int16_t device = 0;
   Bytes allocated{}, reserved{};
-  bool fits = true;  // after the policy's retries
+  Verdict verdict = Verdict::unknown;  // after the policy's retries
 };
 
 // What the allocator's calls of the driver add to a step that is one of many: those of a second run of the stream, when

@@ -182,7 +182,7 @@ void record_ranks(const Trace& trace, const std::vector<DevicePeaks>& peaks, Res
         if (found.device != device.ordinal) continue;
         rank.peak_allocated = found.allocated;
         rank.peak_reserved = found.reserved;
-        rank.fits = found.fits;
+        rank.verdict = found.verdict;
       }
     }
   }

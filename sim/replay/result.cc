@@ -22,4 +22,24 @@ constexpr std::array<BindingName, binding_count> binding_names = {{
 std::string_view to_string(Binding binding) { return binding_names[static_cast<std::size_t>(binding)].key; }
 std::string_view describe(Binding binding) { return binding_names[static_cast<std::size_t>(binding)].words; }
 
+Verdict MemoryResult::verdict() const {
+  if (out_of_memory || shortage > Bytes(0)) return Verdict::does_not_fit;
+  return known && !on_host && capacity > Bytes(0) ? Verdict::fits : Verdict::unknown;
+}
+
+Verdict Result::verdict() const {
+  Verdict found = both(memory.verdict(), host_memory.verdict());
+  for (const RankResult& rank : ranks) found = both(found, rank.verdict);
+  return found;
+}
+
+std::string Result::why_unknown() const {
+  if (!memory.known) return "the trace has no memory events";
+  if (memory.on_host) return "it ran on the host, not on a GPU";
+  if (memory.capacity <= Bytes(0)) return "no memory limit is known";
+  for (const RankResult& rank : ranks)
+    if (rank.verdict == Verdict::unknown) return "no memory events of " + rank.name;
+  return "";
+}
+
 }  // namespace spillway::sim

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "sim/replay/relative_speed.h"
+#include "sim/replay/verdict.h"
 #include "traces/trace.h"
 
 namespace spillway::sim {
@@ -74,7 +75,7 @@ struct OffloadResult {
   Bytes forwarded{};                  // stored, but asked for back before that had ended: never left
   Bytes kept{};                       // candidates that stayed
   Bytes recomputed{};                 // given back, and computed again
-  double store_bytes_per_second = 0;  // from the first store to the end of the last, everything offloaded
+  double store_bytes_per_second = 0;  // of the slowest rank, first store to the end of the last, all offloaded
   bool settled = true;                // another replay would take no decision back
 };
 
@@ -108,13 +109,14 @@ struct MemoryResult {
   std::vector<PeakOwner> owners;                            // by role, else phase; largest first
   std::vector<PeakOwner> owners_by_layer, owners_by_phase;  // the same bytes; empty where nothing is known of either
   std::int16_t device = -1;                                 // whose memory it is; -1: the host's
+  [[nodiscard]] Verdict verdict() const;
 };
 
 // Host memory of one machine that the step holds for its GPUs (host_memory.h).
 struct HostMemoryResult {
   bool known = false;  // the step moves something there
   Bytes peak{}, capacity{};
-  [[nodiscard]] bool fits() const { return peak <= capacity; }
+  [[nodiscard]] Verdict verdict() const { return known ? verdict_of(peak, capacity) : Verdict::fits; }
 };
 
 // One simulated rank of a trace of several.
@@ -123,7 +125,7 @@ struct RankResult {
   double bubble = 0;     // fraction of the replayed time in which none of its device work runs
   Picos compute_busy{};  // its kernels and copies, without collectives
   Bytes peak_allocated{}, peak_reserved{};
-  bool fits = true;
+  Verdict verdict = Verdict::unknown;
 };
 
 struct InputProvenance {
@@ -154,7 +156,12 @@ struct Result {
   // By op of the replayed trace; unknown_time for ops that were not replayed.
   std::vector<Picos> op_start, op_end;
 
-  [[nodiscard]] bool fits() const { return !memory.out_of_memory && memory.shortage <= Bytes(0) && host_memory.fits(); }
+  // Of the device memory of every rank and the host's: the one place that says whether a step fits.
+  [[nodiscard]] Verdict verdict() const;
+  // Precondition: verdict() is unknown. "the trace has no memory events".
+  [[nodiscard]] std::string why_unknown() const;
+  [[nodiscard]] bool fits() const { return verdict() == Verdict::fits; }             // known to
+  [[nodiscard]] bool may_fit() const { return verdict() != Verdict::does_not_fit; }  // or not known
 };
 
 }  // namespace spillway::sim

@@ -89,11 +89,18 @@ class Judge {
                      [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
   }
 
+  static std::string why_no_fit(const Result& result) {
+    if (result.memory.verdict() == Verdict::does_not_fit) return in_gib(result.memory.shortage) + " of memory missing";
+    if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
+      return in_gib(host.peak - host.capacity) + " of host memory missing";
+    for (const RankResult& rank : result.ranks)
+      if (rank.verdict == Verdict::does_not_fit) return rank.name + " runs out of memory";
+    return "whether it fits is unknown: " + result.why_unknown();
+  }
+
   [[nodiscard]] std::string what_fails(const Result& result, const CapacityTrial& trial) const {
     const CapacityConstraints& asked = request_.constraints;
-    if (!result.fits()) return in_gib(result.memory.shortage) + " of memory missing";
-    for (const RankResult& rank : result.ranks)
-      if (!rank.fits) return rank.name + " runs out of memory";
+    if (!result.fits()) return why_no_fit(result);
     const double seconds = to_seconds(trial.step_time);
     if (asked.most_step_seconds > 0 && seconds > asked.most_step_seconds)
       return fmt::format("a step of {:.4g} s is longer than {:.4g} s", seconds, asked.most_step_seconds);

@@ -15,14 +15,18 @@ std::string gibibytes(Bytes bytes) { return fmt::format("{:.2f} GiB", in_gib(byt
 
 std::string verdict(const Result& result) {
   const MemoryResult& memory = result.memory;
-  if (result.fits() && !result.drives_refuse.empty()) return "no: " + result.drives_refuse;
-  if (!memory.known) return "memory unknown: the trace has no memory events";
-  if (memory.on_host) return "ran on the host; peak " + gibibytes(memory.peak_allocated) + " of host memory";
-  if (memory.capacity <= Bytes(0)) return "no memory limit given; peak reserved " + gibibytes(memory.peak_reserved);
-  if (!result.host_memory.fits())
+  if (result.may_fit() && !result.drives_refuse.empty()) return "no: " + result.drives_refuse;
+  if (result.host_memory.verdict() == Verdict::does_not_fit)
     return "does not fit: " + gibibytes(result.host_memory.peak) + " of host memory wanted, the machine has " +
            gibibytes(result.host_memory.capacity);
-  if (!result.fits()) return "does not fit: short of " + gibibytes(memory.shortage);
+  if (memory.verdict() == Verdict::does_not_fit) return "does not fit: short of " + gibibytes(memory.shortage);
+  for (const RankResult& rank : result.ranks)
+    if (rank.verdict == Verdict::does_not_fit) return "does not fit: " + rank.name + " runs out of memory";
+  if (!result.fits())
+    return "unknown: " + result.why_unknown() +
+           (!memory.known    ? ""
+            : memory.on_host ? "; peak " + gibibytes(memory.peak_allocated) + " of host memory"
+                             : "; peak reserved " + gibibytes(memory.peak_reserved));
   return "fits with " + gibibytes(memory.capacity - memory.peak_reserved) + " to spare";
 }
 

@@ -9,7 +9,8 @@
 
 namespace spillway::studies {
 
-// "fits with 12.3 GiB to spare" or "does not fit: short of 87.1 GiB".
+// In a sentence, which begins as Result::verdict() says: "fits with 12.3 GiB to spare", "does not fit: short of
+// 87.1 GiB", "unknown: the trace has no memory events"; or "no: ", where drives refuse.
 std::string verdict(const Result& result);
 
 // The share of the replayed time, 0 .. 1, in which the critical path goes through a resource.

@@ -32,8 +32,8 @@ Scenario under(const Scenario& scenario, std::string_view family, std::int64_t m
 void mark_frontier(std::vector<RokPoint>& points) {
   for (RokPoint& point : points)
     point.on_frontier =
-        point.fits && std::none_of(points.begin(), points.end(), [&](const RokPoint& other) {
-          return other.fits && other.activations <= point.activations &&
+        point.verdict == Verdict::fits && std::none_of(points.begin(), points.end(), [&](const RokPoint& other) {
+          return other.verdict == Verdict::fits && other.activations <= point.activations &&
                  other.model_flops_per_second >= point.model_flops_per_second &&
                  (other.activations < point.activations || other.model_flops_per_second > point.model_flops_per_second);
         });
@@ -112,9 +112,9 @@ class Picture : private SvgCanvas {
       path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", at_x(gib(point)), at_y(tera(point)));
     put("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n", path, colours[f]);
     for (const RokPoint& point : own) {
-      // Hollow: does not fit.
+      // Hollow: not known to fit.
       put("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
-          at_x(gib(point)), at_y(tera(point)), point.fits ? colours[f] : "#FFFFFF", colours[f]);
+          at_x(gib(point)), at_y(tera(point)), point.verdict == Verdict::fits ? colours[f] : "#FFFFFF", colours[f]);
       const bool below = f % 2 == 1;
       label(at_x(gib(point)), at_y(tera(point)) + (below ? 20 : -10), "middle", std::to_string(point.micro_batch),
             colours[f]);
@@ -154,7 +154,7 @@ std::vector<RokPoint> rok_curve(const Scenario& scenario, std::span<const std::i
       const double seconds = to_seconds(result.step_time);
       points.push_back({std::string(families[f]), micro_batch, activations_at_peak(result), result.memory.peak_reserved,
                         seconds > 0 ? loaded.options.model_flops_per_step / seconds : 0, result.tokens_per_second,
-                        result.step_time, result.fits(), false});
+                        result.step_time, result.verdict(), false});
     }
   mark_frontier(points);
   return points;

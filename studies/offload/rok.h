@@ -21,7 +21,7 @@ struct RokPoint {
   double model_flops_per_second = 0;  // of the step without recomputation, over its time, all GPUs
   double tokens_per_second = 0;
   Picos step_time{};
-  bool fits = false;
+  Verdict verdict = Verdict::unknown;
   bool on_frontier = false;  // fits, and no other that fits has less memory and more throughput
 };
 

@@ -91,7 +91,7 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
   run.binding = std::string(describe(result.binding));
   run.fingerprint = result.fingerprint;
   run.provenance = result.provenance;
-  run.fits = result.fits();
+  run.verdict = result.verdict();
   run.warnings = result.warnings;
   const bool writes = std::any_of(result.drives.begin(), result.drives.end(),
                                   [](const DriveTraffic& traffic) { return traffic.written > Bytes(0); });

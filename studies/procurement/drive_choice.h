@@ -21,7 +21,7 @@ struct RunReplay {
   double step_seconds = 0, tokens_per_step = 0, mfu = 0, busy = 0;  // busy: mean share of the step a GPU computes
   double peak_bytes = 0, capacity_bytes = 0;
   double written_bytes = 0, read_bytes = 0;  // drives, per step and GPU, of the one that writes most
-  bool fits = false;
+  Verdict verdict = Verdict::unknown;
   std::string binding;
   std::uint64_t fingerprint = 0;
   std::vector<InputProvenance> provenance;

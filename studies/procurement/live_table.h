@@ -15,6 +15,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/floors.h"
+
 namespace spillway::studies {
 
 struct LiveField {

@@ -1,6 +1,6 @@
 // The fastest layout of each run on each fleet that may be bought: screened in closed form, the best replayed.
 //
-// A fleet's machines, GPUs and technique are an option. For each, and for each run, a sweep (planners/sweep) over
+// A fleet's machines, GPUs and technique are an option. For each, and for each run, a sweep (studies/sweep) over
 // tensor and pipeline parallelism and micro-batches looks for the shortest step that fits; replicas follow from the
 // GPUs, and the batch stays what the scenario says. Options that write to drives are searched with as many of the
 // fastest candidate as a machine may have, so that the drives choose themselves later (drive_choice.h).

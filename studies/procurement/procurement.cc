@@ -296,7 +296,7 @@ class Procurement {
   }
 
   static bool all_fit(const std::vector<RunReplay>& runs) {
-    return std::all_of(runs.begin(), runs.end(), [](const RunReplay& run) { return run.fits; });
+    return std::all_of(runs.begin(), runs.end(), [](const RunReplay& run) { return run.verdict == Verdict::fits; });
   }
 
   // The number of each model with the least cost when all is written that the step wants to write.

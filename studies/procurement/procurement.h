@@ -75,6 +75,4 @@ struct ProcurementAnswer {
 // Throws InputError where the programme is at fault, Cancelled when progress says so.
 ProcurementAnswer answer_procurement(const Programme& programme, const OptionProgress& progress = {});
 
-ReportDocument procurement_report(const Programme& programme, const ProcurementAnswer& answer);
-
 }  // namespace spillway::studies

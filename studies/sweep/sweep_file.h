@@ -30,6 +30,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/floors.h"
 #include "models/spec/model_spec.h"
 
 namespace spillway::studies {

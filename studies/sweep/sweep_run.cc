@@ -176,7 +176,7 @@ class Sweep {
     });
     for (std::size_t i = before; i < outcome_.rows.size(); ++i) {
       const SweepRow& row = outcome_.rows[i];
-      kinds_[kind_of(row.number, row.screened.peak_bytes)] |= row.fits || !file_.must_fit;
+      kinds_[kind_of(row.number, row.screened.peak_bytes)] |= row.verdict == Verdict::fits || !file_.must_fit;
       if (row.does) front.add(objective_values(file_, row.replayed));
     }
     outcome_.is_whole &= !stopped_;

@@ -32,45 +32,58 @@ std::string content_of(const std::string& path) {
   return std::move(text).str();
 }
 
+// Of a whole record; none: the line is none.
+std::optional<std::string> key_of(std::string_view line) {
+  if (line.size() <= prefix || line[prefix - 1] != ' ') return std::nullopt;
+  if (checksum(line.substr(prefix)) != line.substr(0, prefix - 1)) return std::nullopt;
+  const auto json = nlohmann::json::parse(line.substr(prefix), nullptr, false);
+  if (!json.is_object() || !json.contains("key") || !json["key"].is_string()) return std::nullopt;
+  return json["key"].get<std::string>();
+}
+
+bool begins_as_record(std::string_view text) {
+  const std::string_view digits = text.substr(0, prefix - 1);
+  return digits.find_first_not_of("0123456789abcdef") == std::string_view::npos &&
+         text.substr(digits.size()).starts_with(R"( {"key":")");
+}
+
+// Empty, or with a whole record, or with nothing but a first one that was cut short.
+bool is_store(std::string_view content) {
+  std::size_t at = 0;
+  for (std::size_t end = 0; (end = content.find('\n', at)) != std::string_view::npos; at = end + 1)
+    if (key_of(content.substr(at, end - at))) return true;
+  return content.empty() || (at == 0 && begins_as_record(content));
+}
+
 }  // namespace
 
-SweepStore::SweepStore(const std::string& path) : path_(path) {
+// Delegates, so that the file is closed whatever is thrown.
+SweepStore::SweepStore(const std::string& path) : SweepStore() {
+  path_ = path;
   file_ = ::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0644);
   if (file_ < 0)
     throw InputError(path, "", std::string("can't be opened: ") + std::strerror(errno),
                      "name a file in a folder that is there");
   struct stat status {};
-  if (::fstat(file_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(file_);
+  if (::fstat(file_, &status) != 0 || !S_ISREG(status.st_mode))
     throw InputError(path, "", "is no regular file", "name a file of its own for the store");
-  }
-  if (::flock(file_, LOCK_EX | LOCK_NB) != 0) {
-    ::close(file_);
+  if (::flock(file_, LOCK_EX | LOCK_NB) != 0)
     throw InputError(path, "", "another sweep is writing to it", "wait for it, or give each shard a store of its own");
-  }
   const std::string content = content_of(path);
   const std::uint64_t whole = take(path, content);
-  if (whole == content.size()) return;
-  repairs_.push_back(
-      fmt::format("{}: the last {} bytes were no whole record and were cut off", path, content.size() - whole));
-  if (::ftruncate(file_, static_cast<off_t>(whole)) != 0)
-    throw InputError(path, "", std::string("can't be mended: ") + std::strerror(errno),
-                     "copy it to where it may be written");
+  if (whole < content.size()) torn_at_ = whole;
 }
 
 SweepStore::~SweepStore() {
   if (file_ >= 0) ::close(file_);
 }
 
-void SweepStore::read(const std::string& path) {
-  const std::string content = content_of(path);
-  const std::uint64_t whole = take(path, content);
-  if (whole < content.size())
-    repairs_.push_back(
-        fmt::format("{}: the last {} bytes are no whole record and were left out", path, content.size() - whole));
-}
+void SweepStore::read(const std::string& path) { take(path, content_of(path)); }
 
 std::uint64_t SweepStore::take(const std::string& path, const std::string& content) {
+  if (!is_store(content))
+    throw InputError(path, "", "no sweep's store, so it is left as it is",
+                     "name what `spillway sweep --output` wrote, or for a new store a file that isn't there");
   std::size_t at = 0, whole = 0, line = 0;
   while (at < content.size()) {
     const std::size_t end = content.find('\n', at);
@@ -78,17 +91,15 @@ std::uint64_t SweepStore::take(const std::string& path, const std::string& conte
     ++line;
     const std::string_view text = std::string_view(content).substr(at, end - at);
     at = end + 1;
-    bool good =
-        text.size() > prefix && text[prefix - 1] == ' ' && checksum(text.substr(prefix)) == text.substr(0, prefix - 1);
-    if (good) {
-      const auto json = nlohmann::json::parse(text.substr(prefix), nullptr, false);
-      good = json.is_object() && json.contains("key") && json["key"].is_string();
-      if (good) records_.emplace(json["key"].get<std::string>(), text.substr(prefix));
-    }
-    if (!good && at < content.size())
+    const std::optional<std::string> key = key_of(text);
+    if (key) records_.emplace(*key, text.substr(prefix));
+    if (!key && at < content.size())
       repairs_.push_back(fmt::format("{}: line {} is broken and was left out", path, line));
-    if (good || at < content.size()) whole = at;
+    if (key || at < content.size()) whole = at;
   }
+  if (whole < content.size())
+    repairs_.push_back(
+        fmt::format("{}: the last {} bytes are no whole record and were left out", path, content.size() - whole));
   return whole;
 }
 
@@ -101,6 +112,13 @@ std::optional<std::string> SweepStore::find(const std::string& key) const {
 void SweepStore::append(const std::string& key, const std::string& json) {
   const std::lock_guard lock(mutex_);
   if (!records_.emplace(key, json).second || file_ < 0) return;
+  if (torn_at_ && ::ftruncate(file_, static_cast<off_t>(*torn_at_)) != 0) {
+    const int error = errno;
+    records_.erase(key);
+    throw InputError(path_, "", std::string("can't be mended: ") + std::strerror(error),
+                     "copy it to where it may be written");
+  }
+  torn_at_.reset();
   const std::string line = checksum(json) + " " + json + "\n";
   const off_t before = ::lseek(file_, 0, SEEK_END);
   const ssize_t written = ::write(file_, line.data(), line.size());

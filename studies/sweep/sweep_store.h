@@ -1,10 +1,11 @@
 // Results of sweeps: an append-only file, content-addressed, that outlives any interruption.
 //
 // One record a line: eight hexadecimal digits of the CRC-32 of the rest, a space, and a JSON object with the record's
-// "key". A record is written with one call at the end of the file. On opening, a tail that is no whole record (a write
-// cut short) is cut off, and a broken record before it is left out and reported; nothing else is ever changed. Stores
-// may be joined by any tool that appends one file to another. A key names everything the record depends on, so a record
-// of another program version or another file is never taken for one's own.
+// "key". A record is written with one call at the end of the file. A tail that is no whole record (a write cut short)
+// and a broken record before it are left out and reported; the first append cuts such a tail off, and nothing else is
+// ever changed. A file without a record that isn't empty is no store: it is refused as it is. Stores may be joined by
+// any tool that appends one file to another. A key names everything the record depends on, so a record of another
+// program version or another file is never taken for one's own.
 #pragma once
 
 #include <cstdint>
@@ -20,13 +21,15 @@ class SweepStore {
  public:
   // Kept in memory only.
   SweepStore() = default;
-  // Opens or creates; holds a lock until destroyed. Throws InputError where it can't be read, written or locked.
+  // Opens or creates; holds a lock until destroyed. Throws InputError where it can't be read, written or locked, or is
+  // no store.
   explicit SweepStore(const std::string& path);
   ~SweepStore();
   SweepStore(const SweepStore&) = delete;
   SweepStore& operator=(const SweepStore&) = delete;
 
-  // Takes all records of another store; its file isn't changed, not even mended.
+  // Takes all records of another store; its file isn't changed, not even mended. Throws InputError where it can't be
+  // read or is no store.
   void read(const std::string& path);
 
   [[nodiscard]] std::optional<std::string> find(const std::string& key) const;  // JSON text
@@ -42,11 +45,12 @@ class SweepStore {
   [[nodiscard]] const std::vector<std::string>& repairs() const { return repairs_; }
 
  private:
-  // Bytes up to the end of the last whole record.
+  // Bytes up to the end of the last whole record. Throws InputError for what is no store.
   std::uint64_t take(const std::string& path, const std::string& content);
 
   std::string path_;
   int file_ = -1;
+  std::optional<std::uint64_t> torn_at_;  // where a tail begins that is no whole record
   mutable std::mutex mutex_;
   std::map<std::string, std::string> records_;
   std::vector<std::string> repairs_;

@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int record_version = 2;  // of what records hold and how points are estimated
+constexpr int record_version = 3;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -80,7 +80,7 @@ std::string text_of(const SweepReplay& row, const SweepSettings& settings_of, co
   const Json json = {{"key", key},
                      {"settings", settings},
                      {"failure", row.failure},
-                     {"fits", row.fits},
+                     {"fits", fits_json(row.verdict)},
                      {"step_seconds", metrics.step_seconds},
                      {"peak_reserved_bytes", metrics.peak_bytes},
                      {"gpus", metrics.gpus},
@@ -115,7 +115,7 @@ SweepReplay parse_sweep_replay(const std::string& record) {
   const Json json = Json::parse(record);
   SweepReplay row;
   row.failure = json.at("failure").get<std::string>();
-  row.fits = json.at("fits").get<bool>();
+  row.verdict = verdict_of_json(json.at("fits"));
   row.replayed.step_seconds = json.at("step_seconds").get<double>();
   row.replayed.peak_bytes = json.at("peak_reserved_bytes").get<double>();
   row.replayed.gpus = json.at("gpus").get<double>();
@@ -162,7 +162,7 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
     row.replayed.busy_seconds = row.replayed.step_seconds * (1 - result.bubble);
     set_rates(row.replayed, gpu_rates(loaded.hardware));
     row.replayed.life_years = shortest_life_years(result);
-    row.fits = result.fits();
+    row.verdict = result.verdict();
     row.binding = to_string(result.binding);
     row.mfu = result.mfu;
   } catch (const InputError& error) {
@@ -172,7 +172,7 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
 }
 
 bool meets_requirements(const SweepFile& file, const SweepReplay& row) {
-  if (!row.failure.empty() || (file.must_fit && !row.fits)) return false;
+  if (!row.failure.empty() || (file.must_fit && row.verdict != Verdict::fits)) return false;
   if (file.most_step_seconds && row.replayed.step_seconds > *file.most_step_seconds) return false;
   if (file.most_gpus && row.replayed.gpus > *file.most_gpus) return false;
   return !file.least_life_years || row.replayed.life_years >= *file.least_life_years;

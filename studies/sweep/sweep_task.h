@@ -42,7 +42,7 @@ SweepBlock parse_sweep_block(const std::string& record);
 struct SweepReplay {
   SweepMetrics replayed;
   std::string failure;  // why it couldn't be replayed; empty: it could
-  bool fits = false;
+  Verdict verdict = Verdict::unknown;
   std::string binding;
   double mfu = 0;
 };

@@ -848,6 +848,32 @@ class SweepTest(ProgramTest):
         self.refused("merge", store, other, says=["other.store", "another sweep"])
         self.refused("merge", other, "--output", store, says=["one.store", "another sweep"])
 
+    def test_what_is_no_store_is_left_alone(self):
+        """Neither --output, --resume nor merge changes a byte of a file that holds something else."""
+        path, store = self.sweep(), self.path("good.store")
+        self.assertEqual(spillway("sweep", path, "--output", store).returncode, 0)
+        with open(store, "rb") as file:
+            whole = file.read()
+        for content in (b"notes of a month\nwithout an end", b"a,b\n1,2\n", bytes(range(256)), b"{}"):
+            notes = self.path("notes.txt", content)
+            for arguments in (["sweep", path, "--output", notes], ["sweep", path, "--output", notes, "--resume"],
+                              ["merge", notes], ["merge", store, notes], ["merge", store, "--output", notes],
+                              ["merge", notes, "--output", self.path("new.store")]):
+                self.refused(*arguments, says=["notes.txt", "no sweep's store", "left as it is"])
+                with open(notes, "rb") as file:
+                    self.assertEqual(file.read(), content, arguments)
+            self.assertFalse(os.path.exists(self.path("new.store")))
+        # A torn last record of a store is mended, unless the store is refused.
+        torn = self.path("torn.store", whole[:-3])
+        self.refused("sweep", self.sweep(objectives=["step_time"]), "--output", torn, "--resume", says=["another sweep"])
+        with open(torn, "rb") as file:
+            self.assertEqual(file.read(), whole[:-3])
+        again = spillway("sweep", self.sweep(), "--output", torn, "--resume")
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertIn("no whole record", again.stderr)
+        with open(torn, "rb") as file:
+            self.assertEqual(file.read(), whole)
+
     def test_nothing_stale_is_taken_for_a_result(self):
         """A profile beside the sweep names its GPU in a file of its own, and that changes between two runs."""
         data = os.path.join(ROOT, "hwprofiles/data")

@@ -88,8 +88,8 @@ TEST(HostOptimizerRun, DelayedUpdateHidesAdam) {
 TEST(HostOptimizerRun, AHostTooSmallIsANo) {
   const LoadedScenario cpu = gpt2(on_cpu, R"(, "set": {"host.dram": "4 GiB"}})");
   const Result result = run(cpu);
-  EXPECT_FALSE(result.host_memory.fits());
-  EXPECT_FALSE(result.fits());
+  EXPECT_EQ(result.host_memory.verdict(), Verdict::does_not_fit);
+  EXPECT_EQ(result.verdict(), Verdict::does_not_fit);
 }
 
 // All GPUs of a machine hold their shares there.

@@ -38,7 +38,7 @@ void run_group(const Group& group) {
       const Case& measured = *outcome->measured;
       try {
         outcome->predicted = predict(measured.metric, measured.unit, loaded, result);
-        outcome->fits = result.fits();
+        outcome->verdict = result.verdict();
       } catch (const InputError& error) {
         outcome->skipped = reason(error);
       }
@@ -78,7 +78,8 @@ std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const Cas
   std::vector<CaseOutcome> outcomes;
   for (const CaseFile& file : files)
     for (const Case& measured : file.cases)
-      outcomes.push_back({.measured = &measured, .predicted = 0, .fits = true, .skipped = measured.skip});
+      outcomes.push_back(
+          {.measured = &measured, .predicted = 0, .verdict = Verdict::unknown, .skipped = measured.skip});
   const std::vector<Group> groups = group_by_setup(files, outcomes);
   for (CaseOutcome& outcome : outcomes)
     if (outcome.skipped.empty() && outcome.measured->projection) run_projection(outcome);

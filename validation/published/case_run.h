@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/replay/verdict.h"
 #include "validation/published/case_file.h"
 #include "validation/published/error_statistics.h"
 
@@ -13,9 +14,9 @@ namespace spillway::validation {
 
 struct CaseOutcome {
   const Case* measured = nullptr;
-  double predicted = 0;  // in the case's unit
-  bool fits = true;      // false: the replay ran out of the GPU's memory; its time is still given
-  std::string skipped;   // why there is no prediction; empty: there is one
+  double predicted = 0;                // in the case's unit
+  Verdict verdict = Verdict::unknown;  // of the replay's memory; its time is given whatever it is
+  std::string skipped;                 // why there is no prediction; empty: there is one
   [[nodiscard]] double relative_error() const { return predicted / measured->measured - 1; }
 };
 

@@ -184,7 +184,7 @@ SetupChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
     choice.batch = loaded.setup.step_sequences();
     choice.published_layout = layout_text(loaded.setup);
     choice.published_seconds = to_seconds(result.step_time);
-    choice.published_fits = result.fits();
+    choice.published_verdict = result.verdict();
     SweepFile file = sweep_of(setup, loaded.setup, loaded.hardware.gpu_count, replays);
     SweepStore store;
     SweepOptions options;

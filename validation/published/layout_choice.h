@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/replay/verdict.h"
 #include "validation/published/case_file.h"
 
 namespace spillway::validation {
@@ -22,7 +23,7 @@ struct SetupChoice {
   std::int64_t points = 0, replayed = 0, not_replayed = 0;  // points: valid ones that may fit
   std::string published_layout, chosen_layout;
   double published_seconds = 0, chosen_seconds = 0;  // replayed
-  bool published_fits = true;
+  Verdict published_verdict = Verdict::unknown;
   // 1 + points that fit and are faster, each by its replay, or by the screen's estimate where it has none.
   std::int64_t rank = 1;
   std::string skipped;  // why there is no choice; empty: there is one

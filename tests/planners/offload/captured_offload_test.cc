@@ -113,7 +113,7 @@ TEST(CapturedOffload, MixNeverRecomputesOnInferredUses) {
   settings.budget = Bytes(8 * (64LL << 20));
   settings.runtime = settings_of(Tier::drive);
   const MixOutcome outcome = plan_mix(step, machine(), options(), settings);
-  EXPECT_TRUE(outcome.best.fits);
+  EXPECT_TRUE(outcome.best.fits());
   EXPECT_GT(outcome.to_host + outcome.to_drives, Bytes(0));
   EXPECT_EQ(outcome.recomputed, Bytes(0));
   for (const MixCase& one : outcome.baselines) EXPECT_THAT(one.name, ::testing::Not(HasSubstr("recomputation")));

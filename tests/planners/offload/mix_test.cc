@@ -57,11 +57,11 @@ TEST(Mix, IsNeverSlowerThanABaselineThatFits) {
       const LoadedScenario loaded = load_model(model, system, 4);
       const Bytes budget = budget_between(loaded, 0.4);
       const MixOutcome outcome = mix(loaded, budget, 80);
-      ASSERT_TRUE(outcome.best.fits) << model << " on " << system;
+      ASSERT_TRUE(outcome.best.fits()) << model << " on " << system;
       EXPECT_LE(outcome.best.result.memory.peak_reserved, budget);
       Picos best = Picos::max(), published = Picos::max();
       for (const MixCase& one : outcome.baselines) {
-        if (!one.fits) continue;
+        if (!one.fits()) continue;
         best = std::min(best, one.result.step_time);
         if (!one.name.starts_with("recomputation,")) published = std::min(published, one.result.step_time);
       }
@@ -90,7 +90,7 @@ TEST(Mix, IsWithinTwoPerCentOfTheExactOptimumOnASmallStep) {
   settings.host = false;
   settings.budget = budget_between(loaded, 0.5);
   const MixOutcome found = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
-  ASSERT_TRUE(found.best.fits);
+  ASSERT_TRUE(found.best.fits());
 
   ReplayOptions options = loaded.options;
   options.memory.capacity = settings.budget;
@@ -146,7 +146,7 @@ TEST(Mix, ObeysTheLifeOfTheDrives) {
   EXPECT_GT(outcome.to_drives, Bytes(0));
   settings.runtime.demands.least_life_years = 1000;
   outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
-  EXPECT_FALSE(outcome.best.fits);
+  EXPECT_FALSE(outcome.best.fits());
 }
 
 TEST(Rok, ThreeFamiliesPerBatchAndAFrontier) {

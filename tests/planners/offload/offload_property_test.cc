@@ -278,11 +278,11 @@ TEST_F(OffloadProperties, HoldOnRandomStepsAndMachines) {
         const MixOutcome outcome = plan_mix(trace, hardware, options, mix);
         check({trace, outcome.best.plan, outcome.planned, outcome.best.result}, keep);
         for (const MixCase& baseline : outcome.baselines)
-          if (baseline.fits) {
-            ASSERT_TRUE(outcome.best.fits);
+          if (baseline.fits()) {
+            ASSERT_TRUE(outcome.best.fits());
             ASSERT_LE(outcome.best.result.step_time, baseline.result.step_time) << baseline.name;
           }
-        if (outcome.best.fits) {
+        if (outcome.best.fits()) {
           ASSERT_LE(outcome.best.result.memory.peak_reserved, options.memory.capacity);
         }
       } else {

@@ -136,7 +136,7 @@ TEST(Ssdtrain, AdaptiveRuleKeepsASuffix) {
     scope.bytes = Bytes(10);
     scope.time = from_seconds(1);
   }
-  keep_adaptively(scopes, 4.9);
+  keep_adaptively(scopes, std::vector<double>{4.9});
   EXPECT_DOUBLE_EQ(scopes[0].need_bytes_per_second, 20.0 / 12);
   EXPECT_DOUBLE_EQ(scopes[1].need_bytes_per_second, 30.0 / 10);
   EXPECT_DOUBLE_EQ(scopes[2].need_bytes_per_second, 40.0 / 8);
@@ -145,6 +145,18 @@ TEST(Ssdtrain, AdaptiveRuleKeepsASuffix) {
   EXPECT_FALSE(scopes[1].kept);
   EXPECT_TRUE(scopes[2].kept);
   EXPECT_TRUE(scopes[3].kept);
+}
+
+// Two ranks with the same walk: the one with less of the drives keeps more.
+TEST(Ssdtrain, AdaptiveRuleTakesEachRanksOwnRate) {
+  std::vector<OffloadScope> scopes(8);
+  for (std::size_t i = 0; i < scopes.size(); ++i) {
+    scopes[i].rank = i < 4 ? 0 : 1;
+    scopes[i].bytes = Bytes(10);
+    scopes[i].time = from_seconds(1);
+  }
+  keep_adaptively(scopes, std::vector<double>{4.9, 2.9});
+  for (std::size_t i = 0; i < scopes.size(); ++i) EXPECT_EQ(scopes[i].kept, i < 4 ? i >= 2 : i >= 5) << i;
 }
 
 // A slower drive moves the border of the kept suffix towards the front, never the other way.

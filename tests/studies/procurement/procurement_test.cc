@@ -1,4 +1,5 @@
 #include "studies/procurement/procurement.h"
+#include "reports/procurement_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -200,6 +200,37 @@ TEST_F(SweepStoreTest, LeavesOutABrokenRecordInTheMiddle) {
   EXPECT_EQ(content(), text);
 }
 
+// A text, one line of a table, a scenario, bytes without lines, the beginning of a checksum; a record whose checksum is
+// wrong.
+TEST_F(SweepStoreTest, RefusesAndLeavesAloneWhatIsNoStore) {
+  const std::string broken = "00000000 {\"key\":\"a\"}\n";
+  for (const std::string& text : {std::string("notes of a month\nmore notes"), std::string("a,b\n1,2\n"),
+                                  std::string("{\"schema\": \"spillway-scenario\"}"), std::string(3, '\0'),
+                                  std::string("deadbeef"), broken, broken + "{\"key\":\"a\"}"}) {
+    put(text);
+    EXPECT_THROW(SweepStore{path_}, InputError) << text;
+    SweepStore other;
+    EXPECT_THROW(other.read(path_), InputError) << text;
+    EXPECT_EQ(content(), text);
+  }
+}
+
+// Nothing is changed before something is written; the first record may be the torn one.
+TEST_F(SweepStoreTest, MendsWithTheFirstAppend) {
+  { SweepStore{path_}.append("a", R"({"key":"a","x":1})"); }
+  const std::string whole = content();
+  for (std::size_t cut = 1; cut < 8; ++cut) {
+    const std::string torn = whole.substr(0, whole.size() - cut);
+    put(torn);
+    SweepStore store(path_);
+    EXPECT_EQ(store.size(), 0U);
+    EXPECT_EQ(store.repairs().size(), 1U);
+    EXPECT_EQ(content(), torn);
+    store.append("a", R"({"key":"a","x":1})");
+    EXPECT_EQ(content(), whole);
+  }
+}
+
 TEST_F(SweepStoreTest, IsLockedWhileInUse) {
   SweepStore store(path_);
   EXPECT_THROW(SweepStore{path_}, InputError);

@@ -1,0 +1,11 @@
+// An answer about what to buy as a document.
+#pragma once
+
+#include "reports/report_document.h"
+#include "studies/procurement/procurement.h"
+
+namespace spillway::reports {
+
+ReportDocument procurement_report(const Programme& programme, const ProcurementAnswer& answer);
+
+}  // namespace spillway::reports

@@ -1,0 +1,31 @@
+// Whether a step fits its memory. What is not known is never a yes.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string_view>
+
+#include "base/units.h"
+
+namespace spillway::sim {
+
+enum class Verdict : std::uint8_t {
+  fits,
+  unknown,  // no usable memory in the trace, or no limit to hold it against
+  does_not_fit,
+};
+// "fits", "unknown", "does not fit".
+std::string_view to_string(Verdict verdict);
+// Under a heading "fits": "yes", "unknown", "no".
+std::string_view yes_or_no(Verdict verdict);
+// true, null, false.
+nlohmann::ordered_json fits_json(Verdict verdict);
+Verdict verdict_of_json(const nlohmann::ordered_json& fits);
+
+// Of two parts that must both fit.
+Verdict both(Verdict a, Verdict b);
+
+// capacity 0: no limit is known.
+Verdict verdict_of(Bytes needed, Bytes capacity);
+
+}  // namespace spillway::sim

@@ -1,0 +1,51 @@
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "sim/replay/result.h"
+
+namespace spillway::sim {
+namespace {
+
+Result with_limit() {
+  Result result;
+  result.memory.known = true;
+  result.memory.peak_reserved = Bytes(5);
+  result.memory.capacity = Bytes(10);
+  return result;
+}
+
+TEST(Verdict, OfNoMemoryIsUnknown) {
+  EXPECT_EQ(Result().verdict(), Verdict::unknown);
+  EXPECT_FALSE(Result().fits());
+  EXPECT_TRUE(Result().may_fit());
+  Result result = with_limit();
+  EXPECT_TRUE(result.fits());
+  result.memory.capacity = Bytes(0);
+  EXPECT_EQ(result.verdict(), Verdict::unknown);
+  result = with_limit();
+  result.memory.on_host = true;
+  EXPECT_EQ(result.verdict(), Verdict::unknown);
+}
+
+TEST(Verdict, IsThatOfTheWorstPart) {
+  Result result = with_limit();
+  result.ranks.resize(2);
+  result.ranks[0].verdict = Verdict::fits;
+  EXPECT_EQ(result.verdict(), Verdict::unknown);
+  result.ranks[1].verdict = Verdict::does_not_fit;
+  EXPECT_EQ(result.verdict(), Verdict::does_not_fit);
+  result = with_limit();
+  result.host_memory = {true, Bytes(3), Bytes(2)};
+  EXPECT_FALSE(result.may_fit());
+}
+
+TEST(Verdict, IsNullInJsonWhereItIsUnknown) {
+  EXPECT_EQ(fits_json(Verdict::unknown).dump(), "null");
+  for (const Verdict verdict : {Verdict::fits, Verdict::unknown, Verdict::does_not_fit})
+    EXPECT_EQ(verdict_of_json(fits_json(verdict)), verdict);
+  EXPECT_EQ(verdict_of(Bytes(1), Bytes(0)), Verdict::unknown);
+}
+
+}  // namespace
+}  // namespace spillway::sim
