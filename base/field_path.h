@@ -9,7 +9,7 @@
 
 namespace spillway {
 
-class PathVisitor : public FieldVisitor {
+class PathVisitor : public virtual FieldVisitor {
  public:
   bool begin_group(const FieldInfo& info) override { return push(info.key); }
   void end_group() override { parts_.pop_back(); }

@@ -16,21 +16,6 @@ namespace {
 using Json = FieldReader::Json;
 constexpr std::size_t deepest = 64;  // no document of ours goes deeper
 
-std::optional<OriginKind> provenance_from(const std::string& name) {
-  for (const OriginKind candidate :
-       {OriginKind::measured, OriginKind::datasheet, OriginKind::fitted, OriginKind::assumed}) {
-    if (name == provenance_name(candidate)) return candidate;
-  }
-  return std::nullopt;
-}
-
-std::string units_offered(Dimension dimension) {
-  std::string text;
-  for (const std::string& unit : units_of(dimension))
-    text += (text.empty() ? "" : ", ") + (unit.empty() ? "none" : unit);
-  return "use one of these units: " + text;
-}
-
 // What the field is, as a remedy.
 std::string told(const FieldInfo& info, std::string_view otherwise = "correct it") {
   return info.about.empty() ? std::string(otherwise) : fmt::format("{}: {}", info.key, info.about);
@@ -49,12 +34,6 @@ FieldReader::FieldReader(const Json& object, std::vector<FieldProblem>& problems
     : problems_(problems) {
   if (!object.is_object()) problem(place, "expected an object", "write { ... }", 0);
   push({&object, std::move(place)});
-  default_origin_.source = "not stated in the file";
-}
-
-void FieldReader::read_origin() {
-  ignore({"provenance", "source", "date"});
-  default_origin_ = origin_of(*frames_.back().object, "");
 }
 
 void FieldReader::ignore(std::initializer_list<std::string_view> keys) {
@@ -103,7 +82,10 @@ const Json* FieldReader::take(const FieldInfo& info) {
   if (!frame.shorthand.empty() && object.is_string()) return frame.shorthand == info.key ? &object : nullptr;
   if (!object.is_object()) return nullptr;
   const auto found = object.find(info.key);
-  if (found != object.end()) return &*found;
+  if (found != object.end()) {
+    given_.insert(place_of(info.key));
+    return &*found;
+  }
   if (info.required) problem(place_of(info.key), "missing", told(info, "add it"));
   return nullptr;
 }
@@ -144,8 +126,7 @@ void FieldReader::text(const FieldInfo& info, std::optional<std::string>& value)
 void FieldReader::flag(const FieldInfo& info, std::optional<bool>& value) {
   const Json* found = take(info);
   if (found == nullptr) return;
-  if (!found->is_boolean())
-    return problem(place_of(info.key), "expected true or false", "write it without quotes");
+  if (!found->is_boolean()) return problem(place_of(info.key), "expected true or false", "write it without quotes");
   value = found->get<bool>();
 }
 
@@ -251,8 +232,7 @@ void FieldReader::texts(const FieldInfo& info, std::vector<std::string>& values)
   if (list == nullptr) return;
   values.clear();
   for (const Json& each : *list) {
-    if (!each.is_string())
-      return problem(place_of(info.key), "expected a list of texts", R"(write ["a", "b"])");
+    if (!each.is_string()) return problem(place_of(info.key), "expected a list of texts", R"(write ["a", "b"])");
     values.push_back(each.get<std::string>());
   }
 }
@@ -263,7 +243,8 @@ void FieldReader::word_list(const FieldInfo& info, std::vector<std::size_t>& pla
   places.clear();
   for (const Json& each : *list) {
     std::size_t read = 0;
-    if (is_word(each, info, words, fmt::format("{}/{}", place_of(info.key), places.size()), read)) places.push_back(read);
+    if (is_word(each, info, words, fmt::format("{}/{}", place_of(info.key), places.size()), read))
+      places.push_back(read);
   }
 }
 
@@ -289,177 +270,10 @@ void FieldReader::scalars(const FieldInfo& info, std::vector<Scalar>& values) {
   }
 }
 
-Origin FieldReader::origin_of(const Json& object, const std::string& place) {
-  Origin origin = default_origin_;
-  if (const auto it = object.find("provenance"); it != object.end()) {
-    const auto provenance = it->is_string() ? provenance_from(it->get<std::string>()) : std::nullopt;
-    if (provenance)
-      origin.provenance = *provenance;
-    else
-      problem(place + "/provenance", "unknown provenance", "use measured, datasheet, fitted or assumed");
-  }
-  for (const auto& [key, member] : {std::pair{"source", &Origin::source}, std::pair{"date", &Origin::date}}) {
-    const auto it = object.find(key);
-    if (it == object.end()) continue;
-    if (it->is_string())
-      origin.*member = it->get<std::string>();
-    else
-      problem(place + "/" + key, "expected a text", "put it in quotes");
-  }
-  if (const auto it = object.find("spread"); it != object.end() && !place.empty()) {
-    if (it->is_number() && it->get<double>() >= 0)
-      origin.spread = it->get<double>();
-    else
-      problem(place + "/spread", "not a share of at least 0", "write half the interquartile range over the median");
-  }
-  return origin;
-}
-
-bool FieldReader::in_range(double value, const FieldInfo& info, const std::string& place) {
-  if (std::isfinite(value) && value >= info.min && value <= info.max) return true;
-  const PrintedQuantity given = print_quantity(value, info.dimension);
-  const PrintedQuantity low = print_quantity(info.min, info.dimension), high = print_quantity(info.max, info.dimension);
-  problem(place, fmt::format("{} {} is out of range", given.value, given.unit),
-          fmt::format("give a value from {} {} to {} {}", low.value, low.unit, high.value, high.unit));
-  return false;
-}
-
-bool FieldReader::measured(const Json& leaf, const FieldInfo& info, const std::string& place, double& value,
-                           Origin& origin) {
-  origin = default_origin_;
-  if (leaf.is_string() || leaf.is_number()) {
-    try {
-      value = parse_quantity(text_of(leaf), info.dimension).value;
-    } catch (const InputError& error) {
-      problem(place, error.cause(), error.remedy());
-      return false;
-    }
-  } else if (leaf.is_object()) {
-    check_keys(leaf, {"value", "unit", "provenance", "source", "date", "spread", "note"}, place);
-    origin = origin_of(leaf, place);
-    const auto number = leaf.find("value");
-    if (number == leaf.end() || !number->is_number()) {
-      problem(place + "/value", number == leaf.end() ? "missing" : "not a number", "give a number");
-      return false;
-    }
-    const auto unit = leaf.find("unit");
-    const std::string name = unit != leaf.end() && unit->is_string() ? unit->get<std::string>() : "";
-    const double factor = unit_factor(info.dimension, name);
-    if (factor == 0) {
-      problem(place + "/unit", name.empty() ? "the unit is missing" : "unit '" + name + "' does not fit here",
-              units_offered(info.dimension));
-      return false;
-    }
-    value = number->get<double>() * factor;
-  } else {
-    problem(place, "not a number with a unit", R"(write "80 GiB" or {"value": 80, "unit": "GiB", ...})");
-    return false;
-  }
-  if (info.dimension == Dimension::count && value != std::floor(value)) {
-    problem(place, fmt::format("{} is not a whole number", value), "give a whole number");
-    return false;
-  }
-  return in_range(value, info, place);
-}
-
-void FieldReader::quantity(const FieldInfo& info, Leaf& leaf) {
-  const Json* found = take(info);
-  if (found == nullptr) {
-    if (leaf.required()) problem(place_of(info.key), "missing", "add it, with a source or as an assumption");
-    return;
-  }
-  double value = 0;
-  Origin origin;
-  if (measured(*found, info, place_of(info.key), value, origin)) leaf.set(value, std::move(origin));
-}
-
-bool FieldReader::axes(const Json& object, const FieldInfo& y, Dimension x, const std::string& place, Axes& axes) {
-  if (!object.is_object()) {
-    problem(place, "not an object with points", R"(write {"x_unit": ..., "unit": ..., "points": [[x, y], ...]})");
-    return false;
-  }
-  const auto unit_at = [&](const char* key) -> std::string {
-    const auto found = object.find(key);
-    if (found == object.end()) return "";
-    return found->is_string() ? found->get<std::string>() : "?";
-  };
-  const std::string x_unit = unit_at("x_unit"), y_unit = unit_at("unit");
-  axes.x = unit_factor(x, x_unit);
-  axes.y = unit_factor(y.dimension, y_unit);
-  if (axes.x == 0) problem(place + "/x_unit", "unit '" + x_unit + "' does not fit here", units_offered(x));
-  if (axes.y == 0) problem(place + "/unit", "unit '" + y_unit + "' does not fit here", units_offered(y.dimension));
-  if (const auto scale = object.find("scale"); scale != object.end()) {
-    if (*scale != "log" && *scale != "linear") problem(place + "/scale", "unknown scale", "use log or linear");
-    if (*scale == "linear") axes.scale = Curve::Scale::linear;
-  }
-  return axes.x != 0 && axes.y != 0;
-}
-
-bool FieldReader::points(const Json& object, const FieldInfo& y, const Axes& axes, const std::string& place,
-                         Curve& curve) {
-  const auto list = object.find("points");
-  if (list == object.end() || !list->is_array()) {
-    problem(place + "/points", "missing or not a list", "give [[x, y], ...]");
-    return false;
-  }
-  std::vector<CurvePoint> points;
-  for (const Json& point : *list) {
-    if (!point.is_array() || point.size() != 2 || !point[0].is_number() || !point[1].is_number()) {
-      problem(fmt::format("{}/points/{}", place, points.size()), "not a pair of numbers", "give [x, y]");
-      return false;
-    }
-    points.push_back({point[0].get<double>() * axes.x, point[1].get<double>() * axes.y});
-    if (!in_range(points.back().y, y, fmt::format("{}/points/{}", place, points.size() - 1))) return false;
-  }
-  try {
-    curve = Curve(std::move(points), axes.scale);
-  } catch (const InputError& error) {
-    problem(place + "/points", error.place() + ": " + error.cause(), error.remedy());
-    return false;
-  }
-  return true;
-}
-
-void FieldReader::curve(const FieldInfo& y, Dimension x, Maybe<Curve>& curve) {
-  const Json* found = take(y);
-  if (found == nullptr) return;
-  const std::string place = place_of(y.key);
-  Axes scales;
-  Curve read;
-  if (!axes(*found, y, x, place, scales)) return;
-  check_keys(*found, {"x_unit", "unit", "scale", "points", "provenance", "source", "date", "spread", "note"}, place);
-  if (!points(*found, y, scales, place, read)) return;
-  curve = Sourced<Curve>{std::move(read), origin_of(*found, place)};
-}
-
-void FieldReader::family(const FieldInfo& y, Dimension x, std::string_view parameter, Maybe<CurveFamily>& family) {
-  const Json* found = take(y);
-  if (found == nullptr) return;
-  const std::string place = place_of(y.key);
-  Axes scales;
-  if (!axes(*found, y, x, place, scales)) return;
-  check_keys(*found, {"x_unit", "unit", "scale", "members", "provenance", "source", "date", "spread", "note"}, place);
-  const auto list = found->find("members");
-  if (list == found->end() || !list->is_array()) {
-    return problem(place + "/members", "missing or not a list", "give the curves, one per " + std::string(parameter));
-  }
-  std::vector<CurveFamily::Member> members;
-  for (const Json& item : *list) {
-    const std::string here = fmt::format("{}/members/{}", place, members.size());
-    const auto at = item.is_object() ? item.find(parameter) : item.end();
-    if (!item.is_object() || at == item.end() || !at->is_number()) {
-      return problem(here, "no " + std::string(parameter), "add it as a number");
-    }
-    check_keys(item, {parameter, "points"}, here);
-    Curve read;
-    if (!points(item, y, scales, here, read)) return;
-    members.push_back({at->get<double>(), std::move(read)});
-  }
-  try {
-    family = Sourced<CurveFamily>{CurveFamily(std::move(members)), origin_of(*found, place)};
-  } catch (const InputError& error) {
-    problem(place + "/members", error.place() + ": " + error.cause(), error.remedy());
-  }
+void FieldReader::section(const FieldInfo& info, std::optional<std::string>& text,
+                          const std::function<void(FieldVisitor&)>& describe_fields) {
+  object(info, text);
+  if (text) FieldVisitor::section(info, text, describe_fields);
 }
 
 bool FieldReader::begin_group(const FieldInfo& info) {
@@ -514,8 +328,8 @@ void FieldReader::begin_entry(const std::string& name) {
 }
 
 void throw_first(const std::vector<FieldProblem>& problems, const std::string& file) {
-  const auto first = std::min_element(problems.begin(), problems.end(),
-                                      [](const auto& a, const auto& b) { return a.rank < b.rank; });
+  const auto first =
+      std::min_element(problems.begin(), problems.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
   if (first != problems.end())
     throw InputError(file, first->place.empty() ? "/" : first->place, first->cause, first->remedy);
 }

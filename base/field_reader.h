@@ -17,20 +17,20 @@ struct FieldProblem {
   int rank = 2;                      // of which to tell first: 0 another document, 1 an unknown key, 2 all else
 };
 
-class FieldReader final : public FieldVisitor {
+class FieldReader : public virtual FieldVisitor {
  public:
   using Json = nlohmann::ordered_json;
 
   // `object` and `problems` must outlive the reader. `place`: of the object in its document.
   FieldReader(const Json& object, std::vector<FieldProblem>& problems, std::string place = "");
 
-  // Provenance, source and date of the object stand for those that its leaves do not give.
-  void read_origin();
   // Keys that are read elsewhere.
   void ignore(std::initializer_list<std::string_view> keys);
   // A key left unread is a problem with the nearest known ones; call once at the end.
   void finish();
   void problem(const std::string& place, std::string cause, std::string remedy, int rank = 2);
+  // Whether the document has a value at the JSON pointer, of those described so far.
+  [[nodiscard]] bool gave(const std::string& place) const { return given_.contains(place); }
 
   void head(const DocumentHead& head) override;
   void constant(const FieldInfo& info, std::string_view text) override;
@@ -46,9 +46,8 @@ class FieldReader final : public FieldVisitor {
   void word_list(const FieldInfo& info, std::vector<std::size_t>& places, const Words& words) override;
   void integers(const FieldInfo& info, std::vector<std::int64_t>& values) override;
   void scalars(const FieldInfo& info, std::vector<Scalar>& values) override;
-  void quantity(const FieldInfo& info, Leaf& leaf) override;
-  void curve(const FieldInfo& y, Dimension x, Maybe<Curve>& curve) override;
-  void family(const FieldInfo& y, Dimension x, std::string_view parameter, Maybe<CurveFamily>& family) override;
+  void section(const FieldInfo& info, std::optional<std::string>& text,
+               const std::function<void(FieldVisitor&)>& describe_fields) override;
   bool begin_group(const FieldInfo& info) override;
   void end_group() override { pop(); }
   std::size_t begin_list(const FieldInfo& info, std::size_t current) override;
@@ -59,6 +58,12 @@ class FieldReader final : public FieldVisitor {
   void begin_entry(const std::string& name) override;
   void end_entry() override { pop(); }
   void end_map() override { lists_.pop_back(); }
+
+ protected:
+  const Json* take(const FieldInfo& info);  // null when absent, which is a problem where it is required
+  [[nodiscard]] std::string place_of(std::string_view key) const;
+  void check_keys(const Json& object, const std::vector<std::string_view>& known, const std::string& place);
+  [[nodiscard]] const Json& current() const { return *frames_.back().object; }
 
  private:
   struct Frame {
@@ -75,34 +80,20 @@ class FieldReader final : public FieldVisitor {
     FieldInfo info;
   };
 
-  const Json* take(const FieldInfo& info);  // null when absent, which is a problem where it is required
   // The list at a key; null where there is none.
   const Json* take_list(const FieldInfo& info, const char* of);
-  [[nodiscard]] std::string place_of(std::string_view key) const;
   void push(Frame frame) { frames_.push_back(std::move(frame)); }
   void pop();
-  void check_keys(const Json& object, const std::vector<std::string_view>& known, const std::string& place);
   bool is_whole(const Json& value, const FieldInfo& info, const std::string& place, std::int64_t& whole);
   bool is_scalar(const Json& value, const std::string& place, Scalar& scalar);
   bool is_word(const Json& value, const FieldInfo& info, const Words& words, const std::string& place,
                std::size_t& word);
   void refuse_range(const FieldInfo& info, const std::string& place, const char* noun);
 
-  Origin origin_of(const Json& object, const std::string& place);
-  // The value in base units; problems are recorded and false returned.
-  bool measured(const Json& leaf, const FieldInfo& info, const std::string& place, double& value, Origin& origin);
-  bool in_range(double value, const FieldInfo& info, const std::string& place);
-  struct Axes {
-    double x = 1, y = 1;
-    Curve::Scale scale = Curve::Scale::log;
-  };
-  bool axes(const Json& object, const FieldInfo& y, Dimension x, const std::string& place, Axes& axes);
-  bool points(const Json& object, const FieldInfo& y, const Axes& axes, const std::string& place, Curve& curve);
-
   std::vector<FieldProblem>& problems_;
+  std::set<std::string> given_;
   std::vector<Frame> frames_;
   std::vector<List> lists_;
-  Origin default_origin_;
 };
 
 // The problem to tell first, as InputError; nothing where there are none.

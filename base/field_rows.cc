@@ -72,7 +72,9 @@ void FieldRows::head(const DocumentHead& head) {
         std::to_string(head.version));
 }
 
-void FieldRows::constant(const FieldInfo& info, std::string_view text) { add(FieldKind::text, info, std::string(text)); }
+void FieldRows::constant(const FieldInfo& info, std::string_view text) {
+  add(FieldKind::text, info, std::string(text));
+}
 
 void FieldRows::text(const FieldInfo& info, std::optional<std::string>& value) {
   add(FieldKind::text, info, value.value_or(""));
@@ -114,15 +116,6 @@ void FieldRows::integers(const FieldInfo& info, std::vector<std::int64_t>& /*val
 
 void FieldRows::scalars(const FieldInfo& info, std::vector<Scalar>& /*values*/) { add(FieldKind::list, info); }
 
-void FieldRows::quantity(const FieldInfo& info, Leaf& /*leaf*/) { add(FieldKind::quantity, info); }
-
-void FieldRows::curve(const FieldInfo& y, Dimension /*x*/, Maybe<Curve>& /*curve*/) { add(FieldKind::curve, y); }
-
-void FieldRows::family(const FieldInfo& y, Dimension /*x*/, std::string_view /*parameter*/,
-                       Maybe<CurveFamily>& /*family*/) {
-  add(FieldKind::curve, y);
-}
-
 bool FieldRows::begin_group(const FieldInfo& info) {
   add(FieldKind::group, info);
   return PathVisitor::begin_group(info);
@@ -159,8 +152,10 @@ std::string markdown_table(const std::vector<FieldRow>& rows) {
     std::string about(row.info.about);
     if (row.words != nullptr)
       for (const Word& word : *row.words)
-        if (!word.about.empty()) about += fmt::format("{}{}: {}", about.empty() ? "" : " ", code(std::string(word.name)), word.about) + ".";
-    table += fmt::format("| {} | {} | {} | {} |\n", code(row.path), cell(row.takes()), code(row.otherwise), cell(about));
+        if (!word.about.empty())
+          about += fmt::format("{}{}: {}", about.empty() ? "" : " ", code(std::string(word.name)), word.about) + ".";
+    table +=
+        fmt::format("| {} | {} | {} | {} |\n", code(row.path), cell(row.takes()), code(row.otherwise), cell(about));
   }
   return table;
 }

@@ -37,7 +37,7 @@ struct FieldRow {
   [[nodiscard]] std::string takes() const;
 };
 
-class FieldRows final : public PathVisitor {
+class FieldRows : public PathVisitor {
  public:
   [[nodiscard]] std::vector<FieldRow> take() { return std::move(rows_); }
 
@@ -55,18 +55,16 @@ class FieldRows final : public PathVisitor {
   void word_list(const FieldInfo& info, std::vector<std::size_t>& places, const Words& words) override;
   void integers(const FieldInfo& info, std::vector<std::int64_t>& values) override;
   void scalars(const FieldInfo& info, std::vector<Scalar>& values) override;
-  void quantity(const FieldInfo& info, Leaf& leaf) override;
-  void curve(const FieldInfo& y, Dimension x, Maybe<Curve>& curve) override;
-  void family(const FieldInfo& y, Dimension x, std::string_view parameter, Maybe<CurveFamily>& family) override;
   bool begin_group(const FieldInfo& info) override;
   std::size_t begin_list(const FieldInfo& info, std::size_t current) override;
   void end_list() override;
   std::vector<std::string> begin_map(const FieldInfo& info, std::vector<std::string> current) override;
   void end_map() override;
 
- private:
+ protected:
   void add(FieldKind kind, const FieldInfo& info, std::string otherwise = "", const Words* words = nullptr);
 
+ private:
   std::vector<FieldRow> rows_;
   int lists_ = 0;  // open ones, and maps
 };

@@ -7,38 +7,6 @@ namespace {
 
 using Json = FieldSchema::Json;
 
-std::string_view name_of(Dimension dimension) {
-  switch (dimension) {
-    case Dimension::bytes:
-      return "bytes";
-    case Dimension::rate:
-      return "rate";
-    case Dimension::time:
-      return "time";
-    case Dimension::flop_rate:
-      return "flop_rate";
-    case Dimension::power:
-      return "power";
-    case Dimension::money:
-      return "money";
-    case Dimension::money_per_hour:
-      return "money_per_hour";
-    case Dimension::money_per_kwh:
-      return "money_per_kwh";
-    case Dimension::operations:
-      return "operations";
-    case Dimension::years:
-      return "years";
-    case Dimension::fraction:
-      return "fraction";
-    case Dimension::count:
-      return "count";
-    case Dimension::plain:
-      return "plain";
-  }
-  return "plain";
-}
-
 Json bound(double value) {
   if (value == std::floor(value) && std::abs(value) < 9e18) return static_cast<std::int64_t>(value);
   return value;
@@ -63,58 +31,6 @@ std::string with_words(std::string_view about, const Words& words) {
     if (!word.about.empty()) told += fmt::format("{}{}: {}", told.empty() ? "" : "; ", word.name, word.about);
   if (!told.empty()) text += (text.empty() ? "" : " ") + told + ".";
   return text;
-}
-
-Json units(Dimension dimension) {
-  Json list = Json::array();
-  for (const std::string& unit : units_of(dimension)) list.push_back(unit);
-  return {{"enum", std::move(list)}};
-}
-
-Json with_origin(Json properties) {
-  properties["provenance"] = {{"enum", {"measured", "datasheet", "fitted", "assumed"}},
-                              {"description", "Where it comes from; without, as the document says."}};
-  properties["source"] = {{"type", "string"}};
-  properties["date"] = {{"type", "string"}};
-  properties["spread"] = {{"type", "number"}, {"minimum", 0}};
-  properties["note"] = {{"type", "string"}};
-  return properties;
-}
-
-Json quantity_schema(Dimension dimension) {
-  const std::vector<std::string> names = units_of(dimension);
-  const bool unitless = unit_factor(dimension, "") != 0;
-  Json value = {{"type", dimension == Dimension::count ? "integer" : "number"}, {"minimum", 0}};
-  Json required = Json::array({"value"});
-  if (!unitless) required.push_back("unit");
-  Json forms = Json::array();
-  forms.push_back({{"type", "object"},
-                   {"properties", with_origin({{"value", value}, {"unit", units(dimension)}})},
-                   {"required", std::move(required)},
-                   {"additionalProperties", false}});
-  std::string pattern;
-  for (const std::string& name : names) pattern += (pattern.empty() && name.empty() ? "" : pattern.empty() ? "" : "|") + name;
-  forms.push_back({{"type", "string"},
-                   {"pattern", "^ *[0-9]*\\.?[0-9]*([eE][+-]?[0-9]+)? *(" + pattern + ") *$"}});
-  if (unitless) forms.push_back(value);
-  return {{"anyOf", std::move(forms)}};
-}
-
-Json points_schema() {
-  return {{"type", "array"},
-          {"minItems", 1},
-          {"items", {{"type", "array"}, {"items", {{"type", "number"}}}, {"minItems", 2}, {"maxItems", 2}}}};
-}
-
-Json curve_schema(Dimension y, Dimension x) {
-  return {{"x_unit", units(x)}, {"unit", units(y)}, {"scale", {{"enum", {"log", "linear"}}}}};
-}
-
-Json closed(Json properties, Json required) {
-  return {{"type", "object"},
-          {"properties", std::move(properties)},
-          {"required", std::move(required)},
-          {"additionalProperties", false}};
 }
 
 }  // namespace
@@ -240,32 +156,8 @@ void FieldSchema::scalars(const FieldInfo& info, std::vector<Scalar>& /*values*/
   add(info, list_of(info, {{"type", {"string", "number", "boolean"}}}));
 }
 
-void FieldSchema::quantity(const FieldInfo& info, Leaf& leaf) {
-  const std::string name(name_of(info.dimension));
-  if (!definitions_.contains(name)) definitions_[name] = quantity_schema(info.dimension);
-  FieldInfo shown = info;
-  shown.required = info.required || leaf.required();
-  add(shown, {{"$ref", "#/$defs/" + name}});
-}
-
-void FieldSchema::curve(const FieldInfo& y, Dimension x, Maybe<Curve>& /*curve*/) {
-  const std::string name = fmt::format("{}_over_{}", name_of(y.dimension), name_of(x));
-  Json properties = curve_schema(y.dimension, x);
-  properties["points"] = points_schema();
-  definitions_[name] = closed(with_origin(std::move(properties)), {"points"});
-  add(y, {{"$ref", "#/$defs/" + name}});
-}
-
-void FieldSchema::family(const FieldInfo& y, Dimension x, std::string_view parameter, Maybe<CurveFamily>& /*family*/) {
-  const std::string name = fmt::format("{}_over_{}_by_{}", name_of(y.dimension), name_of(x), parameter);
-  Json properties = curve_schema(y.dimension, x);
-  properties["members"] = {
-      {"type", "array"},
-      {"minItems", 1},
-      {"items",
-       closed({{std::string(parameter), {{"type", "number"}}}, {"points", points_schema()}}, {parameter, "points"})}};
-  definitions_[name] = closed(with_origin(std::move(properties)), {"members"});
-  add(y, {{"$ref", "#/$defs/" + name}});
+void FieldSchema::define(const std::string& name, const std::function<Json()>& make) {
+  if (!definitions_.contains(name)) definitions_[name] = make();
 }
 
 bool FieldSchema::begin_group(const FieldInfo& info) {

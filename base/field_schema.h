@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,7 +12,7 @@
 
 namespace spillway {
 
-class FieldSchema final : public FieldVisitor {
+class FieldSchema : public virtual FieldVisitor {
  public:
   using Json = nlohmann::ordered_json;
 
@@ -35,9 +36,6 @@ class FieldSchema final : public FieldVisitor {
   void word_list(const FieldInfo& info, std::vector<std::size_t>& places, const Words& words) override;
   void integers(const FieldInfo& info, std::vector<std::int64_t>& values) override;
   void scalars(const FieldInfo& info, std::vector<Scalar>& values) override;
-  void quantity(const FieldInfo& info, Leaf& leaf) override;
-  void curve(const FieldInfo& y, Dimension x, Maybe<Curve>& curve) override;
-  void family(const FieldInfo& y, Dimension x, std::string_view parameter, Maybe<CurveFamily>& family) override;
   bool begin_group(const FieldInfo& info) override;
   void end_group() override;
   std::size_t begin_list(const FieldInfo& info, std::size_t current) override;
@@ -50,6 +48,11 @@ class FieldSchema final : public FieldVisitor {
   void end_map() override { infos_.pop_back(); }
   void rule(std::string_view json) override;
 
+ protected:
+  void add(const FieldInfo& info, Json schema);
+  // A schema that several fields have, by its name; made once.
+  void define(const std::string& name, const std::function<Json()>& make);
+
  private:
   struct Frame {
     Json properties = Json::object(), required = Json::array(), rules = Json::object();
@@ -59,7 +62,6 @@ class FieldSchema final : public FieldVisitor {
   void push() { open_.emplace_back(); }
   // The schema of the innermost object, which is closed.
   Json pop();
-  void add(const FieldInfo& info, Json schema);
   Json list_of(const FieldInfo& info, Json items) const;
 
   std::vector<Frame> open_;

@@ -91,7 +91,9 @@ void FieldTexts::add(std::string_view text) {
 
 void FieldTexts::text(const FieldInfo& /*info*/, std::optional<std::string>& value) { add(value.value_or("")); }
 
-void FieldTexts::flag(const FieldInfo& /*info*/, std::optional<bool>& value) { add(value.value_or(false) ? "true" : "false"); }
+void FieldTexts::flag(const FieldInfo& /*info*/, std::optional<bool>& value) {
+  add(value.value_or(false) ? "true" : "false");
+}
 
 void FieldTexts::word(const FieldInfo& /*info*/, std::optional<std::size_t>& place, const Words& words) {
   add(place && *place < words.size() ? words[*place].name : "");

@@ -1,38 +1,9 @@
 #include "base/field_writer.h"
 
-#include <fmt/format.h>
-
-#include <cstdlib>
-
 namespace spillway {
 namespace {
 
 using Json = FieldWriter::Json;
-
-Json rounded(double value, int digits = 9) {
-  const double short_one = std::strtod(fmt::format("{:.{}g}", value, digits).c_str(), nullptr);
-  if (short_one == std::floor(short_one) && std::abs(short_one) < 1e15) return static_cast<std::int64_t>(short_one);
-  return short_one;
-}
-
-// Both axes in base units: B, B/s, none.
-std::string base_unit(Dimension dimension) {
-  for (const std::string& unit : units_of(dimension))
-    if (unit_factor(dimension, unit) == 1) return unit;
-  return "";
-}
-
-Json axes(const FieldInfo& y, Dimension x, Curve::Scale scale) {
-  return {{"x_unit", base_unit(x)},
-          {"unit", base_unit(y.dimension)},
-          {"scale", scale == Curve::Scale::log ? "log" : "linear"}};
-}
-
-Json points(const Curve& curve) {
-  Json list = Json::array();
-  for (const CurvePoint& point : curve.points()) list.push_back(Json::array({rounded(point.x), rounded(point.y)}));
-  return list;
-}
 
 Json json_of(const Scalar& scalar) {
   const Json parsed = Json::parse(scalar.text, nullptr, false);
@@ -40,8 +11,6 @@ Json json_of(const Scalar& scalar) {
 }
 
 }  // namespace
-
-FieldWriter::FieldWriter(Json head, Origin origin) : origin_(std::move(origin)) { open_.push_back(std::move(head)); }
 
 Json& FieldWriter::at(const FieldInfo& info) {
   Json& object = open_.back();
@@ -105,45 +74,6 @@ void FieldWriter::scalars(const FieldInfo& info, std::vector<Scalar>& values) {
   if (values.empty()) return;
   Json& list = at(info) = Json::array();
   for (const Scalar& value : values) list.push_back(json_of(value));
-}
-
-void FieldWriter::add_origin(Json& item, const Origin& origin) const {
-  if (origin.provenance != origin_.provenance) item["provenance"] = provenance_name(origin.provenance);
-  if (origin.source != origin_.source) item["source"] = origin.source;
-  if (origin.date != origin_.date) item["date"] = origin.date;
-  if (origin.spread > 0) item["spread"] = std::strtod(fmt::format("{:.3g}", origin.spread).c_str(), nullptr);
-}
-
-void FieldWriter::quantity(const FieldInfo& info, Leaf& leaf) {
-  if (!leaf.present()) return;
-  if (leaf.origin() == nullptr) {
-    at(info) = rounded(leaf.value(), 15);
-    return;
-  }
-  const std::string unit = print_quantity(leaf.value(), info.dimension).unit;
-  const int digits = info.dimension == Dimension::bytes ? 15 : 9;  // sizes are exact
-  Json item = {{"value", rounded(leaf.value() / unit_factor(info.dimension, unit), digits)}};
-  if (!unit.empty()) item["unit"] = unit;
-  add_origin(item, *leaf.origin());
-  at(info) = std::move(item);
-}
-
-void FieldWriter::curve(const FieldInfo& y, Dimension x, Maybe<Curve>& curve) {
-  if (!curve) return;
-  Json item = axes(y, x, curve->value.scale());
-  item["points"] = points(curve->value);
-  add_origin(item, curve->origin);
-  at(y) = std::move(item);
-}
-
-void FieldWriter::family(const FieldInfo& y, Dimension x, std::string_view parameter, Maybe<CurveFamily>& family) {
-  if (!family) return;
-  Json item = axes(y, x, family->value.members().front().curve.scale());
-  item["members"] = Json::array();
-  for (const CurveFamily::Member& member : family->value.members())
-    item["members"].push_back({{parameter, rounded(member.parameter)}, {"points", points(member.curve)}});
-  add_origin(item, family->origin);
-  at(y) = std::move(item);
 }
 
 bool FieldWriter::begin_group(const FieldInfo& info) {

@@ -10,12 +10,12 @@
 
 namespace spillway {
 
-class FieldWriter final : public FieldVisitor {
+class FieldWriter : public virtual FieldVisitor {
  public:
   using Json = nlohmann::ordered_json;
 
-  // `head`: keys that come first. `origin`: of the document; leaves tell where theirs differs.
-  explicit FieldWriter(Json head = Json::object(), Origin origin = {});
+  // `head`: keys that come first.
+  explicit FieldWriter(Json head = Json::object()) { open_.push_back(std::move(head)); }
   [[nodiscard]] const Json& json() const { return open_.front(); }
   [[nodiscard]] std::string text() const { return open_.front().dump(2) + "\n"; }
 
@@ -33,9 +33,10 @@ class FieldWriter final : public FieldVisitor {
   void word_list(const FieldInfo& info, std::vector<std::size_t>& places, const Words& words) override;
   void integers(const FieldInfo& info, std::vector<std::int64_t>& values) override;
   void scalars(const FieldInfo& info, std::vector<Scalar>& values) override;
-  void quantity(const FieldInfo& info, Leaf& leaf) override;
-  void curve(const FieldInfo& y, Dimension x, Maybe<Curve>& curve) override;
-  void family(const FieldInfo& y, Dimension x, std::string_view parameter, Maybe<CurveFamily>& family) override;
+  void section(const FieldInfo& info, std::optional<std::string>& text,
+               const std::function<void(FieldVisitor&)>& /*describe_fields*/) override {
+    object(info, text);
+  }
   bool begin_group(const FieldInfo& info) override;
   void end_group() override;
   std::size_t begin_list(const FieldInfo& info, std::size_t current) override;
@@ -47,11 +48,10 @@ class FieldWriter final : public FieldVisitor {
   void end_entry() override;
   void end_map() override { end_group(); }
 
- private:
+ protected:
   Json& at(const FieldInfo& info);
-  void add_origin(Json& item, const Origin& origin) const;
 
-  Origin origin_;
+ private:
   std::vector<Json> open_;  // the innermost last
   std::vector<std::string> keys_;
   std::vector<bool> tuples_;  // lists whose elements are arrays

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <concepts>
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -16,9 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/curve.h"
 #include "base/quantity.h"
-#include "base/sourced.h"
 #include "base/units.h"
 #include "base/words.h"
 
@@ -34,27 +33,13 @@ struct FieldInfo {
   std::string_view about{};                                       // a sentence for people
   std::string_view label{}, unit{};                               // as a form has them
   bool required = false;
-  bool above_min = false;             // min itself is out
-  FieldPath path = FieldPath::none;   // of a text
-  std::string_view pattern{};         // of a text: a regular expression; the noun's reader checks it
-  std::size_t least_items = 0;        // of a list or a map
-  std::string_view shorthand{};       // an element may be the text of this key alone
-  bool as_tuple = false;              // an element is an array of its fields in order
-  bool also_flag = false;             // a group: true stands for {}, false for none
-};
-
-// A number with a unit, of any type, in the base unit of its dimension.
-class Leaf {
- public:
-  virtual ~Leaf() = default;
-  [[nodiscard]] virtual bool required() const = 0;
-  [[nodiscard]] virtual bool present() const = 0;
-  [[nodiscard]] virtual double value() const = 0;          // precondition: present
-  [[nodiscard]] virtual const Origin* origin() const = 0;  // null: it keeps none. Precondition: present
-  // The value is rounded to what the type holds. Precondition: holds(value).
-  virtual void set(double value, Origin origin) = 0;
-  // Whether the stored type can hold the value.
-  [[nodiscard]] virtual bool holds(double value) const = 0;
+  bool above_min = false;            // min itself is out
+  FieldPath path = FieldPath::none;  // of a text
+  std::string_view pattern{};        // of a text: a regular expression; the noun's reader checks it
+  std::size_t least_items = 0;       // of a list or a map
+  std::string_view shorthand{};      // an element may be the text of this key alone
+  bool as_tuple = false;             // an element is an array of its fields in order
+  bool also_flag = false;            // a group: true stands for {}, false for none
 };
 
 // A value as --set takes it: a text, a number, true or false.
@@ -70,7 +55,8 @@ struct DocumentHead {
   std::string_view noun;  // "a scenario", for messages
 };
 
-// What is absent is nullopt; a visitor that reads leaves it alone.
+// What is absent is nullopt; a visitor that reads leaves it alone. Floors with values of a form of their own derive
+// from it (hwprofiles/fields.h: numbers with their origin).
 class FieldVisitor {
  public:
   virtual ~FieldVisitor() = default;
@@ -95,10 +81,6 @@ class FieldVisitor {
   virtual void integers(const FieldInfo&, std::vector<std::int64_t>&) {}
   virtual void scalars(const FieldInfo&, std::vector<Scalar>&) {}
 
-  virtual void quantity(const FieldInfo&, Leaf&) {}
-  virtual void curve(const FieldInfo&, Dimension, Maybe<Curve>&) {}
-  virtual void family(const FieldInfo&, Dimension, std::string_view, Maybe<CurveFamily>&) {}
-
   // A nested object; false: it is absent, skip its fields.
   virtual bool begin_group(const FieldInfo&) { return true; }
   virtual void end_group() {}
@@ -107,15 +89,25 @@ class FieldVisitor {
   virtual void begin_element(std::size_t) {}
   virtual void end_element() {}
   virtual void end_list() {}
-  // An object with keys of the user's own: these, in file order. begin_entry is true where the entry is to be described;
-  // its fields are then those of a group, or a single one with the empty key, the entry itself.
+  // An object with keys of the user's own: these, in file order. begin_entry is true where the entry is to be
+  // described; its fields are then those of a group, or a single one with the empty key, the entry itself.
   virtual std::vector<std::string> begin_map(const FieldInfo&, std::vector<std::string> current) { return current; }
   virtual void begin_entry(const std::string&) {}
   virtual void end_entry() {}
   virtual void end_map() {}
+  // An object that somebody else reads, from its text, but whose fields are known here.
+  virtual void section(const FieldInfo& info, std::optional<std::string>& text,
+                       const std::function<void(FieldVisitor&)>& describe_fields);
   // What a JSON Schema says of the object at hand beyond its fields; the noun's reader checks it.
   virtual void rule(std::string_view) {}
 };
+
+inline void FieldVisitor::section(const FieldInfo& info, std::optional<std::string>& /*text*/,
+                                  const std::function<void(FieldVisitor&)>& describe_fields) {
+  if (!begin_group(info)) return;
+  describe_fields(*this);
+  end_group();
+}
 
 // Fields of the types that nouns have. A visitor's value is stored only where it changed.
 namespace fields {
@@ -179,7 +171,7 @@ inline void number(FieldVisitor& visitor, const FieldInfo& info, double& value) 
 }
 
 template <class Enum>
-  requires std::is_enum_v<Enum>
+requires std::is_enum_v<Enum>
 void word(FieldVisitor& visitor, const FieldInfo& info, Enum& value, const Words& words) {
   if (!visitor.wants(info.key)) return;
   std::optional<std::size_t> given = static_cast<std::size_t>(value);
@@ -187,7 +179,7 @@ void word(FieldVisitor& visitor, const FieldInfo& info, Enum& value, const Words
   if (given) value = static_cast<Enum>(*given);
 }
 template <class Enum>
-  requires std::is_enum_v<Enum>
+requires std::is_enum_v<Enum>
 void word(FieldVisitor& visitor, const FieldInfo& info, std::optional<Enum>& value, const Words& words) {
   if (!visitor.wants(info.key)) return;
   std::optional<std::size_t> given;
@@ -201,6 +193,15 @@ inline void word(FieldVisitor& visitor, const FieldInfo& info, std::string& valu
   std::optional<std::size_t> given = words.find(value);
   visitor.word(info, given, words);
   if (given && *given < words.size()) value = words[*given].name;
+}
+
+// Or the path of a file.
+inline void word_or_file(FieldVisitor& visitor, const FieldInfo& info, std::string& value, const Words& words) {
+  if (!visitor.wants(info.key)) return;
+  std::optional<std::string> given;
+  if (!value.empty()) given = value;
+  visitor.word_or_file(info, given, words);
+  value = given ? std::move(*given) : std::string();
 }
 
 template <class Item, class Describe>

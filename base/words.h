@@ -6,6 +6,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 namespace spillway {
@@ -23,6 +25,9 @@ class Words {
 
   [[nodiscard]] std::size_t size() const { return words_.size(); }
   [[nodiscard]] const Word& operator[](std::size_t place) const { return words_[place]; }
+  template <class Enum>
+  requires std::is_enum_v<Enum>
+  [[nodiscard]] const Word& operator[](Enum value) const { return words_[static_cast<std::size_t>(value)]; }
   [[nodiscard]] auto begin() const { return words_.begin(); }
   [[nodiscard]] auto end() const { return words_.end(); }
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/units.h"
-#include "base/curve.h"
-#include "base/sourced.h"
+#include "hwprofiles/curve.h"
+#include "hwprofiles/sourced.h"
 
 namespace spillway::hwprofiles {
 

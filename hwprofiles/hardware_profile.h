@@ -15,7 +15,7 @@
 #include "hwprofiles/host_profile.h"
 #include "hwprofiles/network_profile.h"
 #include "hwprofiles/nvme_profile.h"
-#include "base/sourced.h"
+#include "hwprofiles/sourced.h"
 
 namespace spillway::hwprofiles {
 

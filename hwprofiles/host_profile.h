@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "base/sourced.h"
+#include "hwprofiles/sourced.h"
 
 namespace spillway::hwprofiles {
 

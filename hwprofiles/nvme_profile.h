@@ -5,8 +5,8 @@
 #include <string>
 
 #include "base/units.h"
-#include "base/curve.h"
-#include "base/sourced.h"
+#include "hwprofiles/curve.h"
+#include "hwprofiles/sourced.h"
 
 namespace spillway::hwprofiles {
 

@@ -6,7 +6,7 @@
 #include "hwprofiles/gpu_profile.h"
 #include "hwprofiles/host_profile.h"
 #include "hwprofiles/nvme_profile.h"
-#include "base/sourced.h"
+#include "hwprofiles/sourced.h"
 
 namespace spillway::hwprofiles {
 

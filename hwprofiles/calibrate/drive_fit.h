@@ -18,7 +18,7 @@
 
 #include "hwprofiles/calibrate/drive_measurement.h"
 #include "hwprofiles/nvme_profile.h"
-#include "base/sourced.h"
+#include "hwprofiles/sourced.h"
 
 namespace spillway::hwprofiles {
 

@@ -1,4 +1,4 @@
-#include "base/curve.h"
+#include "hwprofiles/curve.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 // Linear axis: y(1.5) between (1, 10) and (2, 20) is 15.
@@ -55,4 +55,4 @@ TEST(CurveFamily, InterpolatesBetweenMembers) {
 }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

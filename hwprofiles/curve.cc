@@ -1,4 +1,4 @@
-#include "base/curve.h"
+#include "hwprofiles/curve.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway {
+namespace spillway::hwprofiles {
 namespace {
 
 void require(bool sound, std::size_t point, const char* cause) {
@@ -73,4 +73,4 @@ void CurveFamily::scale_y(double factor) {
   for (Member& member : members_) member.curve.scale_y(factor);
 }
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

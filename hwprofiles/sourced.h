@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 enum class OriginKind { measured, datasheet, fitted, assumed };
 
@@ -29,4 +29,4 @@ struct Sourced {
 template <class T>
 using Maybe = std::optional<Sourced<T>>;
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles

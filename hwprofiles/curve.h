@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-namespace spillway {
+namespace spillway::hwprofiles {
 
 struct CurvePoint {
   double x = 0, y = 0;
@@ -65,4 +65,4 @@ class CurveFamily {
   std::vector<Member> members_;
 };
 
-}  // namespace spillway
+}  // namespace spillway::hwprofiles
