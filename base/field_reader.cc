@@ -32,7 +32,6 @@ std::string text_of(const Json& value) { return value.is_string() ? value.get<st
 
 FieldReader::FieldReader(const Json& object, std::vector<FieldProblem>& problems, std::string place)
     : problems_(problems) {
-  if (!object.is_object()) problem(place, "expected an object", "write { ... }", 0);
   push({&object, std::move(place)});
 }
 
@@ -220,10 +219,9 @@ void FieldReader::object(const FieldInfo& info, std::optional<std::string>& valu
 const Json* FieldReader::take_list(const FieldInfo& info, const char* of) {
   const Json* found = take(info);
   if (found == nullptr) return nullptr;
-  if (found->is_array() && found->size() >= info.least_items &&
-      static_cast<double>(found->size()) <= (info.max < 1e9 ? 1e9 : info.max))
-    return found;
-  problem(place_of(info.key), fmt::format("expected a list of {}", of), told(info, "put them in [ ]"));
+  if (found->is_array() && found->size() >= info.least_items) return found;
+  const std::string cause = found->is_array() ? "an empty list" : fmt::format("expected a list of {}", of);
+  problem(place_of(info.key), cause, told(info, "put them in [ ]"));
   return nullptr;
 }
 
@@ -332,6 +330,12 @@ void throw_first(const std::vector<FieldProblem>& problems, const std::string& f
       std::min_element(problems.begin(), problems.end(), [](const auto& a, const auto& b) { return a.rank < b.rank; });
   if (first != problems.end())
     throw InputError(file, first->place.empty() ? "/" : first->place, first->cause, first->remedy);
+}
+
+std::string document_schema(std::string_view text) {
+  const Json root = Json::parse(text, nullptr, false);
+  const auto schema = root.is_object() ? root.find("schema") : root.end();
+  return schema != root.end() && schema->is_string() ? schema->get<std::string>() : "";
 }
 
 Json parse_document(std::string_view text, const std::string& file, const std::string& remedy) {

@@ -113,5 +113,7 @@ void read_fields(const nlohmann::ordered_json& root, const std::string& file, co
 // The document in `text`. Throws InputError where it is not JSON, or says one key twice; `remedy` may tell more.
 nlohmann::ordered_json parse_document(std::string_view text, const std::string& file,
                                       const std::string& remedy = "correct the syntax there");
+// What a document calls itself; empty: nothing, or it is no JSON.
+std::string document_schema(std::string_view text);
 
 }  // namespace spillway

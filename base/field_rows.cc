@@ -45,7 +45,8 @@ std::string FieldRow::takes() const {
     case FieldKind::scalar:
       return "value";
     case FieldKind::list:
-      return words != nullptr ? "list of " + words->listed() : "list";
+      if (words != nullptr) return "list of " + words->listed();
+      return std::isfinite(info.max) ? range_of(info, "list of whole numbers") : "list";
     case FieldKind::quantity:
       return "number with a unit";
     case FieldKind::curve:
