@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench/engine_workload_graph.h"
+#include "bench/reference.h"
 #include "sim/engine/executor.h"
 
 namespace spillway::bench {
@@ -73,7 +74,7 @@ void run_workload(benchmark::State& state, const Workload& workload) {
     const Outcome outcome = executor.run();
     if (!outcome.ok()) state.SkipWithError(outcome.text().c_str());
     events += outcome.events;
-    benchmark::DoNotOptimize(outcome.result_digest);
+    benchmark::DoNotOptimize(outcome.fingerprint);
   }
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(workload.operators.size()));
   state.counters["events/s"] = benchmark::Counter(static_cast<double>(events), benchmark::Counter::kIsRate);

@@ -2,16 +2,17 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/log.h"
 #include "base/nearest_name.h"
 #include "cli/commands/calibrate_command.h"
 #include "cli/commands/capacity_command.h"
@@ -26,6 +27,7 @@
 #include "cli/commands/sweep_command.h"
 #include "cli/commands/trace_command.h"
 #include "cli/commands/validate_command.h"
+#include "cli/options/command_options.h"
 #include "cli/options/context.h"
 #include "cli/options/installed_data.h"
 #include "cli/options/interrupt.h"
@@ -46,67 +48,60 @@ void report_error(std::string_view text) {
                static_cast<int>(text.size()), text.data());
 }
 
-CLI::App& deepest_command(CLI::App& app) {
-  CLI::App* command = &app;
-  while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
-  return *command;
-}
-
-std::vector<std::string> command_names(const CLI::App& command) {
+std::vector<std::string> command_names(const Command& command) {
   std::vector<std::string> names;
-  for (const CLI::App* child : command.get_subcommands([](const CLI::App*) { return true; }))
-    names.push_back(child->get_name());
+  for (const Command* below : command.commands()) names.push_back(below->name());
   return names;
 }
 
-std::vector<std::string> option_names(const CLI::App& app, const CLI::App& command) {
+std::vector<std::string> option_names(const Command& command, const Command& app) {
   std::vector<std::string> names;
-  for (const CLI::App* level : {&command, &app})
-    for (const CLI::Option* option : level->get_options())
-      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  for (const Command* level : {&command, &app})
+    for (const Option& option : level->options())
+      for (std::string& name : option.long_names()) names.push_back(std::move(name));
   return names;
 }
 
 // What was wrong with the arguments, in one line; the nearest known word for one that nobody knows.
-std::string usage_message(CLI::App& app, const CLI::ParseError& error) {
-  CLI::App& command = deepest_command(app);
-  const std::string name = &command == &app ? "spillway"
-                           : command.get_parent() == &app
-                               ? "spillway " + command.get_name()
-                               : "spillway " + command.get_parent()->get_name() + " " + command.get_name();
+std::string usage_message(const Command& app, const UsageError& error) {
+  const std::vector<const Command*> path = app.chosen();
+  const Command& command = *path.back();
+  std::string name = "spillway";
+  for (std::size_t level = 1; level < path.size(); ++level) name += " " + path[level]->name();
   const std::string help = "; see " + name + " --help";
-  const std::vector<std::string> extras = app.remaining(true);
+  const std::vector<std::string> extras = app.unknown_words();
   if (extras.empty()) return name + ": " + error.what() + help;
   const std::string& word = extras.front();
   if (word.starts_with("--"))
     return name + ": unknown option '" + word +
-           "': " + suggest(word.substr(0, word.find('=')), option_names(app, command)) + help;
+           "': " + suggest(word.substr(0, word.find('=')), option_names(command, app)) + help;
   const std::vector<std::string> commands = command_names(command);
   if (!commands.empty() && !word.starts_with("-"))
     return name + ": unknown command '" + word + "': " + suggest(word, commands) + help;
   return name + ": unexpected argument '" + word + "'" + help;
 }
 
-void add_global_options(CLI::App& app, Context& context) {
+void add_global_options(Command& app, Context& context) {
   app.set_version_flag("--version", "spillway " SPILLWAY_VERSION);
   app.add_option("--format", context.format, "how results are printed: table, json, csv or markdown")
-      ->check(CLI::IsMember({"table", "json", "csv", "markdown"}))
+      ->choices({"table", "json", "csv", "markdown"})
       ->type_name("FORMAT");
   app.add_flag("-q,--quiet", context.quiet, "no warnings and no progress on standard error");
-  app.require_subcommand(1);
+  app.add_flag(
+      "--verbose", [] { set_verbose(true); },
+      "say on standard error which profiles, tables, techniques and searches are taken, and why");
+  app.require_subcommand();
   app.fallthrough();
 }
 
 // Exit codes of what a command may throw.
-int run_guarded(CLI::App& app, int argc, const char* const* argv, Context& context) {
+int run_guarded(Command& app, int argc, const char* const* argv, Context& context) {
   try {
-    app.parse(argc, argv);
+    if (!app.parse(argc, argv)) return exit_done;
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
       throw InputError("standard output", "", "could not be written", "check the space where it goes");
     return is_interrupted() ? exit_interrupted : context.exit_code;
-  } catch (const CLI::Success& success) {
-    return app.exit(success);
-  } catch (const CLI::ParseError& error) {
+  } catch (const UsageError& error) {
     report_error(usage_message(app, error));
     return exit_bad_input;
   } catch (const Cancelled&) {
@@ -135,7 +130,7 @@ int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
   catch_interrupts();
   use_installed_data();
   Context context;
-  CLI::App app("Simulates training steps of large models on machines with too little memory.", "spillway");
+  Command app("Simulates training steps of large models on machines with too little memory.", "spillway");
   add_global_options(app, context);
   add_run_commands(app, context);
   add_trace_commands(app, context);

@@ -1,9 +1,13 @@
 // The command line as a whole: global options, the list of commands, errors to exit codes.
 #pragma once
 
-namespace spillway::cli {
+#include "base/floors.h"
 
+namespace spillway::studies {
 class SweepFarm;
+}  // namespace spillway::studies
+
+namespace spillway::cli {
 
 // Parses, runs one command, reports errors on standard error. Never throws. Returns the exit code
 // (cli/options/context.h). `farm`: the MPI job that this process is one of, if any.

@@ -1,6 +1,10 @@
 #include "scenario/scenario_memory.h"
 
 #include <algorithm>
+#include <vector>
+
+#include "base/input_error.h"
+#include "sim/replay/memory_replay.h"
 
 namespace spillway::scenario {
 
@@ -8,6 +12,23 @@ AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Resul
   MemoryReplayOptions memory = loaded.options.memory;
   if (result.memory.on_host) memory = {.allocator = "ideal"};
   return stream_options(memory, result.memory.device, Bytes(0));
+}
+
+ScenarioRun run_memory(const LoadedScenario& loaded) {
+  const Trace& trace = loaded.trace;
+  if (std::none_of(trace.memory_events.begin(), trace.memory_events.end(),
+                   [](const MemoryEvent& event) { return event.address != Addr(0); }))
+    throw InputError(loaded.scenario.trace, "", "it has neither times to replay nor allocations with addresses",
+                     "record with torch.cuda.memory._record_memory_history(), or a profiler's chrome trace");
+  ScenarioRun run;
+  Result& result = run.result;
+  result.title = loaded.scenario.title;
+  result.warnings = loaded.warnings;
+  result.provenance = loaded.provenance;
+  const std::vector<Picos> unknown(trace.memory_events.size(), Picos(0));
+  result.memory = MemoryReplay(trace, loaded.options.memory).result(unknown);
+  result.memory.timeline.clear();  // on no clock
+  return run;
 }
 
 std::optional<MemoryPicture> step_memory(const LoadedScenario& loaded, const ScenarioRun& run) {

@@ -12,6 +12,10 @@ namespace spillway::scenario {
 // As the replay ran the device that needs most.
 AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Result& result);
 
+// What a trace's memory events alone say, for files without times (memory snapshots): no figure of time is known.
+// Throws InputError where the events have no addresses, so that nobody knows which blocks come back.
+ScenarioRun run_memory(const LoadedScenario& loaded);
+
 // Curve and map of what the step holds, on the replay's clock; runs the stream once more. None for a trace without
 // memory events. O(events log events).
 std::optional<MemoryPicture> step_memory(const LoadedScenario& loaded, const ScenarioRun& run);

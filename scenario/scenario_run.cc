@@ -1,5 +1,6 @@
 #include "scenario/scenario_run.h"
 
+#include <fmt/format.h>
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
@@ -8,6 +9,7 @@
 #include <cmath>
 
 #include "base/input_error.h"
+#include "base/log.h"
 #include "base/stop.h"
 #include "models/cost/collective_time.h"
 #include "models/cost/cost_model.h"
@@ -55,6 +57,10 @@ void add(LoadedScenario& loaded, std::string name, std::string value, const Orig
       {std::move(name), std::move(value), std::string(provenance_name(origin.provenance)), origin.source});
 }
 
+void log_profile(std::string_view name, std::string_view reason) {
+  if (is_verbose()) log_choice("profile", fmt::format("{} ({})", name, reason));
+}
+
 void note_hardware(LoadedScenario& loaded) {
   for (const ProfileLeaf& leaf : leaves_of(loaded.hardware)) {
     constexpr std::array shown = {std::string_view("gpu.memory"),          std::string_view("gpu.memory_bandwidth"),
@@ -88,6 +94,9 @@ void find_hardware(LoadedScenario& loaded, const ProfileLibrary& library) {
   if (source.empty() && !loaded.trace.devices.empty()) {
     const Device& device = loaded.trace.devices.front();
     source = match_gpu(library, loaded.trace.strings.text(device.name), device.memory);
+    if (!source.empty() && is_verbose())
+      log_choice("profile", fmt::format("{}, which fits the capture's device '{}'", source,
+                                        loaded.trace.strings.text(device.name)));
     if (source.empty())
       loaded.warnings.push_back("no GPU profile fits the capture's device '" +
                                 std::string(loaded.trace.strings.text(device.name)) + "'");
@@ -102,6 +111,8 @@ void find_hardware(LoadedScenario& loaded, const ProfileLibrary& library) {
     return;
   }
   loaded.hardware = library.load_system(target);
+  if (!scenario.hardware.empty()) log_profile(target, "hardware.profile");
+  if (!scenario.captured_on.empty()) log_profile(scenario.captured_on, "what the trace was captured on");
   const GpuProfile recorded = library.load_gpu(source.empty() ? loaded.hardware.gpu.name : source);
   for (const auto& [path, text] : scenario.hardware_overrides) apply_override(loaded.hardware, path, text);
   loaded.options.speed = speed_between(recorded, loaded.hardware.gpu);
@@ -261,8 +272,18 @@ OffloadOutcome run_pipeline(const LoadedScenario& loaded, const Setting& on, con
   return run_bpipe(loaded.trace, plan, on.hardware, on.options, offload);
 }
 
+void log_technique(const LoadedScenario& loaded) {
+  const OffloadTechnique technique = loaded.scenario.offload.technique;
+  log_choice("technique", loaded.offload ? "the plan " + loaded.scenario.plan
+                          : technique == OffloadTechnique::none
+                              ? "none: every tensor stays on the device"
+                              : std::string(to_string(technique)) + " (offload.technique)");
+  log_choice("allocator", loaded.options.memory.allocator);
+}
+
 // With other options than the scenario's own. planned: null when the trace with its transfers isn't wanted.
 Result replay_scenario(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
+  log_technique(loaded);
   if (loaded.offload) return replay_plan(loaded, on, planned);
   if (loaded.scenario.offload.technique == OffloadTechnique::none) {
     Result result = replay(loaded.trace, on.hardware, on.options);
@@ -289,6 +310,7 @@ void set_drives(LoadedScenario& loaded, const ProfileLibrary& library) {
   DriveGroup group;
   group.name = "offload";
   group.drive = library.load_nvme(offload.drives);
+  log_profile(offload.drives, "offload.drives");
   group.count = offload.drive_count;
   loaded.hardware.drives = {std::move(group)};
   assign_slots(loaded.hardware, true);
@@ -305,6 +327,7 @@ Cluster cluster_of(const HardwareProfile& hardware) {
 HardwareProfile hardware_of(const Scenario& scenario) {
   HardwareProfile hardware = [&] {
     try {
+      log_profile(scenario.hardware, "hardware.profile");
       return ProfileLibrary::shared().load_system(scenario.hardware);
     } catch (const InputError& error) {
       if (!error.place().empty()) throw;  // in the profile's own file

@@ -26,7 +26,9 @@ UNFLOORED = ("tests/", "bench/")  # may include every floor
 ROOM_LINES = 6000
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-HEAVY = re.compile(r"^(nlohmann/json\.hpp|simdjson\.h|sqlite3\.h|google/protobuf/.*|.*\.pb\.h)$")
+HEAVY = re.compile(r"^(nlohmann/json\.hpp|sqlite3\.h|google/protobuf/.*|.*\.pb\.h)$")
+# Libraries that one unit alone compiles.
+HOMES = {"spdlog/": "log.cc", "CLI/": "command_options.cc"}
 NAMESPACE = re.compile(r"^namespace\b\s*([\w:]*)\s*{")
 DEFINITION = re.compile(r"^(?:class|struct|union|enum(?: class)?)\s+(\w+)\b(?!.*;\s*$)")
 # What would make a result depend on when or where it was computed.
@@ -63,7 +65,10 @@ def check_include(root, path, floor, quote, target):
     room = room_of(path)
     if quote == '"' and path.endswith(".h") and floor and is_heavy(root, target):
         yield f'heavy header "{target}" in a header; include it in the .cc'
-    if room == "sim/engine" and target in ("iostream", "spdlog/spdlog.h"):
+    for library, home in HOMES.items():
+        if target.startswith(library) and os.path.basename(path) != home:
+            yield f"<{target}> outside {home}, whose own header is a light face of it"
+    if room == "sim/engine" and target in ("iostream", "base/log.h"):
         yield f"<{target}> in the engine, which logs nothing"
     target_floor = floor_of(target)
     if quote == "<":
@@ -226,6 +231,9 @@ SELF_TESTS = [
     ({"traces/a.h": "#pragma once\n#include <sqlite3.h>\n",
       "traces/b.h": '#pragma once\n#include "traces/a.h"\n'}, "heavy header"),
     ({"sim/engine/a.cc": "#include <iostream>\n"}, "logs nothing"),
+    ({"base/log.h": "#pragma once\n", "sim/engine/a.cc": '#include "base/log.h"\n'}, "logs nothing"),
+    ({"cli/a.cc": "#include <CLI/CLI.hpp>\n"}, "outside command_options.cc"),
+    ({"cli/command_options.cc": "#include <CLI/CLI.hpp>\n"}, None),
     ({"sim/devices/a.cc": "auto t = std::chrono::steady_clock::now();\n"}, "a clock"),
     ({"sim/engine/a.cc": "int tensors = 0;\n"}, "stand for"),
     ({"sim/engine/a.cc": "int amounts = 0;  // say, bytes of a tensor\n"}, None),

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "cli/commands/calibrate_nvme.h"
+#include "cli/options/command_options.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "hwprofiles/calibrate/gpu_calibration.h"
@@ -173,9 +173,9 @@ void run(const Request& request, const Context& context) {
 
 }  // namespace
 
-void add_calibrate_gpu(CLI::App& group, Context& context) {
+void add_calibrate_gpu(Command& group, Context& context) {
   const auto request = std::make_shared<Request>();
-  CLI::App* command = group.add_subcommand(
+  Command* command = group.add_subcommand(
       "gpu", "Measure the GPU: launches, memory, matrix products, kernels of training steps, copies");
   command->add_flag("--quick", request->options.quick,
                     "less than 90 seconds instead of six minutes: fewer shapes and sizes");

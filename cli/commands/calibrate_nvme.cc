@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -15,6 +14,7 @@
 
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "cli/options/command_options.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "hwprofiles/calibrate/cuda_module.h"
@@ -188,9 +188,9 @@ std::string today() {
   return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
 }
 
-void add_calibrate_nvme(CLI::App& group, Context& context) {
+void add_calibrate_nvme(Command& group, Context& context) {
   const auto request = std::make_shared<Request>();
-  CLI::App* command = group.add_subcommand("nvme", "Measure a drive through a new file on it, which is removed again");
+  Command* command = group.add_subcommand("nvme", "Measure a drive through a new file on it, which is removed again");
   command->add_option("--file", request->options.file, "name of a file that does not exist, on the drive to measure")
       ->type_name("PATH")
       ->required();

@@ -5,13 +5,11 @@
 
 #include "cli/options/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
 
-void add_calibrate_nvme(CLI::App& group, Context& context);
+class Command;
+
+void add_calibrate_nvme(Command& group, Context& context);
 
 // Today as ISO 8601, in UTC.
 std::string today();

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 
 #include "base/output_file.h"
 #include "cli/commands/calibrate_nvme.h"
+#include "cli/options/command_options.h"
 #include "cli/output/table.h"
 #include "hwprofiles/calibrate/hwloc_locality.h"
 #include "hwprofiles/calibrate/nvml.h"
@@ -101,9 +101,9 @@ void run(const Request& request, const Context& context) {
 
 }  // namespace
 
-void add_calibrate_pcie(CLI::App& group, Context& context) {
+void add_calibrate_pcie(Command& group, Context& context) {
   const auto request = std::make_shared<Request>();
-  CLI::App* command = group.add_subcommand("pcie", "The tree of PCIe links of this machine, from sysfs and NVML");
+  Command* command = group.add_subcommand("pcie", "The tree of PCIe links of this machine, from sysfs and NVML");
   command->add_flag("--all", request->all, "also functions that lead to no GPU, drive or network card");
   command->add_option("--sysfs", request->sysfs, "another root than /sys: a copy of another machine's")
       ->type_name("FOLDER");

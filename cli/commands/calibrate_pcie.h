@@ -3,12 +3,10 @@
 
 #include "cli/options/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
 
-void add_calibrate_pcie(CLI::App& group, Context& context);
+class Command;
+
+void add_calibrate_pcie(Command& group, Context& context);
 
 }  // namespace spillway::cli

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/output/progress.h"
@@ -186,7 +186,7 @@ void list_techniques(const Context& context) {
 
 void run_capacity(Context& context, const CapacityCall& call) {
   if (call.list) return list_techniques(context);
-  if (call.path.empty()) throw CLI::RequiredError("SCENARIO");
+  if (call.path.empty()) throw missing_argument("SCENARIO");
   const CapacityRequest request = read_capacity_request(call.path, call.settings, call.flags);
   const Progress progress(context);
   std::size_t tried = 0;
@@ -211,8 +211,8 @@ void run_capacity(Context& context, const CapacityCall& call) {
 
 }  // namespace
 
-void add_capacity_command(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand(
+void add_capacity_command(Command& app, Context& context) {
+  Command* command = app.add_subcommand(
       "capacity",
       "The largest model, longest sequence, biggest batch, or fewest GPUs that train it, technique by technique");
   const auto call = std::make_shared<CapacityCall>();

@@ -2,15 +2,18 @@
 
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/input_error.h"
+#include "cli/options/command_options.h"
 
 namespace spillway::cli {
 namespace {
@@ -23,15 +26,41 @@ struct GuiCall {
   double scale = 0;
 };
 
+namespace fs = std::filesystem;
+
+bool holds_line(const fs::path& file, std::string_view begins) {
+  std::ifstream in(file);
+  for (std::string line; std::getline(in, line);)
+    if (line.starts_with(begins)) return true;
+  return false;
+}
+
+// In a build folder meson's own files tell why there is none.
+[[noreturn]] void no_window(const fs::path& build) {
+  const std::string folder = build.string(), make = "ninja -C " + folder + " gui/" + window_program;
+  if (!fs::exists(build / "build.ninja"))
+    throw InputError("spillway gui", "", std::string(window_program) + " is not installed beside spillway",
+                     "install spillway with its window, or use spillway run, explain and compare");
+  if (holds_line(build / "build.ninja", std::string("build gui/") + window_program + ":"))
+    throw InputError("spillway gui", "", "the window is not built yet", make);
+  const auto options =
+      nlohmann::json::parse(std::ifstream(build / "meson-info/intro-buildoptions.json"), nullptr, false);
+  for (const auto& option : options)
+    if (option.value("name", "") == "gui" && option.value("value", "") == "disabled")
+      throw InputError("spillway gui", "", "this build leaves its window out (-Dgui=disabled)",
+                       "meson configure " + folder + " -Dgui=auto, then " + make);
+  throw InputError("spillway gui", "", "Qt 6 with Charts was not there when this build was set up",
+                   "install qt6-base-dev, qt6-charts-dev and libqt6opengl6-dev, then meson setup --reconfigure " +
+                       folder + ", then " + make);
+}
+
 // Beside this program where it is installed; in a build tree, in the folder of the window.
 std::string find_window() {
-  namespace fs = std::filesystem;
   std::error_code error;
   const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
   for (const fs::path& place : {folder / window_program, folder.parent_path() / "gui" / window_program})
     if (access(place.c_str(), X_OK) == 0) return place.string();
-  throw InputError("spillway gui", "", "this spillway was built without its window",
-                   "install qt6-base-dev and qt6-charts-dev and build again, or use spillway run, explain and compare");
+  no_window(folder.parent_path());
 }
 
 std::vector<std::string> arguments_of(const GuiCall& call, const std::string& program) {
@@ -58,6 +87,7 @@ void open_window(const GuiCall& call) {
   const std::string program = find_window();
   std::vector<std::string> arguments = arguments_of(call, program);
   std::vector<char*> raw;
+  raw.reserve(arguments.size() + 1);
   for (std::string& argument : arguments) raw.push_back(argument.data());
   raw.push_back(nullptr);
   execv(program.c_str(), raw.data());
@@ -67,18 +97,17 @@ void open_window(const GuiCall& call) {
 
 }  // namespace
 
-void add_gui_command(CLI::App& app) {
+void add_gui_command(Command& app) {
   const auto call = std::make_shared<GuiCall>();
-  CLI::App* gui = app.add_subcommand("gui", "The desktop window: what-ifs on scenarios and traces");
+  Command* gui = app.add_subcommand("gui", "The desktop window: what-ifs on scenarios and traces");
   gui->add_option("SCENARIO", call->scenario, "scenario file, trace, memory snapshot or sweep to open");
   gui->add_option("--screenshot", call->screenshot, "write a picture of a view (.png) and end; needs no display")
       ->type_name("FILE");
   gui->add_option("--view", call->view, "what --screenshot shows, or which view to open with")
-      ->check(CLI::IsMember(
-          {"start", "timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline", "compare"}))
+      ->choices({"start", "timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline", "compare"})
       ->type_name("NAME");
   gui->add_option("--theme", call->theme, "light or dark; else the last one used")
-      ->check(CLI::IsMember({"light", "dark"}))
+      ->choices({"light", "dark"})
       ->type_name("NAME");
   gui->add_option("--size", call->size, "of the window in pixels")->type_name("WIDTHxHEIGHT");
   gui->add_option("--set", call->settings, "of a picture: change the scenario, pinned as the baseline before")

@@ -3,13 +3,11 @@
 
 #include "cli/options/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
 
+class Command;
+
 // The window is a program of its own (spillway-gui), which this one turns into; so the command line links no Qt.
-void add_gui_command(CLI::App& app);
+void add_gui_command(Command& app);
 
 }  // namespace spillway::cli

@@ -2,13 +2,11 @@
 // commands.
 #pragma once
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
 
+class Command;
+
 // After all other commands, which the two describe.
-void add_manual_commands(CLI::App& app);
+void add_manual_commands(Command& app);
 
 }  // namespace spillway::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "cli/options/command_options.h"
 #include "cli/options/memory_device.h"
 #include "cli/options/number_check.h"
 #include "cli/output/memory_explanation.h"
@@ -135,7 +135,7 @@ Answer replay(const Context& context, const Request& request) {
 // What lived before the first event is there already, so it can be too much without any allocation failing.
 Verdict verdict_of(const AllocationStreamResult& result, const Request& request) {
   if (result.out_of_memory > 0) return Verdict::does_not_fit;
-  return verdict_of(Bytes(result.statistics.all().reserved_bytes.peak), Bytes(request.capacity_bytes));
+  return sim::verdict_of(Bytes(result.statistics.all().reserved_bytes.peak), Bytes(request.capacity_bytes));
 }
 
 std::vector<std::string> warnings_of(const AllocationStreamResult& result, const Request& request) {
@@ -361,8 +361,8 @@ void run_memory(Context& context, const Request& request) {
 
 }  // namespace
 
-void add_memory_commands(CLI::App& app, Context& context) {
-  CLI::App* command = app.add_subcommand("memory", "Replay a recorded stream of allocations through an allocator");
+void add_memory_commands(Command& app, Context& context) {
+  Command* command = app.add_subcommand("memory", "Replay a recorded stream of allocations through an allocator");
   const auto request = std::make_shared<Request>();
   command->add_option("FILE", request->file, "memory snapshot or trace with memory events")->required();
   command

@@ -3,13 +3,11 @@
 
 #include "cli/options/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
 
+class Command;
+
 // The context must outlive the app's parse().
-void add_plan_commands(CLI::App& app, Context& context);
+void add_plan_commands(Command& app, Context& context);
 
 }  // namespace spillway::cli

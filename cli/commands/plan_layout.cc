@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +9,7 @@
 
 #include "base/byte_source.h"
 #include "base/output_file.h"
+#include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/output/progress.h"
@@ -101,8 +101,8 @@ void run_layout(Context& context, const LayoutRequest& request) {
 
 }  // namespace
 
-void add_plan_layout(CLI::App& group, Context& context) {
-  CLI::App* command = group.add_subcommand("layout", "Addresses for buffers with known lives, as low as can be");
+void add_plan_layout(Command& group, Context& context) {
+  Command* command = group.add_subcommand("layout", "Addresses for buffers with known lives, as low as can be");
   const auto request = std::make_shared<LayoutRequest>();
   command->add_option("FILE", request->file, "buffers: a table id,lower,upper,size")->required();
   command

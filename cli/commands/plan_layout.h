@@ -3,13 +3,11 @@
 
 #include "cli/options/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
 
+class Command;
+
 // Adds `layout` to the group of plans. The context must outlive the app's parse().
-void add_plan_layout(CLI::App& group, Context& context);
+void add_plan_layout(Command& group, Context& context);
 
 }  // namespace spillway::cli

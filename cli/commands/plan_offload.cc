@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <cmath>
 #include <memory>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/output_file.h"
+#include "cli/options/command_options.h"
 #include "cli/options/number_check.h"
 #include "cli/options/offload_plan_file.h"
 #include "cli/options/scenario_argument.h"
@@ -166,7 +166,7 @@ void run_plan_rok(Context& context, const RokRequest& request) {
   print(context, table);
 }
 
-void add_settings(CLI::App& command, std::vector<std::string>& settings) {
+void add_settings(Command& command, std::vector<std::string>& settings) {
   command.add_option("--set", settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
@@ -174,13 +174,13 @@ void add_settings(CLI::App& command, std::vector<std::string>& settings) {
 
 }  // namespace
 
-void add_plan_offload(CLI::App& group, Context& context) {
+void add_plan_offload(Command& group, Context& context) {
   const auto request = std::make_shared<OffloadRequest>();
-  CLI::App* command = group.add_subcommand(
+  Command* command = group.add_subcommand(
       "offload", "For each activation: keep, offload or recompute, so that the step fits and is fastest");
   command->add_option("SCENARIO", request->scenario, "scenario file, or a trace to replay as captured")->required();
   command->add_option("--budget", request->budget, "device memory to fit into (default: the hardware's), e.g. 40GiB")
-      ->transform(CLI::AsSizeValue(true))
+      ->size_with_unit()
       ->type_name("BYTES");
   command->add_option("--least-life", request->least_life_years, "years the drives must live")
       ->type_name("YEARS")
@@ -197,9 +197,9 @@ void add_plan_offload(CLI::App& group, Context& context) {
   command->callback([request, &context] { run_plan_offload(context, *request); });
 }
 
-void add_plan_rok(CLI::App& group, Context& context) {
+void add_plan_rok(Command& group, Context& context) {
   const auto request = std::make_shared<RokRequest>();
-  CLI::App* command =
+  Command* command =
       group.add_subcommand("rok", "Recompute, offload, keep: activation memory against throughput, per batch");
   command->add_option("SCENARIO", request->scenario, "scenario file with a model")->required();
   command->add_option("--batches", request->batches, "micro-batches to replay")

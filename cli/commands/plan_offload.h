@@ -3,13 +3,11 @@
 
 #include "cli/options/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
 
-void add_plan_offload(CLI::App& group, Context& context);
-void add_plan_rok(CLI::App& group, Context& context);
+class Command;
+
+void add_plan_offload(Command& group, Context& context);
+void add_plan_rok(Command& group, Context& context);
 
 }  // namespace spillway::cli

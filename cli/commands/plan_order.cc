@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <map>
 #include <memory>
 #include <string>
@@ -12,6 +11,7 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "cli/commands/trace_order.h"
+#include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/output/order_report.h"
@@ -145,8 +145,8 @@ void run_order(Context& context, const OrderRequest& request) {
 
 }  // namespace
 
-void add_plan_order(CLI::App& group, Context& context) {
-  CLI::App* command = group.add_subcommand("order", "The order of a graph's operators with the lowest peak of memory");
+void add_plan_order(Command& group, Context& context) {
+  Command* command = group.add_subcommand("order", "The order of a graph's operators with the lowest peak of memory");
   const auto request = std::make_shared<OrderRequest>();
   command
       ->add_option("FILE", request->file,
@@ -156,7 +156,7 @@ void add_plan_order(CLI::App& group, Context& context) {
       ->add_option("--method", request->method,
                    "best: the lowest peak found; roam: ROAM as published; lescea, greedy: list orders; ilp: integer "
                    "program, up to 40 operators; program: as it is")
-      ->check(CLI::IsMember(methods))
+      ->choices(methods)
       ->capture_default_str()
       ->type_name("NAME");
   command->add_flag("--compare", request->compare, "a table of all methods on the graph, with their layouts");
@@ -195,7 +195,7 @@ void add_plan_order(CLI::App& group, Context& context) {
   command
       ->add_option("--leaf-solver", request->leaf_solver,
                    "roam: order segments by exhaustive search, or up to 40 operators by the published integer program")
-      ->check(CLI::IsMember(leaf_solvers))
+      ->choices(leaf_solvers)
       ->capture_default_str()
       ->type_name("NAME");
   command->callback([&context, request] { run_order(context, *request); });

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -13,6 +12,7 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "cli/options/command_options.h"
 #include "cli/options/number_check.h"
 #include "cli/options/pipeline_settings.h"
 #include "cli/output/progress.h"
@@ -283,8 +283,8 @@ std::string names_for_help() {
 
 }  // namespace
 
-void add_plan_pipeline(CLI::App& group, Context& context) {
-  CLI::App* command = group.add_subcommand("pipeline", "A pipeline schedule: its time, idle time, memory and picture");
+void add_plan_pipeline(Command& group, Context& context) {
+  Command* command = group.add_subcommand("pipeline", "A pipeline schedule: its time, idle time, memory and picture");
   const auto call = std::make_shared<PipelineCall>();
   command->add_option("--schedule", call->schedule, names_for_help())
       ->capture_default_str()
@@ -306,7 +306,7 @@ void add_plan_pipeline(CLI::App& group, Context& context) {
       ->check(non_negative_number())
       ->type_name("C");
   command->add_option("--optimizer", call->optimizer, "where their optimizer runs")
-      ->check(CLI::IsMember({"host", "device"}))
+      ->choices({"host", "device"})
       ->capture_default_str()
       ->type_name("host|device");
   command->add_flag("--split", call->request.split_backward, "chronos: weight gradients as passes of their own");

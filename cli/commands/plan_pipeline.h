@@ -3,13 +3,11 @@
 
 #include "cli/options/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
 
+class Command;
+
 // Adds `pipeline` to the group of plans. The context must outlive the app's parse().
-void add_plan_pipeline(CLI::App& group, Context& context);
+void add_plan_pipeline(Command& group, Context& context);
 
 }  // namespace spillway::cli

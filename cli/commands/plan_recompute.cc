@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/offload_plan_file.h"
 #include "cli/options/scenario_argument.h"
@@ -88,8 +88,8 @@ void run_plan(Context& context, const RecomputeCall& call) {
 
 }  // namespace
 
-void add_plan_recompute(CLI::App& group, Context& context) {
-  CLI::App* command = group.add_subcommand("recompute", "Which activations are made again so that a step fits");
+void add_plan_recompute(Command& group, Context& context) {
+  Command* command = group.add_subcommand("recompute", "Which activations are made again so that a step fits");
   const auto call = std::make_shared<RecomputeCall>();
   command->add_option("SCENARIO", call->scenario, "scenario file, or a trace to replay as captured")->required();
   command
@@ -97,7 +97,7 @@ void add_plan_recompute(CLI::App& group, Context& context) {
       ->capture_default_str()
       ->type_name("METHOD");
   command->add_option("--budget", call->budget, "device memory to fit into (default: the hardware's), e.g. 40GiB")
-      ->transform(CLI::AsSizeValue(true))
+      ->size_with_unit()
       ->type_name("BYTES");
   command->add_option("--output", call->output, "write the plan; a run follows it with --set plan=FILE")
       ->type_name("FILE.json");

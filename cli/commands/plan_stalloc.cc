@@ -12,6 +12,7 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "cli/options/command_options.h"
 #include "cli/options/memory_device.h"
 #include "cli/options/number_check.h"
 #include "cli/output/progress.h"
@@ -164,13 +165,13 @@ void run_stalloc(Context& context, StallocRequest& request) {
 
 }  // namespace
 
-void add_plan_stalloc(CLI::App& group, Context& context) {
-  CLI::App* command = group.add_subcommand("stalloc", "Places for a step's requests, as STAlloc plans them, or better");
+void add_plan_stalloc(Command& group, Context& context) {
+  Command* command = group.add_subcommand("stalloc", "Places for a step's requests, as STAlloc plans them, or better");
   const auto request = std::make_shared<StallocRequest>();
   command->add_option("FILE", request->file, "snapshot, trace with memory events, scenario, or STAlloc's mem_log")
       ->required();
   command->add_option("--algorithm", request->algorithm, "group and split-and-fuse are the published ones")
-      ->check(CLI::IsMember(algorithms))
+      ->choices(algorithms)
       ->capture_default_str()
       ->type_name("best|group|split-and-fuse");
   command

@@ -1,12 +1,12 @@
 // `spillway plan stalloc`: STAlloc's planners on a capture, and what the plan saves.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include "cli/options/context.h"
 
 namespace spillway::cli {
 
-void add_plan_stalloc(CLI::App& group, Context& context);
+class Command;
+
+void add_plan_stalloc(Command& group, Context& context);
 
 }  // namespace spillway::cli

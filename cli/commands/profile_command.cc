@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -13,6 +12,7 @@
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "cli/options/command_options.h"
 #include "cli/output/table.h"
 #include "hwprofiles/profile_library.h"
 
@@ -112,20 +112,20 @@ void run_diff(Context& context, const Request& request) {
 
 }  // namespace
 
-void add_profile_commands(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand("profile", "Hardware profiles: list, show, check, compare");
-  group->require_subcommand(1);
+void add_profile_commands(Command& app, Context& context) {
+  Command* group = app.add_subcommand("profile", "Hardware profiles: list, show, check, compare");
+  group->require_subcommand();
   const auto request = std::make_shared<Request>();
-  CLI::App* list = group->add_subcommand("list", "Profiles that can be named");
+  Command* list = group->add_subcommand("list", "Profiles that can be named");
   list->add_option("--kind", request->kind, "only profiles of this kind")->type_name("gpu|nvme|host|network|system");
   list->callback([&context, request] { run_list(context, request->kind); });
-  CLI::App* show = group->add_subcommand("show", "Every value with its unit and source");
+  Command* show = group->add_subcommand("show", "Every value with its unit and source");
   show->add_option("NAME", request->left, "name or file of a profile")->required();
   show->callback([&context, request] { run_show(context, request->left); });
-  CLI::App* check = group->add_subcommand("check", "Every problem of profile files; exit code 2 if there is one");
+  Command* check = group->add_subcommand("check", "Every problem of profile files; exit code 2 if there is one");
   check->add_option("FILE", request->files, "profile files")->required();
   check->callback([&context, request] { run_check(context, request->files); });
-  CLI::App* diff = group->add_subcommand("diff", "Values that differ; exit code 1 if any does");
+  Command* diff = group->add_subcommand("diff", "Values that differ; exit code 1 if any does");
   diff->add_option("A", request->left, "name or file of a profile")->required();
   diff->add_option("B", request->right, "another of the same kind")->required();
   diff->callback([&context, request] { run_diff(context, *request); });

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "cli/options/command_options.h"
 #include "traces/formats/read.h"
 #include "validation/recorder/record.h"
 
@@ -68,9 +68,9 @@ void run(const Request& request, Context& context) {
 
 }  // namespace
 
-void add_record_commands(CLI::App& app, Context& context) {
+void add_record_commands(Command& app, Context& context) {
   const auto request = std::make_shared<Request>();
-  CLI::App* command =
+  Command* command =
       app.add_subcommand("record", "Run a CUDA program and record what it has the GPU do; its exit code is this one's");
   command->add_option("--output", request->output, "the trace: a file that does not exist (spillway-recording.json)")
       ->type_name("FILE");

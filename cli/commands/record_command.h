@@ -3,12 +3,10 @@
 
 #include "cli/options/context.h"
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
 
-void add_record_commands(CLI::App& app, Context& context);
+class Command;
+
+void add_record_commands(Command& app, Context& context);
 
 }  // namespace spillway::cli

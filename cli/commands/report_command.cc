@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 
 #include "base/input_error.h"
 #include "cli/commands/report_procurement.h"
+#include "cli/options/command_options.h"
 #include "cli/options/number_check.h"
 #include "cli/options/scenario_argument.h"
 #include "cli/output/report_output.h"
@@ -19,6 +19,7 @@
 #include "cli/output/table.h"
 #include "hwprofiles/price_list.h"
 #include "reports/pcie_report.h"
+#include "reports/ssd_report.h"
 #include "reports/step_report.h"
 
 namespace spillway::cli {
@@ -160,7 +161,7 @@ void report_step(Context& context, const ReportArguments& arguments) {
   finish(context, arguments, loaded, json, step_report(result, baseline ? &*baseline : nullptr));
 }
 
-void add_settings(CLI::App& command, ReportArguments& arguments) {
+void add_settings(Command& command, ReportArguments& arguments) {
   command.add_option("--output", arguments.output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");
   command
       .add_option("--set", arguments.settings,
@@ -169,7 +170,7 @@ void add_settings(CLI::App& command, ReportArguments& arguments) {
       ->take_all();
 }
 
-void add_common(CLI::App& command, ReportArguments& arguments) {
+void add_common(Command& command, ReportArguments& arguments) {
   command.add_option("SCENARIO", arguments.scenario, "a scenario, or a trace that says what is kept for the backward")
       ->required();
   command
@@ -181,19 +182,19 @@ void add_common(CLI::App& command, ReportArguments& arguments) {
       ->capture_default_str()
       ->type_name("N");
   command.add_option("--route", arguments.route, "how bytes get to the drives")
-      ->check(CLI::IsMember({"gpudirect", "bounce"}))
+      ->choices({"gpudirect", "bounce"})
       ->capture_default_str();
   add_settings(command, arguments);
 }
 
 }  // namespace
 
-void add_report_commands(CLI::App& app, Context& context) {
-  CLI::App* group =
+void add_report_commands(Command& app, Context& context) {
+  Command* group =
       app.add_subcommand("report", "A step as a document; what it asks of machines, drives and links, for buying them");
-  group->require_subcommand(1);
+  group->require_subcommand();
   const auto ssd = std::make_shared<ReportArguments>();
-  CLI::App* drives = group->add_subcommand(
+  Command* drives = group->add_subcommand(
       "ssd", "Write rate, life and cost of drives under offloaded activations; exit code 1 if none holds and lasts");
   add_common(*drives, *ssd);
   drives->add_option("--life-years", ssd->question.life_years, "how long the drives should last")
@@ -206,29 +207,29 @@ void add_report_commands(CLI::App& app, Context& context) {
       ->check(positive_number())
       ->type_name("N");
   drives->add_option("--used", ssd->used_percent, "how much of the drives' rated life is used up, in percent")
-      ->check(CLI::Range(0.0, 100.0))
+      ->range(0.0, 100.0)
       ->capture_default_str()
       ->type_name("PERCENT");
   drives
       ->add_option("--write-amplification", ssd->question.endurance.write_amplification,
                    "of the workload itself; 1 for files written whole and freed whole")
-      ->check(CLI::Range(1.0, 1000.0))
+      ->range(1.0, 1000.0)
       ->capture_default_str()
       ->type_name("X");
   drives
       ->add_option(
           "--retention", ssd->retention,
           "credit flash whose data live for weeks (x6.67) or a day (x86), as publications do and no vendor does")
-      ->check(CLI::IsMember({"rated", "weeks", "day"}))
+      ->choices({"rated", "weeks", "day"})
       ->capture_default_str();
   drives->callback([&context, ssd] { report_ssd(context, *ssd); });
   const auto pcie = std::make_shared<ReportArguments>();
-  CLI::App* links =
+  Command* links =
       group->add_subcommand("pcie", "Load of every link between GPUs and drives; exit code 1 if one is too slow");
   add_common(*links, *pcie);
   links->callback([&context, pcie] { report_pcie(context, *pcie); });
   const auto step = std::make_shared<ReportArguments>();
-  CLI::App* whole = group->add_subcommand("step", "The replayed step as a document; exit code 1 if it does not fit");
+  Command* whole = group->add_subcommand("step", "The replayed step as a document; exit code 1 if it does not fit");
   whole->add_option("SCENARIO", step->scenario, "a scenario, or a trace")->required();
   whole->add_option("--baseline", step->baseline, "a scenario or trace to compare with")->type_name("SCENARIO");
   add_settings(*whole, *step);

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
+#include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/output/progress.h"
 #include "cli/output/report_output.h"
@@ -139,9 +139,9 @@ void run(Context& context, const ProcurementCall& call) {
 
 }  // namespace
 
-void add_procurement_report(CLI::App& group, Context& context) {
+void add_procurement_report(Command& group, Context& context) {
   const auto call = std::make_shared<ProcurementCall>();
-  CLI::App* command = group.add_subcommand(
+  Command* command = group.add_subcommand(
       "procurement",
       "Machines, drives and cost of a training programme; exit code 1 if nothing trains it by the deadline");
   ProgrammeFlags& flags = call->flags;
@@ -179,9 +179,8 @@ void add_procurement_report(CLI::App& group, Context& context) {
   command->add_option("--write-amplification", flags.write_amplification, "of the workload itself (1)")->type_name("X");
   command
       ->add_option("--retention", flags.retention, "credit flash whose data live for weeks or a day, as no vendor does")
-      ->check(CLI::IsMember({"rated", "weeks", "day"}));
-  command->add_option("--route", flags.route, "how bytes get to the drives")
-      ->check(CLI::IsMember({"gpudirect", "bounce"}));
+      ->choices({"rated", "weeks", "day"});
+  command->add_option("--route", flags.route, "how bytes get to the drives")->choices({"gpudirect", "bounce"});
   command
       ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
       ->type_name("KEY=VALUE")

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "cli/options/command_options.h"
 #include "cli/options/scenario_argument.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/result_report.h"
@@ -148,7 +148,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   print(context, table);
 }
 
-void add_common(CLI::App& command, RunArguments& arguments) {
+void add_common(Command& command, RunArguments& arguments) {
   command
       .add_option("--set", arguments.settings,
                   "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
@@ -160,10 +160,10 @@ void add_common(CLI::App& command, RunArguments& arguments) {
 
 }  // namespace
 
-void add_run_commands(CLI::App& app, Context& context) {
+void add_run_commands(Command& app, Context& context) {
   const auto arguments = std::make_shared<RunArguments>();
 
-  CLI::App* run_app = app.add_subcommand("run", "Replay a scenario or a trace: does it fit, how fast, what binds");
+  Command* run_app = app.add_subcommand("run", "Replay a scenario or a trace: does it fit, how fast, what binds");
   run_app->add_option("SCENARIO", arguments->first, "scenario file, or a trace to replay as captured")->required();
   run_app->add_option("--timeline", arguments->timeline, "write the replay as a picture (.svg) or for Perfetto (.json)")
       ->type_name("FILE");
@@ -173,13 +173,13 @@ void add_run_commands(CLI::App& app, Context& context) {
   add_common(*run_app, *arguments);
   run_app->callback([arguments, &context] { run_scenario(*arguments, context); });
 
-  CLI::App* compare_app = app.add_subcommand("compare", "Replay two scenarios and show what differs");
+  Command* compare_app = app.add_subcommand("compare", "Replay two scenarios and show what differs");
   compare_app->add_option("A", arguments->first, "scenario file or trace")->required();
   compare_app->add_option("B", arguments->second, "scenario file or trace")->required();
   add_common(*compare_app, *arguments);
   compare_app->callback([arguments, &context] { compare_scenarios(*arguments, context); });
 
-  CLI::App* explain_app = app.add_subcommand("explain", "What binds the step, and what each relaxation would gain");
+  Command* explain_app = app.add_subcommand("explain", "What binds the step, and what each relaxation would gain");
   explain_app->add_option("SCENARIO", arguments->first, "scenario file or trace")->required();
   add_common(*explain_app, *arguments);
   explain_app->callback([arguments, &context] { explain_scenario(*arguments, context); });

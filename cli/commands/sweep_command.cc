@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <oneapi/tbb/global_control.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -16,6 +15,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/mpi_launch.h"
 #include "cli/output/progress.h"
@@ -332,10 +332,10 @@ void run_merge_command(Context& context, const SweepCall& call) {
 
 }  // namespace
 
-void add_sweep_commands(CLI::App& app, Context& context, SweepFarm* farm) {
+void add_sweep_commands(Command& app, Context& context, SweepFarm* farm) {
   const auto call = std::make_shared<SweepCall>();
   call->farm = farm;
-  CLI::App* sweep =
+  Command* sweep =
       app.add_subcommand("sweep", "Search a space of scenarios: screened in closed form, the best replayed");
   sweep->add_option("FILE", call->file, "sweep file (docs/sweep.md)")->required();
   sweep->add_option("--output", call->output, "keep what is found in this store")->type_name("STORE");
@@ -348,13 +348,11 @@ void add_sweep_commands(CLI::App& app, Context& context, SweepFarm* farm) {
           "instead of a sweep: draw N points, replay them all, and see whether the screen prunes any of the best")
       ->type_name("N");
   sweep->add_option("--seed", call->seed, "of the points that --check-screen draws (1)")->type_name("N");
-  CLI::App* merge = app.add_subcommand("merge", "Join the stores of a sweep's shards into its answer");
+  Command* merge = app.add_subcommand("merge", "Join the stores of a sweep's shards into its answer");
   merge->add_option("STORE", call->stores, "stores of one sweep")->required();
   merge->add_option("--output", call->output, "keep everything in this store")->type_name("STORE");
-  for (CLI::App* command : {sweep, merge}) {
-    command->add_option("--jobs", call->jobs, "threads (default: one per core)")
-        ->check(CLI::Range(1, 1024))
-        ->type_name("N");
+  for (Command* command : {sweep, merge}) {
+    command->add_option("--jobs", call->jobs, "threads (default: one per core)")->range(1, 1024)->type_name("N");
     command->add_flag("--explain-pruning", call->explains, "why points were not replayed, with an example of each");
     command
         ->add_option("--plot", call->plots,

@@ -3,15 +3,15 @@
 
 #include "cli/options/context.h"
 
-namespace CLI {
-class App;
-}
+namespace spillway::studies {
+class SweepFarm;
+}  // namespace spillway::studies
 
 namespace spillway::cli {
 
-class SweepFarm;
+class Command;
 
 // farm: the MPI job that this process is one of, if any.
-void add_sweep_commands(CLI::App& app, Context& context, SweepFarm* farm);
+void add_sweep_commands(Command& app, Context& context, SweepFarm* farm);
 
 }  // namespace spillway::cli

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
 #include <memory>
@@ -13,6 +12,7 @@
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
@@ -243,23 +243,23 @@ void run_convert(const Context& context, const Files& files) {
                             trace.memory_events.size()));
 }
 
-CLI::App* add_file_command(CLI::App& group, const std::string& name, const std::string& about, Files& files) {
-  CLI::App* command = group.add_subcommand(name, about);
+Command* add_file_command(Command& group, const std::string& name, const std::string& about, Files& files) {
+  Command* command = group.add_subcommand(name, about);
   command->add_option("FILE", files.input, "trace file, or folder with a TrioSim table")->required();
   return command;
 }
 
 }  // namespace
 
-void add_trace_commands(CLI::App& app, Context& context) {
-  CLI::App* group = app.add_subcommand("trace", "Look into, check and convert traces");
-  group->require_subcommand(1);
+void add_trace_commands(Command& app, Context& context) {
+  Command* group = app.add_subcommand("trace", "Look into, check and convert traces");
+  group->require_subcommand();
   const auto files = std::make_shared<Files>();
   add_file_command(*group, "info", "What a trace holds: capabilities, counts, peaks, steps", *files)
       ->callback([&context, files] { run_info(context, files->input); });
   add_file_command(*group, "check", "Rows that could not be used; exit code 1 if any was dropped", *files)
       ->callback([&context, files] { run_check(context, files->input); });
-  CLI::App* convert = add_file_command(*group, "convert", "Write a trace in another format", *files);
+  Command* convert = add_file_command(*group, "convert", "Write a trace in another format", *files);
   convert->add_option("OUT", files->output, "file to write; - is standard output")->required();
   convert->add_option("--to", files->to, "format to write; by OUT's ending if not given")->type_name(known_formats());
   convert

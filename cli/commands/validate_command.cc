@@ -1,8 +1,8 @@
 #include "cli/commands/validate_command.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cmath>
 #include <memory>
@@ -14,8 +14,10 @@
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 #include "base/output_file.h"
+#include "base/stop.h"
 #include "cli/commands/validate_choices.h"
 #include "cli/commands/validate_kernels.h"
+#include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/output/progress.h"
@@ -23,6 +25,7 @@
 #include "reports/pictures/scatter_svg.h"
 #include "validation/published/case_panels.h"
 #include "validation/published/case_run.h"
+#include "validation/published/case_sample.h"
 
 namespace spillway::cli {
 namespace {
@@ -30,6 +33,7 @@ namespace {
 struct ValidateArguments {
   std::string cases, output, plot;
   std::vector<std::string> sources;
+  std::optional<std::int64_t> sample;
   std::optional<double> tolerance;
   ValidateKernelsArguments kernels;
   ValidateChoicesArguments choices;
@@ -65,6 +69,7 @@ std::vector<CaseFile> case_files(const ValidateArguments& arguments) {
   else
     files.push_back(load_cases(arguments.cases));
   keep_sources(files, arguments.sources);
+  if (arguments.sample) keep_sample(files, static_cast<std::size_t>(*arguments.sample));
   return files;
 }
 
@@ -76,17 +81,30 @@ std::string title_of(const std::vector<CaseFile>& files) {
 std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
 std::string size_percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
 
+// What a tolerance states, one after the other; "-": nothing.
+std::string words_of(const Tolerance& tolerance) {
+  std::vector<std::string> parts;
+  if (tolerance.median) parts.push_back(fmt::format("median {:.6g} %", 100 * *tolerance.median));
+  if (tolerance.p90) parts.push_back(fmt::format("90th {:.6g} %", 100 * *tolerance.p90));
+  if (tolerance.kendall) parts.push_back(fmt::format("Kendall {:.6g}", *tolerance.kendall));
+  return parts.empty() ? "-" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string asked_words(const CaseSummary& summary) {
+  if (summary.asked.states_nothing()) return "-";
+  const Tolerance missed = summary.missed();
+  return missed.states_nothing() ? "met" : "missed: " + words_of(missed);
+}
+
 Table summary_table(const std::vector<CaseSummary>& summaries) {
-  Table table({"source", "metric", "role", "cases", "median", "|median|", "|90th|", "|worst|", "Kendall", "asked"});
+  Table table({"source", "metric", "role", "cases", "median", "|median|", "|90th|", "|worst|", "Kendall", "asked",
+               "held to instead", "kept"});
   for (const CaseSummary& summary : summaries) {
     const ErrorStatistics& errors = summary.errors;
-    const bool asked = summary.tolerance.median || summary.tolerance.p90 || summary.tolerance.kendall;
     table.add({summary.source, std::string(to_string(summary.metric)), summary.role, std::to_string(errors.n),
                percent(errors.median), size_percent(errors.median_abs), size_percent(errors.p90_abs),
                size_percent(errors.worst_abs), errors.n < 2 ? "-" : fmt::format("{:.3f}", errors.kendall_tau),
-               !asked             ? "-"
-               : summary.within() ? "met"
-                                  : "missed"});
+               asked_words(summary), words_of(summary.held_to), summary.within() ? "yes" : "no"});
   }
   return table;
 }
@@ -125,10 +143,14 @@ Table skipped_table(const std::vector<CaseOutcome>& outcomes) {
   return table;
 }
 
-nlohmann::ordered_json summary_json(const CaseSummary& summary) {
-  const auto asked = [](const std::optional<double>& value) {
+nlohmann::ordered_json tolerance_json(const Tolerance& tolerance) {
+  const auto figure = [](const std::optional<double>& value) {
     return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json(nullptr);
   };
+  return {{"median", figure(tolerance.median)}, {"p90", figure(tolerance.p90)}, {"kendall", figure(tolerance.kendall)}};
+}
+
+nlohmann::ordered_json summary_json(const CaseSummary& summary) {
   return {{"source", summary.source},
           {"metric", to_string(summary.metric)},
           {"role", summary.role},
@@ -139,10 +161,9 @@ nlohmann::ordered_json summary_json(const CaseSummary& summary) {
           {"mean_abs_error", summary.errors.mean_abs},
           {"median_error", summary.errors.median},
           {"kendall_tau", summary.errors.kendall_tau},
-          {"tolerance",
-           {{"median", asked(summary.tolerance.median)},
-            {"p90", asked(summary.tolerance.p90)},
-            {"kendall", asked(summary.tolerance.kendall)}}},
+          {"asked", tolerance_json(summary.asked)},
+          {"missed", tolerance_json(summary.missed())},
+          {"tolerance", tolerance_json(summary.asked.but_for(summary.held_to))},
           {"within_tolerance", summary.within()}};
 }
 
@@ -184,10 +205,9 @@ void print_tables(const std::vector<CaseSummary>& summaries, const std::vector<C
 }
 
 void validate(const ValidateArguments& arguments, Context& context) {
+  const StopScope scope(&interrupt_flag());
   const std::vector<CaseFile> files = case_files(arguments);
-  const Progress progress(context);
-  const auto step = progress.counter("validating");
-  const std::vector<CaseOutcome> outcomes = run_cases(files, step);
+  const std::vector<CaseOutcome> outcomes = run_cases(files, Progress(context).counter("validating, long steps first"));
   const Tolerance tolerance{.median = arguments.tolerance, .p90 = {}, .kendall = {}};
   const std::vector<CaseSummary> summaries = summarize(files, outcomes, arguments.tolerance ? &tolerance : nullptr);
   if (!arguments.output.empty()) write_text(arguments.output, row_table(outcomes).csv());
@@ -206,16 +226,21 @@ void validate(const ValidateArguments& arguments, Context& context) {
 
 }  // namespace
 
-void add_validate_commands(CLI::App& app, Context& context) {
+void add_validate_commands(Command& app, Context& context) {
   auto arguments = std::make_shared<ValidateArguments>();
-  CLI::App* command = app.add_subcommand(
-      "validate", "Predict published or own measurements; exit code 1 outside the tolerance that is asked");
+  Command* command = app.add_subcommand(
+      "validate", "Predict published or own measurements; exit code 1 outside the tolerance they are held to");
   command
       ->add_option("CASES", arguments->cases,
                    "published, kernels, choices, or a file of cases (docs/schemas/cases.schema.json)")
       ->required();
   command->add_option("--source", arguments->sources, "only sources with this in their name; may be given again")
       ->type_name("NAME");
+  command
+      ->add_option("--sample", arguments->sample,
+                   "at most N set-ups of each source, metric and role: always the same ones, of the shorter half")
+      ->type_name("N")
+      ->range(1, 100'000);
   command->add_option("--output", arguments->output, "write one line per case, as CSV")->type_name("FILE");
   command->add_option("--plot", arguments->plot, "write a picture of predicted against measured")
       ->type_name("FILE.svg");
@@ -228,7 +253,7 @@ void add_validate_commands(CLI::App& app, Context& context) {
   command->add_option("--gpus", choices.gpus, "choices: leave out set-ups of more GPUs (512)")->type_name("N");
   command->add_option("--replays", choices.replays, "choices: layouts replayed per set-up before more are tried (32)")
       ->type_name("N")
-      ->check(CLI::Range(1, 100'000));
+      ->range(1, 100'000);
   ValidateKernelsArguments& kernels = arguments->kernels;
   command->add_option("--backend", kernels.backend, "kernels: what runs them")->type_name("cpu|cuda");
   command
@@ -240,9 +265,7 @@ void add_validate_commands(CLI::App& app, Context& context) {
       ->type_name("NAME");
   command->add_option("--model", kernels.models, "kernels: only models with this in their name; may be given again")
       ->type_name("NAME");
-  command->add_option("--steps", kernels.steps, "kernels: steps of each run")
-      ->type_name("N")
-      ->check(CLI::Range(1, 1000));
+  command->add_option("--steps", kernels.steps, "kernels: steps of each run")->type_name("N")->range(1, 1000);
   command
       ->add_option("--results", kernels.results,
                    "kernels: folder that keeps what came out, as DATE-BACKEND.csv, .json and .svg")

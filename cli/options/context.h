@@ -9,6 +9,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/floors.h"
+
 namespace spillway::cli {
 
 enum ExitCode : int {

@@ -21,5 +21,6 @@ void catch_interrupts() {
 }
 
 bool is_interrupted() { return interrupted; }
+const std::atomic<bool>& interrupt_flag() { return interrupted; }
 
 }  // namespace spillway::cli

@@ -7,7 +7,7 @@
 namespace spillway::cli {
 namespace {
 
-CLI::Validator number_check(bool takes_zero) {
+WordCheck number_check(bool takes_zero) {
   const auto check = [takes_zero](const std::string& text) -> std::string {
     double value = 0;
     const char* const end = text.data() + text.size();
@@ -17,12 +17,12 @@ CLI::Validator number_check(bool takes_zero) {
     if (is_number && (takes_zero ? value >= 0 : value > 0)) return {};
     return "'" + text + "' is not a number " + (takes_zero ? "of 0 or more" : "above 0");
   };
-  return CLI::Validator(check, takes_zero ? "NONNEGATIVE" : "POSITIVE");
+  return {takes_zero ? "NONNEGATIVE" : "POSITIVE", check};
 }
 
 }  // namespace
 
-CLI::Validator positive_number() { return number_check(false); }
-CLI::Validator non_negative_number() { return number_check(true); }
+WordCheck positive_number() { return number_check(false); }
+WordCheck non_negative_number() { return number_check(true); }
 
 }  // namespace spillway::cli

@@ -1,9 +1,9 @@
 #include "cli/options/option_table.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <string_view>
 
+#include "cli/options/command_options.h"
 #include "scenario/scenario.h"
 
 namespace spillway::cli {
@@ -48,38 +48,32 @@ std::string value_of(const std::string& type) {
   return type;
 }
 
-OptionEntry entry_of(const CLI::Option& option) {
+OptionEntry entry_of(const Option& option) {
   OptionEntry entry;
-  entry.about = option.get_description();
-  entry.required = option.get_required();
-  if (option.get_positional()) {
-    entry.names = {option.get_name(true)};
-    return entry;
-  }
-  for (const std::string& name : option.get_snames()) entry.names.push_back("-" + name);
-  for (const std::string& name : option.get_lnames()) entry.names.push_back("--" + name);
-  if (option.get_items_expected() == 0) return entry;  // a flag
-  const std::string type = option.get_type_name();
+  entry.names = option.names();
+  entry.about = option.about();
+  entry.required = option.is_required();
+  if (option.is_argument() || option.is_flag()) return entry;
+  const std::string type = option.type();
   entry.value = value_of(type);
   entry.choices = choices_of(type);
   return entry;
 }
 
-void add(const CLI::App& app, const std::string& path, std::vector<CommandEntry>& table) {
-  CommandEntry entry{.path = path, .about = app.get_description(), .arguments = {}, .options = {}, .commands = {}};
-  for (const CLI::Option* option : app.get_options())
-    if (!option->get_group().empty())
-      (option->get_positional() ? entry.arguments : entry.options).push_back(entry_of(*option));
-  const auto shown = app.get_subcommands([](const CLI::App* command) { return !command->get_group().empty(); });
-  for (const CLI::App* command : shown) entry.commands.push_back(command->get_name());
+void add(const Command& command, const std::string& path, std::vector<CommandEntry>& table) {
+  CommandEntry entry{.path = path, .about = command.about(), .arguments = {}, .options = {}, .commands = {}};
+  for (const Option& option : command.options())
+    if (!option.is_hidden()) (option.is_argument() ? entry.arguments : entry.options).push_back(entry_of(option));
+  std::vector<const Command*> shown = command.commands();
+  std::erase_if(shown, [](const Command* below) { return below->is_hidden(); });
+  for (const Command* below : shown) entry.commands.push_back(below->name());
   table.push_back(std::move(entry));
-  for (const CLI::App* command : shown)
-    add(*command, path.empty() ? command->get_name() : path + " " + command->get_name(), table);
+  for (const Command* below : shown) add(*below, path.empty() ? below->name() : path + " " + below->name(), table);
 }
 
 }  // namespace
 
-std::vector<CommandEntry> option_table(const CLI::App& app) {
+std::vector<CommandEntry> option_table(const Command& app) {
   std::vector<CommandEntry> table;
   add(app, "", table);
   return table;

@@ -4,11 +4,9 @@
 #include <string>
 #include <vector>
 
-namespace CLI {
-class App;
-}
-
 namespace spillway::cli {
+
+class Command;
 
 struct OptionEntry {
   std::vector<std::string> names;    // "-q", "--quiet"; one without dashes for an argument ("FILE")
@@ -28,6 +26,6 @@ struct CommandEntry {
 // The program first, then every command in the order of --help, each before those below it. Hidden ones (empty group)
 // are left out. Choices are read from the name of an option's type: "torch|ideal" or "WORD:{a,b}"; an option that takes
 // KEY=VALUE has what --set can begin with ("model.sequence=").
-std::vector<CommandEntry> option_table(const CLI::App& app);
+std::vector<CommandEntry> option_table(const Command& app);
 
 }  // namespace spillway::cli

@@ -9,6 +9,7 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/svg_text.h"
+#include "cli/options/command_options.h"
 #include "reports/pictures/memory_svg.h"
 #include "sim/replay/memory_picture.h"
 
@@ -106,7 +107,7 @@ Json owners_json(const std::vector<PeakOwner>& owners) {
   return list;
 }
 
-void add_picture_options(CLI::App& command, PictureFiles& files) {
+void add_picture_options(Command& command, PictureFiles& files) {
   command.add_option("--curve", files.curve, "write what is allocated and reserved over time as a picture (.svg)")
       ->type_name("FILE");
   command.add_option("--map", files.map, "write the blocks' addresses over time as a picture (.svg)")

@@ -1,7 +1,6 @@
 // Explaining memory, for `memory` and `run`: what reserved memory is made of, what would have saved some, pictures.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
@@ -12,6 +11,8 @@
 #include "sim/replay/result.h"
 
 namespace spillway::cli {
+
+class Command;
 
 struct MemoryExplanation {
   ReservedParts parts;            // when most is reserved
@@ -30,7 +31,7 @@ struct PictureFiles {
   [[nodiscard]] bool wanted() const { return !curve.empty() || !map.empty(); }
 };
 // --curve and --map. `files` must outlive the command.
-void add_picture_options(CLI::App& command, PictureFiles& files);
+void add_picture_options(Command& command, PictureFiles& files);
 // Runs the stream once more. op_start: a replay's, by op; empty: the record's times.
 void write_pictures(const PictureFiles& files, const Trace& trace, const AllocationStreamOptions& options,
                     std::span<const Picos> op_start, const std::string& title, Bytes capacity);

@@ -52,7 +52,7 @@ void add_options(QCommandLineParser& parser) {
 bool settle(MainWindow& window, bool has_scenario) {
   QElapsedTimer clock;
   clock.start();
-  const bool wants_gains = window.session().document() != nullptr;
+  const bool wants_gains = window.session().is_busy() || window.session().document() != nullptr;
   while (clock.elapsed() < most_wait_ms) {
     QCoreApplication::processEvents(QEventLoop::AllEvents | QEventLoop::WaitForMoreEvents, 20);
     if (window.message().isVisible() && !window.is_settled()) return false;

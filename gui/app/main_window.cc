@@ -8,6 +8,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QMimeData>
 #include <QProgressBar>
 #include <QPushButton>
@@ -23,6 +24,7 @@
 
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "gui/panels/input_guard.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/start_page.h"
@@ -71,6 +73,8 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
   make_docks();
   make_status();
   make_actions();
+  new InputGuard(*this);  // the window's
+  session_.on_opened = [this] { begin_document(); };
   session_.on_document = [this] { show_scenario(); };
   session_.on_outcome = [this] { show_outcome(); };
   session_.on_state = [this] { show_state(); };
@@ -97,9 +101,8 @@ void MainWindow::make_views() {
   stack_ = new QStackedWidget;
   start_ = new StartPage;
   start_->on_open = [this](const QString& file, const std::string& control) {
+    next_reveal_ = control;
     open(file);
-    // Once the panel has its size.
-    if (!control.empty()) QTimer::singleShot(0, this, [this, control] { panel_->reveal(control); });
   };
   start_->on_browse = [this] { ask_open(); };
   start_->on_continue = [this] { continue_session(); };
@@ -109,7 +112,7 @@ void MainWindow::make_views() {
   map_ = new MemoryView(time_, MemoryView::Kind::map);
   sensitivity_ = new SensitivityChart;
   roofline_ = new RooflineChart;
-  sweep_ = new SweepView(session_.post());
+  sweep_ = new SweepView;
   comparison_ = new TableModel(this);
   compare_ = figure_table(tr("Figures against the baseline"), comparison_);
   compare_->setSortingEnabled(false);
@@ -301,14 +304,45 @@ void MainWindow::open_trace(const std::string& path, const QString& file) {
 }
 
 void MainWindow::take(ScenarioDocument document, const QString& recent, const ReadRange& range) {
-  message_->hide();
-  if (!recent.isEmpty()) remember(recent);
+  leave_then([this, document = std::move(document), recent, range] {
+    message_->hide();
+    opened_ = recent;
+    session_.open(document, range);
+  });
+}
+
+void MainWindow::leave_then(std::function<void()> go_on) {
+  const ScenarioDocument* const document = session_.document();
+  if (document == nullptr || !document->is_changed()) return go_on();
+  const QString name = QFileInfo(QString::fromStdString(document->name())).fileName();
+  auto* const box = new QMessageBox(QMessageBox::Question, tr("Unsaved changes"),
+                                    tr("%1 has changes that are in no file. Save them?").arg(name),
+                                    QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);
+  box->setAttribute(Qt::WA_DeleteOnClose);
+  box->setDefaultButton(QMessageBox::Save);
+  QObject::connect(box, &QDialog::finished, this, [this, go_on = std::move(go_on)](int answer) {
+    if (answer == QMessageBox::Discard || (answer == QMessageBox::Save && ask_save(false))) go_on();
+  });
+  box->open();
+}
+
+void MainWindow::show_work() {
   has_document_ = true;
   stack_->setCurrentIndex(work_index);
   scenario_dock_->setVisible(true);
   table_dock_->setVisible(true);
+  update_title();
+}
+
+// What was shown of the document before is not carried over to another.
+void MainWindow::begin_document() {
+  show_work();
   time_.select(std::nullopt);
-  session_.open(std::move(document), range);
+  time_.set_view(time_.whole());
+  if (!opened_.isEmpty()) remember(opened_);
+  const std::string control = std::exchange(next_reveal_, {});
+  // Once the panel has its size.
+  if (!control.empty()) QTimer::singleShot(0, this, [this, control] { panel_->reveal(control); });
 }
 
 void MainWindow::show_scenario() {
@@ -468,23 +502,26 @@ void MainWindow::store_session() {
   const ScenarioDocument* const document = session_.document();
   if (document == nullptr) return;
   settings_.setValue("session/text", QString::fromStdString(document->text()));
+  settings_.setValue("session/saved", QString::fromStdString(document->saved_text()));
   settings_.setValue("session/file", QString::fromStdString(document->file()));
   settings_.setValue("session/folder", QString::fromStdString(document->folder()));
   settings_.setValue("session/title", QString::fromStdString(document->value("title").value_or(document->name())));
 }
 
 void MainWindow::continue_session() {
+  if (session_.document() != nullptr) return show_work();
   try {
     const QString text = settings_.value("session/text").toString();
+    const QString saved = settings_.value("session/saved", text).toString();
     const std::string file = settings_.value("session/file").toString().toStdString();
     const std::string folder = settings_.value("session/folder").toString().toStdString();
     if (text.isEmpty()) return;
-    if (!file.empty() && QFileInfo::exists(QString::fromStdString(file))) {
-      ScenarioDocument document = ScenarioDocument::open(file);
-      document.replace(text.toStdString());  // what was not saved is a step that can be undone
-      return take(std::move(document), {});
-    }
-    take(ScenarioDocument(text.toStdString(), "", folder), {});
+    const bool has_file = !file.empty() && QFileInfo::exists(QString::fromStdString(file));
+    ScenarioDocument document =
+        has_file ? ScenarioDocument::open(file) : ScenarioDocument(saved.toStdString(), "", folder);
+    document.replace(text.toStdString());  // what was not saved is a step that can be undone
+    opened_.clear();
+    session_.adopt(std::move(document));
   } catch (const std::exception& error) {
     show_error(describe_error(error));
   }
@@ -501,6 +538,13 @@ void MainWindow::dropEvent(QDropEvent* event) {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
+  if (!leaves_ && session_.document() != nullptr && session_.document()->is_changed()) {
+    event->ignore();
+    return leave_then([this] {
+      leaves_ = true;
+      close();
+    });
+  }
   store_session();
   settings_.setValue("window/geometry", saveGeometry());
   settings_.sync();

@@ -85,7 +85,11 @@ class MainWindow : public QMainWindow {
   void open_unguarded(const QString& file);
   void open_trace(const std::string& path, const QString& file);
   void take(ScenarioDocument document, const QString& recent, const ReadRange& range = {});
+  // Asks first what becomes of changes that are in no file; goes on unless the answer is to stay, or saving failed.
+  void leave_then(std::function<void()> go_on);
   void show_start();
+  void show_work();
+  void begin_document();
   void show_scenario();
   void show_outcome();
   void show_state();
@@ -109,7 +113,7 @@ class MainWindow : public QMainWindow {
   QAction* action(QMenu* menu, const QString& text, const QKeySequence& keys, std::function<void()> run);
   void find_next();
   void ask_open();
-  void ask_save(bool elsewhere);
+  bool ask_save(bool elsewhere);  // false: nothing was saved
   void ask_report();
   void ask_csv();
   void ask_trace_range();
@@ -124,6 +128,9 @@ class MainWindow : public QMainWindow {
   Session session_;
   std::shared_ptr<const Outcome> drawn_, drawn_baseline_;
   bool has_document_ = false;
+  QString opened_;           // the file that is being opened; empty: what has none
+  std::string next_reveal_;  // key of the control to show when it is open; empty: none in particular
+  bool leaves_ = false;      // the question about unsaved changes has been answered
 
   QStackedWidget* stack_ = nullptr;
   QTabWidget* tabs_ = nullptr;

@@ -110,12 +110,12 @@ void MainWindow::ask_open() {
   if (!file.isEmpty()) open(file);
 }
 
-void MainWindow::ask_save(bool elsewhere) {
-  if (session_.document() == nullptr) return;
+bool MainWindow::ask_save(bool elsewhere) {
+  if (session_.document() == nullptr) return false;
   QString file = QString::fromStdString(session_.document()->file());
   if (file.isEmpty() || elsewhere)
     file = QFileDialog::getSaveFileName(this, tr("Save the scenario"), file, tr("Scenarios (*.json)"));
-  if (!file.isEmpty()) save(file);
+  return !file.isEmpty() && save(file);
 }
 
 void MainWindow::ask_report() {

@@ -66,6 +66,7 @@ std::vector<WorkColor> colors_of(const Trace& trace, const std::vector<SpanId>& 
     }
   }
   std::vector<WorkColor> colors;
+  colors.reserve(found.size());
   for (const auto& color : found) colors.push_back(color.value_or(WorkColor::other));
   return colors;
 }

@@ -49,8 +49,9 @@ class Picture {
   }
 
   void lane(const SceneLane& lane, int top) {
-    const int first = look_.frame.device(std::max(top + look_.gap / 2, look_.frame.axis));
-    const int last = look_.frame.device(top + look_.gap / 2 + look_.lane_height);
+    const int upper = top + look_.gap / 2;
+    const int first = look_.frame.device(std::max(upper, look_.frame.axis));
+    const int last = look_.frame.device(upper + look_.lane_height);
     draw(lane.spans, first, last, false, top);
     names_.push_back({QRectF(8, top, look_.frame.gutter - 14, look_.lane_height + look_.gap), lane.name});
     if (extras_.baseline == nullptr) return;

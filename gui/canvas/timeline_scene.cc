@@ -35,7 +35,7 @@ std::vector<std::vector<Interval>> replayed_by_lane(const Trace& trace, const Re
 }
 
 // Concurrent works of one lane go to rows of their own, as few as there must be.
-void add_rows(const std::vector<Interval>& intervals, const Trace& trace, SceneLane named,
+void add_rows(const std::vector<Interval>& intervals, const Trace& trace, const SceneLane& named,
               std::vector<SceneLane>& into) {
   std::vector<SceneLane> rows;
   std::vector<std::int64_t> free_from;
@@ -104,7 +104,7 @@ TimelineScene timeline_scene(const Trace& trace, const Result& result) {
     if (is_host && parents.empty()) parents = span_parents(trace);
     std::vector<SceneLane> operators;
     if (is_host) operators = operator_rows(trace, result, named.lane, parents);
-    add_rows(lanes[i], trace, std::move(named), scene.lanes);
+    add_rows(lanes[i], trace, named, scene.lanes);
     std::move(operators.begin(), operators.end(), std::back_inserter(scene.lanes));
   }
   set_range(scene, result);

@@ -142,7 +142,8 @@ void ControlRow::make_choice() {
     list_->completer()->setFilterMode(Qt::MatchContains);
     list_->lineEdit()->setPlaceholderText(tr("as it is"));
     QObject::connect(list_->lineEdit(), &QLineEdit::editingFinished, this, [this] {
-      if (!shows_) edit(list_->currentText().toStdString(), false);
+      // Being walked through is no edit: what is shown may be what counts without the key.
+      if (!shows_ && list_->lineEdit()->isModified()) edit(list_->currentText().toStdString(), false);
     });
   }
   QObject::connect(list_, &QComboBox::textActivated, this, [this](const QString& text) {

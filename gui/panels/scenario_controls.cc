@@ -128,7 +128,7 @@ void add_offload(std::vector<Control>& controls) {
   controls.push_back(toggle(offload_group, "offload.technique", "activations to SSDs", "ssdtrain", "none",
                             "SSDTrain: activations leave in the forward and come back in the backward"));
   controls.push_back(choice(offload_group, "offload.technique", "technique",
-                            {"none", "ssdtrain", "mix", "lifetimes", "stream", "pipeline"}, "none",
+                            {"none", "ssdtrain", "mix", "lifetimes", "stream"}, "none",
                             "mix: keep, offload or recompute per tensor; lifetimes: whatever is idle; stream: state"));
   controls.push_back(choice(offload_group, "offload.tier", "to", {"drive", "host"}, "drive", "drives or host memory"));
   controls.push_back(entry(offload_group, "offload.drives", "drives", profiles({ProfileKind::nvme}), "",
@@ -161,8 +161,8 @@ void add_techniques(std::vector<Control>& controls) {
   controls.push_back(toggle(pipeline_group, "model.split_backward", "split the backward", "true", "false",
                             "Chronos: gradients of weights as a pass of their own"));
   controls.push_back(choice(planner_group, "memory.allocator", "allocator",
-                            {"torch", "torch-expandable", "gmlake", "ideal", "planned", "arena"}, "torch",
-                            "who hands out the GPU's memory; planned and arena follow a plan"));
+                            {"torch", "torch-expandable", "gmlake", "ideal", "planned", "arena", "stalloc"}, "torch",
+                            "who hands out the GPU's memory; planned and arena follow a plan, stalloc makes its own"));
   controls.push_back(
       entry(planner_group, "memory.config", "settings",
             {"", "max_split_size_mb:128", "expandable_segments:True", "garbage_collection_threshold:0.8"}, "",

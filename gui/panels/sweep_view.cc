@@ -5,11 +5,13 @@
 #include <QProgressBar>
 #include <QPushButton>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/stop.h"
 #include "scenario/scenario.h"
 #include "studies/sweep/sweep_store.h"
 
@@ -63,7 +65,7 @@ std::string sweep_of(const std::string& scenario_text) {
   return sweep.dump(2) + "\n";
 }
 
-SweepView::SweepView(Simulation::Post post) : post_(std::move(post)), chart_(new ParetoChart) {
+SweepView::SweepView() : chart_(new ParetoChart) {
   auto* const column = new QVBoxLayout(this);
   column->setContentsMargins(4, 4, 4, 4);
   auto* const line = new QHBoxLayout;
@@ -98,7 +100,10 @@ SweepView::SweepView(Simulation::Post post) : post_(std::move(post)), chart_(new
   chart_->on_point = [this](std::size_t row) { load_point(row); };
 }
 
-SweepView::~SweepView() { stop(); }
+SweepView::~SweepView() {
+  for (const auto& run : runs_) run->stops = true;
+  for (const auto& run : runs_) run->worker.join();
+}
 
 void SweepView::set_theme(const Theme& theme) { chart_->set_theme(theme); }
 
@@ -138,63 +143,77 @@ void SweepView::show_scenario(const ScenarioDocument* document, const Outcome* n
 
 void SweepView::start() {
   if (file_ == nullptr || is_running()) return;
-  stops_ = false;
   rows_.clear();
-  start_->setText(tr("Stop"));
-  make_->setEnabled(false);
-  bar_->setVisible(true);
+  show_rows();
+  Run& run = *runs_.emplace_back(std::make_unique<Run>());
+  run_ = &run;
   bar_->setRange(0, 0);
-  worker_ = std::thread([this, file = file_, store = store_] { run(file, store); });
+  show_running();
+  run.worker = std::thread([this, &run, file = file_, store = store_] { work(run, *file, store); });
 }
 
 void SweepView::stop() {
-  stops_ = true;
-  if (worker_.joinable()) worker_.join();
-  finished();
+  for (const auto& run : runs_) run->stops = true;
+  run_ = nullptr;
+  show_running();
 }
 
-void SweepView::finished() {
-  bar_->setVisible(false);
-  start_->setText(tr("Run"));
-  make_->setEnabled(!scenario_.empty());
+void SweepView::show_running() {
+  bar_->setVisible(is_running());
+  start_->setText(is_running() ? tr("Stop") : tr("Run"));
+  make_->setEnabled(!is_running() && !scenario_.empty());
+}
+
+// From the worker's last words on there is nothing to wait for.
+void SweepView::ended(const Run& run) {
+  const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const auto& one) { return one.get() == &run; });
+  (*found)->worker.join();
+  if (run_ == &run) run_ = nullptr;
+  runs_.erase(found);
+  show_running();
+}
+
+void SweepView::post(const Run& run, std::function<void()> then) {
+  const auto guarded = [this, &run, then = std::move(then)] {
+    if (run_ == &run) then();
+  };
+  QMetaObject::invokeMethod(this, guarded, Qt::QueuedConnection);
 }
 
 // On the worker. The store is read and not written: its own file belongs to `spillway sweep`.
-void SweepView::run(std::shared_ptr<const SweepFile> file, std::string path) {
+void SweepView::work(Run& run, const SweepFile& file, const std::string& path) {
+  const StopScope scope(&run.stops);
   try {
     SweepStore store;
     if (!path.empty()) store.read(path);
     SweepOptions options;
-    options.progress = [this](const std::string& what, std::int64_t done, std::int64_t all) {
-      post_([this, what, done, all] {
+    options.progress = [this, &run](const std::string& what, std::int64_t done, std::int64_t all) {
+      post(run, [this, what, done, all] {
         bar_->setRange(0, static_cast<int>(std::max<std::int64_t>(1, all)));
         bar_->setValue(static_cast<int>(done));
         bar_->setFormat(QString::fromStdString(what) + " %v / %m");
       });
-      return !stops_.load();
+      return !run.stops.load();
     };
-    options.replayed = [this](const SweepRow& row) {
-      post_([this, row] {
+    options.replayed = [this, &run](const SweepRow& row) {
+      post(run, [this, &run, row] {
         rows_.push_back(row);
-        if (!std::exchange(is_shown_, false)) return;
-        post_([this] { show_rows(); });
+        if (std::exchange(is_shown_, false)) post(run, [this] { show_rows(); });
       });
     };
-    const SweepOutcome outcome = run_sweep(*file, options, store);
-    post_([this, outcome] {
-      if (stops_) return;
+    const SweepOutcome outcome = run_sweep(file, options, store);
+    post(run, [this, outcome] {
       rows_ = outcome.rows;
-      worker_.join();
-      finished();
       show_rows();
     });
+  } catch (const Cancelled&) {  // nobody waits for it any more
   } catch (const std::exception& error) {
-    post_([this, described = describe_error(error)] {
-      if (worker_.joinable()) worker_.join();
-      finished();
+    post(run, [this, described = describe_error(error)] {
       if (on_error) on_error(described);
     });
   }
+  QMetaObject::invokeMethod(
+      this, [this, &run] { ended(run); }, Qt::QueuedConnection);
 }
 
 void SweepView::show_rows() {
@@ -206,7 +225,8 @@ void SweepView::show_rows() {
 void SweepView::load_point(std::size_t row) {
   if (file_ == nullptr || row >= chart_->rows().size() || !on_load) return;
   std::string text = file_->base;
-  for (const auto& [key, value] : chart_->rows()[row].settings) text = with_setting(text, key + "=" + value);
+  for (const auto& [key, value] : chart_->rows()[row].settings)
+    text = with_setting(text, std::string(key).append("=").append(value));
   text = with_setting(text, "title=" + file_->title + ": " + chart_->rows()[row].label);
   on_load(text, file_->folder);
 }

@@ -26,8 +26,8 @@ std::string sweep_of(const std::string& scenario_text);
 
 class SweepView : public QWidget {
  public:
-  explicit SweepView(Simulation::Post post);
-  // Stops a sweep under way and waits for the points being replayed.
+  SweepView();
+  // Stops what is under way and waits for the points being replayed.
   ~SweepView() override;
 
   // Throws InputError. A store is shown with the points it has, and goes on from them.
@@ -35,8 +35,9 @@ class SweepView : public QWidget {
   void show_scenario(const ScenarioDocument* document, const Outcome* now, const Outcome* baseline);
   void set_theme(const Theme& theme);
   void start();
+  // At once; points being replayed end behind the scenes, and nothing is heard of them.
   void stop();
-  [[nodiscard]] bool is_running() const { return worker_.joinable(); }
+  [[nodiscard]] bool is_running() const { return run_ != nullptr; }
   [[nodiscard]] ParetoChart& chart() { return *chart_; }
 
   // The scenario of a point: text, and the folder its paths are relative to.
@@ -46,12 +47,19 @@ class SweepView : public QWidget {
   void load_point(std::size_t row);
 
  private:
+  // A sweep on a thread of its own.
+  struct Run {
+    std::atomic<bool> stops{false};
+    std::thread worker;
+  };
   void set_file(std::shared_ptr<const SweepFile> file, const QString& name, const std::string& store);
-  void run(std::shared_ptr<const SweepFile> file, std::string store);
-  void finished();
+  void work(Run& run, const SweepFile& file, const std::string& store);
+  // Has `then` done by the window, unless another run has taken this one's place.
+  void post(const Run& run, std::function<void()> then);
+  void ended(const Run& run);
+  void show_running();
   void show_rows();
 
-  Simulation::Post post_;
   ParetoChart* chart_;
   QLabel* words_;
   QProgressBar* bar_;
@@ -59,9 +67,9 @@ class SweepView : public QWidget {
   std::shared_ptr<const SweepFile> file_;
   std::string store_, scenario_, folder_;  // scenario_: what "sweep this scenario" takes
   std::vector<SweepRow> rows_;
-  std::atomic<bool> stops_{false};
-  bool is_shown_ = true;  // rows_ as they are
-  std::thread worker_;
+  bool is_shown_ = true;                    // rows_ as they are
+  std::vector<std::unique_ptr<Run>> runs_;  // until their threads have ended
+  const Run* run_ = nullptr;                // the one whose points are shown; null: none is under way
 };
 
 }  // namespace spillway::gui

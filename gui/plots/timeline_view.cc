@@ -142,7 +142,7 @@ QString TimelineView::words_at(QPoint at) const {
   const auto found = hit(at);
   if (!found || outcome_ == nullptr) return {};
   const SceneLane& lane = scene().lanes[found->lane];
-  const QString name = QString::fromStdString(lane.name);
+  QString name = QString::fromStdString(lane.name);
   if (found->span < 0) return name;
   const std::uint32_t id = lane.spans.id(static_cast<std::size_t>(found->span));
   const auto span = static_cast<std::size_t>(found->span);

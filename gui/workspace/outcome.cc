@@ -53,7 +53,8 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
   outcome->loaded = load_with(parsed, range, captured, progress);
   if (outcome->loaded.scenario.title.empty()) outcome->loaded.scenario.title = scenario.name;
   go_on(progress, "replaying");
-  outcome->run = run_traced(outcome->loaded);
+  const bool is_snapshot = !outcome->loaded.trace.has(Capability::times);
+  outcome->run = is_snapshot ? run_memory(outcome->loaded) : run_traced(outcome->loaded);
   go_on(progress, "drawing");
   outcome->timeline = timeline_scene(outcome->trace(), outcome->result());
   outcome->pipeline = pipeline_scene(outcome->trace(), outcome->result());
@@ -67,7 +68,7 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
 Sensitivity find_sensitivity(const Outcome& outcome) {
   Sensitivity found;
   found.generation = outcome.generation;
-  found.relaxations = explain(outcome.loaded, outcome.result());
+  if (outcome.trace().has(Capability::times)) found.relaxations = explain(outcome.loaded, outcome.result());
   const MemoryResult& memory = outcome.result().memory;
   const bool stays = outcome.loaded.scenario.offload.technique == OffloadTechnique::none;
   if (memory.known && !memory.on_host && stays)

@@ -21,6 +21,7 @@ class ScenarioDocument {
   [[nodiscard]] const std::string& folder() const { return folder_; }
   [[nodiscard]] std::string name() const;  // for people and messages
   [[nodiscard]] bool is_changed() const { return text_ != saved_; }
+  [[nodiscard]] const std::string& saved_text() const { return saved_; }  // as opened, or last saved
   [[nodiscard]] bool is_trace() const { return !value("trace").value_or("").empty(); }
 
   // The value of a key ("model.sequence"), as --set would take it.

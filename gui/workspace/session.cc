@@ -17,6 +17,7 @@ Session::Session() {
   QObject::connect(&quiet_, &QTimer::timeout, &context_, [this] { ask(); });
   Simulation::Answers answers;
   answers.outcome = [this](std::shared_ptr<const Outcome> outcome) {
+    if (opening_) replace(*std::exchange(opening_, std::nullopt));
     simulation_->drop(std::exchange(outcome_, std::move(outcome)));
     sensitivity_ = nullptr;
     busy_ = false;
@@ -28,6 +29,8 @@ Session::Session() {
   };
   answers.failed = [this](std::uint64_t /*generation*/, const SimulationError& error) {
     busy_ = false;
+    // The document at hand may have been waiting for its own answer.
+    if (std::exchange(opening_, std::nullopt) && stale_) ask();
     if (on_error) on_error(error);
     if (on_state) on_state();
   };
@@ -51,24 +54,33 @@ Simulation::Post Session::post() {
 }
 
 void Session::open(ScenarioDocument document, ReadRange range) {
-  document_ = std::move(document);
-  range_ = range;
-  outcome_ = nullptr;
-  sensitivity_ = nullptr;
-  if (on_document) on_document();
+  opening_ = Opening{std::move(document), range};
+  edited_at_ = QDateTime::currentMSecsSinceEpoch();
+  ask();
+}
+
+void Session::adopt(ScenarioDocument document) {
+  opening_.reset();
+  replace({std::move(document), {}});
   stale_ = true;
   edited_at_ = QDateTime::currentMSecsSinceEpoch();
   ask();
 }
 
-void Session::close() {
-  cancel();
-  document_.reset();
-  outcome_ = nullptr;
-  stale_ = false;
+void Session::replace(Opening by) {
+  document_ = std::move(by.document);
+  range_ = by.range;
+  simulation_->drop(std::exchange(outcome_, nullptr));
+  sensitivity_ = nullptr;
+  if (on_opened) on_opened();
+  if (on_document) on_document();
 }
 
 void Session::edited() {
+  if (std::exchange(opening_, std::nullopt)) {
+    simulation_->cancel();
+    busy_ = false;
+  }
   stale_ = true;
   edited_at_ = QDateTime::currentMSecsSinceEpoch();
   quiet_.start();
@@ -100,10 +112,11 @@ void Session::set_range(ReadRange range) {
 }
 
 void Session::ask() {
-  if (!document_) return;
+  if (!opening_ && !document_) return;
   quiet_.stop();
   busy_ = true;
-  asked_ = simulation_->ask({document_->text(), document_->name(), document_->folder()}, range_);
+  const ScenarioDocument& document = opening_ ? opening_->document : *document_;
+  simulation_->ask({document.text(), document.name(), document.folder()}, opening_ ? opening_->range : range_);
   if (on_state) on_state();
 }
 
@@ -134,6 +147,7 @@ void Session::ask_sensitivity() {
 
 void Session::cancel() {
   quiet_.stop();
+  opening_.reset();
   simulation_->cancel();
   busy_ = false;
   if (on_state) on_state();

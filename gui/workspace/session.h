@@ -21,8 +21,11 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  // Takes the place of the document at hand when it has been read and replayed (on_opened); where that fails
+  // (on_error), or is given up by cancel() or an edit, the one at hand stays as it is.
   void open(ScenarioDocument document, ReadRange range = {});
-  void close();
+  // Takes its place at once, whatever its replay comes to: work from an earlier session.
+  void adopt(ScenarioDocument document);
   [[nodiscard]] ScenarioDocument* document() { return document_ ? &*document_ : nullptr; }
   [[nodiscard]] const ScenarioDocument* baseline_document() const { return pinned_ ? &*pinned_ : nullptr; }
   [[nodiscard]] std::shared_ptr<const Outcome> outcome() const { return outcome_; }
@@ -49,13 +52,18 @@ class Session {
   // Views no longer hold it: freed when nobody else does either.
   void drop(std::shared_ptr<const Outcome> outcome) { simulation_->drop(std::move(outcome)); }
 
-  Simulation::Post post();
-
+  std::function<void()> on_opened;  // another document; before on_document and on_outcome
   std::function<void()> on_document, on_outcome, on_state, on_sensitivity;
   std::function<void(const SimulationError&)> on_error;
   std::function<void(const std::string& part, double fraction)> on_progress;
 
  private:
+  struct Opening {
+    ScenarioDocument document;
+    ReadRange range;
+  };
+  Simulation::Post post();
+  void replace(Opening by);
   void edited();
   void ask();
   void ask_sensitivity();
@@ -64,10 +72,10 @@ class Session {
   QTimer quiet_;
   std::optional<ScenarioDocument> document_, pinned_;
   ReadRange range_;
+  std::optional<Opening> opening_;  // what the worker was asked about last, when it is that
   std::shared_ptr<const Outcome> outcome_, baseline_;
   std::shared_ptr<const Sensitivity> sensitivity_, baseline_sensitivity_;
   bool stale_ = false, busy_ = false, wants_sensitivity_ = false;
-  std::uint64_t asked_ = 0;
   qint64 edited_at_ = 0;
   double milliseconds_ = 0;
   std::unique_ptr<Simulation> simulation_;  // ends before the rest

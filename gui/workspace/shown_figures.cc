@@ -25,6 +25,10 @@ std::string rests_on(const Outcome& outcome, const std::string& how, std::initia
   return text;
 }
 
+constexpr const char* no_times = "the file has no times";
+
+bool has_times(const Outcome& outcome) { return outcome.trace().has(Capability::times); }
+
 ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
   ShownFigure figure{.id = "verdict", .title = "verdict"};
@@ -34,7 +38,8 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
     figure.detail =
         "fits with " + bytes_words((result.memory.capacity - result.memory.peak_reserved).count()) + " to spare";
   const auto margin = [](const Result& r) { return r.memory.capacity - r.memory.peak_reserved; };
-  if (baseline != nullptr && result.memory.capacity > Bytes(0)) {
+  const bool both = baseline != nullptr && result.memory.known && baseline->result().memory.known;
+  if (both && result.memory.capacity > Bytes(0) && baseline->result().memory.capacity > Bytes(0)) {
     const Bytes gain = margin(result) - margin(baseline->result());
     figure.change = (gain < Bytes(0) ? "" : "+") + bytes_words(gain.count()) + " of margin";
     figure.direction = gain == Bytes(0) ? Change::none : gain > Bytes(0) ? Change::better : Change::worse;
@@ -46,6 +51,11 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
 ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
   ShownFigure figure{.id = "binding", .title = "binds"};
+  if (!has_times(outcome)) {
+    figure.value = "unknown";
+    figure.provenance = no_times;
+    return figure;
+  }
   figure.value = std::string(describe(result.binding));
   figure.detail = percent(binding_share(result, result.binding)) + " of the step";
   if (baseline != nullptr && baseline->result().binding != result.binding) {
@@ -56,20 +66,33 @@ ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
   return figure;
 }
 
+// Of steps with as many tokens: their time. Of others the tokens in a second: a longer step may well be the better one.
+void compare_step(const Result& result, const Result& baseline, ShownFigure& figure) {
+  const double before = to_seconds(baseline.step_time), now = to_seconds(result.step_time);
+  if (before <= 0 || now <= 0) return;
+  const double rate_before = baseline.tokens_per_second, rate = result.tokens_per_second;
+  const bool has_rates = rate_before > 0 && rate > 0;
+  const bool same_size = !has_rates || std::abs(rate * now / (rate_before * before) - 1) < 1e-9;
+  const double gain = same_size ? before / now - 1 : rate / rate_before - 1;
+  const double ratio = (same_size ? now / before - 1 : gain) * 100;
+  const int digits = std::abs(ratio) < 10 ? 1 : 0;  // short: a narrow cell holds it
+  figure.change = same_size ? fmt::format("{:+.1f} ms {:+.{}f} %", (now - before) * 1e3, ratio, digits)
+                            : fmt::format("{:+.0f} tokens/s {:+.{}f} %", rate - rate_before, ratio, digits);
+  figure.direction = gain == 0 ? Change::none : gain > 0 ? Change::better : Change::worse;
+}
+
 ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
   ShownFigure figure{.id = "step-time", .title = result.may_fit() ? "step time" : "step time, if it fitted"};
+  if (!has_times(outcome)) {
+    figure.value = "unknown";
+    figure.provenance = no_times;
+    return figure;
+  }
   figure.value = ms(result.step_time);
   if (result.tokens_per_second > 0) figure.detail = fmt::format("{:.0f} tokens/s", result.tokens_per_second);
   if (result.mfu > 0) figure.detail += fmt::format(", MFU {}", percent(result.mfu));
-  if (baseline != nullptr) {
-    const double before = to_seconds(baseline->result().step_time), now = to_seconds(result.step_time);
-    if (before > 0) {  // short: a narrow cell holds it
-      const double ratio = (now / before - 1) * 100;
-      figure.change = fmt::format("{:+.1f} ms {:+.{}f} %", (now - before) * 1e3, ratio, std::abs(ratio) < 10 ? 1 : 0);
-    }
-    figure.direction = now == before ? Change::none : now < before ? Change::better : Change::worse;
-  }
+  if (baseline != nullptr && has_times(*baseline)) compare_step(result, baseline->result(), figure);
   figure.provenance = rests_on(
       outcome,
       outcome.loaded.scenario.trace.empty() ? "simulated from modelled kernel times" : "replayed from a capture",

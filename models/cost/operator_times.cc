@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/input_error.h"
+#include "base/log.h"
 
 namespace spillway::models {
 namespace {
@@ -194,7 +195,12 @@ OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const 
   const auto own = std::find_if(measured.begin(), measured.end(), [&](const OperatorTimes& times) {
     return std::find(times.profiles.begin(), times.profiles.end(), gpu.name) != times.profiles.end();
   });
-  OperatorTimes times = own != measured.end() ? *own : carried_over(measured[nearest_kin(measured, facts)], facts);
+  const bool is_measured = own != measured.end();
+  const OperatorTimes& taken = is_measured ? *own : measured[nearest_kin(measured, facts)];
+  if (is_verbose())
+    log_choice("cost table",
+               taken.name + (is_measured ? ", measured on " : ", the nearest measured GPU's, carried to ") + gpu.name);
+  OperatorTimes times = is_measured ? *own : carried_over(taken, facts);
   fill_gaps(times, measured);
   return times;
 }

@@ -33,7 +33,7 @@ enum class Prefetch : std::uint8_t { chunked, module, off };
 std::string_view to_string(Prefetch prefetch);
 
 struct SsdtrainSettings {
-  std::int64_t least_elements = 8 * 1024 * 1024;
+  std::int64_t least_elements = std::int64_t{8} * 1024 * 1024;
   Prefetch prefetch = Prefetch::chunked;
   std::int64_t chunk_leaves = 2;
   bool adaptive = true;

@@ -48,24 +48,28 @@ std::vector<Picos> ExecutorState::lane_busy() const {
   return busy;
 }
 
-std::uint64_t ExecutorState::result_digest() const {
-  Fingerprint digest;
-  for (std::uint32_t a = 0; a < graph_->size(); ++a) {
-    digest.add(static_cast<std::uint64_t>(start(ActivityId{a}).count()));
-    digest.add(static_cast<std::uint64_t>(end(ActivityId{a}).count()));
+std::vector<LaneDigest> ExecutorState::lane_digests() const {
+  const ActivityGraph& g = *graph_;
+  std::vector<LaneDigest> lanes(g.lane_count() + 1);
+  for (std::uint32_t a = 0; a < g.size(); ++a) {
+    if (pending_[a] < running) continue;
+    const bool ran = pending_[a] == done;
+    const TrackId lane = g.lane(a);
+    lanes[lane == no_lane ? g.lane_count() : index(lane)].add(start_[a], ran ? end_[a] - start_[a] : not_yet,
+                                                              static_cast<std::uint32_t>(g.kind(a)));
   }
-  return digest.value();
+  return lanes;
 }
 
 std::uint64_t ExecutorState::state_digest() const {
-  Fingerprint digest;
-  digest.add(now_, ended_, graph_->size());
+  Digest digest;
+  digest.add(event_word(now_, ended_, graph_->size()));
   digest.add(events_digest_.value());
   digest.add(queue_.scheduled());
-  for (std::uint32_t a = 0; a < graph_->size(); ++a) digest.add(start_[a], pending_[a], a);
+  for (std::uint32_t a = 0; a < graph_->size(); ++a) digest.add(event_word(start_[a], pending_[a], a));
   for (std::uint32_t slot = 0; slot < network_.slot_count(); ++slot) {
     const FluidNetwork::Flow& flow = network_.flow(slot);
-    if (flow.active) digest.add(flow.end, flow.owner, slot);
+    if (flow.active) digest.add(event_word(flow.end, flow.owner, slot));
   }
   for (const Reservoir& reservoir : reservoirs_) {
     digest.add(static_cast<std::uint64_t>(reservoir.level()));

@@ -60,7 +60,7 @@ Outcome ExecutorState::conclude(RunStatus status) {
   outcome.events = events_;
   outcome.ended = ended_;
   outcome.event_digest = events_digest_.value();
-  outcome.result_digest = result_digest();
+  outcome.fingerprint = fingerprint(lane_digests());
   return outcome;
 }
 

@@ -33,8 +33,8 @@ struct Outcome {
   Picos end_time{};                // of the last end so far
   std::uint64_t events = 0;        // starts, ends, capacity and reservoir events handled
   std::uint32_t ended = 0;         // activities that ended
-  std::uint64_t event_digest = 0;  // see fingerprint.h
-  std::uint64_t result_digest = 0;
+  std::uint64_t event_digest = 0;  // of the events in the order they were handled
+  std::uint64_t fingerprint = 0;   // of the outcome (fingerprint.h)
   // deadlock: each activity waits for the next one, the last for the first.
   std::vector<ActivityId> cycle;
   // stalled: from a waiting activity to the stalled or blocked one that holds it up.
@@ -72,8 +72,8 @@ class ExecutorState {
   // out for each link, reservoirs balance. O(activities + edges).
   [[nodiscard]] std::string check_conservation() const;
 
-  // Of starts and ends in id order; independent of the tie order unless the outcome depends on it.
-  [[nodiscard]] std::uint64_t result_digest() const;
+  // By lane, of what has started; last those on no lane, in id order. O(activities).
+  [[nodiscard]] std::vector<LaneDigest> lane_digests() const;
   // Of everything that decides the future: equal for a fork, whether or not it was run further elsewhere.
   [[nodiscard]] std::uint64_t state_digest() const;
   // Bytes held by graph, columns and queues.
@@ -111,7 +111,7 @@ class ExecutorState {
   [[nodiscard]] std::uint32_t reservoir_timers() const { return static_cast<std::uint32_t>(reservoirs_.size()); }
   void note(EventKind kind, std::uint32_t target) {
     ++events_;
-    events_digest_.add(now_, static_cast<std::uint32_t>(kind), target);
+    events_digest_.add(event_word(now_, static_cast<std::uint32_t>(kind), target));
   }
   // t + d; throws InputError naming the activity when that is past the end of time.
   static Picos later(Picos t, Picos d, std::uint32_t a) {
@@ -137,7 +137,7 @@ class ExecutorState {
   std::vector<Picos> end_;
   std::vector<std::uint32_t> blocks_;  // block() depth, empty until used
   std::vector<LaneState> lanes_;
-  Fingerprint events_digest_;
+  Digest events_digest_;
   std::uint64_t events_ = 0;
   std::uint32_t ended_ = 0;
   Picos now_{}, last_end_{};

@@ -235,7 +235,7 @@ class Run {
   [[nodiscard]] Result result() const {
     Result result;
     result.replayed = outcome_.end_time;
-    result.fingerprint = outcome_.result_digest;
+    result.fingerprint = outcome_.fingerprint;
     record_times(trace_, lowered_, executor_, result);
     check_stop();
     result.steps = StepClock(trace_, result).run();

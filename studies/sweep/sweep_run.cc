@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/log.h"
 #include "studies/sweep/sweep_front.h"
 
 namespace spillway::studies {
@@ -58,6 +59,9 @@ class Sweep {
     std::vector<SweepTask> mine;
     for (std::int64_t b = options_.shard; b < blocks; b += options_.shards) mine.push_back({false, b});
     std::int64_t done = 0;
+    if (is_verbose())
+      log_choice("search", fmt::format("{} points, {} of {} blocks screened in closed form", outcome_.points,
+                                       mine.size(), blocks));
     const std::int64_t all = std::min(outcome_.points, static_cast<std::int64_t>(mine.size()) * sweep_block_points);
     stopped_ = !goes_on("points screened", 0, all) ||
                !do_tasks(file_, mine, crew_, store_, [&](std::size_t, const std::string& record) {
@@ -91,6 +95,11 @@ class Sweep {
   // ---- replay ----
 
   void replay_waves() {
+    if (is_verbose())
+      log_choice("search",
+                 fmt::format("{} points may be on the front by the screen; the best of them are replayed, up to "
+                             "{} (replays)",
+                             remaining_.size(), file_.replays));
     const SweepValues typical = typical_logs();
     std::vector<std::pair<double, SweepRemaining>> queue;
     for (const SweepRemaining& one : remaining_) queue.emplace_back(rank(one, typical), one);

@@ -549,6 +549,31 @@ class UsageTest(ProgramTest):
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertIn("pillway" if option == "--version" else "Usage", result.stdout)
 
+    def test_verbose_says_what_was_taken_and_leaves_results_alone(self):
+        scenario = self.path("s.json", json.dumps({
+            "schema": "spillway-scenario", "version": 1, "title": "small",
+            "model": {"name": "gpt2-small", "sequence": 512, "micro_batch": 8},
+            "hardware": {"profile": "h100-80gb-1gpu"},
+            "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4}}).encode())
+        plain = spillway("run", scenario, "--format", "json")
+        told = spillway("run", scenario, "--format", "json", "--verbose")
+        self.assertEqual((plain.stdout, plain.returncode), (told.stdout, told.returncode))
+        self.assertNotIn("spillway: ", plain.stderr)
+        for line in ("profile: h100-80gb-1gpu (hardware.profile)", "profile: samsung-990-pro-2tb (offload.drives)",
+                     "technique: ssdtrain (offload.technique)", "allocator: torch", "cost table: "):
+            self.assertEqual(told.stderr.count("spillway: " + line), 1, told.stderr)
+
+    def test_verbose_says_which_profile_fits_a_capture_and_what_a_sweep_searches(self):
+        captured = spillway("run", CAPTURE, "--set", "hardware.profile=a10", "--verbose")
+        self.assertIn("spillway: profile: a10 (hardware.profile)\n", captured.stderr)
+        self.assertIn("spillway: technique: none", captured.stderr)
+        sweep, store = self.path("sweep.json", json.dumps(SweepTest.SWEEP).encode()), self.path("a.store")
+        first = spillway("sweep", sweep, "--output", store, "--verbose")
+        self.assertIn("spillway: search: 12 points", first.stderr)
+        again = spillway("sweep", sweep, "--output", store, "--resume", "--verbose")
+        self.assertEqual(again.stdout, first.stdout)
+        self.assertIn("spillway: store: 1 of 1 screened blocks were there already", again.stderr)
+
     def test_a_full_standard_output_is_an_error(self):
         with open("/dev/full", "w", encoding="utf-8") as full:
             result = subprocess.run([PROGRAM, "profile", "list"], stdout=full, stderr=subprocess.PIPE, check=False)
@@ -634,6 +659,27 @@ class ValidateTest(ProgramTest):
         path = self.cases({"id": "a", "value": 1e9}, tolerance={"median": 0.05})
         self.assertEqual(spillway("validate", path).returncode, 1)
         self.assertEqual(spillway("validate", path, "--tolerance", "2").returncode, 0)
+
+    def test_what_is_asked_stays_in_sight_of_what_is_held(self):
+        held = {"source": "desk", "metric": "iteration_time", "median": 1}
+        path = self.cases({"id": "a", "value": 1e9}, tolerance={"median": 0.05}, held_to=[held])
+        result = spillway("validate", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertRegex(result.stdout, "missed: median 5 % +median 100 % +yes")
+        summary = json.loads(spillway("validate", path, "--format", "json").stdout)["summary"][0]
+        self.assertEqual([summary[key]["median"] for key in ("asked", "missed", "tolerance")], [0.05, 0.05, 1])
+        self.assertTrue(summary["within_tolerance"])
+        self.assertEqual(spillway("validate", path, "--tolerance", "0.5").returncode, 1)
+
+    def test_a_sample_is_some_of_each(self):
+        path = self.cases(*({"id": str(i), "value": 50, "model.gradient_accumulation": i} for i in range(1, 9)),
+                          {"id": "other", "value": 50, "source": "other"})
+        rows = [row["case"] for row in json.loads(
+            spillway("validate", path, "--sample", "2", "--format", "json").stdout)["rows"]]
+        self.assertEqual((len(rows), rows[-1]), (3, "other"))
+        self.assertLess(int(rows[1]), 5)  # of the shorter half, in the file's order
+        self.assertLess(int(rows[0]), int(rows[1]))
+        self.refused("validate", path, "--sample", "0", says=["--sample"])
 
     def test_mistakes(self):
         self.refused("validate", self.cases({"id": "a", "value": 1, "model.micro_bach": 2}),

@@ -5,7 +5,7 @@
 #include "traces/derive.h"
 #include "traces/trace.h"
 
-namespace spillway {
+namespace spillway::traces {
 
 inline void import_trace(Trace trace, bool fit = false) {
   trace.check_invariants();
@@ -14,4 +14,4 @@ inline void import_trace(Trace trace, bool fit = false) {
   trace.check_invariants();
 }
 
-}  // namespace spillway
+}  // namespace spillway::traces

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     spillway::ByteSource source =
         spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), options.max_decompressed_bytes);
-    spillway::import_trace(spillway::traces::read_kineto(source, options), true);
+    spillway::traces::import_trace(spillway::traces::read_kineto(source, options), true);
   } catch (const spillway::InputError&) {
   }
   return 0;

@@ -11,7 +11,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     auto source = spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), 1 << 22);
-    spillway::import_trace(spillway::traces::read_memory_timeline(source, {}));
+    spillway::traces::import_trace(spillway::traces::read_memory_timeline(source, {}));
   } catch (const spillway::InputError&) {
   }
   return 0;

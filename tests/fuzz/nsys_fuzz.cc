@@ -20,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const bool written = std::fwrite(data, 1, size, file) == size;
   std::fclose(file);
   try {
-    if (written) spillway::import_trace(spillway::traces::read_nsys(path, {}), true);
+    if (written) spillway::traces::import_trace(spillway::traces::read_nsys(path, {}), true);
   } catch (const spillway::InputError&) {
   }
   std::filesystem::remove(path);

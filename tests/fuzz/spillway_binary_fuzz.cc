@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto source = spillway::ByteSource::from_memory("fuzz", std::as_bytes(std::span(data, size)), 1 << 22);
     spillway::traces::ReadOptions options;
     options.max_decompressed_bytes = 1 << 22;
-    spillway::import_trace(spillway::traces::read_spillway_binary(source, options));
+    spillway::traces::import_trace(spillway::traces::read_spillway_binary(source, options));
   } catch (const spillway::InputError&) {
   }
   return 0;

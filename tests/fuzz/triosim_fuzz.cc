@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     auto operators = spillway::ByteSource::from_memory("operators", std::as_bytes(all.first(cut)), 1 << 22);
     auto tensors = spillway::ByteSource::from_memory("tensors", std::as_bytes(rest), 1 << 22);
-    spillway::import_trace(spillway::traces::read_triosim(operators, tensors, {}));
+    spillway::traces::import_trace(spillway::traces::read_triosim(operators, tensors, {}));
   } catch (const spillway::InputError&) {
   }
   return 0;

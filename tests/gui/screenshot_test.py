@@ -5,6 +5,7 @@ and what it says when something is wrong.
 Usage: screenshot_test.py SPILLWAY SOURCE_ROOT
 """
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -18,6 +19,33 @@ def size_of(path):
         head = picture.read(24)
     assert head.startswith(b"\x89PNG\r\n\x1a\n"), path
     return struct.unpack(">II", head[16:24])
+
+
+def check_missing_window(program, folder, environment):
+    """Which of build, option, package and installation is missing is said, and what to do."""
+    build = os.path.join(folder, "build")
+    os.makedirs(os.path.join(build, "cli"))
+    os.mkdir(os.path.join(build, "meson-info"))
+    copy = shutil.copy(program, os.path.join(build, "cli"))
+
+    def said():
+        done = subprocess.run([copy, "gui"], env=environment, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 2, done.returncode
+        return done.stderr
+
+    def write(name, text):
+        with open(os.path.join(build, name), "w") as out:
+            out.write(text)
+
+    assert "not installed" in said()
+    write("build.ninja", "build cli/spillway: cpp_LINKER\n")
+    options = "meson-info/intro-buildoptions.json"
+    write(options, '[{"name": "gui", "value": "auto"}]')
+    assert "libqt6opengl6-dev" in said()
+    write(options, '[{"name": "gui", "value": "disabled"}]')
+    assert "-Dgui=auto" in said() and "qt6" not in said()
+    write("build.ninja", "build gui/spillway-gui: cpp_LINKER\n")
+    assert "not built yet" in said() and "ninja -C" in said() and "qt6" not in said()
 
 
 def main(program, root):
@@ -46,6 +74,7 @@ def main(program, root):
         assert done.returncode == 2 and "/no/such/scenario.json" in done.stderr, (done.returncode, done.stderr)
         done = run("--view", "nonsense")
         assert done.returncode == 2, done.returncode
+        check_missing_window(program, folder, environment)
     print(f"{len(VIEWS) + 1} pictures")
 
 

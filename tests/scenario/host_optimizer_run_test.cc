@@ -10,7 +10,7 @@
 #include "scenario/scenario_run.h"
 #include "studies/offload/offload_traffic.h"
 
-namespace spillway::scenario {
+namespace spillway::studies {
 namespace {
 
 LoadedScenario gpt2(const std::string& model = "", const std::string& more = "",
@@ -161,4 +161,4 @@ TEST(HostOptimizerRun, GoesTogetherWithOffloadedActivations) {
 }
 
 }  // namespace
-}  // namespace spillway::scenario
+}  // namespace spillway::studies

@@ -9,7 +9,7 @@
 #include "studies/offload/result_figures.h"
 #include "studies/offload/roofline.h"
 
-namespace spillway::scenario {
+namespace spillway::reports {
 namespace {
 
 const std::string plain = R"({"schema": "spillway-scenario", "version": 1,
@@ -126,4 +126,4 @@ TEST(ResultFigures, BusiestSlotAndShortestLife) {
 }
 
 }  // namespace
-}  // namespace spillway::scenario
+}  // namespace spillway::reports

@@ -12,7 +12,7 @@
 
 #include "base/byte_source.h"
 
-namespace spillway::traces::test {
+namespace spillway::test {
 
 constexpr std::uint64_t no_limit = std::uint64_t{1} << 40;
 
@@ -50,4 +50,4 @@ inline std::string temporary_path(const std::string& name) {
       .string();
 }
 
-}  // namespace spillway::traces::test
+}  // namespace spillway::test

@@ -28,6 +28,14 @@ bool is_setting(const std::string& key) {
   return key == "trace" || key == "execution_trace";
 }
 
+// In everything it states, of which there is something.
+bool is_wider(const Tolerance& held, const Tolerance& asked) {
+  const bool median = !held.median || (asked.median && *held.median > *asked.median);
+  const bool p90 = !held.p90 || (asked.p90 && *held.p90 > *asked.p90);
+  const bool kendall = !held.kendall || (asked.kendall && *held.kendall < *asked.kendall);
+  return !held.states_nothing() && median && p90 && kendall;
+}
+
 class CaseReader {
  public:
   CaseReader(std::string file, CaseFile& out)
@@ -48,6 +56,7 @@ class CaseReader {
       top.fail("rows", "\"columns\" and \"rows\" go together", "give both or neither");
     if (rows != nullptr) read_rows(*columns, *rows);
     if (const Json* cases = top.take("cases")) read_cases(*cases);
+    if (const Json* held = top.take("held_to")) read_held(*held);
     top.finish();
   }
 
@@ -60,16 +69,42 @@ class CaseReader {
     return value.get<std::string>();
   }
 
+  // Takes the three keys.
+  static Tolerance tolerance_of(JsonObject& object) {
+    const auto read = [&object](const char* key) {
+      const double value = object.number_or(key, 0, 1000, -1);
+      return value >= 0 ? std::optional(value) : std::nullopt;
+    };
+    return {.median = read("median"), .p90 = read("p90"), .kendall = read("kendall")};
+  }
+
   void read_tolerance(const Json& json) {
     JsonObject object(json, file_, "/tolerance", std::string(description));
-    const auto read = [&](const char* key, std::optional<double>& into) {
-      const double value = object.number_or(key, 0, 1000, -1);
-      if (value >= 0) into = value;
-    };
-    read("median", out_.tolerance.median);
-    read("p90", out_.tolerance.p90);
-    read("kendall", out_.tolerance.kendall);
+    out_.tolerance = tolerance_of(object);
     object.finish();
+  }
+
+  void read_held(const Json& groups) {
+    if (!groups.is_array()) fail("/held_to", "expected an array", "see " + std::string(description));
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      const std::string place = "/held_to/" + std::to_string(i);
+      JsonObject object(groups[i], file_, place, std::string(description));
+      HeldGroup group;
+      group.source = object.text("source");
+      const std::string metric = object.text("metric");
+      group.tolerance = tolerance_of(object);
+      object.finish();
+      const auto found = std::find_if(out_.cases.begin(), out_.cases.end(), [&](const Case& one) {
+        return one.skip.empty() && one.role == "validation" && one.source == group.source &&
+               to_string(one.metric) == metric;
+      });
+      if (found == out_.cases.end())
+        fail(place, "no validation case is of '" + group.source + "' and '" + metric + "'", "give those of some");
+      group.metric = found->metric;
+      if (!is_wider(group.tolerance, out_.tolerance))
+        fail(place, "no wider than what \"tolerance\" asks", "leave out what is reached");
+      out_.held_to.push_back(std::move(group));
+    }
   }
 
   void read_models(const Json& models) {
@@ -211,6 +246,12 @@ class CaseReader {
 };
 
 }  // namespace
+
+Tolerance Tolerance::but_for(const Tolerance& other) const {
+  return {.median = other.median ? other.median : median,
+          .p90 = other.p90 ? other.p90 : p90,
+          .kendall = other.kendall ? other.kendall : kendall};
+}
 
 CaseFile parse_cases(std::string_view json_text, const std::string& file) {
   CaseFile cases;

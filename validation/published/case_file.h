@@ -4,6 +4,7 @@
 //     "schema": "spillway-cases", "version": 1,
 //     "title": "Our cluster, spring", "note": "...",
 //     "tolerance": {"median": 0.05, "p90": 0.12, "kendall": 0.93},
+//     "held_to": [{"source": "Our cluster", "metric": "iteration_time", "p90": 0.2}],
 //     "models": {"tiny": { a model by docs/schemas/model.schema.json }},
 //     "common": {"source": "Our cluster", "metric": "iteration_time", "unit": "ms", "hardware.profile": "dgx-a100"},
 //     "columns": ["id", "value", "model.name", "model.micro_batch"],
@@ -24,6 +25,9 @@
 //   note        for people
 //   projection.*  instead of a scenario: a closed form's inputs (validation/published/projection_case.h)
 //   skip        why the case can't be simulated; it is listed, not run
+//
+// `tolerance` is what is asked of every group of validation cases: one source's of one metric. `held_to` states, group
+// by group, where that isn't reached yet: what the group is held to until it is, so that it can't get worse unseen.
 #pragma once
 
 #include <map>
@@ -55,17 +59,29 @@ struct Case {
 struct Tolerance {
   std::optional<double> median, p90;  // of absolute relative errors
   std::optional<double> kendall;      // least rank correlation
+
+  // This, but for what `other` states.
+  [[nodiscard]] Tolerance but_for(const Tolerance& other) const;
+  [[nodiscard]] bool states_nothing() const { return !median && !p90 && !kendall; }
+};
+
+// What a group of validation cases is held to where it misses what its file asks.
+struct HeldGroup {
+  std::string source;
+  Metric metric = Metric::iteration_time;
+  Tolerance tolerance;  // wider than the file's
 };
 
 struct CaseFile {
   std::string path, title;
   Tolerance tolerance;
+  std::vector<HeldGroup> held_to;
   std::map<std::string, ModelSpec> models;  // by the name that cases give them; these come before the library's
   std::vector<Case> cases;
 };
 
 // Throws InputError naming the file and the place: no such metric or unit, an id twice, an unknown key (nearest one
-// offered), a value that is not positive, a scenario that is none.
+// offered), a value that is not positive, a scenario that is none, a held group without cases or no wider than asked.
 CaseFile load_cases(const std::string& path);
 // `file` stands for the text in messages; paths in cases are relative to its folder.
 CaseFile parse_cases(std::string_view json_text, const std::string& file);

@@ -3,12 +3,15 @@
 #include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/stop.h"
 #include "scenario/scenario_run.h"
+#include "validation/published/case_work.h"
 
 namespace spillway::validation {
 namespace {
@@ -17,6 +20,7 @@ namespace {
 struct Group {
   const CaseFile* file = nullptr;
   std::vector<CaseOutcome*> outcomes;
+  double work = 0;
 };
 
 std::string reason(const InputError& error) {
@@ -65,11 +69,43 @@ std::vector<Group> group_by_setup(const std::vector<CaseFile>& files, std::vecto
     for (std::size_t i = 0; i < file.cases.size(); ++i, ++at) {
       if (!outcomes[at].skipped.empty() || file.cases[i].projection) continue;
       const auto [group, is_new] = known.emplace(file.cases[i].setup, groups.size());
-      if (is_new) groups.push_back({&file, {}});
+      if (is_new) groups.push_back({&file, {}, work_of(file, file.cases[i])});
       groups[group->second].outcomes.push_back(&outcomes[at]);
     }
   }
+  std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) { return a.work > b.work; });
   return groups;
+}
+
+// What `errors` miss of `tolerance`.
+Tolerance missed_of(const Tolerance& tolerance, const ErrorStatistics& errors) {
+  Tolerance missed;
+  if (tolerance.median && errors.median_abs > *tolerance.median) missed.median = tolerance.median;
+  if (tolerance.p90 && errors.p90_abs > *tolerance.p90) missed.p90 = tolerance.p90;
+  if (tolerance.kendall && errors.n > 1 && errors.kendall_tau < *tolerance.kendall * errors.kendall_ceiling)
+    missed.kendall = tolerance.kendall;
+  return missed;
+}
+
+Tolerance held_to(const CaseFile& file, const Case& one) {
+  for (const HeldGroup& group : file.held_to)
+    if (group.source == one.source && group.metric == one.metric) return group.tolerance;
+  return {};
+}
+
+// One after the other in their order, as many at a time as there are threads.
+void run_groups(const std::vector<Group>& groups, const CaseProgress& progress) {
+  std::mutex mutex;
+  std::size_t done = 0;
+  if (progress && !progress(0, groups.size())) throw Cancelled();
+  std::atomic<std::size_t> next = 0;
+  oneapi::tbb::parallel_for(std::size_t{0}, groups.size(), [&, stop = current_stop()](std::size_t) {
+    const StopScope scope(stop);
+    run_group(groups[next++]);
+    const std::lock_guard lock(mutex);
+    ++done;
+    if (progress && !progress(done, groups.size())) throw Cancelled();
+  });
 }
 
 }  // namespace
@@ -83,22 +119,12 @@ std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const Cas
   const std::vector<Group> groups = group_by_setup(files, outcomes);
   for (CaseOutcome& outcome : outcomes)
     if (outcome.skipped.empty() && outcome.measured->projection) run_projection(outcome);
-  std::mutex mutex;
-  std::size_t done = 0;
-  oneapi::tbb::parallel_for(std::size_t{0}, groups.size(), [&](std::size_t i) {
-    run_group(groups[i]);
-    const std::lock_guard lock(mutex);
-    ++done;
-    if (progress && !progress(done, groups.size())) throw Cancelled();
-  });
+  run_groups(groups, progress);
   return outcomes;
 }
 
-bool CaseSummary::within() const {
-  return (!tolerance.median || errors.median_abs <= *tolerance.median) &&
-         (!tolerance.p90 || errors.p90_abs <= *tolerance.p90) &&
-         (!tolerance.kendall || errors.n < 2 || errors.kendall_tau >= *tolerance.kendall * errors.kendall_ceiling);
-}
+Tolerance CaseSummary::missed() const { return missed_of(asked, errors); }
+bool CaseSummary::within() const { return missed_of(asked.but_for(held_to), errors).states_nothing(); }
 
 std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std::vector<CaseOutcome>& outcomes,
                                    const Tolerance* tolerance) {
@@ -118,7 +144,8 @@ std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std
       if (found == summaries.end()) {
         const bool is_judged = measured.role == "validation";
         const Tolerance asked = !is_judged ? Tolerance{} : tolerance != nullptr ? *tolerance : file.tolerance;
-        found = summaries.insert(found, {measured.source, measured.role, measured.metric, asked, {}});
+        const Tolerance held = is_judged && tolerance == nullptr ? held_to(file, measured) : Tolerance{};
+        found = summaries.insert(found, {measured.source, measured.role, measured.metric, asked, held, {}});
         figures.emplace_back();
       }
       // Seconds and milliseconds of one source rank together.

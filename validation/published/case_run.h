@@ -20,25 +20,27 @@ struct CaseOutcome {
   [[nodiscard]] double relative_error() const { return predicted / measured->measured - 1; }
 };
 
-// Called after each set-up, from any thread but one at a time; false stops the run.
+// Called before the first set-up and after each, from any thread but one at a time; false stops the run.
 using CaseProgress = std::function<bool(std::size_t done, std::size_t total)>;
 
 // One outcome per case, in the file's order, whatever the number of threads. Cases with the same set-up share one
-// replay; set-ups run in parallel. A set-up the program can't simulate becomes a skipped case that says why. `files`
-// must outlive the outcomes. Throws Cancelled when `progress` says stop.
+// replay; set-ups run in parallel, long ones first. A set-up the program can't simulate becomes a skipped case that
+// says why. `files` must outlive the outcomes. Throws Cancelled when `progress` or the thread's StopScope says stop.
 std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const CaseProgress& progress = {});
 
 struct CaseSummary {
   std::string source, role;
   Metric metric = Metric::iteration_time;
-  Tolerance tolerance;  // of the file, for validation cases; else none
+  Tolerance asked;    // of the file, for validation cases; else nothing
+  Tolerance held_to;  // instead, where the file states so
   ErrorStatistics errors;
 
-  [[nodiscard]] bool within() const;
+  [[nodiscard]] Tolerance missed() const;  // what is asked and isn't reached
+  [[nodiscard]] bool within() const;       // what is asked, but for what it is held to instead
 };
 
 // By source, metric and role, in the order in which these first occur; cases that were skipped don't count.
-// `tolerance`: for every summary of validation cases, instead of the files' own.
+// `tolerance`: asked of every summary of validation cases, which are held to it, instead of the files' own.
 std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std::vector<CaseOutcome>& outcomes,
                                    const Tolerance* tolerance = nullptr);
 

@@ -45,7 +45,9 @@ TEST(AddressMap, PixelsAreTheBlocks) {
   const AddressMap map(two_segments());
   std::vector<std::uint32_t> pixels(40, 0);
   map.draw({pixels.data(), 10, 4, 10}, {0, 100}, {0, 4 << 20}, {1, 2, 3});
-  const auto pixel = [&](int x, int y) { return pixels[static_cast<std::size_t>(y * 10 + x)]; };
+  const auto pixel = [&](int x, int y) {
+    return pixels[static_cast<std::size_t>(y) * 10 + static_cast<std::size_t>(x)];
+  };
   for (int x = 0; x < 10; ++x) {
     EXPECT_EQ(pixel(x, 0), 3U);
     EXPECT_EQ(pixel(x, 1), 3U);

@@ -92,7 +92,7 @@ TEST_F(Painter, CurveReachesItsValues) {
   look.frame = {.size = {568, 424}};
   look.view = scene->whole;
   const QImage image = paint_memory_curve(*scene, nullptr, look, light_theme());
-  const double height = 400, top = 2'000'000 + 2'000'000 / 7;  // a seventh is for the legend
+  const double height = 400, top = 2e6 * 8 / 7;  // a seventh is for the legend
   const auto y_of = [&](double bytes) { return 24 + height - bytes / top * height; };
   const QRgb body = light_theme().ghost(light_theme().allocated).rgb();
   EXPECT_EQ(at(image, 168 + 100, y_of(250'000)), body);

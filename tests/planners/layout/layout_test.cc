@@ -15,6 +15,7 @@
 #include "planners/layout/layout_search.h"
 #include "planners/layout/layout_solver.h"
 #include "planners/layout/skyline.h"
+#include "tests/test_size.h"
 
 namespace spillway::planners {
 namespace {
@@ -120,8 +121,9 @@ TEST(LayoutCheck, FindsEveryKindOfFault) {
 // The check's sweep against all pairs.
 TEST(LayoutCheck, AgreesWithAllPairs) {
   LayoutRandom random(7);
+  const int rounds = spillway::test::cases(50, 20'000);
   int legal = 0;
-  for (int round = 0; round < 20'000; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     std::vector<LaidBuffer> laid;
     bool clash = false;
     for (const LayoutBuffer& buffer : random_buffers(random, {5, 4, 3})) {
@@ -136,8 +138,8 @@ TEST(LayoutCheck, AgreesWithAllPairs) {
     EXPECT_EQ(check_layout(laid).legal(), !clash);
     legal += clash ? 0 : 1;
   }
-  EXPECT_GT(legal, 1000);
-  EXPECT_LT(legal, 19'000);
+  EXPECT_GT(legal, rounds / 20);
+  EXPECT_LT(legal, rounds * 19 / 20);
 }
 
 TEST(LayoutSections, AreTheMaximalSetsAlive) {
@@ -153,7 +155,7 @@ TEST(LayoutSections, AreTheMaximalSetsAlive) {
 // Two buffers share a section if and only if they are alive together.
 TEST(LayoutSections, KeepWhoMeetsWhom) {
   LayoutRandom random(3);
-  for (int round = 0; round < 2000; ++round) {
+  for (int round = 0; round < spillway::test::cases(50, 2000); ++round) {
     const Buffers buffers = random_buffers(random, {7, 9, 3});
     const LayoutSections sections = sections_of(buffers);
     for (std::size_t i = 0; i < buffers.size(); ++i)
@@ -167,7 +169,7 @@ TEST(LayoutSections, KeepWhoMeetsWhom) {
 // Optimal on small cases, with alignments and fixed offsets too, and proven so.
 TEST(LayoutSolver, EqualsBruteForce) {
   LayoutRandom random(1);
-  for (int round = 0; round < 2500; ++round) {
+  for (int round = 0; round < spillway::test::cases(50, 2500); ++round) {
     Shape shape;
     shape.buffers = 1 + static_cast<int>(random.next() % 7);
     shape.alignment = round % 2 == 0 ? 1 : 4;
@@ -182,10 +184,10 @@ TEST(LayoutSolver, EqualsBruteForce) {
   }
 }
 
-// 100,000 random cases of every kind pass the independent check.
+// Random cases of every kind, 100,000 at full size, pass the independent check.
 TEST(LayoutSolver, IsAlwaysLegal) {
   LayoutRandom random(2);
-  for (int round = 0; round < 100'000; ++round) {
+  for (int round = 0; round < spillway::test::cases(50, 100'000); ++round) {
     Shape shape;
     shape.buffers = 1 + static_cast<int>(random.next() % 24);
     shape.time = 1 + static_cast<int>(random.next() % 30);
@@ -205,8 +207,9 @@ TEST(LayoutSolver, IsAlwaysLegal) {
 // Whichever rules are on and however the next buffer is chosen, a height is possible or not.
 TEST(LayoutSearch, AnswersTheSameUnderAllRules) {
   LayoutRandom random(5);
+  const int rounds = spillway::test::cases(50, 400);
   int infeasible = 0;
-  for (int round = 0; round < 400; ++round) {
+  for (int round = 0; round < rounds; ++round) {
     Buffers buffers = random_buffers(random, {10, 6, 9, round % 3 == 0 ? 1 : 8});
     std::erase_if(buffers, [](const LayoutBuffer& buffer) { return buffer.size == 0; });
     if (buffers.empty()) continue;
@@ -230,7 +233,7 @@ TEST(LayoutSearch, AnswersTheSameUnderAllRules) {
     }
     infeasible += states.front() == LayoutSearch::State::infeasible ? 1 : 0;
   }
-  EXPECT_GT(infeasible, 10);
+  EXPECT_GT(infeasible, rounds / 40);
 }
 
 // A search that is interrupted and resumed answers as one that is not.

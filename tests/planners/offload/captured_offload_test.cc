@@ -15,7 +15,7 @@
 #include "tests/traces/tiny_capture.h"
 #include "traces/formats/spillway_json.h"
 
-namespace spillway::planners {
+namespace spillway::scenario {
 namespace {
 
 using ::testing::Contains;
@@ -210,4 +210,4 @@ TEST(CapturedOffload, ExecutionTraceAloneIsRefused) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::scenario

@@ -6,7 +6,7 @@
 #include "planners/offload/lifetimes.h"
 #include "scenario/scenario_run.h"
 
-namespace spillway::planners {
+namespace spillway::scenario {
 namespace {
 
 LoadedScenario gpt2_large() {
@@ -69,4 +69,4 @@ TEST(Lifetimes, MoveNothingWhereEverythingFits) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::scenario

@@ -12,7 +12,7 @@
 #include "scenario/scenario_run.h"
 #include "studies/offload/rok.h"
 
-namespace spillway::planners {
+namespace spillway::studies {
 namespace {
 
 LoadedScenario load_model(const std::string& model, const std::string& system, int micro_batch) {
@@ -173,4 +173,4 @@ TEST(Rok, ThreeFamiliesPerBatchAndAFrontier) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::studies

@@ -1,5 +1,5 @@
-// What must hold of every offloaded step, whatever the trace and the machine: 2,400 random ones under SSDTrain, plans
-// by lifetimes, streams and mixes.
+// What must hold of every offloaded step, whatever the trace and the machine: random ones (2,400 at full size) under
+// SSDTrain, plans by lifetimes, streams and mixes.
 //   bytes      written = read back + forwarded + left on the tier; what the drives count is what the plan moves
 //   order      stored when made, loaded when stored, used when loaded; nothing leaves before its last use
 //   memory     a block is there while it is stored or loaded; the step never holds more than it does without a plan,
@@ -22,11 +22,10 @@
 #include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
 #include "tests/planners/offload/random_step.h"
+#include "tests/test_size.h"
 
 namespace spillway::planners {
 namespace {
-
-constexpr int cases = 2'400;
 
 // A planned step as the test sees it: plan, trace with transfers, replay.
 struct Offloaded {
@@ -256,6 +255,7 @@ void OffloadProperties::check(const Offloaded& step, const Result& keep) {
 }
 
 TEST_F(OffloadProperties, HoldOnRandomStepsAndMachines) {
+  const int cases = spillway::test::cases(48, 2'400);
   int refused = 0;
   for (int number = 0; number < cases; ++number) {
     SCOPED_TRACE(number);
@@ -300,7 +300,9 @@ TEST_F(OffloadProperties, HoldOnRandomStepsAndMachines) {
   EXPECT_GT(moving_, cases / 4);
   EXPECT_GT(forwarding_, cases / 50);
   EXPECT_GT(waiting_, cases / 50);
-  EXPECT_GT(remaking_, 0);
+  if (spillway::test::is_full_size()) {
+    EXPECT_GT(remaking_, 0);  // rare
+  }
   EXPECT_GT(refused, 0);
 }
 

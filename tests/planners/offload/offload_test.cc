@@ -8,8 +8,9 @@
 
 #include "planners/offload/offload_run.h"
 #include "scenario/scenario_run.h"
+#include "tests/test_size.h"
 
-namespace spillway::planners {
+namespace spillway::scenario {
 namespace {
 
 LoadedScenario gpt2(const std::string& more = "") {
@@ -227,7 +228,7 @@ TEST(PlannedTrace, RandomPlansKeepTheRules) {
   const LoadedScenario loaded = gpt2();
   const std::vector<SavedTensor> saved = saved_tensors(loaded.trace);
   std::mt19937_64 random(7);
-  for (int round = 0; round < 40; ++round) {
+  for (int round = 0; round < spillway::test::cases(20, 40); ++round) {
     OffloadPlan plan;
     plan.store_workers = 1 + static_cast<std::int64_t>(random() % 4);
     plan.load_workers = 1 + static_cast<std::int64_t>(random() % 4);
@@ -348,4 +349,4 @@ TEST(PlannedTrace, RepeatedOpsWaitForLoadsOfWhatTheyRead) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::scenario

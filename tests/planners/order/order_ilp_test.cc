@@ -8,6 +8,7 @@
 #include "planners/order/order_check.h"
 #include "planners/order/order_solver.h"
 #include "tests/planners/order/order_cases.h"
+#include "tests/test_size.h"
 
 namespace spillway::planners {
 namespace {
@@ -39,8 +40,9 @@ TEST(IntegerProgram, NothingIsFoundWhereNothingIs) {
 TEST(OrderIlp, EqualsBruteForceAndTheSolver) {
   if (!IntegerProgram::can_solve()) GTEST_SKIP() << "built without CBC";
   std::mt19937 random(4);
+  const int wanted = spillway::test::cases(20, 100);
   int better_than_program = 0;
-  for (int cases = 0; cases < 100;) {
+  for (int cases = 0; cases < wanted;) {
     const OrderGraph graph = random_graph(random, 12);
     const std::int64_t optimum = brute_force(graph, 1500);
     if (optimum < 0) continue;
@@ -52,7 +54,7 @@ TEST(OrderIlp, EqualsBruteForceAndTheSolver) {
     ASSERT_EQ(check_order(graph, result.order).peak_bytes, optimum);
     better_than_program += optimum < peak_of_order(graph, graph.program_order) ? 1 : 0;
   }
-  EXPECT_GT(better_than_program, 10);
+  EXPECT_GE(better_than_program, spillway::test::cases(1, 11));
 }
 
 TEST(OrderIlp, XlaCounterExample) {

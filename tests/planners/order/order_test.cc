@@ -16,6 +16,7 @@
 #include "planners/order/order_links.h"
 #include "planners/order/order_pass.h"
 #include "tests/planners/order/order_cases.h"
+#include "tests/test_size.h"
 
 namespace spillway::planners {
 namespace {
@@ -67,11 +68,12 @@ TEST(Order, EmptyAndSingleGraphs) {
   EXPECT_TRUE(one.proven);
 }
 
-// What brute force finds is found and proven, in every one of 10,000 graphs of up to 30 operators.
+// What brute force finds is found and proven, in every one of 10,000 graphs (at full size) of up to 30 operators.
 TEST(Order, EqualsBruteForce) {
   std::mt19937 random(1);
+  const int wanted = spillway::test::cases(50, 10'000);
   int cases = 0, large = 0, above_bound = 0;
-  while (cases < 10'000) {
+  while (cases < wanted) {
     const OrderGraph graph = random_graph(random, 30);
     const std::int64_t optimum = brute_force(graph, 1500);
     if (optimum < 0) continue;
@@ -85,14 +87,14 @@ TEST(Order, EqualsBruteForce) {
     ASSERT_LE(bound, optimum);
     above_bound += bound < optimum ? 1 : 0;
   }
-  EXPECT_GT(large, 1000);
-  EXPECT_GT(above_bound, 1000);  // so that the exhaustive search was needed for the proofs
+  EXPECT_GT(large, wanted / 10);
+  EXPECT_GT(above_bound, wanted / 10);  // so that the exhaustive search was needed for the proofs
 }
 
 // The exhaustive search alone says that nothing is below an optimum and finds it from above it.
 TEST(Order, ExhaustiveSearchDecides) {
   std::mt19937 random(2);
-  for (int cases = 0; cases < 1000;) {
+  for (int cases = 0; cases < spillway::test::cases(50, 1000);) {
     const OrderGraph graph = random_graph(random, 16);
     const std::int64_t optimum = brute_force(graph, 1500);
     if (optimum < 0) continue;
@@ -109,7 +111,7 @@ TEST(Order, ExhaustiveSearchDecides) {
 // Whatever the graph and the bound, a pass and the greedy order are legal, and the solver is never above the program.
 TEST(Order, RandomGraphsGetLegalOrders) {
   std::mt19937 random(3);
-  for (int cases = 0; cases < 20'000; ++cases) {
+  for (int cases = 0; cases < spillway::test::cases(50, 20'000); ++cases) {
     const OrderGraph graph = random_graph(random, 120);
     const OrderLinks links(graph);
     std::vector<std::int64_t> rank(graph.operators.size());

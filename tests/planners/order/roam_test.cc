@@ -18,6 +18,7 @@
 #include "planners/order/roam_tree.h"
 #include "planners/order/roam_updates.h"
 #include "tests/planners/order/order_cases.h"
+#include "tests/test_size.h"
 
 namespace spillway::planners {
 namespace {
@@ -83,8 +84,9 @@ TEST(Roam, DependenciesNeverCloseACycle) {
 // A key point is an operator with n - 1 ancestors and descendants.
 TEST(Roam, KeyPointsAreOrderedWithAll) {
   std::mt19937 random(5);
+  const int wanted = spillway::test::cases(50, 3000);
   std::size_t keys = 0, others = 0;
-  for (int cases = 0; cases < 3000; ++cases) {
+  for (int cases = 0; cases < wanted; ++cases) {
     const OrderGraph graph = random_graph(random, 25);
     const RoamDag dag(graph);
     std::vector<std::size_t> expected;
@@ -98,15 +100,16 @@ TEST(Roam, KeyPointsAreOrderedWithAll) {
     keys += expected.size();
     others += graph.operators.size() - expected.size();
   }
-  EXPECT_GT(keys, 500U);
-  EXPECT_GT(others, 1000U);
+  EXPECT_GT(keys, static_cast<std::size_t>(wanted) / 6);
+  EXPECT_GT(others, static_cast<std::size_t>(wanted) / 3);
 }
 
 // Segments ordered one by one reach the optimum of the whole where no dependency was added.
 TEST(Roam, SegmentsAreIndependent) {
   std::mt19937 random(6);
+  const int wanted = spillway::test::cases(50, 3000);
   int plain = 0, several = 0;
-  for (int cases = 0; cases < 3000; ++cases) {
+  for (int cases = 0; cases < wanted; ++cases) {
     const OrderGraph graph = random_graph(random, 25);
     const std::int64_t optimum = brute_force(graph, 1500);
     if (optimum < 0) continue;
@@ -122,13 +125,13 @@ TEST(Roam, SegmentsAreIndependent) {
     several += result.segments > 2 ? 1 : 0;
     ASSERT_EQ(result.peak_bytes, optimum) << "case " << cases;
   }
-  EXPECT_GT(plain, 100);
-  EXPECT_GT(several, 50);
+  EXPECT_GT(plain, wanted / 30);
+  EXPECT_GT(several, wanted / 60);
 }
 
 TEST(Roam, TheTreeHoldsEveryStepOnce) {
   std::mt19937 random(7);
-  for (int cases = 0; cases < 2000; ++cases) {
+  for (int cases = 0; cases < spillway::test::cases(50, 2000); ++cases) {
     const std::size_t count = 1 + random() % 60, limit = 1 + random() % 20;
     std::vector<std::size_t> keys;
     for (std::size_t i = 0; i < count; ++i)
@@ -174,7 +177,7 @@ TEST(Roam, ActivationsStackUp) {
 TEST(Roam, LayoutsNeverOverlap) {
   std::mt19937 random(8);
   std::size_t evicted = 0;
-  for (int cases = 0; cases < 1000; ++cases) {
+  for (int cases = 0; cases < spillway::test::cases(50, 1000); ++cases) {
     const OrderGraph graph = random_graph(random, 60);
     RoamOptions options;
     options.node_limit = 1 + random() % 20;
@@ -190,7 +193,9 @@ TEST(Roam, LayoutsNeverOverlap) {
     ASSERT_GE(result.height_bytes, result.peak_bytes);
     evicted += result.evicted;
   }
-  EXPECT_GT(evicted, 30U);
+  if (spillway::test::is_full_size()) {
+    EXPECT_GT(evicted, 30U);  // rare
+  }
 }
 
 TEST(Roam, LeavesByIntegerProgram) {
@@ -212,7 +217,7 @@ TEST(Roam, LeavesByIntegerProgram) {
 // Every method gives a legal order with a legal layout (which order_by() and layout_by() assert), none below the best.
 TEST(OrderMethods, NoneIsBelowTheBest) {
   std::mt19937 random(9);
-  for (int cases = 0; cases < 300; ++cases) {
+  for (int cases = 0; cases < spillway::test::cases(30, 300); ++cases) {
     const OrderGraph graph = random_graph(random, 40);
     const OrderOutcome best = order_by(OrderMethod::best, graph);
     for (const OrderMethod method :

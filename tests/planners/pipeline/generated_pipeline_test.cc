@@ -22,7 +22,7 @@
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
 
-namespace spillway::planners {
+namespace spillway::scenario {
 namespace {
 
 // Kernels long enough for the host not to matter, a head and an embedding that cost next to nothing.
@@ -593,4 +593,4 @@ TEST(GeneratedPipeline, SchedulesThatMoveActivationsAreTechniques) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::scenario

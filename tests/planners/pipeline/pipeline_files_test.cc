@@ -9,7 +9,7 @@
 #include "planners/pipeline/plan_json.h"
 #include "reports/pictures/pipeline_svg.h"
 
-namespace spillway::planners {
+namespace spillway::reports {
 namespace {
 
 PipelineRequest request_for(std::string_view name) {
@@ -104,4 +104,4 @@ TEST(PipelineFiles, TooMuchForAPicture) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::reports

@@ -11,7 +11,7 @@
 #include "planners/recompute/recompute_run.h"
 #include "scenario/scenario_run.h"
 
-namespace spillway::planners {
+namespace spillway::scenario {
 namespace {
 
 LoadedScenario gpt2(const std::string& model = "") {
@@ -324,4 +324,4 @@ TEST(RecomputeExact, SearchesComeClose) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::scenario

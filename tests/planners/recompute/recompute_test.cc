@@ -12,7 +12,7 @@
 #include "planners/recompute/closure.h"
 #include "scenario/scenario_run.h"
 
-namespace spillway::planners {
+namespace spillway::scenario {
 namespace {
 
 using ::testing::ElementsAre;
@@ -313,4 +313,4 @@ TEST(RecomputeClosure, ALayerIsItsForward) {
 }
 
 }  // namespace
-}  // namespace spillway::planners
+}  // namespace spillway::scenario

@@ -13,6 +13,7 @@
 #include "planners/stalloc/stalloc_plan.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/stalloc_plan_text.h"
+#include "tests/test_size.h"
 
 namespace spillway::planners {
 namespace {
@@ -252,7 +253,7 @@ MemoryProfile random_profile(LayoutRandom& random) {
 // without one planned request out of place, in the repeated iteration too.
 TEST(Stalloc, RandomRunsFollowTheirPlans) {
   LayoutRandom random(20260);
-  for (int round = 0; round < 34000; ++round) {
+  for (int round = 0; round < spillway::test::cases(50, 34'000); ++round) {
     const MemoryProfile profile = random_profile(random);
     for (const StallocAlgorithm algorithm : algorithms) {
       StallocOptions options;

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "tests/sim/engine/engine_random.h"
+#include "tests/test_size.h"
 
 namespace spillway::sim {
 namespace {
@@ -15,7 +16,7 @@ using test::Random;
 
 // Popped order == order of (time, phase, sequence), whatever the interleaving of push and pop.
 TEST(EventQueue, OrdersByTimePhaseSequence) {
-  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+  for (std::uint64_t seed = 0; seed < spillway::test::seeds(50, 200); ++seed) {
     Random random(seed);
     EventQueue queue;
     std::set<std::tuple<std::int64_t, int, std::uint32_t>> model;

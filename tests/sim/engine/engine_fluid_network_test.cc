@@ -6,6 +6,7 @@
 
 #include "sim/engine/wide.h"
 #include "tests/sim/engine/engine_random.h"
+#include "tests/test_size.h"
 
 namespace spillway::sim {
 namespace {
@@ -166,7 +167,7 @@ TEST(FluidNetwork, OverflowEdges) {
 // Random starts, ends and capacity changes: after each instant the whole network is max-min fair, though only the
 // dirty components were solved.
 TEST(FluidNetwork, RandomNetworksAreMaxMinFair) {
-  for (std::uint64_t seed = 0; seed < 2000; ++seed) {
+  for (std::uint64_t seed = 0; seed < spillway::test::seeds(50, 2000); ++seed) {
     Random random(seed);
     FluidNetwork network;
     const auto links = static_cast<std::uint32_t>(random.between(1, 12));
@@ -201,7 +202,7 @@ TEST(FluidNetwork, RandomNetworksAreMaxMinFair) {
 
 // The solved rates don't depend on the order in which the flows arrived.
 TEST(FluidNetwork, OrderOfArrivalDoesNotMatter) {
-  for (std::uint64_t seed = 0; seed < 1000; ++seed) {
+  for (std::uint64_t seed = 0; seed < spillway::test::seeds(50, 1000); ++seed) {
     Random random(seed);
     FluidNetwork forward, backward;
     for (int l = 0; l < 6; ++l) {

@@ -7,6 +7,7 @@
 
 #include "sim/engine/executor.h"
 #include "tests/sim/engine/engine_random.h"
+#include "tests/test_size.h"
 
 namespace spillway::sim {
 namespace {
@@ -123,7 +124,7 @@ class SlowSimulator {
 
 // Same starts and ends as the slow simulator, to within the integer rounding of rates (1e-6) piled up.
 TEST(EngineProperty, MatchesSlowSimulator) {
-  for (std::uint64_t seed = 0; seed < 400; ++seed) {
+  for (std::uint64_t seed = 0; seed < spillway::test::seeds(50, 400); ++seed) {
     GraphShape shape;
     shape.activities = 30;
     shape.wide_lanes = false;
@@ -142,7 +143,7 @@ TEST(EngineProperty, MatchesSlowSimulator) {
 }
 
 TEST(EngineProperty, ConservationOnRandomGraphs) {
-  for (std::uint64_t seed = 0; seed < 3000; ++seed) {
+  for (std::uint64_t seed = 0; seed < spillway::test::seeds(50, 3000); ++seed) {
     GraphShape shape;
     shape.reservoirs = seed % 2 == 0;
     Executor<> executor(random_graph(seed, shape));
@@ -154,8 +155,9 @@ TEST(EngineProperty, ConservationOnRandomGraphs) {
 
 // A graph says all there is to say about order, so the tie order may change the events but never the result.
 TEST(EngineProperty, ResultsDoNotDependOnTieOrder) {
-  int event_orders_differ = 0;
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  const std::uint64_t seeds = spillway::test::seeds(50, 500);
+  std::uint64_t event_orders_differ = 0;
+  for (std::uint64_t seed = 0; seed < seeds; ++seed) {
     GraphShape shape;
     shape.reservoirs = seed % 3 == 0;
     const ActivityGraph g = random_graph(seed, shape);
@@ -164,16 +166,16 @@ TEST(EngineProperty, ResultsDoNotDependOnTieOrder) {
     for (const TieOrder tie : {TieOrder{TieOrder::Kind::reverse}, TieOrder{TieOrder::Kind::shuffle, seed}}) {
       Executor<> other(g, {.tie_order = tie});
       const Outcome outcome = other.run();
-      ASSERT_EQ(outcome.result_digest, expected.result_digest) << seed;
+      ASSERT_EQ(outcome.fingerprint, expected.fingerprint) << seed;
       event_orders_differ += outcome.event_digest != expected.event_digest ? 1 : 0;
     }
   }
-  EXPECT_GT(event_orders_differ, 500);
+  EXPECT_GT(event_orders_differ, seeds);
 }
 
 // A fork continues identically; what is done to one copy leaves the other alone.
 TEST(EngineProperty, ForkContinuesIdentically) {
-  for (std::uint64_t seed = 0; seed < 500; ++seed) {
+  for (std::uint64_t seed = 0; seed < spillway::test::seeds(50, 500); ++seed) {
     GraphShape shape;
     shape.reservoirs = seed % 2 == 1;
     Executor<> whole(random_graph(seed, shape));
@@ -190,7 +192,7 @@ TEST(EngineProperty, ForkContinuesIdentically) {
     for (Executor<>* copy : {&executor, &fork}) {
       const Outcome outcome = copy->run();
       ASSERT_EQ(outcome.event_digest, expected.event_digest) << seed;
-      ASSERT_EQ(outcome.result_digest, expected.result_digest) << seed;
+      ASSERT_EQ(outcome.fingerprint, expected.fingerprint) << seed;
     }
     ASSERT_EQ(fork.state_digest(), whole.state_digest());
   }
@@ -207,7 +209,7 @@ TEST(EngineProperty, PinnedDigests) {
     const Outcome outcome = executor.run();
     EXPECT_TRUE(outcome.ok()) << outcome.text();
     EXPECT_EQ(outcome.event_digest, 12898671709902095434u);
-    EXPECT_EQ(outcome.result_digest, 11180390309982448205u);
+    EXPECT_EQ(outcome.fingerprint, 16474171811749485656u);
     EXPECT_EQ(outcome.end_time, Picos(52170870094));
   }
 }

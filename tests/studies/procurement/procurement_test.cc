@@ -16,7 +16,7 @@
 #include "studies/offload/storage_links.h"
 #include "studies/procurement/cost_model.h"
 
-namespace spillway::studies {
+namespace spillway::reports {
 namespace {
 
 using testing::HasSubstr;
@@ -574,4 +574,4 @@ TEST_F(ProcurementFile, MistakesAreNamed) {
 }
 
 }  // namespace
-}  // namespace spillway::studies
+}  // namespace spillway::reports

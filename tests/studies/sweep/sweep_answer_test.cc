@@ -12,7 +12,7 @@
 #include "studies/sweep/sweep_run.h"
 #include "studies/sweep/sweep_tornado.h"
 
-namespace spillway::studies {
+namespace spillway::reports {
 namespace {
 
 using testing::HasSubstr;
@@ -203,4 +203,4 @@ TEST(SweepCheck, TheDefaultMarginHoldsForASampleOfAllTechniques) {
 }
 
 }  // namespace
-}  // namespace spillway::studies
+}  // namespace spillway::reports

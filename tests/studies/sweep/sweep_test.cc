@@ -20,7 +20,7 @@
 #include "studies/sweep/sweep_space.h"
 #include "studies/sweep/sweep_store.h"
 
-namespace spillway::studies {
+namespace spillway::reports {
 namespace {
 
 using testing::HasSubstr;
@@ -372,4 +372,4 @@ TEST(Sweep, ReplaysTechniquesItCantEstimate) {
 }
 
 }  // namespace
-}  // namespace spillway::studies
+}  // namespace spillway::reports

@@ -65,6 +65,38 @@ TEST(CaseFile, TolerancesAreOptional) {
   EXPECT_FALSE(file.tolerance.p90);
 }
 
+TEST(CaseFile, GroupsAreHeldToWhatTheyReach) {
+  const CaseFile file = parse_cases(tiny_cases(R"({"id": "a", "value": 1}, {"id": "b", "value": 1, "source": "other"})",
+                                               R"("tolerance": {"median": 0.05, "p90": 0.1, "kendall": 0.9},
+                    "held_to": [{"source": "other", "metric": "iteration_time", "p90": 0.2, "kendall": 0.8}],)"),
+                                    "own.json");
+  ASSERT_EQ(file.held_to.size(), 1U);
+  EXPECT_EQ(file.held_to[0].source, "other");
+  EXPECT_EQ(file.held_to[0].metric, Metric::iteration_time);
+  const Tolerance tolerance = file.tolerance.but_for(file.held_to[0].tolerance);
+  EXPECT_EQ(tolerance.median, 0.05);
+  EXPECT_EQ(tolerance.p90, 0.2);
+  EXPECT_EQ(tolerance.kendall, 0.8);
+}
+
+// A group held to more than is asked, or that has no case to judge, is a mistake in the file.
+TEST(CaseFile, HeldGroupsMustBeSomeAndWiderThanAsked) {
+  const auto held = [](const std::string& group) {
+    return message(tiny_cases(R"({"id": "a", "value": 1}, {"id": "b", "value": 1, "source": "x", "role": "fit"})",
+                              R"("tolerance": {"p90": 0.1, "kendall": 0.9}, "held_to": [)" + group + "],"));
+  };
+  const std::string desk = R"({"source": "desk", "metric": "iteration_time", )";
+  EXPECT_EQ(held(desk + R"("p90": 0.11})"), "no error");
+  EXPECT_EQ(held(desk + R"("kendall": 0.89})"), "no error");
+  EXPECT_THAT(held(desk + R"("p90": 0.1})"), HasSubstr("no wider"));
+  EXPECT_THAT(held(desk + R"("kendall": 0.91})"), HasSubstr("no wider"));
+  EXPECT_THAT(held(desk + R"("median": 0.5})"), HasSubstr("no wider"));  // which is not asked
+  EXPECT_THAT(held(R"({"source": "desk", "metric": "iteration_time"})"), HasSubstr("/held_to/0"));
+  EXPECT_THAT(held(R"({"source": "desk", "metric": "mfu", "p90": 0.2})"), HasSubstr("no validation case"));
+  EXPECT_THAT(held(R"({"source": "x", "metric": "iteration_time", "p90": 0.2})"), HasSubstr("no validation case"));
+  EXPECT_THAT(held(desk + R"("p90": 0.2, "worst": 1})"), HasSubstr("worst"));
+}
+
 TEST(CaseFile, MistakesNameThePlaceAndTheNearestName) {
   EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 1, "model.micro_bach": 2})")),
               HasSubstr("did you mean micro_batch?"));

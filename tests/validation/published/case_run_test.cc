@@ -2,11 +2,18 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <oneapi/tbb/global_control.h>
+
+#include <algorithm>
+#include <atomic>
 
 #include "base/byte_source.h"
+#include "base/stop.h"
 #include "reports/pictures/scatter_svg.h"
 #include "tests/validation/published/tiny_cases.h"
 #include "validation/published/case_panels.h"
+#include "validation/published/case_sample.h"
+#include "validation/published/case_work.h"
 
 namespace spillway::validation {
 namespace {
@@ -30,13 +37,14 @@ TEST(CaseRun, MetricsOfOneReplayAgree) {
       {"id": "forward", "value": 1, "metric": "layer_forward_time", "model.micro_batch": 3},
       {"id": "backward", "value": 1, "metric": "layer_backward_time", "model.micro_batch": 3},
       {"id": "layer", "value": 1, "metric": "layer_time", "model.micro_batch": 3})");
-  std::size_t setups = 0;
-  const auto outcomes = run_cases(files, [&setups](std::size_t, std::size_t total) {
-    setups = total;
+  std::vector<std::size_t> done;
+  const auto outcomes = run_cases(files, [&done](std::size_t count, std::size_t total) {
+    EXPECT_EQ(total, 1U);  // one replay for all
+    done.push_back(count);
     return true;
   });
   ASSERT_EQ(outcomes.size(), 10U);
-  EXPECT_EQ(setups, 1U);  // one replay for all
+  EXPECT_EQ(done, (std::vector<std::size_t>{0, 1}));
   const auto at = [&outcomes](std::size_t i) { return outcomes[i].predicted; };
   for (const CaseOutcome& outcome : outcomes) {
     EXPECT_EQ(outcome.skipped, "");
@@ -70,6 +78,32 @@ TEST(CaseRun, WhatCantBeSimulatedIsListedWithItsReason) {
 TEST(CaseRun, StopsWhenToldTo) {
   const auto files = files_of(R"({"id": "a", "value": 1}, {"id": "b", "value": 1, "model.micro_batch": 2})");
   EXPECT_THROW(run_cases(files, [](std::size_t, std::size_t) { return false; }), Cancelled);
+  EXPECT_THROW(run_cases(files, [](std::size_t done, std::size_t) { return done == 0; }), Cancelled);
+  const std::atomic<bool> wanted = true;
+  const StopScope scope(&wanted);
+  EXPECT_THROW(run_cases(files), Cancelled);  // in the midst of a replay, on whatever thread
+}
+
+// Rows in the file's order with the same figures, on one thread or more, though long steps come first.
+TEST(CaseRun, DoesNotDependOnThreads) {
+  std::string cases;
+  for (int i = 1; i <= 12; ++i)
+    cases += (i == 1 ? "" : ",") + ("{\"id\": \"" + std::to_string(i) + "\", \"value\": 1, ") +
+             "\"model.gradient_accumulation\": " + std::to_string(i) + "}";
+  const auto files = files_of(cases);
+  const auto predicted = [&files](std::size_t threads) {
+    const oneapi::tbb::global_control limit(oneapi::tbb::global_control::max_allowed_parallelism, threads);
+    std::vector<double> found;
+    for (const CaseOutcome& outcome : run_cases(files)) {
+      EXPECT_EQ(outcome.measured->id, std::to_string(found.size() + 1));
+      found.push_back(outcome.predicted);
+    }
+    return found;
+  };
+  const std::vector<double> one = predicted(1);
+  EXPECT_EQ(one.size(), 12U);
+  EXPECT_TRUE(std::is_sorted(one.begin(), one.end()));
+  EXPECT_EQ(predicted(4), one);
 }
 
 // Fit cases are summed up apart and never judged; --tolerance replaces the file's own for validation cases.
@@ -85,6 +119,43 @@ TEST(CaseRun, OnlyValidationCasesAreJudged) {
   EXPECT_TRUE(summaries[1].within());
   const Tolerance wide{.median = 2, .p90 = {}, .kendall = {}};
   EXPECT_TRUE(summarize(files, outcomes, &wide)[0].within());
+}
+
+// What a group is held to replaces what is asked, which stays visible; --tolerance replaces both.
+TEST(CaseRun, AGroupIsHeldToWhatTheFileStates) {
+  const std::string cases = R"({"id": "a", "value": 1e9}, {"id": "b", "value": 2e9, "source": "other"})";
+  const auto files = files_of(cases, R"("tolerance": {"median": 0.05},
+      "held_to": [{"source": "desk", "metric": "iteration_time", "median": 1}],)");
+  const auto outcomes = run_cases(files);
+  const auto summaries = summarize(files, outcomes);
+  ASSERT_EQ(summaries.size(), 2U);
+  EXPECT_TRUE(summaries[0].within());
+  EXPECT_EQ(summaries[0].missed().median, 0.05);
+  EXPECT_EQ(summaries[0].held_to.median, 1);
+  EXPECT_FALSE(summaries[1].within());
+  EXPECT_TRUE(summaries[1].held_to.states_nothing());
+  const Tolerance strict{.median = 0.5, .p90 = {}, .kendall = {}};
+  EXPECT_FALSE(summarize(files, outcomes, &strict)[0].within());
+}
+
+// Two of each group, from the half with least work, the same ones whatever stands beside them.
+TEST(CaseSample, HasSomeOfEveryGroup) {
+  std::string cases = R"({"id": "skipped", "skip": "no set-up"})";
+  for (int i = 1; i <= 20; ++i)
+    for (const char* metric : {"iteration_time", "layer_time"})
+      cases += ", {\"id\": \"" + std::to_string(i) + metric + "\", \"value\": 1, \"metric\": \"" + metric +
+               "\", \"model.gradient_accumulation\": " + std::to_string(i) + "}";
+  const std::string alone = R"(, {"id": "alone", "value": 1, "source": "other", "model.gradient_accumulation": 30})";
+  auto files = files_of(cases + alone), fewer = files_of(cases);
+  EXPECT_GT(work_of(files[0], files[0].cases[40]), work_of(files[0], files[0].cases[1]));
+  keep_sample(files, 2);
+  keep_sample(fewer, 2);
+  ASSERT_EQ(files[0].cases.size(), 6U);  // one skipped, two of each metric, one alone
+  ASSERT_EQ(fewer[0].cases.size(), 5U);
+  for (std::size_t i = 0; i < 5; ++i) EXPECT_EQ(files[0].cases[i].id, fewer[0].cases[i].id);
+  for (std::size_t i = 1; i < 5; ++i) EXPECT_LE(files[0].cases[i].scenario.training.gradient_accumulation, 10);
+  EXPECT_EQ(files[0].cases[1].setup, files[0].cases[2].setup);  // one replay for both metrics
+  EXPECT_EQ(files[0].cases[5].id, "alone");
 }
 
 TEST(CaseRun, ThePictureHasAPointForEveryCaseThatRan) {

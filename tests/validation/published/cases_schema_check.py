@@ -6,7 +6,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import schema_test  # noqa: E402
 
-SOUND = {"schema": "spillway-cases", "version": 1,
+SOUND = {"schema": "spillway-cases", "version": 1, "tolerance": {"p90": 0.1},
+         "held_to": [{"source": "desk", "metric": "mfu", "p90": 0.2}],
          "cases": [{"id": "a", "source": "desk", "metric": "mfu", "unit": "%", "value": 40, "model.name": "gpt2-xl"}]}
 
 
@@ -14,6 +15,12 @@ def broken(sound):
     yield "unknown key", {**sound, "colour": "red"}
     yield "newer version", {**sound, "version": 2}
     yield "rows without columns", {**sound, "rows": [["a"]]}
+    held = {"source": "desk", "metric": "mfu", "p90": 0.2}
+    for what, group in {"a held group without a figure": {"source": "desk", "metric": "mfu"},
+                        "a held group without a source": {"metric": "mfu", "p90": 0.2},
+                        "a held group's unknown metric": {**held, "metric": "speed"},
+                        "a held group's unknown key": {**held, "worst": 0.3}}.items():
+        yield what, {**sound, "tolerance": {"p90": 0.1}, "held_to": [group]}
     for what, change in {"an unknown metric": {"metric": "speed"}, "an unknown unit": {"unit": "furlongs"},
                          "an unknown role": {"role": "test"}, "a figure of 0": {"value": 0},
                          "an unknown field": {"colour": "red"}, "an empty id": {"id": ""}}.items():

@@ -10,7 +10,7 @@
 #include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
 
-namespace spillway::models {
+namespace spillway::sim {
 namespace {
 
 ModelSpec gpt(std::int64_t layers) {
@@ -155,4 +155,4 @@ TEST(ChunkStates, WhatCannotMove) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::sim

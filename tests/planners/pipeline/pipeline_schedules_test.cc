@@ -17,7 +17,7 @@
 #include "planners/pipeline/pipeline_memory.h"
 #include "tests/planners/pipeline_files.h"
 
-namespace spillway::models {
+namespace spillway::planners {
 namespace {
 
 PipelineRequest sizes(std::int64_t p, std::int64_t m, std::int64_t v = 0) {
@@ -455,4 +455,4 @@ TEST(PipelineSchedules, BlockingTransfers) {
 }
 
 }  // namespace
-}  // namespace spillway::models
+}  // namespace spillway::planners

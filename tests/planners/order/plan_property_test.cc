@@ -1,5 +1,5 @@
-// Every plan of every planner passes the independent validators, on random problems: 100,000 here, beside the 34,000
-// runs under three algorithms in stalloc_test.cc. The cases are small, so that all kinds of meeting occur.
+// Every plan of every planner passes the independent validators, on random problems: 100,000 here at full size, beside
+// the 34,000 runs under three algorithms in stalloc_test.cc. The cases are small, so that all kinds of meeting occur.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,12 +13,10 @@
 #include "sim/devices/memory/request_lives.h"
 #include "sim/replay/plan_check.h"
 #include "tests/planners/random_trace.h"
+#include "tests/test_size.h"
 
-namespace spillway::sim {
+namespace spillway::planners {
 namespace {
-
-constexpr int layout_cases = 40'000, order_cases = 30'000, trace_cases = 30'000;
-static_assert(layout_cases + order_cases + trace_cases >= 100'000);
 
 class Plans : public ::testing::Test {
  protected:
@@ -38,8 +36,9 @@ bool pairs_apart(const std::vector<LayoutBuffer>& buffers, const std::vector<std
 }
 
 TEST_F(Plans, LayoutsNeverOverlapNorPassTheirCapacity) {
+  const int wanted = spillway::test::cases(50, 40'000);
   int cases = 0, in_capacity = 0;
-  for (; cases < layout_cases; ++cases) {
+  for (; cases < wanted; ++cases) {
     std::vector<LayoutBuffer> buffers(below(12));
     for (LayoutBuffer& buffer : buffers) {
       buffer.lower = static_cast<std::int64_t>(below(10));
@@ -63,13 +62,14 @@ TEST_F(Plans, LayoutsNeverOverlapNorPassTheirCapacity) {
     ASSERT_LE(result.lower_bound, result.height);
     in_capacity += options.capacity > 0 && result.fits(options.capacity) ? 1 : 0;
   }
-  EXPECT_EQ(cases, layout_cases);
+  EXPECT_EQ(cases, wanted);
   EXPECT_GT(in_capacity, cases / 10);
 }
 
 TEST_F(Plans, OrdersKeepDependenciesAndTheirPeak) {
+  const int wanted = spillway::test::cases(50, 30'000);
   int cases = 0, proven = 0;
-  for (; cases < order_cases; ++cases) {
+  for (; cases < wanted; ++cases) {
     OrderGraph graph;
     const std::size_t n = 1 + below(16);
     for (std::size_t i = 0; i < n; ++i) {
@@ -91,14 +91,15 @@ TEST_F(Plans, OrdersKeepDependenciesAndTheirPeak) {
     ASSERT_LE(result.peak_bytes, result.program_order_peak_bytes);
     proven += result.proven ? 1 : 0;
   }
-  EXPECT_EQ(cases, order_cases);
+  EXPECT_EQ(cases, wanted);
   EXPECT_GT(proven, cases / 2);
 }
 
 // Planned by order and layout, rewritten, and followed by the arena: no block touches another that is alive.
 TEST_F(Plans, TracesInTheirNewOrderFitTheirLayout) {
+  const int wanted = spillway::test::cases(50, 30'000);
   int cases = 0, lower = 0;
-  for (; cases < trace_cases; ++cases) {
+  for (; cases < wanted; ++cases) {
     const Trace trace = random_trace(random_);
     TraceOrderOptions options;
     options.order.effort = 200;
@@ -120,14 +121,15 @@ TEST_F(Plans, TracesInTheirNewOrderFitTheirLayout) {
     ASSERT_EQ(followed.statistics.all().reserved_bytes.peak, found.layout->height) << "case " << cases;
     ASSERT_EQ(followed.plan->placed, followed.allocations);
   }
-  EXPECT_EQ(cases, trace_cases);
+  EXPECT_EQ(cases, wanted);
   EXPECT_GT(lower, cases / 100);
 }
 
 // The validators find what is wrong: a place moved onto a neighbour, a pool too large, a request too big.
 TEST_F(Plans, PlacementsThatOverlapAreFound) {
+  const int wanted = spillway::test::cases(50, 1000);
   int found_faults = 0, cases = 0;
-  while (cases < 1000) {
+  while (cases < wanted) {
     const Trace trace = random_trace(random_);
     TraceOrderOptions options;
     options.layout = true;
@@ -151,8 +153,8 @@ TEST_F(Plans, PlacementsThatOverlapAreFound) {
     bent.places[0].size = lives[0].bytes - Bytes(1);
     EXPECT_FALSE(check_placement(found.trace, 0, bent, Bytes(0)).sound());
   }
-  EXPECT_GT(found_faults, 300);
+  EXPECT_GT(found_faults, wanted * 3 / 10);
 }
 
 }  // namespace
-}  // namespace spillway::sim
+}  // namespace spillway::planners

@@ -5,7 +5,7 @@
 #include <cmath>
 #include <vector>
 
-namespace spillway {
+namespace spillway::validation {
 namespace {
 
 // Position (n - 1) q between order statistics: of 1..10, q = 0.9 is 1 + 9 * 0.9 = 9.1, q = 0.5 is 5.5.
@@ -54,4 +54,4 @@ TEST(ErrorStatistics, OfKnownErrors) {
 TEST(ErrorStatistics, OfNothingIsZero) { EXPECT_EQ(error_statistics({}, {}).n, 0U); }
 
 }  // namespace
-}  // namespace spillway
+}  // namespace spillway::validation

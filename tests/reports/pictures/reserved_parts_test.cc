@@ -5,7 +5,7 @@
 #include "reports/pictures/memory_svg.h"
 #include "sim/replay/memory_picture.h"
 
-namespace spillway::sim {
+namespace spillway::reports {
 namespace {
 
 // 700 bytes in a block of 1,024 of a small segment of 2 MiB; 3 MiB in a large one of 20 MiB, 5 MiB of it pending; a
@@ -109,4 +109,4 @@ TEST(MemoryPicture, NothingHeldIsAPictureToo) {
 }
 
 }  // namespace
-}  // namespace spillway::sim
+}  // namespace spillway::reports

@@ -1,0 +1,175 @@
+#include "cli/options/command_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+namespace spillway::cli {
+
+UsageError missing_argument(const std::string& name) { return UsageError(CLI::RequiredError(name).what()); }
+
+Option* Option::type_name(const std::string& name) {
+  option_->type_name(name);
+  return this;
+}
+
+Option* Option::required() {
+  option_->required();
+  return this;
+}
+
+Option* Option::capture_default_str() {
+  option_->capture_default_str();
+  return this;
+}
+
+Option* Option::allow_extra_args(bool allow) {
+  option_->allow_extra_args(allow);
+  return this;
+}
+
+Option* Option::delimiter(char separator) {
+  option_->delimiter(separator);
+  return this;
+}
+
+Option* Option::take_all() {
+  option_->take_all();
+  return this;
+}
+
+Option* Option::check(WordCheck check) {
+  option_->check(CLI::Validator(std::move(check.complaint), std::move(check.name)));
+  return this;
+}
+
+Option* Option::choices(const std::vector<std::string>& words) {
+  option_->check(CLI::IsMember(words));
+  return this;
+}
+
+Option* Option::range(int least, int most) {
+  option_->check(CLI::Range(least, most));
+  return this;
+}
+
+Option* Option::range(double least, double most) {
+  option_->check(CLI::Range(least, most));
+  return this;
+}
+
+Option* Option::size_with_unit() {
+  option_->transform(CLI::AsSizeValue(true));
+  return this;
+}
+
+std::vector<std::string> Option::names() const {
+  if (is_argument()) return {option_->get_name(true)};
+  std::vector<std::string> names;
+  for (const std::string& name : option_->get_snames()) names.push_back("-" + name);
+  for (std::string& name : long_names()) names.push_back(std::move(name));
+  return names;
+}
+
+std::vector<std::string> Option::long_names() const {
+  std::vector<std::string> names;
+  for (const std::string& name : option_->get_lnames()) names.push_back("--" + name);
+  return names;
+}
+
+std::string Option::about() const { return option_->get_description(); }
+std::string Option::type() const { return option_->get_type_name(); }
+bool Option::is_argument() const { return option_->get_positional(); }
+bool Option::is_flag() const { return option_->get_items_expected() == 0; }
+bool Option::is_required() const { return option_->get_required(); }
+bool Option::is_hidden() const { return option_->get_group().empty(); }
+
+Command::Command(const std::string& about, const std::string& name)
+    : program_(std::make_unique<CLI::App>(about, name)), app_(program_.get()) {}
+
+Command::Command(CLI::App* app) : app_(app) {}
+
+Command::~Command() = default;
+
+Command* Command::add_subcommand(const std::string& name, const std::string& about) {
+  return commands_.emplace_back(std::make_unique<Command>(app_->add_subcommand(name, about))).get();
+}
+
+Command* Command::hide() {
+  app_->group("");
+  return this;
+}
+
+template <OptionValue T>
+Option* Command::add_option(const std::string& names, T& value, const std::string& about) {
+  return options_.emplace_back(std::make_unique<Option>(app_->add_option(names, value, about))).get();
+}
+
+template Option* Command::add_option(const std::string&, std::string&, const std::string&);
+template Option* Command::add_option(const std::string&, int&, const std::string&);
+template Option* Command::add_option(const std::string&, double&, const std::string&);
+template Option* Command::add_option(const std::string&, std::int64_t&, const std::string&);
+template Option* Command::add_option(const std::string&, std::uint64_t&, const std::string&);
+template Option* Command::add_option(const std::string&, std::optional<double>&, const std::string&);
+template Option* Command::add_option(const std::string&, std::optional<std::int64_t>&, const std::string&);
+template Option* Command::add_option(const std::string&, std::vector<std::string>&, const std::string&);
+template Option* Command::add_option(const std::string&, std::vector<double>&, const std::string&);
+template Option* Command::add_option(const std::string&, std::vector<std::int64_t>&, const std::string&);
+
+Option* Command::add_flag(const std::string& names, bool& value, const std::string& about) {
+  return options_.emplace_back(std::make_unique<Option>(app_->add_flag(names, value, about))).get();
+}
+
+Option* Command::add_flag(const std::string& names, std::function<void()> given, const std::string& about) {
+  return options_.emplace_back(std::make_unique<Option>(app_->add_flag_callback(names, std::move(given), about))).get();
+}
+
+void Command::set_version_flag(const std::string& name, const std::string& version) {
+  app_->set_version_flag(name, version);
+}
+
+void Command::callback(std::function<void()> run) { app_->callback(std::move(run)); }
+void Command::require_subcommand() { app_->require_subcommand(1); }
+void Command::fallthrough() { app_->fallthrough(); }
+
+std::string Command::name() const { return app_->get_name(); }
+std::string Command::about() const { return app_->get_description(); }
+bool Command::is_hidden() const { return app_->get_group().empty(); }
+
+std::vector<Option> Command::options() const {
+  std::vector<Option> options;
+  for (CLI::Option* option : app_->get_options([](CLI::Option*) { return true; })) options.emplace_back(option);
+  return options;
+}
+
+std::vector<const Command*> Command::commands() const {
+  std::vector<const Command*> commands;
+  for (const auto& command : commands_) commands.push_back(command.get());
+  return commands;
+}
+
+bool Command::parse(int argc, const char* const* argv) {
+  try {
+    app_->parse(argc, argv);
+    return true;
+  } catch (const CLI::Success& answer) {
+    app_->exit(answer);
+    return false;
+  } catch (const CLI::ParseError& error) {
+    throw UsageError(error.what());
+  }
+}
+
+std::vector<const Command*> Command::chosen() const {
+  std::vector<const Command*> path = {this};
+  for (std::vector<CLI::App*> parsed = app_->get_subcommands(); !parsed.empty();
+       parsed = path.back()->app_->get_subcommands())
+    path.push_back(std::find_if(path.back()->commands_.begin(), path.back()->commands_.end(), [&](const auto& command) {
+                     return command->app_ == parsed.front();
+                   })->get());
+  return path;
+}
+
+std::vector<std::string> Command::unknown_words() const { return app_->remaining(true); }
+
+}  // namespace spillway::cli

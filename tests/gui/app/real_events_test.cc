@@ -1,0 +1,294 @@
+// The window under real keys and a real mouse, in a display of its own: what a person can do to lose work, or to wait.
+#include <gtest/gtest.h>
+
+#include <QApplication>
+#include <QComboBox>
+#include <QDoubleSpinBox>
+#include <QLineEdit>
+#include <QMessageBox>
+#include <QProgressBar>
+#include <QPushButton>
+#include <QScrollBar>
+#include <QSettings>
+#include <QTemporaryDir>
+#include <QTest>
+#include <fstream>
+
+#include "gui/app/main_window.h"
+#include "gui/panels/message_bar.h"
+#include "gui/panels/scenario_panel.h"
+#include "gui/panels/sweep_view.h"
+#include "gui/plots/timeline_view.h"
+#include "tests/gui/app/real_input.h"
+
+namespace spillway::gui {
+namespace {
+
+const std::string root = std::getenv("SPILLWAY_SOURCE_ROOT");
+constexpr int patience_ms = 60'000;
+// The aim is 50; a shared machine keeps a thread waiting for longer than that. The sweeps' points take far longer
+// still, so whoever waits for one is found out.
+constexpr double longest_gap_ms = 3'000;
+
+class RealEvents : public testing::Test {
+ protected:
+  RealEvents() : settings_(folder_.filePath("settings.ini"), QSettings::IniFormat), window_(settings_) {
+    window_.show();
+    activate(window_);
+  }
+  // There is no window manager to do it.
+  static void activate(QWidget& window) {
+    ASSERT_TRUE(QTest::qWaitForWindowExposed(&window));
+    window.activateWindow();
+    ASSERT_TRUE(QTest::qWaitForWindowActive(&window));
+  }
+  static QString bundled(const char* name) { return QString::fromStdString(root + "/gui/scenarios/") + name + ".json"; }
+  void settle() {
+    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_settled(); }, patience_ms))
+        << window_.message().text().toStdString();
+  }
+  void open(const char* name) {
+    window_.open(bundled(name));
+    settle();
+  }
+  [[nodiscard]] std::string text() { return window_.session().document()->text(); }
+  [[nodiscard]] std::string value(const char* key) { return window_.session().document()->value(key).value_or(""); }
+  [[nodiscard]] QDoubleSpinBox& micro_batch() {
+    return *qobject_cast<QDoubleSpinBox*>(window_.panel().row("model.micro_batch")->editor());
+  }
+  // An edit that is in no file.
+  void edit_micro_batch(const char* to) {
+    window_.session().edit("model.micro_batch", to, false);
+    settle();
+    ASSERT_TRUE(window_.session().document()->is_changed());
+  }
+  // What asks about unsaved changes; null: nothing does.
+  [[nodiscard]] QMessageBox* question() {
+    QMessageBox* found = nullptr;
+    QTest::qWaitFor([&] { return (found = window_.findChild<QMessageBox*>()) != nullptr && found->isVisible(); },
+                    3'000);
+    if (found != nullptr) activate(*found);
+    return found;
+  }
+  // A sweep of a few points, each a step of so many micro-batches: of thousands it takes minutes.
+  [[nodiscard]] QString sweep(const char* name, int micro_batches) {
+    const QString path = folder_.filePath(name);
+    std::ofstream(path.toStdString()) << R"({"schema": "spillway-sweep", "version": 1, "title": ")" << name << R"(",
+      "base": {"model": {"name": "gpt2-small", "sequence": 256, "gradient_accumulation": )"
+                                      << micro_batches << R"(},
+               "hardware": {"profile": "rtx-4090"}},
+      "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2]},
+               {"name": "r", "key": "model.recompute", "values": ["none", "full"]}],
+      "objectives": ["step_time", "peak_memory"], "margin": 0.9, "memory_margin": 0.9})";
+    return path;
+  }
+  [[nodiscard]] const QProgressBar& bar() { return *window_.sweep().findChild<QProgressBar*>(); }
+  [[nodiscard]] QPushButton& run_button() { return *window_.findChild<QPushButton*>("sweep run"); }
+
+  QTemporaryDir folder_;
+  QSettings settings_;
+  MainWindow window_;
+  RealInput person_;
+};
+
+// ---- the wheel ----
+
+// Over every control that is in sight, focused or not, and over the panel itself: it scrolls, and nothing else.
+TEST_F(RealEvents, TheWheelOverThePanelEditsNothing) {
+  open("bound-by-pcie");
+  const std::string before = text();
+  const QScrollBar& bar = *window_.panel().verticalScrollBar();
+  micro_batch().setFocus();
+  int turned = 0;
+  for (const QWidget* const control : window_.panel().findChildren<QWidget*>()) {
+    const bool takes_wheel =
+        control->inherits("QComboBox") || control->inherits("QAbstractSpinBox") || control->inherits("QSlider");
+    if (!takes_wheel || control->visibleRegion().isEmpty() || turned >= 200) continue;
+    ASSERT_TRUE(person_.wheel(*control, 4, control->visibleRegion().boundingRect().center()));
+    turned += 4;
+    EXPECT_EQ(text(), before) << control->parentWidget()->objectName().toStdString();
+  }
+  EXPECT_GE(turned, 20);
+  EXPECT_GT(bar.value(), 0);
+  ASSERT_TRUE(person_.wheel(window_.panel(), -80));
+  EXPECT_EQ(bar.value(), 0);
+  ASSERT_TRUE(person_.wheel(micro_batch(), 3));
+  EXPECT_GT(bar.value(), 0);
+  EXPECT_EQ(text(), before);
+  EXPECT_EQ(window_.session().document()->file(), bundled("bound-by-pcie").toStdString());
+}
+
+// ---- keys ----
+
+TEST_F(RealEvents, UndoAndRedoAnswerWithFocusInEveryControl) {
+  open("bound-by-pcie");
+  const std::string before = text();
+  for (const Control& control : scenario_controls()) {
+    ControlRow* const row = window_.panel().row(control.key, control.kind == ControlKind::toggle);
+    ASSERT_NE(row, nullptr);
+    if (!row->isVisible()) continue;
+    window_.session().edit("title", control.label, false);
+    const std::string edited = text();
+    ASSERT_NE(edited, before);
+    row->editor()->setFocus();
+    ASSERT_TRUE(person_.key("ctrl+z"));
+    EXPECT_EQ(text(), before) << "undo in " << control.key;
+    ASSERT_TRUE(person_.key("ctrl+shift+z"));
+    EXPECT_EQ(text(), edited) << "redo in " << control.key;
+    window_.session().undo();
+    ASSERT_EQ(text(), before) << control.key;
+  }
+}
+
+// What was typed and not yet entered counts as an edit, which is undone.
+TEST_F(RealEvents, UndoTakesBackWhatWasTyped) {
+  open("bound-by-pcie");
+  const std::string before = text(), held = value("model.micro_batch");
+  ASSERT_TRUE(person_.click(micro_batch()));
+  ASSERT_TRUE(person_.key("ctrl+a"));
+  ASSERT_TRUE(person_.type("7"));
+  EXPECT_EQ(text(), before);
+  ASSERT_TRUE(person_.key("ctrl+z"));
+  EXPECT_EQ(text(), before);
+  EXPECT_EQ(micro_batch().value(), std::stod(held));
+  ASSERT_TRUE(person_.key("ctrl+shift+z"));
+  EXPECT_EQ(value("model.micro_batch"), "7");
+}
+
+TEST_F(RealEvents, BPinsAfterAnEdit) {
+  open("bound-by-pcie");
+  ASSERT_TRUE(person_.click(micro_batch()));
+  ASSERT_TRUE(person_.key("ctrl+a"));
+  ASSERT_TRUE(person_.type("3"));
+  ASSERT_TRUE(person_.key("Return"));
+  EXPECT_EQ(value("model.micro_batch"), "3");
+  settle();
+  ASSERT_TRUE(person_.key("b"));
+  EXPECT_EQ(window_.session().baseline(), window_.session().outcome());
+}
+
+// Where letters are text they stay so.
+TEST_F(RealEvents, LettersAreTextWhereTextIsTaken) {
+  open("bound-by-pcie");
+  ASSERT_TRUE(person_.key("ctrl+f"));
+  ASSERT_TRUE(person_.type("b"));
+  const auto* const line = qobject_cast<QLineEdit*>(QApplication::focusWidget());
+  ASSERT_NE(line, nullptr);
+  EXPECT_EQ(line->text(), "b");
+  EXPECT_EQ(window_.session().baseline(), nullptr);
+}
+
+// ---- work that is in no file ----
+
+TEST_F(RealEvents, QuitAsksAboutUnsavedChanges) {
+  open("bound-by-pcie");
+  edit_micro_batch("3");
+  ASSERT_TRUE(person_.key("ctrl+q"));
+  ASSERT_NE(question(), nullptr);
+  ASSERT_TRUE(person_.key("Escape"));
+  EXPECT_TRUE(window_.isVisible());
+  EXPECT_EQ(value("model.micro_batch"), "3");
+  activate(window_);
+  ASSERT_TRUE(person_.key("ctrl+q"));
+  const QMessageBox* const asked = question();
+  ASSERT_NE(asked, nullptr);
+  ASSERT_TRUE(person_.click(*asked->button(QMessageBox::Discard)));
+  EXPECT_TRUE(QTest::qWaitFor([this] { return !window_.isVisible(); }, patience_ms));
+}
+
+TEST_F(RealEvents, QuitAsksNothingWhenAllIsSaved) {
+  open("bound-by-pcie");
+  ASSERT_TRUE(person_.key("ctrl+q"));
+  EXPECT_TRUE(QTest::qWaitFor([this] { return !window_.isVisible(); }, patience_ms));
+}
+
+// A preset, chosen with the mouse and the keyboard, takes the place of nothing that is in no file.
+TEST_F(RealEvents, APresetAsksAboutUnsavedChanges) {
+  open("bound-by-pcie");
+  edit_micro_batch("3");
+  const std::string edited = text();
+  auto* const presets = window_.panel().findChild<QComboBox*>("presets");
+  presets->setFocus();
+  ASSERT_TRUE(person_.key("Down"));
+  ASSERT_NE(question(), nullptr);
+  ASSERT_TRUE(person_.key("Escape"));
+  settle();
+  EXPECT_EQ(text(), edited);
+}
+
+// A file is read before it takes the place of another; one that can't be is no recent file.
+TEST_F(RealEvents, AFileThatCanNotBeReadChangesNothing) {
+  open("bound-by-pcie");
+  edit_micro_batch("3");
+  const std::string edited = text();
+  const QString broken = folder_.filePath("nothing.bin");
+  std::ofstream(broken.toStdString()) << "no trace at all";
+  window_.open(broken);
+  const QMessageBox* const asked = question();
+  ASSERT_NE(asked, nullptr);
+  ASSERT_TRUE(person_.click(*asked->button(QMessageBox::Discard)));
+  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.message().isVisible(); }, patience_ms));
+  EXPECT_TRUE(window_.message().text().contains("nothing.bin"));
+  EXPECT_EQ(text(), edited);
+  EXPECT_TRUE(window_.is_settled());
+  EXPECT_FALSE(settings_.value("recent").toStringList().contains(broken));
+}
+
+// ---- a new file ----
+
+TEST_F(RealEvents, ANewFileBeginsWithTheWholeStep) {
+  open("wears-out-its-drives");
+  const QWidget& timeline = window_.timeline();
+  ASSERT_TRUE(person_.wheel(timeline, -12, QPoint(timeline.width() / 4, 40)));
+  ASSERT_NE(window_.time().view(), window_.time().whole());
+  window_.open(bundled("fits-after-one-toggle"));
+  ASSERT_TRUE(QTest::qWaitFor(
+      [this] {
+        return window_.is_settled() && value("model.name") != "" &&
+               window_.session().document()->file() == bundled("fits-after-one-toggle").toStdString();
+      },
+      patience_ms));
+  EXPECT_EQ(window_.time().view(), window_.time().whole());
+}
+
+// ---- sweeps ----
+
+TEST_F(RealEvents, ASecondSweepTakesThePlaceOfOneThatRuns) {
+  Watchdog watchdog;
+  for (const auto& [name, micro_batches] :
+       {std::pair("first.json", 3'000), std::pair("second.json", 3'000), std::pair("third.json", 1)}) {
+    watchdog.reset();
+    window_.open(sweep(name, micro_batches));
+    EXPECT_TRUE(window_.sweep().is_running());
+    // Until its points are being replayed.
+    ASSERT_TRUE(QTest::qWaitFor(
+        [this] { return !window_.sweep().is_running() || (bar().maximum() > 0 && bar().value() == bar().maximum()); },
+        patience_ms));
+    EXPECT_LT(watchdog.longest_ms(), longest_gap_ms) << name;
+  }
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
+  EXPECT_GT(window_.sweep().chart().rows().size(), 1U) << window_.message().text().toStdString();
+  EXPECT_LT(watchdog.longest_ms(), longest_gap_ms);
+  EXPECT_LE(window_.sweep().chart().rows().front().replayed.tokens_per_step, 512.0);
+}
+
+TEST_F(RealEvents, StopAnswersAtOnce) {
+  Watchdog watchdog;
+  window_.open(sweep("slow.json", 3'000));
+  QPushButton& button = run_button();
+  for (int i = 0; i < 3; ++i) {  // stop and run again
+    ASSERT_TRUE(
+        QTest::qWaitFor([this] { return bar().maximum() > 0 && bar().value() == bar().maximum(); }, patience_ms));
+    ASSERT_EQ(button.text(), "Stop");
+    watchdog.reset();
+    ASSERT_TRUE(person_.click(button));
+    EXPECT_FALSE(window_.sweep().is_running());
+    EXPECT_EQ(button.text(), "Run");
+    EXPECT_LT(watchdog.longest_ms(), longest_gap_ms);
+    ASSERT_TRUE(person_.click(button));
+    EXPECT_TRUE(window_.sweep().is_running());
+  }
+}
+
+}  // namespace
+}  // namespace spillway::gui
