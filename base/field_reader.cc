@@ -163,7 +163,8 @@ void FieldReader::refuse_range(const FieldInfo& info, const std::string& place, 
   std::string range;
   const std::string low = shown(info.min), high = shown(info.max);
   if (std::isfinite(info.max))
-    range = info.above_min ? fmt::format(" above {}, at most {}", low, high) : fmt::format(" from {} to {}", low, high);
+    range = info.above_min ? fmt::format(" above {}, at most {}", low, high)
+                           : fmt::format(" from {} {} {}", low, info.below_max ? "to below" : "to", high);
   else if (std::isfinite(info.min))
     range = info.above_min ? " above " + low : " of " + low + " or more";
   problem(place, fmt::format("expected {}{}", noun, range), told(info, "correct the value"));
@@ -188,7 +189,8 @@ void FieldReader::number(const FieldInfo& info, std::optional<double>& value) {
   const Json* found = take(info);
   if (found == nullptr) return;
   const double read = found->is_number() ? found->get<double>() : std::nan("");
-  if (std::isfinite(read) && read >= info.min && read <= info.max && !(info.above_min && read == info.min))
+  if (std::isfinite(read) && read >= info.min && read <= info.max && !(info.above_min && read == info.min) &&
+      !(info.below_max && read == info.max))
     value = read;
   else
     refuse_range(info, place_of(info.key), "a number");

@@ -14,7 +14,7 @@ Json bound(double value) {
 
 Json ranged(Json schema, const FieldInfo& info) {
   if (std::isfinite(info.min)) schema[info.above_min ? "exclusiveMinimum" : "minimum"] = bound(info.min);
-  if (std::isfinite(info.max)) schema["maximum"] = bound(info.max);
+  if (std::isfinite(info.max)) schema[info.below_max ? "exclusiveMaximum" : "maximum"] = bound(info.max);
   return schema;
 }
 

@@ -34,6 +34,7 @@ struct FieldInfo {
   std::string_view label{}, unit{};                               // as a form has them
   bool required = false;
   bool above_min = false;            // min itself is out
+  bool below_max = false;            // max itself is out
   FieldPath path = FieldPath::none;  // of a text
   std::string_view pattern{};        // of a text: a regular expression; the noun's reader checks it
   std::size_t least_items = 0;       // of a list or a map

@@ -101,8 +101,8 @@ void describe_what_if(RelativeSpeed& speed, FieldVisitor& visitor) {
   factor("compute", "compute", "Kernels bound by arithmetic.", speed.compute);
   factor("memory", "memory bandwidth", "Kernels and copies bound by device memory.", speed.memory);
   factor("host", "host speed", "Host calls and the pauses between them.", speed.host);
-  factor("pcie", "PCIe", "Copies between host and device.", speed.pcie);
-  factor("network", "network", "Collectives.", speed.network);
+  factor("pcie", "copy speed", "Copies between host and device.", speed.pcie);
+  factor("network", "network speed", "Collectives.", speed.network);
   speed.compute *= gpu;
   speed.memory *= gpu;
 }

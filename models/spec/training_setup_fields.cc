@@ -116,7 +116,10 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor,
                {.key = "recompute", .about = "Activations computed again in the backward.", .label = "activations"},
                setup.recompute, recompute_words());
-  fields::flag(visitor, {.key = "flash_attention", .about = "false: scores and probabilities are written to memory."},
+  fields::flag(visitor,
+               {.key = "flash_attention",
+                .about = "false: scores and probabilities are written to memory.",
+                .label = "flash attention"},
                setup.flash_attention);
   fields::word(visitor, {.key = "attention_kernel", .about = "Which fused kernel computes attention."},
                setup.attention_kernel, attention_kernel_words());
@@ -150,7 +153,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                    .min = 1,
                    .max = 65536,
                    .about = "GPUs that split heads, feed-forward and vocabulary; a divisor of them. All parallel sizes "
-                            "but expert_parallel multiply to at most 2^20 GPUs."},
+                            "but expert_parallel multiply to at most 2^20 GPUs.",
+                   .label = "tensor parallel",
+                   .unit = "GPUs"},
                   setup.tensor_parallel);
   fields::flag(visitor,
                {.key = "sequence_parallel",
@@ -224,7 +229,14 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
        .about =
            "Of a model with an encoder: stages of the encoder, the others being the decoder's; 0: by their layers."},
       setup.pipeline_split);
-  fields::integer(visitor, {.key = "data_parallel", .min = 1, .max = 65536, .about = "Replicas."}, setup.data_parallel);
+  fields::integer(visitor,
+                  {.key = "data_parallel",
+                   .min = 1,
+                   .max = 65536,
+                   .about = "Replicas.",
+                   .label = "data parallel",
+                   .unit = "replicas"},
+                  setup.data_parallel);
   fields::integer(visitor,
                   {.key = "expert_parallel",
                    .min = 1,
@@ -235,7 +247,8 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                   {.key = "zero_stage",
                    .max = 3,
                    .about = "What is split over the replicas: 1 optimizer state and master weights, 2 gradients too, 3 "
-                            "weights too (FSDP)."},
+                            "weights too (FSDP).",
+                   .label = "ZeRO stage"},
                   setup.zero_stage);
   fields::integer(visitor,
                   {.key = "bucket_bytes",
