@@ -93,7 +93,8 @@ void FieldReader::head(const DocumentHead& head) {
   const std::string noun(head.noun);
   const Json* schema = take({.key = "schema"});
   if (schema == nullptr || *schema != head.schema)
-    problem("/schema", "not " + noun, fmt::format(R"(give it "schema": "{}")", head.schema), 0);
+    problem("/schema", "not " + noun + (schema == nullptr ? "" : ", but " + schema->dump()),
+            fmt::format(R"(give it "schema": "{}")", head.schema), 0);
   ignore({"$schema"});
   if (head.version == 0) return;
   const Json* version = take({.key = "version"});

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "hwprofiles/profile_schema.h"
 
 namespace spillway::hwprofiles {
 namespace {
@@ -367,13 +368,12 @@ void describe(HardwareProfile& system, SystemReferences& references, ProfileVisi
 
 void describe_head(ProfileHead& head, ProfileKind& kind, FieldVisitor& visitor) {
   static const Words kinds = {{"gpu"}, {"nvme"}, {"host"}, {"network"}, {"system"}};
-  static const Words provenances = {{"measured"}, {"datasheet"}, {"fitted"}, {"assumed"}};
   visitor.head({.schema = "spillway-hardware-profile/1", .version = 0, .noun = "a hardware profile"});
   fields::word(visitor, {.key = "kind", .required = true}, kind, kinds);
   fields::text(visitor, {.key = "name", .required = true}, head.name);
   fields::text(visitor, {.key = "title", .required = true}, head.title);
   fields::word(visitor, {.key = "provenance", .about = "Of the leaves that tell none of their own."},
-               head.origin.provenance, provenances);
+               head.origin.provenance, provenance_words());
   fields::text(visitor, {.key = "source"}, head.origin.source);
   fields::text(visitor, {.key = "date"}, head.origin.date);
 }
@@ -383,18 +383,11 @@ std::string_view profile_kind_name(ProfileKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
-std::string_view provenance_name(OriginKind provenance) {
-  switch (provenance) {
-    case OriginKind::measured:
-      return "measured";
-    case OriginKind::datasheet:
-      return "datasheet";
-    case OriginKind::fitted:
-      return "fitted";
-    case OriginKind::assumed:
-      return "assumed";
-  }
-  return "assumed";
+const Words& provenance_words() {
+  static const Words words = {{"measured"}, {"datasheet"}, {"fitted"}, {"assumed"}};
+  return words;
 }
+
+std::string_view provenance_name(OriginKind provenance) { return provenance_words()[provenance].name; }
 
 }  // namespace spillway::hwprofiles

@@ -7,17 +7,10 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "hwprofiles/profile_schema.h"
 
 namespace spillway::hwprofiles {
 namespace {
-
-std::optional<OriginKind> provenance_from(const std::string& name) {
-  for (const OriginKind candidate :
-       {OriginKind::measured, OriginKind::datasheet, OriginKind::fitted, OriginKind::assumed}) {
-    if (name == provenance_name(candidate)) return candidate;
-  }
-  return std::nullopt;
-}
 
 std::string units_offered(Dimension dimension) {
   std::string text;
@@ -37,9 +30,9 @@ ProfileReader::ProfileReader(const Json& object, std::vector<FieldProblem>& prob
 Origin ProfileReader::origin_of(const Json& object, const std::string& place) {
   Origin origin = default_origin_;
   if (const auto it = object.find("provenance"); it != object.end()) {
-    const auto provenance = it->is_string() ? provenance_from(it->get<std::string>()) : std::nullopt;
+    const auto provenance = it->is_string() ? provenance_words().find(it->get<std::string>()) : std::nullopt;
     if (provenance)
-      origin.provenance = *provenance;
+      origin.provenance = static_cast<OriginKind>(*provenance);
     else
       problem(place + "/provenance", "unknown provenance", "use measured, datasheet, fitted or assumed");
   }

@@ -8,6 +8,7 @@
 #include "base/field_rows.h"
 #include "cli/options/command_options.h"
 #include "hwprofiles/profile_schema.h"
+#include "models/spec/model_fields.h"
 #include "scenario/scenario_fields.h"
 #include "studies/sweep/sweep_fields.h"
 
@@ -18,7 +19,11 @@ struct Document {
   const char* name;
   std::string (*schema)();
 };
-constexpr Document documents[] = {{"scenario", scenario_schema}, {"sweep", sweep_schema}, {"profile", profile_schema}};
+constexpr Document documents[] = {{"scenario", scenario_schema},
+                                  {"sweep", sweep_schema},
+                                  {"profile", profile_schema},
+                                  {"model", model_schema},
+                                  {"prices", prices_schema}};
 
 struct Request {
   std::string name;
@@ -40,9 +45,7 @@ void add_schema_command(Command& app) {
   std::vector<std::string> names;
   for (const Document& document : documents) names.emplace_back(document.name);
   Command* command = app.add_subcommand("schema", "Print the JSON Schema of a kind of file");
-  command->add_option("NAME", request->name, "whose: " + std::string("scenario, sweep or profile"))
-      ->required()
-      ->choices(names);
+  command->add_option("NAME", request->name, "whose")->required()->choices(names);
   command->add_flag("--table", request->is_table, "of a scenario: its keys as a Markdown table");
   command->callback([request] { print_schema(*request); });
 }
