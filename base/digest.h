@@ -4,6 +4,8 @@
 //   SequenceDigest  the same of words alone, with an algebra: the digest of one sequence followed by another, and of a
 //                   sequence n times over, follow from digests without looking at the words again
 //
+//   Fnv1a           that of Fowler, Noll and Vo, for digests that files keep
+//
 // Integers only, so every compiler and machine gives the same bits.
 #pragma once
 
@@ -11,21 +13,14 @@
 #include <cstdint>
 #include <string_view>
 
-namespace spillway {
+#include "base/splitmix64.h"
 
-// Finaliser of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): each bit of x reaches each bit of the result.
-constexpr std::uint64_t scramble(std::uint64_t x) {
-  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-  return x ^ (x >> 31);
-}
+namespace spillway {
 
 class Digest {
  public:
   // Order matters: add(a), add(b) differs from add(b), add(a).
-  constexpr void add(std::uint64_t word) {
-    state_ = (std::rotl(state_, 27) ^ (word * 0x9E3779B97F4A7C15u)) * 0xD6E8FEB86659FD93u;
-  }
+  constexpr void add(std::uint64_t word) { state_ = (std::rotl(state_, 27) ^ (word * golden_gamma)) * odd_multiplier; }
   constexpr void add(std::string_view text) {
     add(text.size());
     std::uint64_t word = 0;
@@ -79,7 +74,7 @@ class SequenceDigest {
  private:
   __extension__ typedef unsigned __int128 Wide;
   static constexpr std::uint64_t prime = (std::uint64_t{1} << 61) - 1;
-  static constexpr std::uint64_t point = 0x9E3779B97F4A7C15u & prime;
+  static constexpr std::uint64_t point = golden_gamma & prime;
 
   static constexpr std::uint64_t reduced(std::uint64_t x) {
     x = (x & prime) + (x >> 61);
@@ -97,6 +92,19 @@ class SequenceDigest {
   }
 
   std::uint64_t sum_ = 0, size_ = 0;
+};
+
+class Fnv1a {
+ public:
+  // A byte, or a word in one piece.
+  constexpr void add(std::uint64_t piece) { value_ = (value_ ^ piece) * 0x100000001B3u; }
+  constexpr void add(std::string_view bytes) {
+    for (const char byte : bytes) add(std::uint64_t{static_cast<unsigned char>(byte)});
+  }
+  [[nodiscard]] constexpr std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xCBF29CE484222325u;
 };
 
 }  // namespace spillway

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/input_error.h"
+#include "base/splitmix64.h"
 
 namespace spillway {
 namespace {
@@ -11,7 +12,7 @@ constexpr std::size_t block_bytes = 32 << 10;
 constexpr std::size_t least_slots = 64;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
-  hash = (hash ^ word) * 0x9E3779B97F4A7C15U;
+  hash = (hash ^ word) * golden_gamma;
   return hash ^ (hash >> 32);
 }
 

@@ -37,47 +37,6 @@ double character_width(char c) {
   return c >= 'A' && c <= 'Z' ? 0.74 : 0.635;
 }
 
-struct Unit {
-  std::string_view name;
-  std::int64_t size;
-};
-constexpr std::array<Unit, 5> time_units = {
-    {{"s", 1'000'000'000'000}, {"ms", 1'000'000'000}, {"\xC2\xB5s", 1'000'000}, {"ns", 1'000}, {"ps", 1}}};
-constexpr std::array<Unit, 5> byte_units = {
-    {{"TiB", std::int64_t{1} << 40}, {"GiB", std::int64_t{1} << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}, {"B", 1}}};
-
-const Unit& unit_for(const std::array<Unit, 5>& units, std::int64_t value) {
-  for (const Unit& unit : units)
-    if (value >= unit.size || value <= -unit.size) return unit;
-  return units.back();
-}
-
-std::string in_unit(std::int64_t value, const Unit& unit) {
-  if (unit.size == 1) return fmt::format("{} {}", value, unit.name);
-  const double amount = static_cast<double>(value) / static_cast<double>(unit.size);
-  return fmt::format("{:.{}f} {}", amount, amount >= 100 || amount <= -100 ? 1 : 2, unit.name);
-}
-
-std::vector<Tick> ticks(std::int64_t span, int target, const std::array<Unit, 5>& units, bool unit_everywhere) {
-  std::vector<Tick> result;
-  if (span <= 0) return result;
-  const Unit& unit = unit_for(units, span);
-  const double size = static_cast<double>(unit.size), wanted = static_cast<double>(span) / size / std::max(target, 1);
-  double power = 1;
-  int decimals = 0;
-  while (power > wanted && (unit.size > 1)) power /= 10, ++decimals;
-  while (power * 10 <= wanted) power *= 10, decimals = std::max(decimals - 1, 0);
-  const double step = wanted <= power       ? power
-                      : wanted <= 2 * power ? 2 * power
-                      : wanted <= 5 * power ? 5 * power
-                                            : 10 * power;
-  for (int i = 0; i * step * size <= static_cast<double>(span); ++i)
-    result.push_back({static_cast<std::int64_t>(i * step * size), fmt::format("{:.{}f}", i * step, decimals)});
-  for (Tick& tick : result)
-    if (unit_everywhere || &tick == &result.back()) tick.label += fmt::format(" {}", unit.name);
-  return result;
-}
-
 }  // namespace
 
 std::string svg_escape(std::string_view text) {
@@ -143,11 +102,5 @@ std::vector<std::string> wrap_text(std::string_view text, double size, double ro
   if (!line.empty()) lines.push_back(fit_text(line, size, room));
   return lines;
 }
-
-std::string duration_text(Picos time) { return in_unit(time.count(), unit_for(time_units, time.count())); }
-std::string bytes_text(Bytes bytes) { return in_unit(bytes.count(), unit_for(byte_units, bytes.count())); }
-
-std::vector<Tick> time_ticks(Picos span, int target) { return ticks(span.count(), target, time_units, false); }
-std::vector<Tick> byte_ticks(Bytes span, int target) { return ticks(span.count(), target, byte_units, true); }
 
 }  // namespace spillway

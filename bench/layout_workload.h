@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "planners/layout/layout_random.h"
+#include "base/splitmix64.h"
 #include "planners/layout/layout_solver.h"
 
 namespace spillway::bench {
@@ -16,7 +16,7 @@ namespace spillway::bench {
 // log-uniform from 512 B to 256 MiB in steps of 512 B. With several micro-batches, the forward pass of the next begins
 // where the backward pass of the one before is half done, so that lives of two are interleaved.
 inline std::vector<LayoutBuffer> training_step(std::int64_t count, std::uint64_t seed, std::int64_t micro_batches = 1) {
-  LayoutRandom random(seed);
+  SplitMix64 random(seed);
   const auto below = [&](std::int64_t n) {
     return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(n));
   };

@@ -1,9 +1,9 @@
-// Planning a step's activations: the mix (planners/offload/mix.h) on a generated step of about 10,000 tensors, GPT-2 XL
-// with 48 layers, three micro-batches and no fused attention, at 60 % of what keeping everything takes; and one replay
-// of it.
+// Planning a step's activations: the mix (planners/offload/hybrid_search.h) on a generated step of about 10,000
+// tensors, GPT-2 XL with 48 layers, three micro-batches and no fused attention, at 60 % of what keeping everything
+// takes; and one replay of it.
 #include <benchmark/benchmark.h>
 
-#include "planners/offload/mix.h"
+#include "planners/offload/hybrid_search.h"
 #include "scenario/scenario_run.h"
 
 namespace spillway::bench {
@@ -26,12 +26,12 @@ void replay_step(benchmark::State& state) {
 
 void plan_step(benchmark::State& state) {
   const LoadedScenario loaded = gpt2_xl();
-  MixSettings settings;
+  HybridSettings settings;
   settings.budget = replay(loaded.trace, loaded.hardware, loaded.options).memory.peak_reserved * 6 / 10;
   std::int64_t replays = 0;
   double gain = 0;
   for (auto _ : state) {
-    const MixOutcome outcome = plan_mix(loaded.trace, loaded.hardware, loaded.options, settings);
+    const HybridOutcome outcome = plan_hybrid(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
     replays = outcome.replays;
     gain = 1 - to_seconds(outcome.best.result.step_time) / to_seconds(outcome.baselines.front().result.step_time);
   }

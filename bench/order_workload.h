@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "planners/layout/layout_random.h"
+#include "base/splitmix64.h"
 #include "planners/order/order_graph.h"
 
 namespace spillway::bench {
@@ -106,7 +106,7 @@ class TrainingGraph {
     run({first, scale});
   }
 
-  LayoutRandom random_;
+  SplitMix64 random_;
   OrderGraph graph_;
   std::vector<std::pair<TensorOf, std::int64_t>> weights_;
 };

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "planners/layout/layout_random.h"
+#include "base/splitmix64.h"
 
 namespace spillway::bench {
 
@@ -19,7 +19,7 @@ struct MoeRun {
 // micro-batches. Weights, gradients and, in the first iteration, optimizer state are held to the end. One forward, one
 // backward, with two micro-batches in flight.
 inline std::string moe_log(const MoeRun& run) {
-  LayoutRandom random(run.seed);
+  SplitMix64 random(run.seed);
   std::string log;
   std::uint64_t pointer = 0;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> held;

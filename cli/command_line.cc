@@ -11,12 +11,14 @@
 #include <vector>
 
 #include "base/byte_source.h"
+#include "base/data_folder.h"
 #include "base/input_error.h"
 #include "base/log.h"
 #include "base/nearest_name.h"
 #include "cli/commands/calibrate_command.h"
 #include "cli/commands/capacity_command.h"
 #include "cli/commands/gui_command.h"
+#include "cli/commands/list_command.h"
 #include "cli/commands/manual_command.h"
 #include "cli/commands/memory_command.h"
 #include "cli/commands/plan_command.h"
@@ -30,7 +32,6 @@
 #include "cli/commands/validate_command.h"
 #include "cli/options/command_options.h"
 #include "cli/options/context.h"
-#include "cli/options/installed_data.h"
 #include "cli/options/interrupt.h"
 #include "studies/procurement/procurement_fields.h"
 
@@ -128,7 +129,7 @@ void note(const Context& context, std::string_view text) {
   if (!context.quiet) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
 }
 
-int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
+int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   catch_interrupts();
   use_installed_data();
   add_study_sections();
@@ -141,7 +142,8 @@ int run_command_line(int argc, const char* const* argv, SweepFarm* farm) {
   add_plan_commands(app, context);
   add_capacity_command(app, context);
   add_report_commands(app, context);
-  add_sweep_commands(app, context, farm);
+  add_sweep_commands(app, context, job);
+  add_list_command(app, context);
   add_profile_commands(app, context);
   add_calibrate_commands(app, context);
   add_record_commands(app, context);

@@ -4,13 +4,13 @@
 #include "base/floors.h"
 
 namespace spillway::studies {
-class SweepFarm;
+class SweepJob;
 }  // namespace spillway::studies
 
 namespace spillway::cli {
 
 // Parses, runs one command, reports errors on standard error. Never throws. Returns the exit code
-// (cli/options/context.h). `farm`: the MPI job that this process is one of, if any.
-int run_command_line(int argc, const char* const* argv, SweepFarm* farm = nullptr);
+// (cli/options/context.h). `job`: the MPI job that this process is one of, if any.
+int run_command_line(int argc, const char* const* argv, SweepJob* job = nullptr);
 
 }  // namespace spillway::cli

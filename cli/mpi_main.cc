@@ -3,14 +3,14 @@
 #include <memory>
 
 #include "cli/command_line.h"
-#include "studies/sweep/mpi/mpi_farm.h"
+#include "studies/sweep/mpi/mpi_job.h"
 
 int main(int argc, char** argv) {
-  spillway::studies::MpiFarm farm(argc, argv);
-  if (!farm.leads()) {
+  spillway::studies::MpiJob job(argc, argv);
+  if (!job.leads()) {
     if (std::freopen("/dev/null", "w", stdout) == nullptr || std::freopen("/dev/null", "w", stderr) == nullptr)
       return 3;
   }
-  const int code = spillway::cli::run_command_line(argc, argv, &farm);
-  return farm.leads() ? code : 0;
+  const int code = spillway::cli::run_command_line(argc, argv, &job);
+  return job.leads() ? code : 0;
 }

@@ -1,15 +1,15 @@
 #include "hwprofiles/price_list.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <vector>
 
-#include "base/byte_source.h"
+#include "base/data_folder.h"
 #include "base/field_reader.h"
 #include "base/field_schema.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "base/read_file.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_schema.h"
 
@@ -80,7 +80,7 @@ void describe(PriceList& list, FieldVisitor& visitor) {
 }
 
 PriceList read_prices(const std::string& path) {
-  const auto root = parse_document(ByteSource::open(path, largest_file).read_all(largest_file), path);
+  const auto root = parse_document(read_file(path, largest_file), path);
   PriceList list;
   read_fields(root, path, "", [&](FieldVisitor& visitor) { describe(list, visitor); });
   for (const auto& [name, machine] : list.machines)
@@ -126,13 +126,8 @@ void put_over(PriceList& list, const PriceList& own) {
 }
 
 std::string bundled_path() {
-  std::vector<std::string> paths;
-  if (const char* data = std::getenv("SPILLWAY_DATA"); data != nullptr && *data != '\0')
-    paths.push_back(std::string(data) + "/prices.json");
-  paths.emplace_back(SPILLWAY_SOURCE_PRICES);
-  paths.emplace_back(SPILLWAY_INSTALLED_PRICES);
   std::error_code error;
-  for (const std::string& path : paths)
+  for (const std::string& path : data_places("prices.json", "hwprofiles/prices.json"))
     if (std::filesystem::is_regular_file(path, error)) return path;
   throw InputError("prices.json", "", "the bundled price list is not where it belongs", "install spillway again");
 }

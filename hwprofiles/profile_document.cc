@@ -1,15 +1,12 @@
 #include "hwprofiles/profile_document.h"
 
-#include <sys/stat.h>
-
-#include <fstream>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "base/read_file.h"
 #include "hwprofiles/profile_reader.h"
 
 namespace spillway::hwprofiles {
@@ -24,18 +21,6 @@ namespace {
 
 constexpr std::size_t size_limit = std::size_t{16} << 20;
 
-std::string read_text(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) throw InputError(path, "", "no such file", "check the path");
-  if (!S_ISREG(status.st_mode)) throw InputError(path, "", "not a regular file", "name a profile file");
-  if (static_cast<std::size_t>(status.st_size) > size_limit) {
-    throw InputError(path, "", "larger than 16 MiB", "name a hardware profile, a small JSON file");
-  }
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw InputError(path, "", "can't be read", "check its permissions");
-  return text.str();
 }
 
 constexpr std::size_t unresolved = static_cast<std::size_t>(-1);
@@ -139,7 +124,7 @@ void check_peaks(const GpuProfile& gpu, ProfileReader& reader) {
 ProfileDocument ProfileDocument::read(const std::string& path) {
   ProfileDocument document;
   document.path_ = path;
-  json root = parse_document(read_text(path), path);
+  json root = parse_document(read_file(path, size_limit), path);
   if (!root.is_object())
     throw InputError(path, "", "not a JSON object", "start from a file of `spillway profile list`");
   std::vector<FieldProblem> problems;

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/data_folder.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
@@ -162,10 +163,7 @@ std::vector<std::string> ProfileLibrary::standard_directories() {
       rest.remove_prefix(std::min(colon + 1, rest.size()));
     }
   }
-  if (const char* data = std::getenv("SPILLWAY_DATA"); data != nullptr && *data != '\0')
-    directories.push_back(std::string(data) + "/hwprofiles");
-  directories.emplace_back(SPILLWAY_SOURCE_PROFILES);
-  directories.emplace_back(SPILLWAY_INSTALLED_PROFILES);
+  for (std::string& place : data_places("hwprofiles", "hwprofiles/data")) directories.push_back(std::move(place));
   return directories;
 }
 

@@ -25,7 +25,7 @@ ReportTable lane_table(const HostProfile& host, double rate) {
     for (const std::int64_t width : {16, 8, 4, 2, 1})
       if (width >= lanes) slot = fmt::format("x{}", width);
     table.rows.push_back({number_cell(static_cast<double>(generation)), number_cell(giga(lane)),
-                          number_cell(static_cast<double>(lanes)), words(slot)});
+                          number_cell(static_cast<double>(lanes)), text_cell(slot)});
   }
   return table;
 }
@@ -46,7 +46,7 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
     document.verdict = fmt::format(
         "No: {} writes nothing here: it keeps the {:.4g} GB of each step that it might move. Ask with "
         "offload.technique=none for what these would need.",
-        to_string(loaded.scenario.offload.technique), giga(bytes_of(answer.kept_by_plan)));
+        loaded.scenario.offload.technique, giga(bytes_of(answer.kept_by_plan)));
   } else if (load.written() == Bytes(0)) {
     document.verdict = "Yes: this step keeps no activation large enough to be offloaded.";
   } else if (!answer.cannot_tell.empty()) {
@@ -75,7 +75,7 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
                        "required GB/s", "headroom x"},
                       {}};
     for (const LinkAnswer& link : answer.links)
-      table.rows.push_back({words(link.name), number_cell(giga(to_bytes_per_second(link.capacity))),
+      table.rows.push_back({text_cell(link.name), number_cell(giga(to_bytes_per_second(link.capacity))),
                             number_cell(giga(link.written)), number_cell(giga(link.read)),
                             number_cell(giga(link.copied)), number_cell(giga(link.required)),
                             number_cell(link.headroom())});

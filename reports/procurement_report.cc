@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "base/number_text.h"
+
 namespace spillway::reports {
 namespace {
 
@@ -19,7 +21,7 @@ double rounded(double value) {
   const double scale = std::pow(10, 2 - std::floor(std::log10(std::abs(value))));
   return scale >= 1 ? std::round(value * scale) / scale : std::round(value / (1 / scale)) * (1 / scale);
 }
-std::string figure(double value) { return report_number(rounded(value)); }
+std::string figure(double value) { return number_text(rounded(value)); }
 ReportCell cell(double value) { return {figure(value), std::isfinite(value) ? std::optional(value) : std::nullopt}; }
 ReportCell count(std::int64_t value) { return number_cell(static_cast<double>(value)); }
 
@@ -36,7 +38,7 @@ std::string tokens_text(double tokens) {
 
 class Writer {
  public:
-  Writer(const Programme& programme, const ProcurementAnswer& answer) : in_(programme), answer_(answer) {}
+  Writer(const ProcurementRequest& request, const ProcurementAnswer& answer) : in_(request), answer_(answer) {}
 
   ReportDocument write() {
     document_.title = "Procurement for " + in_.title;
@@ -46,7 +48,7 @@ class Writer {
                                      figure(in_.period_months), figure(100 * in_.utilisation));
     document_.is_yes = answer_.chosen.has_value();
     document_.verdict = verdict();
-    document_.live = answer_.book;
+    document_.formulas = answer_.book;
     in_short();
     shortlist();
     drives();
@@ -102,7 +104,7 @@ class Writer {
     ReportSection& part = section("In short");
     ReportTable table{option->name(), {"figure", "value", "unit"}, {}};
     const auto row = [&](const char* label, double number, const char* unit) {
-      table.rows.push_back({words(label), cell(number), words(unit)});
+      table.rows.push_back({text_cell(label), cell(number), text_cell(unit)});
     };
     row("machines", value(*option, "machines"), "");
     row("programme, pauses included", option->days, "days");
@@ -148,7 +150,7 @@ class Writer {
       const double more = other.usd_per_billion / option.usd_per_billion - 1;
       part.items.push_back(fmt::format(
           "Next: {}, {} USD per 10⁹ tokens ({} % more) in {} days{}.", other.name(), figure(other.usd_per_billion),
-          report_number(std::round(1000 * more) / 10), figure(other.days),
+          number_text(std::round(1000 * more) / 10), figure(other.days),
           more < step_time_error
               ? fmt::format("; too close to tell: replayed steps may be off by {:.0f} %", 100 * step_time_error)
               : ""));
@@ -206,7 +208,7 @@ class Writer {
     std::set<std::string> machines;  // the best option of each is shown
     for (const PricedOption& option : answer_.options) {
       if (!option.failure.empty()) {
-        failed.rows.push_back({words(option.name()), words(option.failure)});
+        failed.rows.push_back({text_cell(option.name()), text_cell(option.failure)});
         continue;
       }
       ++able;
@@ -223,11 +225,11 @@ class Writer {
         mfu = std::max(mfu, option.runs[r].mfu);
         layout += (layout.empty() ? "" : "; ") + option.fleet.plans[r].label;
       }
-      table.rows.push_back({words(option.name() + (option.drive ? "; " + option.drive_name() : "")), words(layout),
-                            cell(seconds), cell(100 * mfu), cell(largest_peak(option.runs) / gibibyte),
-                            cell(option.days), words(option.in_time ? "yes" : "no"),
-                            cell(value(option, "capital") / 1e6), cell(value(option, "running") / 1e6),
-                            cell(value(option, "power_kw")), cell(option.usd_per_billion)});
+      table.rows.push_back(
+          {text_cell(option.name() + (option.drive ? "; " + option.drive_name() : "")), text_cell(layout),
+           cell(seconds), cell(100 * mfu), cell(largest_peak(option.runs) / gibibyte), cell(option.days),
+           text_cell(option.in_time ? "yes" : "no"), cell(value(option, "capital") / 1e6),
+           cell(value(option, "running") / 1e6), cell(value(option, "power_kw")), cell(option.usd_per_billion)});
     }
     std::int64_t screened = 0, replayed = 0;
     for (const PricedOption& option : answer_.options)
@@ -302,7 +304,7 @@ class Writer {
           others + ".");
     ReportTable cannot{"Drives that don't qualify", {"why", "models"}, {}};
     for (const auto& [reason, names] : why)
-      if (!names.empty()) cannot.rows.push_back({words(reason), words(names)});
+      if (!names.empty()) cannot.rows.push_back({text_cell(reason), text_cell(names)});
     if (!cannot.rows.empty()) part.tables.push_back(std::move(cannot));
     if (!in_.passed_over.empty())
       part.items.push_back(
@@ -347,25 +349,26 @@ class Writer {
     const std::string name =
         fmt::format("{} x {}", fit.chosen, fit.drive.title.empty() ? fit.drive.name : fit.drive.title);
     const double gpus = std::min(static_cast<double>(option.fleet.gpus), of("gpus_per_machine"));
-    rate.rows.push_back({words(name), cell(giga(answer.required_rate)), cell(giga(answer.first_rate)),
-                         cell(giga(answer.steady_rate)), cell(giga(answer.stages.back().rate)),
-                         cell(answer.steady_rate / answer.required_rate), cell(giga(answer.link_rate)),
-                         count(static_cast<std::int64_t>(gpus) * fit.chosen * fit.drive.pcie_lanes.value),
-                         cell(of("switches_per_machine")),
-                         fit.drive.active_watts ? cell(gpus * of("drives_per_gpu") * of("drive_watts")) : words("-")});
+    rate.rows.push_back(
+        {text_cell(name), cell(giga(answer.required_rate)), cell(giga(answer.first_rate)),
+         cell(giga(answer.steady_rate)), cell(giga(answer.stages.back().rate)),
+         cell(answer.steady_rate / answer.required_rate), cell(giga(answer.link_rate)),
+         count(static_cast<std::int64_t>(gpus) * fit.chosen * fit.drive.pcie_lanes.value),
+         cell(of("switches_per_machine")),
+         fit.drive.active_watts ? cell(gpus * of("drives_per_gpu") * of("drive_watts")) : text_cell("-")});
     const Endurance endurance = drive_endurance(fit.drive, in_.endurance);
     const double years = of("drive_life_years");
     double written = 0;
     for (const RunReplay& run : fit.runs) written = std::max(written, run.written_bytes);
-    life.rows.push_back({words(name), cell(giga(written)), cell(largest_peak(fit.runs) / gibibyte),
+    life.rows.push_back({text_cell(name), cell(giga(written)), cell(largest_peak(fit.runs) / gibibyte),
                          cell(of("tbw_month")), cell(years), cell(years * endurance.low / endurance.bytes),
                          cell(years * endurance.high / endurance.bytes), cell(of("replacements")),
                          cell(of("drive_price")), cell(of("drive_capital") / 1e6), cell(of("replacement_cost") / 1e6),
                          cell(of("usd_per_billion"))});
     if (const auto price = in_.prices.drive_usd(fit.drive))
-      prices.rows.push_back({words(fit.drive.name), cell(price->value), words(price->origin.date),
-                             words(std::string(provenance_name(price->origin.provenance))),
-                             words(price->origin.source)});
+      prices.rows.push_back({text_cell(fit.drive.name), cell(price->value), text_cell(price->origin.date),
+                             text_cell(std::string(provenance_name(price->origin.provenance))),
+                             text_cell(price->origin.source)});
   }
 
   void links() {
@@ -389,7 +392,7 @@ class Writer {
     constexpr std::size_t most = 14;
     for (const auto& [link, alike] : different(pcie.links)) {
       if (table.rows.size() == most) break;
-      table.rows.push_back({words(link->name + (alike > 0 ? fmt::format(" and {} alike", alike) : "")),
+      table.rows.push_back({text_cell(link->name + (alike > 0 ? fmt::format(" and {} alike", alike) : "")),
                             cell(giga(to_bytes_per_second(link->capacity))), cell(giga(link->written)),
                             cell(giga(link->read)), cell(giga(link->copied)), cell(giga(link->required)),
                             cell(link->headroom())});
@@ -466,12 +469,12 @@ class Writer {
       }
       const double up = rate(nodes[s]);
       if (up <= 0) continue;
-      table.rows.push_back({words(nodes[s].name), cell(giga(below)), cell(giga(up)), cell(below / up), count(lanes),
+      table.rows.push_back({text_cell(nodes[s].name), cell(giga(below)), cell(giga(up)), cell(below / up), count(lanes),
                             count(nodes[s].lanes ? nodes[s].lanes->value : 0)});
     }
     if (table.rows.empty())
-      table.rows.push_back({words("no switch: all slots are the CPUs' own"), words("-"), words("-"), words("-"),
-                            words("-"), words("-")});
+      table.rows.push_back({text_cell("no switch: all slots are the CPUs' own"), text_cell("-"), text_cell("-"),
+                            text_cell("-"), text_cell("-"), text_cell("-")});
     return table;
   }
 
@@ -507,8 +510,11 @@ class Writer {
       cost.swings.push_back({one.input, low, high, one.low_usd, one.high_usd});
       if (option.drive && std::abs(one.high_years - one.low_years) > 1e-9 * one.high_years)
         life.swings.push_back({one.input, low, high, one.low_years, one.high_years});
-      const auto cheapest = [&](const std::string& then) { return words(then == cheapest_now ? "the same" : then); };
-      std::vector<ReportCell> row = {words(one.input), words(low), words(high), cell(one.low_usd), cell(one.high_usd)};
+      const auto cheapest = [&](const std::string& then) {
+        return text_cell(then == cheapest_now ? "the same" : then);
+      };
+      std::vector<ReportCell> row = {text_cell(one.input), text_cell(low), text_cell(high), cell(one.low_usd),
+                                     cell(one.high_usd)};
       if (option.drive) row.insert(row.end(), {cell(one.low_years), cell(one.high_years)});
       row.insert(row.end(), {cheapest(one.low_cheapest), cheapest(one.high_cheapest)});
       table.rows.push_back(std::move(row));
@@ -528,17 +534,18 @@ class Writer {
         "leaves; `spillway profile show` prints each leaf with its source. Assumed: nobody vouches for it; ask for an "
         "offer or measure before signing.");
     ReportTable table{"Inputs", {"input", "value", "of", "kind", "source"}, {}};
-    const LiveTable& inputs = answer_.book.tables()[answer_.inputs];
+    const FormulaTable& inputs = answer_.book.tables()[answer_.inputs];
     const auto leaf_row = [&](const std::string& name, const Sourced<double>& leaf, const char* unit) {
-      table.rows.push_back({words(name), words(figure(leaf.value) + " " + unit), words(leaf.origin.date),
-                            words(std::string(provenance_name(leaf.origin.provenance))), words(leaf.origin.source)});
+      table.rows.push_back({text_cell(name), text_cell(figure(leaf.value) + " " + unit), text_cell(leaf.origin.date),
+                            text_cell(std::string(provenance_name(leaf.origin.provenance))),
+                            text_cell(leaf.origin.source)});
     };
     const PriceList& prices = in_.prices;
     for (const char* field : {"period_months", "utilisation", "write_amplification", "retention_credit", "used"}) {
       const std::size_t at = inputs.index(field);
-      table.rows.push_back({words(inputs.fields[at].label),
-                            words(figure(inputs.values[0][at]) + " " + inputs.fields[at].unit), words("-"),
-                            words("given"), words(inputs.cases[0].notes.at(field))});
+      table.rows.push_back({text_cell(inputs.fields[at].label),
+                            text_cell(figure(inputs.values[0][at]) + " " + inputs.fields[at].unit), text_cell("-"),
+                            text_cell("given"), text_cell(inputs.cases[0].notes.at(field))});
     }
     if (prices.electricity_usd_per_kwh) leaf_row("electricity", *prices.electricity_usd_per_kwh, "USD/kWh");
     if (prices.power_overhead) leaf_row("facility over machine power", *prices.power_overhead, "");
@@ -609,7 +616,8 @@ class Writer {
     for (const bool assumed : {true, false})
       for (const InputProvenance& input : option->runs.front().provenance)
         if ((input.provenance == "assumed") == assumed)
-          table.rows.push_back({words(input.name), words(input.value), words(input.provenance), words(input.source)});
+          table.rows.push_back(
+              {text_cell(input.name), text_cell(input.value), text_cell(input.provenance), text_cell(input.source)});
     if (!table.rows.empty()) part.tables.push_back(std::move(table));
   }
 
@@ -624,15 +632,15 @@ class Writer {
                   "Quality of the model trained: a step counts for its tokens, whatever its batch."};
   }
 
-  const Programme& in_;
+  const ProcurementRequest& in_;
   const ProcurementAnswer& answer_;
   ReportDocument document_;
 };
 
 }  // namespace
 
-ReportDocument procurement_report(const Programme& programme, const ProcurementAnswer& answer) {
-  return Writer(programme, answer).write();
+ReportDocument procurement_report(const ProcurementRequest& request, const ProcurementAnswer& answer) {
+  return Writer(request, answer).write();
 }
 
 }  // namespace spillway::reports

@@ -6,6 +6,6 @@
 
 namespace spillway::reports {
 
-ReportDocument procurement_report(const Programme& programme, const ProcurementAnswer& answer);
+ReportDocument procurement_report(const ProcurementRequest& request, const ProcurementAnswer& answer);
 
 }  // namespace spillway::reports

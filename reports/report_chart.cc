@@ -7,6 +7,8 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/number_text.h"
+#include "base/axis.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 
@@ -15,20 +17,6 @@ namespace {
 
 constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = svg_grid;
 constexpr double left = 58, right = 14, top = 30, plot_height = 160, axis_room = 40, legend_line = 15, text_size = 10;
-
-// Multiples of 1, 2 or 5 x 10^k from 0, about six of them.
-std::vector<double> ticks(double most) {
-  const double raw = most / 5, power = std::pow(10, std::floor(std::log10(raw)));
-  double step = power;
-  for (const double factor : {1.0, 2.0, 5.0, 10.0})
-    if (factor * power >= raw * 0.999) {
-      step = factor * power;
-      break;
-    }
-  std::vector<double> found;
-  for (int i = 0; i * step <= most * 1.0001; ++i) found.push_back(i * step);
-  return found;
-}
 
 struct Range {
   double x = 0, y = 0;
@@ -47,9 +35,13 @@ Range range_of(const ReportChart& chart) {
 
 class Drawer {
  public:
-  Drawer(const ReportChart& chart, double width) : chart_(chart), range_(range_of(chart)) {
+  Drawer(const ReportChart& chart, double width)
+      : chart_(chart),
+        range_(range_of(chart)),
+        plot_width_(width - left - right),
+        x_(0, range_.x, left, left + plot_width_),
+        y_(0, range_.y, top + plot_height, top) {
     drawing_.width = width;
-    plot_width_ = width - left - right;
   }
 
   ChartDrawing draw() {
@@ -63,8 +55,8 @@ class Drawer {
   }
 
  private:
-  [[nodiscard]] double at_x(double x) const { return left + x / range_.x * plot_width_; }
-  [[nodiscard]] double at_y(double y) const { return top + plot_height * (1 - y / range_.y); }
+  [[nodiscard]] double at_x(double x) const { return x_.at(x); }
+  [[nodiscard]] double at_y(double y) const { return y_.at(y); }
 
   void text(double x, double y, double size, ChartAnchor anchor, std::string words, std::string_view colour) {
     drawing_.texts.push_back({x, y, size, anchor, std::move(words), std::string(colour)});
@@ -74,14 +66,14 @@ class Drawer {
   }
 
   void axes() {
-    for (const double y : ticks(range_.y)) {
+    for (const double y : y_.ticks(5)) {
       line({left, left + plot_width_}, {at_y(y), at_y(y)}, grid, y == 0 ? 0 : 0.7);
-      text(left - 6, at_y(y) + 3.5, text_size, ChartAnchor::end, report_number(y), faint);
+      text(left - 6, at_y(y) + 3.5, text_size, ChartAnchor::end, number_text(y), faint);
     }
-    for (const double x : ticks(range_.x)) {
+    for (const double x : x_.ticks(5)) {
       line({at_x(x), at_x(x)}, {at_y(0), at_y(0) + 4}, faint, 0.7);
       text(at_x(x), at_y(0) + 15, text_size, x > 0.97 * range_.x ? ChartAnchor::end : ChartAnchor::middle,
-           report_number(x), faint);
+           number_text(x), faint);
     }
     line({left, left + plot_width_}, {at_y(0), at_y(0)}, faint, 0.8);
     text(left + plot_width_, at_y(0) + 30, text_size, ChartAnchor::end, chart_.x_label, faint);
@@ -103,8 +95,10 @@ class Drawer {
 
   const ReportChart& chart_;
   Range range_;
+  double plot_width_;
+  Axis x_, y_;
   ChartDrawing drawing_;
-  double plot_width_ = 0, legend_ = 0;
+  double legend_ = 0;
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "studies/procurement/live_table.h"
+#include "studies/procurement/formula_table.h"
 
 namespace spillway::reports {
 
@@ -60,7 +60,7 @@ struct ReportDocument {
   bool is_yes = false, is_unknown = false;  // neither: no
   std::string verdict;                      // begins with "Yes", "No" or "Unknown"
   std::vector<ReportSection> sections;
-  LiveBook live;  // in spreadsheets, sheets with formulas before those of the tables
+  FormulaWorkbook formulas;  // in spreadsheets, sheets with formulas before those of the tables
 };
 
 // One self-contained page with inline SVG.
@@ -75,12 +75,10 @@ std::string report_xlsx(const ReportDocument& document);
 // By the ending of `path`: .html, .pdf, .xlsx, .csv. Throws InputError for another one, or when it can't be written.
 void write_report(const ReportDocument& document, const std::string& path);
 
-// "12.98"; three or four significant digits, thousands grouped from 10,000 on; "-" for infinity.
-std::string report_number(double value);
 // A cell of it.
 ReportCell number_cell(double value);
 // A cell that is no number.
-ReportCell words(std::string text);
+ReportCell text_cell(std::string text);
 // 1e9 of them.
 double giga(double bytes);
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/number_text.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/svg_canvas.h"
@@ -95,24 +96,11 @@ std::string csv_field(const std::string& text) {
 
 }  // namespace
 
-std::string report_number(double value) {
-  if (!std::isfinite(value)) return "-";
-  const double size = std::abs(value);
-  if (size >= 9999.5) {
-    std::string digits = fmt::format("{:.0f}", size);
-    for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
-      digits.insert(static_cast<std::size_t>(at), ",");
-    return (value < 0 ? "-" : "") + digits;
-  }
-  if (size >= 0.001 || size == 0) return fmt::format("{:.4g}", value);
-  return fmt::format("{:.2e}", value);
-}
-
 ReportCell number_cell(double value) {
-  return {report_number(value), std::isfinite(value) ? std::optional(value) : std::nullopt};
+  return {number_text(value), std::isfinite(value) ? std::optional(value) : std::nullopt};
 }
 
-ReportCell words(std::string text) { return {std::move(text), {}}; }
+ReportCell text_cell(std::string text) { return {std::move(text), {}}; }
 
 double giga(double bytes) { return bytes / 1e9; }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/axis.h"
+#include "base/number_text.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 #include "reports/report_chart.h"
@@ -26,7 +28,8 @@ ChartDrawing draw_tornado(const ReportTornado& tornado, double width) {
   }
   if (most <= least) most = least + std::max(1e-12, std::abs(least));
   const double left = name_room + end_room, right = width - end_room;
-  const auto at_x = [&](double value) { return left + (value - least) / (most - least) * (right - left); };
+  const Axis axis(least, most, left, right);
+  const auto at_x = [&](double value) { return axis.at(value); };
   const auto text = [&](double x, double y, ChartAnchor anchor, const std::string& words, std::string_view colour,
                         double room, double size = text_size) {
     drawing.texts.push_back({x, y, size, anchor, fit_text(words, size, room), std::string(colour)});
@@ -37,7 +40,7 @@ ChartDrawing draw_tornado(const ReportTornado& tornado, double width) {
     const double x = at_x(value);
     if (value != tornado.base && std::abs(x - at_x(tornado.base)) < 60) continue;
     drawing.lines.push_back({{x, x}, {top - 4, bottom + 4}, std::string(svg_grid), 0.7, false});
-    text(x, bottom + 16, ChartAnchor::middle, report_number(value), svg_faint, end_room);
+    text(x, bottom + 16, ChartAnchor::middle, number_text(value), svg_faint, end_room);
   }
   double y = top + row / 2;
   for (const ReportSwing& swing : tornado.swings) {

@@ -1,4 +1,5 @@
 #include "base/input_error.h"
+#include "base/read_file.h"
 #include "reports/report_document.h"
 
 #ifdef SPILLWAY_XLSXWRITER
@@ -10,8 +11,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 namespace spillway::reports {
 namespace {
@@ -99,25 +98,25 @@ class Book {
   }
 
   // A row for each field, a column for each case; what is worked out is a formula with our value as its cached one.
-  void live(const LiveBook& book, std::size_t number) {
-    const LiveTable& what = book.tables()[number];
+  void formulas(const FormulaWorkbook& book, std::size_t number) {
+    const FormulaTable& what = book.tables()[number];
     lxw_worksheet* sheet = workbook_add_worksheet(book_, what.sheet.c_str());
     worksheet_write_string(sheet, 0, 0, what.caption.c_str(), bold_);
-    const auto heading_row = static_cast<lxw_row_t>(live_first_row - 1);
+    const auto heading_row = static_cast<lxw_row_t>(first_case_row - 1);
     worksheet_write_string(sheet, heading_row, 0, "figure", bold_);
     worksheet_write_string(sheet, heading_row, 1, "unit", bold_);
-    const std::size_t notes = live_first_column + what.cases.size();
+    const std::size_t notes = first_case_column + what.cases.size();
     for (std::size_t c = 0; c < what.cases.size(); ++c)
-      worksheet_write_string(sheet, heading_row, static_cast<lxw_col_t>(live_first_column + c),
+      worksheet_write_string(sheet, heading_row, static_cast<lxw_col_t>(first_case_column + c),
                              what.cases[c].name.c_str(), heading_);
     bool has_notes = false;
     for (std::size_t f = 0; f < what.fields.size(); ++f) {
-      const auto row = static_cast<lxw_row_t>(live_first_row + f);
+      const auto row = static_cast<lxw_row_t>(first_case_row + f);
       worksheet_write_string(sheet, row, 0, what.fields[f].label.c_str(), nullptr);
       worksheet_write_string(sheet, row, 1, what.fields[f].unit.c_str(), nullptr);
       for (std::size_t c = 0; c < what.cases.size(); ++c) {
-        const auto column = static_cast<lxw_col_t>(live_first_column + c);
-        const std::string formula = live_formula(book, number, c, f);
+        const auto column = static_cast<lxw_col_t>(first_case_column + c);
+        const std::string formula = cell_formula(book, number, c, f);
         const double value = what.values[c][f];
         if (formula.empty())
           worksheet_write_number(sheet, row, column, value, input_);
@@ -132,10 +131,10 @@ class Book {
     if (has_notes) worksheet_write_string(sheet, heading_row, static_cast<lxw_col_t>(notes), "from", bold_);
     worksheet_set_column(sheet, 0, 0, 52, nullptr);
     worksheet_set_column(sheet, 1, 1, 14, nullptr);
-    worksheet_set_column(sheet, live_first_column, static_cast<lxw_col_t>(notes - 1), 18, nullptr);
+    worksheet_set_column(sheet, first_case_column, static_cast<lxw_col_t>(notes - 1), 18, nullptr);
     if (has_notes)
       worksheet_set_column(sheet, static_cast<lxw_col_t>(notes), static_cast<lxw_col_t>(notes), 90, nullptr);
-    worksheet_freeze_panes(sheet, static_cast<lxw_row_t>(live_first_row), static_cast<lxw_col_t>(live_first_column));
+    worksheet_freeze_panes(sheet, static_cast<lxw_row_t>(first_case_row), static_cast<lxw_col_t>(first_case_column));
   }
 
   void close(const std::string& title) {
@@ -162,13 +161,13 @@ std::string report_xlsx(const ReportDocument& document) {
   const TemporaryFile file;
   Book book(file.path());
   book.summary(document);
-  for (std::size_t live = 0; live < document.live.tables().size(); ++live) book.live(document.live, live);
+  for (std::size_t sheet = 0; sheet < document.formulas.tables().size(); ++sheet)
+    book.formulas(document.formulas, sheet);
   std::size_t number = 0;
   for (const ReportSection& section : document.sections)
     for (const ReportTable& table : section.tables) book.table(table, section.heading, ++number);
   book.close(document.title);
-  std::ifstream in(file.path(), std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return read_file_as_it_is(file.path());
 }
 
 }  // namespace spillway::reports

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number_text.h"
 #include "models/spec/activation_volume.h"
 
 namespace spillway::reports {
@@ -26,10 +27,12 @@ std::string time_text(double seconds) {
 std::string years_text(double years) {
   if (std::isinf(years)) return "for ever";
   return years < 1 ? fmt::format("{:.3g} days", years * 365)
-                   : (years < 100 ? fmt::format("{:.3g}", years) : report_number(std::round(years))) + " years";
+                   : (years < 100 ? fmt::format("{:.3g}", years) : number_text(std::round(years))) + " years";
 }
 
-ReportCell count_cell(std::int64_t count) { return count > 0 ? number_cell(static_cast<double>(count)) : words("-"); }
+ReportCell count_cell(std::int64_t count) {
+  return count > 0 ? number_cell(static_cast<double>(count)) : text_cell("-");
+}
 
 // Bytes that come due in each bin of the step, as a rate in GB/s.
 ReportSeries course(const DriveLoad& load, std::string name) {
@@ -81,7 +84,7 @@ class SsdReport {
       return fmt::format(
           "No: {} writes nothing here, so drives would be bought for nothing: it keeps the {:.4g} GB of each step that "
           "it might move. Ask with offload.technique=none for what these would need.",
-          to_string(loaded_.scenario.offload.technique), giga(answer_.kept_by_plan));
+          loaded_.scenario.offload.technique, giga(answer_.kept_by_plan));
     if (load_.written() == Bytes(0)) return "Yes: this step keeps no activation large enough to be offloaded.";
     if (answer_.drives.empty())
       return fmt::format(
@@ -122,7 +125,7 @@ class SsdReport {
                       {"operator", "tensors", "written GB", "read GB", "share %"},
                       {}};
     for (const TrafficCause& cause : answer_.traffic.causes)
-      table.rows.push_back({words(cause.name), number_cell(static_cast<double>(cause.tensors)),
+      table.rows.push_back({text_cell(cause.name), number_cell(static_cast<double>(cause.tensors)),
                             number_cell(giga(cause.written)), number_cell(giga(cause.read)),
                             number_cell(100 * giga(cause.written) / giga(load_.written()))});
     part.tables.push_back(std::move(table));
@@ -151,13 +154,13 @@ class SsdReport {
       if (drive.first_rate <= 0) continue;
       const double required = giga(drive.required_rate);
       table.rows.push_back(
-          {words(drive_name(drive)), number_cell(static_cast<double>(drive.sharers)),
+          {text_cell(drive_name(drive)), number_cell(static_cast<double>(drive.sharers)),
            number_cell(giga(drive.link_rate)), number_cell(giga(drive.first_rate)),
            number_cell(giga(drive.steady_rate)), number_cell(required), number_cell(giga(drive.steady_rate) / required),
-           drive.load.steps_to_full < 0 ? words("never")
+           drive.load.steps_to_full < 0 ? text_cell("never")
                                         : number_cell(static_cast<double>(drive.load.steps_to_full + 1)),
-           number_cell(to_seconds(drive.load.steady.length)), words(drive.holds_first ? "yes" : "no"),
-           words(drive.holds_steady ? "yes" : "no")});
+           number_cell(to_seconds(drive.load.steady.length)), text_cell(drive.holds_first ? "yes" : "no"),
+           text_cell(drive.holds_steady ? "yes" : "no")});
       over_step.series.push_back(level("available, steady: " + drive_name(drive), 0, step,
                                        giga(drive.steady_rate) / static_cast<double>(drive.sharers), false));
       filling.series.push_back(filled(drive));
@@ -211,8 +214,8 @@ class SsdReport {
       for (const char* column : {"TB written per GPU in the run", "run's share of the life %", "days of training"})
         cost.columns.emplace_back(column);
     for (const DriveAnswer& drive : answer_.drives) {
-      table.rows.push_back({words(drive_name(drive)), number_cell(drive.endurance.bytes / 1e15),
-                            words(drive.endurance.basis), number_cell(drive.years), number_cell(drive.low_years),
+      table.rows.push_back({text_cell(drive_name(drive)), number_cell(drive.endurance.bytes / 1e15),
+                            text_cell(drive.endurance.basis), number_cell(drive.years), number_cell(drive.low_years),
                             number_cell(drive.high_years), count_cell(drive.count_for_life),
                             count_cell(drive.count_for_rate), count_cell(drive.lanes)});
       cost.rows.push_back(cost_row(drive));
@@ -223,20 +226,20 @@ class SsdReport {
 
   [[nodiscard]] std::vector<ReportCell> cost_row(const DriveAnswer& drive) const {
     const auto& price = drive.drive.price_usd;
-    std::vector<ReportCell> row = {words(drive_name(drive))};
+    std::vector<ReportCell> row = {text_cell(drive_name(drive))};
     if (price) {
       const std::string date = price->origin.date.empty() ? "undated" : price->origin.date;
       row.push_back(number_cell(price->value));
       row.push_back(
-          words(fmt::format("{}, {}: {}", date, provenance_name(price->origin.provenance), price->origin.source)));
+          text_cell(fmt::format("{}, {}: {}", date, provenance_name(price->origin.provenance), price->origin.source)));
       row.push_back(number_cell(price->value * static_cast<double>(drive.count) / static_cast<double>(drive.sharers)));
     } else {
-      row.insert(row.end(), {words("-"), words("the price list has none"), words("-")});
+      row.insert(row.end(), {text_cell("-"), text_cell("the price list has none"), text_cell("-")});
     }
-    row.push_back(drive.usd_per_billion_tokens ? number_cell(*drive.usd_per_billion_tokens) : words("-"));
+    row.push_back(drive.usd_per_billion_tokens ? number_cell(*drive.usd_per_billion_tokens) : text_cell("-"));
     if (question_.tokens <= 0) return row;
     if (answer_.tokens_per_step <= 0) {
-      row.insert(row.end(), {words("-"), words("-"), words("-")});
+      row.insert(row.end(), {text_cell("-"), text_cell("-"), text_cell("-")});
       return row;
     }
     const double steps = question_.tokens / static_cast<double>(answer_.tokens_per_step);

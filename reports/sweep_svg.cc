@@ -7,6 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "base/number_text.h"
+#include "base/axis.h"
+#include "base/svg_plot.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 #include "reports/report_document.h"
@@ -22,7 +25,7 @@ constexpr std::string_view front_colour = svg_colours[0], worse_colour = "#E69F0
 double shown(SweepObjective objective, double value) {
   switch (objective) {
     case SweepObjective::peak_memory:
-      return value / 1073741824.0;
+      return value / (1 << 30);
     case SweepObjective::gpu_time_per_token:
     case SweepObjective::cost_per_token:
       return value * 1e6;
@@ -50,46 +53,6 @@ double heading(SvgCanvas& canvas, const SweepFile& file, const std::string& word
   }
   return y + 18;
 }
-
-// Values from low to high on a straight line of pixels; a logarithm where they are far apart.
-class Scale {
- public:
-  Scale(double low, double high, double from, double to) : from_(from), to_(to) {
-    is_logarithmic_ = low > 0 && high / low > 12;
-    low_ = low;
-    high_ = high > low ? high : low + std::max(std::abs(low) * 0.1, 1e-9);
-    const double room = 0.06 * (place(high_) - place(low_));
-    low_ = is_logarithmic_ ? std::exp(place(low_) - room) : std::max(low_ >= 0 ? 0.0 : low_ - room, low_ - room);
-    high_ = is_logarithmic_ ? std::exp(place(high_) + room) : high_ + room;
-  }
-  [[nodiscard]] double at(double value) const {
-    return from_ + (to_ - from_) * (place(value) - place(low_)) / (place(high_) - place(low_));
-  }
-  [[nodiscard]] std::vector<double> ticks() const {
-    std::vector<double> found;
-    if (is_logarithmic_) {
-      for (double power = std::pow(10, std::floor(std::log10(low_))); power <= high_; power *= 10)
-        for (const double step : {1.0, 2.0, 5.0})
-          if (step * power >= low_ && step * power <= high_) found.push_back(step * power);
-      return found;
-    }
-    const double rough = (high_ - low_) / 6, power = std::pow(10, std::floor(std::log10(rough)));
-    double step = power;
-    for (const double nice : {1.0, 2.0, 5.0, 10.0})
-      if (nice * power >= rough) {
-        step = nice * power;
-        break;
-      }
-    for (auto i = static_cast<std::int64_t>(std::ceil(low_ / step)); static_cast<double>(i) * step <= high_; ++i)
-      found.push_back(static_cast<double>(i) * step);
-    return found;
-  }
-
- private:
-  [[nodiscard]] double place(double value) const { return is_logarithmic_ ? std::log(value) : value; }
-  double low_ = 0, high_ = 1, from_, to_;
-  bool is_logarithmic_ = false;
-};
 
 struct FrontDot {
   const SweepRow* row;
@@ -120,8 +83,8 @@ class FrontPicture {
     };
     const auto [low_x, high_x] = range(&FrontDot::x);
     const auto [low_y, high_y] = range(&FrontDot::y);
-    const Scale x(low_x, high_x, left, left + plot_width), y(low_y, high_y, bottom, top);
-    axes(x, y, top, bottom);
+    const Axis x = Axis::around(low_x, high_x, left, left + plot_width), y = Axis::around(low_y, high_y, bottom, top);
+    draw_axes(canvas_, {x, x.ticks(6), objective_title(x_of_)}, {y, y.ticks(6), objective_title(y_of_)});
     staircase(x, y);
     for (const FrontDot& dot : dots_)
       if (!dot.row->on_front) other(dot, x.at(dot.x), y.at(dot.y));
@@ -142,23 +105,8 @@ class FrontPicture {
                        count(&SweepRow::does), count(&SweepRow::on_front));
   }
 
-  void axes(const Scale& x, const Scale& y, double top, double bottom) {
-    for (const double tick : x.ticks()) {
-      canvas_.line(x.at(tick), top, x.at(tick), bottom, svg_grid);
-      canvas_.text(x.at(tick), bottom + 17, small, report_number(tick), svg_faint, "middle");
-    }
-    for (const double tick : y.ticks()) {
-      canvas_.line(left, y.at(tick), left + plot_width, y.at(tick), svg_grid);
-      canvas_.text(left - 8, y.at(tick) + 4, small, report_number(tick), svg_faint, "end");
-    }
-    canvas_.line(left, bottom, left + plot_width, bottom, svg_faint);
-    canvas_.line(left, top, left, bottom, svg_faint);
-    canvas_.text(left + plot_width / 2, bottom + 36, normal, objective_title(x_of_), svg_ink, "middle");
-    canvas_.text_upwards(28, (top + bottom) / 2, normal, objective_title(y_of_));
-  }
-
   // Through the front over these two objectives alone.
-  void staircase(const Scale& x, const Scale& y) {
+  void staircase(const Axis& x, const Axis& y) {
     SweepFront front(2);
     const auto values = [this](const FrontDot& dot) {
       return SweepValues{dot.row->replayed.value(x_of_), dot.row->replayed.value(y_of_)};
@@ -190,7 +138,7 @@ class FrontPicture {
   }
 
   // Returns where the list ends.
-  double front(const Scale& x, const Scale& y, double top) {
+  double front(const Axis& x, const Axis& y, double top) {
     std::vector<const FrontDot*> on_front;
     for (const FrontDot& dot : dots_)
       if (dot.row->on_front) on_front.push_back(&dot);
@@ -331,7 +279,7 @@ class MapPicture {
   void scale(double y) {
     constexpr int steps = 24;
     constexpr double step = 8;
-    const std::string worst = report_number(shown(objective_, worst_)), best = report_number(shown(objective_, best_));
+    const std::string worst = number_text(shown(objective_, worst_)), best = number_text(shown(objective_, best_));
     const double from = left_ + text_width(worst, small) + 8;
     canvas_.text(from - 6, y + 10, small, worst, svg_faint, "end");
     for (int i = 0; i < steps; ++i)
@@ -362,18 +310,14 @@ class TornadoPicture {
       for (const double end : {value(swing.least.value), value(swing.most.value)})
         low = std::min(low, end), high = std::max(high, end);
     const double left = margin + name_room, right = width - margin - 20;
-    const Scale x(low, high, left, right);
+    const Axis x = Axis::around(low, high, left, right);
     const double bottom = top + row * static_cast<double>(tornado_.swings.size());
-    for (const double tick : x.ticks()) {
-      canvas_.line(x.at(tick), top, x.at(tick), bottom, svg_grid);
-      canvas_.text(x.at(tick), bottom + 17, small, report_number(tick), svg_faint, "middle");
-    }
+    draw_x_axis(canvas_, {x, x.ticks(6), objective_title(objective_)}, top, bottom);
     for (std::size_t i = 0; i < tornado_.swings.size(); ++i)
       bar(tornado_.swings[i], x, top + row * static_cast<double>(i), left);
     const double base = x.at(value(tornado_.value));
     canvas_.line(base, top - 6, base, bottom, svg_ink, " stroke-width=\"1.5\"");
-    canvas_.text(base, top - 11, small, "best " + report_number(value(tornado_.value)), svg_ink, "middle");
-    canvas_.text((left + right) / 2, bottom + 38, normal, objective_title(objective_), svg_ink, "middle");
+    canvas_.text(base, top - 11, small, "best " + number_text(value(tornado_.value)), svg_ink, "middle");
     return canvas_.document(width, bottom + 48 + margin, file_.title);
   }
 
@@ -382,7 +326,7 @@ class TornadoPicture {
 
   [[nodiscard]] double value(double of) const { return shown(objective_, of); }
 
-  void bar(const SweepSwing& swing, const Scale& x, double top, double left) {
+  void bar(const SweepSwing& swing, const Axis& x, double top, double left) {
     canvas_.text(left - 10, top + 17, normal,
                  fit_text(fmt::format("{} = {}", swing.axis, swing.option), normal, name_room - 10), svg_ink, "end");
     std::string note = fmt::format("{} other value{} replayed", swing.replayed, swing.replayed == 1 ? "" : "s");
@@ -404,7 +348,7 @@ class TornadoPicture {
 
   // Inside its bar where it has room, else beyond it, else on the other side of the base line.
   void label(const SweepSwing::End& end, double at, double base, double y, bool is_dark) {
-    const std::string words = fmt::format("{}: {}", end.option, report_number(value(end.value)));
+    const std::string words = fmt::format("{}: {}", end.option, number_text(value(end.value)));
     const double room = text_width(words, small);
     const bool rightwards = at > base;
     if (room + 10 < std::abs(at - base))

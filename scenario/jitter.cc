@@ -6,23 +6,16 @@
 #include <fmt/format.h>
 
 #include "base/input_error.h"
+#include "base/splitmix64.h"
 
 namespace spillway::scenario {
 namespace {
 
-// SplitMix64's finaliser (Steele et al. 2014).
-std::uint64_t mixed(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15;
-  x = (x ^ (x >> 30U)) * 0xbf58476d1ce4e5b9;
-  x = (x ^ (x >> 27U)) * 0x94d049bb133111eb;
-  return x ^ (x >> 31U);
-}
-
 double near_normal(std::uint64_t seed, std::uint64_t place) {
-  std::uint64_t state = mixed(seed ^ mixed(place));
+  std::uint64_t state = splitmix64(seed ^ splitmix64(place));
   std::uint64_t sum = 0;  // of twelve numbers of 32 bits
   for (int i = 0; i < 6; ++i) {
-    state = mixed(state);
+    state = splitmix64(state);
     sum += (state & 0xffffffffU) + (state >> 32U);
   }
   return static_cast<double>(sum) / 4294967296.0 - 6;

@@ -13,15 +13,15 @@ namespace {
 
 std::vector<MemoryKnob> candidates() {
   std::vector<MemoryKnob> knobs;
-  knobs.push_back({"expandable_segments:True", "torch-expandable", "", {}, {}, 0, false});
+  knobs.push_back({"expandable_segments:True", std::string(expandable_policy), "", {}, {}, 0, false});
   for (const char* setting :
        {"max_split_size_mb:32", "max_split_size_mb:128", "max_split_size_mb:512", "roundup_power2_divisions:4",
         "roundup_power2_divisions:16", "max_split_size_mb:128,roundup_power2_divisions:16"})
-    knobs.push_back({setting, "torch", setting, {}, {}, 0, false});
-  knobs.push_back({"gmlake", "gmlake", "", {}, {}, 0, false});
-  knobs.push_back({"gmlake, fragLimit 64 MiB", "gmlake", "fragLimit:67108864", {}, {}, 0, false});
-  knobs.push_back({"planned by STAlloc", "planned", "", {}, {}, 0, false});
-  knobs.push_back({"no fragmentation at all", "ideal", "", {}, {}, 0, true});
+    knobs.push_back({setting, std::string(torch_policy), setting, {}, {}, 0, false});
+  knobs.push_back({std::string(gmlake_policy), std::string(gmlake_policy), "", {}, {}, 0, false});
+  knobs.push_back({"gmlake, fragLimit 64 MiB", std::string(gmlake_policy), "fragLimit:67108864", {}, {}, 0, false});
+  knobs.push_back({"planned by STAlloc", std::string(planned_policy), "", {}, {}, 0, false});
+  knobs.push_back({"no fragmentation at all", std::string(ideal_policy), "", {}, {}, 0, true});
   return knobs;
 }
 
@@ -32,7 +32,7 @@ void replay_with(const Trace& trace, const AllocationStreamOptions& options, Byt
   run.pool.settings = knob.settings;
   run.pool.plan = nullptr;
   run.spaces.clear();
-  if (knob.policy == "planned") {
+  if (knob.policy == planned_policy) {
     StallocPlan plan = plan_stalloc(profile_of(trace, options.device), {.threads = 1});
     run.pool.plan = std::make_shared<const MemoryPlan>(std::move(plan.plan));
     run.spaces = std::move(plan.spaces);

@@ -8,6 +8,7 @@
 #include "base/field_reader.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
+#include "base/read_file.h"
 #include "models/spec/pipeline_setup.h"
 #include "scenario/scenario_fields.h"
 #include "scenario/scenario_setting.h"
@@ -66,12 +67,12 @@ class Loader {
   void set_pipeline_offload(Scenario& scenario, bool has_tier) const {
     if (!moves_activations(scenario.training.pipeline_schedule)) return;
     OffloadSettings& offload = scenario.offload;
-    if (offload.technique != OffloadTechnique::none)
+    if (offload.moves())
       fail("/offload/technique", scenario.training.pipeline_schedule + " moves activations by itself",
            "leave it out, or take schedule po-uniform");
     if (has_tier && offload.tier != Tier::host)
       fail("/offload/tier", scenario.training.pipeline_schedule + " moves no activations to drives", "leave it out");
-    offload.technique = OffloadTechnique::pipeline;
+    offload.technique = moved_by_schedule;
     offload.tier = Tier::host;
   }
 
@@ -125,14 +126,14 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
 }
 
 Scenario load_scenario(const std::string& path, std::span<const std::string> settings) {
-  const std::string text = ByteSource::open(path, largest_scenario).read_all(largest_scenario);
+  const std::string text = read_file(path, largest_scenario);
   Scenario scenario = parse_scenario(text, path, std::filesystem::path(path).parent_path().string(), settings);
   if (scenario.title.empty()) scenario.title = std::filesystem::path(path).stem().string();
   return scenario;
 }
 
 std::string scenario_text(const std::string& path, std::span<const std::string> settings) {
-  Json root = parsed(ByteSource::open(path, largest_scenario).read_all(largest_scenario), path);
+  Json root = parsed(read_file(path, largest_scenario), path);
   apply_settings(root, settings);
   return root.dump();
 }

@@ -10,7 +10,7 @@
 //     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
 //     "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4},
 //     "capacity": {"axis": "layers"},                                           // studies/capacity/capacity_request.h
-//     "procurement": {"tokens": 1e12, "gpus": [256], ...},                      // studies/procurement/programme.h
+//     "procurement": {"tokens": 1e12, "gpus": [256], ...},                      // studies/procurement
 //     "plan": "order.plan.json",                                                // written by `spillway plan`
 //     "replay": {"tie_order": "fifo"}
 //   }
@@ -30,6 +30,7 @@
 #include "models/spec/training_setup.h"
 #include "planners/offload/offload_settings.h"
 #include "scenario/jitter.h"
+#include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/relative_speed.h"
 
 namespace spillway::scenario {
@@ -54,7 +55,7 @@ struct Scenario {
 
   std::string plan;  // file: order and layout of the step (sim/replay/plan.h)
 
-  std::string allocator = "torch";
+  std::string allocator{torch_policy};
   bool allocator_named = false;                // in the scenario: a plan's layout does not change it then
   std::string allocator_config;                // as in PYTORCH_CUDA_ALLOC_CONF
   std::string memory_plan;                     // file, for planned and arena
@@ -65,7 +66,7 @@ struct Scenario {
   std::string tie_order = "fifo";
 
   // JSON, its keys checked; empty: none. Read by studies/capacity/capacity_request.h and
-  // studies/procurement/programme.h.
+  // studies/procurement.
   std::string capacity, procurement;
 };
 

@@ -5,7 +5,7 @@
 #include "base/field_schema.h"
 #include "base/input_error.h"
 #include "models/spec/training_setup_fields.h"
-#include "sim/devices/memory/memory_pool.h"
+#include "planners/technique/technique_table.h"
 
 namespace spillway::scenario {
 namespace {
@@ -171,7 +171,7 @@ void describe_demands(DriveDemands& demands, FieldVisitor& visitor) {
 
 void describe_offload(OffloadSettings& settings, FieldVisitor& visitor) {
   fields::word(visitor, {.key = "technique", .about = "What leaves device memory.", .label = "technique"},
-               settings.technique, offload_technique_words());
+               settings.technique, offload_words());
   fields::word(visitor, {.key = "tier", .about = "Where they go.", .label = "to"}, settings.tier, tier_words());
   fields::word(visitor, {.key = "route", .about = "To drives."}, settings.route, route_words());
   fields::text(visitor,
@@ -220,15 +220,6 @@ void describe_offload(OffloadSettings& settings, FieldVisitor& visitor) {
 
 }  // namespace
 
-const Words& offload_technique_words() {
-  static const Words words = {{"none"},
-                              {"ssdtrain", "activations, overlapped with compute"},
-                              {"mix", "each activation kept, offloaded or recomputed, whatever fits and is fastest"},
-                              {"lifetimes", "any tensor while nothing uses it, weights and optimizer state too"},
-                              {"stream", "weights and optimizer state, a layer ahead"}};
-  return words;
-}
-
 const Words& tier_words() {
   static const Words words = {{"host", "host memory"}, {"drive", "drives"}};
   return words;
@@ -241,17 +232,6 @@ const Words& route_words() {
 
 const Words& prefetch_words() {
   static const Words words = {{"chunked", "a chunk ahead"}, {"module", "a module ahead"}, {"off", "its first use"}};
-  return words;
-}
-
-const Words& allocator_words() {
-  static const Words words = {{"torch", "PyTorch's caching allocator"},
-                              {"torch-expandable", "with expandable segments"},
-                              {"gmlake", "stitching"},
-                              {"stalloc", "planned by STAlloc for this very step"},
-                              {"planned", "following a plan of STAlloc's"},
-                              {"arena", "following a layout"},
-                              {"ideal", "no fragmentation"}};
   return words;
 }
 

@@ -23,11 +23,9 @@ std::vector<FieldRow> scenario_rows();
 // docs/schemas/scenario.schema.json
 std::string scenario_schema();
 
-// Words of the scenario's lists, in the order of the enums where there is one.
-const Words& offload_technique_words();
+// Words of the scenario's lists, in the order of the enums; planners/technique/technique_table.h has the others.
 const Words& tier_words();
 const Words& route_words();
 const Words& prefetch_words();
-const Words& allocator_words();
 
 }  // namespace spillway::scenario

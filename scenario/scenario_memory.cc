@@ -10,7 +10,7 @@ namespace spillway::scenario {
 
 AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Result& result) {
   MemoryReplayOptions memory = loaded.options.memory;
-  if (result.memory.on_host) memory = {.allocator = "ideal"};
+  if (result.memory.on_host) memory = {.allocator = std::string(ideal_policy)};
   return stream_options(memory, result.memory.device, Bytes(0));
 }
 

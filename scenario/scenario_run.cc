@@ -10,23 +10,21 @@
 
 #include "base/input_error.h"
 #include "base/log.h"
+#include "base/read_file.h"
 #include "base/stop.h"
 #include "models/cost/collective_time.h"
 #include "models/cost/cost_model.h"
 #include "models/pipeline/named_schedules.h"
+#include "models/pipeline/pipeline_json.h"
 #include "models/spec/model_spec.h"
 #include "models/step/trace_generator.h"
-#include "planners/offload/bpipe.h"
-#include "planners/offload/drive_life.h"
 #include "planners/offload/lifetimes.h"
-#include "planners/offload/mix.h"
-#include "planners/offload/offload_run.h"
 #include "planners/pipeline/pipeline_executor.h"
-#include "planners/pipeline/plan_json.h"
-#include "planners/stalloc/stalloc_plan.h"
+#include "planners/technique/technique_table.h"
+#include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
 #include "sim/replay/captured_step.h"
-#include "traces/join.h"
+#include "traces/trace_link.h"
 
 namespace spillway::scenario {
 namespace {
@@ -137,13 +135,11 @@ Precision peak_precision(TrainingPrecision precision) {
   return Precision::bf16;
 }
 
+constexpr std::uint64_t largest_plan = std::uint64_t{1} << 30;
+
 // A schedule from a file, checked, and played through once at equal times to see that it comes to an end.
-TrainingSetup with_plan(TrainingSetup setup) {
-  constexpr std::uint64_t largest = std::uint64_t{1} << 30;
-  if (!setup.pipeline_schedule.ends_with(".json")) return setup;
-  const std::string& file = setup.pipeline_schedule;
-  PipelinePlan plan = read_plan_json(ByteSource::open(file, largest).read_all(largest), file);
-  plan.name = file;
+TrainingSetup with_schedule(TrainingSetup setup, const std::string& file, PipelinePlan plan) {
+  plan.name = setup.pipeline_schedule = file;
   StageTimes equal;
   equal.positions = {{1, 1, 1, 1}};
   try {
@@ -155,11 +151,26 @@ TrainingSetup with_plan(TrainingSetup setup) {
   return setup;
 }
 
-void load_generated(LoadedScenario& loaded, const ModelSpec& given, const ScenarioMachine& machine) {
+std::optional<Plan> plan_of(const Scenario& scenario) {
+  if (scenario.plan.empty()) return std::nullopt;
+  ByteSource source = ByteSource::open(scenario.plan, largest_plan);
+  return read_plan(source);
+}
+
+TrainingSetup with_plan(const Scenario& scenario, const std::optional<Plan>& plan) {
+  const std::string& file = scenario.training.pipeline_schedule;
+  if (plan && plan->schedule) return with_schedule(scenario.training, scenario.plan, *plan->schedule);
+  if (!file.ends_with(".json")) return scenario.training;
+  return with_schedule(scenario.training, file,
+                       read_plan_json(ByteSource::open(file, largest_plan).read_all(largest_plan), file));
+}
+
+void load_generated(LoadedScenario& loaded, const ModelSpec& given, const ScenarioMachine& machine,
+                    const std::optional<Plan>& plan) {
   const Scenario& scenario = loaded.scenario;
   loaded.hardware = machine.hardware;
   const ModelSpec model = with_layers(scenario, given);
-  const TrainingSetup setup = loaded.setup = resolve(with_plan(scenario.training), model);
+  const TrainingSetup setup = loaded.setup = resolve(with_plan(scenario, plan), model);
   const HardwareProfile& hardware = loaded.hardware;
   if (setup.gpus() > hardware.total_gpus())
     loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
@@ -190,21 +201,21 @@ void warn_of(LoadedScenario& loaded, const Finding& finding) {
     loaded.warnings.push_back(warning);
 }
 
-// Plans of the trace's own requests, followed by the planned policy.
-void plan_requests(LoadedScenario& loaded) {
-  if (loaded.scenario.offload.technique != OffloadTechnique::none || !loaded.scenario.plan.empty())
+// Places that a technique plans for the trace's own requests.
+void plan_memory(LoadedScenario& loaded, const Technique& technique) {
+  if (loaded.scenario.offload.moves() || !loaded.scenario.plan.empty())
     throw InputError(loaded.scenario.path, "/memory/allocator",
-                     "stalloc plans the step as it is traced, not as offloading or a plan changes it",
+                     technique.name + " plans the step as it is traced, not as offloading or a plan changes it",
                      "take another allocator, or no technique");
-  loaded.options.memory.allocator = "planned";
-  for (const std::int16_t device : memory_devices(loaded.trace)) {
-    StallocPlan made = plan_stalloc(profile_of(loaded.trace, device), {.threads = 1});
-    loaded.options.memory.plans[device] = std::make_shared<const MemoryPlan>(std::move(made.plan));
-  }
+  const PlainReplayer replayer(loaded.hardware, loaded.options);
+  TechniquePart part =
+      technique.make({.trace = loaded.trace, .replayer = replayer, .settings = loaded.scenario.offload});
+  loaded.options.memory.allocator = policy_of(*part.plan.memory);
+  loaded.options.memory.plans = std::move(part.memory);
 }
 
 // What the scenario says of the replay itself, and the trace's findings.
-void set_options(LoadedScenario& loaded) {
+void set_options(LoadedScenario& loaded, const std::optional<Plan>& plan) {
   const Scenario& scenario = loaded.scenario;
   if (scenario.jitter.is_used()) {
     apply_jitter(loaded.trace, scenario.jitter);
@@ -216,92 +227,20 @@ void set_options(LoadedScenario& loaded) {
   loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
   loaded.options.memory.allocator = scenario.allocator;
   loaded.options.memory.settings = scenario.allocator_config;
-  if (scenario.allocator == "stalloc") plan_requests(loaded);
+  const Technique* places = technique_said("memory.allocator", scenario.allocator);
+  if (places != nullptr && places->make != nullptr) plan_memory(loaded, *places);
   if (!scenario.memory_plan.empty()) {
     ByteSource source = ByteSource::open(scenario.memory_plan, std::uint64_t{1} << 30);
     loaded.options.memory.plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
   }
-  if (!scenario.plan.empty()) {
-    ByteSource source = ByteSource::open(scenario.plan, std::uint64_t{1} << 30);
-    apply_plan(loaded, read_plan(source));
-  }
-  if (scenario.offload.technique != OffloadTechnique::none) prepare_for_offload(loaded);
+  if (plan) apply_plan(loaded, *plan);
+  if (scenario.offload.moves()) prepare_for_offload(loaded);
   if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
   if (!loaded.scenario.model.empty()) loaded.options.gpus_alike = loaded.setup.gpus();
   for (const Finding& finding : loaded.trace.findings) warn_of(loaded, finding);
 }
 
-bool offloads(const LoadedScenario& loaded) {
-  return loaded.offload || loaded.scenario.offload.technique != OffloadTechnique::none;
-}
-
-// On which machine, with which options: the scenario's own, or others.
-struct Setting {
-  const HardwareProfile& hardware;
-  const ReplayOptions& options;
-};
-
-Result replay_mix(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
-  MixSettings settings;
-  settings.runtime = loaded.scenario.offload;
-  settings.budget = settings.runtime.budget;
-  MixOutcome outcome = plan_mix(loaded.trace, on.hardware, on.options, settings);
-  if (planned != nullptr) *planned = std::move(outcome.planned.trace);
-  return std::move(outcome.best.result);
-}
-
-Result replay_plan(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
-  OffloadOutcome outcome;
-  outcome.plan = *loaded.offload;
-  replay_with_forwarding(loaded.trace, on.hardware, on.options, outcome);
-  OffloadResult& moved = outcome.moved;
-  moved.candidates = moved.stored + moved.recomputed;
-  moved.kept = moved.forwarded;
-  outcome.result.offload = moved;
-  rate_drives(on.hardware, loaded.scenario.offload.demands, outcome.plan, outcome.planned, outcome.result);
-  if (planned != nullptr) *planned = std::move(outcome.planned.trace);
-  return std::move(outcome.result);
-}
-
-// What the pipeline schedule moves.
-OffloadOutcome run_pipeline(const LoadedScenario& loaded, const Setting& on, const OffloadSettings& offload) {
-  if (loaded.layers.moved > 0) return run_pipeoffload(loaded.trace, loaded.layers, on.hardware, on.options, offload);
-  const TrainingSetup& setup = loaded.setup;
-  const PipelineRequest request{.devices = setup.pipeline_parallel, .micro_batches = setup.gradient_accumulation};
-  const PipelinePlan plan = build_schedule(setup.pipeline_schedule, request);
-  return run_bpipe(loaded.trace, plan, on.hardware, on.options, offload);
-}
-
-void log_technique(const LoadedScenario& loaded) {
-  const OffloadTechnique technique = loaded.scenario.offload.technique;
-  log_choice("technique", loaded.offload ? "the plan " + loaded.scenario.plan
-                          : technique == OffloadTechnique::none
-                              ? "none: every tensor stays on the device"
-                              : std::string(to_string(technique)) + " (offload.technique)");
-  log_choice("allocator", loaded.options.memory.allocator);
-}
-
-// With other options than the scenario's own. planned: null when the trace with its transfers isn't wanted.
-Result replay_scenario(const LoadedScenario& loaded, const Setting& on, std::optional<Trace>* planned) {
-  log_technique(loaded);
-  if (loaded.offload) return replay_plan(loaded, on, planned);
-  if (loaded.scenario.offload.technique == OffloadTechnique::none) {
-    Result result = replay(loaded.trace, on.hardware, on.options);
-    rate_drives(on.hardware, loaded.scenario.offload.demands, {}, {}, result);
-    return result;
-  }
-  if (loaded.scenario.offload.technique == OffloadTechnique::mix) return replay_mix(loaded, on, planned);
-  const OffloadSettings& offload = loaded.scenario.offload;
-  const auto technique = offload.technique == OffloadTechnique::lifetimes ? run_lifetimes
-                         : offload.technique == OffloadTechnique::stream  ? run_streaming
-                                                                          : run_ssdtrain;
-  OffloadOutcome outcome = offload.technique == OffloadTechnique::pipeline
-                               ? run_pipeline(loaded, on, offload)
-                               : technique(loaded.trace, on.hardware, on.options, offload);
-  rate_drives(on.hardware, loaded.scenario.offload.demands, outcome.plan, outcome.planned, outcome.result);
-  if (planned != nullptr) *planned = std::move(outcome.planned.trace);
-  return std::move(outcome.result);
-}
+bool offloads(const LoadedScenario& loaded) { return loaded.fates || loaded.scenario.offload.moves(); }
 
 // The scenario's drives in place of the machine's.
 void set_drives(LoadedScenario& loaded, const ProfileLibrary& library) {
@@ -384,7 +323,8 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read) {
 
 Trace read_captured(const Scenario& scenario, const ReadOptions& read) {
   Trace trace = read_trace(scenario.trace, read);
-  if (!scenario.execution_trace.empty()) trace = join(std::move(trace), read_trace(scenario.execution_trace, read));
+  if (!scenario.execution_trace.empty())
+    trace = link_traces(std::move(trace), read_trace(scenario.execution_trace, read));
   return trace;
 }
 
@@ -395,7 +335,11 @@ LoadedScenario load_captured(const Scenario& scenario, Trace captured) {
   const ProfileLibrary& library = ProfileLibrary::shared();
   find_hardware(loaded, library);
   set_drives(loaded, library);
-  set_options(loaded);
+  const std::optional<Plan> plan = plan_of(scenario);
+  if (plan && plan->schedule)
+    throw InputError(scenario.plan, "/schedule", "a captured step has the schedule it has",
+                     "plan the schedule of a generated step");
+  set_options(loaded, plan);
   return loaded;
 }
 
@@ -406,16 +350,17 @@ LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
 LoadedScenario load(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine) {
   LoadedScenario loaded;
   loaded.scenario = scenario;
-  load_generated(loaded, model, machine);
+  const std::optional<Plan> plan = plan_of(scenario);
+  load_generated(loaded, model, machine, plan);
   set_drives(loaded, ProfileLibrary::shared());
-  set_options(loaded);
+  set_options(loaded, plan);
   return loaded;
 }
 
 void prepare_for_offload(LoadedScenario& loaded) {
   if (!loaded.scenario.model.empty() || ties_uses_to_memory(loaded.trace)) return;
   const bool recorded = loaded.trace.has(Capability::uses);
-  if (!recorded && loaded.scenario.offload.technique == OffloadTechnique::stream)
+  if (!recorded && loaded.scenario.offload.technique == streaming_word)
     throw InputError(loaded.scenario.trace, "uses", "the capture doesn't show weights and optimizer state as tensors",
                      "stream them in a generated step, or join the capture with an ExecutionTrace of the same step");
   loaded.trace = captured_step(std::move(loaded.trace), "offloading a captured step");
@@ -428,33 +373,23 @@ void prepare_for_offload(LoadedScenario& loaded) {
 
 void apply_plan(LoadedScenario& loaded, const Plan& plan) {
   if (plan.order) loaded.trace = reordered(loaded.trace, *plan.order);
-  if (plan.offload) {
+  if (plan.fates) {
     prepare_for_offload(loaded);
-    if (plan.offload->digest != digest_of_works(loaded.trace))
-      throw InputError(loaded.scenario.plan, "/offload/digest", "the plan was made for another trace",
+    if (plan.fates->digest != digest_of_works(loaded.trace))
+      throw InputError(loaded.scenario.plan, "/fates/digest", "the plan was made for another trace",
                        "make it anew with `spillway plan offload --output`");
-    loaded.offload = std::make_shared<const OffloadPlan>(*plan.offload);
+    loaded.fates = std::make_shared<const OffloadPlan>(*plan.fates);
   }
   MemoryReplayOptions& memory = loaded.options.memory;
   if (!plan.memory || loaded.scenario.allocator_named || memory.plan != nullptr) return;
   memory.plan = std::make_shared<const MemoryPlan>(*plan.memory);
-  memory.allocator = plan.memory->kind == PlanKind::layout ? "arena" : "planned";
+  memory.allocator = policy_of(*plan.memory);
   memory.settings.clear();
 }
 
-ScenarioRun run_traced(const LoadedScenario& loaded) {
-  ScenarioRun run;
-  Result& result = run.result;
-  result = replay_scenario(loaded, {loaded.hardware, loaded.options}, offloads(loaded) ? &run.planned : nullptr);
-  result.title = loaded.scenario.title;
-  result.warnings = loaded.warnings;
-  if (result.verdict() == Verdict::unknown)
-    result.warnings.push_back("whether the step fits is unknown: " + result.why_unknown());
-  result.provenance.insert(result.provenance.begin(), loaded.provenance.begin(), loaded.provenance.end());
-  return run;
-}
+ScenarioRun run_traced(const LoadedScenario& loaded) { return Evaluator(loaded).run(); }
 
-Result run(const LoadedScenario& loaded) { return run_traced(loaded).result; }
+Result run(const LoadedScenario& loaded) { return Evaluator(loaded).run().result; }
 
 std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed) {
   struct Case {
@@ -480,8 +415,7 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
     const StopScope scope(stop);
     ReplayOptions options = loaded.options;
     options.speed = times(options.speed, cases[i].factor);
-    const Result result =
-        replay_scenario(loaded, {cases[i].hardware ? *cases[i].hardware : loaded.hardware, options}, nullptr);
+    const Result result = run_on(loaded, cases[i].hardware ? *cases[i].hardware : loaded.hardware, options);
     const double before = to_seconds(unrelaxed.step_time);
     relaxations[i] = {cases[i].name, result.step_time, before > 0 ? 1 - to_seconds(result.step_time) / before : 0};
   });

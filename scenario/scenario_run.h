@@ -49,9 +49,9 @@ struct LoadedScenario {
   ReplayOptions options;
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
-  TrainingSetup setup;                         // of a generated step: the scenario's, with its defaults filled in
-  ChunkedLayers layers;                        // of a generated step whose schedule moves activations
-  std::shared_ptr<const OffloadPlan> offload;  // of the scenario's plan; none: its offload technique decides
+  TrainingSetup setup;                       // of a generated step: the scenario's, with its defaults filled in
+  ChunkedLayers layers;                      // of a generated step whose schedule moves activations
+  std::shared_ptr<const OffloadPlan> fates;  // of the scenario's plan; none: its offload technique decides
 };
 
 // Throws InputError (also what the readers and the generator throw), Cancelled by the progress callback.

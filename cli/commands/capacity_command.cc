@@ -12,6 +12,7 @@
 #include "cli/options/number_check.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
+#include "planners/technique/technique_table.h"
 #include "studies/capacity/capacity.h"
 
 namespace spillway::cli {
@@ -171,15 +172,15 @@ void list_techniques(const Context& context) {
   if (context.json()) {
     Json document = json_document("spillway.capacity_techniques");
     document["techniques"] = Json::array();
-    for (const BundledTechnique& each : bundled_techniques())
-      document["techniques"].push_back({{"name", each.name}, {"about", each.about}, {"settings", each.settings}});
+    for (const TechniqueWay* each : technique_ways())
+      document["techniques"].push_back({{"name", each->name}, {"about", each->about}, {"settings", each->settings}});
     return print_json(document);
   }
   Table table({"technique", "is", "settings"});
-  for (const BundledTechnique& each : bundled_techniques()) {
+  for (const TechniqueWay* each : technique_ways()) {
     std::string settings;
-    for (const std::string& setting : each.settings) settings += (settings.empty() ? "" : ", ") + setting;
-    table.add({std::string(each.name), std::string(each.about), settings});
+    for (const std::string& setting : each->settings) settings += (settings.empty() ? "" : ", ") + setting;
+    table.add({each->name, each->about, settings});
   }
   print(context, table);
 }

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "base/byte_source.h"
 #include "base/output_file.h"
+#include "base/read_file.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
@@ -82,8 +82,7 @@ void print_layout(Context& context, const LayoutRequest& request, const LayoutRe
 
 void run_layout(Context& context, const LayoutRequest& request) {
   const Progress progress(context);
-  const std::string text =
-      ByteSource::open(request.file, largest_file, progress.callback("reading " + request.file)).read_all(largest_file);
+  const std::string text = read_file(request.file, largest_file, progress.callback("reading " + request.file));
   const LayoutTable table = read_layout_csv(text, request.file);
   const auto begin = std::chrono::steady_clock::now();
   const LayoutResult result = solve(context, request, table);

@@ -18,7 +18,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
-#include "planners/offload/mix.h"
+#include "planners/offload/hybrid_search.h"
 #include "studies/offload/rok.h"
 
 namespace spillway::cli {
@@ -36,7 +36,7 @@ struct OffloadRequest {
   bool no_drives = false, no_host = false, no_recompute = false;
 };
 
-Json case_json(const MixCase& one) {
+Json case_json(const HybridCase& one) {
   Bytes written{};
   for (const DriveTraffic& drive : one.result.drives) written += drive.written;
   return {{"name", one.name},
@@ -55,7 +55,7 @@ std::string why_not(const Result& result) {
   return "what comes nearest takes " + gib(result.memory.shortage) + " GiB more than the budget";
 }
 
-void add_case(Table& table, const MixCase& one) {
+void add_case(Table& table, const HybridCase& one) {
   Bytes written{};
   for (const DriveTraffic& drive : one.result.drives) written += drive.written;
   table.add({one.name, std::string(yes_or_no(one.verdict)),
@@ -64,14 +64,14 @@ void add_case(Table& table, const MixCase& one) {
              std::isfinite(one.life_years) ? fmt::format("{:.3g}", one.life_years) : "-"});
 }
 
-void print_mix(Context& context, const MixOutcome& outcome, Bytes budget, double seconds) {
+void print_hybrid(Context& context, const HybridOutcome& outcome, Bytes budget, double seconds) {
   if (context.json()) {
     Json document = json_document("spillway.plan_offload");
     document["fingerprint"] = fmt::format("{:016x}", outcome.best.result.fingerprint);
     document["budget_bytes"] = budget.count();
     document["best"] = case_json(outcome.best);
     document["baselines"] = Json::array();
-    for (const MixCase& one : outcome.baselines) document["baselines"].push_back(case_json(one));
+    for (const HybridCase& one : outcome.baselines) document["baselines"].push_back(case_json(one));
     document["kept_bytes"] = outcome.kept.count();
     document["to_host_bytes"] = outcome.to_host.count();
     document["to_drives_bytes"] = outcome.to_drives.count();
@@ -83,8 +83,8 @@ void print_mix(Context& context, const MixOutcome& outcome, Bytes budget, double
     return;
   }
   Table table({"plan", "fits", "step time (ms)", "allocated (GiB)", "reserved (GiB)", "written (GiB)", "life (years)"});
-  for (const MixCase& one : outcome.baselines) add_case(table, one);
-  MixCase best = outcome.best;
+  for (const HybridCase& one : outcome.baselines) add_case(table, one);
+  HybridCase best = outcome.best;
   best.name = best.name == "mix" ? "mix (best)" : "best: " + best.name;
   add_case(table, best);
   print(context, table);
@@ -100,7 +100,7 @@ void print_mix(Context& context, const MixOutcome& outcome, Bytes budget, double
 void run_plan_offload(Context& context, const OffloadRequest& request) {
   LoadedScenario loaded = load_argument(request.scenario, request.settings);
   prepare_for_offload(loaded);
-  MixSettings settings;
+  HybridSettings settings;
   settings.budget = budget_argument(request.budget);
   settings.replays = request.replays;
   settings.drives = !request.no_drives;
@@ -111,14 +111,16 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   const Progress progress(context);
   const auto shown = progress.counter("replays");
   const auto begin = Clock::now();
-  const MixOutcome outcome =
-      plan_mix(loaded.trace, loaded.hardware, loaded.options, settings, [&](std::int64_t done, std::int64_t most) {
-        return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
-      });
+  const HybridOutcome outcome =
+      plan_hybrid(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings,
+                  [&](std::int64_t done, std::int64_t most) {
+                    return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
+                  });
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (const std::string& warning : loaded.warnings) warn(context, warning);
   write_offload_plan(loaded.trace, outcome.best.plan, request.output);
-  print_mix(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity, seconds);
+  print_hybrid(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity,
+               seconds);
   if (outcome.best.verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
 }
 

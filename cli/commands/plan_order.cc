@@ -10,7 +10,8 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
-#include "cli/commands/trace_order.h"
+#include "base/read_file.h"
+#include "cli/commands/plan_order_replay.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
@@ -107,8 +108,7 @@ OrderGraph read_graph(const Context& context, const std::string& file) {
     options.progress = progress.callback("reading " + file);
     return order_graph_of(read_trace(file, options), file);
   }
-  const std::string text =
-      ByteSource::open(file, largest_file, progress.callback("reading " + file)).read_all(largest_file);
+  const std::string text = read_file(file, largest_file, progress.callback("reading " + file));
   return read_order_graph(text, file);
 }
 

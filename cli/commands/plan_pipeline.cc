@@ -9,19 +9,19 @@
 #include <string>
 #include <vector>
 
-#include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "base/read_file.h"
 #include "cli/options/command_options.h"
 #include "cli/options/number_check.h"
 #include "cli/options/pipeline_settings.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "models/pipeline/named_schedules.h"
-#include "planners/pipeline/pipeline_check.h"
+#include "models/pipeline/pipeline_check.h"
+#include "models/pipeline/pipeline_json.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
-#include "planners/pipeline/plan_json.h"
 #include "planners/pipeline/schedule_search.h"
 #include "reports/pictures/pipeline_svg.h"
 
@@ -69,7 +69,7 @@ PipelineAnswer played(PipelinePlan plan, const StageTimes& times, const Activati
 }
 
 PipelineAnswer from_file(const PipelineCall& call, const PipelineSettings& settings) {
-  const std::string text = ByteSource::open(call.schedule, largest_file).read_all(largest_file);
+  const std::string text = read_file(call.schedule, largest_file);
   PipelinePlan plan = read_plan_json(text, call.schedule);
   const StageTimes times = stage_times(settings, plan.devices, plan.chunks);
   return played(std::move(plan), times, activation_rules(settings));

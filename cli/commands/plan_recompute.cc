@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/number_text.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/offload_plan_file.h"
@@ -27,8 +28,6 @@ struct RecomputeCall {
   std::vector<std::string> settings;
   std::uint64_t budget = 0;
 };
-
-std::string in_gib(Bytes bytes) { return gib(bytes, 3) + " GiB"; }
 
 Json json_of(const RecomputeCase& one) {
   return {{"method", one.name},
@@ -56,8 +55,8 @@ void print_outcome(Context& context, const RecomputeOutcome& outcome, Bytes budg
   Table table({"method", "step time (ms)", "peak", "reserved", "fits", "away", "ops again", "time again (ms)"});
   const auto row = [&table](const RecomputeCase& one, const std::string& name) {
     table.add({name, fmt::format("{:.3f}", to_seconds(one.result.step_time) * 1e3),
-               in_gib(one.result.memory.peak_allocated), in_gib(one.result.memory.peak_reserved),
-               std::string(yes_or_no(one.result.verdict())), in_gib(one.away), std::to_string(one.repeated),
+               gib_text(one.result.memory.peak_allocated, 3), gib_text(one.result.memory.peak_reserved, 3),
+               std::string(yes_or_no(one.result.verdict())), gib_text(one.away, 3), std::to_string(one.repeated),
                fmt::format("{:.3f}", to_seconds(one.again) * 1e3)});
   };
   for (const RecomputeCase& other : outcome.others) row(other, other.name);
@@ -76,8 +75,8 @@ void run_plan(Context& context, const RecomputeCall& call) {
                                                             : scenario_for_trace(call.scenario, call.settings);
   const LoadedScenario loaded = load(scenario);
   const Progress progress(context);
-  const RecomputeOutcome outcome =
-      plan_recompute(loaded.trace, loaded.hardware, loaded.options, settings, [&progress](std::int64_t replays) {
+  const RecomputeOutcome outcome = plan_recompute(
+      loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings, [&progress](std::int64_t replays) {
         return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
       });
   for (const std::string& warning : outcome.best.result.warnings) warn(context, warning);

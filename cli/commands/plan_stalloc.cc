@@ -12,6 +12,7 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "base/read_file.h"
 #include "cli/options/command_options.h"
 #include "cli/options/memory_device.h"
 #include "cli/options/number_check.h"
@@ -62,7 +63,7 @@ Profiled profiled(const Context& context, const StallocRequest& request) {
   const auto callback = progress.callback("reading " + request.file);
   Profiled result;
   if (is_memory_log(request.file)) {
-    const std::string text = ByteSource::open(request.file, largest_log, callback).read_all(largest_log);
+    const std::string text = read_file(request.file, largest_log, callback);
     result.profile = read_memory_log(text, request.file);
     result.stream = stream_of(result.profile);
     return result;

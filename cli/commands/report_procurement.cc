@@ -23,11 +23,11 @@ using Json = nlohmann::ordered_json;
 struct ProcurementCall {
   std::string path, output;
   std::vector<std::string> settings;
-  ProgrammeFlags flags;
+  ProcurementFlags flags;
 };
 
 // Every field of a table's case, by name.
-Json case_json(const LiveTable& table, std::size_t place) {
+Json case_json(const FormulaTable& table, std::size_t place) {
   Json json = Json::object();
   for (std::size_t f = 0; f < table.fields.size(); ++f)
     json[table.fields[f].name] = number_or_null(table.values[place][f]);
@@ -119,15 +119,15 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
 }
 
 void run(Context& context, const ProcurementCall& call) {
-  const Programme programme = read_programme(call.path, call.settings, call.flags);
+  const ProcurementRequest request = read_procurement_request(call.path, call.settings, call.flags);
   const Progress progress(context);
   std::string last;
   const ProcurementAnswer answer =
-      answer_procurement(programme, [&](const std::string& what, std::size_t done, std::size_t all) {
+      answer_procurement(request, [&](const std::string& what, std::size_t done, std::size_t all) {
         if (!what.empty()) last = fmt::format("{}: {} of {}", what, done, all);
         return progress.show(last) && !is_interrupted();
       });
-  const ReportDocument document = procurement_report(programme, answer);
+  const ReportDocument document = procurement_report(request, answer);
   if (!call.output.empty()) write_report(document, call.output);
   for (const std::string& warning : answer.warnings) warn(context, warning);
   if (context.json())
@@ -144,7 +144,7 @@ void add_procurement_report(Command& group, Context& context) {
   Command* command = group.add_subcommand(
       "procurement",
       "Machines, drives and cost of a training programme; exit code 1 if nothing trains it by the deadline");
-  ProgrammeFlags& flags = call->flags;
+  ProcurementFlags& flags = call->flags;
   command->add_option("FILE", call->path, "a scenario or a sweep; its \"procurement\" says what the options leave open")
       ->required();
   command->add_option("--output", call->output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");

@@ -124,7 +124,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   const Result& result = ran.result;
   const std::vector<Relaxation> relaxations = explain(loaded, result);
   std::optional<MemoryExplanation> memory;
-  const bool stays = loaded.scenario.offload.technique == OffloadTechnique::none;
+  const bool stays = !loaded.scenario.offload.moves();
   if (result.memory.known && !result.memory.on_host && stays)
     memory = explain_memory(loaded.trace, allocations_of(loaded, result));
   if (context.json()) {

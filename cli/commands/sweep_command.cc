@@ -15,6 +15,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/mpi_launch.h"
@@ -23,8 +24,8 @@
 #include "cli/output/table.h"
 #include "reports/sweep_report.h"
 #include "studies/sweep/sweep_check.h"
-#include "studies/sweep/sweep_crew.h"
 #include "studies/sweep/sweep_run.h"
+#include "studies/sweep/sweep_workers.h"
 
 namespace spillway::cli {
 namespace {
@@ -39,7 +40,7 @@ struct SweepCall {
   std::vector<std::string> stores, plots;
   bool resumes = false, explains = false, all = false;
   std::size_t jobs = 0, check = 0;
-  SweepFarm* farm = nullptr;  // the MPI job that this process is one of; none: it is alone
+  SweepJob* job = nullptr;  // the MPI job that this process is one of; none: it is alone
   std::uint64_t seed = 1;
 };
 
@@ -63,8 +64,6 @@ void print_reasons(Context& context, const SweepFile& file, const SweepOutcome& 
   print(context, table);
   if (!context.rows_only()) print("\n");
 }
-
-std::string percent(double share) { return fmt::format("{:.2f} %", share * 100); }
 
 Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
   std::vector<std::string> headings;
@@ -135,12 +134,14 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
       outcome.not_replayed > 0 ? fmt::format(", {} remain: the front may miss some of them", outcome.not_replayed)
                                : ""));
   if (outcome.time_error.compared > 0)
-    print(fmt::format(
-        "screen against replay, {} points: step time median {}, 90th percentile {}, worst {} (margin {}); "
-        "peak median {}, 90th percentile {}, worst {} (margin {})\n",
-        outcome.time_error.compared, percent(outcome.time_error.median), percent(outcome.time_error.p90),
-        percent(outcome.time_error.worst), percent(file.margin), percent(outcome.memory_error.median),
-        percent(outcome.memory_error.p90), percent(outcome.memory_error.worst), percent(file.memory_margin)));
+    print(
+        fmt::format("screen against replay, {} points: step time median {}, 90th percentile {}, worst {} (margin {}); "
+                    "peak median {}, 90th percentile {}, worst {} (margin {})\n",
+                    outcome.time_error.compared, percent_text(outcome.time_error.median, 2),
+                    percent_text(outcome.time_error.p90, 2), percent_text(outcome.time_error.worst, 2),
+                    percent_text(file.margin, 2), percent_text(outcome.memory_error.median, 2),
+                    percent_text(outcome.memory_error.p90, 2), percent_text(outcome.memory_error.worst, 2),
+                    percent_text(file.memory_margin, 2)));
   if (!answered) print("no point meets the requirements\n");
 }
 
@@ -165,24 +166,24 @@ void print_check(Context& context, const SweepFile& file, const SweepCheck& resu
   Table table({"points", "replayed", "time, median", "90th", "worst", "peak, median", "90th", "worst"});
   for (const SweepCheck::Group& group : result.groups) {
     if (group.time.compared == 0) continue;
-    table.add({group.name, std::to_string(group.time.compared), percent(group.time.median), percent(group.time.p90),
-               percent(group.time.worst), percent(group.memory.median), percent(group.memory.p90),
-               percent(group.memory.worst)});
+    table.add({group.name, std::to_string(group.time.compared), percent_text(group.time.median, 2),
+               percent_text(group.time.p90, 2), percent_text(group.time.worst, 2), percent_text(group.memory.median, 2),
+               percent_text(group.memory.p90, 2), percent_text(group.memory.worst, 2)});
   }
   print(context, table);
   if (context.rows_only()) return;
   print(
       fmt::format("\n{} points drawn ({} more called invalid), {} pruned with margins of {} and {}; {} on the front of "
                   "all replays, {} of these pruned\n",
-                  result.sampled, result.invalid, result.pruned, percent(file.margin), percent(file.memory_margin),
-                  result.on_front, result.wrong.size()));
+                  result.sampled, result.invalid, result.pruned, percent_text(file.margin, 2),
+                  percent_text(file.memory_margin, 2), result.on_front, result.wrong.size()));
   for (const SweepCheck::Wrong& wrong : result.wrong)
     print(fmt::format("pruned, though on the front: {} ({})\n", wrong.label, wrong.why));
 }
 
-void check(Context& context, const SweepCall& call, const SweepFile& file, SweepCrew& crew, SweepStore& store,
+void check(Context& context, const SweepCall& call, const SweepFile& file, SweepWorkers& workers, SweepStore& store,
            const SweepOptions& options) {
-  const SweepCheck result = check_screen(file, call.check, call.seed, crew, store, options.progress);
+  const SweepCheck result = check_screen(file, call.check, call.seed, workers, store, options.progress);
   if (is_interrupted()) throw Cancelled();
   print_check(context, file, result);
 }
@@ -222,10 +223,10 @@ class Pace {
   std::int64_t first_ = 0;
 };
 
-SweepOptions options_of(const SweepCall& call, SweepCrew& crew, const Progress& progress, Pace& pace) {
+SweepOptions options_of(const SweepCall& call, SweepWorkers& workers, const Progress& progress, Pace& pace) {
   SweepOptions options;
   parse_shard(call.shard, options);
-  options.crew = &crew;
+  options.workers = &workers;
   options.progress = [&progress, &pace](const std::string& what, std::int64_t done, std::int64_t all) {
     return progress.show(pace.line(what, done, all)) && !is_interrupted();
   };
@@ -239,16 +240,16 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
   for (const std::string& text : call.plots) plots.push_back(parse_plot(text, file));
   std::optional<oneapi::tbb::global_control> jobs;
   if (call.jobs > 0) jobs.emplace(oneapi::tbb::global_control::max_allowed_parallelism, call.jobs);
-  const std::unique_ptr<SweepCrew> crew =
-      call.farm != nullptr ? call.farm->crew(file) : std::make_unique<LocalCrew>(file);
-  const SweepOptions options = options_of(call, *crew, progress, pace);
+  const std::unique_ptr<SweepWorkers> workers =
+      call.job != nullptr ? call.job->workers(file) : std::make_unique<LocalWorkers>(file);
+  const SweepOptions options = options_of(call, *workers, progress, pace);
   if (call.check > 0 && (!call.plots.empty() || !call.shard.empty()))
     throw InputError("--check-screen", "", "it draws points of the whole sweep and makes no picture",
                      "leave out --shard and --plot");
-  if (call.check > 0) return check(context, call, file, *crew, store, options);
+  if (call.check > 0) return check(context, call, file, *workers, store, options);
   const SweepOutcome outcome = run_sweep(file, options, store);
   if (!is_interrupted())
-    for (const SweepPlot& plot : plots) write_plot(plot, file, outcome, *crew, store);
+    for (const SweepPlot& plot : plots) write_plot(plot, file, outcome, *workers, store);
   if (is_interrupted()) {
     note(context, call.output.empty() ? "interrupted: nothing is kept without --output"
                                       : "interrupted: go on with --resume --output " + call.output);
@@ -273,11 +274,11 @@ void check_same(Context& context, const std::string& store, const std::string& r
 }
 
 void run_sweep_command(Context& context, const SweepCall& call) {
-  if (call.farm == nullptr) continue_under_mpi();
-  if (call.farm != nullptr && !call.farm->leads())
-    return call.farm->serve([&call] { return load_sweep(call.file); }, std::max<std::size_t>(call.jobs, 1));
+  if (call.job == nullptr) continue_under_mpi();
+  if (call.job != nullptr && !call.job->leads())
+    return call.job->serve([&call] { return load_sweep(call.file); }, std::max<std::size_t>(call.jobs, 1));
   const SweepFile file = load_sweep(call.file);
-  if (file.points() > many_points && call.shard.empty() && call.farm == nullptr)
+  if (file.points() > many_points && call.shard.empty() && call.job == nullptr)
     note(context,
          fmt::format("{:.3g} points before conditions: where these leave most of them, a screen takes about {:.1g} "
                      "core hours; --shard and mpirun spread it over machines",
@@ -332,9 +333,9 @@ void run_merge_command(Context& context, const SweepCall& call) {
 
 }  // namespace
 
-void add_sweep_commands(Command& app, Context& context, SweepFarm* farm) {
+void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
   const auto call = std::make_shared<SweepCall>();
-  call->farm = farm;
+  call->job = job;
   Command* sweep =
       app.add_subcommand("sweep", "Search a space of scenarios: screened in closed form, the best replayed");
   sweep->add_option("FILE", call->file, "sweep file (docs/sweep.md)")->required();

@@ -4,14 +4,14 @@
 #include "cli/options/context.h"
 
 namespace spillway::studies {
-class SweepFarm;
+class SweepJob;
 }  // namespace spillway::studies
 
 namespace spillway::cli {
 
 class Command;
 
-// farm: the MPI job that this process is one of, if any.
-void add_sweep_commands(Command& app, Context& context, SweepFarm* farm);
+// job: the MPI job that this process is one of, if any.
+void add_sweep_commands(Command& app, Context& context, SweepJob* job);
 
 }  // namespace spillway::cli

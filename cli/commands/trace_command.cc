@@ -23,8 +23,8 @@
 #include "traces/formats/spillway_json.h"
 #include "traces/formats/torch_snapshot_writer.h"
 #include "traces/formats/trace_part.h"
-#include "traces/join.h"
 #include "traces/summary.h"
+#include "traces/trace_link.h"
 
 namespace spillway::cli {
 namespace {
@@ -233,7 +233,7 @@ Trace read_wanted(const Context& context, const Files& files) {
 void run_convert(const Context& context, const Files& files) {
   const Writer& writer = writer_for(files);
   Trace trace = read_wanted(context, files);
-  if (!files.graph.empty()) trace = join(std::move(trace), read(context, files.graph));
+  if (!files.graph.empty()) trace = link_traces(std::move(trace), read(context, files.graph));
   check_fit(context, trace, writer, files.input);
   OutputFile out(files.output);
   writer.write(trace, out);

@@ -13,6 +13,7 @@
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "base/number_text.h"
 #include "base/output_file.h"
 #include "base/stop.h"
 #include "cli/commands/validate_choices.h"
@@ -78,9 +79,6 @@ std::string title_of(const std::vector<CaseFile>& files) {
   return files.front().title.empty() ? files.front().path : files.front().title;
 }
 
-std::string percent(double share) { return fmt::format("{:+.1f} %", 100 * share); }
-std::string size_percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 // What a tolerance states, one after the other; "-": nothing.
 std::string words_of(const Tolerance& tolerance) {
   std::vector<std::string> parts;
@@ -102,8 +100,8 @@ Table summary_table(const std::vector<CaseSummary>& summaries) {
   for (const CaseSummary& summary : summaries) {
     const ErrorStatistics& errors = summary.errors;
     table.add({summary.source, std::string(to_string(summary.metric)), summary.role, std::to_string(errors.n),
-               percent(errors.median), size_percent(errors.median_abs), size_percent(errors.p90_abs),
-               size_percent(errors.worst_abs), errors.n < 2 ? "-" : fmt::format("{:.3f}", errors.kendall_tau),
+               signed_percent_text(errors.median), percent_text(errors.median_abs), percent_text(errors.p90_abs),
+               percent_text(errors.worst_abs), errors.n < 2 ? "-" : fmt::format("{:.3f}", errors.kendall_tau),
                asked_words(summary), words_of(summary.held_to), summary.within() ? "yes" : "no"});
   }
   return table;

@@ -13,6 +13,7 @@
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "base/number_text.h"
 #include "base/output_file.h"
 #include "cli/commands/calibrate_nvme.h"
 #include "cli/output/progress.h"
@@ -62,8 +63,8 @@ std::vector<KernelCase> cases_for(const Backend& backend, const std::vector<std:
   keep_models(cases, models);
   if (wanted.empty()) return cases;
   for (const std::string& name : wanted)
-    if (std::find(techniques().begin(), techniques().end(), name) == techniques().end())
-      throw InputError("--technique", "", "no technique is called '" + name + "'", suggest(name, techniques()));
+    if (std::find(trainer_techniques().begin(), trainer_techniques().end(), name) == trainer_techniques().end())
+      throw InputError("--technique", "", "no technique is called '" + name + "'", suggest(name, trainer_techniques()));
   std::erase_if(cases, [&](const KernelCase& one) {
     return std::find(wanted.begin(), wanted.end(), one.technique) == wanted.end();
   });
@@ -131,10 +132,10 @@ Table outcome_table(const std::vector<KernelOutcome>& outcomes) {
 
 Table summary_table(const std::vector<KernelSummary>& summaries) {
   Table table({"metric", "runs", "median", "|median|", "|90th|", "|worst|"});
-  const auto percent = [](double share) { return fmt::format("{:.2f} %", 100 * share); };
   for (const KernelSummary& summary : summaries)
     table.add({summary.metric, std::to_string(summary.errors.n), fmt::format("{:+.2f} %", 100 * summary.errors.median),
-               percent(summary.errors.median_abs), percent(summary.errors.p90_abs), percent(summary.errors.worst_abs)});
+               percent_text(summary.errors.median_abs, 2), percent_text(summary.errors.p90_abs, 2),
+               percent_text(summary.errors.worst_abs, 2)});
   return table;
 }
 
@@ -154,17 +155,17 @@ std::vector<ScatterPanel> panels_of(const std::vector<KernelOutcome>& outcomes) 
   std::vector<ScatterPanel> panels;
   for (const Kind& kind : kinds) {
     ScatterPanel& panel = panels.emplace_back(ScatterPanel{kind.title, kind.unit, {}, {}});
-    for (std::size_t t = 0; t < techniques().size(); ++t) {
+    for (std::size_t t = 0; t < trainer_techniques().size(); ++t) {
       std::size_t runs = 0;
       for (const KernelOutcome& outcome : outcomes) {
-        if (outcome.run.technique != techniques()[t]) continue;
+        if (outcome.run.technique != trainer_techniques()[t]) continue;
         for (const std::string_view metric : kind.metrics)
           if (const KernelRow* row = row_of(outcome, metric); row != nullptr && row->measured > 0) {
             panel.points.push_back({row->measured / kind.scale, row->predicted / kind.scale, false, t});
             ++runs;
           }
       }
-      if (runs > 0) panel.legend.push_back({t, false, fmt::format("{}: {} figures", techniques()[t], runs)});
+      if (runs > 0) panel.legend.push_back({t, false, fmt::format("{}: {} figures", trainer_techniques()[t], runs)});
     }
   }
   return panels;

@@ -12,7 +12,7 @@ void write_offload_plan(const Trace& trace, OffloadPlan offload, const std::stri
   if (path.empty()) return;
   offload.digest = digest_of_works(trace);
   Plan plan;
-  plan.offload = std::move(offload);
+  plan.fates = std::move(offload);
   OutputFile out(path);
   out.write(plan_json(plan));
   out.commit();

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "base/output_file.h"
-#include "base/svg_text.h"
 #include "cli/options/command_options.h"
 #include "reports/pictures/memory_svg.h"
 #include "sim/replay/memory_picture.h"
@@ -37,7 +37,7 @@ std::vector<Part> parts_of(const ReservedParts& parts) {
 
 std::string share(Bytes part, Bytes whole) {
   const double fraction = whole > Bytes(0) ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
-  return fmt::format("{:.1f} %", 100 * fraction);
+  return percent_text(fraction);
 }
 
 void write_svg(const std::string& path, const std::string& svg) {

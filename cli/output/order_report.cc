@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/number_text.h"
 #include "cli/options/interrupt.h"
 #include "cli/output/table.h"
 #include "planners/order/integer_program.h"
@@ -20,8 +21,6 @@ using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
-
-std::string in_mib(std::int64_t bytes) { return fmt::format("{:.2f} MiB", static_cast<double>(bytes) / 1048576.0); }
 
 Json warnings_of(const OrderGraph& graph) {
   Json warnings = Json::array();
@@ -123,13 +122,13 @@ void print_order(Context& context, const OrderGraph& graph, const OrderAnswer& a
   const OrderOutcome& outcome = answer.outcome;
   Table table({"figure", "value"});
   table.add({"operators", std::to_string(graph.operators.size())});
-  table.add({"peak", in_mib(outcome.peak_bytes)});
-  table.add({"peak of the program's order", in_mib(peak_of_order(graph, graph.program_order))});
-  if (answer.greedy_peak_bytes) table.add({"peak of the greedy order", in_mib(*answer.greedy_peak_bytes)});
-  if (outcome.lower_bound_bytes > 0) table.add({"lower bound", in_mib(outcome.lower_bound_bytes)});
+  table.add({"peak", mib_text(Bytes(outcome.peak_bytes))});
+  table.add({"peak of the program's order", mib_text(Bytes(peak_of_order(graph, graph.program_order)))});
+  if (answer.greedy_peak_bytes) table.add({"peak of the greedy order", mib_text(Bytes(*answer.greedy_peak_bytes))});
+  if (outcome.lower_bound_bytes > 0) table.add({"lower bound", mib_text(Bytes(outcome.lower_bound_bytes))});
   table.add({"proven", outcome.proven ? "yes" : "no"});
   if (outcome.roam) add_roam(table, *outcome.roam);
-  if (answer.layout) table.add({"height of the layout", in_mib(height_of(graph, answer))});
+  if (answer.layout) table.add({"height of the layout", mib_text(Bytes(height_of(graph, answer)))});
   table.add({"seconds", fmt::format("{:.3f}", answer.seconds)});
   print(context, table);
   for (const Json& warning : warnings_of(graph)) warn(context, warning.get<std::string>());
@@ -156,8 +155,9 @@ void print_orders(Context& context, const OrderGraph& graph, const std::vector<O
   Table table({"method", "peak", "over bound", "proven", "height", "over peak", "seconds", "layout seconds"});
   for (const OrderAnswer& answer : answers) {
     const std::int64_t peak = answer.outcome.peak_bytes, height = height_of(graph, answer);
-    table.add({std::string(to_string(answer.method)), in_mib(peak), fmt::format("{:.2f} %", percent_over(peak, bound)),
-               peak <= bound ? "yes" : "no", in_mib(height), fmt::format("{:.3f} %", percent_over(height, peak)),
+    table.add({std::string(to_string(answer.method)), mib_text(Bytes(peak)),
+               fmt::format("{:.2f} %", percent_over(peak, bound)), peak <= bound ? "yes" : "no",
+               mib_text(Bytes(height)), fmt::format("{:.3f} %", percent_over(height, peak)),
                fmt::format("{:.3f}", answer.seconds), fmt::format("{:.3f}", answer.layout_seconds)});
   }
   print(context, table);

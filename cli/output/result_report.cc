@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/number_text.h"
 #include "cli/output/memory_explanation.h"
 
 namespace spillway::cli {
@@ -14,9 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string gibibytes(Bytes bytes) { return gib(bytes) + " GiB"; }
 std::string milliseconds_text(Picos time) { return fmt::format("{:.3f} ms", to_seconds(time) * 1e3); }
-std::string percent(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
 
 Json steps_json(const Result& result) {
   Json steps = Json::array();
@@ -109,8 +108,8 @@ Json ssd_json(const Result& result) {
 std::string offload_text(const Result& result) {
   const OffloadResult& offload = *result.offload;
   std::string text = fmt::format("\n  offload        {}: {} stored, {} read back, {} forwarded, {} kept\n",
-                                 offload.technique, gibibytes(offload.stored), gibibytes(offload.loaded),
-                                 gibibytes(offload.forwarded), gibibytes(offload.kept));
+                                 offload.technique, gib_text(offload.stored), gib_text(offload.loaded),
+                                 gib_text(offload.forwarded), gib_text(offload.kept));
   if (!offload.settled) text += "  note           decisions about loads did not settle; the last replay is shown\n";
   return text;
 }
@@ -120,7 +119,7 @@ std::string drives_text(const Result& result) {
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
   for (const DriveTraffic& drive : result.drives)
     text += fmt::format("  drives         {}: {} written and {} read a step by {} drives{}\n", drive.name,
-                        gibibytes(drive.written / steps), gibibytes(drive.read / steps), drive.drives,
+                        gib_text(drive.written / steps), gib_text(drive.read / steps), drive.drives,
                         drive.cache_was_full ? ", some of it at their steady rate" : "");
   for (const DriveTraffic& drive : result.drives)
     if (drive.life && std::isfinite(drive.life->years))
@@ -134,7 +133,7 @@ std::string drives_text(const Result& result) {
 std::string ranks_text(const Result& result) {
   std::string text = "\n  peak reserved   idle\n";
   for (const RankResult& rank : result.ranks)
-    text += fmt::format("    {:>11} {:>6}  {}{}\n", gibibytes(rank.peak_reserved), percent(rank.bubble), rank.name,
+    text += fmt::format("    {:>11} {:>6}  {}{}\n", gib_text(rank.peak_reserved), percent_text(rank.bubble), rank.name,
                         rank.verdict == Verdict::fits
                             ? ""
                             : fmt::format(", {}", rank.verdict == Verdict::unknown ? "fit unknown" : "does not fit"));
@@ -201,18 +200,18 @@ std::string result_text(const Result& result) {
   text += fmt::format("  step time      {}{}\n", milliseconds_text(result.step_time),
                       result.may_fit() ? "" : " (if it fitted)");
   text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding),
-                      percent(binding_share(result, result.binding)));
+                      percent_text(binding_share(result, result.binding)));
   if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
-  if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent(result.mfu));
-  text += fmt::format("  GPU idle       {}\n", percent(result.bubble));
+  if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent_text(result.mfu));
+  text += fmt::format("  GPU idle       {}\n", percent_text(result.bubble));
   if (result.memory.known) {
-    text += fmt::format("  peak allocated {}{}\n", gibibytes(result.memory.peak_allocated),
+    text += fmt::format("  peak allocated {}{}\n", gib_text(result.memory.peak_allocated),
                         result.memory.on_host ? " of host memory" : "");
     if (!result.memory.on_host)
-      text += fmt::format("  peak reserved  {} ({} allocator)\n", gibibytes(result.memory.peak_reserved),
+      text += fmt::format("  peak reserved  {} ({} allocator)\n", gib_text(result.memory.peak_reserved),
                           result.memory.allocator);
     if (result.memory.capacity > Bytes(0))
-      text += fmt::format("  capacity       {}\n", gibibytes(result.memory.capacity));
+      text += fmt::format("  capacity       {}\n", gib_text(result.memory.capacity));
     if (result.memory.driver_time > Picos(0))
       text += fmt::format("  in the driver  {} a step for memory\n", for_people(result.memory.driver_time));
     if (!result.memory.explanation.empty()) text += fmt::format("  memory         {}\n", result.memory.explanation);
@@ -221,8 +220,8 @@ std::string result_text(const Result& result) {
     text += owners_text("by layer", result.memory.owners_by_layer, 4);
   }
   if (result.host_memory.known)
-    text += fmt::format("  host memory    {} of {} held for the GPUs of a machine\n",
-                        gibibytes(result.host_memory.peak), gibibytes(result.host_memory.capacity));
+    text += fmt::format("  host memory    {} of {} held for the GPUs of a machine\n", gib_text(result.host_memory.peak),
+                        gib_text(result.host_memory.capacity));
   if (result.offload) text += offload_text(result);
   text += drives_text(result);
   if (!result.ranks.empty()) text += ranks_text(result);
@@ -230,7 +229,7 @@ std::string result_text(const Result& result) {
   for (int i = 0; i < binding_count; ++i) {
     const auto binding = static_cast<Binding>(i);
     if (result.breakdown[static_cast<std::size_t>(i)] > Picos(0))
-      text += fmt::format("    {:>7}  {:>14}  {}\n", percent(binding_share(result, binding)),
+      text += fmt::format("    {:>7}  {:>14}  {}\n", percent_text(binding_share(result, binding)),
                           milliseconds_text(result.breakdown[static_cast<std::size_t>(i)]), describe(binding));
   }
   for (const StepResult& step : result.steps) {

@@ -70,7 +70,7 @@ SweepPlot parse_plot(const std::string& text, const SweepFile& file) {
   return plot;
 }
 
-void write_plot(const SweepPlot& plot, const SweepFile& file, const SweepOutcome& outcome, SweepCrew& crew,
+void write_plot(const SweepPlot& plot, const SweepFile& file, const SweepOutcome& outcome, SweepWorkers& workers,
                 SweepStore& store) {
   std::string svg;
   switch (plot.kind) {
@@ -82,7 +82,8 @@ void write_plot(const SweepPlot& plot, const SweepFile& file, const SweepOutcome
                           plot.objectives[0]);
       break;
     case Kind::tornado:
-      svg = sweep_tornado_svg(file, sweep_tornado(file, outcome, plot.objectives[0], crew, store), plot.objectives[0]);
+      svg =
+          sweep_tornado_svg(file, sweep_tornado(file, outcome, plot.objectives[0], workers, store), plot.objectives[0]);
       break;
   }
   OutputFile out(plot.path);

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "studies/sweep/sweep_crew.h"
 #include "studies/sweep/sweep_run.h"
+#include "studies/sweep/sweep_workers.h"
 
 namespace spillway::cli {
 
@@ -22,8 +22,8 @@ struct SweepPlot {
 // "tornado:cost_per_token=F.svg". Objectives that aren't named are the file's first. Throws InputError.
 SweepPlot parse_plot(const std::string& text, const SweepFile& file);
 
-// A tornado's replays are the crew's to do.
-void write_plot(const SweepPlot& plot, const SweepFile& file, const SweepOutcome& outcome, SweepCrew& crew,
+// A tornado's replays are the workers's to do.
+void write_plot(const SweepPlot& plot, const SweepFile& file, const SweepOutcome& outcome, SweepWorkers& workers,
                 SweepStore& store);
 
 }  // namespace spillway::cli

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "traces/trace.h"
 
 namespace spillway::cli {
@@ -126,26 +127,17 @@ void put_verdict(nlohmann::ordered_json& document, Verdict verdict) {
 
 std::string for_people(Bytes bytes) {
   if (bytes < Bytes(0)) return "-";
-  constexpr std::array<std::string_view, 5> units = {"B", "KiB", "MiB", "GiB", "TiB"};
-  auto amount = static_cast<double>(bytes.count());
-  std::size_t unit = 0;
-  for (; amount >= 1024 && unit + 1 < units.size(); ++unit) amount /= 1024;
-  return unit == 0 ? fmt::format("{} B", bytes.count())
-                   : fmt::format("{} B ({:.1f} {})", bytes.count(), amount, units[unit]);
+  const InUnit number = in_byte_unit(bytes);
+  if (number.is_smallest) return fmt::format("{} B", bytes.count());
+  return fmt::format("{} B ({:.1f} {})", bytes.count(), number.amount, number.unit);
 }
 
 std::string for_people(Picos time) {
   if (time == unknown_time) return "-";
-  constexpr std::array<std::string_view, 5> units = {"ps", "ns", "us", "ms", "s"};
-  auto amount = static_cast<double>(time.count());
-  std::size_t unit = 0;
-  for (; (amount >= 1000 || amount <= -1000) && unit + 1 < units.size(); ++unit) amount /= 1000;
-  return fmt::format("{:.{}f} {}", amount, unit == 0 ? 0 : 3, units[unit]);
+  return precise_duration_text(time);
 }
 
-std::string gib(Bytes bytes, int decimals) {
-  return fmt::format("{:.{}f}", static_cast<double>(bytes.count()) / 1073741824.0, decimals);
-}
+std::string gib(Bytes bytes, int decimals) { return fmt::format("{:.{}f}", in_gib(bytes), decimals); }
 
 nlohmann::ordered_json number_or_null(double value) {
   return std::isfinite(value) ? nlohmann::ordered_json(value) : nlohmann::ordered_json();

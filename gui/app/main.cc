@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <filesystem>
 
+#include "base/data_folder.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/message_bar.h"
 #include "studies/procurement/procurement_fields.h"
@@ -23,16 +24,6 @@ constexpr qint64 most_wait_ms = 600'000;
 int fail(const QString& text) {
   std::fprintf(stderr, "error: %s\n", text.toUtf8().constData());
   return exit_bad_input;
-}
-
-// An installed program's data, as the command line finds them.
-void use_installed_data() {
-  std::error_code error;
-  const auto program = std::filesystem::read_symlink("/proc/self/exe", error);
-  if (error) return;
-  const auto data = (program.parent_path() / SPILLWAY_DATA_FROM_PROGRAM).lexically_normal();
-  if (std::filesystem::is_directory(data, error) && !qEnvironmentVariableIsSet("SPILLWAY_DATA"))
-    qputenv("SPILLWAY_DATA", QByteArray::fromStdString(data.string()));
 }
 
 void add_options(QCommandLineParser& parser) {

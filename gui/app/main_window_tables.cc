@@ -7,6 +7,7 @@
 #include <QTableView>
 #include <algorithm>
 
+#include "base/number_text.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/plots/charts.h"
@@ -24,7 +25,9 @@ QString words(const std::string& text) { return QString::fromStdString(text); }
 TableCell time_cell(std::int64_t picos, bool timed = true) {
   return number_cell(words(time_text(picos, timed)), static_cast<double>(picos));
 }
-TableCell bytes_cell(std::int64_t bytes) { return number_cell(words(bytes_words(bytes)), static_cast<double>(bytes)); }
+TableCell bytes_cell(std::int64_t bytes) {
+  return number_cell(words(bytes_text(Bytes(bytes))), static_cast<double>(bytes));
+}
 
 }  // namespace
 

@@ -4,39 +4,23 @@
 #include <array>
 #include <cmath>
 
+#include "base/axis.h"
+#include "base/number_text.h"
+
 namespace spillway::gui {
 namespace {
-
-// Of a vertical axis from 0 to `top` bytes: a few round values.
-std::vector<std::int64_t> byte_ticks(std::int64_t top) {
-  constexpr std::array<double, 4> factors = {1, 2, 4, 5};
-  std::vector<std::int64_t> ticks;
-  const double rough = static_cast<double>(top) / 5;
-  double unit = 1;
-  while (unit * 1024 <= rough) unit *= 1024;
-  const double power = std::pow(10.0, std::floor(std::log10(std::max(1.0, rough / unit))));
-  double step = unit * power * 10;
-  for (const double factor : factors)
-    if (unit * power * factor >= rough) {
-      step = unit * power * factor;
-      break;
-    }
-  const auto stride = std::max<std::int64_t>(1, static_cast<std::int64_t>(step));
-  for (std::int64_t at = 0; at <= top; at += stride) ticks.push_back(at);
-  return ticks;
-}
 
 void paint_byte_axis(QPainter& painter, const PlotFrame& frame, std::int64_t top, const Theme& theme) {
   const QRect plot = frame.plot();
   painter.fillRect(QRect(0, plot.top(), frame.gutter - 1, plot.height()), theme.panel);
-  for (const std::int64_t at : byte_ticks(top)) {
-    const double y = plot.bottom() - static_cast<double>(at) / static_cast<double>(top) * plot.height();
+  for (const Tick& tick : byte_ticks(Bytes(top), 5)) {
+    const double y = plot.bottom() - static_cast<double>(tick.at) / static_cast<double>(top) * plot.height();
     painter.setPen(theme.grid);
     painter.drawLine(QPointF(plot.left(), y), QPointF(plot.right(), y));
     painter.setPen(theme.muted);
     const double text_top = std::clamp(y - 9, static_cast<double>(plot.top()), static_cast<double>(plot.bottom() - 18));
     painter.drawText(QRectF(4, text_top, frame.gutter - 12, 18), Qt::AlignRight | Qt::AlignVCenter,
-                     QString::fromStdString(bytes_words(at)));
+                     QString::fromStdString(tick.label));
   }
 }
 
@@ -83,7 +67,7 @@ void paint_peak(QPainter& painter, const PlotFrame& frame, TimeRange view, const
   painter.setBrush(theme.allocated);
   painter.drawEllipse(QPointF(x, y), 4, 4);
   const QString text = QString("peak allocated %1 at %2")
-                           .arg(QString::fromStdString(bytes_words(scene.allocated.peak())),
+                           .arg(QString::fromStdString(bytes_text(Bytes(scene.allocated.peak()))),
                                 QString::fromStdString(time_text(at, scene.picture.timed)));
   const double width = painter.fontMetrics().horizontalAdvance(text) + 12;
   const double left = std::clamp(x - width / 2, plot.left() + 4.0, std::max(plot.left() + 4.0, plot.right() - width));
@@ -145,7 +129,7 @@ QImage paint_memory_curve(const MemoryScene& scene, const MemoryScene* baseline,
   painter.setRenderHint(QPainter::Antialiasing);
   if (scene.picture.capacity > Bytes(0))
     paint_level(painter, look.frame, scene.picture.capacity.count(), top, theme.capacity,
-                QString("capacity %1").arg(QString::fromStdString(bytes_words(scene.picture.capacity.count()))));
+                QString("capacity %1").arg(QString::fromStdString(bytes_text(scene.picture.capacity))));
   paint_peak(painter, look.frame, look.view, scene, top, theme);
   std::vector<LegendEntry> legend = {{theme.allocated, "allocated"}, {theme.reserved, "reserved"}};
   if (baseline != nullptr) legend.push_back({theme.muted, "baseline allocated"});

@@ -5,7 +5,7 @@
 #include <memory>
 #include <optional>
 
-#include "gui/canvas/address_map.h"
+#include "gui/canvas/address_picture.h"
 #include "gui/canvas/plot_frame.h"
 #include "gui/canvas/step_curve.h"
 #include "sim/replay/memory_picture.h"

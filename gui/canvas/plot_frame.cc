@@ -52,7 +52,7 @@ void paint_time_axis(QPainter& painter, const PlotFrame& frame, TimeRange view, 
   painter.fillRect(QRect(0, 0, frame.size.width(), frame.axis), theme.panel);
   const int tick_room = painter.fontMetrics().horizontalAdvance("000.000 ms") + 24;
   const auto ticks = axis.ticks(std::max(1, plot.width() / tick_room), timed);
-  for (const TimeAxis::Tick& tick : ticks) {
+  for (const Tick& tick : ticks) {
     const double x = plot.left() + axis.x(tick.at);
     painter.setPen(theme.grid);
     painter.drawLine(QPointF(x, frame.axis - 5), QPointF(x, frame.size.height()));

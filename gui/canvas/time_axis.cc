@@ -3,35 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
+#include "base/number_text.h"
+
 namespace spillway::gui {
-namespace {
-
-struct Unit {
-  double picos;
-  const char* name;
-};
-constexpr std::array<Unit, 5> units = {{{1e12, "s"}, {1e9, "ms"}, {1e6, "us"}, {1e3, "ns"}, {1, "ps"}}};
-
-const Unit& unit_for(double picos) {
-  for (const Unit& unit : units)
-    if (std::abs(picos) >= unit.picos) return unit;
-  return units.back();
-}
-
-std::string grouped(std::int64_t number) {
-  const std::string digits = std::to_string(std::abs(number));
-  std::string text = number < 0 ? "-" : "";
-  for (std::size_t i = 0; i < digits.size(); ++i) {
-    if (i > 0 && (digits.size() - i) % 3 == 0) text += ',';
-    text += digits[i];
-  }
-  return text;
-}
-
-}  // namespace
 
 TimeRange inside(TimeRange wanted, TimeRange whole) {
   const std::int64_t length = std::clamp<std::int64_t>(wanted.length(), 1, whole.length());
@@ -53,43 +29,26 @@ TimeRange panned(TimeRange view, TimeRange whole, double fraction) {
   return inside({view.begin + by, view.end + by}, whole);
 }
 
-std::vector<TimeAxis::Tick> TimeAxis::ticks(int most, bool timed) const {
+std::vector<Tick> TimeAxis::ticks(int most, bool timed) const {
   const double rough = static_cast<double>(view_.length()) / std::max(1, most);
-  const double power = std::pow(10.0, std::floor(std::log10(std::max(rough, 1.0))));
-  double step = 10 * power;
-  for (const double factor : {1.0, 2.0, 5.0})
-    if (factor * power >= rough) {
-      step = factor * power;
-      break;
-    }
+  const double step = round_step(std::max(rough, 1.0));
   const auto stride = std::max<std::int64_t>(1, static_cast<std::int64_t>(std::llround(step)));
-  const Unit& unit = unit_for(static_cast<double>(std::max(std::abs(view_.begin), std::abs(view_.end))));
-  const int decimals = std::clamp(static_cast<int>(std::ceil(std::log10(unit.picos / step) - 1e-9)), 0, 9);
+  const std::int64_t furthest = std::max(std::abs(view_.begin), std::abs(view_.end));
+  const InUnit scaled = in_time_unit(Picos(furthest));
+  const double unit = static_cast<double>(furthest) / scaled.amount;
+  const int decimals = std::clamp(static_cast<int>(std::ceil(std::log10(unit / step) - 1e-9)), 0, 9);
   std::vector<Tick> marks;
   std::int64_t first = view_.begin / stride * stride;
   if (first < view_.begin) first += stride;
   for (std::int64_t at = first; at < view_.end; at += stride)
-    marks.push_back({at, timed ? fmt::format("{:.{}f} {}", static_cast<double>(at) / unit.picos, decimals, unit.name)
-                               : grouped(at)});
+    marks.push_back({at, timed ? fmt::format("{:.{}f} {}", static_cast<double>(at) / unit, decimals, scaled.unit)
+                               : grouped_text(at)});
   return marks;
 }
 
 std::string time_text(std::int64_t time, bool timed) {
-  if (!timed) return grouped(time) + " events";
-  if (time == 0) return "0";
-  const Unit& unit = unit_for(static_cast<double>(time));
-  return fmt::format("{:.3f} {}", static_cast<double>(time) / unit.picos, unit.name);
-}
-
-std::string bytes_words(std::int64_t bytes) {
-  constexpr std::array<const char*, 5> names = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double value = static_cast<double>(bytes);
-  std::size_t unit = 0;
-  while (std::abs(value) >= 1024 && unit + 1 < names.size()) {
-    value /= 1024;
-    ++unit;
-  }
-  return unit == 0 ? fmt::format("{} B", bytes) : fmt::format("{:.2f} {}", value, names[unit]);
+  if (!timed) return grouped_text(time) + " events";
+  return time == 0 ? "0" : precise_duration_text(Picos(time));
 }
 
 }  // namespace spillway::gui

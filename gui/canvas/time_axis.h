@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/axis.h"
+
 namespace spillway::gui {
 
 struct TimeRange {
@@ -43,10 +45,6 @@ class TimeAxis {
   [[nodiscard]] TimeRange view() const { return view_; }
   [[nodiscard]] double width() const { return width_; }
 
-  struct Tick {
-    std::int64_t at = 0;
-    std::string label;
-  };
   // At round times (1, 2 or 5 times a power of ten), at most `most` of them, ascending. most >= 1.
   [[nodiscard]] std::vector<Tick> ticks(int most, bool timed = true) const;
 
@@ -57,7 +55,5 @@ class TimeAxis {
 
 // "1.234 ms": `time` in picoseconds, in the largest unit that keeps the number above 1; untimed: "1,234 events".
 std::string time_text(std::int64_t time, bool timed = true);
-// "12.34 GiB"
-std::string bytes_words(std::int64_t bytes);
 
 }  // namespace spillway::gui

@@ -6,22 +6,18 @@
 #include <QStyle>
 #include <QVBoxLayout>
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
+
+#include "base/data_folder.h"
 
 namespace spillway::gui {
 namespace {
 
 namespace fs = std::filesystem;
 
-// An installed program's data (SPILLWAY_DATA), else the source tree's.
-std::vector<fs::path> scenario_folders() {
-  const char* const data = std::getenv("SPILLWAY_DATA");
-  std::vector<fs::path> folders;
-  if (data != nullptr && *data != '\0') folders = {fs::path(data) / "start", fs::path(data) / "examples/scenarios"};
-  const fs::path source = SPILLWAY_SOURCE_ROOT;
-  folders.push_back(source / "gui/scenarios");
-  folders.push_back(source / "cli/scenarios");
+std::vector<std::string> scenario_folders() {
+  std::vector<std::string> folders = data_places("start", "gui/scenarios");
+  for (std::string& place : data_places("examples/scenarios", "cli/scenarios")) folders.push_back(std::move(place));
   return folders;
 }
 
@@ -30,19 +26,13 @@ std::vector<fs::path> scenario_folders() {
 std::vector<std::string> bundled_scenarios() {
   std::vector<std::string> files;
   std::vector<std::string> names;
-  for (const fs::path& folder : scenario_folders()) {
-    std::error_code error;
-    std::vector<std::string> here;
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-      if (entry.path().extension() == ".json") here.push_back(entry.path().string());
-    std::sort(here.begin(), here.end());
-    for (const std::string& file : here) {
+  for (const std::string& folder : scenario_folders())
+    for (const std::string& file : json_files_in(folder)) {
       const std::string name = fs::path(file).filename().string();
       if (std::find(names.begin(), names.end(), name) != names.end()) continue;
       names.push_back(name);
       files.push_back(file);
     }
-  }
   return files;
 }
 

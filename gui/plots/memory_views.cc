@@ -3,6 +3,8 @@
 #include <QContextMenuEvent>
 #include <QMenu>
 
+#include "base/number_text.h"
+
 namespace spillway::gui {
 
 std::string block_name(const Outcome& outcome, const MemoryPicture::Block& block) {
@@ -69,8 +71,8 @@ QString MemoryView::words_at(QPoint at) const {
   const std::int64_t when = shape.axis_of(time().view()).time(at.x() - shape.gutter);
   QString words = tr("at %1: %2 allocated, %3 reserved")
                       .arg(QString::fromStdString(time_text(when, timed)),
-                           QString::fromStdString(bytes_words(memory.allocated.value_at(when))),
-                           QString::fromStdString(bytes_words(memory.reserved.value_at(when))));
+                           QString::fromStdString(bytes_text(Bytes(memory.allocated.value_at(when)))),
+                           QString::fromStdString(bytes_text(Bytes(memory.reserved.value_at(when)))));
   if (kind_ == Kind::curve) return words;
   const std::int64_t found = block_at(at);
   if (found < 0) return words;
@@ -78,8 +80,7 @@ QString MemoryView::words_at(QPoint at) const {
       memory.picture.blocks[memory.map.blocks()[static_cast<std::size_t>(found)].source];
   return tr("%1: %2, %3, lives %4 to %5")
       .arg(QString::fromStdString(block_name(*outcome_, block)),
-           QString::fromStdString(memory.picture.kinds[block.kind]),
-           QString::fromStdString(bytes_words(block.size.count())),
+           QString::fromStdString(memory.picture.kinds[block.kind]), QString::fromStdString(bytes_text(block.size)),
            QString::fromStdString(time_text(block.begin, timed)), QString::fromStdString(time_text(block.end, timed)));
 }
 

@@ -5,6 +5,8 @@
 #include <QScrollBar>
 #include <algorithm>
 
+#include "base/number_text.h"
+
 namespace spillway::gui {
 namespace {
 
@@ -25,7 +27,7 @@ QString op_words(const Outcome& outcome, std::uint32_t op) {
   if (trace.ops.phase[op] != Phase::unknown) words += ", " + text(to_string(trace.ops.phase[op]));
   if (trace.ops.layer[op] != no_index16) words += QString(", layer %1").arg(trace.ops.layer[op]);
   if (trace.ops.micro_batch[op] != no_index16) words += QString(", micro-batch %1").arg(trace.ops.micro_batch[op]);
-  if (trace.ops.bytes[op] > Bytes(0)) words += ", " + QString::fromStdString(bytes_words(trace.ops.bytes[op].count()));
+  if (trace.ops.bytes[op] > Bytes(0)) words += ", " + QString::fromStdString(bytes_text(trace.ops.bytes[op]));
   if (trace.ops.flops[op] > Flops(0))
     words += QString(", %1 Gflop").arg(static_cast<double>(trace.ops.flops[op].count()) / 1e9, 0, 'f', 2);
   return words;

@@ -6,7 +6,7 @@
 #include "base/byte_source.h"
 #include "scenario/scenario_memory.h"
 #include "traces/formats/trace_part.h"
-#include "traces/join.h"
+#include "traces/trace_link.h"
 
 namespace spillway::gui {
 namespace {
@@ -15,7 +15,8 @@ Trace read_part(const Scenario& scenario, const ReadRange& range, const ReadOpti
   constexpr double without_end = 1e15;
   const TracePart part{range.from_us.value_or(0), range.until_us.value_or(without_end)};
   Trace trace = read_trace_part(scenario.trace, part, read);
-  if (!scenario.execution_trace.empty()) trace = join(std::move(trace), read_trace(scenario.execution_trace, read));
+  if (!scenario.execution_trace.empty())
+    trace = link_traces(std::move(trace), read_trace(scenario.execution_trace, read));
   return trace;
 }
 
@@ -70,7 +71,7 @@ Sensitivity find_sensitivity(const Outcome& outcome) {
   found.generation = outcome.generation;
   if (outcome.trace().has(Capability::times)) found.relaxations = explain(outcome.loaded, outcome.result());
   const MemoryResult& memory = outcome.result().memory;
-  const bool stays = outcome.loaded.scenario.offload.technique == OffloadTechnique::none;
+  const bool stays = !outcome.loaded.scenario.offload.moves();
   if (memory.known && !memory.on_host && stays)
     found.knobs = try_memory_knobs(outcome.loaded.trace, allocations_of(outcome.loaded, outcome.result()));
   return found;

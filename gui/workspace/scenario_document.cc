@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "base/read_file.h"
 #include "scenario/scenario.h"
 
 namespace spillway::gui {
@@ -40,7 +40,7 @@ std::string shell_word(const std::string& word) {
 
 ScenarioDocument ScenarioDocument::open(const std::string& path) {
   if (!is_scenario_file(path)) return {trace_scenario(path), "", fs::absolute(path).parent_path().string()};
-  std::string text = ByteSource::open(path, largest_scenario).read_all(largest_scenario);
+  std::string text = read_file(path, largest_scenario);
   const std::string folder = fs::path(path).parent_path().string();
   static_cast<void>(parse_scenario(text, path, folder));  // says what is wrong with it
   return {std::move(text), path, folder};

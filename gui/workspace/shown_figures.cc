@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number_text.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
 namespace {
 
 std::string ms(Picos time) { return fmt::format("{:.1f} ms", to_seconds(time) * 1e3); }
-std::string percent(double fraction) { return fmt::format("{:.1f} %", fraction * 100); }
 
 // "gpu.memory 24 GiB (datasheet)", of the inputs whose names begin so.
 std::string rests_on(const Outcome& outcome, const std::string& how, std::initializer_list<const char*> prefixes) {
@@ -35,13 +35,12 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   figure.value = verdict(result);
   figure.is_alarm = !result.may_fit() || !result.drives_refuse.empty();
   if (result.fits() && !result.drives_refuse.empty() && result.memory.capacity > Bytes(0))
-    figure.detail =
-        "fits with " + bytes_words((result.memory.capacity - result.memory.peak_reserved).count()) + " to spare";
+    figure.detail = "fits with " + bytes_text(result.memory.capacity - result.memory.peak_reserved) + " to spare";
   const auto margin = [](const Result& r) { return r.memory.capacity - r.memory.peak_reserved; };
   const bool both = baseline != nullptr && result.memory.known && baseline->result().memory.known;
   if (both && result.memory.capacity > Bytes(0) && baseline->result().memory.capacity > Bytes(0)) {
     const Bytes gain = margin(result) - margin(baseline->result());
-    figure.change = (gain < Bytes(0) ? "" : "+") + bytes_words(gain.count()) + " of margin";
+    figure.change = (gain < Bytes(0) ? "" : "+") + bytes_text(gain) + " of margin";
     figure.direction = gain == Bytes(0) ? Change::none : gain > Bytes(0) ? Change::better : Change::worse;
   }
   figure.provenance = rests_on(outcome, "simulated", {"gpu.memory ", "gpu.memory", "gpu.context_memory"});
@@ -57,7 +56,7 @@ ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
     return figure;
   }
   figure.value = std::string(describe(result.binding));
-  figure.detail = percent(binding_share(result, result.binding)) + " of the step";
+  figure.detail = percent_text(binding_share(result, result.binding)) + " of the step";
   if (baseline != nullptr && baseline->result().binding != result.binding) {
     figure.change = "was " + std::string(describe(baseline->result().binding));
     figure.direction = Change::other;
@@ -91,7 +90,7 @@ ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
   }
   figure.value = ms(result.step_time);
   if (result.tokens_per_second > 0) figure.detail = fmt::format("{:.0f} tokens/s", result.tokens_per_second);
-  if (result.mfu > 0) figure.detail += fmt::format(", MFU {}", percent(result.mfu));
+  if (result.mfu > 0) figure.detail += fmt::format(", MFU {}", percent_text(result.mfu));
   if (baseline != nullptr && has_times(*baseline)) compare_step(result, baseline->result(), figure);
   figure.provenance = rests_on(
       outcome,
@@ -108,12 +107,12 @@ ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
     figure.provenance = "the trace has no memory events";
     return figure;
   }
-  figure.value = bytes_words(memory.peak_reserved.count()) + " reserved";
-  figure.detail = bytes_words(memory.peak_allocated.count()) + " allocated";
-  if (memory.capacity > Bytes(0)) figure.detail += ", " + bytes_words(memory.capacity.count()) + " there";
+  figure.value = bytes_text(memory.peak_reserved) + " reserved";
+  figure.detail = bytes_text(memory.peak_allocated) + " allocated";
+  if (memory.capacity > Bytes(0)) figure.detail += ", " + bytes_text(memory.capacity) + " there";
   if (baseline != nullptr && baseline->result().memory.known) {
     const Bytes more = memory.peak_reserved - baseline->result().memory.peak_reserved;
-    figure.change = (more < Bytes(0) ? "" : "+") + bytes_words(more.count()) + " reserved";
+    figure.change = (more < Bytes(0) ? "" : "+") + bytes_text(more) + " reserved";
     figure.direction = more == Bytes(0) ? Change::none : more < Bytes(0) ? Change::better : Change::worse;
   }
   figure.provenance = rests_on(outcome, "simulated: the step's requests through the " + memory.allocator + " allocator",
@@ -124,7 +123,7 @@ ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
 ShownFigure pcie(const Outcome& outcome, const Outcome* baseline) {
   ShownFigure figure{.id = "pcie", .title = "PCIe busy"};
   const auto busy = pcie_busy(outcome.result());
-  figure.value = busy ? percent(*busy) : "not used";
+  figure.value = busy ? percent_text(*busy) : "not used";
   figure.detail = "busiest slot and direction";
   const auto before = baseline != nullptr ? pcie_busy(baseline->result()) : std::nullopt;
   if (baseline != nullptr && (busy || before)) {

@@ -9,6 +9,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/splitmix64.h"
 
 namespace spillway::hwprofiles {
 namespace {
@@ -16,14 +17,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-// SplitMix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, OOPSLA 2014).
-std::uint64_t next_random(std::uint64_t& state) {
-  std::uint64_t z = state += 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31U);
-}
 
 class PatternRun {
  public:
@@ -41,7 +34,7 @@ class PatternRun {
     slots_.resize(depth);
     if (!pattern.is_host_memory) return;
     for (std::size_t word = 0; word + 8 <= depth * block; word += 8) {
-      const std::uint64_t value = next_random(random_);
+      const std::uint64_t value = random_.next();
       std::memcpy(buffer.data() + word, &value, sizeof value);
     }
   }
@@ -70,7 +63,7 @@ class PatternRun {
 
   std::int64_t next_block(IoQueue::Direction direction) {
     if (pattern_.order == IoPattern::Order::random)
-      return static_cast<std::int64_t>(next_random(random_) % static_cast<std::uint64_t>(blocks_));
+      return static_cast<std::int64_t>(random_.next() % static_cast<std::uint64_t>(blocks_));
     std::int64_t& next = direction == IoQueue::Direction::read ? read_next_ : write_next_;
     return next++ % blocks_;
   }
@@ -82,7 +75,7 @@ class PatternRun {
     const std::span<std::byte> memory(buffer_.data() + slot * bytes, bytes);
     if (direction == IoQueue::Direction::write && pattern_.is_host_memory) {
       for (std::size_t page = 0; page < bytes; page += static_cast<std::size_t>(direct_alignment.count())) {
-        const std::uint64_t stamp = next_random(random_);
+        const std::uint64_t stamp = random_.next();
         std::memcpy(memory.data() + page, &stamp, sizeof stamp);
       }
     }
@@ -111,7 +104,7 @@ class PatternRun {
   const ScratchFile& file_;
   const IoPattern& pattern_;
   std::span<std::byte> buffer_;
-  std::uint64_t random_;
+  SplitMix64 random_;
   std::int64_t blocks_ = 0, read_next_ = 0, write_next_ = 0;
   std::vector<Slot> slots_;
   Bytes asked_{};

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <utility>
 
+#include "base/quantile.h"
+
 namespace spillway::hwprofiles {
 namespace {
 
@@ -31,8 +33,7 @@ LoadedState loaded_state(std::vector<LoadSample> samples) {
     if (sample.state.sm_clock_mhz) clocks.push_back(*sample.state.sm_clock_mhz);
     reasons |= sample.state.throttle_reasons.value_or(0);
   }
-  std::sort(clocks.begin(), clocks.end());
-  if (!clocks.empty()) loaded.sm_clock_mhz = clocks[clocks.size() / 2];
+  if (!clocks.empty()) loaded.sm_clock_mhz = upper_median(clocks);
   for (const auto& [bit, words] : limits)
     if ((reasons & bit) != 0 &&
         std::find(loaded.limited_by.begin(), loaded.limited_by.end(), words) == loaded.limited_by.end())

@@ -13,13 +13,12 @@
 #include <filesystem>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 
 namespace spillway::hwprofiles {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string gib(Bytes bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / (1 << 30)); }
 
 fs::path folder_of(const std::string& path) {
   const fs::path folder = fs::path(path).parent_path();
@@ -33,9 +32,10 @@ void check_space(const std::string& path, Bytes bytes, Bytes reserve) {
                      "name a new file in a folder that exists");
   const Bytes free(static_cast<std::int64_t>(status.f_bavail) * static_cast<std::int64_t>(status.f_frsize));
   if (free < bytes + reserve)
-    throw InputError(path, "",
-                     fmt::format("{} asked, {} to be left free, {} there", gib(bytes), gib(reserve), gib(free)),
-                     "ask for fewer bytes, or name a file on a drive with more room");
+    throw InputError(
+        path, "",
+        fmt::format("{} asked, {} to be left free, {} there", gib_text(bytes), gib_text(reserve), gib_text(free)),
+        "ask for fewer bytes, or name a file on a drive with more room");
 }
 
 [[noreturn]] void refuse_open(const std::string& path, int error) {
@@ -85,7 +85,7 @@ ScratchFile::ScratchFile(const std::string& path, Bytes bytes, Bytes reserve, Ac
   if (error == EOPNOTSUPP || error == EINVAL) error = ::ftruncate(descriptor_, bytes.count()) == 0 ? 0 : errno;
   if (error == 0) return;
   ::close(descriptor_);
-  throw InputError(path, "", fmt::format("{} can't be reserved: {}", gib(bytes), std::strerror(error)),
+  throw InputError(path, "", fmt::format("{} can't be reserved: {}", gib_text(bytes), std::strerror(error)),
                    "ask for fewer bytes, or name a file on a drive with more room");
 }
 

@@ -1,14 +1,14 @@
 // Files of measured operator times: JSON both ways, and where the bundled ones lie.
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/data_folder.h"
 #include "base/input_error.h"
+#include "base/read_file.h"
 #include "models/cost/operator_times.h"
 
 namespace spillway::models {
@@ -19,6 +19,7 @@ constexpr const char* schema_name = "spillway.operator-times";
 constexpr std::int64_t schema_version = 1;
 constexpr double residual_unit = 1e-3;  // residuals are whole thousandths
 constexpr std::size_t line_width = 116;
+constexpr std::uint64_t largest_file = 64U << 20U;
 
 constexpr std::array<const char*, memory_kind_count> memory_kinds = {"elementwise", "norm_forward", "norm_backward",
                                                                      "softmax",     "gather",       "optimizer"};
@@ -225,22 +226,13 @@ void print(const Json& json, std::size_t depth, std::string& out) {
   }
 }
 
-std::string bundled_folder() {
-  if (const char* data = std::getenv("SPILLWAY_DATA"); data != nullptr)
-    if (const auto folder = std::filesystem::path(data) / "times"; std::filesystem::is_directory(folder))
-      return folder.string();
-  return std::filesystem::is_directory(SPILLWAY_SOURCE_TIMES) ? SPILLWAY_SOURCE_TIMES : SPILLWAY_INSTALLED_TIMES;
-}
-
 std::vector<OperatorTimes> read_bundled() {
-  const std::string folder = bundled_folder();
-  if (!std::filesystem::is_directory(folder)) return {};
-  std::vector<std::string> files;
-  for (const auto& entry : std::filesystem::directory_iterator(folder))
-    if (entry.path().extension() == ".json") files.push_back(entry.path().string());
-  std::sort(files.begin(), files.end());
   std::vector<OperatorTimes> all;
-  for (const std::string& file : files) all.push_back(read_operator_times(file));
+  for (const std::string& folder : data_places("times", "models/times")) {
+    if (!std::filesystem::is_directory(folder)) continue;
+    for (const std::string& file : json_files_in(folder)) all.push_back(read_operator_times(file));
+    break;
+  }
   return all;
 }
 
@@ -263,9 +255,8 @@ std::string operator_times_text(const OperatorTimes& times) {
 }
 
 OperatorTimes read_operator_times(const std::string& path) {
-  std::ifstream file(path);
   try {
-    const Json json = Json::parse(file);
+    const Json json = Json::parse(read_file(path, largest_file));
     if (json.at("schema") != schema_name || json.at("version") != schema_version)
       throw std::out_of_range(fmt::format("not {} version {}", schema_name, schema_version));
     OperatorTimes times;

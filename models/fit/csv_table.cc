@@ -3,8 +3,8 @@
 #include <cstdlib>
 #include <limits>
 
-#include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/read_file.h"
 
 namespace spillway::models::fit {
 namespace {
@@ -34,7 +34,7 @@ std::vector<std::string> record(std::string_view text, std::size_t& at) {
 }  // namespace
 
 CsvTable CsvTable::read(const std::string& path) {
-  const std::string text = ByteSource::open(path, most_bytes).read_all(most_bytes);
+  const std::string text = read_file(path, most_bytes);
   CsvTable table;
   table.path_ = path;
   for (std::size_t at = 0; at < text.size();) {

@@ -6,19 +6,21 @@
 
 #include <fmt/format.h>
 
+#include "base/quantile.h"
+
 namespace spillway::models::fit {
 
 void Errors::add(double predicted, double measured) { absolute_.push_back(std::abs(predicted / measured - 1)); }
 
 ErrorSummary Errors::summary() const {
   if (absolute_.empty()) return {};
+  const double count = static_cast<double>(absolute_.size());
+  const auto at = [this](double share) { return lower_quantile(absolute_, share); };
+  // From the least to the largest: the sum doesn't depend on the order of the rows.
   std::vector<double> sorted = absolute_;
   std::sort(sorted.begin(), sorted.end());
-  const auto at = [&](double share) {
-    return sorted[static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1))];
-  };
   const double sum = std::accumulate(sorted.begin(), sorted.end(), 0.0);
-  return {sorted.size(), at(0.5), sum / static_cast<double>(sorted.size()), at(0.9), at(0.68)};
+  return {absolute_.size(), at(0.5), sum / count, at(0.9), at(0.68)};
 }
 
 std::string to_text(const ErrorSummary& summary) {

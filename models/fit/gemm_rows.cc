@@ -2,16 +2,17 @@
 
 #include <cmath>
 
+#include "base/splitmix64.h"
 #include "models/fit/csv_table.h"
 
 namespace spillway::models::fit {
 
 bool held_out(std::int64_t m, std::int64_t n, std::int64_t k) {
-  constexpr std::uint64_t prime = 1'000'003, mixer = 0xbf58476d1ce4e5b9U;
+  constexpr std::uint64_t prime = 1'000'003;
   std::uint64_t hash =
       (static_cast<std::uint64_t>(m) * prime + static_cast<std::uint64_t>(n)) * prime + static_cast<std::uint64_t>(k);
   hash ^= hash >> 29U;
-  hash *= mixer;
+  hash *= scramble_first;
   hash ^= hash >> 32U;
   return hash % 5 == 0;
 }

@@ -4,6 +4,7 @@
 #include <tuple>
 
 #include "base/input_error.h"
+#include "base/splitmix64.h"
 #include "base/stop.h"
 
 namespace spillway::models {
@@ -100,9 +101,8 @@ Duration EagerSession::duration_of(const KernelCost& cost) {
   if (cost.kind != KernelClass::gemm) return cost_.duration(cost);
   const GemmShape& shape = cost.gemm;
   // Sides are mostly multiples of 64, so the upper bits of a product tell them apart.
-  constexpr std::uint64_t golden = 0x9E3779B97F4A7C15U;
   const auto sum = static_cast<std::uint64_t>(shape.m * 31 + shape.n * 17 + shape.k * 7 + shape.batch);
-  TimedProduct& timed = timed_[(sum * golden) >> 58U];
+  TimedProduct& timed = timed_[(sum * golden_gamma) >> 58U];
   static_assert(std::tuple_size_v<decltype(timed_)> == 1U << 6U);
   if (timed.duration.time <= Picos(0) || !is_same_product(timed.cost, cost)) timed = {cost, cost_.duration(cost)};
   return timed.duration;

@@ -105,7 +105,6 @@ Ticks time_of(const PipelineRequest& request, std::size_t device, const Pipeline
 
 PipelinePlan build_bpipe(const PipelineRequest& request) {
   PipelinePlan plan = build_one_f_one_b(request, false);
-  plan.name = "bpipe";
   const std::int64_t p = request.devices, room = (p + 3) / 2;
   for (std::int64_t d = 0; p - d > room; ++d) {
     const auto device = static_cast<std::size_t>(d);

@@ -101,7 +101,7 @@ class DualDevice {
 // Micro-batch j enters at the first device if even, at the last if odd.
 PipelinePlan build_dual_pipe(const PipelineRequest& request) {
   const std::int64_t p = request.devices, m = request.micro_batches;
-  PipelinePlan plan = bidirectional_plan("dualpipe", p, m);
+  PipelinePlan plan = bidirectional_plan({}, p, m);
   for (std::int64_t j = 0; j < m; ++j) plan.route_of.push_back(static_cast<std::uint8_t>(j % 2));
   for (std::int64_t d = 0; d < p; ++d) {
     const std::int64_t outer = std::min(d, p - 1 - d), inner = p / 2 - 1 - outer, near = d < p / 2 ? 0 : 1;
@@ -114,7 +114,7 @@ PipelinePlan build_dual_pipe(const PipelineRequest& request) {
 
 PipelinePlan build_dual_pipe_v(const PipelineRequest& request) {
   const std::int64_t p = request.devices, m = request.micro_batches;
-  PipelinePlan plan = zigzag_plan("dualpipe-v", p, m, 2);
+  PipelinePlan plan = zigzag_plan({}, p, m, 2);
   for (std::int64_t d = 0; d < p; ++d) {
     DualDevice device({0, 0, 0, 1}, {1, 0, 0, 1}, request.pairs, PlanLane(plan.compute[static_cast<std::size_t>(d)]));
     device.write(d, p - 1 - d, m);
@@ -126,7 +126,7 @@ PipelinePlan build_dual_pipe_v(const PipelineRequest& request) {
 // timetable; the next unit's first forwards fill what would be idle at the end of the one before.
 PipelinePlan build_chimera(const PipelineRequest& request) {
   const std::int64_t p = request.devices, m = request.micro_batches;
-  PipelinePlan plan = bidirectional_plan("chimera", p, m);
+  PipelinePlan plan = bidirectional_plan({}, p, m);
   for (std::int64_t j = 0; j < m; ++j) {
     const std::int64_t size = std::min(p, m - j / p * p);
     plan.route_of.push_back(j % p < size / 2 ? 0 : 1);

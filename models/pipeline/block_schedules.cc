@@ -70,7 +70,7 @@ std::int64_t least_group(const PipelineRequest& request) {
 // and backwards on the two after it, and tiles keep those of different chunks apart.
 PipelinePlan build_chronos(const PipelineRequest& request) {
   const std::int64_t p = request.devices, m = request.micro_batches, v = request.chunks;
-  PipelinePlan plan = looped_plan("chronos", p, m, v);
+  PipelinePlan plan = looped_plan({}, p, m, v);
   const std::vector<std::int64_t> forward_tiles = spaced_tiles(v, (p + 2) / 3);
   const std::vector<std::int64_t> backward_tiles = spaced_tiles(v, (2 * p + 2) / 3);
   for (std::int64_t d = 0; d < p; ++d) {
@@ -100,7 +100,7 @@ PipelinePlan build_chronos(const PipelineRequest& request) {
 PipelinePlan build_grouped(const PipelineRequest& request, std::int64_t group) {
   const std::int64_t p = request.devices, m = request.micro_batches, v = request.chunks;
   const std::int64_t least = least_group(request), g = group == 0 ? (p + 1) / 2 : std::min(group, p);
-  PipelinePlan plan = looped_plan("grouped", p, m, v);
+  PipelinePlan plan = looped_plan({}, p, m, v);
   const std::int64_t groups_apart = (least + g - 1) / g, period = 3 * g * v;
   const std::int64_t shifted_after = v / std::gcd(v, groups_apart);
   const auto tile = [&](std::int64_t turn) { return 3 * g * (groups_apart * turn + turn / shifted_after); };

@@ -24,6 +24,8 @@ enum Needs : unsigned {
   takes_chunks = 512,  // v >= 1
   even_chunks = 1024,
   takes_times = 2048,
+  takes_split = 4096,
+  slice_per_stage = 8192,  // at least
 };
 
 struct Entry {
@@ -36,10 +38,19 @@ const std::vector<Entry>& entries() {
   using R = const PipelineRequest&;
   constexpr unsigned block = several_chunks | takes_recompute | takes_offload | takes_times;
   static const std::vector<Entry> all = {
-      {{"gpipe", "all forwards, then all backwards"}, nothing, build_gpipe},
-      {{"1f1b", "one forward, one backward in turn"}, nothing, [](R r) { return build_one_f_one_b(r, false); }},
+      {{.name = all_forwards_first, .about = "all forwards, then all backwards", .is_for_one_stage = true},
+       nothing,
+       build_gpipe},
+      {{.name = default_schedule,
+        .about = "one forward, one backward in turn",
+        .alias = "one_f_one_b",
+        .is_for_one_stage = true},
+       nothing,
+       [](R r) { return build_one_f_one_b(r, false); }},
       {{"eager-1f1b", "1F1B with twice the forwards ahead"}, nothing, [](R r) { return build_one_f_one_b(r, true); }},
-      {{"interleaved", "1F1B over v chunks per device"}, whole_groups | several_chunks, build_interleaved},
+      {{.name = interleaved_schedule, .about = "1F1B over v chunks per device", .is_common = true},
+       whole_groups | several_chunks,
+       build_interleaved},
       {{"zb-h1", "weight gradients delayed by d"}, nothing, [](R r) { return build_delayed_weights(r, 1); }},
       {{"zb-h2", "weight gradients delayed by 2 d"}, nothing, [](R r) { return build_delayed_weights(r, 2); }},
       {{"zb-1p", "zero bubble, greedy, 1F1B's memory"}, takes_times, [](R r) { return build_zero_bubble(r, 1); }},
@@ -51,9 +62,15 @@ const std::vector<Entry>& entries() {
       {{"gis", "grouped interleaving, W split"}, block, [](R r) { return build_grouped(r, r.devices); }},
       {{"gis-h", "the same in groups of p / 2"}, block, [](R r) { return build_grouped(r, 0); }},
       {{"po-uniform", "the same one by one"}, block, [](R r) { return build_grouped(r, 1); }},
-      {{"po-h", "po-uniform, half the chunks offloaded"}, block, [](R r) { return build_grouped(r, 1); }},
-      {{"po-f", "po-uniform, all chunks offloaded"}, block, [](R r) { return build_grouped(r, 1); }},
-      {{"chronos", "uniform injection over v chunks (reconstructed)"}, block, build_chronos},
+      {{.name = "po-h", .about = "po-uniform, half the chunks offloaded", .moves = ScheduleMoves::half_to_host},
+       block,
+       [](R r) { return build_grouped(r, 1); }},
+      {{.name = "po-f", .about = "po-uniform, all chunks offloaded", .moves = ScheduleMoves::all_to_host},
+       block,
+       [](R r) { return build_grouped(r, 1); }},
+      {{.name = "chronos", .about = "uniform injection over v chunks (reconstructed)", .is_common = true},
+       block | takes_split,
+       build_chronos},
       {{"dualpipe", "bidirectional, F and B overlapped, two copies of the weights"},
        even_devices | even_micro_batches | twice_devices,
        build_dual_pipe},
@@ -61,8 +78,12 @@ const std::vector<Entry>& entries() {
       {{"chimera", "two 1F1B pipelines in opposite directions"}, even_devices | even_micro_batches, build_chimera},
       {{"hanayo", "waves over zigzag chunks"}, even_chunks, build_hanayo},
       {{"seq1f1b", "1F1B over slices of the sequences"}, takes_slices, build_sliced},
-      {{"slimpipe", "the same with at least p slices and v chunks"}, takes_slices | takes_chunks, build_sliced},
-      {{"bpipe", "1F1B, early devices keep activations on late ones"}, nothing, build_bpipe},
+      {{"slimpipe", "the same with at least p slices and v chunks"},
+       takes_slices | takes_chunks | slice_per_stage,
+       build_sliced},
+      {{.name = "bpipe", .about = "1F1B, early devices keep activations on late ones", .moves = ScheduleMoves::to_peer},
+       nothing,
+       build_bpipe},
   };
   return all;
 }
@@ -70,7 +91,7 @@ const std::vector<Entry>& entries() {
 const Entry& entry_of(std::string_view name) {
   std::vector<std::string_view> names;
   for (const Entry& entry : entries()) {
-    if (entry.named.name == name) return entry;
+    if (entry.named.name == name || (!name.empty() && entry.named.alias == name)) return entry;
     names.push_back(entry.named.name);
   }
   throw InputError("", "schedule", "no pipeline schedule is called '" + std::string(name) + "'", suggest(name, names));
@@ -107,15 +128,15 @@ void check_sizes(const Entry& entry, const PipelineRequest& r) {
   if (!has(two_chunks) && !has(several_chunks) && !has(even_chunks) && !has(takes_chunks) && r.chunks != 1)
     refuse("chunks", name + " has 1 chunk per device", "leave chunks out");
   if (!has(takes_slices) && r.slices != 1) refuse("slices", name + " doesn't slice sequences", "leave slices out");
-  if (name == "slimpipe" && r.slices < r.devices)
-    refuse("slices", "slimpipe needs at least as many slices as stages", "give more, or use seq1f1b");
+  if (has(slice_per_stage) && r.slices < r.devices)
+    refuse("slices", name + " needs at least as many slices as stages", "give more, or use seq1f1b");
   if (r.recomputed_chunks != 0 && !has(takes_recompute))
     refuse("recompute", name + " has no recomputed chunks", "use chronos, po-uniform, gis or gis-h");
   if (r.offloaded_chunks != 0 && !has(takes_offload))
     refuse("offload", name + " has no offloaded chunks", "use chronos, po-uniform, po-h or po-f");
   if (r.recomputed_chunks != 0 && r.offloaded_chunks != 0)
     refuse("offload", "a chunk's activations are either recomputed or offloaded", "give one of the two");
-  if (r.split_backward && name != "chronos")
+  if (r.split_backward && !has(takes_split))
     refuse("split", name + " says itself whether W is a pass of its own", "leave split out");
 }
 
@@ -124,24 +145,38 @@ void check_sizes(const Entry& entry, const PipelineRequest& r) {
 const std::vector<NamedSchedule>& named_schedules() {
   static const std::vector<NamedSchedule> all = [] {
     std::vector<NamedSchedule> names;
-    for (const Entry& entry : entries()) names.push_back(entry.named);
+    for (const Entry& entry : entries()) {
+      NamedSchedule& named = names.emplace_back(entry.named);
+      const auto has = [&](unsigned needs) { return (entry.needs & needs) != 0; };
+      named.chunks = has(two_chunks | several_chunks | even_chunks) ? 2 : 1;
+      named.recomputes = has(takes_recompute);
+      named.slices = has(takes_slices);
+      named.two_copies = has(even_devices) && has(even_micro_batches);
+    }
     return names;
   }();
   return all;
 }
 
+const NamedSchedule& named_schedule(std::string_view name) {
+  return named_schedules()[static_cast<std::size_t>(&entry_of(name) - entries().data())];
+}
+
 bool schedule_orders_by_times(std::string_view name) { return (entry_of(name).needs & takes_times) != 0; }
+
+std::int64_t chunks_to_host(ScheduleMoves moves, std::int64_t chunks) {
+  return moves == ScheduleMoves::half_to_host ? (chunks + 1) / 2 : moves == ScheduleMoves::all_to_host ? chunks : 0;
+}
 
 PipelineRequest resolve_request(std::string_view name, const PipelineRequest& wanted) {
   const Entry& entry = entry_of(name);
   PipelineRequest r = wanted;
   check_range("stages", r.devices, 1, 1024);
   check_range("micro-batches", r.micro_batches, 1, 65'534);
-  const bool is_several = (entry.needs & (two_chunks | several_chunks | even_chunks)) != 0;
-  if (r.chunks == 0) r.chunks = is_several ? 2 : 1;
-  if (r.slices == 0) r.slices = (entry.needs & takes_slices) == 0 ? 1 : name == "slimpipe" ? r.devices : 4;
-  if (r.offloaded_chunks == -1)
-    r.offloaded_chunks = name == "po-h" ? (r.chunks + 1) / 2 : name == "po-f" ? r.chunks : 0;
+  if (r.chunks == 0) r.chunks = named_schedule(name).chunks;
+  if (r.slices == 0)
+    r.slices = (entry.needs & takes_slices) == 0 ? 1 : (entry.needs & slice_per_stage) != 0 ? r.devices : 4;
+  if (r.offloaded_chunks == -1) r.offloaded_chunks = chunks_to_host(entry.named.moves, r.chunks);
   check_range("chunks", r.chunks, 1, 64);
   check_range("slices", r.slices, 1, 1024);
   check_range("recompute", r.recomputed_chunks, 0, r.chunks);
@@ -161,8 +196,9 @@ PipelineRequest resolve_request(std::string_view name, const PipelineRequest& wa
 
 PipelinePlan build_schedule(std::string_view name, const PipelineRequest& wanted) {
   const PipelineRequest request = resolve_request(name, wanted);
-  PipelinePlan plan = entry_of(name).build(request);
-  plan.name = name;
+  const Entry& entry = entry_of(name);
+  PipelinePlan plan = entry.build(request);
+  plan.name = entry.named.name;
   if (request.offloaded_chunks > 0) offload_chunks(plan, request);
   return plan;
 }

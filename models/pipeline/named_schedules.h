@@ -43,12 +43,32 @@ struct PipelineRequest {
   std::int64_t weight_part = 1'000'000;
 };
 
+// What a schedule moves while it runs: of each stage's chunks half or all to host memory, or micro-batches to the stage
+// it is paired with.
+enum class ScheduleMoves : std::uint8_t { nothing, half_to_host, all_to_host, to_peer };
+
 struct NamedSchedule {
   std::string_view name, about;
+  std::string_view alias{};  // an older spelling
+  ScheduleMoves moves = ScheduleMoves::nothing;
+  bool is_for_one_stage = false;  // runs on a single stage as well
+  bool is_common = false;         // tried where nobody says which
+  // Of what it needs:
+  std::int64_t chunks = 1;  // per device, where nobody says
+  bool recomputes = false;  // takes recomputed_chunks
+  bool slices = false;      // cuts sequences
+  bool two_copies = false;  // of the weights
 };
+inline constexpr std::string_view default_schedule = "1f1b", all_forwards_first = "gpipe",
+                                  interleaved_schedule = "interleaved";  // 1f1b over several chunks
 const std::vector<NamedSchedule>& named_schedules();
+// By its name or alias. Throws InputError for an unknown one, with the nearest one offered.
+const NamedSchedule& named_schedule(std::string_view name);
 // Whether PipelineRequest::times may change the order. Throws InputError for an unknown name.
 bool schedule_orders_by_times(std::string_view name);
+
+// Of each device, the first so many chunks.
+std::int64_t chunks_to_host(ScheduleMoves moves, std::int64_t chunks);
 
 // With the schedule's own values filled in (chunks, slices, offloaded_chunks). Throws as build_schedule does.
 PipelineRequest resolve_request(std::string_view name, const PipelineRequest& request);

@@ -25,7 +25,7 @@ struct TwoQueues {
 }  // namespace
 
 PipelinePlan build_gpipe(const PipelineRequest& request) {
-  PipelinePlan plan = looped_plan("gpipe", request.devices, request.micro_batches, 1);
+  PipelinePlan plan = looped_plan({}, request.devices, request.micro_batches, 1);
   for (auto& ops : plan.compute) {
     PlanLane lane(ops);
     for (std::int64_t j = 0; j < request.micro_batches; ++j) lane.forward(pass_of(j));
@@ -35,7 +35,7 @@ PipelinePlan build_gpipe(const PipelineRequest& request) {
 }
 
 PipelinePlan build_one_f_one_b(const PipelineRequest& request, bool is_eager) {
-  PipelinePlan plan = looped_plan(is_eager ? "eager-1f1b" : "1f1b", request.devices, request.micro_batches, 1);
+  PipelinePlan plan = looped_plan({}, request.devices, request.micro_batches, 1);
   TwoQueues queues;
   for (std::int64_t j = 0; j < request.micro_batches; ++j) queues.forwards.push_back(pass_of(j));
   queues.backwards = queues.forwards;
@@ -48,7 +48,7 @@ PipelinePlan build_one_f_one_b(const PipelineRequest& request, bool is_eager) {
 
 PipelinePlan build_interleaved(const PipelineRequest& request) {
   const std::int64_t p = request.devices, v = request.chunks;
-  PipelinePlan plan = looped_plan("interleaved", p, request.micro_batches, v);
+  PipelinePlan plan = looped_plan({}, p, request.micro_batches, v);
   TwoQueues queues;
   for (std::int64_t i = 0; i < request.micro_batches * v; ++i) {
     const std::int64_t chunk = i % (p * v) / p, micro_batch = i / (p * v) * p + i % p;
@@ -64,7 +64,7 @@ PipelinePlan build_interleaved(const PipelineRequest& request) {
 // still to come.
 PipelinePlan build_delayed_weights(const PipelineRequest& request, std::int64_t delay) {
   const std::int64_t p = request.devices, m = request.micro_batches;
-  PipelinePlan plan = looped_plan(delay == 1 ? "zb-h1" : "zb-h2", p, m, 1);
+  PipelinePlan plan = looped_plan({}, p, m, 1);
   for (std::int64_t d = 0; d < p; ++d) {
     PlanLane lane(plan.compute[static_cast<std::size_t>(d)]);
     const std::int64_t ahead = std::min(delay * (p - 1 - d) + 1, m), lag = delay * d;
@@ -81,7 +81,7 @@ PipelinePlan build_delayed_weights(const PipelineRequest& request, std::int64_t 
 
 PipelinePlan build_sliced(const PipelineRequest& request) {
   const std::int64_t p = request.devices, m = request.micro_batches, v = request.chunks, k = request.slices;
-  PipelinePlan plan = looped_plan("seq1f1b", p, m, v);
+  PipelinePlan plan = looped_plan({}, p, m, v);
   plan.slices = k;
   TwoQueues queues;
   for (std::int64_t j = 0; j < m; ++j) {

@@ -166,7 +166,7 @@ class VTable {
 }  // namespace
 
 PipelinePlan build_v_one_f_one_b(const PipelineRequest& request) {
-  PipelinePlan plan = zigzag_plan("1f1b-v", request.devices, request.micro_batches, 2);
+  PipelinePlan plan = zigzag_plan({}, request.devices, request.micro_batches, 2);
   VTable table(request.devices, request.micro_batches);
   table.pull_together();
   for (std::size_t d = 0; d < plan.compute.size(); ++d) table.write(d, PlanLane(plan.compute[d]));

@@ -210,7 +210,7 @@ std::optional<PipelinePlan> zero_bubble_within(const PipelineRequest& request,
     if (outcome && (!best || outcome->beats(*best))) best = std::move(outcome);
   }
   if (!best) return std::nullopt;
-  PipelinePlan plan = looped_plan("zero bubble", request.devices, request.micro_batches, 1);
+  PipelinePlan plan = looped_plan({}, request.devices, request.micro_batches, 1);
   plan.compute = std::move(best->lanes);
   return plan;
 }

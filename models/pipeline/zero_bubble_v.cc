@@ -267,7 +267,7 @@ std::optional<PipelinePlan> zero_bubble_v_within(const PipelineRequest& request,
     best = best_of_variants(even, limits);
   }
   if (!best.score) return std::nullopt;
-  PipelinePlan plan = zigzag_plan("zero bubble in a V", request.devices, request.micro_batches, 2);
+  PipelinePlan plan = zigzag_plan({}, request.devices, request.micro_batches, 2);
   plan.compute = std::move(best.lanes);
   return plan;
 }

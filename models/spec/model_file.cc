@@ -1,17 +1,16 @@
 // Model files: JSON to ModelSpec with every check, and where the bundled ones lie.
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/data_folder.h"
 #include "base/field_reader.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
+#include "base/read_file.h"
 #include "models/spec/hf_config.h"
 #include "models/spec/model_check.h"
 #include "models/spec/model_fields.h"
@@ -19,6 +18,8 @@
 
 namespace spillway::models {
 namespace {
+
+constexpr std::uint64_t largest_file = 16U << 20U;
 
 [[noreturn]] void fail(const std::string& file, const std::string& key, const std::string& cause,
                        const std::string& remedy) {
@@ -67,32 +68,15 @@ ModelSpec parse_model(std::string_view json_text, const std::string& file) {
   return is_hf_config(foreign) ? read_hf_config(foreign, file) : read_model(root, file);
 }
 
-ModelSpec load_model(const std::string& path) {
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error))
-    throw InputError(path, "", "no such model file", "give the path of a model JSON file");
-  std::ifstream stream(path, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  if (!stream) throw InputError(path, "", "can't be read", "check its permissions");
-  return parse_model(text.str(), path);
-}
+ModelSpec load_model(const std::string& path) { return parse_model(read_file(path, largest_file), path); }
 
-std::vector<std::string> model_directories() {
-  std::vector<std::string> directories;
-  if (const char* data = std::getenv("SPILLWAY_DATA"); data != nullptr && *data != '\0')
-    directories.push_back(std::string(data) + "/models");
-  directories.emplace_back(SPILLWAY_SOURCE_MODELS);
-  directories.emplace_back(SPILLWAY_INSTALLED_MODELS);
-  return directories;
-}
+std::vector<std::string> model_directories() { return data_places("models", "models/data"); }
 
 std::vector<std::string> bundled_models() {
   std::vector<std::string> names;
   for (const std::string& directory : model_directories()) {
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(directory, error))
-      if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
+    for (const std::string& file : json_files_in(directory))
+      names.push_back(std::filesystem::path(file).stem().string());
   }
   std::sort(names.begin(), names.end());
   names.erase(std::unique(names.begin(), names.end()), names.end());

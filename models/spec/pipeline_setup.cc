@@ -58,30 +58,35 @@ void check_file(TrainingSetup& setup) {
   require_steps(plan);
 }
 
+// Of a file, or an unknown name: nothing.
+ScheduleMoves moves_of(std::string_view schedule) {
+  for (const NamedSchedule& named : named_schedules())
+    if (named.name == schedule) return named.moves;
+  return ScheduleMoves::nothing;
+}
+
 }  // namespace
 
 std::string schedule_name(const TrainingSetup& setup) {
-  const std::string& name = setup.pipeline_schedule;
-  if (name != "one_f_one_b" && name != "1f1b") return name;
-  return setup.pipeline_chunks > 1 ? "interleaved" : "1f1b";
+  const std::string& wanted = setup.pipeline_schedule;
+  if (setup.pipeline_plan || wanted.ends_with(".json")) return wanted;
+  const std::string_view name = named_schedule(wanted).name;
+  return std::string(name == default_schedule && setup.pipeline_chunks > 1 ? interleaved_schedule : name);
 }
 
-bool moves_activations(std::string_view schedule) {
-  return schedule == "po-h" || schedule == "po-f" || schedule == "bpipe";
-}
+bool moves_activations(std::string_view schedule) { return moves_of(schedule) != ScheduleMoves::nothing; }
 
 std::int64_t chunks_that_move(const TrainingSetup& setup) {
-  if (!moves_activations(setup.pipeline_schedule) || setup.pipeline_schedule == "bpipe") return 0;
-  return setup.pipeline_schedule == "po-h" ? (setup.pipeline_chunks + 1) / 2 : setup.pipeline_chunks;
+  return chunks_to_host(moves_of(setup.pipeline_schedule), setup.pipeline_chunks);
 }
 
 void resolve_pipeline(TrainingSetup& setup) {
   if (setup.pipeline_plan) return check_file(setup);
-  const std::string name = schedule_name(setup);
-  if (setup.pipeline_parallel == 1 && name != "1f1b" && name != "gpipe")
-    throw InputError("", setup.pipeline_chunks > 1 ? "pipeline_chunks" : "pipeline_schedule",
-                     name + " needs more than one stage", "set pipeline_parallel, or leave it out");
   try {
+    const std::string name = schedule_name(setup);
+    if (setup.pipeline_parallel == 1 && !named_schedule(name).is_for_one_stage)
+      throw InputError("", setup.pipeline_chunks > 1 ? "chunks" : "schedule", name + " needs more than one stage",
+                       "set pipeline_parallel, or leave it out");
     const PipelineRequest request = resolve_request(name, request_of(setup));
     setup.pipeline_chunks = request.chunks;
     setup.sequence_slices = request.slices;
@@ -99,7 +104,8 @@ PipelinePlan plan_of(const TrainingSetup& setup, const PipelineMeasures& measure
   request.times = measures.times;
   request.weight_part = measures.weight_part;
   const std::string name = schedule_name(setup);
-  return build_schedule(name == "bpipe" ? "1f1b" : name, request);  // the order is 1F1B's
+  const bool to_peer = moves_of(name) == ScheduleMoves::to_peer;  // the order is 1F1B's
+  return build_schedule(to_peer ? default_schedule : std::string_view(name), request);
 }
 
 bool orders_by_measures(const TrainingSetup& setup) {

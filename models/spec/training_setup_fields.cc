@@ -72,7 +72,7 @@ const Words& schedule_words() {
   static const Words words = [] {
     std::vector<Word> list;
     for (const NamedSchedule& named : named_schedules())
-      list.push_back({named.name, named.about, named.name == "1f1b" ? "one_f_one_b" : ""});
+      list.push_back({named.name, named.about, named.alias});
     return Words(std::move(list));
   }();
   return words;

@@ -6,13 +6,13 @@
 #include <numeric>
 #include <tuple>
 
-#include "planners/layout/lanes.h"
-#include "planners/layout/layout_random.h"
+#include "base/splitmix64.h"
+#include "planners/layout/parallel_tasks.h"
 
 namespace spillway::planners {
 namespace {
 
-constexpr std::size_t lane_count = 4;
+constexpr std::size_t racer_count = 4;
 constexpr std::int64_t first_limit = 2500, limit_unit = 500;  // nodes
 
 // 1 1 2 1 1 2 4 1 1 2 1 1 2 4 8 ..., from 1.
@@ -54,7 +54,7 @@ bool LayoutRace::can_handle(std::span<const LayoutBuffer> buffers, const LayoutS
 LayoutRace::LayoutRace(std::span<const LayoutBuffer> buffers, const LayoutSections& sections,
                        const LayoutOptions& options)
     : buffers_(buffers), sections_(sections), options_(options) {
-  lanes_.assign(lane_count, Lane{LayoutSearch(buffers, sections), 0, 0, {}});
+  racers_.assign(racer_count, Racer{LayoutSearch(buffers, sections), 0, 0, {}});
   const std::int64_t width = total_width(sections);
   slice_ = std::clamp<std::int64_t>(8'000'000 / (width + 1000), 64, 4000);
   node_effort_ = 1 + width / 4096;
@@ -81,7 +81,7 @@ std::vector<std::int32_t> LayoutRace::static_order(std::size_t which) const {
 }
 
 std::vector<std::int32_t> LayoutRace::drawn_order(std::uint64_t seed) const {
-  LayoutRandom random(seed);
+  SplitMix64 random(seed);
   const float by_width = 2 * random.uniform(), by_size = 2 * random.uniform(), mild = random.uniform(),
               noise = mild * mild * mild;
   std::vector<float> keys;
@@ -97,45 +97,45 @@ std::vector<std::int32_t> LayoutRace::drawn_order(std::uint64_t seed) const {
 }
 
 void LayoutRace::restart(std::size_t number, std::int64_t capacity) {
-  Lane& lane = lanes_[number];
-  const std::uint64_t run = lane.run++;
+  Racer& racer = racers_[number];
+  const std::uint64_t run = racer.run++;
   if (run == 0 && number < 3) {
-    lane.left = first_limit;
-    lane.search.restart(capacity, static_order(number), LayoutChoice::lowest);
+    racer.left = first_limit;
+    racer.search.restart(capacity, static_order(number), LayoutChoice::lowest);
     return;
   }
-  lane.left = limit_unit * luby(std::max<std::uint64_t>(run, 1));
-  lane.search.restart(capacity, drawn_order((options_.seed * lane_count + number) * 0x100000000U + run),
-                      number % 2 == 0 ? LayoutChoice::tightest : LayoutChoice::narrowest);
+  racer.left = limit_unit * luby(std::max<std::uint64_t>(run, 1));
+  racer.search.restart(capacity, drawn_order((options_.seed * racer_count + number) * 0x100000000U + run),
+                       number % 2 == 0 ? LayoutChoice::tightest : LayoutChoice::narrowest);
 }
 
-// One slice of a lane's work.
+// One slice of a racer's work.
 void LayoutRace::advance(std::size_t number, std::int64_t capacity) {
-  Lane& lane = lanes_[number];
+  Racer& racer = racers_[number];
   for (std::int64_t left = slice_; left > 0;) {
-    if (lane.left <= 0) restart(number, capacity);
-    const std::int64_t nodes = std::min(left, lane.left);
-    const std::int64_t before = lane.search.effort();
-    if (lane.search.run(nodes) != LayoutSearch::State::running) return;
-    lane.left -= lane.search.effort() - before;
+    if (racer.left <= 0) restart(number, capacity);
+    const std::int64_t nodes = std::min(left, racer.left);
+    const std::int64_t before = racer.search.effort();
+    if (racer.search.run(nodes) != LayoutSearch::State::running) return;
+    racer.left -= racer.search.effort() - before;
     left -= nodes;
   }
 }
 
 LayoutSearch::State LayoutRace::run(std::int64_t capacity, std::int64_t effort, LayoutBudget& budget,
                                     std::int64_t height, std::int64_t lower_bound) {
-  for (Lane& lane : lanes_) {
-    lane.run = 0;
-    lane.left = 0;
+  for (Racer& racer : racers_) {
+    racer.run = 0;
+    racer.left = 0;
   }
   for (const std::int64_t end = budget.spent() + effort; budget.spent() < end && budget.goes_on(height, lower_bound);) {
-    run_lanes(static_cast<int>(lane_count), options_.threads,
-              [&](int lane) { advance(static_cast<std::size_t>(lane), capacity); });
-    budget.spend(static_cast<std::int64_t>(lane_count) * slice_ * node_effort_);
-    for (const Lane& lane : lanes_) {
-      if (lane.search.state() == LayoutSearch::State::running) continue;
-      if (lane.search.state() == LayoutSearch::State::found) offsets_ = lane.search.offsets();
-      return lane.search.state();
+    run_in_parallel(static_cast<int>(racer_count), options_.threads,
+                    [&](int racer) { advance(static_cast<std::size_t>(racer), capacity); });
+    budget.spend(static_cast<std::int64_t>(racer_count) * slice_ * node_effort_);
+    for (const Racer& racer : racers_) {
+      if (racer.search.state() == LayoutSearch::State::running) continue;
+      if (racer.search.state() == LayoutSearch::State::found) offsets_ = racer.search.offsets();
+      return racer.search.state();
     }
   }
   return LayoutSearch::State::running;

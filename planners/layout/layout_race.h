@@ -1,8 +1,8 @@
 // Several exhaustive searches for the same height, racing.
 //
 // How long a search takes depends wildly on its order (2 milliseconds to hours on the public instances), so none is
-// trusted for long: lanes with different ways of choosing restart from orders width^p size^q noise, drawn anew, with
-// limits in Luby's sequence. Each lane begins with one of MiniMalloc's three static orders.
+// trusted for long: racers with different ways of choosing restart from orders width^p size^q noise, drawn anew, with
+// limits in Luby's sequence. Each racer begins with one of MiniMalloc's three static orders.
 //
 // Source of the limits: Luby, Sinclair and Zuckerman, Information Processing Letters 47(4), 1993.
 #pragma once
@@ -31,15 +31,15 @@ class LayoutRace {
   static bool can_handle(std::span<const LayoutBuffer> buffers, const LayoutSections& sections, std::int64_t height);
 
  private:
-  struct Lane {
+  struct Racer {
     LayoutSearch search;
-    std::uint64_t run = 0;  // of this lane
+    std::uint64_t run = 0;  // of this racer
     std::int64_t left = 0;  // nodes until it restarts
     std::vector<std::int32_t> rank;
   };
 
-  void advance(std::size_t lane, std::int64_t capacity);
-  void restart(std::size_t lane, std::int64_t capacity);
+  void advance(std::size_t racer, std::int64_t capacity);
+  void restart(std::size_t racer, std::int64_t capacity);
   [[nodiscard]] std::vector<std::int32_t> static_order(std::size_t which) const;
   [[nodiscard]] std::vector<std::int32_t> drawn_order(std::uint64_t seed) const;
 
@@ -47,7 +47,7 @@ class LayoutRace {
   const LayoutSections& sections_;
   const LayoutOptions& options_;
   std::int64_t slice_ = 0, node_effort_ = 1;
-  std::vector<Lane> lanes_;
+  std::vector<Racer> racers_;
   std::vector<std::int64_t> offsets_;
 };
 

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/input_error.h"
+#include "base/splitmix64.h"
 
 namespace spillway::planners {
 namespace {
@@ -16,14 +17,6 @@ constexpr std::int32_t beyond = std::numeric_limits<std::int32_t>::max() / 2;  /
 constexpr std::size_t failure_slots = std::size_t{1} << 16;
 
 std::size_t at(std::int32_t index) { return static_cast<std::size_t>(index); }
-
-// Of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
-std::uint64_t mix(std::uint64_t x) {
-  x += 0x9e3779b97f4a7c15U;
-  x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9U;
-  x = (x ^ (x >> 27)) * 0x94d049bb133111ebU;
-  return x ^ (x >> 31);
-}
 
 // The two inner loops of the search, over the sections of an item; written for the vectoriser. Integers alone, so that
 // the answer is the same whichever version a machine runs.
@@ -306,9 +299,9 @@ bool LayoutSearch::known_failure(Frame& frame) {
   frame.key = frame.check = 0;
   for (Int i = frame.begin; i < frame.begin + frame.count; ++i) {
     const auto item = static_cast<std::uint64_t>(items_[at(i)]);
-    const std::uint64_t mixed = mix(item << 32 | static_cast<std::uint32_t>(head_[item]));
+    const std::uint64_t mixed = splitmix64(item << 32 | static_cast<std::uint32_t>(head_[item]));
     frame.key += mixed;
-    frame.check += mix(mixed);
+    frame.check += splitmix64(mixed);
   }
   const Failure& failure = failures_[frame.key % failure_slots];
   return failure.key == frame.key && failure.check == frame.check;

@@ -4,19 +4,19 @@
 #include <cmath>
 #include <limits>
 
-#include "planners/layout/lanes.h"
-#include "planners/layout/layout_random.h"
+#include "base/splitmix64.h"
+#include "planners/layout/parallel_tasks.h"
 #include "planners/layout/skyline.h"
 
 namespace spillway::planners {
 namespace {
 
 constexpr int patience = 60;                   // passes without success before a fresh start
-constexpr std::size_t many_buffers = 200'000;  // from here on fewer lanes, for the memory they take
+constexpr std::size_t many_buffers = 200'000;  // from here on fewer wheels, for the memory they take
 
-class Lane {
+class Wheel {
  public:
-  Lane(std::span<const LayoutBuffer> buffers, const LayoutSections& sections, std::uint64_t seed, int number)
+  Wheel(std::span<const LayoutBuffer> buffers, const LayoutSections& sections, std::uint64_t seed, int number)
       : buffers_(buffers),
         sections_(sections),
         skyline_(buffers, sections),
@@ -61,7 +61,7 @@ class Lane {
   std::span<const LayoutBuffer> buffers_;
   const LayoutSections& sections_;
   Skyline skyline_;
-  LayoutRandom random_;
+  SplitMix64 random_;
   float push_;
   std::vector<float> keys_;
   int failed_ = 0;
@@ -73,22 +73,23 @@ class Lane {
 SkylineLayout pack_repeatedly(std::span<const LayoutBuffer> buffers, const LayoutSections& sections, std::int64_t goal,
                               std::int64_t effort, const LayoutOptions& options, LayoutBudget& budget) {
   SkylineLayout best;
-  std::vector<Lane> lanes;
-  lanes.emplace_back(buffers, sections, options.seed, 0);
-  lanes[0].pass(std::numeric_limits<std::int64_t>::max());
-  best = {lanes[0].skyline().offsets(), lanes[0].skyline().height()};
-  std::int64_t spent = lanes[0].skyline().placements();
+  std::vector<Wheel> wheels;
+  wheels.emplace_back(buffers, sections, options.seed, 0);
+  wheels[0].pass(std::numeric_limits<std::int64_t>::max());
+  best = {wheels[0].skyline().offsets(), wheels[0].skyline().height()};
+  std::int64_t spent = wheels[0].skyline().placements();
   budget.spend(spent);
   const int count = buffers.size() < many_buffers ? 4 : 2;
   while (best.height > goal && spent < effort && budget.goes_on(best.height, goal)) {
-    for (int number = static_cast<int>(lanes.size()); number < count; ++number)
-      lanes.emplace_back(buffers, sections, options.seed, number);
-    run_lanes(count, options.threads, [&](int lane) { lanes[static_cast<std::size_t>(lane)].pass(best.height); });
-    for (const Lane& lane : lanes) {
-      spent += lane.skyline().placements() + 1;
-      budget.spend(lane.skyline().placements() + 1);
-      if (lane.better() && lane.skyline().height() < best.height)
-        best = {lane.skyline().offsets(), lane.skyline().height()};
+    for (int number = static_cast<int>(wheels.size()); number < count; ++number)
+      wheels.emplace_back(buffers, sections, options.seed, number);
+    run_in_parallel(count, options.threads,
+                    [&](int wheel) { wheels[static_cast<std::size_t>(wheel)].pass(best.height); });
+    for (const Wheel& wheel : wheels) {
+      spent += wheel.skyline().placements() + 1;
+      budget.spend(wheel.skyline().placements() + 1);
+      if (wheel.better() && wheel.skyline().height() < best.height)
+        best = {wheel.skyline().offsets(), wheel.skyline().height()};
     }
   }
   return best;

@@ -2,7 +2,7 @@
 //
 // A pass packs by keys life^p size^q. When it must waste too much in some section to beat the best height so far, the
 // buffers of that section which had to wait get larger keys, and the next pass takes them earlier; after a while
-// without success a pass begins afresh with other p and q. Several such lanes run side by side and share the best
+// without success a pass begins afresh with other p and q. Several such wheels run side by side and share the best
 // height.
 //
 // Source: squeaky wheel optimization (Joslin and Clements, JAIR 10, 1999), here on the keys of

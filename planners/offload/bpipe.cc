@@ -143,17 +143,17 @@ class PeerCopies {
 
 }  // namespace
 
-OffloadOutcome run_bpipe(const Trace& trace, const PipelinePlan& plan, const HardwareProfile& hardware,
-                         const ReplayOptions& options, const OffloadSettings& settings) {
+OffloadOutcome run_bpipe(const Trace& trace, const PipelinePlan& plan, const Replayer& replayer,
+                         const OffloadSettings& settings) {
   SPILLWAY_ASSERT(trace.rank_count == plan.devices);
   OffloadOutcome outcome;
   Evictions evictions = evictions_of(trace, plan);
   outcome.moved.candidates = evictions.candidates;
-  outcome.plan = empty_plan("bpipe", hardware, options, settings);
+  outcome.plan = empty_plan("bpipe", replayer, settings);
   outcome.plan.paced_by_device = true;
   outcome.plan.in_flight = evictions.largest;
   outcome.plan.absences = std::move(evictions.absences);
-  replay_with_forwarding(trace, hardware, options, outcome,
+  replay_with_forwarding(trace, replayer, outcome,
                          [&](PlannedTrace& planned) { PeerCopies(planned, plan.devices).make(); });
   outcome.moved.kept = outcome.moved.candidates - outcome.moved.stored;
   outcome.result.offload = outcome.moved;

@@ -18,7 +18,7 @@ namespace spillway::planners {
 
 // `plan`: of one chunk per device, its copies between devices; the trace has a rank for each. Throws InputError where
 // the hardware has one GPU. O(uses log), and up to eight replays.
-OffloadOutcome run_bpipe(const Trace& trace, const PipelinePlan& plan, const HardwareProfile& hardware,
-                         const ReplayOptions& options, const OffloadSettings& settings);
+OffloadOutcome run_bpipe(const Trace& trace, const PipelinePlan& plan, const Replayer& replayer,
+                         const OffloadSettings& settings);
 
 }  // namespace spillway::planners

@@ -16,7 +16,6 @@ namespace {
 constexpr int buckets = 512;   // of a step's time, for reservations
 constexpr int most_plans = 6;  // for ever lower limits
 constexpr Bytes least_interval{8 << 20};
-constexpr Picos shortest_stay = milliseconds(1);  // streaming leaves alone what is idle for less
 
 struct StorageUses {
   std::vector<OpId> ops;  // device work, in order, each once
@@ -132,11 +131,13 @@ std::vector<Absence> absences_of(std::span<const IdleInterval> intervals, std::v
 
 class LifetimePlanner {
  public:
-  LifetimePlanner(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                  const OffloadSettings& settings, const Result& keep, std::span<const IdleInterval> intervals)
+  LifetimePlanner(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings, const Result& keep,
+                  std::span<const IdleInterval> intervals)
       : trace_(trace), keep_(keep), intervals_(intervals), span_(keep.replayed) {
-    if (!hardware.drives.empty()) add_tier(Tier::drive, tier_rates(hardware, Tier::drive, options.gpus_alike));
-    add_tier(Tier::host, tier_rates(hardware, Tier::host, options.gpus_alike));
+    const HardwareProfile& hardware = replayer.hardware();
+    const std::int64_t gpus = replayer.options().gpus_alike;
+    if (!hardware.drives.empty()) add_tier(Tier::drive, tier_rates(hardware, Tier::drive, gpus));
+    add_tier(Tier::host, tier_rates(hardware, Tier::host, gpus));
     if (settings.tier == Tier::host && tiers_.size() > 1) tiers_.erase(tiers_.begin());
     pair_intervals();
   }
@@ -373,21 +374,20 @@ std::vector<IdleInterval> idle_intervals(const Trace& trace, std::span<const Pic
   return intervals;
 }
 
-OffloadOutcome run_lifetimes(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                             const OffloadSettings& settings) {
-  const Result keep = replay(trace, hardware, options);
+OffloadOutcome run_lifetimes(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
+  const Result keep = replayer.replay(trace);
   const std::vector<IdleInterval> intervals = idle_intervals(trace, keep.op_start, keep.op_end, least_interval);
-  LifetimePlanner planner(trace, hardware, options, settings, keep, intervals);
-  const Bytes capacity = options.memory.capacity > Bytes(0) ? options.memory.capacity : hardware.gpu.memory.value;
+  LifetimePlanner planner(trace, replayer, settings, keep, intervals);
+  const Bytes capacity = memory_of(replayer);
   OffloadOutcome best;
   Bytes limit = capacity;
   for (int round = 0; round < most_plans; ++round) {
     LifetimePlanner fresh = planner;
     OffloadOutcome outcome;
-    outcome.plan = empty_plan("lifetimes", hardware, options, settings);
+    outcome.plan = empty_plan(lifetimes_word, replayer, settings);
     outcome.plan.paced_by_device = true;
     outcome.plan.absences = fresh.plan(limit);
-    replay_with_forwarding(trace, hardware, options, outcome);
+    replay_with_forwarding(trace, replayer, outcome);
     outcome.rounds += best.rounds;
     const Bytes over = outcome.result.memory.peak_reserved - capacity;
     const bool may_fit = outcome.result.may_fit();
@@ -400,26 +400,26 @@ OffloadOutcome run_lifetimes(const Trace& trace, const HardwareProfile& hardware
   return best;
 }
 
-OffloadOutcome run_streaming(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                             const OffloadSettings& settings) {
-  const Result keep = replay(trace, hardware, options);
-  std::vector<IdleInterval> intervals = idle_intervals(trace, keep.op_start, keep.op_end, least_interval);
+OffloadOutcome run_streaming(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
+  const Result keep = replayer.replay(trace);
+  std::vector<IdleInterval> intervals = idle_intervals(trace, keep.op_start, keep.op_end, settings.stream.least);
   std::erase_if(intervals, [](const IdleInterval& interval) {
     return interval.role != TensorRole::weight && interval.role != TensorRole::optimizer_state;
   });
   OffloadOutcome outcome;
-  outcome.plan = empty_plan("stream", hardware, options, settings);
-  outcome.plan.paced_by_device = true;
+  outcome.forwards = settings.forwards;
+  outcome.plan = empty_plan(streaming_word, replayer, settings);
+  outcome.plan.paced_by_device = settings.stream.a_layer_ahead;
   std::vector<Leaving> leaving;
   for (std::size_t i = 0; i < intervals.size(); ++i) {
     const IdleInterval& interval = intervals[i];
     const bool inside = interval.leave_after != OpId::none && interval.back_before != OpId::none;
-    if (inside && interval.end - interval.begin < shortest_stay) continue;  // used again at once
-    leaving.push_back(
-        {i, settings.tier, interval.back_before == OpId::none ? OpId::none : a_layer_ahead(trace, interval)});
+    if (inside && interval.end - interval.begin < settings.stream.shortest_stay) continue;  // used again at once
+    const bool ahead = settings.stream.a_layer_ahead && interval.back_before != OpId::none;
+    leaving.push_back({i, settings.tier, ahead ? a_layer_ahead(trace, interval) : OpId::none});
   }
   outcome.plan.absences = absences_of(intervals, std::move(leaving));
-  replay_with_forwarding(trace, hardware, options, outcome);
+  replay_with_forwarding(trace, replayer, outcome);
   finish(outcome, intervals);
   return outcome;
 }

@@ -20,6 +20,8 @@
 
 namespace spillway::planners {
 
+inline constexpr std::string_view lifetimes_word = "lifetimes", streaming_word = "stream";
+
 struct IdleInterval {
   TensorId tensor = TensorId::none;
   std::uint32_t storage = 0;
@@ -38,9 +40,7 @@ std::vector<IdleInterval> idle_intervals(const Trace& trace, std::span<const Pic
                                          std::span<const Picos> op_end, Bytes least);
 
 // At most eight replays. Throws as run_ssdtrain() does.
-OffloadOutcome run_lifetimes(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                             const OffloadSettings& settings);
-OffloadOutcome run_streaming(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                             const OffloadSettings& settings);
+OffloadOutcome run_lifetimes(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
+OffloadOutcome run_streaming(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
 
 }  // namespace spillway::planners

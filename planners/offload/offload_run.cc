@@ -7,6 +7,7 @@ namespace spillway::planners {
 namespace {
 
 constexpr int most_rounds = 8;  // of forwarding
+constexpr ReplayVariation times{.times_only = true};
 
 Bytes block_bytes(const PlannedTrace& planned, OpId transfer) { return planned.trace.ops.bytes[index_of(transfer)]; }
 
@@ -80,52 +81,34 @@ void original_times(const Trace& trace, const OffloadOutcome& outcome, std::vect
   }
 }
 
-// Without what only a report shows.
-ReplayOptions for_times(ReplayOptions options) {
-  options.memory.details = false;
-  return options;
-}
-
 }  // namespace
 
-std::string_view to_string(OffloadTechnique technique) {
-  switch (technique) {
-    case OffloadTechnique::none:
-      return "none";
-    case OffloadTechnique::ssdtrain:
-      return "ssdtrain";
-    case OffloadTechnique::mix:
-      return "mix";
-    case OffloadTechnique::lifetimes:
-      return "lifetimes";
-    case OffloadTechnique::pipeline:
-      return "pipeline";
-    case OffloadTechnique::stream:
-      return "stream";
-  }
-  return "none";
+Bytes memory_of(const Replayer& replayer) {
+  const Bytes capacity = replayer.options().memory.capacity;
+  return capacity > Bytes(0) ? capacity : replayer.hardware().gpu.memory.value;
 }
 
-OffloadPlan empty_plan(std::string technique, const HardwareProfile& hardware, const ReplayOptions& options,
-                       const OffloadSettings& settings) {
-  const Bytes memory = options.memory.capacity > Bytes(0) ? options.memory.capacity : hardware.gpu.memory.value;
+OffloadPlan empty_plan(std::string_view technique, const Replayer& replayer, const OffloadSettings& settings) {
   OffloadPlan plan;
-  plan.technique = std::move(technique);
+  plan.technique = technique;
   plan.store_workers = plan.load_workers = std::max<std::int64_t>(1, (settings.workers + 1) / 2);
-  plan.in_flight = settings.in_flight.value_or(memory / 10);
+  plan.in_flight = settings.in_flight.value_or(memory_of(replayer) / 10);
   plan.route = settings.route;
   plan.drives = settings.drive_set;
   return plan;
 }
 
-void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                            OffloadOutcome& outcome, const std::function<void(PlannedTrace&)>& adapt) {
+void replay_with_forwarding(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
+                            const std::function<void(PlannedTrace&)>& adapt) {
   const auto plan = [&] {
     PlannedTrace planned = planned_trace(trace, outcome.plan);
     if (adapt) adapt(planned);
     return planned;
   };
   std::vector<std::size_t> caught;
+  const auto catch_early = [&](const Transfers& transfers, const Result& result) {
+    return outcome.forwards ? loads_before_their_stores(transfers, result) : std::vector<std::size_t>();
+  };
   for (int round = 0; round < most_rounds; ++round) {
     for (const std::size_t k : caught) outcome.plan.absences[k].forwarded = true;
     PlannedTrace planned = plan();
@@ -133,13 +116,13 @@ void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware,
     ++outcome.rounds;
     // Most settle at once; what lies between the first and the last replay is asked for its times alone.
     if (round > 0 && round + 1 < most_rounds) {
-      caught = loads_before_their_stores(transfers, replay(std::move(planned), hardware, for_times(options)));
+      caught = catch_early(transfers, replayer.replay(std::move(planned), times));
       if (!caught.empty()) continue;
       planned = plan();
     }
     outcome.planned = std::move(planned);
-    outcome.result = replay(outcome.planned, hardware, options);
-    caught = loads_before_their_stores(transfers, outcome.result);
+    outcome.result = replayer.replay(outcome.planned);
+    caught = catch_early(transfers, outcome.result);
     if (caught.empty()) break;
   }
   outcome.moved.technique = outcome.plan.technique;
@@ -147,18 +130,18 @@ void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware,
   count_bytes(outcome);
 }
 
-OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                            const OffloadSettings& settings) {
+OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
   OffloadOutcome outcome;
+  outcome.forwards = settings.forwards;
   const std::vector<SavedTensor> candidates = offload_candidates(trace, settings.ssdtrain);
   for (const SavedTensor& saved : candidates) outcome.moved.candidates += saved.bytes;
   // The profiled step offloads everything.
   const std::vector<Picos> none(trace.ops.size(), Picos(0));
   outcome.scopes = offload_scopes(trace, candidates, none, none);
-  outcome.plan = empty_plan("ssdtrain", hardware, options, settings);
+  outcome.plan = empty_plan(ssdtrain_word, replayer, settings);
   outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
   outcome.planned = planned_trace(trace, outcome.plan);
-  outcome.result = replay(outcome.planned, hardware, for_times(options));
+  outcome.result = replayer.replay(outcome.planned, times);
   outcome.rounds = 1;
   std::vector<double> rates = store_rates(trace, outcome);
   for (const double rate : rates)
@@ -168,9 +151,9 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware,
   outcome.scopes = offload_scopes(trace, candidates, start, end);
   if (settings.adaptive_bytes_per_second > 0) rates.assign(rates.size(), settings.adaptive_bytes_per_second);
   if (settings.ssdtrain.adaptive) keep_adaptively(outcome.scopes, rates);
-  outcome.plan = empty_plan("ssdtrain", hardware, options, settings);
+  outcome.plan = empty_plan(ssdtrain_word, replayer, settings);
   outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
-  replay_with_forwarding(trace, hardware, options, outcome);
+  replay_with_forwarding(trace, replayer, outcome);
   outcome.moved.kept = outcome.moved.candidates - outcome.moved.stored;
   outcome.result.offload = outcome.moved;
   return outcome;

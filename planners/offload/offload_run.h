@@ -5,10 +5,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planners/offload/offload_settings.h"
-#include "sim/replay/replay.h"
+#include "planners/replayer.h"
 
 namespace spillway::planners {
 
@@ -17,24 +18,26 @@ struct OffloadOutcome {
   PlannedTrace planned;  // what `result` is of
   Result result;
   std::vector<OffloadScope> scopes;
-  OffloadResult moved;  // of `result`, which holds it too once a technique is done
-  int rounds = 0;       // replays
+  OffloadResult moved;   // of `result`, which holds it too once a technique is done
+  int rounds = 0;        // replays
+  bool forwards = true;  // OffloadSettings::forwards
 };
 
+// Device memory that the step has, or the device's where it has no limit.
+Bytes memory_of(const Replayer& replayer);
+
 // A plan that moves nothing yet, with the runtime's limits.
-OffloadPlan empty_plan(std::string technique, const HardwareProfile& hardware, const ReplayOptions& options,
-                       const OffloadSettings& settings);
+OffloadPlan empty_plan(std::string_view technique, const Replayer& replayer, const OffloadSettings& settings);
 
 // Plans and replays a step under SSDTrain. Throws InputError when the trace lacks times, memory, uses or phases, or the
 // hardware a place to offload to. At most ten replays.
-OffloadOutcome run_ssdtrain(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                            const OffloadSettings& settings);
+OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
 
 // Replays outcome.plan, marking absences as forwarded whose load is asked for before their store has ended, until none
 // is new or eight replays are done; then `moved.settled` is false, and the last replay stands. Fills `moved` but for
 // its candidates and what was kept of them. Adds its replays to outcome.rounds.
 // `adapt`: changes each planned trace before its replay.
-void replay_with_forwarding(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                            OffloadOutcome& outcome, const std::function<void(PlannedTrace&)>& adapt = {});
+void replay_with_forwarding(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
+                            const std::function<void(PlannedTrace&)>& adapt = {});
 
 }  // namespace spillway::planners

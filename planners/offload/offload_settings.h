@@ -12,12 +12,19 @@
 
 namespace spillway::planners {
 
-// pipeline: what the pipeline schedule moves (po-h, po-f; pipeoffload.h).
-enum class OffloadTechnique : std::uint8_t { none, ssdtrain, mix, lifetimes, stream, pipeline };
-std::string_view to_string(OffloadTechnique technique);
+inline constexpr std::string_view no_offload = "none";
+// What the pipeline schedule moves (pipeoffload.h, bpipe.h): the schedule says it, no scenario does.
+inline constexpr std::string_view moved_by_schedule = "pipeline";
+
+// Of streaming: what leaves, and when it comes back.
+struct StreamSettings {
+  Bytes least{8 << 20};                   // smaller tensors stay
+  Picos shortest_stay = milliseconds(1);  // what is idle for less stays
+  bool a_layer_ahead = true;              // false: asked for when the host comes to the use
+};
 
 struct OffloadSettings {
-  OffloadTechnique technique = OffloadTechnique::none;
+  std::string technique{no_offload};  // a word of planners/technique/technique_table.h's offload_words()
   Tier tier = Tier::drive;
   DriveRoute route = DriveRoute::gpudirect;
   std::string drive_set;                 // of the hardware; empty: set number (GPU mod sets)
@@ -28,7 +35,12 @@ struct OffloadSettings {
   double adaptive_bytes_per_second = 0;  // of a rank, for the adaptive rule; 0: measured
   SsdtrainSettings ssdtrain;
   DriveDemands demands;  // of the drives: how long they must live, what is left of them, their free room
-  Bytes budget{};        // of the mix (mix.h), which takes both tiers; 0: the device's memory
+  Bytes budget{};        // of the hybrid search (hybrid_search.h), which takes both tiers; 0: the device's memory
+  StreamSettings stream;
+  // A load asked for before its store has ended finds the tensor where it was. false: it waits, and reads.
+  bool forwards = true;
+
+  [[nodiscard]] bool moves() const { return technique != no_offload; }
 };
 
 }  // namespace spillway::planners

@@ -60,12 +60,6 @@ struct Batch {
   Picos forward_end{}, backward_start = Picos::max();
 };
 
-Result replay_unmoved(const Trace& trace, const HardwareProfile& hardware, ReplayOptions options) {
-  options.memory.allocator = "ideal";
-  options.memory.capacity = Bytes(0);
-  return replay(trace, hardware, options);
-}
-
 std::vector<SavedTensor> saved_by(const Trace& trace, const ChunkedLayers& layers) {
   std::vector<SavedTensor> saved = saved_in_layers(trace);
   std::erase_if(saved, [&](const SavedTensor& one) { return layers.chunk[one.layer] >= layers.moved; });
@@ -120,17 +114,17 @@ ChunkedLayers chunked_layers(const ModelSpec& model, const TrainingSetup& setup)
   return layers;
 }
 
-OffloadOutcome run_pipeoffload(const Trace& trace, const ChunkedLayers& layers, const HardwareProfile& hardware,
-                               const ReplayOptions& options, const OffloadSettings& settings) {
+OffloadOutcome run_pipeoffload(const Trace& trace, const ChunkedLayers& layers, const Replayer& replayer,
+                               const OffloadSettings& settings) {
   OffloadOutcome outcome;
   const std::vector<SavedTensor> saved = saved_by(trace, layers);
   for (const SavedTensor& one : saved) outcome.moved.candidates += one.bytes;
-  const Result unmoved = replay_unmoved(trace, hardware, options);
-  outcome.plan = empty_plan("pipeoffload", hardware, options, settings);
+  const Result unmoved = replayer.replay(trace, {.ideal_memory = true});
+  outcome.plan = empty_plan("pipeoffload", replayer, settings);
   outcome.plan.paced_by_device = true;
   outcome.plan.absences =
-      absences_of(trace, saved, layers, unmoved, tier_rates(hardware, Tier::host, trace.rank_count));
-  replay_with_forwarding(trace, hardware, options, outcome);
+      absences_of(trace, saved, layers, unmoved, tier_rates(replayer.hardware(), Tier::host, trace.rank_count));
+  replay_with_forwarding(trace, replayer, outcome);
   ++outcome.rounds;
   outcome.moved.kept = outcome.moved.candidates - outcome.moved.stored;
   outcome.result.offload = outcome.moved;

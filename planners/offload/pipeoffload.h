@@ -27,7 +27,7 @@ struct ChunkedLayers {
 ChunkedLayers chunked_layers(const ModelSpec& model, const TrainingSetup& setup);
 
 // Throws InputError where the hardware has no way to host memory. O(uses log), and up to nine replays.
-OffloadOutcome run_pipeoffload(const Trace& trace, const ChunkedLayers& layers, const HardwareProfile& hardware,
-                               const ReplayOptions& options, const OffloadSettings& settings);
+OffloadOutcome run_pipeoffload(const Trace& trace, const ChunkedLayers& layers, const Replayer& replayer,
+                               const OffloadSettings& settings);
 
 }  // namespace spillway::planners

@@ -29,6 +29,8 @@
 
 namespace spillway::planners {
 
+inline constexpr std::string_view ssdtrain_word = "ssdtrain";
+
 enum class Prefetch : std::uint8_t { chunked, module, off };
 std::string_view to_string(Prefetch prefetch);
 

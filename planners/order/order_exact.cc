@@ -4,6 +4,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "base/splitmix64.h"
+
 namespace spillway::planners {
 namespace {
 
@@ -17,15 +19,8 @@ struct Key {
   }
 };
 
-std::uint64_t mixed(std::uint64_t value) {  // splitmix64
-  value += 0x9e3779b97f4a7c15ULL;
-  value = (value ^ (value >> 30)) * 0xbf58476d1ce4e5b9ULL;
-  value = (value ^ (value >> 27)) * 0x94d049bb133111ebULL;
-  return value ^ (value >> 31);
-}
-
 struct KeyHash {
-  std::size_t operator()(const Key& key) const { return mixed(key.low ^ mixed(key.high)); }
+  std::size_t operator()(const Key& key) const { return splitmix64(key.low ^ splitmix64(key.high)); }
 };
 
 class Search {
@@ -37,7 +32,7 @@ class Search {
     for (OperatorIndex op = 0; op < links.operators(); ++op) {
       if (links.is_root(op)) continue;
       if (count_ > 128) {
-        keys_[op] = {mixed(2 * std::uint64_t{op}), mixed(2 * std::uint64_t{op} + 1)};
+        keys_[op] = {splitmix64(2 * std::uint64_t{op}), splitmix64(2 * std::uint64_t{op} + 1)};
       } else {
         (place < 64 ? keys_[op].low : keys_[op].high) = std::uint64_t{1} << (place % 64);
         ++place;

@@ -21,7 +21,9 @@ std::int64_t peak_of(const std::vector<RequestLife>& lives) {
   return max_live(buffers);
 }
 
-LayoutResult lay_out(const Trace& trace, std::int16_t device, const LayoutOptions& options, MemoryPlan& plan) {
+}  // namespace
+
+LayoutResult lay_out_requests(const Trace& trace, std::int16_t device, const LayoutOptions& options, MemoryPlan& plan) {
   std::vector<LayoutBuffer> buffers;
   for (const RequestLife& life : request_lives(trace, device))
     buffers.push_back({.lower = life.lower,
@@ -30,6 +32,7 @@ LayoutResult lay_out(const Trace& trace, std::int16_t device, const LayoutOption
                        .alignment = step});
   LayoutResult layout = solve_layout(buffers, options);
   check_result(buffers, layout);
+  plan.technique = layout_word;
   plan.kind = PlanKind::layout;
   plan.pool = Bytes(layout.height);
   for (std::size_t i = 0; i < buffers.size(); ++i)
@@ -39,14 +42,13 @@ LayoutResult lay_out(const Trace& trace, std::int16_t device, const LayoutOption
   return layout;
 }
 
-}  // namespace
-
 TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options) {
   TraceOrder result;
   result.graph = order_graph_of(trace);
   result.order = solve_order(result.graph.graph, options.order);
   SPILLWAY_ASSERT(check_order(result.graph.graph, result.order.order).legal());
   result.plan.order = plan_of(result.graph, result.order.order);
+  result.plan.order->technique = order_word;
   result.trace = reordered(trace, *result.plan.order);
   const std::int16_t device = result.graph.device;
   const bool has_stream = std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
@@ -55,7 +57,7 @@ TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options) {
   result.program_peak = peak_of(request_lives(reordered(trace, program_order(trace)), device));
   result.peak = peak_of(request_lives(result.trace, device));
   if (options.layout)
-    result.layout = lay_out(result.trace, device, options.layout_options, result.plan.memory.emplace());
+    result.layout = lay_out_requests(result.trace, device, options.layout_options, result.plan.memory.emplace());
   return result;
 }
 

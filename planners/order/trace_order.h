@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
 #include "planners/layout/layout_solver.h"
 #include "planners/order/order_solver.h"
@@ -10,6 +11,8 @@
 #include "traces/trace.h"
 
 namespace spillway::planners {
+
+inline constexpr std::string_view order_word = "order", layout_word = "layout";
 
 struct TraceOrder {
   TraceOrderGraph graph;
@@ -30,5 +33,8 @@ struct TraceOrderOptions {
 
 // Every plan is checked by check_reordering() and check_placement(). Throws InputError as order_graph_of().
 TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options = {});
+
+// Of all requests of one device, in steps of 512 bytes; checked by check_placement().
+LayoutResult lay_out_requests(const Trace& trace, std::int16_t device, const LayoutOptions& options, MemoryPlan& plan);
 
 }  // namespace spillway::planners

@@ -5,8 +5,8 @@
 #include <random>
 #include <utility>
 
+#include "models/pipeline/pipeline_check.h"
 #include "planners/pipeline/lane_orders.h"
-#include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 
 namespace spillway::planners {

@@ -7,11 +7,11 @@
 
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
+#include "models/pipeline/pipeline_check.h"
 #include "models/pipeline/schedule_builders.h"
 #include "planners/pipeline/lane_orders.h"
 #include "planners/pipeline/order_search.h"
 #include "planners/pipeline/order_space.h"
-#include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/schedule_moves.h"
 
 namespace spillway::planners {
@@ -134,16 +134,14 @@ class Search {
 
   // Those with slices change the model's inputs, and copies take a link's time that nobody stated: only where a time of
   // theirs is given.
-  [[nodiscard]] bool is_comparable(std::string_view name) const {
-    if (name == "seq1f1b" || name == "slimpipe") return false;
-    if (!request_.two_copies && (name == "chimera" || name == "dualpipe")) return false;
-    const bool copies = name == "bpipe" || name == "po-h" || name == "po-f";
-    return !copies || request_.times.offload > 0 || request_.times.reload > 0;
+  [[nodiscard]] bool is_comparable(const NamedSchedule& named) const {
+    if (named.slices || (named.two_copies && !request_.two_copies)) return false;
+    return named.moves == ScheduleMoves::nothing || request_.times.offload > 0 || request_.times.reload > 0;
   }
 
   void named(std::int64_t chunks) {
     for (const NamedSchedule& each : named_schedules()) {
-      if (!is_comparable(each.name)) continue;
+      if (!is_comparable(each)) continue;
       for (std::int64_t recomputed = 0; recomputed < (chunks > 1 ? chunks + 1 : 1); ++recomputed) {
         PipelineRequest request = named_request(chunks);
         request.recomputed_chunks = recomputed;

@@ -71,19 +71,22 @@ AwayUntil away_together(const RecomputeIndex& index, const std::vector<LayerPass
   return away;
 }
 
+ReplayVariation limit_of(const RecomputeSettings& settings) {
+  ReplayVariation variation;
+  if (settings.budget > Bytes(0)) variation.capacity = settings.budget;
+  return variation;
+}
+
 class Planner {
  public:
-  Planner(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-          const RecomputeSettings& settings, const std::function<bool(std::int64_t)>& progress)
+  Planner(const Trace& trace, const Replayer& replayer, const RecomputeSettings& settings,
+          const std::function<bool(std::int64_t)>& progress)
       : trace_(trace),
-        hardware_(hardware),
-        options_(options),
+        replayer_(replayer, limit_of(settings)),
         settings_(settings),
         progress_(progress),
         saved_(saved_tensors(trace)),
-        index_(trace, saved_) {
-    if (settings.budget > Bytes(0)) options_.memory.capacity = settings.budget;
-  }
+        index_(trace, saved_) {}
 
   RecomputeOutcome run() {
     using enum RecomputeMethod;
@@ -151,7 +154,7 @@ class Planner {
   RecomputeCase replayed(AwayUntil away, std::string name) {
     if (progress_ && !progress_(replays_)) stopped_ = true;
     ++replays_;
-    return replay_recompute(index_, std::move(away), hardware_, options_, std::move(name));
+    return replay_recompute(index_, std::move(away), replayer_, std::move(name));
   }
 
   [[nodiscard]] std::vector<bool> ranks_that_may_fit(const RecomputeCase& result) const {
@@ -267,7 +270,7 @@ class Planner {
     if (all.may_fit()) return all;
     Bytes activations{};
     for (const SavedTensor& saved : saved_) activations += saved.bytes;
-    const Bytes limit = options_.memory.capacity - (all.result.memory.peak_allocated - activations);
+    const Bytes limit = replayer_.options().memory.capacity - (all.result.memory.peak_allocated - activations);
     const RematSolution solution = solve_exact(problem, limit);
     if (!solution.is_complete)
       throw InputError("", "--method", "the graph has too many states for the exact method", "use chain or greedy");
@@ -276,8 +279,7 @@ class Planner {
   }
 
   const Trace& trace_;
-  const HardwareProfile& hardware_;
-  ReplayOptions options_;
+  VariedReplayer replayer_;  // to the budget
   const RecomputeSettings& settings_;
   const std::function<bool(std::int64_t)>& progress_;
   std::vector<SavedTensor> saved_;
@@ -332,8 +334,7 @@ RecomputeChoice parse_recompute_choice(std::string_view text) {
                    "one of none, selective, full, every:K, segments:K, chain, greedy, exact, best; K is at least 1");
 }
 
-RecomputeCase replay_recompute(RecomputeIndex& index, AwayUntil away, const HardwareProfile& hardware,
-                               const ReplayOptions& options, std::string name) {
+RecomputeCase replay_recompute(RecomputeIndex& index, AwayUntil away, const Replayer& replayer, std::string name) {
   RecomputeCase result;
   result.name = std::move(name);
   result.plan.technique = "recompute " + result.name;
@@ -349,13 +350,13 @@ RecomputeCase replay_recompute(RecomputeIndex& index, AwayUntil away, const Hard
     result.repeated += static_cast<std::int64_t>(group.ops.size());
     for (const std::size_t t : group.tensors) result.away += index.saved()[t].bytes;
   }
-  result.result = replay(planned_trace(index.trace(), result.plan), hardware, options);
+  result.result = replayer.replay(planned_trace(index.trace(), result.plan));
   return result;
 }
 
-RecomputeOutcome plan_recompute(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                                const RecomputeSettings& settings, const std::function<bool(std::int64_t)>& progress) {
-  return Planner(trace, hardware, options, settings, progress).run();
+RecomputeOutcome plan_recompute(const Trace& trace, const Replayer& replayer, const RecomputeSettings& settings,
+                                const std::function<bool(std::int64_t)>& progress) {
+  return Planner(trace, replayer, settings, progress).run();
 }
 
 }  // namespace spillway::planners

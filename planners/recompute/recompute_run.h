@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "planners/recompute/layer_plans.h"
-#include "sim/replay/replay.h"
+#include "planners/replayer.h"
 
 namespace spillway::planners {
 
@@ -58,12 +58,10 @@ struct RecomputeOutcome {
 
 // Throws InputError when the trace lacks times, memory, uses, phases or layers. progress: called before each replay
 // with the number done; false stops with what there is.
-RecomputeOutcome plan_recompute(const Trace& trace, const HardwareProfile& hardware, const ReplayOptions& options,
-                                const RecomputeSettings& settings,
+RecomputeOutcome plan_recompute(const Trace& trace, const Replayer& replayer, const RecomputeSettings& settings,
                                 const std::function<bool(std::int64_t)>& progress = {});
 
 // Replays what is away. Tensors that cannot be made again stay.
-RecomputeCase replay_recompute(RecomputeIndex& index, AwayUntil away, const HardwareProfile& hardware,
-                               const ReplayOptions& options, std::string name);
+RecomputeCase replay_recompute(RecomputeIndex& index, AwayUntil away, const Replayer& replayer, std::string name);
 
 }  // namespace spillway::planners

@@ -178,7 +178,9 @@ class Planner {
 }  // namespace
 
 StallocPlan plan_stalloc(const MemoryProfile& profile, const StallocOptions& options) {
-  return Planner(profile, options).run();
+  StallocPlan made = Planner(profile, options).run();
+  made.plan.technique = stalloc_word;
+  return made;
 }
 
 Trace stream_of(const MemoryProfile& profile) {

@@ -19,6 +19,7 @@
 #include <array>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "planners/layout/layout_solver.h"
@@ -27,6 +28,8 @@
 #include "sim/devices/memory/memory_types.h"
 
 namespace spillway::planners {
+
+inline constexpr std::string_view stalloc_word = "stalloc";
 
 enum class StallocAlgorithm : std::uint8_t {
   group,           // the paper's: HomoPhase groups fused, then HomoSize layers

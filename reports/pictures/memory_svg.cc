@@ -7,6 +7,8 @@
 #include <cmath>
 #include <iterator>
 
+#include "base/axis.h"
+#include "base/number_text.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 
@@ -54,7 +56,7 @@ class Sheet : public SvgCanvas {
     std::vector<Tick> ticks = time_ticks(Picos(span), 8);
     if (!picture_.timed) {
       ticks.clear();
-      const std::int64_t step = std::max<std::int64_t>(1, round_step(span / 7 + 1));
+      const std::int64_t step = static_cast<std::int64_t>(round_step(static_cast<double>(span / 7 + 1)));
       for (std::int64_t at = 0; at <= span; at += step) ticks.push_back({at, std::to_string(at)});
       text(left_ + plot_, bottom() + 30, small, "memory events", faint, "end");
     }
@@ -94,15 +96,6 @@ class Sheet : public SvgCanvas {
   [[nodiscard]] std::string finish() const { return document(width_, end_, picture_.title); }
 
  private:
-  // The next 1, 2 or 5 times a power of ten.
-  static std::int64_t round_step(std::int64_t least) {
-    std::int64_t tens = 1;
-    while (tens * 10 <= least) tens *= 10;
-    for (const std::int64_t factor : {1, 2, 5, 10})
-      if (factor * tens >= least) return factor * tens;
-    return tens * 10;
-  }
-
   const MemoryPicture& picture_;
   double width_, left_, plot_, top_ = 0, height_, end_ = 0;
 };

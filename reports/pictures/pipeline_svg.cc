@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/axis.h"
 #include "base/input_error.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
@@ -147,15 +148,10 @@ class PipelinePicture : private SvgCanvas {
 
   void axis(double top) {
     const double longest = static_cast<double>(span_) / options_.ticks_per_unit;
-    const double rough = longest / 10, power = std::pow(10, std::floor(std::log10(rough)));
-    const double step = rough <= power       ? power
-                        : rough <= 2 * power ? 2 * power
-                        : rough <= 5 * power ? 5 * power
-                                             : 10 * power;
-    for (int i = 0; i * step <= longest * 1.0001; ++i) {
-      const double x = left_ + plot_ * i * step / longest;
+    for (const double at : round_ticks(0, longest, 10)) {
+      const double x = left_ + plot_ * at / longest;
       line(x, top, x, y_, grid);
-      text(x, y_ + small + 4, small, fmt::format("{:.6g}", i * step), faint, "middle");
+      text(x, y_ + small + 4, small, fmt::format("{:.6g}", at), faint, "middle");
     }
     y_ += small + 8;
   }

@@ -6,7 +6,9 @@
 #include <array>
 #include <cmath>
 
+#include "base/axis.h"
 #include "base/svg_canvas.h"
+#include "base/svg_plot.h"
 #include "base/svg_text.h"
 
 namespace spillway::reports {
@@ -14,41 +16,27 @@ namespace {
 
 constexpr double margin = 24, plot = 420, axis_room = 76, panel_gap = 104, head = 52, legend_line = 17;
 constexpr double panel_width = axis_room + plot + panel_gap;
-constexpr std::string_view ink = svg_ink, faint = svg_faint, grid = "#E6E6E6", band = "#F0F0F0";
+constexpr std::string_view ink = svg_ink, faint = svg_faint, band = "#F0F0F0";
 constexpr std::array<std::string_view, 10> colours = {"#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00",
                                                       "#56B4E9", "#7B3294", "#8C510A", "#4D4D4D", "#B8A800"};
 
-// Decimal logarithms at the ends of both axes.
+// Of both axes.
 struct Range {
   double low = 0, high = 0;
 };
 
 Range range_of(const ScatterPanel& panel) {
-  Range range{1e9, -1e9};
+  Range range{panel.points.front().measured, panel.points.front().measured};
   for (const ScatterPoint& point : panel.points) {
-    range.low = std::min({range.low, std::log10(point.measured), std::log10(point.predicted)});
-    range.high = std::max({range.high, std::log10(point.measured), std::log10(point.predicted)});
+    range.low = std::min({range.low, point.measured, point.predicted});
+    range.high = std::max({range.high, point.measured, point.predicted});
   }
-  const double room = std::max(0.05, 0.05 * (range.high - range.low));
-  return {range.low - room, range.high + room};
+  const double room = std::max(std::pow(10, 0.05), std::pow(range.high / range.low, 0.05));
+  return {range.low / room, range.high * room};
 }
 
-// 1, 2 and 5 times powers of ten; powers of ten alone where the axis is long.
-std::vector<double> ticks(double low, double high) {
-  std::vector<double> found;
-  const bool is_long = high - low > 2.5;
-  for (double power = std::floor(low); power <= high; ++power)
-    for (const double step : {1.0, 2.0, 5.0}) {
-      const double at = power + std::log10(step);
-      if (at >= low && at <= high && (!is_long || step < 2)) found.push_back(at);
-    }
-  return found;
-}
-
-std::string number(double value) {
-  if (value < 9999.5) return fmt::format("{:.4g}", value);
-  return fmt::format("{:.4g}k", value / 1000);
-}
+// Powers of ten alone where the axis is longer.
+constexpr double most_decades = 2.5;
 
 class Picture : private SvgCanvas {
  public:
@@ -71,43 +59,29 @@ class Picture : private SvgCanvas {
   // Returns where the next panel may begin.
   double panel(const ScatterPanel& of, double left, double top) {
     const Range range = range_of(of);
-    const double per_decade = plot / (range.high - range.low);
-    const auto x = [&](double log) { return left + (log - range.low) * per_decade; };
-    const auto y = [&](double log) { return top + plot - (log - range.low) * per_decade; };
-    axes(of, range, left, top);
-    const double up = std::log10(1.1), down = std::log10(0.9);
+    const Axis x(range.low, range.high, left, left + plot, Axis::Kind::logarithmic);
+    const Axis y(range.low, range.high, top + plot, top, Axis::Kind::logarithmic);
+    const std::vector<double> ticks = decade_ticks(range.low, range.high, most_decades);
+    text(left, top - 10, 14, of.title, ink, "start");
     put("<clipPath id=\"p{}\"><rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\"/></clipPath>\n", clips_, left,
         top, plot, plot);
+    put("<g clip-path=\"url(#p{})\">\n", clips_);
+    put("<polygon points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"{}\"/>\n", left,
+        y.at(1.1 * range.low), left + plot, y.at(1.1 * range.high), left + plot, y.at(0.9 * range.high), left,
+        y.at(0.9 * range.low), band);
+    put("</g>\n");
+    draw_axes(*this, {x, ticks, fmt::format("measured ({})", of.unit)}, {y, ticks, "predicted"});
     put("<g clip-path=\"url(#p{})\">\n", clips_++);
-    put("<polygon points=\"{:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f} {:.1f},{:.1f}\" fill=\"{}\"/>\n", x(range.low),
-        y(range.low + up), x(range.high), y(range.high + up), x(range.high), y(range.high + down), x(range.low),
-        y(range.low + down), band);
-    for (const double at : ticks(range.low, range.high))
-      put("<path d=\"M{0:.1f} {1:.1f}V{2:.1f}M{3:.1f} {4:.1f}H{5:.1f}\" stroke=\"{6}\"/>\n", x(at), top, top + plot,
-          left, y(at), left + plot, grid);
-    put("<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\" stroke=\"{}\"/>\n", x(range.low), y(range.low), x(range.high),
-        y(range.high), faint);
+    put("<path d=\"M{:.1f} {:.1f}L{:.1f} {:.1f}\" stroke=\"{}\"/>\n", left, top + plot, left + plot, top, faint);
     for (const ScatterPoint& point : of.points) {
       const std::string_view colour = colours[point.source % colours.size()];
       put("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.6\" fill=\"{}\" fill-opacity=\"0.55\" stroke=\"{}\" "
           "stroke-width=\"0.6\"/>\n",
-          x(std::log10(point.measured)), y(std::log10(point.predicted)), point.is_fit ? "none" : colour, colour);
+          x.at(point.measured), y.at(point.predicted), point.is_fit ? "none" : colour, colour);
     }
     put("</g>\n<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"{}\" height=\"{}\" fill=\"none\" stroke=\"{}\"/>\n", left, top,
         plot, plot, faint);
     return legend(of, left, top + plot + 60);
-  }
-
-  void axes(const ScatterPanel& of, const Range& range, double left, double top) {
-    const double per_decade = plot / (range.high - range.low);
-    text(left, top - 10, 14, of.title, ink, "start");
-    for (const double at : ticks(range.low, range.high)) {
-      const double along = (at - range.low) * per_decade;
-      text(left + along, top + plot + 16, 11, number(std::pow(10, at)), faint, "middle");
-      text(left - 6, top + plot - along + 4, 11, number(std::pow(10, at)), faint, "end");
-    }
-    text(left + plot / 2, top + plot + 34, 12, fmt::format("measured ({})", of.unit), ink, "middle");
-    text_upwards(left - 54, top + plot / 2, 12, "predicted");
   }
 
   double legend(const ScatterPanel& of, double left, double top) {

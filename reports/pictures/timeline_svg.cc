@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "base/axis.h"
+#include "base/number_text.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 #include "sim/replay/timeline_lanes.h"

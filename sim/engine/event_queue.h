@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/splitmix64.h"
 #include "base/units.h"
 #include "sim/engine/wide.h"
 
@@ -45,9 +46,9 @@ struct TieOrder {
     if (kind == Kind::fifo) return sequence;
     if (kind == Kind::reverse) return mask - sequence;
     std::uint64_t x = (sequence ^ seed) & mask;
-    x = (x * 0x9E3779B97F4A7C15u + (seed >> 3)) & mask;  // odd multiplier: invertible modulo 2^60
+    x = (x * golden_gamma + (seed >> 3)) & mask;  // odd multiplier: invertible modulo 2^60
     x ^= x >> 31;
-    x = (x * 0xD6E8FEB86659FD93u) & mask;
+    x = (x * odd_multiplier) & mask;
     return x ^ (x >> 29);
   }
 };

@@ -35,7 +35,7 @@ class LaneDigest {
   // The next of the lane. `kind`: any number, told apart.
   constexpr void add(Picos start, Picos length, std::uint32_t kind) {
     const std::uint64_t what =
-        static_cast<std::uint64_t>(length.count()) * 0xD6E8FEB86659FD93u + kind * 0xA3B195354A39B70Du;
+        static_cast<std::uint64_t>(length.count()) * odd_multiplier + kind * other_odd_multiplier;
     if (empty_) {
       *this = LaneDigest(start, what);
       return;
@@ -85,7 +85,7 @@ class LaneDigest {
   constexpr LaneDigest(Picos start, std::uint64_t what)
       : empty_(false), first_start_(start), last_start_(start), first_(what) {}
   static constexpr std::uint64_t word(Picos since, std::uint64_t what) {
-    return std::rotl(static_cast<std::uint64_t>(since.count()) * 0x9E3779B97F4A7C15u, 32) ^ what;
+    return std::rotl(static_cast<std::uint64_t>(since.count()) * golden_gamma, 32) ^ what;
   }
 
   bool empty_ = true;

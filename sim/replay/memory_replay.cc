@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/torch_settings.h"
 
@@ -146,12 +147,6 @@ class HeldCurve {
   Bytes initial_{}, initial_freed_{};
 };
 
-std::string gibibytes(Bytes bytes) {
-  const std::int64_t hundredths = (bytes.count() * 100 + (std::int64_t{1} << 29)) >> 30;
-  const std::string cents = std::to_string(100 + hundredths % 100).substr(1);
-  return std::to_string(hundredths / 100) + "." + cents + " GiB";
-}
-
 // The last host call before an event.
 OpId host_call_of(const Trace& trace, const MemoryEvent& event) {
   if (event.anchor == OpId::none || is_host_call(trace.ops.kind[index_of(event.anchor)])) return event.anchor;
@@ -179,7 +174,7 @@ MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& option
   if (streams.empty() && devices.empty()) return;
   known_ = true;
   if (devices.empty()) {  // host memory is not the GPU allocator's business
-    options_ = {.allocator = "ideal"};
+    options_ = {.allocator = std::string(ideal_policy)};
     on_host_ = true;
     AllocationStreamOptions stream = stream_options(options_, shown_device_, Bytes(0));
     stream.keep_rows = stream.keep_totals = true;
@@ -200,8 +195,8 @@ MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& option
 // The torch policy's garbage collection begins at a share of the limit, and the addresses of expandable segments are
 // reserved by the device's size.
 bool MemoryReplay::limit_matters_only_when_met() const {
-  if (options_.allocator == "ideal") return true;
-  if (options_.allocator != "torch") return false;
+  if (options_.allocator == ideal_policy) return true;
+  if (options_.allocator != torch_policy) return false;
   const TorchSettings settings = parse_torch_settings(options_.settings);
   return !settings.expandable_segments && settings.memory_fraction == 1;
 }
@@ -267,18 +262,18 @@ std::string MemoryReplay::why_it_failed(std::span<const Picos> event_time) const
   text += "; resident:";
   const char* separator = " ";
   for (const PeakOwner& owner : HeldCurve(trace_, event_time, limited).owners_at(limited.first_failed_event)) {
-    text += separator + gibibytes(owner.bytes) + " " + owner.name;
+    text += separator + gib_text(owner.bytes) + " " + owner.name;
     separator = ", ";
   }
-  for (const char* other : {"torch-expandable", "ideal"}) {
+  for (const std::string_view other : {expandable_policy, ideal_policy}) {
     if (options_.allocator == other) continue;
-    stream = stream_options({.allocator = other}, shown_device_, options_.capacity);
+    stream = stream_options({.allocator = std::string(other)}, shown_device_, options_.capacity);
     stream.stop_when_out_of_memory = true;
     const AllocationStreamResult result = replay_allocation_stream(trace_, shown_events_, stream);
     if (result.out_of_memory > 0) continue;
-    const std::string most = gibibytes(Bytes(result.statistics.all().reserved_bytes.peak));
-    return text + (std::string(other) == "ideal" ? "; without any fragmentation " + most + " would do"
-                                                 : "; it fits with expandable_segments:True (" + most + " reserved)");
+    const std::string most = gib_text(Bytes(result.statistics.all().reserved_bytes.peak));
+    return text + (other == ideal_policy ? "; without any fragmentation " + most + " would do"
+                                         : "; it fits with expandable_segments:True (" + most + " reserved)");
   }
   return text + "; it would not fit without any fragmentation either";
 }

@@ -15,6 +15,7 @@
 
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/devices/memory/memory_plan.h"
+#include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/driver_times.h"
 #include "sim/replay/result.h"
 #include "traces/trace.h"
@@ -22,7 +23,7 @@
 namespace spillway::sim {
 
 struct MemoryReplayOptions {
-  std::string allocator = "torch";                                  // one of memory_policies()
+  std::string allocator{torch_policy};                              // one of memory_policies()
   std::string settings;                                             // PYTORCH_CUDA_ALLOC_CONF; gmlake: its own
   std::shared_ptr<const MemoryPlan> plan;                           // for planned and arena, of a step on one device
   std::map<std::int16_t, std::shared_ptr<const MemoryPlan>> plans;  // the same of a step on several, by device

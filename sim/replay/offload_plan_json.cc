@@ -20,7 +20,8 @@ Json id_json(Id id) {
 
 class Reader {
  public:
-  Reader(const Json& json, std::string file) : json_(json), file_(std::move(file)) {}
+  Reader(const Json& json, std::string file, std::string part)
+      : json_(json), file_(std::move(file)), place_("/" + std::move(part)) {}
 
   OffloadPlan read() const {
     if (!json_.is_object()) fail("", "not an object");
@@ -46,7 +47,7 @@ class Reader {
 
  private:
   [[noreturn]] void fail(const std::string& place, const std::string& cause) const {
-    throw InputError(file_, "/offload" + place, cause, "write it with `spillway plan offload --output`");
+    throw InputError(file_, place_ + place, cause, "write it with `spillway plan offload --output`");
   }
   [[nodiscard]] std::string text(const char* key) const {
     const Json value = json_.value(key, Json(""));
@@ -101,7 +102,7 @@ class Reader {
   }
 
   const Json& json_;
-  std::string file_;
+  std::string file_, place_;
 };
 
 }  // namespace
@@ -128,6 +129,8 @@ Json offload_plan_json(const OffloadPlan& plan) {
           {"recomputations", recomputations}};
 }
 
-OffloadPlan read_offload_plan(const Json& json, const std::string& file) { return Reader(json, file).read(); }
+OffloadPlan read_offload_plan(const Json& json, const std::string& file, const std::string& part) {
+  return Reader(json, file, part).read();
+}
 
 }  // namespace spillway::sim

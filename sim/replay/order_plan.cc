@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "base/digest.h"
 #include "base/input_error.h"
 #include "sim/replay/host_order.h"
 #include "sim/replay/plan_check.h"
@@ -329,22 +330,20 @@ class Rewriter {
   Trace out_;
 };
 
-class Digest {
+// Numbers byte by byte, the lowest first; texts with their length behind them.
+class WorkDigest {
  public:
-  void add(std::uint64_t value) {
-    for (int byte = 0; byte < 8; ++byte) {
-      value_ = (value_ ^ (value & 0xffU)) * 0x100000001b3ULL;
-      value >>= 8U;
-    }
+  void add(std::uint64_t number) {
+    for (int byte = 0; byte < 8; ++byte, number >>= 8U) hash_.add(number & 0xffU);
   }
   void add(std::string_view text) {
-    for (const char c : text) value_ = (value_ ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    hash_.add(text);
     add(text.size());
   }
-  [[nodiscard]] std::uint64_t value() const { return value_; }
+  [[nodiscard]] std::uint64_t value() const { return hash_.value(); }
 
  private:
-  std::uint64_t value_ = 0xcbf29ce484222325ULL;  // FNV-1a, 64 bits
+  Fnv1a hash_;
 };
 
 }  // namespace
@@ -352,7 +351,7 @@ class Digest {
 OrderUnits order_units(const Trace& trace) { return UnitBuilder(trace).run(); }
 
 std::uint64_t digest_of_works(const Trace& trace) {
-  Digest digest;
+  WorkDigest digest;
   digest.add(trace.ops.size());
   for (std::size_t i = 0; i < trace.ops.size(); ++i) {
     digest.add(static_cast<std::uint64_t>(trace.ops.kind[i]));

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "traces/trace.h"
@@ -33,6 +34,7 @@ OrderUnits order_units(const Trace& trace);
 struct OrderPlan {
   std::uint64_t digest = 0;  // of the trace it is for: digest_of_works()
   std::vector<OpId> order;   // heads of all units
+  std::string technique{};   // who made it; for people
 };
 
 // Of ops, their lanes, names and uses; not of times, so that a plan holds on any machine.

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "base/input_error.h"
+#include "models/pipeline/pipeline_json.h"
 #include "sim/replay/offload_plan_json.h"
 
 namespace spillway::sim {
@@ -27,12 +28,14 @@ class PlanReader {
       fail("/version", "not version " + std::to_string(plan_version));
     Plan plan;
     for (const auto& [key, value] : document_.items()) {
-      if (key == "order")
+      if (key == "schedule")
+        plan.schedule = read_plan_json(value.dump(), file_);
+      else if (key == "fates" || key == "offload")
+        plan.fates = read_offload_plan(value, file_, key);
+      else if (key == "order")
         plan.order = read_order(value);
       else if (key == "memory")
         plan.memory = read_memory(value);
-      else if (key == "offload")
-        plan.offload = read_offload_plan(value, file_);
       else if (key != "schema" && key != "version")
         fail("/" + key, "unknown key");
     }
@@ -42,6 +45,8 @@ class PlanReader {
  private:
   OrderPlan read_order(const Json& order) {
     OrderPlan plan;
+    if (order.is_object() && order.contains("technique") && order["technique"].is_string())
+      plan.technique = order["technique"].get<std::string>();
     const std::string digest =
         order.is_object() && order.contains("digest") && order["digest"].is_string() ? order["digest"] : Json("");
     const char* end = digest.data() + digest.size();
@@ -80,13 +85,19 @@ Plan read_plan(ByteSource& source) {
 
 std::string plan_json(const Plan& plan) {
   Json document = {{"schema", "spillway-plan"}, {"version", plan_version}};
+  if (plan.schedule) {
+    Json& schedule = document["schedule"] = {{"name", plan.schedule->name}};
+    add_plan_json(schedule, *plan.schedule);
+  }
+  if (plan.fates) document["fates"] = offload_plan_json(*plan.fates);
   if (plan.order) {
     Json ops = Json::array();
     for (const OpId op : plan.order->order) ops.push_back(index_of(op));
-    document["order"] = {{"digest", fmt::format("{:016x}", plan.order->digest)}, {"ops", std::move(ops)}};
+    document["order"] = {{"technique", plan.order->technique},
+                         {"digest", fmt::format("{:016x}", plan.order->digest)},
+                         {"ops", std::move(ops)}};
   }
   if (plan.memory) document["memory"] = Json::parse(memory_plan_json(*plan.memory));
-  if (plan.offload) document["offload"] = offload_plan_json(*plan.offload);
   return document.dump() + "\n";
 }
 

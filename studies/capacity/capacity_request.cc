@@ -12,6 +12,7 @@
 #include "base/nearest_name.h"
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/scenario_run.h"
 #include "studies/capacity/capacity_fields.h"
 #include "studies/sweep/layout_sweep.h"
@@ -188,24 +189,37 @@ class Reader {
       if (each.name == name) return each.settings;
       names.push_back(each.name);
     }
-    for (const BundledTechnique& each : bundled_techniques()) {
-      if (each.name == name) return each.settings;
-      names.emplace_back(each.name);
+    for (const TechniqueWay* way : technique_ways()) {
+      if (way->name == name) return way->settings;
+      names.push_back(way->name);
     }
     throw InputError(place.starts_with("/") ? path_ : "", place, "no technique '" + name + "'", suggest(name, names));
   }
 
   [[nodiscard]] std::vector<std::string> default_names() const {
-    std::vector<std::string> names = {"keep"};
-    if (base_.model.empty()) return names;
-    names.insert(names.end(), {"selective", "full"});
-    const bool has_drives =
-        !base_.offload.drives.empty() || !ProfileLibrary::standard().load_system(base_.hardware).drives.empty();
-    if (has_drives) names.emplace_back("ssdtrain");
-    names.emplace_back("ssdtrain-host");
-    if (base_.training.pipeline_parallel > 1)
-      names.insert(names.end(), {"interleaved", "chronos", "chronos-recompute"});
-    if (base_.training.data_parallel > 1) names.insert(names.end(), {"zero1", "zero2", "zero3"});
+    const bool of_model = !base_.model.empty();
+    const bool has_drives = of_model && (!base_.offload.drives.empty() ||
+                                         !ProfileLibrary::standard().load_system(base_.hardware).drives.empty());
+    const auto is_offered = [&](Offered offered) {
+      switch (offered) {
+        case Offered::when_named:
+          return false;
+        case Offered::always:
+          return true;
+        case Offered::of_models:
+          return of_model;
+        case Offered::with_drives:
+          return has_drives;
+        case Offered::with_stages:
+          return of_model && base_.training.pipeline_parallel > 1;
+        case Offered::with_replicas:
+          return of_model && base_.training.data_parallel > 1;
+      }
+      return false;
+    };
+    std::vector<std::string> names;
+    for (const TechniqueWay* way : technique_ways())
+      if (is_offered(way->offered)) names.push_back(way->name);
     return names;
   }
 
@@ -311,53 +325,13 @@ class Reader {
 
 }  // namespace
 
-namespace {
-
-std::vector<std::string> schedule(const std::string& name, int chunks, int recomputed) {
-  return {"model.pipeline_schedule=" + name, "model.pipeline_chunks=" + std::to_string(chunks),
-          "model.recomputed_chunks=" + std::to_string(recomputed)};
-}
-
-}  // namespace
-
 std::string_view to_string(CapacityGoal goal) { return capacity_goal_words()[goal].name; }
 
-const std::vector<BundledTechnique>& bundled_techniques() {
-  static const std::vector<BundledTechnique> techniques = {
-      {"keep", "keep every activation", {"model.recompute=none"}},
-      {"selective", "recompute attention cores", {"model.recompute=selective"}},
-      {"full", "recompute all but each layer's input", {"model.recompute=full"}},
-      {"ssdtrain", "activations to the drives (SSDTrain)", {"offload.technique=ssdtrain", "offload.tier=drive"}},
-      {"ssdtrain-host", "activations to host memory", {"offload.technique=ssdtrain", "offload.tier=host"}},
-      {"mix", "the fastest of keep, offload, recompute per tensor", {"offload.technique=mix"}},
-      {"lifetimes", "any tensor while it is idle, drives first", {"offload.technique=lifetimes", "offload.tier=drive"}},
-      {"lifetimes-host", "the same, host memory alone", {"offload.technique=lifetimes", "offload.tier=host"}},
-      {"1f1b", "one forward, one backward", schedule("1f1b", 1, 0)},
-      {"interleaved", "1F1B with two chunks per stage", schedule("1f1b", 2, 0)},
-      {"gpipe", "all forwards, then all backwards", schedule("gpipe", 1, 0)},
-      {"chronos", "Chronos-Pipe, two chunks per stage", schedule("chronos", 2, 0)},
-      {"chronos-recompute", "Chronos-Recomp: half the chunks run forward twice", schedule("chronos", 2, 1)},
-      {"v-half", "two chunks in a V, half of 1F1B's activations", schedule("v-half", 2, 0)},
-      {"zero1", "optimizer state shared by the replicas", {"model.zero_stage=1"}},
-      {"zero2", "gradients too", {"model.zero_stage=2"}},
-      {"zero3", "weights too", {"model.zero_stage=3"}},
-      {"torch", "PyTorch's caching allocator", {"memory.allocator=torch"}},
-      {"expandable", "its expandable segments", {"memory.allocator=torch-expandable"}},
-      {"stalloc", "requests placed by STAlloc's plan", {"memory.allocator=stalloc"}},
-      {"no-fragmentation", "an ideal allocator: a bound", {"memory.allocator=ideal"}}};
-  return techniques;
-}
-
-CapacityTechnique bundled_technique(const std::string& name, const std::string& file, const std::string& place) {
+CapacityTechnique named_technique(const std::string& name, const std::string& file, const std::string& place) {
   CapacityTechnique technique{name, {}};
-  std::vector<std::string> names;
-  for (const BundledTechnique& each : bundled_techniques()) names.emplace_back(each.name);
   for (std::size_t at = 0; at <= name.size();) {
     const std::size_t end = std::min(name.find('+', at), name.size());
-    const std::string part = name.substr(at, end - at);
-    const auto found = std::find(names.begin(), names.end(), part);
-    if (found == names.end()) throw InputError(file, place, "no technique '" + part + "'", suggest(part, names));
-    const auto& settings = bundled_techniques()[static_cast<std::size_t>(found - names.begin())].settings;
+    const std::vector<std::string>& settings = way_named(name.substr(at, end - at), file, place).settings;
     technique.settings.insert(technique.settings.end(), settings.begin(), settings.end());
     at = end + 1;
   }

@@ -110,13 +110,8 @@ struct CapacityFlags {
 CapacityRequest read_capacity_request(const std::string& path, std::span<const std::string> settings,
                                       const CapacityFlags& flags = {});
 
-struct BundledTechnique {
-  std::string_view name, about;
-  std::vector<std::string> settings;
-};
-const std::vector<BundledTechnique>& bundled_techniques();
-// Of "full+zero1": bundled ones only. Throws InputError (file, place) for an unknown name.
-CapacityTechnique bundled_technique(const std::string& name, const std::string& file, const std::string& place);
+// Of "full+zero1": ways of planners/technique/technique_table.h. Throws InputError (file, place) for an unknown name.
+CapacityTechnique named_technique(const std::string& name, const std::string& file, const std::string& place);
 
 // The scenario's key for an axis: short names first. Throws InputError for one that is no key, or holds no number.
 std::string capacity_key(std::string_view axis);

@@ -6,8 +6,11 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "hwprofiles/profile_library.h"
+#include "models/pipeline/named_schedules.h"
 #include "models/spec/model_spec.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/machine_power.h"
 #include "scenario/scenario_run.h"
 #include "studies/capacity/capacity_trial.h"
@@ -17,12 +20,10 @@
 namespace spillway::studies {
 namespace {
 
-std::string in_gib(Bytes bytes) { return fmt::format("{:.2f} GiB", static_cast<double>(bytes.count()) / 1073741824.0); }
-
 // Whether all of the model's state stays on the GPU.
 bool keeps_state(const Scenario& scenario) {
-  return scenario.offload.technique != OffloadTechnique::lifetimes &&
-         scenario.offload.technique != OffloadTechnique::stream && scenario.plan.empty();
+  const OffloadSettings& offload = scenario.offload;
+  return !(offload.moves() && technique_named(offload.technique).moves_state) && scenario.plan.empty();
 }
 
 class Judge {
@@ -66,7 +67,8 @@ class Judge {
   static bool state_is_too_much(const Scenario& scenario, const ModelSpec& model, CapacityTrial& trial) {
     if (!keeps_state(scenario)) return false;
     TrainingSetup setup = scenario.training;
-    if (setup.pipeline_schedule.ends_with(".json")) setup.pipeline_schedule = "1f1b";  // without effect on the bound
+    if (setup.pipeline_schedule.ends_with(".json"))
+      setup.pipeline_schedule = default_schedule;  // without effect on the bound
     setup = resolve(setup, model);
     trial.gpus = setup.gpus();
     const HardwareProfile hardware = hardware_of(scenario);
@@ -77,7 +79,7 @@ class Judge {
     trial.needed = state;
     trial.capacity = capacity;
     trial.owners = {{"model state", state, true}};
-    trial.why_not = "weights and optimizer state alone take " + in_gib(state) + " of " + in_gib(capacity);
+    trial.why_not = "weights and optimizer state alone take " + gib_text(state) + " of " + gib_text(capacity);
     return true;
   }
 
@@ -90,9 +92,10 @@ class Judge {
   }
 
   static std::string why_no_fit(const Result& result) {
-    if (result.memory.verdict() == Verdict::does_not_fit) return in_gib(result.memory.shortage) + " of memory missing";
+    if (result.memory.verdict() == Verdict::does_not_fit)
+      return gib_text(result.memory.shortage) + " of memory missing";
     if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
-      return in_gib(host.peak - host.capacity) + " of host memory missing";
+      return gib_text(host.peak - host.capacity) + " of host memory missing";
     for (const RankResult& rank : result.ranks)
       if (rank.verdict == Verdict::does_not_fit) return rank.name + " runs out of memory";
     return "whether it fits is unknown: " + result.why_unknown();
@@ -211,13 +214,14 @@ std::vector<Change> changes_of(const CapacityRequest& request, const CapacityAns
         {fmt::format("model.zero_stage={}", stage)});
   add(request.axis.key != "model.micro_batch" && !request.layouts.searched && setup.micro_batch > 1,
       "micro-batches of 1", {"model.micro_batch=1"});
-  if (scenario.offload.technique == OffloadTechnique::none) {
+  if (!scenario.offload.moves()) {
     const bool has_drives =
         !scenario.offload.drives.empty() || !ProfileLibrary::shared().load_system(scenario.hardware).drives.empty();
-    add(has_drives, "activations to the drives", {"offload.technique=ssdtrain", "offload.tier=drive"});
-    add(true, "activations to host memory", {"offload.technique=ssdtrain", "offload.tier=host"});
+    for (const TechniqueWay& way : technique_named(ssdtrain_word).ways)
+      add(way.offered != Offered::with_drives || has_drives, way.about, way.settings);
   }
-  add(scenario.allocator == "torch", "expandable segments", {"memory.allocator=torch-expandable"});
+  add(scenario.allocator == torch_policy, "expandable segments",
+      {"memory.allocator=" + std::string(expandable_policy)});
   if (request.axis.key != "memory.capacity_bytes" && answer.best->capacity > Bytes(0))
     add(true, "GPUs with twice the memory",
         {"memory.capacity_bytes=" + std::to_string(2 * answer.best->capacity.count())});
@@ -270,7 +274,7 @@ std::vector<std::string> CapacityTrial::margins(const CapacityConstraints& asked
   std::vector<std::string> words;
   if (capacity > Bytes(0))
     words.push_back(
-        fmt::format("{} of memory free ({:.3g} %)", in_gib(capacity - needed),
+        fmt::format("{} of memory free ({:.3g} %)", gib_text(capacity - needed),
                     100 * (1 - static_cast<double>(needed.count()) / static_cast<double>(capacity.count()))));
   if (asked.most_step_seconds > 0)
     words.push_back(below("a step of", to_seconds(step_time), asked.most_step_seconds, "s"));

@@ -5,29 +5,26 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/number_text.h"
+
 namespace spillway::studies {
-namespace {
-
-double in_gib(Bytes bytes) { return static_cast<double>(bytes.count()) / 1073741824.0; }
-std::string gibibytes(Bytes bytes) { return fmt::format("{:.2f} GiB", in_gib(bytes)); }
-
-}  // namespace
+namespace {}  // namespace
 
 std::string verdict(const Result& result) {
   const MemoryResult& memory = result.memory;
   if (result.may_fit() && !result.drives_refuse.empty()) return "no: " + result.drives_refuse;
   if (result.host_memory.verdict() == Verdict::does_not_fit)
-    return "does not fit: " + gibibytes(result.host_memory.peak) + " of host memory wanted, the machine has " +
-           gibibytes(result.host_memory.capacity);
-  if (memory.verdict() == Verdict::does_not_fit) return "does not fit: short of " + gibibytes(memory.shortage);
+    return "does not fit: " + gib_text(result.host_memory.peak) + " of host memory wanted, the machine has " +
+           gib_text(result.host_memory.capacity);
+  if (memory.verdict() == Verdict::does_not_fit) return "does not fit: short of " + gib_text(memory.shortage);
   for (const RankResult& rank : result.ranks)
     if (rank.verdict == Verdict::does_not_fit) return "does not fit: " + rank.name + " runs out of memory";
   if (!result.fits())
     return "unknown: " + result.why_unknown() +
            (!memory.known    ? ""
-            : memory.on_host ? "; peak " + gibibytes(memory.peak_allocated) + " of host memory"
-                             : "; peak reserved " + gibibytes(memory.peak_reserved));
-  return "fits with " + gibibytes(memory.capacity - memory.peak_reserved) + " to spare";
+            : memory.on_host ? "; peak " + gib_text(memory.peak_allocated) + " of host memory"
+                             : "; peak reserved " + gib_text(memory.peak_reserved));
+  return "fits with " + gib_text(memory.capacity - memory.peak_reserved) + " to spare";
 }
 
 double binding_share(const Result& result, Binding binding) {

@@ -8,24 +8,26 @@
 #include <string_view>
 #include <utility>
 
+#include "base/axis.h"
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "base/svg_canvas.h"
+#include "base/svg_plot.h"
 #include "base/svg_text.h"
+#include "planners/offload/hybrid_search.h"
 #include "scenario/scenario_run.h"
 
 namespace spillway::studies {
 namespace {
 
-constexpr std::array<std::string_view, 4> families = {"keep", "recompute", "offload", "mix"};
+constexpr std::array<std::string_view, 4> families = {"keep", "recompute", "offload", hybrid_word};
 constexpr std::array<std::string_view, 4> colours = {"#1A1A1A", "#D55E00", "#0072B2", "#009E73"};
 
 Scenario under(const Scenario& scenario, std::string_view family, std::int64_t micro_batch) {
   Scenario one = scenario;
   one.training.micro_batch = micro_batch;
   one.training.recompute = family == "recompute" ? Recompute::full : Recompute::none;
-  one.offload.technique = family == "offload" ? OffloadTechnique::ssdtrain
-                          : family == "mix"   ? OffloadTechnique::mix
-                                              : OffloadTechnique::none;
+  one.offload.technique = family == "offload" ? ssdtrain_word : family == hybrid_word ? hybrid_word : no_offload;
   return one;
 }
 
@@ -39,33 +41,19 @@ void mark_frontier(std::vector<RokPoint>& points) {
         });
 }
 
-// A scale from 0 to a round number above `most`.
-struct Axis {
-  double top = 1, step = 0.2;
-  explicit Axis(double most) {
-    const double rough = std::max(most, 1e-9) / 5;
-    const double power = std::pow(10, std::floor(std::log10(rough)));
-    for (const double nice : {1.0, 2.0, 5.0, 10.0})
-      if (nice * power >= rough) {
-        step = nice * power;
-        break;
-      }
-    top = step * std::ceil(most / step + 0.05);
-  }
-};
-
 class Picture : private SvgCanvas {
  public:
   Picture(const std::string& title, const std::vector<RokPoint>& points)
       : title_(title),
         points_(points),
-        x_(most([](const RokPoint& p) { return gib(p); })),
-        y_(most([](const RokPoint& p) { return tera(p); })) {
+        x_(Axis::from_zero(most([](const RokPoint& p) { return gib(p); }), left, width - right, 5)),
+        y_(Axis::from_zero(most([](const RokPoint& p) { return tera(p); }), height - bottom, top, 5)) {
     text(24, 30, 16, fit_text(title, 16, width - 48), svg_ink, "start", svg_bold);
   }
 
   std::string draw() {
-    axes();
+    draw_axes(*this, {x_, x_.ticks(5), "activations at the peak, GiB per GPU"},
+              {y_, y_.ticks(5), "model throughput, TFLOP/s over all GPUs"});
     for (std::size_t f = 0; f < families.size(); ++f) family(f);
     return document(width, height, title_);
   }
@@ -73,7 +61,7 @@ class Picture : private SvgCanvas {
  private:
   static constexpr double width = 760, height = 520, left = 84, right = 24, top = 84, bottom = 64;
 
-  static double gib(const RokPoint& p) { return static_cast<double>(p.activations.count()) / 1073741824.0; }
+  static double gib(const RokPoint& p) { return in_gib(p.activations); }
   static double tera(const RokPoint& p) { return p.model_flops_per_second / 1e12; }
   template <class Value>
   [[nodiscard]] double most(Value value) const {
@@ -81,23 +69,9 @@ class Picture : private SvgCanvas {
     for (const RokPoint& point : points_) found = std::max(found, value(point));
     return found;
   }
-  [[nodiscard]] double at_x(double value) const { return left + value / x_.top * (width - left - right); }
-  [[nodiscard]] double at_y(double value) const { return height - bottom - value / y_.top * (height - top - bottom); }
 
   void label(double x, double y, std::string_view anchor, const std::string& words, std::string_view fill = svg_faint) {
     text(x, y, 13, words, fill, anchor);
-  }
-  void axes() {
-    for (double value = 0; value <= x_.top * 1.0001; value += x_.step) {
-      line(at_x(value), top, at_x(value), height - bottom, "#E6E6E6");
-      label(at_x(value), height - bottom + 18, "middle", fmt::format("{:.4g}", value));
-    }
-    for (double value = 0; value <= y_.top * 1.0001; value += y_.step) {
-      line(left, at_y(value), width - right, at_y(value), "#E6E6E6");
-      label(left - 8, at_y(value) + 4, "end", fmt::format("{:.4g}", value));
-    }
-    label((left + width - right) / 2, height - 16, "middle", "activations at the peak, GiB per GPU");
-    text_upwards(22, (top + height - bottom) / 2, 13, "model throughput, TFLOP/s over all GPUs", svg_faint);
   }
   void family(std::size_t f) {
     std::vector<RokPoint> own;
@@ -109,14 +83,14 @@ class Picture : private SvgCanvas {
     label(legend + 12, 62, "start", std::string(families[f]), svg_ink);
     std::string path;
     for (const RokPoint& point : own)
-      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", at_x(gib(point)), at_y(tera(point)));
+      path += fmt::format("{}{:.1f} {:.1f}", path.empty() ? "M" : " L", x_.at(gib(point)), y_.at(tera(point)));
     put("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.5\"/>\n", path, colours[f]);
     for (const RokPoint& point : own) {
       // Hollow: not known to fit.
       put("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"5\" fill=\"{}\" stroke=\"{}\" stroke-width=\"1.5\"/>\n",
-          at_x(gib(point)), at_y(tera(point)), point.verdict == Verdict::fits ? colours[f] : "#FFFFFF", colours[f]);
+          x_.at(gib(point)), y_.at(tera(point)), point.verdict == Verdict::fits ? colours[f] : "#FFFFFF", colours[f]);
       const bool below = f % 2 == 1;
-      label(at_x(gib(point)), at_y(tera(point)) + (below ? 20 : -10), "middle", std::to_string(point.micro_batch),
+      label(x_.at(gib(point)), y_.at(tera(point)) + (below ? 20 : -10), "middle", std::to_string(point.micro_batch),
             colours[f]);
     }
   }

@@ -14,14 +14,14 @@
 namespace spillway::studies {
 namespace {
 
-SsdQuestion question_of(const Programme& programme, std::vector<NvmeProfile> drives, std::int64_t count) {
+SsdQuestion question_of(const ProcurementRequest& request, std::vector<NvmeProfile> drives, std::int64_t count) {
   SsdQuestion question;
   question.drives = std::move(drives);
   question.count = count;
-  question.life_years = programme.period_months / 12;
-  question.endurance = programme.endurance;
-  question.route = programme.route;
-  question.switch_lanes = switch_lanes_of(programme.prices);
+  question.life_years = request.period_months / 12;
+  question.endurance = request.endurance;
+  question.route = request.route;
+  question.switch_lanes = switch_lanes_of(request.prices);
   question.asks_numbers = false;
   return question;
 }
@@ -103,24 +103,24 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
   return made;
 }
 
-std::vector<DriveChoice> fit_drives(const Programme& programme, const std::vector<ReplayedPlan>& replayed) {
+std::vector<DriveChoice> fit_drives(const ProcurementRequest& request, const std::vector<ReplayedPlan>& replayed) {
   std::vector<DriveChoice> fits;
-  for (const NvmeProfile& drive : programme.drives) {
+  for (const NvmeProfile& drive : request.drives) {
     DriveChoice fit;
     fit.drive = drive;
     fits.push_back(std::move(fit));
   }
-  for (std::int64_t n = 1; n <= programme.drives_per_gpu; ++n) {
+  for (std::int64_t n = 1; n <= request.drives_per_gpu; ++n) {
     std::vector<bool> holds(fits.size(), true);
     for (const ReplayedPlan& plan : replayed) {
       if (plan.run.written_bytes <= 0) continue;
-      const SsdAnswer answer = answer_ssd(plan.loaded, plan.ran, question_of(programme, programme.drives, n));
+      const SsdAnswer answer = answer_ssd(plan.loaded, plan.ran, question_of(request, request.drives, n));
       for (std::size_t i = 0; i < fits.size(); ++i) {
         const DriveAnswer& one = answer.drives[i];
         const std::int64_t room = least_for_room(fits[i].drive, plan.run.written_bytes);
         if (one.cannot_tell.empty() && one.endurance.bytes > 0 && one.holds_steady && room <= n) continue;
         holds[i] = false;
-        fits[i].cannot = why_not(one, room, programme.drives_per_gpu);
+        fits[i].cannot = why_not(one, room, request.drives_per_gpu);
       }
     }
     for (std::size_t i = 0; i < fits.size(); ++i)
@@ -131,7 +131,7 @@ std::vector<DriveChoice> fit_drives(const Programme& programme, const std::vecto
   return fits;
 }
 
-void answer_for_chosen(const Programme& programme, const std::vector<ReplayedPlan>& replayed,
+void answer_for_chosen(const ProcurementRequest& request, const std::vector<ReplayedPlan>& replayed,
                        std::vector<DriveChoice>& fits) {
   std::map<std::int64_t, std::vector<std::size_t>> by_count;
   for (std::size_t i = 0; i < fits.size(); ++i) {
@@ -143,7 +143,7 @@ void answer_for_chosen(const Programme& programme, const std::vector<ReplayedPla
     for (const auto& [count, which] : by_count) {
       std::vector<NvmeProfile> drives;
       for (const std::size_t i : which) drives.push_back(fits[i].drive);
-      SsdAnswer answer = answer_ssd(plan.loaded, plan.ran, question_of(programme, std::move(drives), count));
+      SsdAnswer answer = answer_ssd(plan.loaded, plan.ran, question_of(request, std::move(drives), count));
       for (std::size_t k = 0; k < which.size(); ++k) fits[which[k]].answers.push_back(std::move(answer.drives[k]));
     }
   }

@@ -4,7 +4,7 @@
 // what the step wants to write. Of each model of drive, those numbers per GPU qualify that hold this load for good, on
 // links with slots and switches for just so many: the wear state counts, not the empty cache (report/ssd_report.h), as
 // long as writing takes half of the step at most, bursts and all. More drives than the least live longer; the number
-// with the least cost over the period is taken (procurement/cost_model.h).
+// with the least cost over the period is taken (procurement/fleet_cost.h).
 #pragma once
 
 #include <cstdint>
@@ -57,9 +57,9 @@ struct DriveChoice {
 std::int64_t switch_lanes_of(const PriceList& prices);
 
 // `replayed`: by run, with endless drives. In the order of the programme's drives.
-std::vector<DriveChoice> fit_drives(const Programme& programme, const std::vector<ReplayedPlan>& replayed);
+std::vector<DriveChoice> fit_drives(const ProcurementRequest& request, const std::vector<ReplayedPlan>& replayed);
 // The answers for chosen drives per GPU, of those that have been replayed with them.
-void answer_for_chosen(const Programme& programme, const std::vector<ReplayedPlan>& replayed,
+void answer_for_chosen(const ProcurementRequest& request, const std::vector<ReplayedPlan>& replayed,
                        std::vector<DriveChoice>& fits);
 
 }  // namespace spillway::studies

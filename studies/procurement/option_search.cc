@@ -9,6 +9,7 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/scenario_run.h"
 #include "studies/sweep/layout_sweep.h"
 
@@ -24,7 +25,7 @@ double write_rate(const NvmeProfile& drive) {
 
 class OptionSearch {
  public:
-  OptionSearch(const Programme& programme, const OptionProgress& progress) : in_(programme), progress_(progress) {}
+  OptionSearch(const ProcurementRequest& request, const OptionProgress& progress) : in_(request), progress_(progress) {}
 
   std::vector<FleetOption> find() {
     if (!in_.sweep.empty()) return of_sweep();
@@ -105,7 +106,7 @@ class OptionSearch {
   // The best point of each machine, number of GPUs and technique: that with the least GPU time per token. The file's
   // own objectives would let a sweep drop it, and machines and drives have their own prices, so each is swept by
   // itself, for the least GPU time and the shortest step: a point is left out only where another of the same machine
-  // and drives is better in both (the batch is the same in all: read_programme).
+  // and drives is better in both (the batch is the same in all: read_procurement_request).
   std::vector<FleetOption> of_sweep() const {
     std::vector<SweepFile> parts = {parse_sweep(in_.sweep, in_.path, in_.folder)};
     parts.front().objectives = {SweepObjective::gpu_time_per_token, SweepObjective::step_time};
@@ -170,23 +171,21 @@ class OptionSearch {
   }
 
   static std::string technique_of(const Scenario& scenario) {
-    constexpr std::string_view names[] = {"keep", "selective", "full"};
-    std::string name(names[static_cast<std::size_t>(scenario.training.recompute)]);
-    if (scenario.offload.technique != OffloadTechnique::none)
-      name = std::string(to_string(scenario.offload.technique)) + (scenario.offload.tier == Tier::host ? "-host" : "") +
-             "+" + name;
+    std::string name = recompute_way(scenario.training.recompute);
+    if (scenario.offload.moves())
+      name = scenario.offload.technique + (scenario.offload.tier == Tier::host ? "-host" : "") + "+" + name;
     if (scenario.training.zero_stage > 0) name += "+zero" + std::to_string(scenario.training.zero_stage);
     return name;
   }
 
-  const Programme& in_;
+  const ProcurementRequest& in_;
   const OptionProgress& progress_;
 };
 
 }  // namespace
 
-std::vector<FleetOption> find_options(const Programme& programme, const OptionProgress& progress) {
-  return OptionSearch(programme, progress).find();
+std::vector<FleetOption> find_options(const ProcurementRequest& request, const OptionProgress& progress) {
+  return OptionSearch(request, progress).find();
 }
 
 }  // namespace spillway::studies

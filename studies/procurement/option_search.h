@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "studies/procurement/programme.h"
+#include "studies/procurement/procurement_request.h"
 
 namespace spillway::studies {
 
@@ -35,6 +35,6 @@ using OptionProgress = std::function<bool(const std::string& what, std::size_t d
 
 // In the order of the programme's machines, GPUs and techniques, or of a sweep's points. Throws InputError where the
 // programme itself is at fault.
-std::vector<FleetOption> find_options(const Programme& programme, const OptionProgress& progress = {});
+std::vector<FleetOption> find_options(const ProcurementRequest& request, const OptionProgress& progress = {});
 
 }  // namespace spillway::studies

@@ -14,12 +14,12 @@
 #include "hwprofiles/profile_library.h"
 #include "scenario/machine_power.h"
 #include "studies/offload/storage_links.h"
-#include "studies/procurement/cost_model.h"
+#include "studies/procurement/fleet_cost.h"
 
 namespace spillway::studies {
 namespace {
 
-LiveGiven number(double value) { return {value, {}, 1}; }
+FormulaInput number(double value) { return {value, {}, 1}; }
 
 std::string told(const Sourced<double>& price) {
   return fmt::format("{}, {}: {}", price.origin.date, provenance_name(price.origin.provenance), price.origin.source);
@@ -29,7 +29,7 @@ double value_or(const Maybe<double>& leaf, double otherwise) { return leaf ? lea
 
 class Procurement {
  public:
-  Procurement(const Programme& programme, const OptionProgress& progress) : in_(programme), progress_(progress) {}
+  Procurement(const ProcurementRequest& request, const OptionProgress& progress) : in_(request), progress_(progress) {}
 
   ProcurementAnswer answer() {
     std::vector<FleetOption> fleets = find_options(in_, progress_);
@@ -65,7 +65,7 @@ class Procurement {
       option.hardware = plans.back().loaded.hardware;
       option.runs.push_back(plans.back().run);
       const OffloadSettings& offload = plans.back().loaded.scenario.offload;
-      might_write = might_write || (offload.technique != OffloadTechnique::none && offload.tier == Tier::drive);
+      might_write = might_write || (offload.moves() && offload.tier == Tier::drive);
       writes = writes || plans.back().run.written_bytes > 0;
     }
     option.price = in_.prices.machine(option.hardware);
@@ -102,11 +102,12 @@ class Procurement {
   // ---- tables ----
 
   void add_inputs() {
-    LiveTable table{"Inputs", "What all options share: change a shaded cell and all sheets follow", {}, {}, {}};
-    LiveCase shared{"value", {}, {}};
+    FormulaTable table{"Inputs", "What all options share: change a shaded cell and all sheets follow", {}, {}, {}};
+    FormulaCase shared{"value", {}, {}};
     const auto give = [&](const std::string& name, double value, const std::string& from) {
       const auto& fields = cost_fields();
-      const auto field = std::find_if(fields.begin(), fields.end(), [&](const LiveField& f) { return f.name == name; });
+      const auto field =
+          std::find_if(fields.begin(), fields.end(), [&](const FormulaField& f) { return f.name == name; });
       SPILLWAY_ASSERT(field != fields.end());
       table.fields.push_back({name, field->label, field->unit, ""});
       shared.given[name] = number(value);
@@ -135,26 +136,26 @@ class Procurement {
 
   // A case for each machine and each drive with a price; the options refer to them.
   void add_prices() {
-    LiveTable machines{
+    FormulaTable machines{
         "Machines", "Prices of machines: change a shaded cell and all sheets follow", machine_price_fields(), {}, {}};
     for (const PricedOption& option : answer_.options) {
       if (!machine_place_.emplace(option.fleet.machine, machines.cases.size()).second) continue;
       const MachinePrice& price = option.price;
-      LiveCase made{option.fleet.machine, {}, {}};
+      FormulaCase made{option.fleet.machine, {}, {}};
       made.given["machine_price"] = number(value_or(price.price_usd, 0));
       made.given["machine_rent"] = number(option.is_rented() ? price.usd_per_hour->value : 0);
       machines.cases.push_back(std::move(made));
     }
     answer_.machine_prices = answer_.book.add(std::move(machines));
-    LiveTable drives{"Drive models",
-                     "Prices and ratings of drives: change a shaded cell and all sheets follow",
-                     drive_price_fields(),
-                     {},
-                     {}};
+    FormulaTable drives{"Drive models",
+                        "Prices and ratings of drives: change a shaded cell and all sheets follow",
+                        drive_price_fields(),
+                        {},
+                        {}};
     for (const NvmeProfile& drive : in_.drives) {
       const auto usd = in_.prices.drive_usd(drive);
       if (!usd || !drive_place_.emplace(drive.name, drives.cases.size()).second) continue;
-      LiveCase made{drive.name, {}, {}};
+      FormulaCase made{drive.name, {}, {}};
       made.given["drive_price"] = number(usd->value);
       made.given["drive_endurance_tb"] = number(drive_endurance(drive).bytes / 1e12);
       made.given["drive_watts"] = number(value_or(drive.active_watts, 0));
@@ -164,7 +165,7 @@ class Procurement {
   }
 
   void add_runs() {
-    LiveTable table{"Runs", "How long each run takes on each fleet", run_fields(), {}, {}};
+    FormulaTable table{"Runs", "How long each run takes on each fleet", run_fields(), {}, {}};
     for (const PricedOption& option : answer_.options) {
       run_place_.emplace_back();
       for (std::size_t r = 0; r < option.runs.size(); ++r) {
@@ -175,8 +176,8 @@ class Procurement {
     answer_.runs = answer_.book.add(std::move(table));
   }
 
-  [[nodiscard]] LiveCase run_case(const std::string& name, const RunReplay& run, std::size_t r) const {
-    LiveCase made{name + (in_.runs.size() > 1 ? ": " + in_.runs[r].name : ""), {}, {}};
+  [[nodiscard]] FormulaCase run_case(const std::string& name, const RunReplay& run, std::size_t r) const {
+    FormulaCase made{name + (in_.runs.size() > 1 ? ": " + in_.runs[r].name : ""), {}, {}};
     made.given = {{"tokens", number(in_.runs[r].tokens)},
                   {"tokens_per_step", number(run.tokens_per_step)},
                   {"step_seconds", number(run.step_seconds)},
@@ -185,13 +186,13 @@ class Procurement {
   }
 
   // What is given of an option with `count` of a drive per GPU (null: none). Runs come from `runs`, a table of `book`.
-  [[nodiscard]] LiveCase cost_case(const PricedOption& option, const NvmeProfile* drive, std::int64_t count,
-                                   std::size_t runs_table, const std::vector<std::size_t>& places) const {
-    LiveCase made{option.name(), {}, {}};
+  [[nodiscard]] FormulaCase cost_case(const PricedOption& option, const NvmeProfile* drive, std::int64_t count,
+                                      std::size_t runs_table, const std::vector<std::size_t>& places) const {
+    FormulaCase made{option.name(), {}, {}};
     for (const std::string& name : shared_cost_fields()) made.given[name] = {0, {{answer_.inputs, 0, name}}, 1};
     const bool buys = !option.is_rented();
     const auto cell = [](std::size_t table, std::size_t place, const std::string& field) {
-      return LiveGiven{0, {{table, place, field}}, 1};
+      return FormulaInput{0, {{table, place, field}}, 1};
     };
     made.given["gpus"] = number(static_cast<double>(option.fleet.gpus));
     made.given["gpus_per_machine"] = number(static_cast<double>(option.hardware.gpu_count));
@@ -202,7 +203,7 @@ class Procurement {
     made.given["pays_power"] = number(buys ? 1 : 0);
     made.given["machine_watts"] = number(option.machine_watts);
     made.given["idle_watts"] = number(option.idle_watts);
-    LiveGiven days{0, {}, 1}, written{0, {}, 1};
+    FormulaInput days{0, {}, 1}, written{0, {}, 1};
     for (const std::size_t place : places) {
       days.cells.push_back({runs_table, place, "busy_days"});
       written.cells.push_back({runs_table, place, "written_tb"});
@@ -246,8 +247,8 @@ class Procurement {
 
   [[nodiscard]] std::vector<Tried> costs(const PricedOption& option, const std::vector<DriveChoice>& fits,
                                          const std::vector<Try>& tries) const {
-    LiveBook book = answer_.book;
-    LiveTable runs{"Runs", "", run_fields(), {}, {}}, table{"Drives", "", cost_fields(), {}, {}};
+    FormulaWorkbook book = answer_.book;
+    FormulaTable runs{"Runs", "", run_fields(), {}, {}}, table{"Drives", "", cost_fields(), {}, {}};
     std::vector<std::vector<std::size_t>> places(tries.size());
     for (std::size_t t = 0; t < tries.size(); ++t)
       for (std::size_t r = 0; r < tries[t].runs->size(); ++r) {
@@ -382,7 +383,7 @@ class Procurement {
   // ---- cost ----
 
   void price_options() {
-    LiveTable table{"Options", "Cost of every fleet that can train the programme", cost_fields(), {}, {}};
+    FormulaTable table{"Options", "Cost of every fleet that can train the programme", cost_fields(), {}, {}};
     for (std::size_t o = 0; o < answer_.options.size(); ++o) {
       PricedOption& option = answer_.options[o];
       if (!option.failure.empty()) continue;
@@ -400,10 +401,10 @@ class Procurement {
     }
   }
 
-  [[nodiscard]] LiveCase case_of(std::size_t o) const {
+  [[nodiscard]] FormulaCase case_of(std::size_t o) const {
     const PricedOption& option = answer_.options[o];
-    LiveCase made = cost_case(option, option.drive ? &option.drive->drive : nullptr,
-                              option.drive ? option.drive->chosen : 0, answer_.runs, run_place_[o]);
+    FormulaCase made = cost_case(option, option.drive ? &option.drive->drive : nullptr,
+                                 option.drive ? option.drive->chosen : 0, answer_.runs, run_place_[o]);
     if (option.drive) made.name += "; " + option.drive_name();
     return made;
   }
@@ -445,8 +446,8 @@ class Procurement {
     std::vector<DriveChoice>& fits = fits_[o];
     answer_for_chosen(in_, replays_[o], fits);
     answer_.options[o].drive = fits.front();
-    LiveTable runs{"Drive runs", "Each run with each set of drives, as replayed", run_fields(), {}, {}};
-    LiveTable table{"Drives", "Drives for " + answer_.options[o].name(), cost_fields(), {}, {}};
+    FormulaTable runs{"Drive runs", "Each run with each set of drives, as replayed", run_fields(), {}, {}};
+    FormulaTable table{"Drives", "Drives for " + answer_.options[o].name(), cost_fields(), {}, {}};
     std::vector<std::vector<std::size_t>> places;
     for (const DriveChoice& fit : fits) {
       if (fit.runs.empty()) continue;
@@ -461,7 +462,7 @@ class Procurement {
       if (fit.runs.empty()) continue;
       const std::size_t place = table.cases.size();
       answer_.drive_places.push_back(place);
-      LiveCase made = cost_case(answer_.options[o], &fit.drive, fit.chosen, answer_.drive_runs, places[place]);
+      FormulaCase made = cost_case(answer_.options[o], &fit.drive, fit.chosen, answer_.drive_runs, places[place]);
       made.name = fmt::format("{} x {}", fit.chosen, fit.drive.name);
       table.cases.push_back(std::move(made));
     }
@@ -474,7 +475,7 @@ class Procurement {
   void add_without(const PricedOption& option) {
     try {
       for (RunPlan plan : option.fleet.plans) {
-        plan.settings.emplace_back("offload.technique=none");
+        plan.settings.emplace_back("offload.technique=" + std::string(no_offload));
         answer_.without_drives.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices)).run);
       }
     } catch (const InputError&) {
@@ -562,7 +563,7 @@ class Procurement {
 
   std::vector<Sensitivity> moved_inputs(std::size_t of, const std::string& sheet) {
     const PricedOption& base = answer_.options[of];
-    LiveTable table{sheet, base.name() + " with one input moved at a time", cost_fields(), {}, {}};
+    FormulaTable table{sheet, base.name() + " with one input moved at a time", cost_fields(), {}, {}};
     std::vector<Sensitivity> found;
     for (const Swing& swing : swings(base)) {
       if (!applies(swing, base) || swing.low == swing.high || swing.base == 0) continue;
@@ -570,7 +571,7 @@ class Procurement {
       found.push_back({swing.input, swing.unit, told_low, told_high, 0, 0, 0, 0, cheapest_under(swing, true),
                        cheapest_under(swing, false)});
       for (const bool low : {true, false}) {
-        LiveCase moved = case_of(of);
+        FormulaCase moved = case_of(of);
         moved.name = fmt::format("{} {:.4g} {}", swing.input, low ? told_low : told_high, swing.unit);
         move(moved, swing, base, low);
         table.cases.push_back(std::move(moved));
@@ -590,22 +591,22 @@ class Procurement {
     return found;
   }
 
-  void move(LiveCase& moved, const Swing& swing, const PricedOption& option, bool low) const {
+  void move(FormulaCase& moved, const Swing& swing, const PricedOption& option, bool low) const {
     if (!applies(swing, option)) return;
     const bool is_endurance = swing.field == "drive_endurance_tb";
     const double factor = is_endurance ? endurance_of(option, low) : (low ? swing.low : swing.high);
-    LiveGiven& given = moved.given.at(swing.field);
+    FormulaInput& given = moved.given.at(swing.field);
     (given.cells.empty() ? given.number : given.factor) *= factor;
   }
 
   // In time, else of all; drives stay as they were chosen.
   [[nodiscard]] std::string cheapest_under(const Swing& swing, bool low) const {
-    LiveBook book = answer_.book;
-    LiveTable table{"Moved", "", cost_fields(), {}, {}};
+    FormulaWorkbook book = answer_.book;
+    FormulaTable table{"Moved", "", cost_fields(), {}, {}};
     std::vector<std::size_t> which;
     for (std::size_t o = 0; o < answer_.options.size(); ++o) {
       if (!answer_.options[o].failure.empty()) continue;
-      LiveCase moved = case_of(o);
+      FormulaCase moved = case_of(o);
       move(moved, swing, answer_.options[o], low);
       table.cases.push_back(std::move(moved));
       which.push_back(o);
@@ -626,7 +627,7 @@ class Procurement {
     return answer_.options[which[*best]].name() + (best_in_time ? "" : " (late)");
   }
 
-  const Programme& in_;
+  const ProcurementRequest& in_;
   const OptionProgress& progress_;
   ProcurementAnswer answer_;
   std::vector<std::vector<DriveChoice>> fits_;                      // by option; those that write
@@ -648,8 +649,8 @@ std::string PricedOption::drive_name() const {
   return drive && drive->chosen > 0 ? fmt::format("{} x {} per GPU", drive->chosen, drive->drive.name) : "";
 }
 
-ProcurementAnswer answer_procurement(const Programme& programme, const OptionProgress& progress) {
-  return Procurement(programme, progress).answer();
+ProcurementAnswer answer_procurement(const ProcurementRequest& request, const OptionProgress& progress) {
+  return Procurement(request, progress).answer();
 }
 
 }  // namespace spillway::studies

@@ -8,7 +8,8 @@
 //    that replay takes and writes is what counts, and the cheapest of them then is taken. A technique's plan may write
 //    less than the step wants, or nothing: then more drives are tried, and where that doesn't help the option buys
 //    none.
-// 3. Cost: one set of formulas (cost_model.h) over inputs, runs and options, in a LiveBook that spreadsheets repeat.
+// 3. Cost: one set of formulas (fleet_cost.h) over inputs, runs and options, in a FormulaWorkbook that spreadsheets
+// repeat.
 // 4. The cheapest option that trains all tokens by the deadline, while the fleet is kept, is chosen; each assumption is
 // then moved alone, on all
 //    options, to see how far the cost goes and whether another option would be the cheapest.
@@ -22,7 +23,7 @@
 
 #include "studies/offload/pcie_answer.h"
 #include "studies/procurement/drive_choice.h"
-#include "studies/procurement/live_table.h"
+#include "studies/procurement/formula_table.h"
 
 namespace spillway::studies {
 
@@ -66,13 +67,13 @@ struct ProcurementAnswer {
   std::optional<PcieAnswer> pcie;          // of `with_drives`, else none
   std::vector<Sensitivity> sensitivity;    // of the chosen option (else the cheapest), most of the cost first
   std::vector<Sensitivity> drive_sensitivity;  // of `with_drives`, where that is another
-  LiveBook book;
+  FormulaWorkbook book;
   std::size_t inputs = 0, machine_prices = 0, drive_prices = 0;  // tables of the book
   std::size_t runs = 0, priced = 0, drive_runs = 0, drive_table = 0;
   std::vector<std::string> warnings;  // of all replays, each once
 };
 
 // Throws InputError where the programme is at fault, Cancelled when progress says so.
-ProcurementAnswer answer_procurement(const Programme& programme, const OptionProgress& progress = {});
+ProcurementAnswer answer_procurement(const ProcurementRequest& request, const OptionProgress& progress = {});
 
 }  // namespace spillway::studies

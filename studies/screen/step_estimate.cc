@@ -6,6 +6,7 @@
 
 #include "base/input_error.h"
 #include "models/spec/parallel_layout.h"
+#include "models/spec/pipeline_setup.h"
 
 namespace spillway::studies {
 namespace {
@@ -63,7 +64,7 @@ class Estimator {
   }
 
  private:
-  [[nodiscard]] bool is_gpipe() const { return setup_.pipeline_schedule == "gpipe"; }
+  [[nodiscard]] bool is_gpipe() const { return setup_.pipeline_schedule == all_forwards_first; }
   [[nodiscard]] const ChunkShape& chunk_shape(std::int64_t stage, std::int64_t chunk) const {
     const bool first = layout_.is_first(stage, chunk), last = layout_.is_last(stage, chunk);
     if (first && last) return shape_.only;
@@ -249,10 +250,11 @@ class Estimator {
 }  // namespace
 
 bool has_closed_form(const TrainingSetup& setup) {
-  const std::string& schedule = setup.pipeline_schedule;
   if (!setup.step_barrier || setup.optimizer_device != StateDevice::gpu) return false;
   if (setup.offloaded_states > 0 || setup.recomputed_chunks > 0) return false;
-  return schedule == "1f1b" || schedule == "one_f_one_b" || schedule == "interleaved" || schedule == "gpipe";
+  if (setup.pipeline_plan) return false;
+  const std::string schedule = schedule_name(setup);
+  return schedule == default_schedule || schedule == interleaved_schedule || schedule == all_forwards_first;
 }
 
 Picos least_step_time(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {

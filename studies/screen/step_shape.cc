@@ -6,6 +6,7 @@
 
 #include "base/field_setter.h"
 #include "base/input_error.h"
+#include "models/pipeline/named_schedules.h"
 #include "models/spec/training_setup_fields.h"
 #include "models/step/trace_generator.h"
 #include "scenario/scenario_run.h"
@@ -303,7 +304,7 @@ TrainingSetup shape_setup(const TrainingSetup& resolved) {
   TrainingSetup setup = resolved;
   setup.pipeline_parallel = std::min<std::int64_t>(resolved.pipeline_parallel, 2);
   setup.pipeline_chunks = 1;
-  setup.pipeline_schedule = "1f1b";
+  setup.pipeline_schedule = default_schedule;
   setup.recomputed_chunks = 0;
   setup.split_backward = false;
   setup.gradient_accumulation = 1;

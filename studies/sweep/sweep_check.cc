@@ -64,14 +64,14 @@ SweepCheck::Group group_of(std::string name, const std::vector<Sample>& samples,
 
 }  // namespace
 
-SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t seed, SweepCrew& crew,
+SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t seed, SweepWorkers& workers,
                         SweepStore& store,
                         const std::function<bool(const std::string&, std::int64_t, std::int64_t)>& progress) {
   std::vector<Sample> samples = draw(file, count, seed);
   std::vector<SweepTask> tasks;
   for (const Sample& sample : samples) tasks.push_back({true, sample.point.number});
   std::int64_t done = 0;
-  do_tasks(file, tasks, crew, store, [&](std::size_t i, const std::string& record) {
+  do_tasks(file, tasks, workers, store, [&](std::size_t i, const std::string& record) {
     samples[i].replay = parse_sweep_replay(record);
     samples[i].does = meets_requirements(file, samples[i].replay);
     return !progress || progress("points replayed", ++done, static_cast<std::int64_t>(samples.size()));

@@ -35,7 +35,7 @@ struct SweepCheck {
 
 // Draws `count` points, `seed` says which; fewer where the space has not many more. Replays are taken from the store
 // and kept there. `progress` as a sweep's. Throws InputError where no valid point was found in 1000 x count draws.
-SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t seed, SweepCrew& crew,
+SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t seed, SweepWorkers& workers,
                         SweepStore& store,
                         const std::function<bool(const std::string&, std::int64_t, std::int64_t)>& progress = {});
 

@@ -3,16 +3,15 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
 
-#include "base/byte_source.h"
+#include "base/digest.h"
 #include "base/field_reader.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
+#include "base/read_file.h"
 #include "hwprofiles/price_list.h"
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
@@ -27,21 +26,18 @@ using Json = nlohmann::ordered_json;
 constexpr std::uint64_t largest_file = 16U << 20U;
 constexpr std::size_t most_values = 100'000;  // of one axis
 
-class Digest {  // FNV-1a
+class FileDigest {
  public:
   void add(std::string_view text) {
-    for (const char c : text) hash_ = (hash_ ^ static_cast<unsigned char>(c)) * 1099511628211U;
-    hash_ = (hash_ ^ 0xffU) * 1099511628211U;  // between texts
+    hash_.add(text);
+    hash_.add(0xffU);  // between texts
   }
   // Its content, and that of the files it names if it is JSON. Nothing where there is no such file.
   void add_file(const std::filesystem::path& path) {
     std::error_code error;
     if (!std::filesystem::is_regular_file(path, error)) return;
     if (!seen_.insert(std::filesystem::weakly_canonical(path, error).string()).second) return;
-    std::ifstream file(path, std::ios::binary);
-    std::ostringstream stream;
-    stream << file.rdbuf();
-    const std::string content = std::move(stream).str();
+    const std::string content = read_file_as_it_is(path.string());
     add(path.filename().string());
     add(content);
     if (path.extension() == ".json" && content.size() <= largest_file)
@@ -62,16 +58,16 @@ class Digest {  // FNV-1a
     std::sort(files.begin(), files.end());
     for (const auto& file : files) add_file(file);
   }
-  [[nodiscard]] std::uint64_t value() const { return hash_; }
+  [[nodiscard]] std::uint64_t value() const { return hash_.value(); }
 
  private:
   std::set<std::string> seen_;
-  std::uint64_t hash_ = 14695981039346656037U;
+  Fnv1a hash_;
 };
 
 // The sweep, every profile and model it may name, every file that one of its texts is the path of, and what these name.
 std::uint64_t digest_of(const SweepFile& file, const Json& root) {
-  Digest digest;
+  FileDigest digest;
   digest.add(file.kind);
   for (const std::string& folder : ProfileLibrary::standard_directories()) digest.add_folder(folder);
   for (const std::string& folder : model_directories()) digest.add_folder(folder);
@@ -243,7 +239,7 @@ SweepFile parse_sweep(const std::string& text, const std::string& name, const st
 }
 
 SweepFile load_sweep(const std::string& path) {
-  const std::string text = ByteSource::open(path, largest_file).read_all(largest_file);
+  const std::string text = read_file(path, largest_file);
   return parse_sweep(text, path, std::filesystem::path(path).parent_path().string());
 }
 

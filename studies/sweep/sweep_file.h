@@ -86,7 +86,7 @@ struct SweepFile {
   std::uint64_t digest = 0;                 // of the file's content and of all profiles, models and files it may name
   std::string text;                         // the file as it is
   std::string kind;                         // its part that records depend on: not title, note and replays
-  std::string procurement;                  // JSON, read by studies/procurement/programme.h; empty: none
+  std::string procurement;                  // JSON, read by studies/procurement/procurement_request.h; empty: none
   std::map<std::string, ModelSpec> models;  // of the caller's own, by the name the base gives; before the library's
 
   // Raw points. Throws InputError when they are more than 2^62.

@@ -30,8 +30,8 @@ void add(std::map<std::string, SweepReason>& sum, const std::map<std::string, Sw
 
 class Sweep {
  public:
-  Sweep(const SweepFile& file, const SweepOptions& options, SweepCrew& crew, SweepStore& store)
-      : file_(file), options_(options), crew_(crew), store_(store), space_(file), sure_(file.objectives.size()) {
+  Sweep(const SweepFile& file, const SweepOptions& options, SweepWorkers& workers, SweepStore& store)
+      : file_(file), options_(options), workers_(workers), store_(store), space_(file), sure_(file.objectives.size()) {
     outcome_.points = file.points();
   }
 
@@ -64,7 +64,7 @@ class Sweep {
                                        mine.size(), blocks));
     const std::int64_t all = std::min(outcome_.points, static_cast<std::int64_t>(mine.size()) * sweep_block_points);
     stopped_ = !goes_on("points screened", 0, all) ||
-               !do_tasks(file_, mine, crew_, store_, [&](std::size_t, const std::string& record) {
+               !do_tasks(file_, mine, workers_, store_, [&](std::size_t, const std::string& record) {
                  take(parse_sweep_block(record));
                  return goes_on("points screened", std::min(all, ++done * sweep_block_points), all);
                });
@@ -178,7 +178,7 @@ class Sweep {
     std::vector<SweepTask> tasks;
     for (const SweepRemaining& one : wave) tasks.push_back({true, one.number});
     const std::size_t before = outcome_.rows.size();
-    stopped_ = !do_tasks(file_, tasks, crew_, store_, [&](std::size_t i, const std::string& record) {
+    stopped_ = !do_tasks(file_, tasks, workers_, store_, [&](std::size_t i, const std::string& record) {
       outcome_.rows.push_back(row_of(wave[i], parse_sweep_replay(record)));
       if (options_.replayed) options_.replayed(outcome_.rows.back());
       return goes_on("points replayed", static_cast<std::int64_t>(outcome_.rows.size()), std::min(all, file_.replays));
@@ -228,7 +228,7 @@ class Sweep {
 
   const SweepFile& file_;
   const SweepOptions& options_;
-  SweepCrew& crew_;
+  SweepWorkers& workers_;
   SweepStore& store_;
   SweepSpace space_;
   SweepFront sure_;
@@ -249,9 +249,9 @@ SweepError sweep_error(std::vector<double> errors) {
 }
 
 SweepOutcome run_sweep(const SweepFile& file, const SweepOptions& options, SweepStore& store) {
-  if (options.crew != nullptr) return Sweep(file, options, *options.crew, store).run();
-  LocalCrew crew(file);
-  return Sweep(file, options, crew, store).run();
+  if (options.workers != nullptr) return Sweep(file, options, *options.workers, store).run();
+  LocalWorkers workers(file);
+  return Sweep(file, options, workers, store).run();
 }
 
 }  // namespace spillway::studies

@@ -16,10 +16,10 @@
 #include <string>
 #include <vector>
 
-#include "studies/sweep/sweep_crew.h"
 #include "studies/sweep/sweep_file.h"
 #include "studies/sweep/sweep_store.h"
 #include "studies/sweep/sweep_task.h"
+#include "studies/sweep/sweep_workers.h"
 
 namespace spillway::studies {
 
@@ -59,7 +59,7 @@ struct SweepOptions {
   std::function<bool(const std::string& what, std::int64_t done, std::int64_t all)> progress;  // false: stop
   // Every point as soon as it is replayed, whether it will be on the front or not, in no set order. One call at a time.
   std::function<void(const SweepRow& row)> replayed;
-  SweepCrew* crew = nullptr;  // who works; none: threads of this process
+  SweepWorkers* workers = nullptr;  // who works; none: threads of this process
 };
 
 // Throws InputError as the parts do; a point's own failure is a row.

@@ -201,8 +201,8 @@ std::shared_ptr<SweepScreen::Environment> SweepScreen::environment(const SweepSe
       made->machine.emplace(made->model, hardware, *made->cost);
       made->machine->options.speed = scenario.what_if;
     }
-    made->is_bound = scenario.offload.technique != OffloadTechnique::none || !scenario.plan.empty() ||
-                     scenario.allocator != "torch" || !scenario.memory_plan.empty();
+    made->is_bound = scenario.offload.moves() || !scenario.plan.empty() || scenario.allocator != torch_policy ||
+                     !scenario.memory_plan.empty();
   }
   return environments_.emplace(key, std::move(made)).first->second;
 }

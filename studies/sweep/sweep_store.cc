@@ -9,11 +9,10 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "base/input_error.h"
+#include "base/read_file.h"
 
 namespace spillway::studies {
 namespace {
@@ -22,14 +21,6 @@ constexpr std::size_t prefix = 9;  // of a line: the checksum and a space
 
 std::string checksum(std::string_view text) {
   return fmt::format("{:08x}", crc32(0, reinterpret_cast<const Bytef*>(text.data()), static_cast<uInt>(text.size())));
-}
-
-std::string content_of(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) throw InputError(path, "", std::string("can't be read: ") + std::strerror(errno), "check the path");
-  std::ostringstream text;
-  text << file.rdbuf();
-  return std::move(text).str();
 }
 
 // Of a whole record; none: the line is none.
@@ -69,7 +60,7 @@ SweepStore::SweepStore(const std::string& path) : SweepStore() {
     throw InputError(path, "", "is no regular file", "name a file of its own for the store");
   if (::flock(file_, LOCK_EX | LOCK_NB) != 0)
     throw InputError(path, "", "another sweep is writing to it", "wait for it, or give each shard a store of its own");
-  const std::string content = content_of(path);
+  const std::string content = read_file_as_it_is(path);
   const std::uint64_t whole = take(path, content);
   if (whole < content.size()) torn_at_ = whole;
 }
@@ -78,7 +69,7 @@ SweepStore::~SweepStore() {
   if (file_ >= 0) ::close(file_);
 }
 
-void SweepStore::read(const std::string& path) { take(path, content_of(path)); }
+void SweepStore::read(const std::string& path) { take(path, read_file_as_it_is(path)); }
 
 std::uint64_t SweepStore::take(const std::string& path, const std::string& content) {
   if (!is_store(content))

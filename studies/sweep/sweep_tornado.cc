@@ -30,7 +30,7 @@ const SweepRow& best_row(const SweepFile& file, const SweepOutcome& outcome, Swe
 }  // namespace
 
 SweepTornado sweep_tornado(const SweepFile& file, const SweepOutcome& outcome, SweepObjective objective,
-                           SweepCrew& crew, SweepStore& store, std::size_t most_options) {
+                           SweepWorkers& workers, SweepStore& store, std::size_t most_options) {
   const SweepRow& best = best_row(file, outcome, objective);
   SweepSpace space(file);
   const SweepPoint point = space.at(best.number);
@@ -56,7 +56,7 @@ SweepTornado sweep_tornado(const SweepFile& file, const SweepOutcome& outcome, S
     tornado.swings.push_back(std::move(swing));
   }
   std::vector<SweepReplay> replays(tasks.size());
-  do_tasks(file, tasks, crew, store, [&](std::size_t i, const std::string& record) {
+  do_tasks(file, tasks, workers, store, [&](std::size_t i, const std::string& record) {
     replays[i] = parse_sweep_replay(record);
     return true;
   });

@@ -146,8 +146,8 @@ TEST_F(ProfileFiles, KeysAreChecked) {
               HasSubstr("hardware-profile/9"));
   EXPECT_THAT(cause_of(write("cut.json", R"({"schema": "spill)")), HasSubstr("not valid JSON"));
   EXPECT_THAT(cause_of(write("nest.json", std::string(100000, '['))), HasSubstr("not"));
-  EXPECT_THAT(cause_of(directory_.string()), HasSubstr("not a regular file"));
-  EXPECT_THAT(cause_of((directory_ / "absent.json").string()), HasSubstr("no such file"));
+  EXPECT_THAT(cause_of(directory_.string()), HasSubstr("is a directory"));
+  EXPECT_THAT(cause_of((directory_ / "absent.json").string()), HasSubstr("No such file"));
 }
 
 // All problems are told, not just the first.

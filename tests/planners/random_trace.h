@@ -6,14 +6,14 @@
 #include <string>
 #include <vector>
 
-#include "planners/layout/layout_random.h"
+#include "base/splitmix64.h"
 #include "traces/trace.h"
 
 namespace spillway::planners {
 
 class RandomTrace {
  public:
-  explicit RandomTrace(LayoutRandom& random) : random_(random) {}
+  explicit RandomTrace(SplitMix64& random) : random_(random) {}
 
   Trace make() {
     host_ = trace_.lane({.kind = LaneKind::host_thread, .number = 1});
@@ -134,7 +134,7 @@ class RandomTrace {
     }
   }
 
-  LayoutRandom& random_;
+  SplitMix64& random_;
   Trace trace_;
   LaneId host_ = LaneId::none;
   std::vector<LaneId> streams_;
@@ -144,6 +144,6 @@ class RandomTrace {
   bool has_events_ = false, has_steps_ = false;
 };
 
-inline Trace random_trace(LayoutRandom& random) { return RandomTrace(random).make(); }
+inline Trace random_trace(SplitMix64& random) { return RandomTrace(random).make(); }
 
 }  // namespace spillway::planners

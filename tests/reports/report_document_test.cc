@@ -5,6 +5,7 @@
 
 #include <limits>
 
+#include "base/number_text.h"
 #include "base/input_error.h"
 #include "base/svg_text.h"
 #include "reports/report_chart.h"
@@ -30,13 +31,13 @@ ReportDocument small() {
 }
 
 TEST(ReportNumber, FourDigitsThousandsGrouped) {
-  EXPECT_EQ(report_number(12.984), "12.98");
-  EXPECT_EQ(report_number(0), "0");
-  EXPECT_EQ(report_number(9999), "9999");
-  EXPECT_EQ(report_number(12345.678), "12,346");
-  EXPECT_EQ(report_number(-1234567), "-1,234,567");
-  EXPECT_EQ(report_number(0.00012), "1.20e-04");
-  EXPECT_EQ(report_number(std::numeric_limits<double>::infinity()), "-");
+  EXPECT_EQ(number_text(12.984), "12.98");
+  EXPECT_EQ(number_text(0), "0");
+  EXPECT_EQ(number_text(9999), "9999");
+  EXPECT_EQ(number_text(12345.678), "12,346");
+  EXPECT_EQ(number_text(-1234567), "-1,234,567");
+  EXPECT_EQ(number_text(0.00012), "1.20e-04");
+  EXPECT_EQ(number_text(std::numeric_limits<double>::infinity()), "-");
   EXPECT_FALSE(number_cell(std::numeric_limits<double>::infinity()).number);
 }
 

@@ -78,7 +78,7 @@ TEST(OffloadTraffic, RecomputationLeavesCheckpointsOnly) {
 // Under a technique the replay's own transfers count: what it stored and loaded, to the byte.
 TEST(OffloadTraffic, OfATechniqueIsWhatTheReplayMoved) {
   LoadedScenario loaded = loaded_step();
-  loaded.scenario.offload.technique = OffloadTechnique::ssdtrain;
+  loaded.scenario.offload.technique = ssdtrain_word;
   const ScenarioRun ran = run_traced(loaded);
   ASSERT_TRUE(ran.result.offload);
   const OffloadTraffic traffic = offload_traffic(ran.trace(loaded), ran.result);

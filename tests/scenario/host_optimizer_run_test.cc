@@ -152,7 +152,7 @@ TEST(HostOptimizerRun, GoesTogetherWithOffloadedActivations) {
   settings.in_flight = Bytes(64 << 20);
   settings.ssdtrain.least_elements = 1 << 20;
   settings.ssdtrain.adaptive = false;
-  const OffloadOutcome outcome = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, settings);
+  const OffloadOutcome outcome = run_ssdtrain(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   const Result alone = run(loaded);
   EXPECT_GT(outcome.moved.stored, Bytes(0));
   EXPECT_LT(outcome.result.memory.peak_allocated, alone.memory.peak_allocated);

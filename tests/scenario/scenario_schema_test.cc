@@ -7,6 +7,7 @@
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
 #include "models/spec/training_setup_fields.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/scenario_fields.h"
 #include "sim/devices/memory/memory_pool.h"
 
@@ -42,10 +43,8 @@ TEST(ScenarioSchema, TheLoaderTakesEachWord) {
 TEST(ScenarioSchema, OffersEverySchedulePolicyAndTechnique) {
   for (const NamedSchedule& schedule : named_schedules()) EXPECT_TRUE(schedule_words().find(schedule.name));
   for (const std::string_view policy : memory_policies()) EXPECT_TRUE(allocator_words().find(policy)) << policy;
-  for (const OffloadTechnique technique : {OffloadTechnique::none, OffloadTechnique::ssdtrain, OffloadTechnique::mix,
-                                           OffloadTechnique::lifetimes, OffloadTechnique::stream})
-    EXPECT_EQ(offload_technique_words()[technique].name, to_string(technique));
-  EXPECT_FALSE(offload_technique_words().find("pipeline"));  // a schedule's own
+  for (const Technique& technique : techniques())
+    if (technique.key == "offload.technique") EXPECT_TRUE(offload_words().find(technique.name)) << technique.name;
   EXPECT_EQ(tier_words()[Tier::drive].name, to_string(Tier::drive));
   EXPECT_EQ(prefetch_words()[Prefetch::module].name, to_string(Prefetch::module));
 }

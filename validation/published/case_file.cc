@@ -3,15 +3,15 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "base/byte_source.h"
+#include "base/data_folder.h"
 #include "base/input_error.h"
 #include "base/json_object.h"
 #include "base/nearest_name.h"
+#include "base/read_file.h"
 
 namespace spillway::validation {
 namespace {
@@ -260,24 +260,12 @@ CaseFile parse_cases(std::string_view json_text, const std::string& file) {
   return cases;
 }
 
-CaseFile load_cases(const std::string& path) {
-  return parse_cases(ByteSource::open(path, largest_file).read_all(largest_file), path);
-}
+CaseFile load_cases(const std::string& path) { return parse_cases(read_file(path, largest_file), path); }
 
 std::vector<std::string> published_case_files() {
-  std::vector<std::string> folders;
-  if (const char* data = std::getenv("SPILLWAY_DATA"); data != nullptr && *data != '\0')
-    folders.push_back(std::string(data) + "/validation");
-  folders.emplace_back(SPILLWAY_SOURCE_CASES);
-  folders.emplace_back(SPILLWAY_INSTALLED_CASES);
-  for (const std::string& folder : folders) {
-    std::vector<std::string> files;
-    std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, error))
-      if (entry.path().extension() == ".json") files.push_back(entry.path().string());
-    std::sort(files.begin(), files.end());
-    if (!files.empty()) return files;
-  }
+  const std::vector<std::string> folders = data_places("validation", "validation/published");
+  for (const std::string& folder : folders)
+    if (std::vector<std::string> files = json_files_in(folder); !files.empty()) return files;
   throw InputError(folders.back(), "", "no case files", "install spillway's data, or set SPILLWAY_DATA");
 }
 

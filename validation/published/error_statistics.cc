@@ -4,17 +4,9 @@
 #include <cmath>
 
 #include "base/input_error.h"
+#include "base/quantile.h"
 
 namespace spillway::validation {
-
-double quantile(std::vector<double> values, double q) {
-  SPILLWAY_ASSERT(!values.empty());
-  std::sort(values.begin(), values.end());
-  const double at = q * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(at);
-  if (below + 1 >= values.size()) return values.back();
-  return values[below] + (at - static_cast<double>(below)) * (values[below + 1] - values[below]);
-}
 
 double kendall_tau(std::span<const double> a, std::span<const double> b) {
   SPILLWAY_ASSERT(a.size() == b.size());

@@ -15,9 +15,6 @@ struct ErrorStatistics {
   double kendall_ceiling = 1;  // of predictions without ties in the order of the measured: < 1 where these have ties
 };
 
-// The q-quantile, q in [0, 1], linear between order statistics at (n - 1) q (R's type 7). Precondition: not empty.
-double quantile(std::vector<double> values, double q);
-
 // Kendall's tau-b: (concordant - discordant) / sqrt((pairs - ties in a)(pairs - ties in b)), M. Kendall, "The treatment
 // of ties in ranking problems", Biometrika 33 (1945). 0 when one side is all ties. Precondition: equal lengths. O(n^2).
 double kendall_tau(std::span<const double> a, std::span<const double> b);

@@ -16,6 +16,13 @@
 namespace spillway::validation {
 namespace {
 
+std::vector<std::string> recomputations() {
+  std::vector<std::string> words;
+  for (const Recompute recompute : {Recompute::none, Recompute::selective, Recompute::full})
+    words.emplace_back(to_string(recompute));
+  return words;
+}
+
 constexpr std::int64_t least_gpus = 8, most_micro_batch = 64, most_stages = 64;
 // What a layout is made of; a case's other settings stay.
 constexpr std::array<std::string_view, 9> free_keys = {
@@ -99,7 +106,7 @@ SweepFile sweep_of(const PublishedSetup& setup, const TrainingSetup& published, 
                axis_of("v", "model.pipeline_chunks",
                        with(only_if(!is_sharded, divisors(model.layers, 8)), published.pipeline_chunks)),
                axis_of("b", "model.micro_batch", with(divisors(batch, most_micro_batch), published.micro_batch)),
-               axis_of("recompute", "model.recompute", {"none", "selective", "full"}),
+               axis_of("recompute", "model.recompute", recomputations()),
                axis_of("zero", "model.zero_stage",
                        is_sharded ? std::vector<std::string>{"2", "3"}
                                   : std::vector<std::string>{std::to_string(published.zero_stage)})};

@@ -9,6 +9,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/splitmix64.h"
 #include "validation/trainer/trainer.h"
 
 namespace spillway::validation {
@@ -95,12 +96,9 @@ class OperandSet {
     backend_.give_host(host);
   }
   static void fill_words(std::byte* memory, Bytes bytes, std::uint32_t seed) {
-    std::uint32_t x = 0x9e3779b9U + seed;  // Marsaglia's xorshift (2003)
+    SplitMix64 random(seed);
     for (std::int64_t at = 0; at + 4 <= bytes.count(); at += 4) {
-      x ^= x << 13U;
-      x ^= x >> 17U;
-      x ^= x << 5U;
-      const std::uint32_t word = (x & 0x007f007fU) | 0x3f803f00U;
+      const std::uint32_t word = (static_cast<std::uint32_t>(random.next()) & 0x007f007fU) | 0x3f803f00U;
       std::memcpy(memory + at, &word, sizeof word);
     }
   }

@@ -162,7 +162,7 @@ class CaseRunner {
     KernelOutcome outcome;
     outcome.run = one;
     const Reference& reference = reference_of(one.shape);
-    TechniquePlan technique = technique_plan(reference.trace, one.technique);
+    TechniquePlan technique = technique_plan(reference.trace, one.technique, *options_.hardware);
     PlanRunOptions run_options;
     run_options.allocator = technique.allocator;
     run_options.file = options_.file;
@@ -181,8 +181,8 @@ class CaseRunner {
       outcome.skipped = error.what();
       return outcome;
     }
-    if (technique.plan.offload && run.file_access != "GPUDirect Storage")
-      technique.plan.offload->route = DriveRoute::bounce;
+    if (technique.plan.fates && run.file_access != "GPUDirect Storage")
+      technique.plan.fates->route = DriveRoute::bounce;
     compare(reference, technique, run, timed, outcome);
     return outcome;
   }
@@ -195,7 +195,7 @@ class CaseRunner {
     known_.reset();
     Reference reference{step_graph(shape), {}, {}};
     reference.trace = measured_trace(backend_, reference.graph);
-    const TechniquePlan keep = technique_plan(reference.trace, "keep");
+    const TechniquePlan keep = technique_plan(reference.trace, trainer_techniques().front(), *options_.hardware);
     PlanRunOptions run_options;
     run_options.allocator = keep.allocator;
     reference.keep = train(backend_, reference.graph, reference.trace, keep.plan, run_options, options_.steps);
@@ -263,7 +263,7 @@ class CaseRunner {
 };
 
 void add_all_techniques(std::vector<KernelCase>& cases, const std::string& name, const TrainerModel& shape) {
-  for (const std::string_view technique : techniques()) cases.push_back({name, shape, std::string(technique)});
+  for (const std::string_view technique : trainer_techniques()) cases.push_back({name, shape, std::string(technique)});
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ namespace spillway::validation {
 struct KernelCase {
   std::string model;  // for people: "2 layers of 64"
   TrainerModel shape;
-  std::string technique;  // of techniques()
+  std::string technique;  // of trainer_techniques()
 };
 
 struct KernelRow {

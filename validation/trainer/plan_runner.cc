@@ -55,7 +55,7 @@ class Staging {
 
 PlannedTrace planned_step(const Trace& trace, const Plan& plan) {
   const OffloadPlan nothing;
-  const OffloadPlan& offload = plan.offload ? *plan.offload : nothing;
+  const OffloadPlan& offload = plan.fates ? *plan.fates : nothing;
   return plan.order ? planned_trace(reordered(trace, *plan.order), offload) : planned_trace(trace, offload);
 }
 
@@ -92,16 +92,16 @@ TierStoreOptions PlanRunner::tiers_of(const Plan& plan, const PlanRunOptions& op
   tiers.file = options.file;
   tiers.gpudirect = options.gpudirect;
   tiers.make_queue = options.make_queue;
-  if (!plan.offload) return tiers;
-  tiers.store_workers = std::max<std::int64_t>(1, plan.offload->store_workers);
-  tiers.load_workers = std::max<std::int64_t>(1, plan.offload->load_workers);
+  if (!plan.fates) return tiers;
+  tiers.store_workers = std::max<std::int64_t>(1, plan.fates->store_workers);
+  tiers.load_workers = std::max<std::int64_t>(1, plan.fates->load_workers);
   return tiers;
 }
 
 std::vector<Bytes> PlanRunner::drive_bytes(const Plan& plan) const {
   std::vector<Bytes> bytes(graph_.tensors.size());
-  if (!plan.offload) return bytes;
-  for (const Absence& absence : plan.offload->absences)
+  if (!plan.fates) return bytes;
+  for (const Absence& absence : plan.fates->absences)
     if (absence.tier == Tier::drive) bytes[index_of(absence.tensor)] = graph_.tensors[index_of(absence.tensor)].bytes();
   return bytes;
 }
@@ -116,8 +116,8 @@ PlanRunner::PlanRunner(Backend& backend, const StepGraph& graph, const Trace& tr
       tiers_(backend, drive_bytes(plan), tiers_of(plan, options)),
       resident_(graph.tensors.size()),
       home_(graph.tensors.size(), Tier::recompute) {
-  if (plan.offload)
-    for (const Absence& absence : plan.offload->absences)
+  if (plan.fates)
+    for (const Absence& absence : plan.fates->absences)
       if (absence.leave_after == OpId::none) home_[index_of(absence.tensor)] = absence.tier;
   index_events();
   index_waits();

@@ -8,36 +8,23 @@
 #include <cstring>
 #include <span>
 
+#include "base/digest.h"
+#include "base/quantile.h"
+#include "base/splitmix64.h"
 #include "validation/trainer/cpu_kernels.h"
 #include "validation/trainer/step_trace.h"
 
 namespace spillway::validation {
 namespace {
 
-// SplitMix64 (Steele, Lea, Flood, OOPSLA 2014).
-class Random {
- public:
-  // `skipped` numbers have been drawn already.
-  explicit Random(std::uint64_t seed, std::uint64_t skipped = 0) : state_(seed + skipped * step) {}
-  std::uint64_t next() {
-    std::uint64_t z = state_ += step;
-    z = (z ^ (z >> 30U)) * 0xbf58476d1ce4e5b9U;
-    z = (z ^ (z >> 27U)) * 0x94d049bb133111ebU;
-    return z ^ (z >> 31U);
-  }
-  // Mean 0, deviation 1: twelve uniform numbers less their mean (Irwin-Hall).
-  float bell() {
-    std::int64_t sum = 0;
-    for (std::uint64_t i = 0; i < draws_of_bell; ++i) sum += static_cast<std::int64_t>(next() >> 40U);
-    return static_cast<float>(sum - 6 * (std::int64_t{1} << 24)) / static_cast<float>(1 << 24);
-  }
+constexpr std::uint64_t draws_of_normal = 12;
 
-  static constexpr std::uint64_t draws_of_bell = 12;
-
- private:
-  static constexpr std::uint64_t step = 0x9e3779b97f4a7c15U;
-  std::uint64_t state_;
-};
+// Mean 0, deviation 1: twelve uniform numbers less their mean (Irwin-Hall).
+float normal(SplitMix64& random) {
+  std::int64_t sum = 0;
+  for (std::uint64_t i = 0; i < draws_of_normal; ++i) sum += static_cast<std::int64_t>(random.next() >> 40U);
+  return static_cast<float>(sum - 6 * (std::int64_t{1} << 24)) / static_cast<float>(1 << 24);
+}
 
 std::span<const std::byte> bytes_of_vector(const auto& values) { return std::as_bytes(std::span(values)); }
 
@@ -60,21 +47,21 @@ void write_state(PlanRunner& runner, const StepGraph& graph) {
   }
 }
 
-// FNV-1a over words of eight bytes, the last one filled up with zeros.
-void add_to_digest(const std::vector<std::byte>& bytes, std::uint64_t& digest) {
+// In words of eight bytes, the last one filled up with zeros.
+void add_to_digest(const std::vector<std::byte>& bytes, Fnv1a& digest) {
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
     std::uint64_t word = 0;
     std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
-    digest = (digest ^ word) * 0x100000001b3U;
+    digest.add(word);
   }
 }
 
 std::uint64_t digest_of_state(PlanRunner& runner, const StepGraph& graph) {
-  std::uint64_t digest = 0xcbf29ce484222325U;
+  Fnv1a digest;
   for (const StepGraph::Parameter& parameter : graph.parameters)
     for (const std::uint32_t tensor : {parameter.weight, parameter.master, parameter.first, parameter.second})
       add_to_digest(runner.read(tensor), digest);
-  return digest;
+  return digest.value();
 }
 
 }  // namespace
@@ -88,15 +75,15 @@ std::vector<float> initial_weight(const StepGraph& graph, std::size_t p) {
   const float deviation = into_residual ? 0.02F / std::sqrt(2.0F * static_cast<float>(graph.model.layers)) : 0.02F;
   const std::uint64_t seed = graph.model.seed * 1'000'003 + p;
   tbb::parallel_for(tbb::blocked_range<std::size_t>(0, values.size(), std::size_t{1} << 16), [&](const auto& range) {
-    Random random(seed, range.begin() * Random::draws_of_bell);
-    for (std::size_t i = range.begin(); i < range.end(); ++i) values[i] = deviation * random.bell();
+    SplitMix64 random(seed, range.begin() * draws_of_normal);
+    for (std::size_t i = range.begin(); i < range.end(); ++i) values[i] = deviation * normal(random);
   });
   return values;
 }
 
 void make_batch(const TrainerModel& model, std::int64_t step, std::vector<std::int32_t>& tokens,
                 std::vector<std::int32_t>& targets) {
-  Random random(model.seed * 7919 + static_cast<std::uint64_t>(step));
+  SplitMix64 random(model.seed * 7919 + static_cast<std::uint64_t>(step));
   const auto vocabulary = static_cast<std::uint64_t>(model.vocabulary);
   tokens.clear();
   targets.clear();
@@ -132,17 +119,13 @@ Trace measured_trace(Backend& backend, const StepGraph& graph, int steps) {
   const Trace plain =
       step_trace(graph, std::vector<Picos>(graph.calls.size(), microseconds(1)), launch, backend.device());
   PlanRunOptions options;
-  options.allocator.policy = "torch";
   std::vector<std::vector<Picos>> samples(graph.calls.size());
   for (int s = 0; s < steps; ++s) {
     const TrainingRun run = train(backend, graph, plain, {}, options, 2, true);
     for (std::size_t c = 0; c < samples.size(); ++c) samples[c].push_back(run.steps.back().kernel_times[c].duration);
   }
   std::vector<Picos> medians;
-  for (std::vector<Picos>& sample : samples) {
-    std::sort(sample.begin(), sample.end());
-    medians.push_back(sample[sample.size() / 2]);
-  }
+  for (const std::vector<Picos>& sample : samples) medians.push_back(upper_median(sample));
   return step_trace(graph, medians, launch, backend.device());
 }
 

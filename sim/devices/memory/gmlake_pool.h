@@ -37,6 +37,7 @@
 #include "sim/devices/memory/block_ledger.h"
 #include "sim/devices/memory/free_set.h"
 #include "sim/devices/memory/lent_torch.h"
+#include "sim/devices/memory/memory_policies.h"
 #include "sim/devices/memory/torch_settings.h"
 
 namespace spillway::sim {
@@ -71,7 +72,7 @@ class GmlakePool {
 
   // Segments with their pieces: a live piece may be part of a larger block. The small pool's come as they are.
   [[nodiscard]] PoolState state() const;
-  [[nodiscard]] std::string_view name() const { return "gmlake"; }
+  [[nodiscard]] std::string_view name() const { return gmlake_policy; }
   [[nodiscard]] const GmlakeSettings& settings() const { return settings_; }
   [[nodiscard]] const MemoryStatistics& statistics() const { return ledger_.statistics; }
   [[nodiscard]] const OutOfMemory& last_out_of_memory() const { return ledger_.last_out_of_memory(); }

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "sim/devices/memory/block_ledger.h"
+#include "sim/devices/memory/memory_policies.h"
 #include "sim/devices/memory/memory_types.h"
 
 namespace spillway::sim {
@@ -25,7 +26,7 @@ class IdealPool {
   DriverCost empty_cache(Picos time);
   std::vector<BlockId> restore(const PoolState& state);
 
-  [[nodiscard]] std::string_view name() const { return "ideal"; }
+  [[nodiscard]] std::string_view name() const { return ideal_policy; }
   [[nodiscard]] PoolState state() const;
   [[nodiscard]] const MemoryStatistics& statistics() const { return ledger_.statistics; }
   [[nodiscard]] const OutOfMemory& last_out_of_memory() const { return ledger_.last_out_of_memory(); }

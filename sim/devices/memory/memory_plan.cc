@@ -16,6 +16,8 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t most_requests = 100'000'000;
 constexpr const char* remedy = "write it with `spillway plan`, or see docs/memory-allocators.md for the form";
 
+std::string_view word_of(PlanKind kind) { return kind == PlanKind::stalloc ? "stalloc" : "layout"; }
+
 class PlanReader {
  public:
   PlanReader(const Json& document, std::string file) : document_(document), file_(std::move(file)) {}
@@ -24,9 +26,12 @@ class PlanReader {
     if (!document_.is_object() || document_.value("schema", "") != "spillway-memory-plan")
       fail("schema", "is not a memory plan");
     MemoryPlan plan;
+    if (document_.contains("technique") && document_["technique"].is_string())
+      plan.technique = document_["technique"].get<std::string>();
     const std::string kind = document_.value("kind", "");
-    if (kind != "stalloc" && kind != "layout") fail("kind", "is neither stalloc nor layout");
-    plan.kind = kind == "stalloc" ? PlanKind::stalloc : PlanKind::layout;
+    if (kind != word_of(PlanKind::stalloc) && kind != word_of(PlanKind::layout))
+      fail("kind", "is neither stalloc nor layout");
+    plan.kind = kind == word_of(PlanKind::stalloc) ? PlanKind::stalloc : PlanKind::layout;
     plan.pool = Bytes(number(document_, "pool_bytes", 0));
     plan.small_peak = Bytes(optional_number("small_peak_bytes"));
     plan.period_begin = static_cast<std::size_t>(optional_number("period_begin"));
@@ -220,7 +225,8 @@ std::string memory_plan_json(const MemoryPlan& plan) {
   Json document;
   document["schema"] = "spillway-memory-plan";
   document["version"] = 1;
-  document["kind"] = plan.kind == PlanKind::stalloc ? "stalloc" : "layout";
+  if (!plan.technique.empty()) document["technique"] = plan.technique;
+  document["kind"] = word_of(plan.kind);
   document["pool_bytes"] = plan.pool.count();
   document["period_begin"] = plan.period_begin;
   document["small_peak_bytes"] = plan.small_peak.count();
@@ -239,6 +245,10 @@ std::string memory_plan_json(const MemoryPlan& plan) {
     dynamic.push_back({request.request, static_cast<std::int32_t>(request.space)});
   document["dynamic"] = std::move(dynamic);
   return document.dump() + "\n";
+}
+
+std::string_view policy_of(const MemoryPlan& plan) {
+  return plan.kind == PlanKind::layout ? arena_policy : planned_policy;
 }
 
 std::vector<RequestSpace> request_spaces(const MemoryPlan& plan) {

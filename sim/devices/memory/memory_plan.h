@@ -14,6 +14,7 @@
 
 #include "base/byte_source.h"
 #include "base/units.h"
+#include "sim/devices/memory/memory_policies.h"
 #include "sim/devices/memory/memory_types.h"
 
 namespace spillway::sim {
@@ -47,6 +48,7 @@ struct PlannedSpace {
 };
 
 struct MemoryPlan {
+  std::string technique;  // who made it; for people
   PlanKind kind = PlanKind::stalloc;
   Bytes pool{};                       // size of the pool
   std::vector<PlannedPlace> places;   // by ordinal among planned requests
@@ -58,13 +60,17 @@ struct MemoryPlan {
   std::vector<PlannedSpace> dynamic;  // ascending by request
 };
 
+// The memory policy that follows it.
+std::string_view policy_of(const MemoryPlan& plan);
+
 // By ordinal, as far as the last of plan.dynamic: what AllocationStreamOptions::spaces wants.
 std::vector<RequestSpace> request_spaces(const MemoryPlan& plan);
 
-// JSON, schema "spillway-memory-plan": kind, pool_bytes, period_begin, small_peak_bytes, places[[offset, size]],
-// cached[], spaces[{name, ranges[[begin, end]]}], dynamic[[request, space]]. Or a layout as CSV, MiniMalloc's form with
-// an offset: columns id, size and offset, others ignored; ids are ordinals of requests, those not there are left to the
-// caching allocator, and the whole repeats. Throws InputError for what is neither: see check_plan().
+// JSON, schema "spillway-memory-plan": technique (left out when nobody said), kind, pool_bytes, period_begin,
+// small_peak_bytes, places[[offset, size]], cached[], spaces[{name, ranges[[begin, end]]}], dynamic[[request, space]].
+// Or a layout as CSV, MiniMalloc's form with an offset: columns id, size and offset, others ignored; ids are ordinals
+// of requests, those not there are left to the caching allocator, and the whole repeats. Throws InputError for what is
+// neither: see check_plan().
 MemoryPlan read_memory_plan(ByteSource& source);
 std::string memory_plan_json(const MemoryPlan& plan);
 // Places in the pool, sizes not negative, period_begin within the places, ranges ascending and in the pool. Says

@@ -1,6 +1,7 @@
 #include "sim/devices/memory/memory_pool.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
@@ -8,7 +9,11 @@
 namespace spillway::sim {
 namespace {
 
-constexpr std::string_view policies[] = {"arena", "gmlake", "ideal", "planned", "torch", "torch-expandable"};
+constexpr auto policies = [] {
+  std::array<std::string_view, memory_policy_table.size()> names;
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = memory_policy_table[i].name;
+  return names;
+}();
 
 // A value in the settings wins.
 void set_limits(const MemoryPoolOptions& options, TorchSettings& settings) {
@@ -24,7 +29,7 @@ void refuse_settings(const MemoryPoolOptions& options) {
 }
 
 MemoryPool make_torch(const MemoryPoolOptions& options) {
-  const bool expandable = options.policy == "torch-expandable";
+  const bool expandable = options.policy == expandable_policy;
   TorchSettings settings = parse_torch_settings(options.settings);
   if (expandable && !settings.expandable_segments && options.settings.find("expandable_segments") != std::string::npos)
     throw InputError("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments",
@@ -36,7 +41,7 @@ MemoryPool make_torch(const MemoryPoolOptions& options) {
 
 MemoryPool make_planned(const MemoryPoolOptions& options) {
   refuse_settings(options);
-  const bool arena = options.policy == "arena";
+  const bool arena = options.policy == arena_policy;
   if (options.plan == nullptr)
     throw InputError(
         "", "allocator " + options.policy, "follows a memory plan, and none was given",
@@ -71,18 +76,18 @@ std::vector<BlockId> MemoryPool::restore(const PoolState& state) {
 MemoryPool make_memory_pool(const MemoryPoolOptions& options) {
   if (!(options.memory_fraction > 0 && options.memory_fraction <= 1))
     throw InputError("", "memory fraction", "not a share between 0 and 1", "give a number like 0.9");
-  const bool planned = options.policy == "planned" || options.policy == "arena";
+  const bool planned = options.policy == planned_policy || options.policy == arena_policy;
   if (options.plan != nullptr && !planned)
     throw InputError("", "allocator " + options.policy, "follows no plan",
                      "use planned or arena, or leave the plan out");
   if (planned) return make_planned(options);
-  if (options.policy == "torch" || options.policy == "torch-expandable") return make_torch(options);
-  if (options.policy == "gmlake") {
+  if (options.policy == torch_policy || options.policy == expandable_policy) return make_torch(options);
+  if (options.policy == gmlake_policy) {
     GmlakeSettings settings = parse_gmlake_settings(options.settings);
     set_limits(options, settings.torch);
     return MemoryPool(GmlakePool(settings));
   }
-  if (options.policy != "ideal")
+  if (options.policy != ideal_policy)
     throw InputError("", "allocator " + options.policy, "unknown allocator", suggest(options.policy, policies));
   refuse_settings(options);
   TorchSettings limits;

@@ -11,6 +11,7 @@
 
 #include "sim/devices/memory/gmlake_pool.h"
 #include "sim/devices/memory/ideal_pool.h"
+#include "sim/devices/memory/memory_policies.h"
 #include "sim/devices/memory/planned_pool.h"
 #include "sim/devices/memory/torch_pool.h"
 
@@ -89,8 +90,8 @@ class MemoryPool {
 
 // What a scenario or a command line says about an allocator.
 struct MemoryPoolOptions {
-  std::string policy = "torch";  // one of memory_policies()
-  std::string settings;          // in PYTORCH_CUDA_ALLOC_CONF's spelling; gmlake: see GmlakeSettings; else none
+  std::string policy{torch_policy};  // one of memory_policies()
+  std::string settings;              // in PYTORCH_CUDA_ALLOC_CONF's spelling; gmlake: see GmlakeSettings; else none
   std::shared_ptr<const MemoryPlan> plan;  // planned and arena only, and needed there
   Bytes device_memory = Bytes::max();
   Bytes outside_memory{0};     // taken by others: context, communication buffers

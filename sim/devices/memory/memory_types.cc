@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
+#include "base/number_text.h"
+
 namespace spillway::sim {
 namespace {
-
-std::string mebibytes(Bytes bytes) { return fmt::format("{:.2f} MiB", static_cast<double>(bytes.count()) / 1048576.0); }
 
 double unused_share(std::int64_t used, std::int64_t reserved) {
   return reserved == 0 ? 0.0 : 1.0 - static_cast<double>(used) / static_cast<double>(reserved);
@@ -29,19 +29,19 @@ void DriverCost::add(const DriverCost& more) {
 
 std::string describe(const OutOfMemory& why) {
   std::string text =
-      fmt::format("out of memory: {} asked for ({} needed), {} reserved of a limit of {}", mebibytes(why.requested),
-                  mebibytes(why.needed), mebibytes(why.reserved), mebibytes(why.limit));
-  text += fmt::format("; {} allocated for {} of requests", mebibytes(why.allocated), mebibytes(why.live_requested));
+      fmt::format("out of memory: {} asked for ({} needed), {} reserved of a limit of {}", mib_text(why.requested),
+                  mib_text(why.needed), mib_text(why.reserved), mib_text(why.limit));
+  text += fmt::format("; {} allocated for {} of requests", mib_text(why.allocated), mib_text(why.live_requested));
   if (why.active > why.allocated)
-    text += fmt::format("; {} given back but still in use by other streams", mebibytes(why.active - why.allocated));
+    text += fmt::format("; {} given back but still in use by other streams", mib_text(why.active - why.allocated));
   const Bytes cached = why.cached_small + why.cached_large;
   if (cached > Bytes::zero()) {
     text += fmt::format(
         "; {} cached in pieces of segments in use ({} small, {} large), the largest that could serve {}",
-        mebibytes(cached), mebibytes(why.cached_small), mebibytes(why.cached_large), mebibytes(why.largest_free_block));
+        mib_text(cached), mib_text(why.cached_small), mib_text(why.cached_large), mib_text(why.largest_free_block));
   }
   const Bytes missing = why.needed - (why.limit - why.reserved);
-  if (missing > Bytes::zero()) text += fmt::format("; {} more would have had to be free", mebibytes(missing));
+  if (missing > Bytes::zero()) text += fmt::format("; {} more would have had to be free", mib_text(missing));
   return text;
 }
 

@@ -35,6 +35,7 @@
 #include "sim/devices/memory/block_ledger.h"
 #include "sim/devices/memory/lent_torch.h"
 #include "sim/devices/memory/memory_plan.h"
+#include "sim/devices/memory/memory_policies.h"
 
 namespace spillway::sim {
 
@@ -65,7 +66,7 @@ class PlannedPool {
   std::vector<BlockId> restore(const PoolState& state) { return allocate_live_blocks(*this, state); }
 
   [[nodiscard]] PoolState state() const;
-  [[nodiscard]] std::string_view name() const { return plan_->kind == PlanKind::layout ? "arena" : "planned"; }
+  [[nodiscard]] std::string_view name() const { return policy_of(*plan_); }
   [[nodiscard]] const PlanOutcome& outcome() const { return outcome_; }
   [[nodiscard]] const MemoryStatistics& statistics() const { return ledger_.statistics; }
   [[nodiscard]] const OutOfMemory& last_out_of_memory() const { return ledger_.last_out_of_memory(); }

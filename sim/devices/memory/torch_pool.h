@@ -24,6 +24,7 @@
 #include <span>
 
 #include "sim/devices/memory/free_set.h"
+#include "sim/devices/memory/memory_policies.h"
 #include "sim/devices/memory/memory_types.h"
 #include "sim/devices/memory/stream_uses.h"
 #include "sim/devices/memory/torch_settings.h"
@@ -80,7 +81,9 @@ class TorchPool {
   [[nodiscard]] const OutOfMemory& last_out_of_memory() const { return out_of_memory_; }
   [[nodiscard]] std::span<const PendingEvent> pending_events() const { return uses_.events(); }
   [[nodiscard]] const TorchSettings& settings() const { return settings_; }
-  [[nodiscard]] std::string_view name() const { return settings_.expandable_segments ? "torch-expandable" : "torch"; }
+  [[nodiscard]] std::string_view name() const {
+    return settings_.expandable_segments ? expandable_policy : torch_policy;
+  }
   void keep_rows(bool keep) { keep_rows_ = keep; }
   // Finished lives in the order they ended, then live ones by block id.
   [[nodiscard]] std::vector<AllocationRow> rows() const;

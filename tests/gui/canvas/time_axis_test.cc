@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/number_text.h"
+
 namespace spillway::gui {
 namespace {
 
@@ -60,9 +62,9 @@ TEST(TimeAxis, Words) {
   EXPECT_EQ(time_text(1'000'000'000'000), "1.000 s");
   EXPECT_EQ(time_text(0), "0");
   EXPECT_EQ(time_text(12'345, false), "12,345 events");
-  EXPECT_EQ(bytes_words(5'379'000'000), "5.01 GiB");
-  EXPECT_EQ(bytes_words(512), "512 B");
-  EXPECT_EQ(bytes_words(-3 * 1'048'576), "-3.00 MiB");
+  EXPECT_EQ(bytes_text(Bytes(5'379'000'000)), "5.01 GiB");
+  EXPECT_EQ(bytes_text(Bytes(512)), "512 B");
+  EXPECT_EQ(bytes_text(Bytes(-3 * 1'048'576)), "-3.00 MiB");
 }
 
 }  // namespace

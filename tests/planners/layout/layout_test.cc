@@ -8,10 +8,10 @@
 #include <numeric>
 #include <random>
 
+#include "base/splitmix64.h"
 #include "planners/layout/gap_fit.h"
 #include "planners/layout/layout_check.h"
 #include "planners/layout/layout_csv.h"
-#include "planners/layout/layout_random.h"
 #include "planners/layout/layout_search.h"
 #include "planners/layout/layout_solver.h"
 #include "planners/layout/skyline.h"
@@ -50,7 +50,7 @@ struct Shape {
   bool fixed = false;
 };
 
-Buffers random_buffers(LayoutRandom& random, const Shape& shape) {
+Buffers random_buffers(SplitMix64& random, const Shape& shape) {
   const auto below = [&](int n) { return static_cast<std::int64_t>(random.next() % static_cast<std::uint64_t>(n)); };
   Buffers buffers;
   std::int64_t ground = 0;
@@ -120,7 +120,7 @@ TEST(LayoutCheck, FindsEveryKindOfFault) {
 
 // The check's sweep against all pairs.
 TEST(LayoutCheck, AgreesWithAllPairs) {
-  LayoutRandom random(7);
+  SplitMix64 random(7);
   const int rounds = spillway::test::cases(50, 20'000);
   int legal = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -154,7 +154,7 @@ TEST(LayoutSections, AreTheMaximalSetsAlive) {
 
 // Two buffers share a section if and only if they are alive together.
 TEST(LayoutSections, KeepWhoMeetsWhom) {
-  LayoutRandom random(3);
+  SplitMix64 random(3);
   for (int round = 0; round < spillway::test::cases(50, 2000); ++round) {
     const Buffers buffers = random_buffers(random, {7, 9, 3});
     const LayoutSections sections = sections_of(buffers);
@@ -168,7 +168,7 @@ TEST(LayoutSections, KeepWhoMeetsWhom) {
 
 // Optimal on small cases, with alignments and fixed offsets too, and proven so.
 TEST(LayoutSolver, EqualsBruteForce) {
-  LayoutRandom random(1);
+  SplitMix64 random(1);
   for (int round = 0; round < spillway::test::cases(50, 2500); ++round) {
     Shape shape;
     shape.buffers = 1 + static_cast<int>(random.next() % 7);
@@ -186,7 +186,7 @@ TEST(LayoutSolver, EqualsBruteForce) {
 
 // Random cases of every kind, 100,000 at full size, pass the independent check.
 TEST(LayoutSolver, IsAlwaysLegal) {
-  LayoutRandom random(2);
+  SplitMix64 random(2);
   for (int round = 0; round < spillway::test::cases(50, 100'000); ++round) {
     Shape shape;
     shape.buffers = 1 + static_cast<int>(random.next() % 24);
@@ -206,7 +206,7 @@ TEST(LayoutSolver, IsAlwaysLegal) {
 
 // Whichever rules are on and however the next buffer is chosen, a height is possible or not.
 TEST(LayoutSearch, AnswersTheSameUnderAllRules) {
-  LayoutRandom random(5);
+  SplitMix64 random(5);
   const int rounds = spillway::test::cases(50, 400);
   int infeasible = 0;
   for (int round = 0; round < rounds; ++round) {
@@ -238,7 +238,7 @@ TEST(LayoutSearch, AnswersTheSameUnderAllRules) {
 
 // A search that is interrupted and resumed answers as one that is not.
 TEST(LayoutSearch, ResumesWhereItStopped) {
-  LayoutRandom random(9);
+  SplitMix64 random(9);
   Buffers buffers = random_buffers(random, {40, 30, 30});
   std::erase_if(buffers, [](const LayoutBuffer& buffer) { return buffer.size == 0; });
   const LayoutSections sections = sections_of(buffers);
@@ -257,7 +257,7 @@ TEST(LayoutSearch, ResumesWhereItStopped) {
 
 // One thread or many, and twice in a row: the same layout for the same effort.
 TEST(LayoutSolver, DoesNotDependOnThreads) {
-  LayoutRandom random(4);
+  SplitMix64 random(4);
   for (const int count : {60, 6000}) {
     const Buffers buffers = random_buffers(random, {count, count, 1000});
     LayoutOptions options;
@@ -275,7 +275,7 @@ TEST(LayoutSolver, DoesNotDependOnThreads) {
 }
 
 TEST(LayoutSolver, StopsWhenTold) {
-  LayoutRandom random(6);
+  SplitMix64 random(6);
   const Buffers buffers = random_buffers(random, {80, 60, 1000, 64});
   LayoutOptions options;
   int calls = 0;
@@ -300,7 +300,7 @@ TEST(LayoutSolver, HandlesTheTrivial) {
 
 // A capacity below the bound is answered at once; one that is proven impossible raises the bound above it.
 TEST(LayoutSolver, SaysWhatCanNotFit) {
-  LayoutRandom random(8);
+  SplitMix64 random(8);
   int raised = 0;
   for (int round = 0; round < 200; ++round) {
     const Buffers buffers = random_buffers(random, {7, 6, 9, 4});

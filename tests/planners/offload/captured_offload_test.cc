@@ -5,8 +5,8 @@
 #include <filesystem>
 #include <string>
 
+#include "planners/offload/hybrid_search.h"
 #include "planners/offload/lifetimes.h"
-#include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
 #include "scenario/scenario_run.h"
 #include "sim/replay/captured_step.h"
@@ -88,7 +88,7 @@ TEST(CapturedOffload, LowersThePeakOfACaptureWithoutLayers) {
       TinyCapture{.operators = 12, .kernel = microseconds(40'000), .call = microseconds(50'000)}.make(), "test");
   const Result keep = replay(step, machine(), options());
   for (const Tier tier : {Tier::drive, Tier::host}) {
-    const OffloadOutcome outcome = run_ssdtrain(step, machine(), options(), settings_of(tier));
+    const OffloadOutcome outcome = run_ssdtrain(step, PlainReplayer(machine(), options()), settings_of(tier));
     EXPECT_EQ(outcome.moved.stored, outcome.moved.loaded + outcome.moved.forwarded);
     EXPECT_GE(outcome.moved.loaded, Bytes(6 * (64LL << 20)));
     EXPECT_LE(outcome.result.memory.peak_allocated + Bytes(6 * (64LL << 20)), keep.memory.peak_allocated);
@@ -99,7 +99,7 @@ TEST(CapturedOffload, LowersThePeakOfACaptureWithoutLayers) {
 // Every pass keeps its last scope, the one whose backward comes next: 11 blocks of a pass may leave, one of them stays.
 TEST(CapturedOffload, KeepsTheLastScopeOfEachPass) {
   const Trace step = captured_step(TinyCapture{.operators = 12, .passes = 3}.make(), "test");
-  const OffloadOutcome outcome = run_ssdtrain(step, machine(), options(), settings_of(Tier::drive));
+  const OffloadOutcome outcome = run_ssdtrain(step, PlainReplayer(machine(), options()), settings_of(Tier::drive));
   EXPECT_EQ(outcome.moved.candidates, Bytes(3 * 11 * (64LL << 20)));
   EXPECT_EQ(outcome.scopes.size(), 33U);
   EXPECT_EQ(outcome.moved.kept, Bytes(3 * (64LL << 20)));
@@ -109,14 +109,14 @@ TEST(CapturedOffload, KeepsTheLastScopeOfEachPass) {
 TEST(CapturedOffload, MixNeverRecomputesOnInferredUses) {
   const Trace step = captured_step(
       TinyCapture{.operators = 12, .operators_per_layer = 3, .kernel = microseconds(20'000)}.make(), "test");
-  MixSettings settings;
+  HybridSettings settings;
   settings.budget = Bytes(8 * (64LL << 20));
   settings.runtime = settings_of(Tier::drive);
-  const MixOutcome outcome = plan_mix(step, machine(), options(), settings);
+  const HybridOutcome outcome = plan_hybrid(step, PlainReplayer(machine(), options()), settings);
   EXPECT_TRUE(outcome.best.fits());
   EXPECT_GT(outcome.to_host + outcome.to_drives, Bytes(0));
   EXPECT_EQ(outcome.recomputed, Bytes(0));
-  for (const MixCase& one : outcome.baselines) EXPECT_THAT(one.name, ::testing::Not(HasSubstr("recomputation")));
+  for (const HybridCase& one : outcome.baselines) EXPECT_THAT(one.name, ::testing::Not(HasSubstr("recomputation")));
 }
 
 TEST(CapturedOffload, LifetimesTakesTheInferredGaps) {
@@ -124,7 +124,7 @@ TEST(CapturedOffload, LifetimesTakesTheInferredGaps) {
       TinyCapture{.operators = 12, .kernel = microseconds(40'000), .call = microseconds(50'000)}.make(), "test");
   ReplayOptions small = options();
   small.memory.capacity = Bytes(8 * (64LL << 20));
-  const OffloadOutcome outcome = run_lifetimes(step, machine(), small, settings_of(Tier::drive));
+  const OffloadOutcome outcome = run_lifetimes(step, PlainReplayer(machine(), small), settings_of(Tier::drive));
   EXPECT_TRUE(outcome.result.fits());
   EXPECT_GT(outcome.moved.stored, Bytes(0));
 }
@@ -155,10 +155,11 @@ TEST_F(CapturedFile, ScenarioSaysWhatIsInferred) {
 // A plan of a capture holds for the same capture in a later run.
 TEST_F(CapturedFile, PlansAreFollowed) {
   LoadedScenario loaded = load(captured(path_, ssdtrain));
-  OffloadOutcome outcome = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, loaded.scenario.offload);
+  OffloadOutcome outcome =
+      run_ssdtrain(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), loaded.scenario.offload);
   outcome.plan.digest = digest_of_works(loaded.trace);
   Plan plan;
-  plan.offload = outcome.plan;
+  plan.fates = outcome.plan;
   LoadedScenario other = load(captured(path_, R"("drives": "samsung-990-pro-2tb", "drive_count": 4)"));
   apply_plan(other, plan);
   EXPECT_EQ(run(other).fingerprint, outcome.result.fingerprint);

@@ -49,8 +49,9 @@ TEST(Lifetimes, BeatStreamingWhereMemoryIsShort) {
   const Result keep = run(loaded);
   loaded.options.memory.capacity = keep.memory.peak_reserved * 3 / 4;
   for (const Tier tier : {Tier::drive, Tier::host}) {
-    const OffloadOutcome lifetimes = run_lifetimes(loaded.trace, loaded.hardware, loaded.options, to(tier));
-    const OffloadOutcome stream = run_streaming(loaded.trace, loaded.hardware, loaded.options, to(tier));
+    const OffloadOutcome lifetimes =
+        run_lifetimes(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), to(tier));
+    const OffloadOutcome stream = run_streaming(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), to(tier));
     EXPECT_TRUE(lifetimes.result.fits());
     EXPECT_TRUE(stream.result.fits());
     EXPECT_LT(lifetimes.result.step_time, stream.result.step_time);
@@ -63,7 +64,8 @@ TEST(Lifetimes, BeatStreamingWhereMemoryIsShort) {
 
 TEST(Lifetimes, MoveNothingWhereEverythingFits) {
   const LoadedScenario loaded = gpt2_large();
-  const OffloadOutcome outcome = run_lifetimes(loaded.trace, loaded.hardware, loaded.options, to(Tier::drive));
+  const OffloadOutcome outcome =
+      run_lifetimes(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), to(Tier::drive));
   EXPECT_EQ(outcome.moved.stored, Bytes(0));
   EXPECT_EQ(outcome.result.step_time, run(loaded).step_time);
 }

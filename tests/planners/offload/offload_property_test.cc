@@ -18,8 +18,8 @@
 
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
+#include "planners/offload/hybrid_search.h"
 #include "planners/offload/lifetimes.h"
-#include "planners/offload/mix.h"
 #include "planners/offload/offload_run.h"
 #include "tests/planners/offload/random_step.h"
 #include "tests/test_size.h"
@@ -100,7 +100,7 @@ class OffloadProperties : public ::testing::Test {
   void check_in_flight(const Offloaded& step);
   void check_ops(const Offloaded& step);
 
-  LayoutRandom random_{20261122};
+  SplitMix64 random_{20261122};
   HardwareProfile base_ = ProfileLibrary::standard().load_system("h100-80gb-1gpu");
   NvmeProfile drive_ = ProfileLibrary::standard().load_nvme("samsung-990-pro-2tb");
   int moving_ = 0, forwarding_ = 0, waiting_ = 0, remaking_ = 0;
@@ -270,14 +270,14 @@ TEST_F(OffloadProperties, HoldOnRandomStepsAndMachines) {
     options.memory.capacity = Bytes(static_cast<std::int64_t>(between(0.3, 1.2) * static_cast<double>(peak.count())));
     try {
       if (mixes) {
-        MixSettings mix;
+        HybridSettings mix;
         mix.budget = options.memory.capacity;
         mix.runtime = settings;
         mix.replays = 4;
         mix.least_bytes = Bytes(1);
-        const MixOutcome outcome = plan_mix(trace, hardware, options, mix);
+        const HybridOutcome outcome = plan_hybrid(trace, PlainReplayer(hardware, options), mix);
         check({trace, outcome.best.plan, outcome.planned, outcome.best.result}, keep);
-        for (const MixCase& baseline : outcome.baselines)
+        for (const HybridCase& baseline : outcome.baselines)
           if (baseline.fits()) {
             ASSERT_TRUE(outcome.best.fits());
             ASSERT_LE(outcome.best.result.step_time, baseline.result.step_time) << baseline.name;

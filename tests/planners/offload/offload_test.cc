@@ -23,7 +23,7 @@ LoadedScenario gpt2(const std::string& more = "") {
 
 OffloadSettings everything() {
   OffloadSettings settings;
-  settings.technique = OffloadTechnique::ssdtrain;
+  settings.technique = ssdtrain_word;
   settings.in_flight = Bytes(64 << 20);
   settings.ssdtrain.least_elements = 1 << 20;
   settings.ssdtrain.adaptive = false;
@@ -107,7 +107,8 @@ TEST(SavedTensors, AreTheActivationsOfAGeneratedStep) {
 TEST(Ssdtrain, MovesCandidatesAndLowersThePeak) {
   const LoadedScenario loaded = gpt2();
   const Result keep = run(loaded);
-  const OffloadOutcome offload = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, everything());
+  const OffloadOutcome offload =
+      run_ssdtrain(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), everything());
   check(loaded.trace, offload.plan, offload.planned, offload.result);
   check_lives(offload.planned.trace);
   EXPECT_TRUE(offload.moved.settled);
@@ -168,7 +169,7 @@ TEST(Ssdtrain, SlowerDrivesKeepMore) {
     settings.ssdtrain.adaptive = true;
     settings.adaptive_bytes_per_second = rate;
     const LoadedScenario loaded = gpt2();
-    const OffloadOutcome outcome = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, settings);
+    const OffloadOutcome outcome = run_ssdtrain(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
     EXPECT_GE(outcome.moved.kept, kept) << rate;
     kept = outcome.moved.kept;
   }
@@ -178,9 +179,9 @@ TEST(Ssdtrain, SlowerDrivesKeepMore) {
 TEST(Ssdtrain, WithoutPrefetchTheHostWaitsForEachLoad) {
   const LoadedScenario loaded = gpt2();
   OffloadSettings settings = everything();
-  const OffloadOutcome chunked = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, settings);
+  const OffloadOutcome chunked = run_ssdtrain(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   settings.ssdtrain.prefetch = Prefetch::off;
-  const OffloadOutcome off = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, settings);
+  const OffloadOutcome off = run_ssdtrain(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   EXPECT_GT(off.result.step_time, chunked.result.step_time);
 }
 
@@ -188,7 +189,7 @@ TEST(Ssdtrain, HostTierGoesOverTheCopyEngines) {
   const LoadedScenario loaded = gpt2();
   OffloadSettings settings = everything();
   settings.tier = Tier::host;
-  const OffloadOutcome outcome = run_ssdtrain(loaded.trace, loaded.hardware, loaded.options, settings);
+  const OffloadOutcome outcome = run_ssdtrain(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings);
   check(loaded.trace, outcome.plan, outcome.planned, outcome.result);
   EXPECT_TRUE(outcome.result.drives.empty());
   Bytes out{};

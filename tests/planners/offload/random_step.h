@@ -7,14 +7,14 @@
 #include <string>
 #include <vector>
 
-#include "planners/layout/layout_random.h"
+#include "base/splitmix64.h"
 #include "traces/trace.h"
 
 namespace spillway::planners {
 
 class RandomStep {
  public:
-  RandomStep(LayoutRandom& random, std::size_t most_streams) : random_(random), most_streams_(most_streams) {}
+  RandomStep(SplitMix64& random, std::size_t most_streams) : random_(random), most_streams_(most_streams) {}
 
   Trace make() {
     host_ = trace_.lane({.kind = LaneKind::host_thread, .number = 1});
@@ -169,7 +169,7 @@ class RandomStep {
     return by;
   }
 
-  LayoutRandom& random_;
+  SplitMix64& random_;
   std::size_t most_streams_;
   Trace trace_;
   LaneId host_ = LaneId::none;
@@ -182,7 +182,7 @@ class RandomStep {
   OpId previous_ = OpId::none;
 };
 
-inline Trace random_step(LayoutRandom& random, std::size_t most_streams) {
+inline Trace random_step(SplitMix64& random, std::size_t most_streams) {
   return RandomStep(random, most_streams).make();
 }
 

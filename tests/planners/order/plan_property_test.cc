@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/splitmix64.h"
 #include "planners/layout/layout_check.h"
-#include "planners/layout/layout_random.h"
 #include "planners/order/order_check.h"
 #include "planners/order/trace_order.h"
 #include "sim/devices/memory/allocation_stream.h"
@@ -21,7 +21,7 @@ namespace {
 class Plans : public ::testing::Test {
  protected:
   std::size_t below(std::size_t n) { return static_cast<std::size_t>(random_.next() % n); }
-  LayoutRandom random_{20261121};
+  SplitMix64 random_{20261121};
 };
 
 // No two buffers alive together overlap: all pairs, sharing no code with check_layout() or the solver.

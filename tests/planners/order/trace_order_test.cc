@@ -247,7 +247,7 @@ std::vector<std::uint64_t> values_read(const Trace& trace) {
   for (const OpId op : host_order(trace)) {
     std::uint64_t mixed = static_cast<std::uint64_t>(trace.strings.text(trace.ops.name[index_of(op)]).size());
     for (const char c : trace.strings.text(trace.ops.name[index_of(op)]))
-      mixed = mixed * 0x9e3779b97f4a7c15ULL + static_cast<unsigned char>(c);
+      mixed = mixed * golden_gamma + static_cast<unsigned char>(c);
     const std::uint64_t name = mixed;
     for (const Use& use : trace.uses)
       if (use.op == op && use.access == Access::read)
@@ -264,7 +264,7 @@ std::vector<std::uint64_t> values_read(const Trace& trace) {
 
 // Orders drawn at random: those that are not refused compute the same numbers; most are refused.
 TEST(TraceOrder, WhatIsNotRefusedComputesTheSame) {
-  LayoutRandom random(7);
+  SplitMix64 random(7);
   const int rounds = spillway::test::cases(50, 4000);
   int refused = 0, taken = 0;
   for (int round = 0; round < rounds; ++round) {

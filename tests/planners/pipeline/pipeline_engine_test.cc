@@ -11,7 +11,7 @@
 
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
-#include "planners/pipeline/pipeline_check.h"
+#include "models/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "sim/engine/executor.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
-#include "planners/pipeline/plan_json.h"
+#include "models/pipeline/pipeline_json.h"
 #include "reports/pictures/pipeline_svg.h"
 
 namespace spillway::reports {

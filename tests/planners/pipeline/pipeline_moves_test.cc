@@ -6,8 +6,8 @@
 #include <string>
 
 #include "models/pipeline/named_schedules.h"
+#include "models/pipeline/pipeline_check.h"
 #include "planners/pipeline/lane_orders.h"
-#include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/schedule_moves.h"
 
 namespace spillway::planners {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/pipeline/named_schedules.h"
-#include "planners/pipeline/pipeline_check.h"
+#include "models/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
 #include "tests/planners/pipeline_files.h"

@@ -11,8 +11,8 @@
 
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
+#include "models/pipeline/pipeline_check.h"
 #include "planners/pipeline/optimizer_window.h"
-#include "planners/pipeline/pipeline_check.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/pipeline/pipeline_memory.h"
 #include "tests/planners/pipeline_files.h"

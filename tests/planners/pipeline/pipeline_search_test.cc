@@ -10,7 +10,7 @@
 
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
-#include "planners/pipeline/pipeline_check.h"
+#include "models/pipeline/pipeline_check.h"
 #include "planners/pipeline/schedule_search.h"
 
 namespace spillway::planners {

@@ -25,7 +25,7 @@ RecomputeCase by_method(const LoadedScenario& loaded, const std::string& method,
   RecomputeSettings settings;
   settings.choice = parse_recompute_choice(method);
   settings.budget = budget;
-  return plan_recompute(loaded.trace, loaded.hardware, loaded.options, settings).best;
+  return plan_recompute(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings).best;
 }
 
 double ratio(Picos a, Picos b) { return to_seconds(a) / to_seconds(b); }
@@ -303,15 +303,15 @@ TEST(RecomputeExact, SearchesComeClose) {
     RecomputeSettings settings;
     settings.least_bytes = Bytes(1);
     settings.choice = {RecomputeMethod::full, 0};
-    const RecomputeOutcome full = plan_recompute(trace, loaded.hardware, options, settings);
+    const RecomputeOutcome full = plan_recompute(trace, PlainReplayer(loaded.hardware, options), settings);
     const Bytes low = full.best.result.memory.peak_allocated, high = full.others[0].result.memory.peak_allocated;
     ASSERT_LT(low, high);
     settings.budget = low + Bytes((high - low).count() * (1 + round % 4) / 5);
     settings.choice = {RecomputeMethod::exact, 0};
-    const RecomputeCase exact = plan_recompute(trace, loaded.hardware, options, settings).best;
+    const RecomputeCase exact = plan_recompute(trace, PlainReplayer(loaded.hardware, options), settings).best;
     ASSERT_TRUE(exact.fits()) << "round " << round;
     settings.choice = {RecomputeMethod::best, 0};
-    const RecomputeCase best = plan_recompute(trace, loaded.hardware, options, settings).best;
+    const RecomputeCase best = plan_recompute(trace, PlainReplayer(loaded.hardware, options), settings).best;
     ASSERT_TRUE(best.fits()) << "round " << round;
     const double slower = ratio(best.result.step_time, exact.result.step_time);
     worst = std::max(worst, slower);

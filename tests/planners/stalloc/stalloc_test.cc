@@ -6,8 +6,8 @@
 #include <sstream>
 
 #include "base/input_error.h"
+#include "base/splitmix64.h"
 #include "planners/layout/layout_check.h"
-#include "planners/layout/layout_random.h"
 #include "planners/stalloc/homo_phase.h"
 #include "planners/stalloc/homo_size.h"
 #include "planners/stalloc/stalloc_plan.h"
@@ -208,7 +208,7 @@ TEST(Stalloc, BadLogsAndPlansNameTheLine) {
 }
 
 // A random run of three iterations, the second and third alike: sizes, lives, phases and layers drawn.
-MemoryProfile random_profile(LayoutRandom& random) {
+MemoryProfile random_profile(SplitMix64& random) {
   const auto below = [&](std::uint64_t n) { return random.next() % n; };
   std::string log;
   std::uint64_t pointer = 0;
@@ -223,7 +223,7 @@ MemoryProfile random_profile(LayoutRandom& random) {
   const std::uint64_t seed = random.next();
   for (int iteration = 0; iteration < 3; ++iteration) {
     log += "Iteration Index : " + std::to_string(iteration) + "\n";
-    LayoutRandom same(seed + (iteration == 0 ? 1 : 0));
+    SplitMix64 same(seed + (iteration == 0 ? 1 : 0));
     std::vector<std::uint64_t> live;
     if (iteration == 0) held.push_back(allocate(4000));
     for (int phase = 0; phase < 4; ++phase) {
@@ -252,7 +252,7 @@ MemoryProfile random_profile(LayoutRandom& random) {
 // Every plan of every algorithm: legal (the planner asserts what check_layout says), not below the bound, and followed
 // without one planned request out of place, in the repeated iteration too.
 TEST(Stalloc, RandomRunsFollowTheirPlans) {
-  LayoutRandom random(20260);
+  SplitMix64 random(20260);
   for (int round = 0; round < spillway::test::cases(50, 34'000); ++round) {
     const MemoryProfile profile = random_profile(random);
     for (const StallocAlgorithm algorithm : algorithms) {

@@ -9,6 +9,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/axis.h"
+#include "base/number_text.h"
 #include "base/svg_text.h"
 #include "models/step/trace_generator.h"
 #include "sim/replay/replayed_trace.h"

@@ -5,28 +5,23 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/splitmix64.h"
 #include "sim/engine/activity_graph.h"
 
 namespace spillway::sim::test {
 
 class Random {
  public:
-  explicit Random(std::uint64_t seed) : state_(seed * 0x9E3779B97F4A7C15u + 1) {}
+  explicit Random(std::uint64_t seed) : draws_(seed * golden_gamma + 1) {}
   // Uniform in [0, bound).
-  std::uint64_t below(std::uint64_t bound) {
-    state_ += 0x9E3779B97F4A7C15u;
-    std::uint64_t x = state_;
-    x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
-    return (x ^ (x >> 31)) % bound;
-  }
+  std::uint64_t below(std::uint64_t bound) { return draws_.below(bound); }
   std::int64_t between(std::int64_t low, std::int64_t high) {
     return low + static_cast<std::int64_t>(below(static_cast<std::uint64_t>(high - low + 1)));
   }
   bool one_in(std::uint64_t n) { return below(n) == 0; }
 
  private:
-  std::uint64_t state_;
+  SplitMix64 draws_;
 };
 
 struct GraphShape {

@@ -14,36 +14,36 @@
 #include "hwprofiles/profile_library.h"
 #include "scenario/relaxed_hardware.h"
 #include "studies/offload/storage_links.h"
-#include "studies/procurement/cost_model.h"
+#include "studies/procurement/fleet_cost.h"
 
 namespace spillway::reports {
 namespace {
 
 using testing::HasSubstr;
 
-LiveGiven number(double value) { return {value, {}, 1}; }
+FormulaInput number(double value) { return {value, {}, 1}; }
 
 // Fields are worked out from those above them, cases apart, and told to a spreadsheet as the same expression.
-TEST(LiveTable, WorksOutAndTranslates) {
-  LiveBook book;
-  LiveTable first{"In", "inputs", {{"a", "A", "", ""}, {"b", "B", "", ""}}, {{"x", {}, {}}, {"y", {}, {}}}, {}};
+TEST(FormulaTable, WorksOutAndTranslates) {
+  FormulaWorkbook book;
+  FormulaTable first{"In", "inputs", {{"a", "A", "", ""}, {"b", "B", "", ""}}, {{"x", {}, {}}, {"y", {}, {}}}, {}};
   first.cases[0].given = {{"a", number(7)}, {"b", number(2)}};
   first.cases[1].given = {{"a", number(9)}, {"b", number(4)}};
   const std::size_t in = book.add(first);
-  LiveTable second{"Out",
-                   "results",
-                   {{"sum", "S", "", ""}, {"per", "P", "", "ceil(sum / 3) + max(sum, 2) * min(1, 4)"}},
-                   {{"z", {}, {}}},
-                   {}};
+  FormulaTable second{"Out",
+                      "results",
+                      {{"sum", "S", "", ""}, {"per", "P", "", "ceil(sum / 3) + max(sum, 2) * min(1, 4)"}},
+                      {{"z", {}, {}}},
+                      {}};
   second.cases[0].given["sum"] = {0, {{in, 0, "a"}, {in, 1, "b"}}, 0.5};  // (7 + 4) / 2
   const std::size_t out = book.add(second);
   EXPECT_DOUBLE_EQ(book.value(out, 0, "sum"), 5.5);
   EXPECT_DOUBLE_EQ(book.value(out, 0, "per"), 2 + 5.5);
-  EXPECT_EQ(live_formula(book, in, 0, 0), "");
-  EXPECT_EQ(live_formula(book, out, 0, 0), "=('In'!C4+'In'!D5)*0.5");
-  EXPECT_EQ(live_formula(book, out, 0, 1), "=ROUNDUP(C4/3,0)+MAX(C4,2)*MIN(1,4)");
-  EXPECT_EQ(live_address(first, 26, 0, false), "AC4");
-  LiveTable bad{"Bad", "", {{"c", "", "", "nobody + 1"}}, {{"z", {}, {}}}, {}};
+  EXPECT_EQ(cell_formula(book, in, 0, 0), "");
+  EXPECT_EQ(cell_formula(book, out, 0, 0), "=('In'!C4+'In'!D5)*0.5");
+  EXPECT_EQ(cell_formula(book, out, 0, 1), "=ROUNDUP(C4/3,0)+MAX(C4,2)*MIN(1,4)");
+  EXPECT_EQ(cell_address(first, 26, 0, false), "AC4");
+  FormulaTable bad{"Bad", "", {{"c", "", "", "nobody + 1"}}, {{"z", {}, {}}}, {}};
   EXPECT_THROW(book.add(bad), InputError);
 }
 
@@ -150,8 +150,8 @@ TEST_F(PriceFile, MistakesAreNamed) {
 // By hand: 2 machines of 8 GPUs at 100,000 USD, 4 drives of 1,000 USD per GPU that take 600 TB each and get 50 TB a
 // month each: they live 1 year, so 36 months take 3 sets. 1 day of training at half the time is 2 days.
 TEST(CostModel, IsWhatItSays) {
-  LiveBook book;
-  LiveTable table{"T", "", cost_fields(), {{"c", {}, {}}}, {}};
+  FormulaWorkbook book;
+  FormulaTable table{"T", "", cost_fields(), {{"c", {}, {}}}, {}};
   auto& given = table.cases[0].given;
   const double month_days = 365.0 / 12;
   for (const auto& [name, value] :
@@ -206,10 +206,10 @@ TEST(CostModel, OnlyTheFirstSetIsUsed) {
   const NvmeProfile drive = ProfileLibrary::shared().load_nvme("micron-9550-max-6.4tb");
   for (const RetentionRelaxation retention : {RetentionRelaxation::none, RetentionRelaxation::three_weeks}) {
     const EnduranceOptions options{.used_fraction = 0.5, .retention = retention};
-    LiveBook book;
-    LiveTable table{"T", "", cost_fields(), {{"c", {}, {}}}, {}};
+    FormulaWorkbook book;
+    FormulaTable table{"T", "", cost_fields(), {{"c", {}, {}}}, {}};
     auto& given = table.cases[0].given;
-    for (const LiveField& field : cost_fields())
+    for (const FormulaField& field : cost_fields())
       if (field.expression.empty()) given[field.name] = number(1);
     const double tb = drive_endurance(drive).bytes / 1e12, credit = retention_factor(retention);
     given["drive_endurance_tb"] = number(tb);
@@ -235,8 +235,8 @@ class ProcurementFile : public PriceFile {
                         << R"("micro_batch": [4, 8], "replays": 6, )" << procurement << "}}";
     return path;
   }
-  static ProcurementAnswer answer(const std::string& path, const ProgrammeFlags& flags = {}) {
-    return answer_procurement(read_programme(path, {}, flags));
+  static ProcurementAnswer answer(const std::string& path, const ProcurementFlags& flags = {}) {
+    return answer_procurement(read_procurement_request(path, {}, flags));
   }
   static std::string complaint_of(const std::string& path) {
     try {
@@ -261,14 +261,14 @@ TEST_F(ProcurementFile, ChoosesTheCheapestInTime) {
   EXPECT_DOUBLE_EQ(chosen.days, std::ceil(1e10 / run.tokens_per_step) * run.step_seconds / 86400 / 0.8);
   for (const PricedOption& option : free.options) EXPECT_GE(option.usd_per_billion, chosen.usd_per_billion);
   // Just below what the cheapest one takes: the larger fleet, which is dearer.
-  ProgrammeFlags flags;
+  ProcurementFlags flags;
   flags.deadline_days = chosen.days * 0.99;
   const ProcurementAnswer tight = answer(path, flags);
   ASSERT_TRUE(tight.chosen);
   EXPECT_LE(tight.options[*tight.chosen].days, *flags.deadline_days);
   EXPECT_GT(tight.options[*tight.chosen].usd_per_billion, chosen.usd_per_billion);
   flags.deadline_days = chosen.days / 1000;
-  const Programme late = read_programme(path, {}, flags);
+  const ProcurementRequest late = read_procurement_request(path, {}, flags);
   const ProcurementAnswer none = answer_procurement(late);
   EXPECT_FALSE(none.chosen);
   EXPECT_EQ(procurement_report(late, none).verdict.substr(0, 3), "No:");
@@ -280,8 +280,8 @@ TEST_F(ProcurementFile, ChoosesDrivesByCost) {
   const std::string path = scenario(R"("tokens": 1e11, "gpus": [8], "techniques": ["ssdtrain"], "drives_per_gpu": 3,
                   "drives": ["micron-9550-max-6.4tb", "samsung-980-pro-1tb", "samsung-pm9a3-3.84tb"])",
                                     R"(, "offload": {"least_elements": 1048576})");
-  const Programme programme = read_programme(path, {});
-  const ProcurementAnswer found = answer_procurement(programme);
+  const ProcurementRequest request = read_procurement_request(path, {});
+  const ProcurementAnswer found = answer_procurement(request);
   ASSERT_TRUE(found.with_drives) << found.options.front().failure;
   const PricedOption& option = found.options[*found.with_drives];
   ASSERT_TRUE(option.drive);
@@ -304,7 +304,7 @@ TEST_F(ProcurementFile, ChoosesDrivesByCost) {
     EXPECT_LE(fit.chosen, 3);
     EXPECT_EQ(value("replacements"), std::max(1.0, std::ceil(3 / value("drive_life_years"))) - 1) << fit.drive.name;
     // Wear is of what the machine with these drives writes.
-    const double rate = run.written_bytes / run.step_seconds * programme.utilisation;
+    const double rate = run.written_bytes / run.step_seconds * request.utilisation;
     const double years = years_to_write(drive_endurance(fit.drive).bytes * static_cast<double>(fit.chosen), rate);
     EXPECT_NEAR(value("drive_life_years") / years, 1, 0.001) << fit.drive.name;
     const RunReplay again = replay_plan_of(option.fleet.plans.front(), &fit.drive, fit.chosen, common_switch_lanes).run;
@@ -326,7 +326,7 @@ std::string shipped(const char* name) {
 // Two Solidigm D7-PS1030 per GPU are fast enough, and the links to two aren't: what fewer drives' own links carry
 // counts.
 TEST_F(ProcurementFile, LinksAreThoseOfTheNumberOfDrives) {
-  ProgrammeFlags flags;
+  ProcurementFlags flags;
   flags.machines = {"dgx-h100"};
   flags.gpus = {32};
   flags.techniques = {"ssdtrain"};
@@ -335,8 +335,8 @@ TEST_F(ProcurementFile, LinksAreThoseOfTheNumberOfDrives) {
   flags.retention = "day";
   flags.write_amplification = 3;
   flags.used_percent = 50;
-  const Programme programme = read_programme(shipped("llama3-8b-procurement.json"), {}, flags);
-  const ProcurementAnswer found = answer_procurement(programme);
+  const ProcurementRequest request = read_procurement_request(shipped("llama3-8b-procurement.json"), {}, flags);
+  const ProcurementAnswer found = answer_procurement(request);
   ASSERT_TRUE(found.with_drives) << found.options.front().failure;
   const PricedOption& option = found.options[*found.with_drives];
   const HardwareProfile machine = ProfileLibrary::shared().load_system("dgx-h100");
@@ -352,15 +352,15 @@ TEST_F(ProcurementFile, LinksAreThoseOfTheNumberOfDrives) {
     EXPECT_NEAR(hardest.link_rate / links, 1, 0.02) << fit.drive.name;
     // Flash is credited for short retention and wears by the workload's amplification, 3D XPoint neither.
     const RunReplay& run = fit.runs.front();
-    const double rate = run.written_bytes / run.step_seconds * programme.utilisation;
-    const double bytes = drive_endurance(fit.drive, programme.endurance).bytes * static_cast<double>(fit.chosen);
+    const double rate = run.written_bytes / run.step_seconds * request.utilisation;
+    const double bytes = drive_endurance(fit.drive, request.endurance).bytes * static_cast<double>(fit.chosen);
     EXPECT_NEAR(
         found.book.value(found.drive_table, found.drive_places[f], "drive_life_years") / years_to_write(bytes, rate), 1,
         0.001)
         << fit.drive.name;
   }
   // The report's low end is the rating as it stands, without any credit.
-  const ReportDocument report = procurement_report(programme, found);
+  const ReportDocument report = procurement_report(request, found);
   bool seen = false;
   for (const ReportSection& section : report.sections)
     for (const ReportTable& table : section.tables) {
@@ -369,9 +369,9 @@ TEST_F(ProcurementFile, LinksAreThoseOfTheNumberOfDrives) {
       const auto low = std::find(table.columns.begin(), table.columns.end(), "low") - table.columns.begin();
       const DriveChoice& fit = found.drives.front();
       const RunReplay& run = fit.runs.front();
-      const double bytes = drive_endurance(fit.drive, programme.endurance).low * static_cast<double>(fit.chosen);
+      const double bytes = drive_endurance(fit.drive, request.endurance).low * static_cast<double>(fit.chosen);
       EXPECT_NEAR(*table.rows[0][static_cast<std::size_t>(low)].number /
-                      years_to_write(bytes, run.written_bytes / run.step_seconds * programme.utilisation),
+                      years_to_write(bytes, run.written_bytes / run.step_seconds * request.utilisation),
                   1, 0.001);
     }
   EXPECT_TRUE(seen);
@@ -404,7 +404,7 @@ TEST(StorageLinks, MoreDrivesThanSlotsNeedSwitches) {
 // A technique whose plan writes nothing buys no drives and says so; a rented machine can't be given any; drives that
 // don't last as long as they must aren't bought.
 TEST_F(ProcurementFile, DrivesAreOnlyBoughtToBeWrittenTo) {
-  ProgrammeFlags flags;
+  ProcurementFlags flags;
   flags.machines = {"dgx-h100"};
   flags.techniques = {"ssdtrain"};
   flags.drives = {"micron-9550-max-6.4tb"};
@@ -434,12 +434,12 @@ TEST_F(ProcurementFile, DrivesAreOnlyBoughtToBeWrittenTo) {
 // A fleet that is given back before the tokens are trained doesn't train them.
 TEST_F(ProcurementFile, TheFleetIsKeptAsLongAsItTrains) {
   const std::string path = scenario(R"("tokens": 1e12, "gpus": [8], "techniques": ["keep"])");
-  ProgrammeFlags flags;
+  ProcurementFlags flags;
   flags.period_months = 0.1;
-  const Programme programme = read_programme(path, {}, flags);
-  const ProcurementAnswer found = answer_procurement(programme);
+  const ProcurementRequest request = read_procurement_request(path, {}, flags);
+  const ProcurementAnswer found = answer_procurement(request);
   EXPECT_FALSE(found.chosen);
-  EXPECT_THAT(procurement_report(programme, found).verdict, HasSubstr("that the fleet is kept"));
+  EXPECT_THAT(procurement_report(request, found).verdict, HasSubstr("that the fleet is kept"));
 }
 
 // What is spent stands in the verdict, not the programme's share of it alone; options beyond the shortlist are named.
@@ -447,10 +447,10 @@ TEST_F(ProcurementFile, SaysWhatIsSpent) {
   const std::string path = scenario(
       R"("tokens": 1e10, "gpus": [8], "machines": ["dgx-a100", "dgx-h100"], "techniques": ["keep", "selective", "full"],
          "shortlist": 1)");
-  const Programme programme = read_programme(path, {});
-  const ProcurementAnswer found = answer_procurement(programme);
+  const ProcurementRequest request = read_procurement_request(path, {});
+  const ProcurementAnswer found = answer_procurement(request);
   ASSERT_TRUE(found.chosen);
-  const ReportDocument report = procurement_report(programme, found);
+  const ReportDocument report = procurement_report(request, found);
   EXPECT_THAT(report.verdict, HasSubstr(" to buy, "));
   EXPECT_THAT(report.verdict, HasSubstr("if the fleet is kept as busy"));
   const auto options = std::find_if(report.sections.begin(), report.sections.end(),
@@ -533,16 +533,16 @@ TEST_F(ProcurementFile, TakesASweep) {
   write("", batch, R"(, "machines": ["hgx-b200"])");
   EXPECT_THAT(complaint_of(path), HasSubstr("/procurement/machines"));
   write("", batch, "");
-  ProgrammeFlags flags;
+  ProcurementFlags flags;
   flags.gpus = {64};
   EXPECT_THROW(answer(path, flags), InputError);
 }
 
 TEST_F(ProcurementFile, SameBytesAgain) {
   const std::string path = scenario(R"("tokens": 1e10, "gpus": [8], "techniques": ["keep", "full"])");
-  const Programme programme = read_programme(path, {});
-  const ReportDocument first = procurement_report(programme, answer_procurement(programme)),
-                       second = procurement_report(programme, answer_procurement(programme));
+  const ProcurementRequest request = read_procurement_request(path, {});
+  const ReportDocument first = procurement_report(request, answer_procurement(request)),
+                       second = procurement_report(request, answer_procurement(request));
   EXPECT_EQ(report_html(first), report_html(second));
   EXPECT_EQ(report_csv(first), report_csv(second));
   EXPECT_THAT(report_html(first), HasSubstr("Not modelled"));
@@ -558,15 +558,15 @@ TEST_F(ProcurementFile, MistakesAreNamed) {
   EXPECT_THAT(complaint_of(scenario(R"("tokens": 1e9, "gpus": [0])")), HasSubstr("/procurement/gpus"));
   // What no option can be asked with isn't a "No".
   const std::string sound = scenario(R"("tokens": 1e9, "gpus": [8], "techniques": ["keep"])");
-  EXPECT_THROW(read_programme(sound, std::vector<std::string>{"hardware.set.gpu.foo=1"}), InputError);
-  EXPECT_THROW(read_programme(sound, std::vector<std::string>{"hardware.set.price=-100000"}), InputError);
-  ProgrammeFlags flags;
+  EXPECT_THROW(read_procurement_request(sound, std::vector<std::string>{"hardware.set.gpu.foo=1"}), InputError);
+  EXPECT_THROW(read_procurement_request(sound, std::vector<std::string>{"hardware.set.price=-100000"}), InputError);
+  ProcurementFlags flags;
   flags.drives = {"samsung-pm983-0.96tb"};
-  EXPECT_THROW(read_programme(sound, {}, flags), InputError);
+  EXPECT_THROW(read_procurement_request(sound, {}, flags), InputError);
   flags = {};
   flags.tokens = std::nan("");
   try {
-    static_cast<void>(read_programme(sound, {}, flags));
+    static_cast<void>(read_procurement_request(sound, {}, flags));
     ADD_FAILURE();
   } catch (const InputError& error) {
     EXPECT_EQ(error.place(), "--tokens");

@@ -41,7 +41,7 @@ SweepFile small_file() {
 struct Everything {
   SweepFile file = small_file();
   SweepStore store;
-  LocalCrew crew{file};
+  LocalWorkers workers{file};
   SweepOutcome outcome;
   Everything() {
     file.margin = file.memory_margin = 0.9;
@@ -100,8 +100,8 @@ TEST(SweepMap, RefusesWhatIsNoPairOfAxes) {
 TEST(SweepTornado, VariesOneAxisAtATime) {
   const Everything& all = everything();
   SweepStore store;
-  LocalCrew crew(all.file);
-  const SweepTornado tornado = sweep_tornado(all.file, all.outcome, SweepObjective::step_time, crew, store);
+  LocalWorkers workers(all.file);
+  const SweepTornado tornado = sweep_tornado(all.file, all.outcome, SweepObjective::step_time, workers, store);
   const auto best =
       std::min_element(all.outcome.rows.begin(), all.outcome.rows.end(),
                        [](const auto& a, const auto& b) { return a.replayed.step_seconds < b.replayed.step_seconds; });
@@ -129,13 +129,13 @@ TEST(SweepTornado, VariesOneAxisAtATime) {
 TEST(SweepPictures, AreWholeDocuments) {
   const Everything& all = everything();
   SweepStore store;
-  LocalCrew crew(all.file);
+  LocalWorkers workers(all.file);
   const std::string front =
       sweep_front_svg(all.file, all.outcome, SweepObjective::step_time, SweepObjective::peak_memory);
   const std::string map = sweep_map_svg(all.file, sweep_map(all.file, all.outcome, "t", "p", SweepObjective::step_time),
                                         SweepObjective::step_time);
   const std::string tornado =
-      sweep_tornado_svg(all.file, sweep_tornado(all.file, all.outcome, SweepObjective::step_time, crew, store),
+      sweep_tornado_svg(all.file, sweep_tornado(all.file, all.outcome, SweepObjective::step_time, workers, store),
                         SweepObjective::step_time);
   for (const std::string& svg : {front, map, tornado}) {
     EXPECT_THAT(svg, HasSubstr("small &amp; &lt;plain&gt;"));
@@ -155,9 +155,9 @@ TEST(SweepPictures, AreWholeDocuments) {
 TEST(SweepCheck, FindsWhatWasPrunedWrongly) {
   const Everything& all = everything();
   SweepFile file = small_file();
-  LocalCrew crew(file);
+  LocalWorkers workers(file);
   SweepStore store;
-  const SweepCheck check = check_screen(file, 500, 1, crew, store);
+  const SweepCheck check = check_screen(file, 500, 1, workers, store);
   EXPECT_EQ(static_cast<std::int64_t>(check.sampled), all.outcome.screened);
   EXPECT_EQ(static_cast<std::ptrdiff_t>(check.on_front), std::count_if(all.outcome.rows.begin(), all.outcome.rows.end(),
                                                                        [](const auto& row) { return row.on_front; }));
@@ -166,7 +166,7 @@ TEST(SweepCheck, FindsWhatWasPrunedWrongly) {
   EXPECT_EQ(check.groups.front().time.compared, check.sampled);
   // A margin that makes every estimate look worse than it is rules out what is on the front.
   file.margin = file.memory_margin = -0.5;
-  EXPECT_FALSE(check_screen(file, 500, 1, crew, store).wrong.empty());
+  EXPECT_FALSE(check_screen(file, 500, 1, workers, store).wrong.empty());
 }
 
 // The default margin is enough where everything that the screen has a closed form for occurs (docs/sweep.md has the
@@ -193,9 +193,9 @@ TEST(SweepCheck, TheDefaultMarginHoldsForASampleOfAllTechniques) {
   "objectives": ["step_time", "peak_memory"]
 })json",
                                      "sweep.json", "");
-  LocalCrew crew(file);
+  LocalWorkers workers(file);
   SweepStore store;
-  const SweepCheck check = check_screen(file, 150, 7, crew, store);
+  const SweepCheck check = check_screen(file, 150, 7, workers, store);
   EXPECT_EQ(check.sampled, 150U);
   EXPECT_GT(check.on_front, 2U);
   EXPECT_GT(check.pruned, 50U);

@@ -43,6 +43,15 @@ Trace plain_trace(const StepGraph& graph) {
   return step_trace(graph, std::vector<Picos>(graph.calls.size(), microseconds(10)), microseconds(3), "CPU");
 }
 
+const HardwareProfile& testbed() {
+  static const HardwareProfile hardware = [] {
+    const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
+    const ProfileLibrary library({std::string(root != nullptr ? root : ".") + "/hwprofiles/data"});
+    return library.load_system("ssdtrain-testbed");
+  }();
+  return hardware;
+}
+
 // A step with a buffer for every tensor: no plan, no allocator.
 class PlainStep {
  public:
@@ -222,7 +231,7 @@ TEST_F(TrainerRun, LossFalls) {
   model.batch = 8;
   const StepGraph graph = step_graph(model);
   const Trace trace = plain_trace(graph);
-  const TrainingRun trained = run(graph, trace, technique_plan(trace, "keep"), 80);
+  const TrainingRun trained = run(graph, trace, technique_plan(trace, "keep", testbed()), 80);
   EXPECT_NEAR(trained.steps.front().loss, std::log(24.0), 0.1);
   EXPECT_LT(trained.steps.back().loss, 2.0F);
 }
@@ -230,9 +239,7 @@ TEST_F(TrainerRun, LossFalls) {
 // Every technique, both element types: the numbers of plain training bit by bit, kernels and transfers in the order
 // planned, every byte count as the replay predicted.
 TEST_F(TrainerRun, EveryTechniqueDoesWhatWasPredicted) {
-  const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
-  const ProfileLibrary library({std::string(root != nullptr ? root : ".") + "/hwprofiles/data"});
-  const HardwareProfile hardware = library.load_system("ssdtrain-testbed");
+  const HardwareProfile& hardware = testbed();
   KernelCaseOptions options;
   options.file = options_.file;
   options.hardware = &hardware;
@@ -268,9 +275,7 @@ TEST_F(TrainerRun, EveryTechniqueDoesWhatWasPredicted) {
 // moved.
 TEST_F(TrainerRun, TimesAddUp) {
   if (!has_uring()) GTEST_SKIP() << "io_uring is not there";
-  const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
-  const ProfileLibrary library({std::string(root != nullptr ? root : ".") + "/hwprofiles/data"});
-  const HardwareProfile hardware = library.load_system("ssdtrain-testbed");
+  const HardwareProfile& hardware = testbed();
   KernelCaseOptions options;
   options.steps = 2;  // one warms up, the last is timed kernel by kernel: medians of one step
   options.file = options_.file;
@@ -307,9 +312,9 @@ TEST_F(TrainerRun, StoresBesideComputeChangeNoNumber) {
   if (!has_uring()) GTEST_SKIP() << "io_uring is not there";
   const StepGraph graph = step_graph(tiny());
   const Trace trace = plain_trace(graph);
-  const TrainingRun keep = run(graph, trace, technique_plan(trace, "keep"), 4);
+  const TrainingRun keep = run(graph, trace, technique_plan(trace, "keep", testbed()), 4);
   for (const char* technique : {"offload-drive", "offload-host", "recompute-offload", "stream"}) {
-    const TrainingRun beside = run(graph, trace, technique_plan(trace, technique), 4);
+    const TrainingRun beside = run(graph, trace, technique_plan(trace, technique, testbed()), 4);
     EXPECT_EQ(beside.weights_digest, keep.weights_digest) << technique;
     for (std::size_t s = 0; s < 4; ++s) EXPECT_EQ(beside.steps[s].loss, keep.steps[s].loss);
   }
@@ -321,17 +326,17 @@ TEST_F(TrainerRun, GpudirectChangesNoNumber) {
   if (!has_uring()) GTEST_SKIP() << "io_uring is not there";
   const StepGraph graph = step_graph(tiny());
   const Trace trace = plain_trace(graph);
-  const TrainingRun keep = run(graph, trace, technique_plan(trace, "keep"), 3);
+  const TrainingRun keep = run(graph, trace, technique_plan(trace, "keep", testbed()), 3);
   options_.gpudirect = true;
   setenv("SPILLWAY_CUFILE", SPILLWAY_FAKE_CUFILE, 1);
   for (const char* technique : {"offload-drive", "stream"}) {
-    const TrainingRun direct = run(graph, trace, technique_plan(trace, technique), 3);
+    const TrainingRun direct = run(graph, trace, technique_plan(trace, technique, testbed()), 3);
     if (direct.file_access == "buffered") GTEST_SKIP() << "no O_DIRECT here";
     EXPECT_EQ(direct.file_access, "GPUDirect Storage");
     EXPECT_EQ(direct.weights_digest, keep.weights_digest) << technique;
   }
   setenv("SPILLWAY_CUFILE", "/none/libcufile.so.0", 1);
-  const TrainingRun bounced = run(graph, trace, technique_plan(trace, "offload-drive"), 3);
+  const TrainingRun bounced = run(graph, trace, technique_plan(trace, "offload-drive", testbed()), 3);
   EXPECT_EQ(bounced.file_access, "O_DIRECT");
   EXPECT_EQ(bounced.weights_digest, keep.weights_digest);
   unsetenv("SPILLWAY_CUFILE");
@@ -369,7 +374,7 @@ TEST_F(TrainerRun, UnpluggedMidRunIsToldInWords) {
     for (const std::size_t good : {0, 1, 5}) {
       options_.make_queue = [good](unsigned entries) { return std::make_unique<UnpluggedRing>(entries, good); };
       try {
-        run(graph, trace, technique_plan(trace, technique), 2);
+        run(graph, trace, technique_plan(trace, technique, testbed()), 2);
         FAIL() << technique << " went on after " << good;
       } catch (const InputError& error) {
         EXPECT_THAT(error.what(), HasSubstr(std::strerror(EIO))) << technique;
@@ -430,7 +435,7 @@ TEST_F(TrainerRun, ALostDeviceIsToldInWords) {
   for (const char* technique : {"keep", "offload-host", "offload-drive", "stream"})
     for (const int good : {0, 20, 60}) {
       LostBackend backend(good);
-      const TechniquePlan plan = technique_plan(trace, technique);
+      const TechniquePlan plan = technique_plan(trace, technique, testbed());
       options_.allocator = plan.allocator;
       try {
         train(backend, graph, trace, plan.plan, options_, 2);
@@ -455,7 +460,7 @@ TEST_F(TrainerRun, FullDiskIsToldInWords) {
   setrlimit(RLIMIT_FSIZE, &low);
   std::string said;
   try {
-    run(graph, trace, technique_plan(trace, "offload-drive"), 1);
+    run(graph, trace, technique_plan(trace, "offload-drive", testbed()), 1);
   } catch (const InputError& error) {
     said = error.what();
   }
@@ -479,7 +484,7 @@ TEST_F(TrainerRun, BytesReachTheDrive) {
   const StepGraph graph = step_graph(tiny());
   const Trace trace = plain_trace(graph);
   const std::int64_t before = bytes_the_process_wrote();
-  const TrainingRun offloaded = run(graph, trace, technique_plan(trace, "offload-drive"), 2);
+  const TrainingRun offloaded = run(graph, trace, technique_plan(trace, "offload-drive", testbed()), 2);
   const std::int64_t wrote = bytes_the_process_wrote() - before;
   if (before < 0) GTEST_SKIP() << "no /proc/self/io";
   if (offloaded.file_access != "O_DIRECT") GTEST_SKIP() << "no O_DIRECT here";
@@ -496,7 +501,7 @@ TEST_F(TrainerRun, BytesReachTheDrive) {
 TEST_F(TrainerRun, OutOfMemoryIsToldInWords) {
   const StepGraph graph = step_graph(tiny());
   const Trace trace = plain_trace(graph);
-  TechniquePlan keep = technique_plan(trace, "keep");
+  TechniquePlan keep = technique_plan(trace, "keep", testbed());
   keep.allocator.device_memory = Bytes(1 << 20);  // less than one segment
   options_.allocator = keep.allocator;
   try {
@@ -511,8 +516,8 @@ TEST_F(TrainerRun, OffloadingToDrivesNeedsAFile) {
   const StepGraph graph = step_graph(tiny());
   const Trace trace = plain_trace(graph);
   options_.file.clear();
-  EXPECT_THROW(run(graph, trace, technique_plan(trace, "offload-drive"), 1), InputError);
-  EXPECT_THROW(technique_plan(trace, "offload-drvie"), InputError);
+  EXPECT_THROW(run(graph, trace, technique_plan(trace, "offload-drive", testbed()), 1), InputError);
+  EXPECT_THROW(technique_plan(trace, "offload-drvie", testbed()), InputError);
 }
 
 }  // namespace

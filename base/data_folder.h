@@ -1,0 +1,22 @@
+// Where the program's bundled data lie: profiles, prices, models, tables, cases, scenarios.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace spillway {
+
+// Places of a bundled file or folder, best first: $SPILLWAY_DATA/`installed`, the source tree's `in_source`, and where
+// the build installs `installed`. Not all of them need be there.
+std::vector<std::string> data_places(std::string_view installed, std::string_view in_source);
+
+// The folder's .json files in the order of their names; none where there is no such folder.
+std::vector<std::string> json_files_in(const std::string& folder);
+
+// Points SPILLWAY_DATA at share/spillway of the program's own prefix, when that is there and the user has set no other:
+// an installation may be moved, or put together under another root (DESTDIR), and never reads the folder it was built
+// in. A program that was not installed keeps its source tree. To be called before threads start.
+void use_installed_data();
+
+}  // namespace spillway

@@ -1,0 +1,17 @@
+// A file as one string. Errors (missing, unreadable, too large) are InputErrors that name it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/byte_source.h"
+
+namespace spillway {
+
+// Decompressed as ByteSource does; at most `limit` bytes.
+std::string read_file(const std::string& path, std::uint64_t limit, ByteSource::Progress progress = {});
+
+// As it lies on the disk, of any size.
+std::string read_file_as_it_is(const std::string& path);
+
+}  // namespace spillway

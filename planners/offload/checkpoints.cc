@@ -1,0 +1,67 @@
+#include "planners/offload/checkpoints.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "planners/recompute/closure.h"
+#include "planners/recompute/layer_plans.h"
+
+namespace spillway::planners {
+namespace {
+
+// By tensor: the earliest op before which a repeated op uses it.
+std::map<TensorId, OpId> repeated_uses(const Trace& trace, const OffloadPlan& plan) {
+  std::map<OpId, OpId> before;  // by op that is repeated
+  for (const Recomputation& group : plan.recomputations)
+    for (const OpId op : group.ops) {
+      const auto [at, is_new] = before.try_emplace(op, group.before);
+      at->second = std::min(at->second, group.before);
+    }
+  std::map<TensorId, OpId> earliest;
+  for (const Use& use : trace.uses) {
+    const auto found = before.find(use.op);
+    if (found == before.end()) continue;
+    const auto [at, is_new] = earliest.try_emplace(use.tensor, found->second);
+    at->second = std::min(at->second, found->second);
+  }
+  return earliest;
+}
+
+}  // namespace
+
+OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
+  OffloadOutcome outcome;
+  outcome.forwards = settings.forwards;
+  outcome.plan = empty_plan(checkpoints_word, replayer, settings);
+  const std::vector<SavedTensor> saved = saved_tensors(trace);
+  RecomputeIndex index(trace, saved);
+  AwayUntil away = full_recompute(index);
+  for (const RecomputeGroup& group : index.groups(away)) add_to_plan(group, index, outcome.plan);
+  std::set<TensorId> remade;
+  for (const Absence& absence : outcome.plan.absences) remade.insert(absence.tensor);
+
+  std::vector<SavedTensor> candidates = offload_candidates(trace, settings.ssdtrain);
+  std::erase_if(candidates, [&](const SavedTensor& tensor) { return remade.contains(tensor.tensor); });
+  for (const SavedTensor& one : candidates) outcome.moved.candidates += one.bytes;
+  const Result plain = replayer.replay(trace, {.times_only = true});
+  outcome.scopes = offload_scopes(trace, candidates, plain.op_start, plain.op_end);
+  const std::map<TensorId, OpId> again = repeated_uses(trace, outcome.plan);
+  for (Absence absence : ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier)) {
+    // What a repeated op reads must be back when the group runs.
+    const auto repeat = again.find(absence.tensor);
+    if (repeat != again.end() && absence.back_before != OpId::none && repeat->second < absence.back_before) {
+      absence.back_before = repeat->second;
+      if (absence.fetch_at != OpId::none) absence.fetch_at = std::min(absence.fetch_at, repeat->second);
+    }
+    outcome.plan.absences.push_back(absence);
+  }
+  replay_with_forwarding(trace, replayer, outcome);
+  ++outcome.rounds;
+  outcome.moved.kept = outcome.moved.candidates - outcome.moved.stored;
+  outcome.result.offload = outcome.moved;
+  return outcome;
+}
+
+}  // namespace spillway::planners

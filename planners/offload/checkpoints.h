@@ -1,0 +1,22 @@
+// Checkpoints that leave: full recomputation of the layers (recompute/layer_plans.h), and what it keeps, the layers'
+// inputs, goes to a tier until it is needed again, by SSDTrain's rule.
+//
+//   forward   in0 | layer 0 | in1 | layer 1 ...        what lies inside a layer goes
+//   store      [in0]         [in1]
+//   backward  ... [in1 back] layer 1 again, backward of 1 | [in0 back] layer 0 again, backward of 0
+//
+// The published relatives: ZeRO-Infinity's and DeepSpeed's CPU checkpointing (arXiv 2104.07857, section 5.1.2),
+// Beaumont et al. 2020 (optimal combinations of both for chains).
+#pragma once
+
+#include "planners/offload/offload_run.h"
+
+namespace spillway::planners {
+
+inline constexpr std::string_view checkpoints_word = "checkpoints";
+
+// Throws InputError when the trace lacks times, memory, uses, phases or layers, or the hardware a place to offload to.
+// At most nine replays.
+OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
+
+}  // namespace spillway::planners

@@ -1,0 +1,66 @@
+// Keep, offload or recompute, called mix in scenarios: for each tensor the forward keeps, whether it stays, goes to
+// host memory, to the drives, or is computed again, so that the step fits a budget of device memory and is as fast as
+// can be. Every figure is a replay's.
+//
+// Search.
+//  1. Baselines, each replayed: keep all; SSDTrain's rule to drives and to host memory; full recomputation of layers,
+//     and the fastest recomputation that fits (recompute_run.h). That one is refined as in 3 with half of the replays.
+//  2. Tensors leave in one of two orders: evenly over the forward, so that stores keep up with it, or the longest idle
+//     first; those are made again first that take the least time per byte. For a few shares made again, the least share
+//     that must leave is found by bisection on the replayed peak; loads are timed backwards from their uses in the
+//     replay that keeps all.
+//  3. From the best of these: of each kind of tensor (the same in every layer) as many stay as fit, shares of it take
+//     another fate, of what is made again the longest idle leaves instead; in small steps single tensors and pairs are
+//     moved as well; while that makes the step faster (or, if
+//     nothing fits, smaller), until a pass changes nothing or the replays are used up.
+// The result is never slower than the best baseline that fits. Deterministic: replays are counted, not timed.
+//
+// The published relatives: the cost of swapping against recomputing as Capuchin weighs them (ASPLOS 2020), lifetimes
+// and reserved bandwidth as TERAIO plans them (NeurIPS 2025). Ours differs in checking each step by a replay of
+// everything.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "planners/offload/offload_run.h"
+
+namespace spillway::planners {
+
+inline constexpr std::string_view hybrid_word = "mix";
+
+struct HybridSettings {
+  Bytes budget{};  // of device memory, reserved by the options' allocator; 0: the options' capacity
+  // Fates allowed. Where uses are inferred nothing is recomputed: they don't say what an op needs to run again.
+  bool drives = true, host = true, recompute = true;
+  Bytes least_bytes{1 << 20};  // smaller tensors stay
+  std::int64_t replays = 0;    // at most, baselines not counted; 0: by the size of the trace, 40 to 400
+  OffloadSettings runtime;     // with what is asked of the drives: plans they refuse don't fit
+                               // workers, route, drives, in flight
+};
+
+struct HybridCase {
+  std::string name;
+  OffloadPlan plan;
+  Result result;                       // against the budget
+  double life_years = 0;               // infinity when nothing is written
+  Verdict verdict = Verdict::unknown;  // memory and life
+  [[nodiscard]] bool fits() const { return verdict == Verdict::fits; }
+};
+
+struct HybridOutcome {
+  HybridCase best;
+  PlannedTrace planned;  // of the best
+  std::vector<HybridCase> baselines;
+  std::int64_t replays = 0;                            // of the search
+  Bytes kept{}, to_host{}, to_drives{}, recomputed{};  // of the tensors that had a choice
+};
+
+// Throws InputError when the trace lacks times, memory, uses or phases. Where nothing fits, `best` is what comes
+// nearest. progress: called before each replay with (done, at most); false stops the search where it stands.
+HybridOutcome plan_hybrid(const Trace& trace, const Replayer& replayer, const HybridSettings& settings,
+                          const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
+
+}  // namespace spillway::planners

@@ -1,0 +1,46 @@
+#include "planners/replayer.h"
+
+namespace spillway::planners {
+
+ReplayOptions varied(ReplayOptions options, const ReplayVariation& variation) {
+  MemoryReplayOptions& memory = options.memory;
+  if (variation.capacity) memory.capacity = *variation.capacity;
+  if (variation.times_only) memory.details = false;
+  if (variation.ideal_memory) {
+    memory.allocator = ideal_policy;
+    memory.settings.clear();
+    memory.plan = nullptr;
+    memory.plans.clear();
+    memory.capacity = Bytes(0);
+  }
+  return options;
+}
+
+Result PlainReplayer::replay(const Trace& trace, const ReplayVariation& variation) const {
+  return sim::replay(trace, hardware_, varied(options_, variation));
+}
+
+Result PlainReplayer::replay(PlannedTrace planned, const ReplayVariation& variation) const {
+  return sim::replay(std::move(planned), hardware_, varied(options_, variation));
+}
+
+VariedReplayer::VariedReplayer(const Replayer& of, const ReplayVariation& variation)
+    : of_(of), variation_(variation), options_(varied(of.options(), variation)) {}
+
+ReplayVariation VariedReplayer::with(const ReplayVariation& more) const {
+  ReplayVariation all = more;
+  if (!all.capacity) all.capacity = variation_.capacity;
+  all.times_only |= variation_.times_only;
+  all.ideal_memory |= variation_.ideal_memory;
+  return all;
+}
+
+Result VariedReplayer::replay(const Trace& trace, const ReplayVariation& variation) const {
+  return of_.replay(trace, with(variation));
+}
+
+Result VariedReplayer::replay(PlannedTrace planned, const ReplayVariation& variation) const {
+  return of_.replay(std::move(planned), with(variation));
+}
+
+}  // namespace spillway::planners

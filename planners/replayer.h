@@ -1,0 +1,77 @@
+// How planners ask what a step would do: a replay on a machine they are handed, under options they don't choose.
+//
+// Planners get (trace, settings, Replayer): they know neither the scenario nor who replays for them.
+#pragma once
+
+#include <optional>
+#include <utility>
+
+#include "hwprofiles/hardware_profile.h"
+#include "sim/replay/replay.h"
+
+namespace spillway::planners {
+
+// What a planner may change of the options.
+struct ReplayVariation {
+  std::optional<Bytes> capacity;  // of device memory; 0: without a limit
+  bool times_only = false;        // without what only a report shows (MemoryReplayOptions::details)
+  bool ideal_memory = false;      // an allocator that fragments nothing, without a limit
+};
+
+class Replayer {
+ public:
+  virtual ~Replayer() = default;
+  [[nodiscard]] virtual const HardwareProfile& hardware() const = 0;
+  [[nodiscard]] virtual const ReplayOptions& options() const = 0;
+  // As sim/replay/replay.h has it, with its errors.
+  [[nodiscard]] virtual Result replay(const Trace& trace, const ReplayVariation& variation) const = 0;
+  [[nodiscard]] virtual Result replay(PlannedTrace planned, const ReplayVariation& variation) const = 0;
+  [[nodiscard]] Result replay(const Trace& trace) const { return replay(trace, ReplayVariation()); }
+  [[nodiscard]] Result replay(PlannedTrace planned) const { return replay(std::move(planned), ReplayVariation()); }
+
+ protected:
+  Replayer() = default;
+  Replayer(const Replayer&) = default;
+  Replayer& operator=(const Replayer&) = default;
+};
+
+// Replays in this thread, each time anew.
+class PlainReplayer final : public Replayer {
+ public:
+  // Both are kept by reference and must outlive it.
+  PlainReplayer(const HardwareProfile& hardware, const ReplayOptions& options)
+      : hardware_(hardware), options_(options) {}
+  using Replayer::replay;
+  [[nodiscard]] const HardwareProfile& hardware() const override { return hardware_; }
+  [[nodiscard]] const ReplayOptions& options() const override { return options_; }
+  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override;
+  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override;
+
+ private:
+  const HardwareProfile& hardware_;
+  const ReplayOptions& options_;
+};
+
+// Another one under a variation, for planners that ask planners. What a replay varies on top wins.
+class VariedReplayer final : public Replayer {
+ public:
+  // `of` must outlive it.
+  VariedReplayer(const Replayer& of, const ReplayVariation& variation);
+  using Replayer::replay;
+  [[nodiscard]] const HardwareProfile& hardware() const override { return of_.hardware(); }
+  [[nodiscard]] const ReplayOptions& options() const override { return options_; }
+  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override;
+  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override;
+
+ private:
+  [[nodiscard]] ReplayVariation with(const ReplayVariation& more) const;
+
+  const Replayer& of_;
+  ReplayVariation variation_;
+  ReplayOptions options_;
+};
+
+// The options with a variation made.
+ReplayOptions varied(ReplayOptions options, const ReplayVariation& variation);
+
+}  // namespace spillway::planners

@@ -1,0 +1,44 @@
+// The one table of techniques: rows of every room of planners, of the generator's schedules and of the allocators.
+//
+// What offers a choice of techniques, schedules or allocators walks it or asks it; nobody else spells their words.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/words.h"
+#include "models/spec/training_setup_fields.h"
+#include "planners/technique.h"
+
+namespace spillway::planners {
+
+// In the order in which they are shown.
+const std::vector<Technique>& techniques();
+
+// Throws InputError (place) for an unknown name, with the nearest one offered.
+const Technique& technique_named(std::string_view name, const std::string& place = "technique");
+// The row that a scenario means by `key` and its word; null: none.
+const Technique* technique_said(std::string_view key, std::string_view word);
+
+// Words of a scenario, each with what it means; those of schedules are models' schedule_words().
+const Words& offload_words();    // offload.technique
+const Words& allocator_words();  // memory.allocator
+
+// The way of that name. Throws InputError (file, place) for an unknown one.
+const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place);
+// In the table's order.
+std::vector<const TechniqueWay*> technique_ways();
+// Of the generator: "keep", "selective", "full".
+const std::string& recompute_way(Recompute recompute);
+
+// The techniques' parts in the order of PlanPart, each on the trace that those before it leave. Throws InputError for
+// two techniques of one part, and for an order or places on top of fates, which are planned for the step as traced.
+// `request.trace` is the step; the last part's replay and trace are returned with the whole plan.
+TechniquePart make_plan(std::span<const std::string_view> names, const TechniqueRequest& request);
+
+// For docs: rows of a Markdown table.
+std::string techniques_markdown();
+
+}  // namespace spillway::planners

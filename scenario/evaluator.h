@@ -1,0 +1,43 @@
+// Evaluator: the one way from a loaded scenario, with parts of a plan in place of what it says, to a Result. Commands,
+// studies, reports, the window and validation ask it, so that the same question gets the same answer everywhere; for
+// planners it is the Replayer they are handed.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+#include "planners/replayer.h"
+#include "scenario/scenario_run.h"
+
+namespace spillway::scenario {
+
+class Evaluator final : public Replayer {
+ public:
+  // Kept by reference: `loaded` must outlive it.
+  explicit Evaluator(const LoadedScenario& loaded);
+
+  // As the scenario says: under its plan or its techniques. Asked again, it is not run again. Throws InputError as the
+  // technique does.
+  const ScenarioRun& run() const;
+  // With the plan's parts on top; asked again for an equal plan, it is not run again. Its order applies to the
+  // scenario's trace as loaded. Throws InputError for a plan of another trace, and for one with a schedule, which a
+  // step is generated with (load()).
+  const ScenarioRun& run(const Plan& plan) const;
+
+  using Replayer::replay;
+  [[nodiscard]] const HardwareProfile& hardware() const override { return loaded_.hardware; }
+  [[nodiscard]] const ReplayOptions& options() const override { return loaded_.options; }
+  [[nodiscard]] Result replay(const Trace& trace, const ReplayVariation& variation) const override;
+  [[nodiscard]] Result replay(PlannedTrace planned, const ReplayVariation& variation) const override;
+
+ private:
+  const LoadedScenario& loaded_;
+  PlainReplayer replayer_;
+  mutable std::map<std::uint64_t, std::unique_ptr<const ScenarioRun>> known_;  // by digest of the plan; 0: none
+};
+
+// The scenario on another machine or with other options, its techniques planned anew there: what-ifs.
+Result run_on(const LoadedScenario& loaded, const HardwareProfile& hardware, const ReplayOptions& options);
+
+}  // namespace spillway::scenario

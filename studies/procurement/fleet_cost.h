@@ -1,0 +1,32 @@
+// What a fleet costs, and how its drives wear, as fields of live tables (studies/procurement/live_table.h).
+//
+// All of a fleet's costs over its period, over the tokens it trains in that period at the programme's pace:
+//   cost per token = (capital + energy or rent + maintenance + worn drives) / tokens of the period
+// The fleet is written off over the period and worth nothing after it; it trains the programme's mix again and again
+// (`utilisation` of the time). Drives that wear out are replaced by new ones, whole sets at a time, the last one when
+// it is needed for the rest of the period; only the first set may have been used before. What a drive takes is that of
+// sim/devices/endurance.h: endurance x (credit - used) / amplification. No interest, no tax, no staff.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "studies/procurement/formula_table.h"
+
+namespace spillway::studies {
+
+// Of one run on one fleet: how long it takes, what each GPU writes. Given: tokens, tokens_per_step, step_seconds,
+// written_gb.
+const std::vector<FormulaField>& run_fields();
+
+// Of one fleet with one set of drives for each GPU. Fields without an expression are to be given.
+const std::vector<FormulaField>& cost_fields();
+
+// Of one machine, of one model of drive: the sheets of prices, which the options' fields of the same names refer to.
+const std::vector<FormulaField>& machine_price_fields();
+const std::vector<FormulaField>& drive_price_fields();
+
+// The given fields of cost_fields() that belong to the whole programme, in the sheet "Inputs".
+const std::vector<std::string>& shared_cost_fields();
+
+}  // namespace spillway::studies

@@ -1,0 +1,82 @@
+// A training programme to be bought for: what is trained by when, which machines and drives may be bought, how long
+// they are kept.
+//
+//   "procurement": {                                        // in a scenario, or in a sweep
+//     "tokens": 2e12, "deadline_days": 90,
+//     "runs": [{"name": "8B", "tokens": 1e12, "set": {"model": {"name": "llama-3-8b"}}}, ...],   // instead of tokens
+//     "machines": ["dgx-a100", "dgx-h100"], "gpus": [128, 256],
+//     "techniques": ["keep", "full", "ssdtrain"],
+//     "drives": ["micron-9550-max-6.4tb", ...], "drives_per_gpu": 8, "route": "gpudirect",
+//     "period_months": 36, "utilisation": 0.9,
+//     "used_percent": 0, "write_amplification": 1, "retention": "rated", "least_life_years": 3,
+//     "tensor_parallel": [1, 2, 4, 8], "pipeline_parallel": [...], "micro_batch": [...],
+//     "shortlist": 6, "replays": 24, "prices": "prices.json", "used_prices": false
+//   }
+//
+// In a scenario, every machine x GPUs x technique is an option, for which layouts and micro-batches are searched. In a
+// sweep, its points are the options, the best one for each machine, GPUs and technique: they train one model on one
+// sequence and one global batch, and say their own machines, GPUs, techniques and sizes, so those keys are refused.
+// Runs follow each other on the whole fleet. `set` is merged into the scenario.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "hwprofiles/price_list.h"
+#include "sim/devices/endurance.h"
+#include "sim/devices/machine.h"
+#include "studies/capacity/capacity_request.h"
+
+namespace spillway::studies {
+
+struct ProgrammeRun {
+  std::string name;
+  double tokens = 0;
+  std::string scenario;  // JSON
+};
+
+struct ProcurementRequest {
+  std::string path, folder, title;
+  std::string sweep;               // JSON of the sweep whose points are the options; empty: the lists below make them
+  std::vector<ProgrammeRun> runs;  // of a sweep: one, without a scenario
+  std::vector<std::string> machines;
+  std::vector<std::int64_t> gpus;
+  std::vector<CapacityTechnique> techniques;
+  std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;
+  std::vector<NvmeProfile> drives;       // candidates, those with rates and a rating
+  std::vector<std::string> passed_over;  // drives of the library that state too little, by name
+  std::int64_t drives_per_gpu = 8;       // at most
+  DriveRoute route = DriveRoute::gpudirect;
+  EnduranceOptions endurance;
+  double deadline_days = 0;     // 0: none
+  double least_life_years = 0;  // of a drive by its rating as it stands (Endurance::low); 0: not asked
+  double period_months = 36, utilisation = 0.9;
+  std::int64_t shortlist = 6, replays = 24;
+  PriceList prices;
+
+  [[nodiscard]] double tokens() const;
+  [[nodiscard]] double period_days() const { return period_months * 365 / 12; }
+  // What the training may take: the deadline, and no more than the fleet is kept.
+  [[nodiscard]] double days_there_are() const;
+};
+
+// What the command line says, over what the file says; nothing and empty: left to the file.
+struct ProcurementFlags {
+  std::optional<double> tokens, deadline_days, period_months, utilisation, write_amplification, used_percent,
+      least_life_years;
+  std::vector<std::string> machines, techniques, drives;
+  std::vector<std::int64_t> gpus;
+  std::optional<std::int64_t> drives_per_gpu, shortlist;
+  std::string prices, retention, route;
+  bool used_prices = false;
+};
+
+// `path`: a scenario or a sweep. Defaults: the scenario's machine and its GPUs; techniques keep, selective, full and
+// ssdtrain; all drives of the library for servers. Throws InputError (file, JSON pointer or flag).
+ProcurementRequest read_procurement_request(const std::string& path, std::span<const std::string> settings,
+                                            const ProcurementFlags& flags = {});
+
+}  // namespace spillway::studies
