@@ -20,9 +20,6 @@ struct ProfileDocument::Json {
 namespace {
 
 constexpr std::size_t size_limit = std::size_t{16} << 20;
-
-}
-
 constexpr std::size_t unresolved = static_cast<std::size_t>(-1);
 
 // Parent indices from names: dangling names, links of the wrong kind and cycles are problems.

@@ -43,8 +43,11 @@ TEST(ScenarioSchema, TheLoaderTakesEachWord) {
 TEST(ScenarioSchema, OffersEverySchedulePolicyAndTechnique) {
   for (const NamedSchedule& schedule : named_schedules()) EXPECT_TRUE(schedule_words().find(schedule.name));
   for (const std::string_view policy : memory_policies()) EXPECT_TRUE(allocator_words().find(policy)) << policy;
-  for (const Technique& technique : techniques())
-    if (technique.key == "offload.technique") EXPECT_TRUE(offload_words().find(technique.name)) << technique.name;
+  for (const Technique& technique : techniques()) {
+    const std::string& word = technique.word.empty() ? technique.name : technique.word;
+    if (technique.key != "offload.technique" || word == moved_by_schedule) continue;
+    EXPECT_TRUE(offload_words().find(word)) << word;
+  }
   EXPECT_EQ(tier_words()[Tier::drive].name, to_string(Tier::drive));
   EXPECT_EQ(prefetch_words()[Prefetch::module].name, to_string(Prefetch::module));
 }
