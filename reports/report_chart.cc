@@ -7,8 +7,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "base/number_text.h"
 #include "base/axis.h"
+#include "base/number_text.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
 

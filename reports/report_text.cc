@@ -3,8 +3,8 @@
 #include <cmath>
 #include <string_view>
 
-#include "base/number_text.h"
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "base/output_file.h"
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"

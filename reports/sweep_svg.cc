@@ -7,10 +7,10 @@
 #include <string_view>
 #include <utility>
 
-#include "base/number_text.h"
 #include "base/axis.h"
-#include "base/svg_plot.h"
+#include "base/number_text.h"
 #include "base/svg_canvas.h"
+#include "base/svg_plot.h"
 #include "base/svg_text.h"
 #include "reports/report_document.h"
 #include "studies/sweep/sweep_front.h"

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/digest.h"
 #include "base/input_error.h"
 #include "base/log.h"
 #include "models/pipeline/named_schedules.h"
@@ -11,11 +12,11 @@
 namespace spillway::scenario {
 namespace {
 
-// FNV-1a; never 0.
+// Never 0.
 std::uint64_t digest_of(const std::string& text) {
-  std::uint64_t digest = 0xcbf29ce484222325U;
-  for (const char c : text) digest = (digest ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
-  return digest == 0 ? 1 : digest;
+  Fnv1a digest;
+  digest.add(text);
+  return digest.value() == 0 ? 1 : digest.value();
 }
 
 // Under the fates of a plan.

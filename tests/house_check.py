@@ -33,10 +33,10 @@ FIELD_READER = re.compile(r"base/")
 STRING = re.compile(r'"((?:\\.|[^"\\\n])*)"')
 # Files that hold the tables, and how a word looks there.
 WORD_TABLES = {
-    "schedule": [("models/pipeline/named_schedules.cc", re.compile(r'\{\{"([\w-]+)",'))],
-    "allocator": [("sim/devices/memory/memory_pool.cc", re.compile(r'(?:policies\[\] = \{|(?<=", )|(?<=",))"([\w-]+)"'))],
-    "technique": [(None, re.compile(r'\b\w+_word = "([\w-]+)"')),
-                  ("planners/offload/offload_run.cc", re.compile(r'return "([\w-]+)";'))],
+    "schedule": [("models/pipeline/named_schedules.cc", re.compile(r'(?:\{\{(?:\.name = )?|\.alias = )"([\w-]+)"')),
+                 ("models/pipeline/named_schedules.h", re.compile(r'\b\w+ = "([\w-]+)"'))],
+    "allocator": [("sim/devices/memory/memory_policies.h", re.compile(r'\b\w+_policy = "([\w-]+)"'))],
+    "technique": [(None, re.compile(r'\b\w+_word = "([\w-]+)"'))],
 }
 # Words that mean other things as well; they are told apart by nothing but reading.
 COMMON = {"none", "order", "layout", "stream", "mix", "planned", "arena", "recompute", "checkpoints", "lifetimes"}
@@ -81,20 +81,24 @@ def code_lines(text):
 
 
 def words_of(texts):
-    """Each table's words, with the files that may spell them."""
-    words = {}
-    for tables in WORD_TABLES.values():
+    """Each kind's words, with the files that may spell them."""
+    words = {kind: {} for kind in WORD_TABLES}
+    for kind, tables in WORD_TABLES.items():
         for home, pattern in tables:
             for path, text in texts.items():
                 if home in (None, path):
                     for word in pattern.findall(text):
-                        words.setdefault(word, set()).add(path)
-    return {word: homes for word, homes in words.items() if word not in COMMON}
+                        words[kind].setdefault(word, set()).add(path)
+    return words
 
 
 def counts(root, texts):
     """Per kind of breach: file -> lines that have it."""
-    words = words_of(texts)
+    words = {}
+    for kind in words_of(texts).values():
+        for word, homes_of_word in kind.items():
+            if word not in COMMON:
+                words[word] = words.get(word, set()) | homes_of_word
     found = {"json_reads": {}, "words": {}}
     for path, text in texts.items():
         reads_json = JSON_HEADERS.search(text) and not FIELD_READER.match(path)
@@ -166,7 +170,7 @@ def check_tree(root, lowers=False):
 
 JSON_INCLUDE = "#include <nlohmann/json.hpp>\n"
 SCHEDULES = {"models/pipeline/named_schedules.cc": '{{"zb-v", "in a V"}, build},\n'}
-POLICIES = {"sim/devices/memory/memory_pool.cc": 'policies[] = {"ideal", "torch"};\n'}
+POLICIES = {"sim/devices/memory/memory_policies.h": 'ideal_policy = "ideal", torch_policy = "torch";\n'}
 # One tree each: files, and the word its only breach must contain (None: the tree is clean).
 SELF_TESTS = [
     ({"scenario/a.cc": JSON_INCLUDE + 'int a = json.at("key");\n'}, "1 reads of JSON keys"),
@@ -231,6 +235,8 @@ def main(arguments):
         print(__doc__, file=sys.stderr)
         return 2
     totals, files, breaches = check_tree(arguments[0], bool(arguments[1:]))
+    words = words_of({path: text_of(arguments[0], path) for path in sources(arguments[0], FLOORS)})
+    breaches.extend(f"no {kind}'s word was found: WORD_TABLES no longer names its table" for kind in words if not words[kind])
     for breach in breaches:
         print(breach)
     print(f"{files} files, {len(breaches)} breaches; listed: {totals['json_reads']} reads of JSON keys, {totals['words']} words")

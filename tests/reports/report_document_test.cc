@@ -5,8 +5,8 @@
 
 #include <limits>
 
-#include "base/number_text.h"
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "base/svg_text.h"
 #include "reports/report_chart.h"
 

@@ -5,6 +5,8 @@
 #include <cmath>
 #include <vector>
 
+#include "base/quantile.h"
+
 namespace spillway::validation {
 namespace {
 
