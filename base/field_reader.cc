@@ -95,7 +95,8 @@ void FieldReader::head(const DocumentHead& head) {
   if (schema == nullptr || *schema != head.schema)
     problem("/schema", "not " + noun + (schema == nullptr ? "" : ", but " + schema->dump()),
             fmt::format(R"(give it "schema": "{}")", head.schema), 0);
-  ignore({"$schema"});
+  std::optional<std::string> for_editors;
+  text({.key = "$schema"}, for_editors);
   if (head.version == 0) return;
   const Json* version = take({.key = "version"});
   if (version == nullptr || !version->is_number_integer())
