@@ -161,8 +161,7 @@ TrainingSetup with_plan(const Scenario& scenario, const std::optional<Plan>& pla
   const std::string& file = scenario.training.pipeline_schedule;
   if (plan && plan->schedule) return with_schedule(scenario.training, scenario.plan, *plan->schedule);
   if (!file.ends_with(".json")) return scenario.training;
-  return with_schedule(scenario.training, file,
-                       read_plan_json(ByteSource::open(file, largest_plan).read_all(largest_plan), file));
+  return with_schedule(scenario.training, file, read_plan_json(read_file(file, largest_plan), file));
 }
 
 void load_generated(LoadedScenario& loaded, const ModelSpec& given, const ScenarioMachine& machine,
