@@ -26,12 +26,14 @@
 #include "cli/commands/record_command.h"
 #include "cli/commands/report_command.h"
 #include "cli/commands/run_command.h"
+#include "cli/commands/schema_command.h"
 #include "cli/commands/sweep_command.h"
 #include "cli/commands/trace_command.h"
 #include "cli/commands/validate_command.h"
 #include "cli/options/command_options.h"
 #include "cli/options/context.h"
 #include "cli/options/interrupt.h"
+#include "studies/procurement/procurement_fields.h"
 
 namespace spillway::cli {
 namespace {
@@ -130,6 +132,7 @@ void note(const Context& context, std::string_view text) {
 int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   catch_interrupts();
   use_installed_data();
+  add_study_sections();
   Context context;
   Command app("Simulates training steps of large models on machines with too little memory.", "spillway");
   add_global_options(app, context);
@@ -145,6 +148,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   add_calibrate_commands(app, context);
   add_record_commands(app, context);
   add_validate_commands(app, context);
+  add_schema_command(app);
   add_gui_command(app);
   add_manual_commands(app);
   return run_guarded(app, argc, argv, context);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "hwprofiles/profile_schema.h"
 
 namespace spillway::hwprofiles {
 namespace {
@@ -37,7 +38,7 @@ class SourcedLeaf final : public Leaf {
   bool required() const override { return true; }
   bool present() const override { return true; }
   double value() const override { return to_base(leaf_.value); }
-  const Origin& origin() const override { return leaf_.origin; }
+  const Origin* origin() const override { return &leaf_.origin; }
   void set(double value, Origin origin) override { leaf_ = {from_base<T>(value), std::move(origin)}; }
   bool holds(double value) const override { return value <= largest<T>(); }
 
@@ -52,7 +53,7 @@ class MaybeLeaf final : public Leaf {
   bool required() const override { return false; }
   bool present() const override { return leaf_.has_value(); }
   double value() const override { return to_base(leaf_->value); }
-  const Origin& origin() const override { return leaf_->origin; }
+  const Origin* origin() const override { return &leaf_->origin; }
   void set(double value, Origin origin) override { leaf_ = Sourced<T>{from_base<T>(value), std::move(origin)}; }
   bool holds(double value) const override { return value <= largest<T>(); }
 
@@ -60,16 +61,40 @@ class MaybeLeaf final : public Leaf {
   Maybe<T>& leaf_;
 };
 
+// A count, without an origin.
+class CountLeaf final : public Leaf {
+ public:
+  explicit CountLeaf(std::int64_t& leaf) : leaf_(leaf) {}
+  bool required() const override { return false; }
+  bool present() const override { return true; }
+  double value() const override { return to_base(leaf_); }
+  const Origin* origin() const override { return nullptr; }
+  void set(double value, Origin /*origin*/) override { leaf_ = from_base<std::int64_t>(value); }
+  bool holds(double value) const override { return value <= largest<std::int64_t>(); }
+
+ private:
+  std::int64_t& leaf_;
+};
+
 template <class T>
-void number(FieldVisitor& visitor, FieldInfo info, Sourced<T>& value) {
+void number(ProfileVisitor& visitor, FieldInfo info, Sourced<T>& value) {
   SourcedLeaf<T> leaf(value);
-  visitor.number(info, leaf);
+  visitor.quantity(info, leaf);
 }
 
 template <class T>
-void number(FieldVisitor& visitor, FieldInfo info, Maybe<T>& value) {
+void number(ProfileVisitor& visitor, FieldInfo info, Maybe<T>& value) {
   MaybeLeaf<T> leaf(value);
-  visitor.number(info, leaf);
+  visitor.quantity(info, leaf);
+}
+
+void number(ProfileVisitor& visitor, FieldInfo info, std::int64_t& value) {
+  CountLeaf leaf(value);
+  visitor.quantity(info, leaf);
+}
+
+void text(ProfileVisitor& visitor, std::string_view key, std::string& value, bool required = false) {
+  fields::text(visitor, {.key = key, .required = required}, value);
 }
 
 // Ranges used again and again: nothing of this size exists, so beyond it is a slip of the unit.
@@ -84,23 +109,10 @@ FieldInfo power(std::string_view key) { return {key, Dimension::power, 0, 1e7}; 
 FieldInfo money(std::string_view key) { return {key, Dimension::money, 0, 1e9}; }
 
 template <class Enum, class NameOf>
-void choice(FieldVisitor& visitor, std::string_view key, Enum& value, std::size_t count, NameOf name_of) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < count; ++i) names.emplace_back(name_of(static_cast<Enum>(i)));
-  auto index = static_cast<std::size_t>(value);
-  visitor.choice(key, index, names);
-  value = static_cast<Enum>(index);
-}
-
-template <class Item, class Describe>
-void list(FieldVisitor& visitor, std::string_view key, std::vector<Item>& items, Describe describe_item) {
-  items.resize(visitor.begin_list(key, items.size()));
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    visitor.begin_element(i);
-    describe_item(items[i], i);
-    visitor.end_element();
-  }
-  visitor.end_list();
+void choice(ProfileVisitor& visitor, std::string_view key, Enum& value, std::size_t count, NameOf name_of) {
+  std::vector<Word> words;
+  for (std::size_t i = 0; i < count; ++i) words.push_back({name_of(static_cast<Enum>(i))});
+  fields::word(visitor, {.key = key, .required = true}, value, Words(std::move(words)));
 }
 
 // A curve that must be there, with its origin beside it.
@@ -115,16 +127,17 @@ void owned_curve(AnyCurve& curve, Origin& origin, Visit visit) {
   }
 }
 
-void describe_precisions(FieldVisitor& visitor, std::string_view key, bool required,
+void describe_precisions(ProfileVisitor& visitor, std::string_view key, bool required,
                          std::array<Maybe<double>, precision_count>& rates) {
-  if (!visitor.begin_group(key, required)) return;
+  if (!visitor.begin_group({.key = key, .required = required})) return;
+  if (required) visitor.rule(R"({"minProperties": 1})");
   for (std::size_t i = 0; i < precision_count; ++i) {
     number(visitor, {precision_name(static_cast<Precision>(i)), Dimension::flop_rate, 1e9, 1e18}, rates[i]);
   }
   visitor.end_group();
 }
 
-void describe_launch(GpuProfile& gpu, FieldVisitor& visitor) {
+void describe_launch(GpuProfile& gpu, ProfileVisitor& visitor) {
   number(visitor, time("launch_call"), gpu.launch_call);
   number(visitor, time("launch_to_start"), gpu.launch_to_start);
   number(visitor, time("kernel_gap"), gpu.kernel_gap);
@@ -141,7 +154,7 @@ void describe_launch(GpuProfile& gpu, FieldVisitor& visitor) {
   number(visitor, bytes("context_memory", 1e12), gpu.context_memory);
 }
 
-void describe_copies(GpuProfile& gpu, FieldVisitor& visitor) {
+void describe_copies(GpuProfile& gpu, ProfileVisitor& visitor) {
   number(visitor, count("pcie_generation", 1, 7), gpu.pcie_generation);
   number(visitor, count("pcie_lanes", 1, 32), gpu.pcie_lanes);
   number(visitor, rate("nvlink_bandwidth"), gpu.nvlink_bandwidth);
@@ -157,20 +170,20 @@ void describe_copies(GpuProfile& gpu, FieldVisitor& visitor) {
   number(visitor, fraction("copy_fraction_beside_kernels"), gpu.copy_fraction_beside_kernels);
 }
 
-void describe_efficiency(GpuProfile& gpu, FieldVisitor& visitor) {
-  if (visitor.begin_group("roofline", true)) {
+void describe_efficiency(GpuProfile& gpu, ProfileVisitor& visitor) {
+  if (visitor.begin_group({.key = "roofline", .required = true})) {
     number(visitor, fraction("compute_efficiency"), gpu.roofline.compute_efficiency);
     number(visitor, fraction("memory_efficiency"), gpu.roofline.memory_efficiency);
     number(visitor, time("latency"), gpu.roofline.latency);
     visitor.end_group();
   }
-  list(visitor, "gemm_efficiency", gpu.gemm_efficiency, [&](GemmEfficiency& item, std::size_t) {
+  fields::list(visitor, {.key = "gemm_efficiency"}, gpu.gemm_efficiency, [&](GemmEfficiency& item) {
     choice(visitor, "precision", item.precision, precision_count, precision_name);
-    visitor.integer(count("smallest_side", 1, 1e9), item.smallest_side);
+    number(visitor, count("smallest_side", 1, 1e9), item.smallest_side);
     owned_curve(item.curve, item.origin,
                 [&](Maybe<Curve>& curve) { visitor.curve(fraction("curve", 0), Dimension::plain, curve); });
   });
-  list(visitor, "kernel_efficiency", gpu.kernel_efficiency, [&](KernelEfficiency& item, std::size_t) {
+  fields::list(visitor, {.key = "kernel_efficiency"}, gpu.kernel_efficiency, [&](KernelEfficiency& item) {
     choice(visitor, "kind", item.kind, kernel_kind_count, kernel_kind_name);
     owned_curve(item.curve, item.origin,
                 [&](Maybe<Curve>& curve) { visitor.curve(fraction("curve", 0), Dimension::plain, curve); });
@@ -181,11 +194,11 @@ void describe_efficiency(GpuProfile& gpu, FieldVisitor& visitor) {
 
 }  // namespace
 
-void describe(GpuProfile& gpu, FieldVisitor& visitor) {
-  visitor.text("vendor", gpu.vendor, true);
-  visitor.text("architecture", gpu.architecture, false);
-  visitor.text("form_factor", gpu.form_factor, false);
-  visitor.text("note", gpu.note, false);
+void describe(GpuProfile& gpu, ProfileVisitor& visitor) {
+  text(visitor, "vendor", gpu.vendor, true);
+  text(visitor, "architecture", gpu.architecture);
+  text(visitor, "form_factor", gpu.form_factor);
+  text(visitor, "note", gpu.note);
   number(visitor, bytes("memory", 1e15), gpu.memory);
   number(visitor, rate("memory_bandwidth"), gpu.memory_bandwidth);
   describe_precisions(visitor, "peak_flops", true, gpu.peak_flops_per_second);
@@ -204,11 +217,11 @@ void describe(GpuProfile& gpu, FieldVisitor& visitor) {
   number(visitor, {"price_per_hour", Dimension::money_per_hour, 0, 1e5}, gpu.price_usd_per_hour);
 }
 
-void describe(NvmeProfile& drive, FieldVisitor& visitor) {
-  visitor.text("vendor", drive.vendor, true);
-  visitor.text("segment", drive.segment, false);
-  visitor.text("media", drive.media, false);
-  visitor.text("note", drive.note, false);
+void describe(NvmeProfile& drive, ProfileVisitor& visitor) {
+  text(visitor, "vendor", drive.vendor, true);
+  text(visitor, "segment", drive.segment);
+  text(visitor, "media", drive.media);
+  text(visitor, "note", drive.note);
   number(visitor, bytes("capacity", 1e16), drive.capacity);
   number(visitor, count("pcie_generation", 1, 7), drive.pcie_generation);
   number(visitor, count("pcie_lanes", 1, 16), drive.pcie_lanes);
@@ -227,7 +240,7 @@ void describe(NvmeProfile& drive, FieldVisitor& visitor) {
   visitor.family(fraction("read_efficiency", 0), Dimension::bytes, "queue_depth", drive.read_efficiency);
   visitor.family(fraction("write_efficiency", 0), Dimension::bytes, "queue_depth", drive.write_efficiency);
   number(visitor, bytes("rated_endurance"), drive.rated_endurance);
-  visitor.text("rated_workload", drive.rated_workload, false);
+  text(visitor, "rated_workload", drive.rated_workload);
   number(visitor, bytes("sequential_endurance"), drive.sequential_endurance);
   number(visitor, {"drive_writes_per_day", Dimension::plain, 0, 1e4}, drive.drive_writes_per_day);
   number(visitor, {"warranty", Dimension::years, 0, 100}, drive.warranty_years);
@@ -239,9 +252,9 @@ void describe(NvmeProfile& drive, FieldVisitor& visitor) {
   number(visitor, money("price"), drive.price_usd);
 }
 
-void describe(HostProfile& host, std::vector<std::string>& parents, FieldVisitor& visitor) {
-  visitor.text("cpu_model", host.cpu_model, false);
-  visitor.text("note", host.note, false);
+void describe(HostProfile& host, std::vector<std::string>& parents, ProfileVisitor& visitor) {
+  text(visitor, "cpu_model", host.cpu_model);
+  text(visitor, "note", host.note);
   number(visitor, count("sockets", 1, 64), host.sockets);
   number(visitor, count("cores", 1, 1e5), host.cores);
   number(visitor, bytes("dram", 1e16), host.dram);
@@ -252,24 +265,25 @@ void describe(HostProfile& host, std::vector<std::string>& parents, FieldVisitor
   number(visitor, rate("memcpy_bandwidth"), host.memcpy_bandwidth);
   number(visitor, time("dispatch_cost"), host.dispatch_cost);
   number(visitor, {"cpu_adam_parameters_per_second", Dimension::plain, 1, 1e15}, host.cpu_adam_parameters_per_second);
-  parents.resize(host.pcie.size());
-  list(visitor, "pcie", host.pcie, [&](PcieNode& node, std::size_t i) {
-    parents.resize(host.pcie.size());
-    visitor.text("name", node.name, true);
-    choice(visitor, "kind", node.kind, 5, pcie_node_kind_name);
-    visitor.text("up", parents[i], false);
-    number(visitor, count("generation", 1, 7), node.generation);
-    number(visitor, count("lanes", 1, 32), node.lanes);
-    number(visitor, rate("bandwidth"), node.bandwidth);
-    number(visitor, rate("duplex_bandwidth"), node.duplex_bandwidth);
-  });
+  std::size_t i = 0;
+  fields::list(visitor, {.key = "pcie", .about = "The PCIe tree; up names the parent."}, host.pcie,
+               [&](PcieNode& node) {
+                 parents.resize(host.pcie.size());
+                 text(visitor, "name", node.name, true);
+                 choice(visitor, "kind", node.kind, 5, pcie_node_kind_name);
+                 text(visitor, "up", parents[i++]);
+                 number(visitor, count("generation", 1, 7), node.generation);
+                 number(visitor, count("lanes", 1, 32), node.lanes);
+                 number(visitor, rate("bandwidth"), node.bandwidth);
+                 number(visitor, rate("duplex_bandwidth"), node.duplex_bandwidth);
+               });
   number(visitor, power("power"), host.power_watts);
   number(visitor, money("price"), host.price_usd);
 }
 
-void describe(NetworkProfile& network, FieldVisitor& visitor) {
-  visitor.text("technology", network.technology, true);
-  visitor.text("note", network.note, false);
+void describe(NetworkProfile& network, ProfileVisitor& visitor) {
+  text(visitor, "technology", network.technology, true);
+  text(visitor, "note", network.note);
   choice(visitor, "topology", network.topology, 3, network_topology_name);
   number(visitor, rate("bandwidth"), network.bandwidth);
   number(visitor, fraction("efficiency"), network.efficiency);
@@ -277,7 +291,7 @@ void describe(NetworkProfile& network, FieldVisitor& visitor) {
   number(visitor, count("max_group", 1, 1e7), network.max_group);
   number(visitor, count("gpus_per_port", 1, 1024), network.gpus_per_port);
   number(visitor, rate("ring_through_host"), network.ring_through_host);
-  list(visitor, "collectives", network.collectives, [&](CollectiveCurve& item, std::size_t) {
+  fields::list(visitor, {.key = "collectives"}, network.collectives, [&](CollectiveCurve& item) {
     choice(visitor, "collective", item.kind, 6, collective_kind_name);
     owned_curve(item.bus_bandwidth, item.origin, [&](Maybe<CurveFamily>& family) {
       visitor.family({"bus_bandwidth", Dimension::rate, 0, 1e15}, Dimension::bytes, "group_size", family);
@@ -287,43 +301,43 @@ void describe(NetworkProfile& network, FieldVisitor& visitor) {
   number(visitor, money("port_price"), network.port_price_usd);
 }
 
-void describe_system_leaves(HardwareProfile& system, FieldVisitor& visitor) {
-  visitor.text("note", system.note, false);
-  visitor.integer(count("machines", 1, 1e6), system.machines);
+namespace {
+
+void describe_system_leaves(HardwareProfile& system, ProfileVisitor& visitor) {
+  text(visitor, "note", system.note);
+  number(visitor, count("machines", 1, 1e6), system.machines);
   number(visitor, money("price"), system.price_usd);
   number(visitor, {"price_per_hour", Dimension::money_per_hour, 0, 1e7}, system.price_usd_per_hour);
   number(visitor, power("power"), system.power_watts);
   number(visitor, {"electricity", Dimension::money_per_kwh, 0, 100}, system.electricity_usd_per_kwh);
 }
 
-namespace {
-
-void describe_network(std::string_view key, std::optional<NetworkProfile>& network, FieldVisitor& visitor) {
-  if (!network || !visitor.begin_group(key, true)) return;
+void describe_network(std::string_view key, std::optional<NetworkProfile>& network, ProfileVisitor& visitor) {
+  if (!network || !visitor.begin_group({.key = key})) return;
   describe(*network, visitor);
   visitor.end_group();
 }
 
 }  // namespace
 
-void describe(HardwareProfile& system, FieldVisitor& visitor) {
+void describe(HardwareProfile& system, ProfileVisitor& visitor) {
   describe_system_leaves(system, visitor);
-  visitor.integer(count("gpu_count", 1, 1024), system.gpu_count);
-  if (visitor.begin_group("gpu", true)) {
+  number(visitor, count("gpu_count", 1, 1024), system.gpu_count);
+  if (visitor.begin_group({.key = "gpu"})) {
     describe(system.gpu, visitor);
     visitor.end_group();
   }
-  if (visitor.begin_group("host", true)) {
+  if (visitor.begin_group({.key = "host"})) {
     std::vector<std::string> parents;
     for (const PcieNode& node : system.host.pcie) parents.push_back(node.up ? system.host.pcie[*node.up].name : "");
     describe(system.host, parents, visitor);
     visitor.end_group();
   }
-  list(visitor, "drives", system.drives, [&](DriveGroup& group, std::size_t) {
-    visitor.text("name", group.name, true);
-    visitor.integer(count("count", 1, 256), group.count);
-    visitor.flag("raid0", group.raid0);
-    if (visitor.begin_group("drive", true)) {
+  fields::list(visitor, {.key = "drives"}, system.drives, [&](DriveGroup& group) {
+    text(visitor, "name", group.name, true);
+    number(visitor, count("count", 1, 256), group.count);
+    fields::flag(visitor, {.key = "raid0"}, group.raid0);
+    if (visitor.begin_group({.key = "drive"})) {
       describe(group.drive, visitor);
       visitor.end_group();
     }
@@ -332,18 +346,48 @@ void describe(HardwareProfile& system, FieldVisitor& visitor) {
   describe_network("scale_out", system.scale_out, visitor);
 }
 
-std::string_view provenance_name(OriginKind provenance) {
-  switch (provenance) {
-    case OriginKind::measured:
-      return "measured";
-    case OriginKind::datasheet:
-      return "datasheet";
-    case OriginKind::fitted:
-      return "fitted";
-    case OriginKind::assumed:
-      return "assumed";
+void describe(HardwareProfile& system, SystemReferences& references, ProfileVisitor& visitor) {
+  describe_system_leaves(system, visitor);
+  if (visitor.begin_group({.key = "gpu", .required = true})) {
+    text(visitor, "profile", references.gpu, true);
+    number(visitor, count("count", 1, 1024), system.gpu_count);
+    visitor.end_group();
   }
-  return "assumed";
+  text(visitor, "host", references.host, true);
+  std::size_t set = 0;
+  fields::list(visitor, {.key = "drives"}, references.drives, [&](SystemReferences::Drives& drives) {
+    drives.group.name = "drives" + std::to_string(set++);
+    text(visitor, "profile", drives.profile, true);
+    text(visitor, "name", drives.group.name);
+    number(visitor, count("count", 1, 256), drives.group.count);
+    fields::flag(visitor, {.key = "raid0"}, drives.group.raid0);
+  });
+  text(visitor, "scale_up", references.scale_up);
+  text(visitor, "scale_out", references.scale_out);
 }
+
+void describe_head(ProfileHead& head, ProfileKind& kind, FieldVisitor& visitor) {
+  static const Words kinds = {{"gpu"}, {"nvme"}, {"host"}, {"network"}, {"system"}};
+  visitor.head({.schema = "spillway-hardware-profile/1", .version = 0, .noun = "a hardware profile"});
+  fields::word(visitor, {.key = "kind", .required = true}, kind, kinds);
+  fields::text(visitor, {.key = "name", .required = true}, head.name);
+  fields::text(visitor, {.key = "title", .required = true}, head.title);
+  fields::word(visitor, {.key = "provenance", .about = "Of the leaves that tell none of their own."},
+               head.origin.provenance, provenance_words());
+  fields::text(visitor, {.key = "source"}, head.origin.source);
+  fields::text(visitor, {.key = "date"}, head.origin.date);
+}
+
+std::string_view profile_kind_name(ProfileKind kind) {
+  static constexpr std::string_view names[] = {"gpu", "nvme", "host", "network", "system"};
+  return names[static_cast<std::size_t>(kind)];
+}
+
+const Words& provenance_words() {
+  static const Words words = {{"measured"}, {"datasheet"}, {"fitted"}, {"assumed"}};
+  return words;
+}
+
+std::string_view provenance_name(OriginKind provenance) { return provenance_words()[provenance].name; }
 
 }  // namespace spillway::hwprofiles

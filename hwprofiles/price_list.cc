@@ -1,162 +1,129 @@
 #include "hwprofiles/price_list.h"
 
 #include <algorithm>
-#include <array>
-#include <cmath>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "base/data_folder.h"
+#include "base/field_reader.h"
+#include "base/field_schema.h"
 #include "base/input_error.h"
-#include "base/json_error.h"
 #include "base/nearest_name.h"
 #include "base/read_file.h"
 #include "hwprofiles/profile_library.h"
-#include "hwprofiles/quantity.h"
+#include "hwprofiles/profile_schema.h"
 
 namespace spillway::hwprofiles {
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr std::uint64_t largest_file = 16U << 20U;
-
-struct Entry {
-  std::string_view key, unit;
-  Maybe<double> PriceList::*member;
-  double least, most;
-};
 constexpr double endless = 1e15;
-constexpr std::array conditions = {DriveCondition::as_new, DriveCondition::used, DriveCondition::discontinued};
-const std::array<Entry, 7> entries = {{{"network_per_gpu", "USD", &PriceList::network_usd_per_gpu, 0, endless},
-                                       {"pcie_switch", "USD", &PriceList::pcie_switch_usd, 0, endless},
-                                       {"pcie_switch_lanes", "", &PriceList::pcie_switch_lanes, 17, 1024},
-                                       {"electricity", "USD/kWh", &PriceList::electricity_usd_per_kwh, 0, endless},
-                                       {"power_overhead", "", &PriceList::power_overhead, 1, 10},
-                                       {"power_idle_share", "", &PriceList::power_idle_share, 0, 1},
-                                       {"maintenance_per_year", "", &PriceList::maintenance_per_year, 0, 1}}};
 
-class Reader {
- public:
-  Reader(const std::string& path, PriceList& list, std::span<const std::string> also)
-      : path_(path), list_(list), also_(also) {}
+struct Bounds {
+  std::string_view unit;
+  double least = 0, most = endless;
+};
 
-  void read() {
-    const std::string text = read_file(path_, largest_file);
-    Json root;
-    try {
-      root = Json::parse(text);
-    } catch (const nlohmann::json::exception& error) {
-      throw json_error(path_, error, "correct it there");
-    }
-    if (!root.is_object() || root.value("schema", Json()) != "spillway-prices")
-      fail("/schema", "not a price list", R"(give it "schema": "spillway-prices")");
-    if (root.value("version", Json()) != 1) fail("/version", "expected version 1", "write \"version\": 1");
-    std::vector<std::string> keys = {"$schema", "schema", "version", "note", "machines", "drives", "drives_per_tb"};
-    for (const Entry& entry : entries) keys.emplace_back(entry.key);
-    known(root, "", keys);
-    list_.path = path_;
-    for (const Entry& entry : entries) {
-      const std::string key(entry.key);
-      if (root.contains(key)) list_.*entry.member = leaf(root[key], "/" + key, entry.unit, entry.least, entry.most);
-    }
-    if (root.contains("machines")) read_machines(root["machines"]);
-    if (root.contains("drives")) read_drives(root["drives"]);
-    if (root.contains("drives_per_tb")) read_per_tb(root["drives_per_tb"]);
-  }
+const Words& condition_words() {
+  static const Words words = {{"new"}, {"used"}, {"discontinued"}};
+  return words;
+}
 
- private:
-  [[noreturn]] void fail(const std::string& place, const std::string& cause, const std::string& remedy) const {
-    throw InputError(path_, place, cause, remedy);
-  }
-  void known(const Json& object, const std::string& place, const std::vector<std::string>& keys) const {
-    if (!object.is_object()) fail(place, "expected an object", "see docs/procurement.md");
-    for (const auto& [key, value] : object.items())
-      if (std::find(keys.begin(), keys.end(), key) == keys.end())
-        fail(place + "/" + key, "unknown key '" + key + "'", suggest(key, keys));
-  }
+// A price tells where it comes from.
+void describe(Sourced<double>& price, const Bounds& bounds, FieldVisitor& visitor) {
+  fields::number(visitor, {.key = "value", .min = bounds.least, .max = bounds.most, .required = true}, price.value);
+  visitor.constant({.key = "unit", .required = !bounds.unit.empty()}, bounds.unit);
+  fields::word(visitor, {.key = "provenance", .about = "Where it comes from.", .required = true},
+               price.origin.provenance, provenance_words());
+  fields::text(visitor, {.key = "source", .about = "Who says so, such as \"offer of ...\".", .required = true},
+               price.origin.source);
+  fields::text(visitor, {.key = "date", .about = "Of the price, such as 2026-03.", .required = true},
+               price.origin.date);
+}
 
-  // A price under a name that nothing bears would be passed over without a word.
-  void named(ProfileKind kind, const std::string& place, const std::string& name) const {
+void describe(FieldVisitor& visitor, std::string_view key, std::string_view about, const Bounds& bounds,
+              Maybe<double>& price) {
+  fields::group(visitor, {.key = key, .about = about}, [&] {
+    Sourced<double> given = price.value_or(Sourced<double>{});
+    describe(given, bounds, visitor);
+    price = std::move(given);
+  });
+}
+
+void describe(PriceList& list, FieldVisitor& visitor) {
+  visitor.head({.schema = "spillway-prices", .version = 1, .noun = "a price list"});
+  std::string note;
+  fields::text(visitor, {.key = "note", .about = "For people; not read by the program."}, note);
+  fields::map(visitor, {.key = "machines", .about = "By system profile: the price of one, or its rent with power."},
+              list.machines, [&](MachinePrice& machine) {
+                visitor.rule(R"({"minProperties": 1})");
+                describe(visitor, "price", "Of a whole machine.", {.unit = "USD"}, machine.price_usd);
+                describe(visitor, "per_hour", "Of a whole machine, power included.", {.unit = "USD/h"},
+                         machine.usd_per_hour);
+              });
+  fields::map(visitor, {.key = "drives", .about = "By drive profile, each."}, list.drives_usd, [&](DrivePrice& drive) {
+    describe(drive.usd, {.unit = "USD"}, visitor);
+    fields::word(visitor, {.key = "condition", .about = "Only new ones are bought unless asked for."}, drive.condition,
+                 condition_words());
+  });
+  fields::map(visitor, {.key = "drives_per_tb", .about = "By segment, for drives of TLC and QLC not named."},
+              list.drives_usd_per_tb, [&](Sourced<double>& price) { describe(price, {.unit = "USD/TB"}, visitor); });
+  describe(visitor, "network_per_gpu", "Adapters, cables, the share of the switches.", {.unit = "USD"},
+           list.network_usd_per_gpu);
+  describe(visitor, "pcie_switch", "One.", {.unit = "USD"}, list.pcie_switch_usd);
+  describe(visitor, "pcie_switch_lanes", "Of one.", {"", 17, 1024}, list.pcie_switch_lanes);
+  describe(visitor, "electricity", "", {.unit = "USD/kWh"}, list.electricity_usd_per_kwh);
+  describe(visitor, "power_overhead", "Facility over machines (PUE).", {"", 1, 10}, list.power_overhead);
+  describe(visitor, "power_idle_share", "Of a machine's largest power, while no kernel runs.", {"", 0, 1},
+           list.power_idle_share);
+  describe(visitor, "maintenance_per_year", "Share of the capital.", {"", 0, 1}, list.maintenance_per_year);
+}
+
+PriceList read_prices(const std::string& path) {
+  const auto root = parse_document(read_file(path, largest_file), path);
+  PriceList list;
+  read_fields(root, path, "", [&](FieldVisitor& visitor) { describe(list, visitor); });
+  for (const auto& [name, machine] : list.machines)
+    if (!machine.price_usd && !machine.usd_per_hour)
+      throw InputError(path, "/machines/" + name, "a machine without a price", "give price or per_hour");
+  list.path = path;
+  return list;
+}
+
+// A price under a name that nothing bears would be passed over without a word.
+void check_names(const PriceList& list, std::span<const std::string> also) {
+  const auto check = [&](ProfileKind kind, const std::string& place, const std::string& name) {
     std::vector<std::string> names;
     for (const ProfileEntry& entry : ProfileLibrary::shared().list())
       if (entry.kind == kind || (kind == ProfileKind::system && entry.kind == ProfileKind::gpu))
         names.push_back(entry.name);
-    for (const std::string& own : also_)
+    for (const std::string& own : also)
       if (std::find(names.begin(), names.end(), own) == names.end()) names.push_back(own);
     if (std::find(names.begin(), names.end(), name) == names.end())
-      fail(place, "no " + std::string(kind == ProfileKind::nvme ? "drive" : "system") + " profile '" + name + "'",
-           suggest(name, names, "`spillway profile list` names them all"));
-  }
+      throw InputError(list.path, place + name,
+                       "no " + std::string(kind == ProfileKind::nvme ? "drive" : "system") + " profile '" + name + "'",
+                       suggest(name, names, "`spillway profile list` names them all"));
+  };
+  for (const auto& [name, price] : list.machines) check(ProfileKind::system, "/machines/", name);
+  for (const auto& [name, price] : list.drives_usd) check(ProfileKind::nvme, "/drives/", name);
+}
 
-  [[nodiscard]] Sourced<double> leaf(const Json& json, const std::string& place, std::string_view unit, double least,
-                                     double most, bool has_condition = false) const {
-    std::vector<std::string> keys = {"value", "unit", "provenance", "source", "date"};
-    if (has_condition) keys.emplace_back("condition");
-    known(json, place, keys);
-    for (const char* key : {"provenance", "source", "date"})
-      if (!json.contains(key) || !json[key].is_string() || json[key].get_ref<const std::string&>().empty())
-        fail(place + "/" + key, "a price tells its " + std::string(key),
-             R"x(such as "provenance": "assumed", "source": "offer of ...", "date": "2026-03")x");
-    const std::string given = json.contains("unit") && json["unit"].is_string() ? json["unit"].get<std::string>() : "";
-    if (given != unit)
-      fail(place + "/unit", "'" + given + "' instead of '" + std::string(unit) + "'",
-           unit.empty() ? "leave the unit out" : "give it in " + std::string(unit));
-    if (!json.contains("value") || !json["value"].is_number() || !(json["value"].get<double>() >= least) ||
-        !(json["value"].get<double>() <= most))
-      fail(place + "/value", "expected a number from " + Json(least).dump() + " to " + Json(most).dump(),
-           "correct the value");
-    Sourced<double> value;
-    value.value = json["value"].get<double>();
-    value.origin.source = json["source"].get<std::string>();
-    value.origin.date = json["date"].get<std::string>();
-    const std::string provenance = json["provenance"].get<std::string>();
-    for (const OriginKind kind : {OriginKind::measured, OriginKind::datasheet, OriginKind::fitted, OriginKind::assumed})
-      if (provenance_name(kind) == provenance) {
-        value.origin.provenance = kind;
-        return value;
-      }
-    fail(place + "/provenance", "no provenance '" + provenance + "'", "take measured, datasheet, fitted or assumed");
+// The entries of `own` go over those of `list`.
+void put_over(PriceList& list, const PriceList& own) {
+  list.path = own.path;
+  for (const auto& [name, price] : own.machines) {
+    MachinePrice& machine = list.machines[name];
+    if (price.price_usd) machine.price_usd = price.price_usd;
+    if (price.usd_per_hour) machine.usd_per_hour = price.usd_per_hour;
   }
-
-  void read_machines(const Json& machines) const {
-    if (!machines.is_object()) fail("/machines", "expected an object", "name system profiles");
-    for (const auto& [name, prices] : machines.items()) {
-      const std::string place = "/machines/" + name;
-      named(ProfileKind::system, place, name);
-      known(prices, place, {"price", "per_hour"});
-      MachinePrice& machine = list_.machines[name];
-      if (prices.contains("price")) machine.price_usd = leaf(prices["price"], place + "/price", "USD", 0, endless);
-      if (prices.contains("per_hour"))
-        machine.usd_per_hour = leaf(prices["per_hour"], place + "/per_hour", "USD/h", 0, endless);
-    }
-  }
-  void read_drives(const Json& drives) const {
-    if (!drives.is_object()) fail("/drives", "expected an object", "name drive profiles");
-    for (const auto& [name, price] : drives.items()) {
-      const std::string place = "/drives/" + name;
-      named(ProfileKind::nvme, place, name);
-      DrivePrice& drive = list_.drives_usd[name];
-      drive = {leaf(price, place, "USD", 0, endless, true), DriveCondition::as_new};
-      if (!price.contains("condition")) continue;
-      const Json& given = price["condition"];
-      const auto known_one = std::find_if(conditions.begin(), conditions.end(),
-                                          [&](DriveCondition condition) { return given == to_string(condition); });
-      if (known_one == conditions.end())
-        fail(place + "/condition", "no condition " + given.dump(), "take new, used or discontinued");
-      drive.condition = *known_one;
-    }
-  }
-  void read_per_tb(const Json& segments) const {
-    if (!segments.is_object()) fail("/drives_per_tb", "expected an object", "name segments");
-    for (const auto& [name, price] : segments.items())
-      list_.drives_usd_per_tb[name] = leaf(price, "/drives_per_tb/" + name, "USD/TB", 0, endless);
-  }
-
-  const std::string& path_;
-  PriceList& list_;
-  std::span<const std::string> also_;
-};
+  for (const auto& [name, price] : own.drives_usd) list.drives_usd[name] = price;
+  for (const auto& [segment, price] : own.drives_usd_per_tb) list.drives_usd_per_tb[segment] = price;
+  for (Maybe<double> PriceList::*each :
+       {&PriceList::network_usd_per_gpu, &PriceList::pcie_switch_usd, &PriceList::pcie_switch_lanes,
+        &PriceList::electricity_usd_per_kwh, &PriceList::power_overhead, &PriceList::power_idle_share,
+        &PriceList::maintenance_per_year})
+    if (own.*each) list.*each = own.*each;
+}
 
 std::string bundled_path() {
   std::error_code error;
@@ -167,17 +134,7 @@ std::string bundled_path() {
 
 }  // namespace
 
-std::string_view to_string(DriveCondition condition) {
-  switch (condition) {
-    case DriveCondition::as_new:
-      return "new";
-    case DriveCondition::used:
-      return "used";
-    case DriveCondition::discontinued:
-      return "discontinued";
-  }
-  return "new";
-}
+std::string_view to_string(DriveCondition condition) { return condition_words()[condition].name; }
 
 Maybe<double> PriceList::drive_usd(const NvmeProfile& drive) const {
   if (drive.price_usd) return drive.price_usd;
@@ -208,16 +165,27 @@ MachinePrice PriceList::machine(const HardwareProfile& hardware) const {
 }
 
 PriceList PriceList::bundled() {
-  PriceList list;
-  const std::string path = bundled_path();
-  Reader(path, list, {}).read();
+  PriceList list = read_prices(bundled_path());
+  check_names(list, {});
   return list;
 }
 
 PriceList PriceList::load(const std::string& path, std::span<const std::string> also) {
   PriceList list = bundled();
-  if (!path.empty()) Reader(path, list, also).read();
+  if (path.empty()) return list;
+  const PriceList own = read_prices(path);
+  check_names(own, also);
+  put_over(list, own);
   return list;
+}
+
+std::string prices_schema() {
+  PriceList list;
+  FieldSchema schema;
+  describe(list, schema);
+  return schema.document("spillway-prices.v1", "spillway price list",
+                         "What things cost (docs/procurement.md). Every price tells its day and its source. A file of "
+                         "one's own goes over the bundled list entry by entry.");
 }
 
 }  // namespace spillway::hwprofiles

@@ -7,11 +7,11 @@
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 #include "base/read_file.h"
-#include "hwprofiles/json_fields.h"
+#include "hwprofiles/profile_reader.h"
 
 namespace spillway::hwprofiles {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;
 
 struct ProfileDocument::Json {
   json root;
@@ -19,52 +19,12 @@ struct ProfileDocument::Json {
 
 namespace {
 
-constexpr std::string_view schema_name = "spillway-hardware-profile/1";
 constexpr std::size_t size_limit = std::size_t{16} << 20;
-
-// nlohmann keeps the last of two equal keys; a profile must not say two things.
-json parse(const std::string& path, const std::string& text) {
-  std::vector<std::set<std::string>> open;
-  std::string twice;
-  const auto watch = [&](int, json::parse_event_t event, json& parsed) {
-    if (event == json::parse_event_t::object_start) open.emplace_back();
-    if (event == json::parse_event_t::object_end) open.pop_back();
-    if (event == json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second && twice.empty()) {
-      twice = parsed.get<std::string>();
-    }
-    return open.size() < 64;  // deeper is no profile
-  };
-  try {
-    json root = json::parse(text, watch);
-    if (!twice.empty())
-      throw InputError(path, "", "key '" + twice + "' appears twice in one object", "keep one of them");
-    return root;
-  } catch (const json::exception& error) {
-    throw InputError(path, "", std::string("not sound JSON: ") + error.what(), "correct the syntax");
-  }
-}
-
-std::optional<ProfileKind> kind_from(const std::string& name) {
-  for (const ProfileKind kind :
-       {ProfileKind::gpu, ProfileKind::nvme, ProfileKind::host, ProfileKind::network, ProfileKind::system}) {
-    if (name == profile_kind_name(kind)) return kind;
-  }
-  return std::nullopt;
-}
-
-std::string text_at(const json& root, const char* key, const std::string& path) {
-  const auto found = root.find(key);
-  if (found == root.end() || !found->is_string() || found->get<std::string>().empty()) {
-    throw InputError(path, std::string("/") + key, "missing or not text", "add it");
-  }
-  return found->get<std::string>();
-}
-
 constexpr std::size_t unresolved = static_cast<std::size_t>(-1);
 
 // Parent indices from names: dangling names, links of the wrong kind and cycles are problems.
 std::vector<std::size_t> resolve_parents(const HostProfile& host, const std::vector<std::string>& parents,
-                                         JsonFieldReader& reader) {
+                                         ProfileReader& reader) {
   std::vector<std::string> names;
   std::set<std::string> seen;
   for (std::size_t i = 0; i < host.pcie.size(); ++i) {
@@ -97,7 +57,7 @@ std::vector<std::size_t> resolve_parents(const HostProfile& host, const std::vec
 }
 
 // Orders nodes parents first and stores the indices. A node on a cycle is a problem.
-void arrange_tree(HostProfile& host, const std::vector<std::string>& parents, JsonFieldReader& reader) {
+void arrange_tree(HostProfile& host, const std::vector<std::string>& parents, ProfileReader& reader) {
   const std::vector<std::size_t> up = resolve_parents(host, parents, reader);
   const std::size_t count = host.pcie.size();
   std::vector<std::size_t> place(count, unresolved);
@@ -125,7 +85,7 @@ void arrange_tree(HostProfile& host, const std::vector<std::string>& parents, Js
   host.pcie = std::move(ordered);
 }
 
-void check_kernel_kinds(const GpuProfile& gpu, JsonFieldReader& reader) {
+void check_kernel_kinds(const GpuProfile& gpu, ProfileReader& reader) {
   for (std::size_t i = 0; i < gpu.kernel_efficiency.size(); ++i) {
     const KernelEfficiency& item = gpu.kernel_efficiency[i];
     const std::string place = "/kernel_efficiency/" + std::to_string(i);
@@ -136,7 +96,7 @@ void check_kernel_kinds(const GpuProfile& gpu, JsonFieldReader& reader) {
   }
 }
 
-void check_gemm_order(const GpuProfile& gpu, JsonFieldReader& reader) {
+void check_gemm_order(const GpuProfile& gpu, ProfileReader& reader) {
   for (std::size_t i = 0; i < gpu.gemm_efficiency.size(); ++i) {
     const GemmEfficiency& item = gpu.gemm_efficiency[i];
     const std::string place = "/gemm_efficiency/" + std::to_string(i);
@@ -150,7 +110,7 @@ void check_gemm_order(const GpuProfile& gpu, JsonFieldReader& reader) {
   }
 }
 
-void check_peaks(const GpuProfile& gpu, JsonFieldReader& reader) {
+void check_peaks(const GpuProfile& gpu, ProfileReader& reader) {
   bool any = false;
   for (const Maybe<double>& peak : gpu.peak_flops_per_second) any = any || peak.has_value();
   if (!any) reader.problem("/peak_flops", "no precision has a peak", "give at least one");
@@ -158,40 +118,29 @@ void check_peaks(const GpuProfile& gpu, JsonFieldReader& reader) {
 
 }  // namespace
 
-std::string_view profile_kind_name(ProfileKind kind) {
-  static constexpr std::string_view names[] = {"gpu", "nvme", "host", "network", "system"};
-  return names[static_cast<std::size_t>(kind)];
-}
-
 ProfileDocument ProfileDocument::read(const std::string& path) {
   ProfileDocument document;
   document.path_ = path;
-  json root = parse(path, read_file(path, size_limit));
+  json root = parse_document(read_file(path, size_limit), path);
   if (!root.is_object())
     throw InputError(path, "", "not a JSON object", "start from a file of `spillway profile list`");
-  const std::string schema = text_at(root, "schema", path);
-  if (schema != schema_name) {
-    throw InputError(path, "/schema", "'" + schema + "' is not understood here",
-                     "use \"" + std::string(schema_name) + "\"");
-  }
-  const std::string kind = text_at(root, "kind", path);
-  const auto known = kind_from(kind);
-  if (!known) {
-    throw InputError(path, "/kind", "unknown kind '" + kind + "'", "use gpu, nvme, host, network or system");
-  }
-  document.kind_ = *known;
-  document.name_ = text_at(root, "name", path);
-  document.title_ = text_at(root, "title", path);
+  std::vector<FieldProblem> problems;
+  FieldReader reader(root, problems);
+  ProfileHead head;
+  describe_head(head, document.kind_, reader);
+  throw_first(problems, path);
+  document.name_ = head.name;
+  document.title_ = head.title;
   document.json_ = std::make_shared<const Json>(Json{std::move(root)});
   return document;
 }
 
-GpuProfile ProfileDocument::gpu(std::vector<ProfileProblem>& problems) const {
+GpuProfile ProfileDocument::gpu(std::vector<FieldProblem>& problems) const {
   SPILLWAY_ASSERT(kind_ == ProfileKind::gpu);
   GpuProfile gpu;
   gpu.name = name_;
   gpu.title = title_;
-  JsonFieldReader reader(json_->root, problems);
+  ProfileReader reader(json_->root, problems);
   describe(gpu, reader);
   reader.finish();
   check_kernel_kinds(gpu, reader);
@@ -200,12 +149,12 @@ GpuProfile ProfileDocument::gpu(std::vector<ProfileProblem>& problems) const {
   return gpu;
 }
 
-NvmeProfile ProfileDocument::nvme(std::vector<ProfileProblem>& problems) const {
+NvmeProfile ProfileDocument::nvme(std::vector<FieldProblem>& problems) const {
   SPILLWAY_ASSERT(kind_ == ProfileKind::nvme);
   NvmeProfile drive;
   drive.name = name_;
   drive.title = title_;
-  JsonFieldReader reader(json_->root, problems);
+  ProfileReader reader(json_->root, problems);
   describe(drive, reader);
   reader.finish();
   if (drive.write_cache && !drive.steady_write_bandwidth) {
@@ -217,58 +166,38 @@ NvmeProfile ProfileDocument::nvme(std::vector<ProfileProblem>& problems) const {
   return drive;
 }
 
-HostProfile ProfileDocument::host(std::vector<ProfileProblem>& problems) const {
+HostProfile ProfileDocument::host(std::vector<FieldProblem>& problems) const {
   SPILLWAY_ASSERT(kind_ == ProfileKind::host);
   HostProfile host;
   host.name = name_;
   host.title = title_;
   std::vector<std::string> parents;
-  JsonFieldReader reader(json_->root, problems);
+  ProfileReader reader(json_->root, problems);
   describe(host, parents, reader);
   reader.finish();
   arrange_tree(host, parents, reader);
   return host;
 }
 
-NetworkProfile ProfileDocument::network(std::vector<ProfileProblem>& problems) const {
+NetworkProfile ProfileDocument::network(std::vector<FieldProblem>& problems) const {
   SPILLWAY_ASSERT(kind_ == ProfileKind::network);
   NetworkProfile network;
   network.name = name_;
   network.title = title_;
-  JsonFieldReader reader(json_->root, problems);
+  ProfileReader reader(json_->root, problems);
   describe(network, reader);
   reader.finish();
   return network;
 }
 
-HardwareProfile ProfileDocument::system(SystemReferences& references, std::vector<ProfileProblem>& problems) const {
+HardwareProfile ProfileDocument::system(SystemReferences& references, std::vector<FieldProblem>& problems) const {
   SPILLWAY_ASSERT(kind_ == ProfileKind::system);
   HardwareProfile system;
   system.name = name_;
   system.title = title_;
   system.path = path_;
-  JsonFieldReader reader(json_->root, problems);
-  describe_system_leaves(system, reader);
-  if (reader.begin_group("gpu", true)) {
-    reader.text("profile", references.gpu, true);
-    reader.integer({"count", Dimension::count, 1, 1024}, system.gpu_count);
-    reader.end_group();
-  }
-  reader.text("host", references.host, true);
-  references.drives.resize(reader.begin_list("drives", 0));
-  for (std::size_t i = 0; i < references.drives.size(); ++i) {
-    auto& [profile, group] = references.drives[i];
-    reader.begin_element(i);
-    group.name = "drives" + std::to_string(i);
-    reader.text("profile", profile, true);
-    reader.text("name", group.name, false);
-    reader.integer({"count", Dimension::count, 1, 256}, group.count);
-    reader.flag("raid0", group.raid0);
-    reader.end_element();
-  }
-  reader.end_list();
-  reader.text("scale_up", references.scale_up, false);
-  reader.text("scale_out", references.scale_out, false);
+  ProfileReader reader(json_->root, problems);
+  describe(system, references, reader);
   reader.finish();
   return system;
 }

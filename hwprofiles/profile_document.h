@@ -5,24 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/field_reader.h"
 #include "hwprofiles/fields.h"
 #include "hwprofiles/profile_library.h"
 
 namespace spillway::hwprofiles {
-
-struct ProfileProblem {
-  std::string place, cause, remedy;  // place: JSON pointer
-};
-
-// What a system file names; profile_library.cc puts the components in.
-struct SystemReferences {
-  struct Drives {
-    std::string profile;
-    DriveGroup group;  // all but the drive itself
-  };
-  std::string gpu, host, scale_up, scale_out;  // the networks may be empty
-  std::vector<Drives> drives;
-};
 
 class ProfileDocument {
  public:
@@ -35,11 +22,11 @@ class ProfileDocument {
   [[nodiscard]] const std::string& path() const { return path_; }
 
   // Each fills what it can and appends what is wrong. Precondition: the kind fits.
-  GpuProfile gpu(std::vector<ProfileProblem>& problems) const;
-  NvmeProfile nvme(std::vector<ProfileProblem>& problems) const;
-  HostProfile host(std::vector<ProfileProblem>& problems) const;
-  NetworkProfile network(std::vector<ProfileProblem>& problems) const;
-  HardwareProfile system(SystemReferences& references, std::vector<ProfileProblem>& problems) const;
+  GpuProfile gpu(std::vector<FieldProblem>& problems) const;
+  NvmeProfile nvme(std::vector<FieldProblem>& problems) const;
+  HostProfile host(std::vector<FieldProblem>& problems) const;
+  NetworkProfile network(std::vector<FieldProblem>& problems) const;
+  HardwareProfile system(SystemReferences& references, std::vector<FieldProblem>& problems) const;
 
  private:
   struct Json;

@@ -25,26 +25,24 @@ std::string print_curve(const Curve& curve, const FieldInfo& y, Dimension x, boo
 
 }  // namespace
 
-void LeafLister::text(std::string_view key, std::string& value, bool) {
-  if (!value.empty()) leaves_.push_back({path_of(key), value, "", {}});
+void LeafLister::text(const FieldInfo& info, std::optional<std::string>& value) {
+  if (value) leaves_.push_back({path_of(info.key), *value, "", {}});
 }
 
-void LeafLister::flag(std::string_view key, bool& value) {
-  leaves_.push_back({path_of(key), value ? "true" : "false", "", {}});
+void LeafLister::flag(const FieldInfo& info, std::optional<bool>& value) {
+  if (value) leaves_.push_back({path_of(info.key), *value ? "true" : "false", "", {}});
 }
 
-void LeafLister::choice(std::string_view key, std::size_t& index, const std::vector<std::string>& names) {
-  leaves_.push_back({path_of(key), names[index], "", {}});
+void LeafLister::word(const FieldInfo& info, std::optional<std::size_t>& place, const Words& words) {
+  if (place) leaves_.push_back({path_of(info.key), std::string(words[*place].name), "", {}});
 }
 
-void LeafLister::number(const FieldInfo& info, Leaf& leaf) {
+void LeafLister::quantity(const FieldInfo& info, Leaf& leaf) {
   if (!leaf.present()) return;
+  if (leaf.origin() == nullptr)
+    return leaves_.push_back({path_of(info.key), std::to_string(std::llround(leaf.value())), "", {}});
   PrintedQuantity printed = print_quantity(leaf.value(), info.dimension);
-  leaves_.push_back({path_of(info.key), std::move(printed.value), std::move(printed.unit), leaf.origin()});
-}
-
-void LeafLister::integer(const FieldInfo& info, std::int64_t& value) {
-  leaves_.push_back({path_of(info.key), std::to_string(value), "", {}});
+  leaves_.push_back({path_of(info.key), std::move(printed.value), std::move(printed.unit), *leaf.origin()});
 }
 
 void LeafLister::curve(const FieldInfo& y, Dimension x, Maybe<Curve>& curve) {

@@ -36,11 +36,6 @@ std::vector<std::string> json_files(const std::string& directory) {
   return files;
 }
 
-void raise_first(const std::string& path, const std::vector<ProfileProblem>& problems) {
-  if (problems.empty()) return;
-  throw InputError(path, problems[0].place, problems[0].cause, problems[0].remedy);
-}
-
 class Loader {
  public:
   explicit Loader(const ProfileLibrary& library) : library_(library) {}
@@ -65,19 +60,19 @@ class Loader {
 
   template <class Noun>
   [[nodiscard]] Noun load(std::string_view name, ProfileKind kind,
-                          Noun (ProfileDocument::*read)(std::vector<ProfileProblem>&) const,
+                          Noun (ProfileDocument::*read)(std::vector<FieldProblem>&) const,
                           const std::string& beside = "") const {
     const ProfileDocument document = open_kind(name, kind, beside);
-    std::vector<ProfileProblem> problems;
+    std::vector<FieldProblem> problems;
     Noun noun = (document.*read)(problems);
-    raise_first(document.path(), problems);
+    throw_first(problems, document.path());
     return noun;
   }
 
-  [[nodiscard]] HardwareProfile compose(const ProfileDocument& document, std::vector<ProfileProblem>& problems) const {
+  [[nodiscard]] HardwareProfile compose(const ProfileDocument& document, std::vector<FieldProblem>& problems) const {
     SystemReferences references;
     HardwareProfile system = document.system(references, problems);
-    raise_first(document.path(), problems);
+    throw_first(problems, document.path());
     const std::string& beside = document.path();
     system.gpu = load(references.gpu, ProfileKind::gpu, &ProfileDocument::gpu, beside);
     system.host = load(references.host, ProfileKind::host, &ProfileDocument::host, beside);
@@ -102,9 +97,9 @@ class Loader {
   // One GPU of this model in the default host.
   [[nodiscard]] HardwareProfile lone_gpu(const ProfileDocument& document) const {
     HardwareProfile system;
-    std::vector<ProfileProblem> problems;
+    std::vector<FieldProblem> problems;
     system.gpu = document.gpu(problems);
-    raise_first(document.path(), problems);
+    throw_first(problems, document.path());
     system.name = document.name();
     system.title = "1x " + document.title();
     system.path = document.path();
@@ -131,7 +126,7 @@ std::vector<ProfileLeaf> list_leaves(Noun noun, bool every_point) {
 }
 
 std::vector<ProfileLeaf> document_leaves(const Loader& loader, const ProfileDocument& document, bool every_point) {
-  std::vector<ProfileProblem> problems;
+  std::vector<FieldProblem> problems;
   std::vector<ProfileLeaf> leaves;
   switch (document.kind()) {
     case ProfileKind::gpu:
@@ -150,7 +145,7 @@ std::vector<ProfileLeaf> document_leaves(const Loader& loader, const ProfileDocu
       leaves = list_leaves(loader.compose(document, problems), every_point);
       break;
   }
-  raise_first(document.path(), problems);
+  throw_first(problems, document.path());
   return leaves;
 }
 
@@ -217,7 +212,7 @@ HardwareProfile ProfileLibrary::load_system(std::string_view name_or_path) const
   const Loader loader(*this);
   const ProfileDocument document = loader.open(name_or_path);
   if (document.kind() == ProfileKind::gpu) return loader.lone_gpu(document);
-  std::vector<ProfileProblem> problems;
+  std::vector<FieldProblem> problems;
   return loader.compose(loader.open_kind(name_or_path, ProfileKind::system), problems);
 }
 
@@ -239,7 +234,7 @@ NetworkProfile ProfileLibrary::load_network(std::string_view name_or_path) const
 
 std::vector<std::string> ProfileLibrary::check(const std::string& path) const {
   std::vector<std::string> found;
-  std::vector<ProfileProblem> problems;
+  std::vector<FieldProblem> problems;
   try {
     const Loader loader(*this);
     const ProfileDocument document = ProfileDocument::read(path);
@@ -263,7 +258,7 @@ std::vector<std::string> ProfileLibrary::check(const std::string& path) const {
   } catch (const InputError& error) {
     if (problems.empty()) found.emplace_back(error.what());
   }
-  for (const ProfileProblem& problem : problems) {
+  for (const FieldProblem& problem : problems) {
     found.emplace_back(InputError(path, problem.place, problem.cause, problem.remedy).what());
   }
   return found;

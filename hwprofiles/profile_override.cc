@@ -3,9 +3,10 @@
 #include <cmath>
 #include <optional>
 
+#include "base/field_path.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
-#include "hwprofiles/path_fields.h"
+#include "hwprofiles/fields.h"
 #include "hwprofiles/profile_library.h"
 
 namespace spillway::hwprofiles {
@@ -19,7 +20,7 @@ std::optional<double> factor_in(std::string_view text) {
   return factor;
 }
 
-class Overrider final : public PathVisitor {
+class Overrider final : public ProfileVisitor, public PathVisitor {
  public:
   Overrider(std::string_view path, std::string_view text)
       : pattern_(path), text_(text), factor_(factor_in(text)), prefix_(pattern_.ends_with('*')) {
@@ -29,7 +30,7 @@ class Overrider final : public PathVisitor {
   [[nodiscard]] std::size_t matched() const { return matched_; }
   [[nodiscard]] const std::vector<std::string>& paths() const { return paths_; }
 
-  void number(const FieldInfo& info, Leaf& leaf) override {
+  void quantity(const FieldInfo& info, Leaf& leaf) override {
     const std::string path = path_of(info.key);
     if (!matches(path) || (prefix_ && !leaf.present())) return;
     if (factor_ && !leaf.present()) {
@@ -38,17 +39,7 @@ class Overrider final : public PathVisitor {
     const double value = factor_ ? leaf.value() * *factor_ : parse_quantity(text_, info.dimension).value;
     check(path, info, value);
     if (!leaf.holds(value)) throw InputError("", path, "'" + text_ + "' is out of range", "give a smaller value");
-    leaf.set(value, origin(leaf.present() ? leaf.origin().source : "no value"));
-    ++matched_;
-  }
-
-  void integer(const FieldInfo& info, std::int64_t& value) override {
-    const std::string path = path_of(info.key);
-    if (!matches(path)) return;
-    const double changed =
-        factor_ ? static_cast<double>(value) * *factor_ : parse_quantity(text_, info.dimension).value;
-    check(path, info, changed);
-    value = std::llround(changed);
+    leaf.set(value, origin(leaf.present() && leaf.origin() != nullptr ? leaf.origin()->source : "no value"));
     ++matched_;
   }
 

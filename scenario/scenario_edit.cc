@@ -1,11 +1,12 @@
 // Editing scenarios as text: what --set does, and what tells two of them apart.
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
 #include "base/input_error.h"
 #include "base/named_file.h"
-#include "scenario/scenario.h"
+#include "scenario/scenario_fields.h"
 #include "scenario/scenario_setting.h"
 
 namespace spillway::scenario {
@@ -121,20 +122,15 @@ std::optional<std::string> setting_of(const std::string& text, const std::string
 std::string moved_scenario(const std::string& text, const std::string& from_folder, const std::string& to_folder) {
   namespace fs = std::filesystem;
   Json root = parsed_scenario(text);
-  const auto move = [&](Json& object, const char* key, bool only_with_slash) {
-    if (!object.is_object() || !object.contains(key) || !is_path(object[key], only_with_slash)) return;
-    const fs::path whole = fs::absolute(fs::path(from_folder) / object[key].get<std::string>()).lexically_normal();
-    object[key] = whole.lexically_relative(fs::absolute(fs::path(to_folder)).lexically_normal()).string();
-  };
-  for (const char* key : {"trace", "execution_trace", "plan"}) move(root, key, false);
-  if (root.contains("memory")) move(root["memory"], "plan", false);
-  if (root.contains("model")) {
-    move(root["model"], "name", true);
-    move(root["model"], "pipeline_schedule", true);
+  for (const FieldRow& row : scenario_rows()) {
+    if (row.info.path == FieldPath::none) continue;
+    std::string pointer = "/" + row.path;
+    std::replace(pointer.begin(), pointer.end(), '.', '/');
+    const Json::json_pointer at(pointer);
+    if (!root.contains(at) || !is_path(root[at], row.info.path == FieldPath::name_or_file)) continue;
+    const fs::path whole = fs::absolute(fs::path(from_folder) / root[at].get<std::string>()).lexically_normal();
+    root[at] = whole.lexically_relative(fs::absolute(fs::path(to_folder)).lexically_normal()).string();
   }
-  if (root.contains("hardware"))
-    for (const char* key : {"profile", "captured_on"}) move(root["hardware"], key, true);
-  if (root.contains("offload")) move(root["offload"], "drives", true);
   const Json same = parsed_scenario(text);
   return root == same ? text : root.dump(2) + "\n";
 }

@@ -4,10 +4,27 @@ import pathlib
 import sys
 
 
-def check(schema_file, pattern, sound, broken, further=lambda document: ()):
+def each_word(properties, path=()):
+    """Yields (path, word) for every word of every list of a schema's properties, inside objects too."""
+    for key, value in properties.items():
+        for form in value.get("anyOf", [value]):
+            for word in form.get("enum", ()):
+                yield (*path, key), word
+        yield from each_word(value.get("properties", {}), (*path, key))
+
+
+def with_value(document, path, value):
+    """A copy of the document with a value at the path."""
+    if not path:
+        return value
+    return {**document, path[0]: with_value(document.get(path[0], {}), path[1:], value)}
+
+
+def check(schema_file, pattern, sound, broken, further=lambda document: (), decisive=()):
     """Exits 0 when every file of `pattern` (below the source root, argv[1]) and `sound` are valid and every
     document of `broken(sound)` (pairs of what is wrong and the document) is refused, 1 otherwise, 77 without
-    python3-jsonschema. `further` yields what else is wrong with a file."""
+    python3-jsonschema. So are `sound`'s copies with each word of each list, but of the keys in `decisive`, which
+    decide what else there must be. `further` yields what else is wrong with a file."""
     try:
         import jsonschema
     except ImportError:
@@ -25,6 +42,9 @@ def check(schema_file, pattern, sound, broken, further=lambda document: ()):
         problems += [f"{path.relative_to(root())}: {what}" for what in further(document)]
     if not validator.is_valid(sound):
         problems.append(f"{schema_file} refuses the sound document")
+    for place, word in each_word(schema.get("properties", {})):
+        if place[-1] not in decisive and not validator.is_valid(with_value(sound, place, word)):
+            problems.append(f"{schema_file} refuses {'.'.join(place)}={word}")
     problems += [f"{schema_file} accepts: {what}" for what, document in broken(sound) if validator.is_valid(document)]
     print(*problems, f"{len(files)} files, {len(problems)} problems", sep="\n")
     sys.exit(1 if problems or not files else 0)

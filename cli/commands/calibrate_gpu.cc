@@ -20,7 +20,7 @@
 #include "hwprofiles/calibrate/nvml.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
-#include "hwprofiles/quantity.h"
+#include "base/quantity.h"
 #include "validation/trainer/cuda_backend.h"
 #include "validation/trainer/kernel_calibration.h"
 

@@ -23,7 +23,7 @@
 #include "hwprofiles/calibrate/drive_identity.h"
 #include "hwprofiles/calibrate/nvml.h"
 #include "hwprofiles/profile_writer.h"
-#include "hwprofiles/quantity.h"
+#include "base/quantity.h"
 #include "validation/trainer/cuda_backend.h"
 
 namespace spillway::cli {

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "cli/options/command_options.h"
-#include "scenario/scenario.h"
+#include "scenario/scenario_fields.h"
 
 namespace spillway::cli {
 namespace {
@@ -22,12 +22,10 @@ std::vector<std::string> split(std::string_view text, char separator) {
 // What --set can begin with: scenario keys that hold a value, and hardware.set with a path of the profile to follow.
 std::vector<std::string> settings() {
   std::vector<std::string> found;
-  const std::vector<std::string> keys = scenario_keys();
-  for (const std::string& key : keys) {
-    const bool has_parts = std::any_of(keys.begin(), keys.end(),
-                                       [&key](const std::string& other) { return other.starts_with(key + "."); });
-    if (has_parts || key == "schema" || key == "version" || key == "note" || key == "capacity.techniques") continue;
-    found.push_back(key + (key == "hardware.set" ? "." : "="));
+  for (const FieldRow& row : scenario_rows()) {
+    const bool has_value = row.kind != FieldKind::group && row.kind != FieldKind::groups && row.kind != FieldKind::list;
+    if (!has_value || row.inside_list || row.path == "schema" || row.path == "version" || row.path == "note") continue;
+    found.push_back(row.path + (row.kind == FieldKind::map ? "." : "="));
   }
   return found;
 }

@@ -13,6 +13,7 @@
 #include "base/data_folder.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/message_bar.h"
+#include "studies/procurement/procurement_fields.h"
 
 namespace spillway::gui {
 namespace {
@@ -69,6 +70,7 @@ int take_picture(MainWindow& window, const QString& file, bool has_scenario, con
 
 int run_window(int count, char** arguments) {
   use_installed_data();
+  add_study_sections();
   // Before the application: pictures of any density, and no display where none is needed.
   for (int i = 1; i + 1 < count; ++i)
     if (qstrcmp(arguments[i], "--scale") == 0) qputenv("QT_SCALE_FACTOR", arguments[i + 1]);

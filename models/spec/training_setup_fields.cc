@@ -1,162 +1,331 @@
-// The fields of a TrainingSetup by name.
-#include <algorithm>
-#include <array>
-#include <charconv>
-#include <variant>
+#include "models/spec/training_setup_fields.h"
 
-#include <fmt/format.h>
-
+#include "base/field_setter.h"
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 #include "models/pipeline/named_schedules.h"
-#include "models/spec/training_setup.h"
 
 namespace spillway::models {
-namespace {
 
-using Member =
-    std::variant<std::int64_t TrainingSetup::*, double TrainingSetup::*, bool TrainingSetup::*,
-                 TrainingPrecision TrainingSetup::*, OptimizerKind TrainingSetup::*, OptimizerForm TrainingSetup::*,
-                 Recompute TrainingSetup::*, Framework TrainingSetup::*, std::string TrainingSetup::*,
-                 AttentionKernel TrainingSetup::*, LossForm TrainingSetup::*, StateDevice TrainingSetup::*>;
-struct Field {
-  std::string_view key;
-  Member member;
-};
-
-constexpr std::array<Field, 40> fields = {{
-    {"micro_batch", &TrainingSetup::micro_batch},
-    {"sequence", &TrainingSetup::sequence},
-    {"gradient_accumulation", &TrainingSetup::gradient_accumulation},
-    {"precision", &TrainingSetup::precision},
-    {"fp32_gradients", &TrainingSetup::fp32_gradients},
-    {"optimizer", &TrainingSetup::optimizer},
-    {"optimizer_form", &TrainingSetup::optimizer_form},
-    {"recompute", &TrainingSetup::recompute},
-    {"flash_attention", &TrainingSetup::flash_attention},
-    {"attention_kernel", &TrainingSetup::attention_kernel},
-    {"fused_kernels", &TrainingSetup::fused_kernels},
-    {"loss", &TrainingSetup::loss},
-    {"loss_metrics", &TrainingSetup::loss_metrics},
-    {"dropout", &TrainingSetup::dropout},
-    {"framework", &TrainingSetup::framework},
-    {"global_batch", &TrainingSetup::global_batch},
-    {"tensor_parallel", &TrainingSetup::tensor_parallel},
-    {"sequence_parallel", &TrainingSetup::sequence_parallel},
-    {"context_parallel", &TrainingSetup::context_parallel},
-    {"pipeline_parallel", &TrainingSetup::pipeline_parallel},
-    {"pipeline_chunks", &TrainingSetup::pipeline_chunks},
-    {"pipeline_schedule", &TrainingSetup::pipeline_schedule},
-    {"sequence_slices", &TrainingSetup::sequence_slices},
-    {"recomputed_chunks", &TrainingSetup::recomputed_chunks},
-    {"split_backward", &TrainingSetup::split_backward},
-    {"offloaded_states", &TrainingSetup::offloaded_states},
-    {"step_barrier", &TrainingSetup::step_barrier},
-    {"pipeline_split", &TrainingSetup::pipeline_split},
-    {"data_parallel", &TrainingSetup::data_parallel},
-    {"expert_parallel", &TrainingSetup::expert_parallel},
-    {"zero_stage", &TrainingSetup::zero_stage},
-    {"bucket_bytes", &TrainingSetup::bucket_bytes},
-    {"prefetch", &TrainingSetup::prefetch},
-    {"late_prefetch", &TrainingSetup::late_prefetch},
-    {"fp32_reduction", &TrainingSetup::fp32_reduction},
-    {"overlap_gradients", &TrainingSetup::overlap_gradients},
-    {"phase_timers", &TrainingSetup::phase_timers},
-    {"optimizer_device", &TrainingSetup::optimizer_device},
-    {"weight_device", &TrainingSetup::weight_device},
-    {"delayed_update", &TrainingSetup::delayed_update},
-}};
-
-constexpr int choices(TrainingPrecision) { return static_cast<int>(TrainingPrecision::fp8_mixed) + 1; }
-constexpr int choices(OptimizerKind) { return static_cast<int>(OptimizerKind::muon) + 1; }
-constexpr int choices(OptimizerForm) { return static_cast<int>(OptimizerForm::fused) + 1; }
-constexpr int choices(Recompute) { return static_cast<int>(Recompute::full) + 1; }
-constexpr int choices(Framework) { return static_cast<int>(Framework::megatron_2021) + 1; }
-constexpr int choices(AttentionKernel) { return static_cast<int>(AttentionKernel::triton) + 1; }
-constexpr int choices(LossForm) { return static_cast<int>(LossForm::fused) + 1; }
-constexpr int choices(StateDevice) { return static_cast<int>(StateDevice::drives) + 1; }
-
-const Field& find_field(std::string_view key) {
-  for (const Field& field : fields)
-    if (field.key == key) return field;
-  throw InputError("", std::string(key), "no such setting of a training set-up", suggest(key, training_setup_keys()));
+const Words& precision_words() {
+  static const Words words = {
+      {"fp32", "weights, gradients and optimizer state of 4 bytes"},
+      {"bf16_mixed", "2-byte weights, gradients and activations, fp32 master weights and state"},
+      {"bf16", "everything of 2 bytes"},
+      {"tf32", "fp32 with matrix products in tf32"},
+      {"fp16_mixed", "as bf16_mixed, in fp16"},
+      {"fp8_mixed", "as bf16_mixed, the linear layers' products in fp8"}};
+  return words;
 }
 
-[[noreturn]] void refuse(std::string_view key, std::string_view text, const std::string& wanted) {
-  throw InputError("", std::string(key), fmt::format("\"{}\" is not a value of it", text), "give " + wanted);
+const Words& optimizer_words() {
+  static const Words words = {{"adamw", "two moments"},
+                              {"sgd", "no state"},
+                              {"adam", "two moments"},
+                              {"sgd_momentum", "one moment"},
+                              {"adafactor", "row and column factors"},
+                              {"adamw_8bit", "two moments of a byte"},
+                              {"muon", "one moment of matrices in layers"}};
+  return words;
 }
 
-struct Setter {
-  TrainingSetup& setup;
-  std::string_view key, text;
+const Words& optimizer_form_words() {
+  static const Words words = {{"foreach", "list by list with temporaries as large as the parameters"},
+                              {"fused", "one kernel without"}};
+  return words;
+}
 
-  template <class Number>
-  void number(Number& into, const char* wanted) const {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc() || end != text.data() + text.size()) refuse(key, text, wanted);
-    into = value;
-  }
-  void operator()(std::int64_t TrainingSetup::*member) const { number(setup.*member, "a whole number"); }
-  void operator()(double TrainingSetup::*member) const { number(setup.*member, "a number"); }
-  void operator()(bool TrainingSetup::*member) const {
-    if (text != "true" && text != "false") refuse(key, text, "true or false");
-    setup.*member = text == "true";
-  }
-  // The one text there is: a schedule.
-  void operator()(std::string TrainingSetup::*member) const {
-    std::vector<std::string_view> names;
-    for (const NamedSchedule& named : named_schedules()) names.push_back(named.name);
-    if (!text.ends_with(".json") && text != "one_f_one_b" && std::find(names.begin(), names.end(), text) == names.end())
-      throw InputError("", std::string(key), fmt::format("no pipeline schedule is called \"{}\"", text),
-                       suggest(text, names));
-    setup.*member = text;
-  }
-  template <class Enum>
-  void operator()(Enum TrainingSetup::*member) const {
-    std::string all;
-    for (int i = 0; i < choices(Enum{}); ++i) {
-      if (to_string(static_cast<Enum>(i)) == text) {
-        setup.*member = static_cast<Enum>(i);
-        return;
-      }
-      all += (i == 0 ? "" : ", ") + std::string(to_string(static_cast<Enum>(i)));
-    }
-    refuse(key, text, "one of " + all);
-  }
-};
+const Words& recompute_words() {
+  static const Words words = {{"none"}, {"selective", "the attention core alone"}, {"full", "whole layers"}};
+  return words;
+}
 
-struct Getter {
-  const TrainingSetup& setup;
+const Words& attention_kernel_words() {
+  static const Words words = {{"best", "the fastest of the GPU"},
+                              {"flash2", "FlashAttention 2"},
+                              {"triton", "the first FlashAttention in Triton"}};
+  return words;
+}
 
-  std::string operator()(std::int64_t TrainingSetup::*member) const { return fmt::format("{}", setup.*member); }
-  std::string operator()(double TrainingSetup::*member) const { return fmt::format("{}", setup.*member); }
-  std::string operator()(bool TrainingSetup::*member) const { return setup.*member ? "true" : "false"; }
-  std::string operator()(std::string TrainingSetup::*member) const { return setup.*member; }
-  template <class Enum>
-  std::string operator()(Enum TrainingSetup::*member) const {
-    return std::string(to_string(setup.*member));
-  }
-};
+const Words& loss_words() {
+  static const Words words = {{"fp32", "PyTorch's kernels on a fp32 copy of the logits (autocast)"},
+                              {"native", "on the logits as they are"},
+                              {"fused", "one kernel each way"}};
+  return words;
+}
 
-}  // namespace
+const Words& framework_words() {
+  static const Words words = {{"eager", "PyTorch modules as they stand"},
+                              {"megatron", "Megatron-LM's fused ones"},
+                              {"megatron_2021", "those of its versions up to 2021"}};
+  return words;
+}
+
+const Words& state_device_words() {
+  static const Words words = {{"gpu", "device memory"},
+                              {"cpu", "host memory, Adam on the CPU (ZeRO-Offload)"},
+                              {"drives", "drives, streamed through host memory (ZeRO-Infinity)"}};
+  return words;
+}
+
+const Words& schedule_words() {
+  static const Words words = [] {
+    std::vector<Word> list;
+    for (const NamedSchedule& named : named_schedules())
+      list.push_back({named.name, named.about, named.alias});
+    return Words(std::move(list));
+  }();
+  return words;
+}
+
+void describe(TrainingSetup& setup, FieldVisitor& visitor) {
+  fields::integer(visitor,
+                  {.key = "micro_batch",
+                   .min = 1,
+                   .max = 65536,
+                   .about = "Sequences per micro-batch.",
+                   .label = "micro-batch",
+                   .unit = "seq."},
+                  setup.micro_batch);
+  fields::integer(visitor,
+                  {.key = "sequence",
+                   .max = 0x1p24,
+                   .about = "Tokens per sequence; 0: the model's longest. Not above that for learned positions. "
+                            "micro_batch x sequence at most 2^28.",
+                   .label = "sequence",
+                   .unit = "tokens"},
+                  setup.sequence);
+  fields::integer(visitor,
+                  {.key = "gradient_accumulation",
+                   .min = 1,
+                   .max = 65534,
+                   .about = "Micro-batches per optimizer step.",
+                   .label = "accumulation",
+                   .unit = "batches"},
+                  setup.gradient_accumulation);
+  fields::word(visitor, {.key = "precision", .about = "Of weights, gradients and activations.", .label = "precision"},
+               setup.precision, precision_words());
+  fields::flag(visitor,
+               {.key = "fp32_gradients",
+                .about = "With mixed precision only: gradients accumulate in fp32 buffers that live all the time."},
+               setup.fp32_gradients);
+  fields::word(visitor, {.key = "optimizer", .about = "Decides how much state a parameter has.", .label = "optimizer"},
+               setup.optimizer, optimizer_words());
+  fields::word(visitor, {.key = "optimizer_form", .about = "How the update runs."}, setup.optimizer_form,
+               optimizer_form_words());
+  fields::word(visitor,
+               {.key = "recompute", .about = "Activations computed again in the backward.", .label = "activations"},
+               setup.recompute, recompute_words());
+  fields::flag(visitor,
+               {.key = "flash_attention",
+                .about = "false: scores and probabilities are written to memory.",
+                .label = "flash attention"},
+               setup.flash_attention);
+  fields::word(visitor, {.key = "attention_kernel", .about = "Which fused kernel computes attention."},
+               setup.attention_kernel, attention_kernel_words());
+  fields::flag(visitor,
+               {.key = "fused_kernels",
+                .about = "RMSNorm and rotary embedding as one kernel each; false: elementwise kernel by kernel, with "
+                         "the copies around attention that Hugging Face's code makes."},
+               setup.fused_kernels);
+  fields::word(visitor, {.key = "loss", .about = "Cross-entropy of the whole vocabulary."}, setup.loss, loss_words());
+  fields::integer(visitor,
+                  {.key = "loss_metrics",
+                   .max = 8,
+                   .about = "Metrics that compute the loss once more from each micro-batch's logits."},
+                  setup.loss_metrics);
+  fields::number(visitor,
+                 {.key = "dropout",
+                  .min = -1,
+                  .max = 1,
+                  .about = "Probability instead of the model's own, below 1; -1: the model's own."},
+                 setup.dropout);
+  fields::word(visitor, {.key = "framework", .about = "Whose kernels and buffers."}, setup.framework,
+               framework_words());
+  fields::integer(visitor,
+                  {.key = "global_batch",
+                   .max = 0x1p32,
+                   .about = "Sequences of all replicas, a multiple of micro_batch x data_parallel; sets "
+                            "gradient_accumulation. 0: not given."},
+                  setup.global_batch);
+  fields::integer(visitor,
+                  {.key = "tensor_parallel",
+                   .min = 1,
+                   .max = 65536,
+                   .about = "GPUs that split heads, feed-forward and vocabulary; a divisor of them. All parallel sizes "
+                            "but expert_parallel multiply to at most 2^20 GPUs.",
+                   .label = "tensor parallel",
+                   .unit = "GPUs"},
+                  setup.tensor_parallel);
+  fields::flag(visitor,
+               {.key = "sequence_parallel",
+                .about = "Norms, dropouts and residuals are split over the tensor-parallel GPUs along the sequence."},
+               setup.sequence_parallel);
+  fields::integer(
+      visitor,
+      {.key = "context_parallel",
+       .min = 1,
+       .max = 65536,
+       .about = "GPUs that split the whole network along the sequence, with ring attention; a divisor of sequence."},
+      setup.context_parallel);
+  fields::integer(visitor,
+                  {.key = "pipeline_parallel",
+                   .min = 1,
+                   .max = 1024,
+                   .about = "Pipeline stages.",
+                   .label = "stages",
+                   .unit = "GPUs"},
+                  setup.pipeline_parallel);
+  fields::integer(
+      visitor,
+      {.key = "pipeline_chunks",
+       .min = 1,
+       .max = 1024,
+       .about = "Model chunks per stage; 1: as many as the schedule needs. 1f1b over several is interleaved.",
+       .label = "chunks per stage"},
+      setup.pipeline_chunks);
+  fields::word_or_file(
+      visitor,
+      {.key = "pipeline_schedule",
+       .about = "A schedule of docs/pipelines.md, or a file as `spillway plan pipeline --format json` prints it.",
+       .label = "schedule",
+       .path = FieldPath::name_or_file},
+      setup.pipeline_schedule, schedule_words());
+  fields::integer(visitor,
+                  {.key = "sequence_slices",
+                   .min = 1,
+                   .max = 1024,
+                   .about = "Slices of each sequence that go through the pipeline one after another: seq1f1b, "
+                            "slimpipe. 1: as many as the schedule needs."},
+                  setup.sequence_slices);
+  fields::integer(visitor,
+                  {.key = "recomputed_chunks",
+                   .max = 64,
+                   .about = "Of each stage, the first chunks that keep their input alone and run forward twice: "
+                            "chronos, gis, gis-h, po-uniform.",
+                   .label = "recomputed chunks"},
+                  setup.recomputed_chunks);
+  fields::flag(visitor,
+               {.key = "split_backward",
+                .about = "chronos: gradients of weights as a pass of their own.",
+                .label = "split the backward"},
+               setup.split_backward);
+  fields::integer(
+      visitor,
+      {.key = "offloaded_states",
+       .max = 64,
+       .about = "Of each stage, the last chunks whose optimizer states live in host memory and move between a chunk's "
+                "last backward and its next first forward; optimizer_device says where they are updated."},
+      setup.offloaded_states);
+  fields::flag(visitor,
+               {.key = "step_barrier",
+                .about = "false: no stage waits for the others before it updates, as with Zero Bubble's "
+                         "post-validation; a step is the longest time of any one stage."},
+               setup.step_barrier);
+  fields::integer(
+      visitor,
+      {.key = "pipeline_split",
+       .max = 1023,
+       .about =
+           "Of a model with an encoder: stages of the encoder, the others being the decoder's; 0: by their layers."},
+      setup.pipeline_split);
+  fields::integer(visitor,
+                  {.key = "data_parallel",
+                   .min = 1,
+                   .max = 65536,
+                   .about = "Replicas.",
+                   .label = "data parallel",
+                   .unit = "replicas"},
+                  setup.data_parallel);
+  fields::integer(visitor,
+                  {.key = "expert_parallel",
+                   .min = 1,
+                   .max = 65536,
+                   .about = "GPUs that split the experts, out of data_parallel x context_parallel."},
+                  setup.expert_parallel);
+  fields::integer(visitor,
+                  {.key = "zero_stage",
+                   .max = 3,
+                   .about = "What is split over the replicas: 1 optimizer state and master weights, 2 gradients too, 3 "
+                            "weights too (FSDP).",
+                   .label = "ZeRO stage"},
+                  setup.zero_stage);
+  fields::integer(visitor,
+                  {.key = "bucket_bytes",
+                   .min = 1,
+                   .max = 0x1p40,
+                   .about = "Gradients are reduced in buckets of at least so many bytes."},
+                  setup.bucket_bytes);
+  fields::integer(visitor,
+                  {.key = "prefetch",
+                   .max = 8,
+                   .about = "With zero_stage 3: layers whose weights are gathered ahead of their use."},
+                  setup.prefetch);
+  fields::flag(visitor,
+               {.key = "late_prefetch",
+                .about = "With zero_stage 3: backwards, the next layer's weights are gathered after this layer's "
+                         "gradients are reduced (FSDP's BACKWARD_POST)."},
+               setup.late_prefetch);
+  fields::flag(
+      visitor,
+      {.key = "fp32_reduction",
+       .about = "With mixed precision and zero_stage 2 or 3: gradients are cast to fp32 before they are reduced."},
+      setup.fp32_reduction);
+  fields::flag(visitor,
+               {.key = "overlap_gradients",
+                .about = "Gradients are reduced while the last backward still runs; false: after it."},
+               setup.overlap_gradients);
+  fields::flag(visitor,
+               {.key = "phase_timers",
+                .about = "The program waits for the device before and after every forward and backward, to time them."},
+               setup.phase_timers);
+  fields::word(visitor,
+               {.key = "optimizer_device",
+                .about = "Where the optimizer state is, and who updates; other than gpu for adam and adamw only.",
+                .label = "optimizer on"},
+               setup.optimizer_device, state_device_words());
+  fields::word(
+      visitor,
+      {.key = "weight_device",
+       .about = "With zero_stage 3 and the optimizer on the CPU: from where weights are fetched layer by layer."},
+      setup.weight_device, state_device_words());
+  fields::flag(visitor,
+               {.key = "delayed_update",
+                .about = "With optimizer_device cpu: the CPU updates with the last step's gradients beside this step's "
+                         "forward and backward."},
+               setup.delayed_update);
+}
 
 const std::vector<std::string>& training_setup_keys() {
   static const std::vector<std::string> keys = [] {
     std::vector<std::string> result;
-    result.reserve(std::size(fields));
-    for (const Field& field : fields) result.emplace_back(field.key);
+    for (const FieldRow& row : rows_of<TrainingSetup>()) result.push_back(row.path);
     return result;
   }();
   return keys;
 }
 
 void set_field(TrainingSetup& setup, std::string_view key, std::string_view text) {
-  std::visit(Setter{setup, key, text}, find_field(key).member);
+  FieldSetter setter(key, text);
+  describe(setup, setter);
+  if (!setter.found())
+    throw InputError("", std::string(key), "no such setting of a training set-up", suggest(key, training_setup_keys()));
 }
 
 std::string field_text(const TrainingSetup& setup, std::string_view key) {
-  return std::visit(Getter{setup}, find_field(key).member);
+  TrainingSetup copy = setup;  // visitors may change what they visit; this one does not
+  FieldTexts texts(key);
+  describe(copy, texts);
+  return texts.take();
 }
+
+std::string_view to_string(TrainingPrecision precision) { return precision_words()[precision].name; }
+std::string_view to_string(OptimizerKind optimizer) { return optimizer_words()[optimizer].name; }
+std::string_view to_string(OptimizerForm form) { return optimizer_form_words()[form].name; }
+std::string_view to_string(Recompute recompute) { return recompute_words()[recompute].name; }
+std::string_view to_string(AttentionKernel kernel) { return attention_kernel_words()[kernel].name; }
+std::string_view to_string(LossForm form) { return loss_words()[form].name; }
+std::string_view to_string(Framework framework) { return framework_words()[framework].name; }
+std::string_view to_string(StateDevice device) { return state_device_words()[device].name; }
 
 }  // namespace spillway::models

@@ -135,16 +135,6 @@ const Words& allocator_words() {
   return words;
 }
 
-const Words& schedule_words() {
-  static const Words words = [] {
-    std::vector<Word> all;
-    for (const NamedSchedule& named : named_schedules())
-      all.push_back({.name = named.name, .about = named.about, .alias = named.alias});
-    return Words(std::move(all));
-  }();
-  return words;
-}
-
 std::vector<const TechniqueWay*> technique_ways() {
   std::vector<const TechniqueWay*> ways;
   for (const Technique& row : techniques())

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/words.h"
-#include "models/spec/training_setup.h"
+#include "models/spec/training_setup_fields.h"
 #include "planners/technique.h"
 
 namespace spillway::planners {
@@ -22,10 +22,9 @@ const Technique& technique_named(std::string_view name, const std::string& place
 // The row that a scenario means by `key` and its word; null: none.
 const Technique* technique_said(std::string_view key, std::string_view word);
 
-// Words of a scenario, each with what it means; what a table of its own names is taken from there.
+// Words of a scenario, each with what it means; those of schedules are models' schedule_words().
 const Words& offload_words();    // offload.technique
 const Words& allocator_words();  // memory.allocator
-const Words& schedule_words();   // model.pipeline_schedule
 
 // The way of that name. Throws InputError (file, place) for an unknown one.
 const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place);

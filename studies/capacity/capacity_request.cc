@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/field_reader.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
 #include "base/nearest_name.h"
@@ -13,6 +14,7 @@
 #include "models/spec/model_spec.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/scenario_run.h"
+#include "studies/capacity/capacity_fields.h"
 #include "studies/sweep/layout_sweep.h"
 
 namespace spillway::studies {
@@ -20,13 +22,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr std::int64_t gibibyte = std::int64_t{1} << 30;
-constexpr std::array<std::string_view, 2> technique_keys = {"name", "set"};
 
 struct ShortName {
   std::string_view name, key;
   std::int64_t most;
 };
-constexpr std::array<std::string_view, 3> layout_keys = {"tensor_parallel", "pipeline_parallel", "micro_batch"};
 constexpr std::array<ShortName, 8> short_names = {{{"layers", "model.layers", 100'000},
                                                    {"sequence", "model.sequence", 1 << 24},
                                                    {"micro_batch", "model.micro_batch", 1 << 16},
@@ -42,7 +42,9 @@ class Reader {
       : path_(path), flags_(flags), base_(load_scenario(path, settings)) {
     request_.path = path;
     request_.settings.assign(settings.begin(), settings.end());
-    if (!base_.capacity.empty()) section_ = Json::parse(base_.capacity);
+    if (!base_.capacity.empty())
+      read_fields(Json::parse(base_.capacity), path, "/capacity",
+                  [this](FieldVisitor& visitor) { describe(section_, visitor); });
   }
 
   CapacityRequest read() {
@@ -51,8 +53,8 @@ class Reader {
     read_constraints();
     read_layouts();
     read_prices();
-    expand("machines", flags_.machines, "hardware.profile=", " on ");
-    expand("drives", flags_.drives, "offload.drives=", ", ");
+    expand(section_.machines, flags_.machines, "hardware.profile=", " on ");
+    expand(section_.drives, flags_.drives, "offload.drives=", ", ");
     return std::move(request_);
   }
 
@@ -60,28 +62,14 @@ class Reader {
   [[noreturn]] void fail(const std::string& place, const std::string& cause, const std::string& remedy) const {
     throw InputError(path_, place, cause, remedy);
   }
-  void known(const Json& object, const std::string& place, std::span<const std::string_view> keys) const {
-    for (const auto& [key, value] : object.items())
-      if (std::find(keys.begin(), keys.end(), key) == keys.end())
-        fail(place + "/" + key, "unknown key '" + key + "'", suggest(key, keys));
-  }
-  [[nodiscard]] std::string text(const char* key, const std::string& flag) const {
-    if (!flag.empty() || !section_.contains(key)) return flag;
-    if (!section_[key].is_string()) fail("/capacity/" + std::string(key), "expected a text", "put it in quotes");
-    return section_[key].get<std::string>();
-  }
-  [[nodiscard]] std::int64_t whole(const char* key, std::int64_t flag, std::int64_t otherwise) const {
-    if (flag != 0) return flag;
-    if (!section_.contains(key)) return otherwise;
-    const Json& value = section_[key];
-    if (!value.is_number_integer() || value.get<std::int64_t>() < 1)
-      fail("/capacity/" + std::string(key), "expected a whole number of 1 or more", "give a value of the axis");
-    return value.get<std::int64_t>();
+  // The flag's, the file's, or the default.
+  [[nodiscard]] static std::int64_t whole(std::int64_t flag, std::int64_t given, std::int64_t otherwise) {
+    return flag != 0 ? flag : given != 0 ? given : otherwise;
   }
 
   void read_axis() {
     CapacityAxis& axis = request_.axis;
-    axis.name = text("axis", flags_.axis);
+    axis.name = flags_.axis.empty() ? section_.axis : flags_.axis;
     if (axis.name.empty()) axis.name = base_.model.empty() ? "memory" : "layers";
     axis.key = capacity_key(axis.name);
     if ((axis.key.starts_with("model.") || axis.key == gpus_axis) && base_.model.empty())
@@ -89,9 +77,9 @@ class Reader {
            "vary memory.capacity_bytes, or name a model");
     const auto known_name = std::find_if(short_names.begin(), short_names.end(),
                                          [&](const ShortName& each) { return each.key == axis.key; });
-    axis.step = whole("step", flags_.step, default_step(axis.key));
-    axis.from = whole("from", flags_.from, default_from(axis));
-    axis.to = whole("to", flags_.to, known_name == short_names.end() ? std::int64_t{1} << 40 : known_name->most);
+    axis.step = whole(flags_.step, section_.step, default_step(axis.key));
+    axis.from = whole(flags_.from, section_.from, axis.step);
+    axis.to = whole(flags_.to, section_.to, known_name == short_names.end() ? std::int64_t{1} << 40 : known_name->most);
     if (axis.step < 1 || axis.from < 1) fail("/capacity/step", "steps and values begin at 1", "give 1 or more");
     axis.first = own_value(axis.key);
     if (axis.to < axis.from)
@@ -100,10 +88,11 @@ class Reader {
     const bool is_need = axis.key == gpus_axis || axis.key == "memory.capacity_bytes" ||
                          axis.key == "offload.drive_count" || axis.key == "model.data_parallel" ||
                          axis.key == "model.tensor_parallel" || axis.key == "model.pipeline_parallel";
-    const std::string goal = text("goal", flags_.goal);
-    if (!goal.empty() && goal != "largest" && goal != "smallest")
-      fail("/capacity/goal", "no goal '" + goal + "'", "take largest or smallest");
-    axis.goal = (goal.empty() ? is_need : goal == "smallest") ? CapacityGoal::smallest : CapacityGoal::largest;
+    axis.goal = section_.goal.value_or(is_need ? CapacityGoal::smallest : CapacityGoal::largest);
+    if (flags_.goal.empty()) return;
+    const auto goal = capacity_goal_words().find(flags_.goal);
+    if (!goal) fail("--goal", "no goal '" + flags_.goal + "'", "take one of " + capacity_goal_words().listed());
+    axis.goal = static_cast<CapacityGoal>(*goal);
   }
 
   // What the scenario has now; 0: nothing.
@@ -133,15 +122,10 @@ class Reader {
     if (key == gpus_axis) return ProfileLibrary::shared().load_system(base_.hardware).gpu_count;
     return 1;
   }
-  [[nodiscard]] static std::int64_t default_from(const CapacityAxis& axis) { return axis.step; }
 
   void read_techniques() {
-    if (section_.contains("techniques")) {
-      if (!section_["techniques"].is_array() || section_["techniques"].empty())
-        fail("/capacity/techniques", "expected a list of names or of {name, set}", R"(write ["keep", "full"])");
-      for (std::size_t i = 0; i < section_["techniques"].size(); ++i)
-        add(section_["techniques"][i], "/capacity/techniques/" + std::to_string(i));
-    }
+    for (std::size_t i = 0; i < section_.techniques.size(); ++i)
+      add(section_.techniques[i], "/capacity/techniques/" + std::to_string(i));
     if (!flags_.techniques.empty()) {
       request_.techniques.clear();
       for (const std::string& flag : flags_.techniques) add_flag(flag);
@@ -155,14 +139,10 @@ class Reader {
           fail("/capacity/techniques", "'" + all[i].name + "' is there twice", "give each technique a name of its own");
   }
 
-  void add(const Json& entry, const std::string& place) {
-    if (entry.is_string()) return add_named(entry.get<std::string>(), place);
-    if (!entry.is_object() || !entry.contains("name") || !entry["name"].is_string() || !entry.contains("set") ||
-        !entry["set"].is_object())
-      fail(place, "a technique is a name or {\"name\": ..., \"set\": {...}}", "see docs/capacity.md");
-    known(entry, place, technique_keys);
-    CapacityTechnique technique{entry["name"].get<std::string>(), {}};
-    flatten(entry["set"], "", place + "/set", technique.settings);
+  void add(const CapacitySection::Technique& entry, const std::string& place) {
+    if (!entry.set) return add_named(entry.name, place);
+    CapacityTechnique technique{entry.name, {}};
+    flatten(Json::parse(*entry.set), "", place + "/set", technique.settings);
     request_.techniques.push_back(std::move(technique));
     own_.push_back(request_.techniques.back());
   }
@@ -244,58 +224,35 @@ class Reader {
   }
 
   void read_constraints() {
-    CapacityConstraints& made = request_.constraints;
-    Json given = Json::object();
-    if (section_.contains("constraints")) given = section_["constraints"];
-    const auto number = [&](const char* key, double flag) {
-      if (flag != 0 || !given.contains(key)) return flag;
-      if (!given[key].is_number() || !(given[key].get<double>() > 0))
-        fail(std::string("/capacity/constraints/") + key, "expected a number above 0", "leave it out to ask nothing");
-      return given[key].get<double>();
-    };
-    made.most_step_seconds = number("step_time_seconds", flags_.constraints.most_step_seconds);
-    made.least_tokens_per_second = number("tokens_per_second", flags_.constraints.least_tokens_per_second);
-    made.least_mfu = number("mfu", flags_.constraints.least_mfu);
-    made.least_life_years = number("life_years", flags_.constraints.least_life_years);
-    made.most_usd = number("budget_usd", flags_.constraints.most_usd);
-    made.most_kilowatts = number("power_kw", flags_.constraints.most_kilowatts);
+    CapacityConstraints& made = request_.constraints = section_.constraints;
+    const CapacityConstraints& flags = flags_.constraints;
+    for (double CapacityConstraints::*each :
+         {&CapacityConstraints::most_step_seconds, &CapacityConstraints::least_tokens_per_second,
+          &CapacityConstraints::least_mfu, &CapacityConstraints::least_life_years, &CapacityConstraints::most_usd,
+          &CapacityConstraints::most_kilowatts})
+      if (flags.*each != 0) made.*each = flags.*each;
   }
 
-  [[nodiscard]] std::vector<std::int64_t> sizes(const Json& given, const std::string& key,
-                                                std::vector<std::int64_t> otherwise) const {
-    if (!given.contains(key)) return otherwise;
-    const std::string place = "/capacity/layouts/" + key;
-    if (!given[key].is_array() || given[key].empty()) fail(place, "expected a list of whole numbers", "write [1, 2]");
-    std::vector<std::int64_t> values;
-    for (const Json& each : given[key]) {
-      if (!each.is_number_integer() || each.get<std::int64_t>() < 1)
-        fail(place, "expected whole numbers of 1 or more", "write [1, 2]");
-      values.push_back(each.get<std::int64_t>());
-    }
-    return values;
+  [[nodiscard]] static std::vector<std::int64_t> sizes(const std::vector<std::int64_t>& given, std::int64_t most) {
+    return given.empty() ? powers_of_two(most) : given;
   }
 
   void read_layouts() {
     CapacityLayouts& layouts = request_.layouts;
     const CapacityAxis& axis = request_.axis;
-    Json given = section_.contains("layouts") ? section_["layouts"] : Json();
-    if (!given.is_null() && !given.is_boolean() && !given.is_object())
-      fail("/capacity/layouts", "expected true or sizes", R"(write true or {"tensor_parallel": [1, 2, 4, 8]})");
-    layouts.searched = flags_.layouts || axis.key == gpus_axis || given.is_object() || given == Json(true);
-    layouts.replays = whole("replays", 0, layouts.replays);
+    layouts.searched = flags_.layouts || axis.key == gpus_axis || section_.has_layouts;
+    layouts.replays = section_.replays;
     if (!layouts.searched) return;
     if (base_.model.empty())
       fail("/capacity/layouts", "a captured trace has the layout it has", "name a model, or leave layouts out");
     if (axis.key == "model.data_parallel" || axis.key == "model.tensor_parallel" ||
         axis.key == "model.pipeline_parallel")
       fail("/capacity/axis", "'" + axis.name + "' is a part of the layouts that are searched", "vary gpus instead");
-    if (!given.is_object()) given = Json::object();
-    known(given, "/capacity/layouts", layout_keys);
-    std::int64_t in_machine = ProfileLibrary::shared().load_system(base_.hardware).gpu_count;
-    layouts.tensor_parallel = sizes(given, "tensor_parallel", powers_of_two(in_machine));
-    layouts.pipeline_parallel = sizes(given, "pipeline_parallel", powers_of_two(16));
+    const std::int64_t in_machine = ProfileLibrary::shared().load_system(base_.hardware).gpu_count;
+    layouts.tensor_parallel = sizes(section_.tensor_parallel, in_machine);
+    layouts.pipeline_parallel = sizes(section_.pipeline_parallel, 16);
     layouts.micro_batch =
-        axis.key == "model.micro_batch" ? std::vector<std::int64_t>{1} : sizes(given, "micro_batch", powers_of_two(8));
+        axis.key == "model.micro_batch" ? std::vector<std::int64_t>{1} : sizes(section_.micro_batch, 8);
     request_.gpus = base_.training.gpus();
     if (axis.key == gpus_axis) keep_possible(request_.axis);
   }
@@ -324,27 +281,20 @@ class Reader {
 
   void read_prices() {
     std::string prices = flags_.prices;
-    if (prices.empty()) prices = text("prices", "");
+    if (prices.empty()) prices = section_.prices;
     if (!prices.empty() && flags_.prices.empty() && prices.front() != '/')
       prices = (std::filesystem::path(path_).parent_path() / prices).lexically_normal().string();
     std::vector<std::string> own;
     if (!prices.empty() && !base_.model.empty()) own.push_back(hardware_of(base_).name);
     request_.prices = PriceList::load(prices, own);
-    request_.is_priced = !prices.empty() || request_.constraints.most_usd > 0 || section_.contains("machines") ||
-                         section_.contains("drives") || !flags_.machines.empty() || !flags_.drives.empty();
+    request_.is_priced = !prices.empty() || request_.constraints.most_usd > 0 || !section_.machines.empty() ||
+                         !section_.drives.empty() || !flags_.machines.empty() || !flags_.drives.empty();
   }
 
   // Every technique with each of the names.
-  void expand(const char* key, const std::vector<std::string>& flag, const std::string& setting,
-              const std::string& between) {
-    std::vector<std::string> names = flag;
-    if (names.empty() && section_.contains(key)) {
-      const Json& list = section_[key];
-      const bool sound = list.is_array() && !list.empty() &&
-                         std::all_of(list.begin(), list.end(), [](const Json& each) { return each.is_string(); });
-      if (!sound) fail("/capacity/" + std::string(key), "expected a list of profiles", R"(write ["a", "b"])");
-      names = list.get<std::vector<std::string>>();
-    }
+  void expand(const std::vector<std::string>& given_names, const std::vector<std::string>& flag,
+              const std::string& setting, const std::string& between) {
+    const std::vector<std::string>& names = flag.empty() ? given_names : flag;
     if (names.empty()) return;
     const ProfileLibrary& library = ProfileLibrary::shared();
     std::vector<CapacityTechnique> all;
@@ -368,14 +318,14 @@ class Reader {
   std::string path_;
   const CapacityFlags& flags_;
   Scenario base_;
-  Json section_ = Json::object();
+  CapacitySection section_;
   CapacityRequest request_;
   std::vector<CapacityTechnique> own_;  // defined in the file
 };
 
 }  // namespace
 
-std::string_view to_string(CapacityGoal goal) { return goal == CapacityGoal::largest ? "largest" : "smallest"; }
+std::string_view to_string(CapacityGoal goal) { return capacity_goal_words()[goal].name; }
 
 CapacityTechnique named_technique(const std::string& name, const std::string& file, const std::string& place) {
   CapacityTechnique technique{name, {}};

@@ -4,8 +4,10 @@
 #include <array>
 #include <vector>
 
+#include "base/field_setter.h"
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
+#include "models/spec/training_setup_fields.h"
 #include "models/step/trace_generator.h"
 #include "scenario/scenario_run.h"
 
@@ -318,9 +320,10 @@ TrainingSetup shape_setup(const TrainingSetup& resolved) {
 }
 
 std::string shape_key(const TrainingSetup& shape) {
-  std::string key;
-  for (const std::string& field : training_setup_keys()) key += field_text(shape, field) + ";";
-  return key;
+  TrainingSetup copy = shape;  // visitors may change what they visit; this one does not
+  FieldTexts texts;
+  describe(copy, texts);
+  return texts.take();
 }
 
 StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted) {

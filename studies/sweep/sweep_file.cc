@@ -1,41 +1,30 @@
 #include "studies/sweep/sweep_file.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 
 #include "base/digest.h"
+#include "base/field_reader.h"
 #include "base/input_error.h"
-#include "base/json_error.h"
-#include "base/json_fields.h"
 #include "base/nearest_name.h"
 #include "base/read_file.h"
 #include "hwprofiles/price_list.h"
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
 #include "scenario/scenario.h"
+#include "studies/sweep/sweep_fields.h"
 
 namespace spillway::studies {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int sweep_version = 1;
 constexpr std::uint64_t largest_file = 16U << 20U;
 constexpr std::size_t most_values = 100'000;  // of one axis
-constexpr std::array<std::string_view, 16> root_keys = {
-    "schema",    "version",    "title",   "note",   "base",          "axes",    "derived", "where",
-    "constants", "objectives", "require", "margin", "memory_margin", "replays", "$schema", "procurement"};
-constexpr std::array<std::string_view, 8> axis_keys = {"name", "key",  "values", "from",
-                                                       "to",   "step", "times",  "options"};
-constexpr std::array<std::string_view, 3> derived_keys = {"name", "key", "value"};
-constexpr std::array<std::string_view, 2> rule_keys = {"is", "reason"};
-constexpr std::array<std::string_view, 4> require_keys = {"fits", "step_time_seconds", "gpus", "life_years"};
 
 class FileDigest {
  public:
@@ -94,59 +83,47 @@ bool is_identifier(const std::string& name) {
   });
 }
 
-class Reader : private JsonFields {
+// What a document means.
+class Reader {
  public:
-  explicit Reader(std::string name) : JsonFields(std::move(name), "see docs/sweep.md") {}
+  Reader(const std::string& name, const SweepDocument& document) : name_(name), document_(document) {}
 
-  SweepFile read(const Json& root) {
-    check_header(root);
-    known(root, "", root_keys);
+  SweepFile read() {
     SweepFile file;
-    file.title = text(root, "", "title");
-    file.base = base_of(root);
-    if (root.contains("procurement")) file.procurement = root["procurement"].dump();
-    if (root.contains("constants")) read_constants(root["constants"], file);
-    if (!root.contains("axes") || !root["axes"].is_array() || root["axes"].empty())
-      fail("/axes", "no axes", R"(list at least one: {"name": "t", "key": "model.tensor_parallel", "values": [1, 2]})");
-    for (std::size_t i = 0; i < root["axes"].size(); ++i)
-      file.axes.push_back(axis_of(root["axes"][i], "/axes/" + std::to_string(i)));
-    if (root.contains("derived"))
-      for (std::size_t i = 0; i < array(root, "derived").size(); ++i)
-        file.derived.push_back(derived_of(root["derived"][i], "/derived/" + std::to_string(i)));
-    if (root.contains("where"))
-      for (std::size_t i = 0; i < array(root, "where").size(); ++i)
-        file.rules.push_back(rule_of(root["where"][i], "/where/" + std::to_string(i)));
-    if (root.contains("objectives")) read_objectives(array(root, "objectives"), file);
-    if (root.contains("require")) read_require(root["require"], file);
-    file.margin = number(root, "", "margin", file.margin, 0, 0.9);
-    file.memory_margin = number(root, "", "memory_margin", file.memory_margin, 0, 0.9);
-    const double replays = number(root, "", "replays", static_cast<double>(file.replays), 0, 1e9);
-    if (replays != std::floor(replays)) fail("/replays", "expected a whole number", "write how many at most");
-    file.replays = static_cast<std::int64_t>(replays);
+    file.title = document_.title;
+    file.base = base();
+    file.procurement = document_.procurement.value_or("");
+    for (const auto& [key, value] : document_.constants) {
+      claim_name(key, "/constants/" + key);
+      file.constants[key] = value;
+    }
+    for (std::size_t i = 0; i < document_.axes.size(); ++i)
+      file.axes.push_back(axis_of(document_.axes[i], "/axes/" + std::to_string(i)));
+    for (std::size_t i = 0; i < document_.derived.size(); ++i)
+      file.derived.push_back(derived_of(document_.derived[i], "/derived/" + std::to_string(i)));
+    for (const auto& [is, reason] : document_.where) file.rules.push_back({is, reason.empty() ? is : reason});
+    file.objectives.clear();
+    for (const std::size_t objective : document_.objectives) file.objectives.push_back(sweep_objectives.at(objective));
+    file.must_fit = document_.must_fit;
+    file.most_step_seconds = document_.most_step_seconds;
+    file.most_gpus = document_.most_gpus;
+    file.least_life_years = document_.least_life_years;
+    file.margin = document_.margin;
+    file.memory_margin = document_.memory_margin;
+    file.replays = document_.replays;
     return file;
   }
 
  private:
-  void check_header(const Json& root) const {
-    if (!root.is_object() || text(root, "", "schema") != "spillway-sweep")
-      fail("/schema", "not a sweep", R"(give it "schema": "spillway-sweep")");
-    if (!root.contains("version") || !root["version"].is_number_integer() || root["version"] < 1 ||
-        root["version"] > sweep_version)
-      fail("/version", "expected version " + std::to_string(sweep_version), "write \"version\": 1");
+  [[noreturn]] void fail(const std::string& place, const std::string& cause, const std::string& remedy) const {
+    throw InputError(name_, place, cause, remedy);
   }
-
-  [[nodiscard]] const Json& array(const Json& root, const std::string& key) const {
-    if (!root[key].is_array()) fail("/" + key, "expected a list", "put it in [ ]");
-    return root[key];
-  }
-  std::string new_name(const Json& object, const std::string& place) {
-    const std::string name = text(object, place, "name");
+  void claim_name(const std::string& name, const std::string& place) {
     if (!is_identifier(name))
-      fail(place + "/name", "'" + name + "' is no name", "use letters, digits and _, beginning with a letter");
+      fail(place, "'" + name + "' is no name", "use letters, digits and _, beginning with a letter");
     if (std::find(names_.begin(), names_.end(), name) != names_.end())
-      fail(place + "/name", "two things are named '" + name + "'", "rename one");
+      fail(place, "two things are named '" + name + "'", "rename one");
     names_.push_back(name);
-    return name;
   }
   // Each scenario key is set in one place.
   void claim(const std::string& key, const std::string& name, const std::string& place) {
@@ -155,44 +132,29 @@ class Reader : private JsonFields {
       fail(place, "'" + at->second + "' sets " + key + " too", "leave it to one of them");
   }
   // Keys below hardware.set are the profile's own.
-  std::string scenario_key(const std::string& key, const std::string& place) const {
+  [[nodiscard]] std::string scenario_key(const std::string& key, const std::string& place) const {
     static const std::vector<std::string> keys = scenario_keys();
     if (key.rfind("hardware.set.", 0) == 0 || std::find(keys.begin(), keys.end(), key) != keys.end()) return key;
-    const std::vector<std::string_view> all(keys.begin(), keys.end());
-    fail(place, "no scenario has a key '" + key + "'", suggest(key, all));
+    fail(place, "no scenario has a key '" + key + "'", suggest(key, keys));
   }
 
-  std::string base_of(const Json& root) const {
-    if (!root.contains("base") || !root["base"].is_object())
-      fail("/base", "no base", "give the scenario that the axes change, without its schema and version");
+  [[nodiscard]] std::string base() const {
     Json base = {{"schema", "spillway-scenario"}, {"version", scenario_version}};
-    for (const auto& [key, value] : root["base"].items()) base[key] = value;
+    base.update(Json::parse(document_.base.value_or("{}")));
     return base.dump();
   }
 
-  void read_constants(const Json& constants, SweepFile& file) {
-    if (!constants.is_object()) fail("/constants", "expected an object", R"(write {"gpus": 512})");
-    for (const auto& [key, value] : constants.items()) {
-      if (!value.is_number()) fail("/constants/" + key, "expected a number", "constants are numbers");
-      new_name(Json{{"name", key}}, "/constants/" + key);
-      file.constants[key] = value.get<double>();
-    }
-  }
-
-  SweepAxis axis_of(const Json& json, const std::string& place) {
-    known(json, place, axis_keys);
-    SweepAxis axis;
-    axis.name = new_name(json, place);
-    const std::string key = text(json, place, "key");
-    const int ways = static_cast<int>(json.contains("values")) + static_cast<int>(json.contains("from")) +
-                     static_cast<int>(json.contains("options"));
+  SweepAxis axis_of(const SweepDocument::Axis& given, const std::string& place) {
+    SweepAxis axis{given.name, {}};
+    claim_name(axis.name, place + "/name");
+    const int ways = static_cast<int>(!given.values.empty()) + static_cast<int>(given.from.has_value()) +
+                     static_cast<int>(!given.options.empty());
     if (ways != 1) fail(place, "an axis has either values, a range or options", "give exactly one of them");
-    if (json.contains("options")) {
-      add_options(json["options"], place + "/options", axis);
+    if (!given.options.empty()) {
+      add_options(given, place + "/options", axis);
     } else {
-      claim(scenario_key(key, place + "/key"), axis.name, place + "/key");
-      json.contains("values") ? add_values(json["values"], key, place + "/values", axis)
-                              : add_range(json, key, place, axis);
+      claim(scenario_key(given.key, place + "/key"), axis.name, place + "/key");
+      given.values.empty() ? add_range(given, place, axis) : add_values(given, place + "/values", axis);
     }
     if (axis.options.empty()) fail(place, "the axis '" + axis.name + "' has no values", "give it at least one");
     std::set<std::string> labels;
@@ -201,124 +163,54 @@ class Reader : private JsonFields {
         fail(place, "the axis '" + axis.name + "' has the value " + option.label + " twice", "leave one out");
     return axis;
   }
-  void add_values(const Json& values, const std::string& key, const std::string& place, SweepAxis& axis) const {
-    if (!values.is_array() || values.size() > most_values)
-      fail(place, "expected a list of at most 100,000 values", "put them in [ ]");
-    for (const Json& value : values) {
-      if (value.is_object() || value.is_array()) fail(place, "a value is a number or a text", "use options for more");
-      const bool counts = value.is_number();
-      axis.options.push_back({setting_text(value),
-                              counts ? value.get<double>() : static_cast<double>(axis.options.size()),
-                              {{key, setting_text(value)}}});
+  void add_values(const SweepDocument::Axis& given, const std::string& place, SweepAxis& axis) const {
+    if (given.values.size() > most_values) fail(place, "more than 100,000 values", "give fewer");
+    for (const Scalar& value : given.values) {
+      const double number =
+          value.is_number ? Json::parse(value.text).get<double>() : static_cast<double>(axis.options.size());
+      axis.options.push_back({value.text, number, {{given.key, value.text}}});
     }
   }
-  void add_range(const Json& json, const std::string& key, const std::string& place, SweepAxis& axis) const {
-    constexpr double most = 9e15;
-    if (!json.contains("to") || json.contains("step") == json.contains("times"))
+  void add_range(const SweepDocument::Axis& given, const std::string& place, SweepAxis& axis) const {
+    if (!given.to || given.step.has_value() == given.times.has_value())
       fail(place, "a range has from, to, and either step or times", R"(write "from": 1, "to": 64, "times": 2)");
-    const double from = number(json, place, "from", 0, -most, most), to = number(json, place, "to", 0, -most, most);
-    const double step = number(json, place, "step", 0, 1e-12, most),
-                 times = number(json, place, "times", 0, 1.0001, 1e9);
-    if (json.contains("times") && from <= 0)
-      fail(place + "/from", "a range that multiplies begins above 0", "use step");
+    const double from = given.from.value_or(0), to = *given.to;
+    if (given.times && from <= 0) fail(place + "/from", "a range that multiplies begins above 0", "use step");
     for (std::size_t i = 0; axis.options.size() <= most_values; ++i) {
-      const double value =
-          times > 0 ? from * std::pow(times, static_cast<double>(i)) : from + step * static_cast<double>(i);
+      const auto step = static_cast<double>(i);
+      const double value = given.times ? from * std::pow(*given.times, step) : from + given.step.value_or(0) * step;
       if (value > to * (1 + 1e-12)) return;
       const bool whole = value == std::floor(value);
       const std::string as_text = whole ? std::to_string(static_cast<std::int64_t>(value)) : Json(value).dump();
-      axis.options.push_back({as_text, value, {{key, as_text}}});
+      axis.options.push_back({as_text, value, {{given.key, as_text}}});
     }
     fail(place, "more than 100,000 values", "take larger steps");
   }
-  void add_options(const Json& options, const std::string& place, SweepAxis& axis) {
-    if (!options.is_object())
-      fail(place, "expected an object", R"(write {"keep": {}, "full": {"model.recompute": "full"}})");
-    for (const auto& [label, settings] : options.items()) {
-      if (!settings.is_object()) fail(place + "/" + label, "expected an object of settings", "{} changes nothing");
-      SweepOption option{label, static_cast<double>(axis.options.size()), {}};
-      for (const auto& [key, value] : settings.items()) {
+  void add_options(const SweepDocument::Axis& given, const std::string& place, SweepAxis& axis) {
+    for (const auto& [label, settings] : given.options) {
+      for (const auto& [key, text] : settings) {
         const std::string at = place + "/" + label + "/" + key;
         claim(scenario_key(key, at), axis.name, at);
-        option.settings.emplace_back(key, setting_text(value));
       }
-      axis.options.push_back(std::move(option));
+      axis.options.push_back({label, static_cast<double>(axis.options.size()), settings});
     }
   }
 
-  SweepDerived derived_of(const Json& json, const std::string& place) {
-    known(json, place, derived_keys);
-    SweepDerived derived;
-    derived.name = new_name(json, place);
-    if (json.contains("key")) {
-      derived.key = scenario_key(text(json, place, "key"), place + "/key");
-      claim(derived.key, derived.name, place + "/key");
-    }
-    derived.expression = json.contains("value") ? setting_text(json["value"]) : "";
-    if (derived.expression.empty()) fail(place + "/value", "no value", R"x(write "value": "512 / (t * p)")x");
-    return derived;
-  }
-  SweepRule rule_of(const Json& json, const std::string& place) const {
-    if (json.is_string()) return {json.get<std::string>(), json.get<std::string>()};
-    known(json, place, rule_keys);
-    const std::string is = text(json, place, "is"), reason = text(json, place, "reason");
-    if (is.empty()) fail(place, "no condition", R"(write "t <= 8" or {"is": "t <= 8", "reason": "one machine"})");
-    return {is, reason.empty() ? is : reason};
+  SweepDerived derived_of(const SweepDocument::Derived& given, const std::string& place) {
+    claim_name(given.name, place + "/name");
+    if (!given.key.empty()) claim(scenario_key(given.key, place + "/key"), given.name, place + "/key");
+    return {given.name, given.key, given.value};
   }
 
-  void read_objectives(const Json& list, SweepFile& file) const {
-    file.objectives.clear();
-    std::string names;
-    for (const SweepObjective objective : sweep_objectives)
-      names += (names.empty() ? "" : ", ") + std::string(to_string(objective));
-    for (const Json& wanted : list) {
-      const auto found = std::find_if(sweep_objectives.begin(), sweep_objectives.end(), [&](SweepObjective objective) {
-        return wanted.is_string() && to_string(objective) == wanted.get<std::string>();
-      });
-      if (found == sweep_objectives.end())
-        fail("/objectives", "no objective " + wanted.dump(), "take some of " + names);
-      file.objectives.push_back(*found);
-    }
-    if (file.objectives.empty()) fail("/objectives", "no objective", "take some of " + names);
-  }
-  void read_require(const Json& require, SweepFile& file) const {
-    known(require, "/require", require_keys);
-    if (require.contains("fits")) {
-      if (!require["fits"].is_boolean()) fail("/require/fits", "expected true or false", "write it without quotes");
-      file.must_fit = require["fits"].get<bool>();
-    }
-    constexpr double most = 1e12;
-    if (require.contains("step_time_seconds"))
-      file.most_step_seconds = number(require, "/require", "step_time_seconds", 0, 0, most);
-    if (require.contains("gpus")) file.most_gpus = number(require, "/require", "gpus", 0, 1, most);
-    if (require.contains("life_years")) file.least_life_years = number(require, "/require", "life_years", 0, 0, most);
-  }
-
+  const std::string& name_;
+  const SweepDocument& document_;
   std::vector<std::string> names_;
   std::map<std::string, std::string> owners_;  // of scenario keys: axes and derived values
 };
 
 }  // namespace
 
-std::string_view to_string(SweepObjective objective) {
-  switch (objective) {
-    case SweepObjective::step_time:
-      return "step_time";
-    case SweepObjective::peak_memory:
-      return "peak_memory";
-    case SweepObjective::gpus:
-      return "gpus";
-    case SweepObjective::gpu_time_per_token:
-      return "gpu_time_per_token";
-    case SweepObjective::cost_per_token:
-      return "cost_per_token";
-    case SweepObjective::energy_per_token:
-      return "energy_per_token";
-    case SweepObjective::ssd_life:
-      return "ssd_life";
-  }
-  return "";
-}
+std::string_view to_string(SweepObjective objective) { return sweep_objective_words()[objective].name; }
 
 std::int64_t SweepFile::points() const {
   std::int64_t count = 1;
@@ -330,13 +222,10 @@ std::int64_t SweepFile::points() const {
 }
 
 SweepFile parse_sweep(const std::string& text, const std::string& name, const std::string& folder) {
-  Json root;
-  try {
-    root = Json::parse(text);
-  } catch (const nlohmann::json::exception& error) {
-    throw json_error(name, error, "correct it there; sweeps are JSON without comments");
-  }
-  SweepFile file = Reader(name).read(root);
+  const Json root = parse_document(text, name, "correct it there; sweeps are JSON without comments");
+  SweepDocument document;
+  read_fields(root, name, "", [&](FieldVisitor& visitor) { describe(document, visitor); });
+  SweepFile file = Reader(name, document).read();
   file.path = name;
   file.folder = folder;
   // Without what changes no record, so that a store serves the same sweep with more replays.

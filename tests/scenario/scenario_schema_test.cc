@@ -1,73 +1,80 @@
-// The published schema of scenarios against what the loader accepts.
+// What the description of a scenario offers, the loader takes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/input_error.h"
-#include "scenario/scenario.h"
+#include "models/pipeline/named_schedules.h"
+#include "models/spec/training_setup_fields.h"
+#include "planners/technique/technique_table.h"
+#include "scenario/scenario_fields.h"
+#include "sim/devices/memory/memory_pool.h"
 
 namespace spillway::scenario {
 namespace {
 
-using Json = nlohmann::ordered_json;
+const std::string sound = R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2"},
+                              "hardware": {"profile": "h100-sxm5-80gb"}})";
 
-Json schema() {
-  const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
-  std::ifstream file(std::string(root == nullptr ? "." : root) + "/docs/schemas/scenario.schema.json");
-  return Json::parse(file);
-}
-
-void collect(const Json& object, const std::string& prefix, std::vector<std::string>& keys) {
-  if (!object.contains("properties")) return;
-  EXPECT_EQ(object["additionalProperties"], Json(false)) << prefix;
-  for (const auto& [key, value] : object["properties"].items()) {
-    keys.push_back(prefix + key);
-    collect(value, prefix + key + ".", keys);
+std::string complaint(const std::string& setting) {
+  try {
+    static_cast<void>(parse_scenario(sound, "test", "/", std::vector<std::string>{setting}));
+  } catch (const InputError& error) {
+    return error.what();
   }
+  return "";
 }
 
-// Every key of the one is a key of the other.
-TEST(ScenarioSchema, HasTheKeysTheLoaderAccepts) {
-  std::vector<std::string> keys;
-  collect(schema(), "", keys);
-  std::sort(keys.begin(), keys.end());
-  EXPECT_EQ(keys, scenario_keys());
-}
-
-// A word outside the list is refused with the list.
-TEST(ScenarioSchema, ListsTheWordsTheLoaderAccepts) {
-  const Json model = schema()["properties"]["model"]["properties"];
-  int lists = 0;
-  for (const auto& [key, value] : model.items()) {
-    if (!value.contains("enum") || !value["enum"][0].is_string()) continue;
-    ++lists;
-    std::string words;
-    for (const Json& word : value["enum"]) words += (words.empty() ? "" : ", ") + word.get<std::string>();
-    TrainingSetup setup;
-    try {
-      set_field(setup, key, "no such word");
-      ADD_FAILURE() << key;
-    } catch (const InputError& error) {
-      EXPECT_EQ(error.remedy(), "give one of " + words) << key;
+// Every word of every list; those that a schedule excludes aside.
+TEST(ScenarioSchema, TheLoaderTakesEachWord) {
+  int words = 0;
+  for (const FieldRow& row : scenario_rows()) {
+    if (row.words == nullptr || row.inside_list) continue;
+    for (const std::string_view word : row.words->spellings()) {
+      EXPECT_EQ(complaint(row.path + "=" + std::string(word)), "") << row.path << " " << word;
+      ++words;
     }
+    EXPECT_NE(complaint(row.path + "=no-such-word").find("no-such-word"), std::string::npos) << row.path;
   }
-  EXPECT_GT(lists, 0);
+  EXPECT_GT(words, 70);
 }
 
-// A key the schema gives a default has it when a scenario leaves it out.
-TEST(ScenarioSchema, StatesTheDefaults) {
-  const Json model = schema()["properties"]["model"]["properties"];
-  const TrainingSetup setup;
-  for (const std::string& key : training_setup_keys()) {
-    const Json& value = model[key]["default"];
-    EXPECT_EQ(value.is_string() ? value.get<std::string>() : value.dump(), field_text(setup, key)) << key;
+TEST(ScenarioSchema, OffersEverySchedulePolicyAndTechnique) {
+  for (const NamedSchedule& schedule : named_schedules()) EXPECT_TRUE(schedule_words().find(schedule.name));
+  for (const std::string_view policy : memory_policies()) EXPECT_TRUE(allocator_words().find(policy)) << policy;
+  for (const Technique& technique : techniques()) {
+    const std::string& word = technique.word.empty() ? technique.name : technique.word;
+    if (technique.key != "offload.technique" || word == moved_by_schedule) continue;
+    EXPECT_TRUE(offload_words().find(word)) << word;
   }
-  const Json memory = schema()["properties"]["memory"]["properties"];
-  EXPECT_EQ(memory["allocator"]["default"], Json(Scenario().allocator));
-  EXPECT_EQ(schema()["properties"]["version"]["const"], Json(scenario_version));
+  EXPECT_EQ(tier_words()[Tier::drive].name, to_string(Tier::drive));
+  EXPECT_EQ(prefetch_words()[Prefetch::module].name, to_string(Prefetch::module));
+}
+
+// Bounds are the loader's: one beyond is out of range, the bound itself is not.
+TEST(ScenarioSchema, TheLoaderKeepsTheRanges) {
+  int ranges = 0;
+  for (const FieldRow& row : scenario_rows()) {
+    if (row.kind != FieldKind::integer || row.inside_list || row.info.max > 1e15 || row.path == "version") continue;
+    const auto most = static_cast<std::int64_t>(row.info.max), least = static_cast<std::int64_t>(row.info.min);
+    EXPECT_NE(complaint(row.path + "=" + std::to_string(most + 1)).find("whole number"), std::string::npos) << row.path;
+    EXPECT_NE(complaint(row.path + "=" + std::to_string(least - 1)).find("whole number"), std::string::npos);
+    EXPECT_EQ(complaint(row.path + "=" + std::to_string(least)), "");
+    ++ranges;
+  }
+  EXPECT_GT(ranges, 15);
+}
+
+// A key with a default has it when a scenario leaves it out.
+TEST(ScenarioSchema, StatesTheDefaults) {
+  const auto schema = nlohmann::json::parse(scenario_schema());
+  const auto& model = schema["properties"]["model"]["properties"];
+  for (const std::string& key : training_setup_keys()) {
+    const auto& value = model[key]["default"];
+    EXPECT_EQ(value.is_string() ? value.get<std::string>() : value.dump(), field_text(TrainingSetup(), key)) << key;
+  }
+  EXPECT_EQ(schema["properties"]["memory"]["properties"]["allocator"]["default"], Scenario().allocator);
 }
 
 }  // namespace

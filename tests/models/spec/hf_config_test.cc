@@ -136,8 +136,9 @@ TEST(HfConfig, BadValuesSayWhere) {
 
 // A model file is not mistaken for a configuration.
 TEST(HfConfig, ContentDecides) {
-  EXPECT_EQ(error_of(R"({"schema": "spillway.model", "version": 1, "model_type": "llama"})"), "/title: missing");
-  EXPECT_EQ(error_of(R"({"hidden_size": 16})"), "/schema: missing");
+  EXPECT_EQ(error_of(R"({"schema": "spillway.model", "version": 1, "model_type": "llama"})"),
+            "/model_type: unknown key 'model_type'");
+  EXPECT_EQ(error_of(R"({"hidden_size": 16})"), "/schema: not a model file");
 }
 
 }  // namespace

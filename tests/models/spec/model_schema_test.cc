@@ -66,7 +66,7 @@ TEST(ModelSchema, RangesAgree) {
       model[key] = beyond;
       const std::string error = error_of(model);
       if (key == "head_dim") continue;  // not with latent attention, which the sound model has
-      EXPECT_EQ(error, "/" + key + ": not a whole number in range") << beyond;
+      EXPECT_TRUE(error.starts_with("/" + key + ": expected a whole number")) << beyond << ": " << error;
     }
   }
 }

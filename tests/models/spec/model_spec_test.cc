@@ -214,12 +214,12 @@ TEST(ModelSpec, DefaultsComeFromTheShape) {
 
 TEST(ModelSpec, BadFilesSayWhere) {
   EXPECT_EQ(error_of(""), "accepted");
-  EXPECT_EQ(error_of(R"(, "colour": 1)"), "/colour: unknown key");
-  EXPECT_EQ(error_of(R"(, "kv_heads": 0)"), "/kv_heads: not a whole number in range");
-  EXPECT_EQ(error_of(R"(, "kv_heads": 1.5)"), "/kv_heads: not a whole number in range");
-  EXPECT_EQ(error_of(R"(, "head_dim": 18446744073709551615)"), "/head_dim: not a whole number in range");
-  EXPECT_EQ(error_of(R"(, "dropout": 1)"), "/dropout: not a number in [0, 1)");
-  EXPECT_EQ(error_of(R"(, "tied_embeddings": 1)"), "/tied_embeddings: neither true nor false");
+  EXPECT_EQ(error_of(R"(, "colour": 1)"), "/colour: unknown key 'colour'");
+  EXPECT_EQ(error_of(R"(, "kv_heads": 0)"), "/kv_heads: expected a whole number from 1 to 4096");
+  EXPECT_EQ(error_of(R"(, "kv_heads": 1.5)"), "/kv_heads: expected a whole number from 1 to 4096");
+  EXPECT_EQ(error_of(R"(, "head_dim": 18446744073709551615)"), "/head_dim: expected a whole number from 1 to 65536");
+  EXPECT_EQ(error_of(R"(, "dropout": 1)"), "/dropout: expected a number from 0 to below 1");
+  EXPECT_EQ(error_of(R"(, "tied_embeddings": 1)"), "/tied_embeddings: expected true or false");
   EXPECT_EQ(error_of(R"(, "fused_qkv": true, "kv_heads": 1)"),
             "/fused_qkv: a packed projection with shared key heads is not modelled");
   EXPECT_EQ(error_of(R"(, "parameters": {"count": 1, "source": "x"})"),
@@ -228,7 +228,7 @@ TEST(ModelSpec, BadFilesSayWhere) {
   EXPECT_EQ(error_of(R"(, "experts": {"count": 4, "active": 5, "width": 8})"),
             "/experts/active: more than the 4 experts there are");
   EXPECT_EQ(error_of(R"(, "experts": {"count": 4, "active": 2, "width": 8, "shared": 1})"),
-            "/experts/shared: unknown key");
+            "/experts/shared: unknown key 'shared'");
   EXPECT_EQ(error_of(R"(, "experts": {"count": 4, "active": 2})"), "/experts/width: missing");
   EXPECT_EQ(error_of(R"(, "latent_attention": {"kv_rank": 4, "rope_dim": 2, "nope_dim": 2, "value_dim": 2},
                          "head_dim": 4)"),

@@ -86,9 +86,9 @@ class SweepStoreTest : public testing::Test {
 
 TEST(SweepFile, RefusesWhatItCantMean) {
   expect_refused("[]", "/schema", "not a sweep");
-  expect_refused(changed("/axes", nlohmann::ordered_json::array()), "/axes", "no axes");
+  expect_refused(changed("/axes", nlohmann::ordered_json::array()), "/axes", "an empty list");
   expect_refused(changed("/axes/0/key", "model.tensor_paralel"), "/axes/0/key", "no scenario has a key");
-  expect_refused(changed("/axes/1/values", nlohmann::ordered_json::array()), "/axes/1", "no values");
+  expect_refused(changed("/axes/1/values", nlohmann::ordered_json::array()), "/axes/1/values", "an empty list");
   expect_refused(changed("/axes/1/name", "t"), "/axes/1/name", "two things are named 't'");
   expect_refused(changed("/axes/0/times", 1), "/axes/0/times", "expected a number");
   expect_refused(changed("/derived/0/value", "gpus / (t * q)"), "/derived/0", "names 'q'");

@@ -1,4 +1,4 @@
-#include "hwprofiles/quantity.h"
+#include "base/quantity.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 
 #include "base/input_error.h"
 
-namespace spillway::hwprofiles {
+namespace spillway {
 namespace {
 
 struct Unit {
@@ -143,4 +143,4 @@ PrintedQuantity print_quantity(double base_value, Dimension dimension) {
   return {fmt::format("{:.6g}", base_value / best->factor), best->name};
 }
 
-}  // namespace spillway::hwprofiles
+}  // namespace spillway

@@ -1,10 +1,10 @@
-#include "hwprofiles/quantity.h"
+#include "base/quantity.h"
 
 #include <gtest/gtest.h>
 
 #include "base/input_error.h"
 
-namespace spillway::hwprofiles {
+namespace spillway {
 namespace {
 
 // GB = 10^9, GiB = 2^30: the two never mix. 1 Gbit/s = 125 MB/s.
@@ -40,4 +40,4 @@ TEST(Quantity, PrintsTheUnitThatReadsBest) {
 }
 
 }  // namespace
-}  // namespace spillway::hwprofiles
+}  // namespace spillway

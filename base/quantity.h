@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-namespace spillway::hwprofiles {
+namespace spillway {
 
 // What a number measures; its base unit is what the C++ side stores.
 enum class Dimension {
@@ -45,4 +45,4 @@ struct PrintedQuantity {
 // The unit in which the value reads best: 3.35 TB/s, 80 GiB (binary when that is a round number), 5 us.
 PrintedQuantity print_quantity(double base_value, Dimension dimension);
 
-}  // namespace spillway::hwprofiles
+}  // namespace spillway

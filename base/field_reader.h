@@ -1,0 +1,119 @@
+// FieldVisitor that reads a JSON object, gathering every problem: keys nobody described, values of another type, out of
+// range or no word of the list. The one place that takes keys out of our own documents.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/fields.h"
+
+namespace spillway {
+
+struct FieldProblem {
+  std::string place, cause, remedy;  // place: JSON pointer
+  int rank = 2;                      // of which to tell first: 0 another document, 1 an unknown key, 2 all else
+};
+
+class FieldReader : public virtual FieldVisitor {
+ public:
+  using Json = nlohmann::ordered_json;
+
+  // `object` and `problems` must outlive the reader. `place`: of the object in its document.
+  FieldReader(const Json& object, std::vector<FieldProblem>& problems, std::string place = "");
+
+  // Keys that are read elsewhere.
+  void ignore(std::initializer_list<std::string_view> keys);
+  // A key left unread is a problem with the nearest known ones; call once at the end.
+  void finish();
+  void problem(const std::string& place, std::string cause, std::string remedy, int rank = 2);
+  // Whether the document has a value at the JSON pointer, of those described so far.
+  [[nodiscard]] bool gave(const std::string& place) const { return given_.contains(place); }
+
+  void head(const DocumentHead& head) override;
+  void constant(const FieldInfo& info, std::string_view text) override;
+  void text(const FieldInfo& info, std::optional<std::string>& value) override;
+  void flag(const FieldInfo& info, std::optional<bool>& value) override;
+  void word(const FieldInfo& info, std::optional<std::size_t>& place, const Words& words) override;
+  void word_or_file(const FieldInfo& info, std::optional<std::string>& value, const Words& words) override;
+  void integer(const FieldInfo& info, std::optional<std::int64_t>& value) override;
+  void number(const FieldInfo& info, std::optional<double>& value) override;
+  void scalar(const FieldInfo& info, std::optional<Scalar>& value) override;
+  void object(const FieldInfo& info, std::optional<std::string>& value) override;
+  void texts(const FieldInfo& info, std::vector<std::string>& values) override;
+  void word_list(const FieldInfo& info, std::vector<std::size_t>& places, const Words& words) override;
+  void integers(const FieldInfo& info, std::vector<std::int64_t>& values) override;
+  void scalars(const FieldInfo& info, std::vector<Scalar>& values) override;
+  void section(const FieldInfo& info, std::optional<std::string>& text,
+               const std::function<void(FieldVisitor&)>& describe_fields) override;
+  bool begin_group(const FieldInfo& info) override;
+  void end_group() override { pop(); }
+  std::size_t begin_list(const FieldInfo& info, std::size_t current) override;
+  void begin_element(std::size_t index) override;
+  void end_element() override { pop(); }
+  void end_list() override { lists_.pop_back(); }
+  std::vector<std::string> begin_map(const FieldInfo& info, std::vector<std::string> current) override;
+  void begin_entry(const std::string& name) override;
+  void end_entry() override { pop(); }
+  void end_map() override { lists_.pop_back(); }
+
+ protected:
+  const Json* take(const FieldInfo& info);  // null when absent, which is a problem where it is required
+  [[nodiscard]] std::string place_of(std::string_view key) const;
+  void check_keys(const Json& object, const std::vector<std::string_view>& known, const std::string& place);
+  [[nodiscard]] const Json& current() const { return *frames_.back().object; }
+
+ private:
+  struct Frame {
+    const Json* object;
+    std::string place;
+    bool as_tuple = false;
+    std::string shorthand{};  // the key that a bare text stands for
+    std::set<std::string, std::less<>> used{};
+    std::size_t next = 0;  // of a tuple
+  };
+  struct List {
+    const Json* items;
+    std::string place;
+    FieldInfo info;
+  };
+
+  // The list at a key; null where there is none.
+  const Json* take_list(const FieldInfo& info, const char* of);
+  void push(Frame frame) { frames_.push_back(std::move(frame)); }
+  void pop();
+  bool is_whole(const Json& value, const FieldInfo& info, const std::string& place, std::int64_t& whole);
+  bool is_scalar(const Json& value, const std::string& place, Scalar& scalar);
+  bool is_word(const Json& value, const FieldInfo& info, const Words& words, const std::string& place,
+               std::size_t& word);
+  void refuse_range(const FieldInfo& info, const std::string& place, const char* noun);
+
+  std::vector<FieldProblem>& problems_;
+  std::set<std::string> given_;
+  std::vector<Frame> frames_;
+  std::vector<List> lists_;
+};
+
+// The problem to tell first, as InputError; nothing where there are none.
+void throw_first(const std::vector<FieldProblem>& problems, const std::string& file);
+
+// Reads what describe(object, reader) names out of `root`. Throws InputError (file, JSON pointer).
+template <class Describe>
+void read_fields(const nlohmann::ordered_json& root, const std::string& file, const std::string& place,
+                 Describe describe_fields) {
+  std::vector<FieldProblem> problems;
+  FieldReader reader(root, problems, place);
+  describe_fields(static_cast<FieldVisitor&>(reader));
+  reader.finish();
+  throw_first(problems, file);
+}
+
+// The document in `text`. Throws InputError where it is not JSON, or says one key twice; `remedy` may tell more.
+nlohmann::ordered_json parse_document(std::string_view text, const std::string& file,
+                                      const std::string& remedy = "correct the syntax there");
+// What a document calls itself; empty: nothing, or it is no JSON.
+std::string document_schema(std::string_view text);
+
+}  // namespace spillway

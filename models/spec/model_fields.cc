@@ -1,0 +1,222 @@
+#include "models/spec/model_fields.h"
+
+#include "base/field_schema.h"
+
+namespace spillway::models {
+namespace {
+
+// Dimensions up to these keep every product of two below 2^63.
+constexpr double widest = 1 << 20;
+constexpr double longest = 1 << 24;
+
+// In the order of the enums.
+const Words mask_words = {{"causal"}, {"bidirectional"}};
+const Words norm_words = {{"layer_norm"}, {"rms_norm"}};
+const Words placement_words = {{"pre", "x + f(norm(x))"},
+                               {"post", "norm(x + f(x)), BERT"},
+                               {"sandwich", "x + norm(f(norm(x))), Gemma 2"},
+                               {"branch", "x + norm(f(x)), OLMo 2"}};
+const Words block_words = {{"sequential"},
+                           {"parallel", "attention and feed-forward both read x, through a norm each (GPT-NeoX)"},
+                           {"parallel_one_norm", "through one (GPT-J)"}};
+const Words activation_words = {
+    {"gelu"}, {"relu"}, {"silu_gated", "function(gate) * up (SwiGLU)"}, {"gelu_gated", "the same with GELU (GeGLU)"}};
+const Words position_words = {{"learned"}, {"rotary"}, {"alibi"}, {"relative_bias"}};
+const Words basis_words = {{"checkpoint", "the published weights"},
+                           {"publication", "a paper or documentation that prints it in full"},
+                           {"config", "arithmetic on the configuration"}};
+
+void describe_shape(ModelSpec& spec, FieldVisitor& visitor) {
+  fields::integer(visitor,
+                  {.key = "layers",
+                   .min = 1,
+                   .max = 4096,
+                   .about = "Of the decoder when there is an encoder too.",
+                   .required = true},
+                  spec.layers);
+  fields::integer(visitor,
+                  {.key = "encoder_layers", .max = 4096, .about = "T5: layers of the encoder beside the decoder."},
+                  spec.encoder_layers);
+  fields::integer(
+      visitor, {.key = "hidden", .min = 1, .max = widest, .about = "Width of the residual stream.", .required = true},
+      spec.hidden);
+  fields::integer(visitor, {.key = "heads", .min = 1, .max = 4096, .about = "Query heads.", .required = true},
+                  spec.heads);
+  fields::integer_or_none(
+      visitor,
+      {.key = "kv_heads", .min = 1, .max = 4096, .about = "Key and value heads, a divisor of heads. Default: heads."},
+      spec.kv_heads);
+  fields::integer_or_none(visitor,
+                          {.key = "head_dim",
+                           .min = 1,
+                           .max = 65536,
+                           .about = "Of queries and keys. Default: hidden / heads. Not with latent_attention."},
+                          spec.head_dim);
+  fields::integer(visitor,
+                  {.key = "feed_forward",
+                   .min = 1,
+                   .max = widest,
+                   .about = "Width of a (dense) feed-forward block; of gated ones one of the two halves.",
+                   .required = true},
+                  spec.feed_forward);
+  fields::integer_or_none(visitor,
+                          {.key = "vocabulary", .min = 1, .max = longest, .about = "Rows of the embedding matrix."},
+                          spec.vocabulary);
+  fields::integer(visitor,
+                  {.key = "max_positions",
+                   .min = 1,
+                   .max = longest,
+                   .about = "Longest sequence; rows of a learned position table. With patches: their number and 1.",
+                   .required = true},
+                  spec.max_positions);
+  fields::integer(
+      visitor,
+      {.key = "position_offset", .max = 65536, .about = "Unused leading rows of the learned position table (OPT: 2)."},
+      spec.position_offset);
+  fields::integer_or_none(
+      visitor, {.key = "position_buckets", .min = 1, .max = 65536, .about = "Rows of the relative bias (T5: 32)."},
+      spec.position_buckets);
+  fields::integer(visitor, {.key = "token_types", .max = 65536}, spec.token_types);
+  fields::integer_or_none(
+      visitor, {.key = "classes", .min = 1, .max = longest, .about = "Of the classifier of images."}, spec.classes);
+  fields::integer(
+      visitor, {.key = "attention_window", .max = longest, .about = "Tokens that a token attends to at most; 0: all."},
+      spec.attention_window);
+  fields::integer(visitor,
+                  {.key = "global_every",
+                   .max = 4096,
+                   .about = "Layer i has no window if (i + 1) is a multiple; 0: all layers have it."},
+                  spec.global_every);
+}
+
+void describe(LatentAttention& latent, FieldVisitor& visitor) {
+  fields::integer(visitor, {.key = "query_rank", .max = 65536, .about = "0: queries are projected directly."},
+                  latent.query_rank);
+  fields::integer(visitor, {.key = "kv_rank", .min = 1, .max = 65536, .required = true}, latent.kv_rank);
+  fields::integer(visitor,
+                  {.key = "rope_dim",
+                   .min = 1,
+                   .max = 32768,
+                   .about = "Per query head, and of the one key part that all heads share.",
+                   .required = true},
+                  latent.rope_dim);
+  fields::integer(
+      visitor, {.key = "nope_dim", .min = 1, .max = 32768, .about = "Per head, without positions.", .required = true},
+      latent.nope_dim);
+  fields::integer(visitor, {.key = "value_dim", .min = 1, .max = 65536, .about = "Per head.", .required = true},
+                  latent.value_dim);
+}
+
+void describe(Experts& experts, FieldVisitor& visitor) {
+  fields::integer(visitor, {.key = "count", .min = 1, .max = 65536, .required = true}, experts.count);
+  fields::integer(
+      visitor, {.key = "active", .min = 1, .max = 65536, .about = "That see a token, at most count.", .required = true},
+      experts.active);
+  fields::integer(visitor,
+                  {.key = "width", .min = 1, .max = widest, .about = "Feed-forward width of one.", .required = true},
+                  experts.width);
+  fields::integer(visitor, {.key = "shared_width", .max = widest, .about = "Of all shared experts together."},
+                  experts.shared_width);
+  fields::integer(visitor, {.key = "first_dense_layers", .max = 4096}, experts.first_dense_layers);
+  fields::integer(visitor,
+                  {.key = "every", .min = 1, .max = 4096, .about = "Layer i has experts if (i + 1) is a multiple."},
+                  experts.every);
+  fields::flag(visitor,
+               {.key = "shared_gate", .about = "A sigmoid of the token weighs the shared experts (Qwen2-MoE)."},
+               experts.shared_gate);
+  fields::flag(
+      visitor,
+      {.key = "selection_bias", .about = "A number per expert added to the scores it is selected by (DeepSeek-V3)."},
+      experts.selection_bias);
+}
+
+void describe(Patches& patches, FieldVisitor& visitor) {
+  fields::integer(
+      visitor,
+      {.key = "image", .min = 1, .max = 65536, .about = "Pixels per side, a multiple of patch.", .required = true},
+      patches.image);
+  fields::integer(visitor, {.key = "patch", .min = 1, .max = 65536, .required = true}, patches.patch);
+  fields::integer(visitor, {.key = "channels", .min = 1, .max = 65536, .required = true}, patches.channels);
+}
+
+void describe_kinds(ModelSpec& spec, FieldVisitor& visitor) {
+  fields::word(visitor, {.key = "mask", .required = true}, spec.mask, mask_words);
+  fields::word(visitor, {.key = "norm", .required = true}, spec.norm, norm_words);
+  fields::word(visitor, {.key = "norm_placement", .required = true}, spec.norm_placement, placement_words);
+  fields::word(visitor, {.key = "block_layout"}, spec.block_layout, block_words);
+  fields::word(visitor, {.key = "activation", .required = true}, spec.activation, activation_words);
+  fields::word(visitor, {.key = "positions", .required = true}, spec.positions, position_words);
+  fields::flag(visitor, {.key = "fused_qkv", .about = "One projection for queries, keys and values."}, spec.fused_qkv);
+  fields::flag(visitor, {.key = "qkv_bias"}, spec.qkv_bias);
+  fields::flag(visitor, {.key = "output_bias"}, spec.output_bias);
+  fields::flag(visitor, {.key = "feed_forward_bias"}, spec.feed_forward_bias);
+  fields::flag(visitor, {.key = "norm_bias", .about = "Of LayerNorms."}, spec.norm_bias);
+  fields::flag(visitor, {.key = "head_bias", .about = "Of the LM head."}, spec.head_bias);
+  fields::flag(visitor, {.key = "query_key_norm", .about = "A norm over each head of queries and keys (Qwen3)."},
+               spec.query_key_norm);
+  fields::flag(visitor, {.key = "wide_query_key_norm", .about = "The same over their whole width (OLMoE)."},
+               spec.wide_query_key_norm);
+  fields::flag(visitor, {.key = "tied_embeddings"}, spec.tied_embeddings);
+  fields::flag(visitor,
+               {.key = "pretraining_heads", .about = "BERT: pooler, masked-LM transform, next-sentence classifier."},
+               spec.pretraining_heads);
+  fields::flag(visitor, {.key = "masked_lm_head", .about = "The masked-LM transform alone."}, spec.masked_lm_head);
+  fields::number(visitor, {.key = "dropout", .max = 1, .about = "Of embeddings and residuals.", .below_max = true},
+                 spec.dropout);
+  fields::number(
+      visitor,
+      {.key = "attention_dropout", .max = 1, .about = "Of attention weights. Default: dropout.", .below_max = true},
+      spec.attention_dropout);
+  fields::number(visitor,
+                 {.key = "attention_softcap",
+                  .max = 1000000,
+                  .about = "Scores are c tanh(score / c); 0: as they are.",
+                  .below_max = true},
+                 spec.attention_softcap);
+  fields::number(visitor,
+                 {.key = "logit_softcap", .max = 1000000, .about = "The same of the logits.", .below_max = true},
+                 spec.logit_softcap);
+}
+void describe_count(ModelSpec& spec, FieldVisitor& visitor) {
+  std::optional<std::int64_t> count;
+  if (spec.published_parameters > 0) count = spec.published_parameters;
+  fields::integer(visitor, {.key = "count", .min = 1, .max = 0x1p60, .about = "Of the checkpoint.", .required = true},
+                  count);
+  spec.published_parameters = count.value_or(0);
+  fields::word(visitor, {.key = "count_source", .about = "Where the count is known from."}, spec.published_basis,
+               basis_words);
+  fields::text(visitor, {.key = "source", .about = "Of the count, in words.", .required = true}, spec.published_source);
+}
+
+}  // namespace
+
+void describe(ModelSpec& spec, FieldVisitor& visitor) {
+  visitor.rule(R"({"oneOf": [{"required": ["vocabulary"], "not": {"required": ["patches"]}},
+                             {"required": ["patches", "classes"], "not": {"required": ["vocabulary"]}}]})");
+  visitor.head({.schema = "spillway.model", .version = 1, .noun = "a model file"});
+  fields::text(visitor, {.key = "title", .about = "Name for people.", .required = true}, spec.title);
+  fields::text(visitor, {.key = "source", .about = "Where the shape comes from.", .required = true}, spec.source);
+  describe_shape(spec, visitor);
+  fields::group(visitor,
+                {.key = "latent_attention", .about = "Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434)."},
+                [&] { describe(spec.latent, visitor); });
+  fields::group(visitor, {.key = "experts", .about = "Feed-forward blocks of which a token sees some."},
+                [&] { describe(spec.experts, visitor); });
+  fields::group(visitor, {.key = "patches", .about = "Images in place of tokens (ViT)."},
+                [&] { describe(spec.patches, visitor); });
+  describe_kinds(spec, visitor);
+  fields::group(visitor,
+                {.key = "parameters", .about = "The published count; a shape that gives another one is refused."},
+                [&] { describe_count(spec, visitor); });
+}
+
+std::string model_schema() {
+  ModelSpec spec;
+  FieldSchema schema;
+  describe(spec, schema);
+  return schema.document("spillway.model.v1", "spillway model",
+                         "The shape of a transformer. parameters.count is the published checkpoint's; a file whose "
+                         "shape gives another count is refused.");
+}
+
+}  // namespace spillway::models

@@ -1,0 +1,105 @@
+#include "studies/procurement/procurement_fields.h"
+
+#include "scenario/scenario_fields.h"
+#include "studies/capacity/capacity_fields.h"
+
+namespace spillway::studies {
+namespace {
+
+constexpr double most_gpus = 0x1p20;
+constexpr FieldInfo tokens_to_train = {.key = "tokens", .min = 1, .max = 1e18, .about = "To train; or runs."};
+
+template <class Section>
+void describe_new(FieldVisitor& visitor) {
+  Section section;
+  describe(section, visitor);
+}
+
+void describe_choices(ProcurementSection& section, FieldVisitor& visitor) {
+  const auto names = [&](std::string_view key, std::string_view about, std::vector<std::string>& values) {
+    visitor.texts({.key = key, .about = about, .least_items = 1}, values);
+  };
+  const auto sizes = [&](std::string_view key, std::string_view about, std::vector<std::int64_t>& values) {
+    visitor.integers({.key = key, .min = 1, .max = most_gpus, .about = about, .least_items = 1}, values);
+  };
+  names("machines", "System profiles; default: the scenario's.", section.machines);
+  sizes("gpus", "Sizes of the fleet; default: the scenario's.", section.gpus);
+  names("techniques", "As in `spillway capacity --list`, joined by +; default: keep, selective, full, ssdtrain.",
+        section.techniques);
+  names("drives", "Drive profiles; default: the library's server drives that state rates and a rating.",
+        section.drives);
+  fields::integer(visitor, {.key = "drives_per_gpu", .min = 1, .max = 64, .about = "At most."}, section.drives_per_gpu);
+  fields::word(visitor, {.key = "route", .about = "To the drives."}, section.route, route_words());
+  sizes("tensor_parallel", "Default: powers of two up to a machine's GPUs.", section.tensor_parallel);
+  sizes("pipeline_parallel", "Default: 1, 2, 4, 8, 16.", section.pipeline_parallel);
+  sizes("micro_batch", "Default: 1, 2, 4, 8.", section.micro_batch);
+  fields::integer(visitor, {.key = "shortlist", .min = 1, .max = 50, .about = "Options told in full."},
+                  section.shortlist);
+  fields::integer(visitor,
+                  {.key = "replays",
+                   .min = 1,
+                   .max = 100'000,
+                   .about = "Layouts replayed per option and run, at most. Default: 24."},
+                  section.replays);
+}
+
+}  // namespace
+
+const Words& retention_words() {
+  static const Words words = {{"rated", "as the rating has it"}, {"weeks", "three weeks"}, {"day", "one day"}};
+  return words;
+}
+
+void describe(ProcurementSection& section, FieldVisitor& visitor) {
+  std::string note;
+  fields::number(visitor, tokens_to_train, section.tokens);
+  fields::number(visitor, {.key = "deadline_days", .min = 1e-6, .max = 1e6, .about = "Pauses included; default: none."},
+                 section.deadline_days);
+  fields::list(visitor, {.key = "runs", .about = "One after the other on the whole fleet.", .least_items = 1},
+               section.runs, [&](ProcurementSection::Run& run) {
+                 FieldInfo tokens = tokens_to_train;
+                 tokens.about = "To train.";
+                 tokens.required = true;
+                 fields::text(visitor, {.key = "name", .about = "One of its own.", .required = true}, run.name);
+                 fields::number(visitor, tokens, run.tokens);
+                 visitor.object({.key = "set", .about = "Merged into the scenario."}, run.set);
+               });
+  describe_choices(section, visitor);
+  fields::number(visitor,
+                 {.key = "least_life_years",
+                  .min = 0.001,
+                  .max = 1000,
+                  .about = "How long a drive must last by its rating as it stands; default: any time."},
+                 section.least_life_years);
+  fields::number(
+      visitor,
+      {.key = "period_months", .min = 0.1, .max = 1200, .about = "How long the fleet is kept and written off."},
+      section.period_months);
+  fields::number(visitor, {.key = "utilisation", .min = 0.001, .max = 1, .about = "Share of the time it trains."},
+                 section.utilisation);
+  fields::number(visitor,
+                 {.key = "used_percent",
+                  .max = 99.9,
+                  .about = "Of the rating of the first drives; those that replace them are new."},
+                 section.used_percent);
+  fields::number(visitor,
+                 {.key = "write_amplification", .min = 1, .max = 1000, .about = "Bytes on flash for each written."},
+                 section.write_amplification);
+  fields::word(visitor, {.key = "retention", .about = "How long data must last unpowered."}, section.retention,
+               retention_words());
+  fields::text(visitor,
+               {.key = "prices",
+                .about = "File with entries that go over those of the bundled price list.",
+                .path = FieldPath::file},
+               section.prices);
+  fields::flag(visitor, {.key = "used_prices", .about = "Used and discontinued drives may be bought."},
+               section.used_prices);
+  fields::text(visitor, {.key = "note", .about = "For people."}, note);
+}
+
+void add_study_sections() {
+  set_section_fields("capacity", describe_new<CapacitySection>);
+  set_section_fields("procurement", describe_new<ProcurementSection>);
+}
+
+}  // namespace spillway::studies

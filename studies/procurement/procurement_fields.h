@@ -1,0 +1,42 @@
+// The "procurement" object of a scenario or a sweep: its fields, and what it says.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/fields.h"
+#include "sim/devices/endurance.h"
+#include "sim/devices/machine.h"
+
+namespace spillway::studies {
+
+// Empty and nullopt: not said.
+struct ProcurementSection {
+  struct Run {
+    std::string name;
+    std::optional<double> tokens;
+    std::optional<std::string> set;  // JSON
+  };
+  std::optional<double> tokens, deadline_days, least_life_years;
+  std::vector<Run> runs;
+  std::vector<std::string> machines, techniques, drives;
+  std::vector<std::int64_t> gpus, tensor_parallel, pipeline_parallel, micro_batch;
+  std::int64_t drives_per_gpu = 8, shortlist = 6;
+  std::optional<std::int64_t> replays;
+  DriveRoute route = DriveRoute::gpudirect;
+  RetentionRelaxation retention = RetentionRelaxation::none;
+  double period_months = 36, utilisation = 0.9, used_percent = 0, write_amplification = 1;
+  std::string prices;
+  bool used_prices = false;
+};
+
+void describe(ProcurementSection& section, FieldVisitor& visitor);
+
+const Words& retention_words();
+
+// Makes the fields of "capacity" and "procurement" known to scenarios: to be called once, before any is loaded.
+void add_study_sections();
+
+}  // namespace spillway::studies

@@ -1,0 +1,50 @@
+// The fields of a sweep file, as they stand there; sweep_file.h has what they mean.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/fields.h"
+
+namespace spillway::studies {
+
+inline constexpr std::string_view sweep_schema_name = "spillway-sweep";
+
+struct SweepDocument {
+  using Settings = std::vector<std::pair<std::string, std::string>>;
+  struct Axis {
+    std::string name, key;
+    std::vector<Scalar> values;
+    std::optional<double> from, to, step, times;
+    std::vector<std::pair<std::string, Settings>> options;
+  };
+  struct Derived {
+    std::string name, key, value;
+  };
+  struct Rule {
+    std::string is, reason;
+  };
+  std::string title;
+  std::optional<std::string> base, procurement;  // JSON
+  std::vector<std::pair<std::string, double>> constants;
+  std::vector<Axis> axes;
+  std::vector<Derived> derived;
+  std::vector<Rule> where;
+  std::vector<std::size_t> objectives = {0};
+  bool must_fit = true;
+  std::optional<double> most_step_seconds, most_gpus, least_life_years;
+  double margin = 0.15, memory_margin = 0.15;
+  std::int64_t replays = 500;
+};
+
+void describe(SweepDocument& document, FieldVisitor& visitor);
+
+// In the order of SweepObjective.
+const Words& sweep_objective_words();
+// docs/schemas/sweep.schema.json
+std::string sweep_schema();
+
+}  // namespace spillway::studies

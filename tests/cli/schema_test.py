@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""The published schemas and the table of docs/scenarios.md are what the program prints of its own descriptions.
+
+    schema_test.py SPILLWAY SOURCE_ROOT            compares
+    schema_test.py SPILLWAY SOURCE_ROOT --write    writes them anew
+"""
+import pathlib
+import subprocess
+import sys
+
+FILES = {"scenario": "scenario", "sweep": "sweep", "profile": "hardware-profile", "model": "model", "prices": "prices"}
+BEGIN, END = "<!-- generated: spillway schema scenario --table -->\n", "<!-- end -->\n"
+
+
+def printed(*arguments):
+    return subprocess.run([sys.argv[1], "schema", *arguments], check=True, capture_output=True, text=True).stdout
+
+
+def with_table(page, table):
+    head, rest = page.split(BEGIN)
+    return head + BEGIN + table + END + rest.split(END, 1)[1]
+
+
+def main():
+    root = pathlib.Path(sys.argv[2])
+    wanted = {root / f"docs/schemas/{file}.schema.json": printed(name) for name, file in FILES.items()}
+    page = root / "docs/scenarios.md"
+    wanted[page] = with_table(page.read_text(encoding="utf-8"), printed("scenario", "--table"))
+    stale = [path for path, text in wanted.items() if path.read_text(encoding="utf-8") != text]
+    if "--write" in sys.argv:
+        for path in stale:
+            path.write_text(wanted[path], encoding="utf-8")
+        stale = []
+    for path in stale:
+        print(f"{path} is not what the program prints; write it anew: {' '.join(sys.argv)} --write")
+    return 1 if stale else 0
+
+
+sys.exit(main())
