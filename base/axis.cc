@@ -31,7 +31,8 @@ std::vector<Tick> ticks(std::int64_t span, int target, const InUnit& most, std::
 
 std::vector<double> multiples(double step, double low, double high) {
   std::vector<double> found;
-  for (double i = std::ceil(low / step - slack); i * step <= high + step * slack; ++i) found.push_back(i * step);
+  const double first = std::ceil(low / step - slack) + 0.0;  // no -0
+  for (double i = first; i * step <= high + step * slack; ++i) found.push_back(i * step);
   return found;
 }
 

@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <tuple>
+
 namespace spillway {
 namespace {
 
@@ -25,6 +28,7 @@ TEST(RoundTicks, CoverTheRangeAndNoMore) {
   EXPECT_THAT(round_ticks(-3, 3, 5), ElementsAre(-2, 0, 2));
   EXPECT_THAT(round_ticks(0.11, 0.19, 2), ElementsAre(DoubleEq(0.15)));
   EXPECT_TRUE(round_ticks(1, 1, 5).empty());
+  EXPECT_FALSE(std::signbit(round_ticks(0, 10, 5).front()));  // is written "0"
 }
 
 TEST(DecadeTicks, ThinOutWhereTheAxisIsLong) {
