@@ -10,6 +10,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/quantile.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/replay/replay.h"
 #include "validation/trainer/step_trace.h"
