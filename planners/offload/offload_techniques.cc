@@ -31,6 +31,7 @@ TechniquePart make_hybrid(const TechniqueRequest& request) {
   HybridOutcome outcome = plan_hybrid(request.trace, request.replayer, settings);
   TechniquePart part;
   part.plan.fates = std::move(outcome.best.plan);
+  if (part.plan.fates->technique.empty()) part.plan.fates->technique = hybrid_word;  // everything stays
   part.planned = std::move(outcome.planned);
   part.result = std::move(outcome.best.result);
   return part;
