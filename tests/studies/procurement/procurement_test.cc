@@ -131,7 +131,7 @@ TEST_F(PriceFile, NamesAreProfiles) {
   EXPECT_THAT(complaint(R"(, "drives": {"micron-9550": {"value": 1, )" + leaf + "}}"),
               HasSubstr("/drives/micron-9550"));
   EXPECT_THAT(complaint(R"(, "drives": {"samsung-990-pro-2tb": {"value": 1, "condition": "worn", )" + leaf + "}}"),
-              HasSubstr("take new, used or discontinued"));
+              HasSubstr("take one of new, used, discontinued"));
   const std::string path = write(R"(, "machines": {"ours": {"price": {"value": 7, )" + leaf + "}}}");
   EXPECT_EQ(PriceList::load(path, std::vector<std::string>{"ours"}).machines.at("ours").price_usd->value, 7);
 }
