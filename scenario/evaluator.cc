@@ -1,5 +1,6 @@
 #include "scenario/evaluator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/digest.h"
@@ -14,9 +15,9 @@ namespace {
 
 // Never 0.
 std::uint64_t digest_of(const std::string& text) {
-  Fnv1a digest;
+  Digest digest;
   digest.add(text);
-  return digest.value() == 0 ? 1 : digest.value();
+  return std::max<std::uint64_t>(1, digest.value());
 }
 
 // Under the fates of a plan.

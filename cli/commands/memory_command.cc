@@ -50,7 +50,14 @@ void require_addresses(const Trace& trace, const std::string& file) {
       "record with torch.cuda.memory._record_memory_history(), or with profile_memory=True and a chrome trace");
 }
 
-bool follows_plan(const std::string& policy) { return policy == "planned" || policy == "arena"; }
+// "arena|gmlake|...", for --help.
+std::string policy_names() {
+  std::string names;
+  for (const std::string_view name : memory_policies()) names += (names.empty() ? "" : "|") + std::string(name);
+  return names;
+}
+
+bool follows_plan(const std::string& policy) { return policy == planned_policy || policy == arena_policy; }
 
 // Settings of one allocator, after its name and a colon, win over those for all.
 std::vector<MemoryPoolOptions> pools_of(const Request& request) {
@@ -60,11 +67,12 @@ std::vector<MemoryPoolOptions> pools_of(const Request& request) {
     plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
   }
   std::vector<MemoryPoolOptions> pools;
-  for (const std::string& text : request.allocators.empty() ? std::vector<std::string>{"torch"} : request.allocators) {
+  for (const std::string& text :
+       request.allocators.empty() ? std::vector<std::string>{std::string(torch_policy)} : request.allocators) {
     MemoryPoolOptions& options = pools.emplace_back();
     const std::size_t colon = text.find(':');
     options.policy = text.substr(0, colon);
-    const bool torch = options.policy.starts_with("torch");
+    const bool torch = options.policy.starts_with(torch_policy);
     if (colon != std::string::npos)
       options.settings = text.substr(colon + 1);
     else if (torch || request.allocators.size() < 2)
@@ -216,7 +224,7 @@ Json driver_of(const DriverCost& cost) {
 }
 
 void put_policy(const AllocationStreamResult& result, Json& document) {
-  if (result.policy == "gmlake") document["stitched_ranges"] = result.stitches;
+  if (result.policy == gmlake_policy) document["stitched_ranges"] = result.stitches;
   if (!result.plan) return;
   const PlanOutcome& plan = *result.plan;
   document["plan"] = {{"placed", plan.placed},
@@ -369,7 +377,7 @@ void add_memory_commands(Command& app, Context& context) {
       ->add_option("--allocator", request->allocators,
                    "what serves the allocations; torch if not given. Several are compared side by side. Settings of "
                    "its own may follow a colon")
-      ->type_name("arena|gmlake|ideal|planned|torch|torch-expandable")
+      ->type_name(policy_names())
       ->allow_extra_args(false);
   command->add_option("--alloc-conf,--config", request->config, "settings in PYTORCH_CUDA_ALLOC_CONF's spelling")
       ->type_name("KEY:VALUE,...");

@@ -19,6 +19,7 @@
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "planners/offload/hybrid_search.h"
+#include "scenario/evaluator.h"
 #include "studies/offload/rok.h"
 
 namespace spillway::cli {
@@ -112,10 +113,9 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   const auto shown = progress.counter("replays");
   const auto begin = Clock::now();
   const HybridOutcome outcome =
-      plan_hybrid(loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings,
-                  [&](std::int64_t done, std::int64_t most) {
-                    return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
-                  });
+      plan_hybrid(loaded.trace, Evaluator(loaded), settings, [&](std::int64_t done, std::int64_t most) {
+        return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
+      });
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (const std::string& warning : loaded.warnings) warn(context, warning);
   write_offload_plan(loaded.trace, outcome.best.plan, request.output);

@@ -33,7 +33,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::uint64_t largest_file = 1'000'000'000;
 
 struct PipelineCall {
-  std::string schedule = "1f1b", output;
+  std::string schedule{default_schedule}, output;
   PipelineRequest request;
   std::vector<std::string> settings;
   bool no_pairs = false, two_copies = false;

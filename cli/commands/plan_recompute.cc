@@ -16,6 +16,7 @@
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "planners/recompute/recompute_run.h"
+#include "scenario/evaluator.h"
 #include "scenario/scenario_run.h"
 
 namespace spillway::cli {
@@ -75,8 +76,8 @@ void run_plan(Context& context, const RecomputeCall& call) {
                                                             : scenario_for_trace(call.scenario, call.settings);
   const LoadedScenario loaded = load(scenario);
   const Progress progress(context);
-  const RecomputeOutcome outcome = plan_recompute(
-      loaded.trace, PlainReplayer(loaded.hardware, loaded.options), settings, [&progress](std::int64_t replays) {
+  const RecomputeOutcome outcome =
+      plan_recompute(loaded.trace, Evaluator(loaded), settings, [&progress](std::int64_t replays) {
         return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
       });
   for (const std::string& warning : outcome.best.result.warnings) warn(context, warning);

@@ -81,7 +81,7 @@ AllocationStreamResult replay(const Profiled& profiled, const std::string& polic
   AllocationStreamOptions options;
   options.pool.policy = policy;
   options.device = profiled.device;
-  if (policy == "planned") {
+  if (policy == planned_policy) {
     options.pool.plan = std::make_shared<const MemoryPlan>(made.plan);
     options.spaces = made.spaces;
   }
@@ -159,15 +159,16 @@ void run_stalloc(Context& context, StallocRequest& request) {
   if (!request.output.empty()) write_plan(request.output, made);
   if (request.output == "-") return;
   Report report{request, made, seconds, {}};
-  for (const char* policy : {"planned", "torch", "torch-expandable"})
-    report.replayed.push_back(replay(input, policy, made));
+  for (const std::string_view policy : {planned_policy, torch_policy, expandable_policy})
+    report.replayed.push_back(replay(input, std::string(policy), made));
   print_stalloc(context, report);
 }
 
 }  // namespace
 
 void add_plan_stalloc(Command& group, Context& context) {
-  Command* command = group.add_subcommand("stalloc", "Places for a step's requests, as STAlloc plans them, or better");
+  Command* command =
+      group.add_subcommand(std::string(stalloc_word), "Places for a step's requests, as STAlloc plans them, or better");
   const auto request = std::make_shared<StallocRequest>();
   command->add_option("FILE", request->file, "snapshot, trace with memory events, scenario, or STAlloc's mem_log")
       ->required();

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/input_error.h"
 #include "planners/recompute/closure.h"
 #include "planners/recompute/layer_plans.h"
 
@@ -32,6 +33,9 @@ std::map<TensorId, OpId> repeated_uses(const Trace& trace, const OffloadPlan& pl
 }  // namespace
 
 OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings) {
+  if (trace.is_inferred(Capability::uses))
+    throw InputError("", "uses", "inferred uses don't say what an op needs to run again",
+                     "join the capture with an ExecutionTrace of the same step, or take another technique");
   OffloadOutcome outcome;
   outcome.forwards = settings.forwards;
   outcome.plan = empty_plan(checkpoints_word, replayer, settings);

@@ -12,7 +12,7 @@
 
 namespace spillway::planners {
 
-inline constexpr std::string_view order_word = "order", layout_word = "layout";
+inline constexpr std::string_view order_word = "order";
 
 struct TraceOrder {
   TraceOrderGraph graph;

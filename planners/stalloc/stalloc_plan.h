@@ -29,8 +29,6 @@
 
 namespace spillway::planners {
 
-inline constexpr std::string_view stalloc_word = "stalloc";
-
 enum class StallocAlgorithm : std::uint8_t {
   group,           // the paper's: HomoPhase groups fused, then HomoSize layers
   split_and_fuse,  // the published code's default: HomoSize layers alone

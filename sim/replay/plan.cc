@@ -18,6 +18,11 @@ using Json = nlohmann::ordered_json;
 
 constexpr const char* remedy = "write it with `spillway plan`, or see docs/plans.md for the form";
 
+std::string text_or_empty(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
 class PlanReader {
  public:
   PlanReader(const Json& document, std::string file) : document_(document), file_(std::move(file)) {}
@@ -45,8 +50,7 @@ class PlanReader {
  private:
   OrderPlan read_order(const Json& order) {
     OrderPlan plan;
-    if (order.is_object() && order.contains("technique") && order["technique"].is_string())
-      plan.technique = order["technique"].get<std::string>();
+    plan.technique = order.is_object() ? text_or_empty(order, "technique") : "";
     const std::string digest =
         order.is_object() && order.contains("digest") && order["digest"].is_string() ? order["digest"] : Json("");
     const char* end = digest.data() + digest.size();

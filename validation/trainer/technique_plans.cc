@@ -34,7 +34,7 @@ const std::vector<TrainerTechnique>& table() {
       {"recompute-offload", {checkpoints_word}},
       {"stream", {streaming_word}},
       {"order-arena", {order_word, layout_word}},
-      {"stalloc", {stalloc_word}},
+      {stalloc_word, {stalloc_word}},
   };
   return rows;
 }

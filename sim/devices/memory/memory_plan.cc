@@ -16,7 +16,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t most_requests = 100'000'000;
 constexpr const char* remedy = "write it with `spillway plan`, or see docs/memory-allocators.md for the form";
 
-std::string_view word_of(PlanKind kind) { return kind == PlanKind::stalloc ? "stalloc" : "layout"; }
+std::string_view word_of(PlanKind kind) { return kind == PlanKind::stalloc ? stalloc_word : layout_word; }
 
 class PlanReader {
  public:
@@ -26,8 +26,8 @@ class PlanReader {
     if (!document_.is_object() || document_.value("schema", "") != "spillway-memory-plan")
       fail("schema", "is not a memory plan");
     MemoryPlan plan;
-    if (document_.contains("technique") && document_["technique"].is_string())
-      plan.technique = document_["technique"].get<std::string>();
+    if (const auto made_by = document_.find("technique"); made_by != document_.end() && made_by->is_string())
+      plan.technique = made_by->get<std::string>();
     const std::string kind = document_.value("kind", "");
     if (kind != word_of(PlanKind::stalloc) && kind != word_of(PlanKind::layout))
       fail("kind", "is neither stalloc nor layout");

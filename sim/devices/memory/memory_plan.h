@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/byte_source.h"
@@ -18,6 +19,9 @@
 #include "sim/devices/memory/memory_types.h"
 
 namespace spillway::sim {
+
+// Kinds, as files have them; and the techniques that make them.
+inline constexpr std::string_view stalloc_word = "stalloc", layout_word = "layout";
 
 enum class PlanKind : std::uint8_t {
   stalloc,  // requests above 512 bytes, matched by their ordinal and size (both rounded to 512)

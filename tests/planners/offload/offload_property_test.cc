@@ -287,7 +287,7 @@ TEST_F(OffloadProperties, HoldOnRandomStepsAndMachines) {
         }
       } else {
         const auto technique = number % 4 == 1 ? run_lifetimes : number % 4 == 2 ? run_streaming : run_ssdtrain;
-        const OffloadOutcome outcome = technique(trace, hardware, options, settings);
+        const OffloadOutcome outcome = technique(trace, PlainReplayer(hardware, options), settings);
         check({trace, outcome.plan, outcome.planned, outcome.result}, keep);
         ASSERT_EQ(outcome.moved.stored >= outcome.moved.forwarded, true);
       }

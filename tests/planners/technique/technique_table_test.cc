@@ -55,7 +55,8 @@ TEST(TechniqueTable, NamesAreUniqueAndSaid) {
     EXPECT_TRUE(names.insert(row.name).second) << row.name;
     EXPECT_FALSE(row.title.empty() || row.about.empty()) << row.name;
     EXPECT_EQ(&technique_named(row.name), &row);
-    if (!row.key.empty()) EXPECT_EQ(technique_said(row.key, row.word.empty() ? row.name : row.word), &row) << row.name;
+    if (row.key.empty()) continue;
+    EXPECT_EQ(technique_said(row.key, row.word.empty() ? row.name : row.word), &row) << row.name;
   }
   for (const TechniqueWay* way : technique_ways()) {
     EXPECT_TRUE(ways.insert(way->name).second) << way->name;
@@ -90,13 +91,17 @@ TEST(TechniqueTable, PlannersMakeTheirPart) {
   for (const Technique& row : techniques()) {
     if (row.make == nullptr || row.name == moved_by_schedule) continue;
     SCOPED_TRACE(row.name);
-    const TechniquePart part = row.make(
-        {.trace = loaded.trace, .replayer = evaluator, .settings = loaded.scenario.offload});
+    const TechniquePart part =
+        row.make({.trace = loaded.trace, .replayer = evaluator, .settings = loaded.scenario.offload});
     EXPECT_EQ(part.plan.fates.has_value(), row.part == PlanPart::fates);
     EXPECT_EQ(part.plan.order.has_value(), row.part == PlanPart::order);
     EXPECT_EQ(part.plan.memory.has_value(), row.part == PlanPart::memory);
-    if (part.plan.fates) EXPECT_NE(part.plan.fates->technique, "");
-    if (part.plan.order) EXPECT_EQ(part.plan.order->technique, row.name);
+    if (part.plan.fates) {
+      EXPECT_NE(part.plan.fates->technique, "");
+    }
+    if (part.plan.order) {
+      EXPECT_EQ(part.plan.order->technique, row.name);
+    }
     if (part.plan.memory) {
       EXPECT_EQ(part.plan.memory->technique, row.name);
       EXPECT_EQ(part.memory.size(), 1U);
@@ -115,8 +120,7 @@ TEST(TechniqueTable, ScenarioAndPlannerAgree) {
     const ScenarioRun ran = Evaluator(said).run();
     const LoadedScenario plain = small({});
     const Evaluator evaluator(plain);
-    TechniquePart part =
-        row.make({.trace = plain.trace, .replayer = evaluator, .settings = said.scenario.offload});
+    TechniquePart part = row.make({.trace = plain.trace, .replayer = evaluator, .settings = said.scenario.offload});
     EXPECT_EQ(ran.result.fingerprint, part.result.fingerprint);
     EXPECT_EQ(ran.result.step_time, part.result.step_time);
     ASSERT_TRUE(part.plan.fates && ran.result.offload);
@@ -130,13 +134,12 @@ TEST(TechniqueTable, ScenarioAndPlannerAgree) {
 TEST(TechniqueTable, PartsComposeInTheirOrder) {
   const LoadedScenario loaded = small({});
   const Evaluator evaluator(loaded);
-  const TechniqueRequest request{
-      .trace = loaded.trace, .replayer = evaluator, .settings = loaded.scenario.offload};
+  const TechniqueRequest request{.trace = loaded.trace, .replayer = evaluator, .settings = loaded.scenario.offload};
   const Plan plan = make_plan(std::array{layout_word, order_word}, request).plan;
   ASSERT_TRUE(plan.order && plan.memory);
   const Trace ordered = reordered(loaded.trace, *plan.order);
   EXPECT_TRUE(check_placement(ordered, 0, *plan.memory, Bytes(0)).sound());
-  EXPECT_THROW(make_plan(std::array{layout_word, stalloc_word}, request), InputError);   // both places
+  EXPECT_THROW(make_plan(std::array{layout_word, stalloc_word}, request), InputError);    // both places
   EXPECT_THROW(make_plan(std::array{ssdtrain_word, stalloc_word}, request), InputError);  // places of another step
   EXPECT_THROW(make_plan(std::array{default_schedule}, request), InputError);             // made with the step
 }
