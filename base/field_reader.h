@@ -2,8 +2,7 @@
 // range or no word of the list. The one place that takes keys out of our own documents.
 #pragma once
 
-#include <nlohmann/json.hpp>
-
+#include <nlohmann/json_fwd.hpp>
 #include <set>
 #include <string>
 #include <vector>

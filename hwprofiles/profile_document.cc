@@ -1,5 +1,6 @@
 #include "hwprofiles/profile_document.h"
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <utility>
