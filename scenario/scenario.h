@@ -97,8 +97,6 @@ std::string moved_scenario(const std::string& text, const std::string& from_fold
 // Every key a scenario may have, by its path ("model", "model.sequence", ...), sorted. Those below hardware.set are the
 // profile's own and not among them.
 std::vector<std::string> scenario_keys();
-// Those of "procurement", which a sweep may have too.
-std::span<const std::string_view> procurement_keys();
 
 // True when the file's first bytes are a JSON object that calls itself a scenario.
 bool is_scenario_file(const std::string& path);

@@ -131,7 +131,7 @@ TEST_F(PriceFile, NamesAreProfiles) {
   EXPECT_THAT(complaint(R"(, "drives": {"micron-9550": {"value": 1, )" + leaf + "}}"),
               HasSubstr("/drives/micron-9550"));
   EXPECT_THAT(complaint(R"(, "drives": {"samsung-990-pro-2tb": {"value": 1, "condition": "worn", )" + leaf + "}}"),
-              HasSubstr("take new, used or discontinued"));
+              HasSubstr("take one of new, used, discontinued"));
   const std::string path = write(R"(, "machines": {"ours": {"price": {"value": 7, )" + leaf + "}}}");
   EXPECT_EQ(PriceList::load(path, std::vector<std::string>{"ours"}).machines.at("ours").price_usd->value, 7);
 }
@@ -554,7 +554,8 @@ TEST_F(ProcurementFile, MistakesAreNamed) {
   EXPECT_THAT(complaint_of(scenario(R"("tokens": 1e9, "machines": ["dgx-h101"])")), HasSubstr("dgx-h100"));
   EXPECT_THAT(complaint_of(scenario(R"("tokens": 1e9, "techniques": ["kept"])")), HasSubstr("did you mean keep?"));
   EXPECT_THAT(complaint_of(scenario(R"("tokens": 1e9, "utilisation": 1.5)")), HasSubstr("from 0.001 to 1"));
-  EXPECT_THAT(complaint_of(scenario(R"("tokens": 1e9, "runs": [{"name": "a", "tokens": 1}])")), HasSubstr("runs have their own tokens"));
+  EXPECT_THAT(complaint_of(scenario(R"("tokens": 1e9, "runs": [{"name": "a", "tokens": 1}])")),
+              HasSubstr("runs have their own tokens"));
   EXPECT_THAT(complaint_of(scenario(R"("tokens": 1e9, "gpus": [0])")), HasSubstr("/procurement/gpus"));
   // What no option can be asked with isn't a "No".
   const std::string sound = scenario(R"("tokens": 1e9, "gpus": [8], "techniques": ["keep"])");
