@@ -197,7 +197,7 @@ TEST(TraceOrder, TheProgramsOrderReplaysAsBefore) {
       "test.json", "");
   LoadedScenario loaded = load(scenario);
   const Result plain = run(loaded);
-  apply_plan(loaded, {program_order(loaded.trace), std::nullopt});
+  apply_plan(loaded, Plan{.order = program_order(loaded.trace)});
   const Result again = run(loaded);
   EXPECT_EQ(plain.step_time, again.step_time);
   EXPECT_EQ(plain.op_start, again.op_start);
@@ -213,7 +213,7 @@ TEST(TraceOrder, ACaptureReplaysItsPlan) {
   EXPECT_EQ(found.graph.device, -1);
   EXPECT_LE(found.peak, found.program_peak);
   const Result plain = run(loaded);
-  apply_plan(loaded, {program_order(loaded.trace), std::nullopt});
+  apply_plan(loaded, Plan{.order = program_order(loaded.trace)});
   EXPECT_EQ(run(loaded).step_time, plain.step_time);
   apply_plan(loaded, found.plan);
   EXPECT_NEAR(to_seconds(run(loaded).step_time), to_seconds(plain.step_time), 0.01 * to_seconds(plain.step_time));
