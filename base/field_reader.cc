@@ -225,8 +225,10 @@ const Json* FieldReader::take_list(const FieldInfo& info, const char* of) {
   const Json* found = take(info);
   if (found == nullptr) return nullptr;
   if (found->is_array() && found->size() >= info.least_items) return found;
-  const std::string cause = found->is_array() ? "an empty list" : fmt::format("expected a list of {}", of);
-  problem(place_of(info.key), cause, told(info, "put them in [ ]"));
+  if (found->is_array())
+    problem(place_of(info.key), "an empty list", fmt::format("give at least {}", info.least_items));
+  else
+    problem(place_of(info.key), fmt::format("expected a list of {}", of), told(info, "put them in [ ]"));
   return nullptr;
 }
 

@@ -8,7 +8,7 @@ namespace spillway {
 namespace {
 
 std::string shown(double value) {
-  return value == std::floor(value) && std::abs(value) < 9e18 ? std::to_string(static_cast<std::int64_t>(value))
+  return value == std::floor(value) && std::abs(value) < 1e15 ? std::to_string(static_cast<std::int64_t>(value))
                                                               : fmt::format("{}", value);
 }
 

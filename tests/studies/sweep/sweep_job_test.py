@@ -188,7 +188,7 @@ class VerdictTest(SweepJobTest):
 
     def test_empty_axes_and_missing_profiles(self):
         self.refused("sweep", self.sweep(axes=[{"name": "t", "key": "model.tensor_parallel", "values": []}]),
-                     says=["/axes/0", "no values"])
+                     says=["/axes/0", "an empty list"])
         base = {**SWEEP["base"], "hardware": {"profile": "dgx-a101"}}
         self.refused("sweep", self.sweep(base=base), says=["dgx-a101", "dgx-a100"])
 
