@@ -10,6 +10,7 @@
 
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "base/quantity.h"
 #include "cli/commands/calibrate_nvme.h"
 #include "cli/options/command_options.h"
 #include "cli/output/progress.h"
@@ -20,7 +21,6 @@
 #include "hwprofiles/calibrate/nvml.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
-#include "base/quantity.h"
 #include "validation/trainer/cuda_backend.h"
 #include "validation/trainer/kernel_calibration.h"
 

@@ -14,6 +14,7 @@
 
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "base/quantity.h"
 #include "cli/options/command_options.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
@@ -23,7 +24,6 @@
 #include "hwprofiles/calibrate/drive_identity.h"
 #include "hwprofiles/calibrate/nvml.h"
 #include "hwprofiles/profile_writer.h"
-#include "base/quantity.h"
 #include "validation/trainer/cuda_backend.h"
 
 namespace spillway::cli {

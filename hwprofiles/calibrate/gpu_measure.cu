@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_source.h"
 #include "hwprofiles/calibrate/activity_clock.cuh"
 #include "hwprofiles/calibrate/cuda_product.cuh"
 #include "hwprofiles/calibrate/device_buffers.cuh"
 #include "hwprofiles/calibrate/gpu_calibration.h"
 #include "hwprofiles/calibrate/spread.h"
-#include "base/byte_source.h"
 
 namespace spillway::hwprofiles {
 namespace {

@@ -71,8 +71,7 @@ const Words& state_device_words() {
 const Words& schedule_words() {
   static const Words words = [] {
     std::vector<Word> list;
-    for (const NamedSchedule& named : named_schedules())
-      list.push_back({named.name, named.about, named.alias});
+    for (const NamedSchedule& named : named_schedules()) list.push_back({named.name, named.about, named.alias});
     return Words(std::move(list));
   }();
   return words;

@@ -208,4 +208,6 @@ class CudaBackend final : public Backend {
 }  // namespace spillway::validation
 
 // The caller owns it. Throws InputError.
-extern "C" spillway::validation::Backend* spillway_make_cuda_backend() { return new spillway::validation::CudaBackend(); }
+extern "C" spillway::validation::Backend* spillway_make_cuda_backend() {
+  return new spillway::validation::CudaBackend();
+}
