@@ -314,5 +314,5 @@ CUptiResult Recorder::subscribe() {
 
 // The driver calls it when the program first uses CUDA.
 extern "C" __attribute__((visibility("default"))) int InitializeInjection() {
-  return spillway::Recorder::instance().start();
+  return spillway::validation::Recorder::instance().start();
 }
