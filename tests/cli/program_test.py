@@ -79,6 +79,31 @@ class PlanLayoutTest(ProgramTest):
         self.refused("plan", "layout", self.path("c.csv", self.TABLE), "--capacity", "0", says=["--capacity"])
 
 
+class VerdictTest(ProgramTest):
+    def test_unknown_memory_is_no_yes(self):
+        captured = os.path.join(ROOT, "cli/scenarios/gpt2-tiny-captured-cpu.json")  # a step on a host
+        result = spillway("run", captured, "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertIsNone(document["fits"])
+        self.assertEqual(document["verdict"], "unknown")
+        self.assertIn("warning: ", result.stderr + spillway("run", captured).stderr)
+        self.assertIn("unknown: it ran on the host", spillway("run", captured).stdout)
+
+    def test_offloading_pipelines_keep_their_step(self):
+        step = {"schema": "spillway-scenario", "version": 1,
+                "model": {"name": "gpt3-175b", "layers": 16, "sequence": 2048, "micro_batch": 1, "global_batch": 16,
+                          "pipeline_parallel": 8},
+                "hardware": {"profile": "dgx-h100"}, "offload": {"drives": "samsung-990-pro-2tb", "drive_count": 4}}
+        path = self.path("step.json", json.dumps(step).encode())
+        times = {}
+        for technique in ("none", "ssdtrain"):
+            result = spillway("run", path, "--set", "offload.technique=" + technique, "--format", "json")
+            times[technique] = json.loads(result.stdout)["step_time_ns"]
+        # Drives that can't keep up take less, and cost no time: each stage has a rate of its own.
+        self.assertLess(times["ssdtrain"], 1.03 * times["none"])
+
+
 class PlanStallocTest(ProgramTest):
     LOG = b"1 1 4096 0\n1 2 1024 0\n0 1 4096 0\n1 1 2048 0\n0 1 2048 0\n0 2 1024 0\n"
 
