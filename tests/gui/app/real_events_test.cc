@@ -65,9 +65,12 @@ class RealEvents : public testing::Test {
   // What asks about unsaved changes; null: nothing does.
   [[nodiscard]] QMessageBox* question() {
     QMessageBox* found = nullptr;
-    QTest::qWaitFor([&] { return (found = window_.findChild<QMessageBox*>()) != nullptr && found->isVisible(); },
-                    3'000);
-    if (found != nullptr) activate(*found);
+    const auto is_asked = [&] {
+      found = window_.findChild<QMessageBox*>();
+      return found != nullptr && found->isVisible();
+    };
+    if (!QTest::qWaitFor(is_asked, 3'000)) return nullptr;
+    activate(*found);
     return found;
   }
   // A sweep of a few points, each a step of so many micro-batches: of thousands it takes minutes.
