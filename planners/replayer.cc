@@ -6,6 +6,11 @@ ReplayOptions varied(ReplayOptions options, const ReplayVariation& variation) {
   MemoryReplayOptions& memory = options.memory;
   if (variation.capacity) memory.capacity = *variation.capacity;
   if (variation.times_only) memory.details = false;
+  if (!variation.places.empty()) {
+    memory.allocator = policy_of(*variation.places.begin()->second);
+    memory.plan = nullptr;
+    memory.plans = variation.places;
+  }
   if (variation.ideal_memory) {
     memory.allocator = ideal_policy;
     memory.settings.clear();
@@ -32,6 +37,7 @@ ReplayVariation VariedReplayer::with(const ReplayVariation& more) const {
   if (!all.capacity) all.capacity = variation_.capacity;
   all.times_only |= variation_.times_only;
   all.ideal_memory |= variation_.ideal_memory;
+  if (all.places.empty()) all.places = variation_.places;
   return all;
 }
 

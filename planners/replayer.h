@@ -3,6 +3,9 @@
 // Planners get (trace, settings, Replayer): they know neither the scenario nor who replays for them.
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -16,6 +19,7 @@ struct ReplayVariation {
   std::optional<Bytes> capacity;  // of device memory; 0: without a limit
   bool times_only = false;        // without what only a report shows (MemoryReplayOptions::details)
   bool ideal_memory = false;      // an allocator that fragments nothing, without a limit
+  std::map<std::int16_t, std::shared_ptr<const MemoryPlan>> places;  // by device, to be followed; empty: as it is
 };
 
 class Replayer {

@@ -32,6 +32,7 @@ struct TechniqueRequest {
   std::int64_t every = 1;                 // recompute: of every so many layers
   const ChunkedLayers* layers = nullptr;  // what a generated step's schedule moves; null: nothing
   const PipelinePlan* schedule = nullptr;
+  const OffloadPlan* fates = nullptr;  // of the trace, for orders: they order what these leave
 };
 
 struct TechniquePart {
@@ -39,7 +40,6 @@ struct TechniquePart {
   // Of fates: the trace with its transfers, and the replay by which the plan was settled. Empty: not replayed.
   std::optional<PlannedTrace> planned;
   Result result;
-  std::map<std::int16_t, std::shared_ptr<const MemoryPlan>> memory;  // of memory, by device
 };
 
 // When `capacity` tries a way that nobody asked for.

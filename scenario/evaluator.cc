@@ -20,59 +20,64 @@ std::uint64_t digest_of(const std::string& text) {
   return std::max<std::uint64_t>(1, digest.value());
 }
 
-// Under the fates of a plan.
-TechniquePart follow(const LoadedScenario& loaded, const Replayer& replayer) {
-  OffloadOutcome outcome;
-  outcome.plan = *loaded.fates;
-  replay_with_forwarding(loaded.trace, replayer, outcome);
-  OffloadResult& moved = outcome.moved;
-  moved.candidates = moved.stored + moved.recomputed;
-  moved.kept = moved.forwarded;
-  outcome.result.offload = moved;
-  TechniquePart part;
-  part.plan.fates = std::move(outcome.plan);
-  part.planned = std::move(outcome.planned);
-  part.result = std::move(outcome.result);
-  return part;
-}
-
-TechniquePart part_of(const LoadedScenario& loaded, const Replayer& replayer) {
-  const OffloadSettings& settings = loaded.scenario.offload;
-  if (loaded.fates) return follow(loaded, replayer);
-  if (!settings.moves()) {
-    TechniquePart part;
-    part.result = replayer.replay(loaded.trace);
-    return part;
+Composition parts_of(const LoadedScenario& loaded) {
+  const Scenario& scenario = loaded.scenario;
+  Composition parts;
+  if (loaded.plan) {
+    if (loaded.plan->fates) parts.given_fates = &*loaded.plan->fates;
+    if (loaded.plan->order) parts.given_order = &*loaded.plan->order;
+    if (!loaded.plan->memory.empty()) parts.given_memory = &loaded.plan->memory;
   }
-  const TrainingSetup& setup = loaded.setup;
-  std::optional<PipelinePlan> schedule;
-  if (settings.technique == moved_by_schedule && loaded.layers.moved == 0)
-    schedule = build_schedule(setup.pipeline_schedule,
-                              {.devices = setup.pipeline_parallel, .micro_batches = setup.gradient_accumulation});
-  return technique_named(settings.technique)
-      .make({.trace = loaded.trace,
-             .replayer = replayer,
-             .settings = settings,
-             .layers = &loaded.layers,
-             .schedule = schedule ? &*schedule : nullptr});
+  if (parts.given_fates == nullptr && scenario.offload.moves())
+    parts.fates = &technique_named(scenario.offload.technique);
+  if (parts.given_order == nullptr && scenario.order != program_order_word)
+    parts.order = technique_said("order.technique", scenario.order);
+  parts.memory = places_of(loaded);
+  return parts;
 }
 
-void log_technique(const LoadedScenario& loaded) {
-  const std::string& technique = loaded.scenario.offload.technique;
-  log_choice("technique", loaded.fates                       ? "the plan " + loaded.scenario.plan
-                          : !loaded.scenario.offload.moves() ? "none: every tensor stays on the device"
-                                                             : technique + " (offload.technique)");
-  log_choice("allocator", loaded.options.memory.allocator);
+void log_parts(const LoadedScenario& loaded, const Composition& parts) {
+  if (!is_verbose()) return;
+  const std::string& plan = loaded.scenario.plan;
+  const auto named = [&](const char* part, const Technique* technique, bool given, const std::string& otherwise) {
+    log_choice(part, given                  ? "the plan " + plan
+                     : technique != nullptr ? technique->name + " (" + technique->key + ")"
+                                            : otherwise);
+  };
+  named("technique", parts.fates, parts.given_fates != nullptr, "none: every tensor stays on the device");
+  named("order", parts.order, parts.given_order != nullptr, "the program's");
+  named("allocator", parts.memory, parts.given_memory != nullptr, loaded.options.memory.allocator);
+}
+
+std::optional<PipelinePlan> schedule_of(const LoadedScenario& loaded) {
+  const TrainingSetup& setup = loaded.setup;
+  if (loaded.scenario.model.empty() || setup.pipeline_parallel <= 1) return std::nullopt;
+  if (setup.pipeline_plan) return *setup.pipeline_plan;
+  return build_schedule(setup.pipeline_schedule,
+                        {.devices = setup.pipeline_parallel, .micro_batches = setup.gradient_accumulation});
 }
 
 ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
-  log_technique(loaded);
-  TechniquePart part = part_of(loaded, replayer);
+  const Composition parts = parts_of(loaded);
+  log_parts(loaded, parts);
+  std::optional<PipelinePlan> schedule;
+  if (loaded.scenario.offload.technique == moved_by_schedule && loaded.layers.moved == 0)
+    schedule = schedule_of(loaded);
+  ComposedStep step = compose(parts, {.trace = loaded.trace,
+                                      .replayer = replayer,
+                                      .settings = loaded.scenario.offload,
+                                      .layers = &loaded.layers,
+                                      .schedule = schedule ? &*schedule : nullptr});
   ScenarioRun run;
-  run.result = std::move(part.result);
-  rate_drives(replayer.hardware(), loaded.scenario.offload.demands, part.plan.fates.value_or(OffloadPlan()),
-              part.planned ? *part.planned : PlannedTrace(), run.result);
-  if (part.planned) run.planned = std::move(part.planned->trace);
+  run.result = std::move(step.result);
+  run.result.warnings = std::move(step.notes);
+  rate_drives(replayer.hardware(), loaded.scenario.offload.demands, step.plan.fates.value_or(OffloadPlan()),
+              step.planned ? *step.planned : PlannedTrace(), run.result);
+  run.plan = std::move(step.plan);
+  if (step.planned)
+    run.planned = std::move(step.planned->trace);
+  else
+    run.planned = std::move(step.ordered);
   return run;
 }
 
@@ -94,7 +99,7 @@ const ScenarioRun& Evaluator::run() const {
   ScenarioRun run = evaluate(loaded_, *this);
   Result& result = run.result;
   result.title = loaded_.scenario.title;
-  result.warnings = loaded_.warnings;
+  result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());
   result.provenance.insert(result.provenance.begin(), loaded_.provenance.begin(), loaded_.provenance.end());
   known = std::make_unique<const ScenarioRun>(std::move(run));
   return *known;
@@ -109,9 +114,15 @@ const ScenarioRun& Evaluator::run(const Plan& plan) const {
   LoadedScenario planned = loaded_;
   apply_plan(planned, plan);
   ScenarioRun run = Evaluator(planned).run();
-  if (!run.planned) run.planned = std::move(planned.trace);
+  if (!run.planned) run.planned = std::move(planned.trace);  // a capture in a new order
   known = std::make_unique<const ScenarioRun>(std::move(run));
   return *known;
+}
+
+Plan whole_plan(const LoadedScenario& loaded, const ScenarioRun& run) {
+  Plan plan = run.plan;
+  plan.schedule = schedule_of(loaded);
+  return plan;
 }
 
 Result run_on(const LoadedScenario& loaded, const HardwareProfile& hardware, const ReplayOptions& options) {

@@ -9,6 +9,7 @@
 //     "what_if": {"gpu": 2, "host": 1.5},
 //     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
 //     "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4},
+//     "order": {"technique": "roam"},
 //     "capacity": {"axis": "layers"},                                           // studies/capacity/capacity_request.h
 //     "procurement": {"tokens": 1e12, "gpus": [256], ...},                      // studies/procurement
 //     "plan": "order.plan.json",                                                // written by `spillway plan`
@@ -29,6 +30,7 @@
 
 #include "models/spec/training_setup.h"
 #include "planners/offload/offload_settings.h"
+#include "planners/order/order_method.h"
 #include "scenario/jitter.h"
 #include "sim/devices/memory/memory_policies.h"
 #include "sim/replay/relative_speed.h"
@@ -62,6 +64,7 @@ struct Scenario {
   std::optional<std::int64_t> capacity_bytes;  // instead of the profile's
 
   OffloadSettings offload;
+  std::string order{program_order_word};  // a word of planners/technique/technique_table.h's order_words()
 
   std::string tie_order = "fifo";
 

@@ -276,10 +276,16 @@ void describe(Scenario& scenario, FieldVisitor& visitor) {
       visitor,
       {.key = "offload", .about = "What leaves device memory during the step, and where to (docs/offload.md)."},
       [&] { describe_offload(scenario.offload, visitor); });
+  fields::group(visitor, {.key = "order", .about = "In which order operators run on each GPU (docs/roam.md)."}, [&] {
+    fields::word(visitor,
+                 {.key = "technique", .about = "Who orders what the other parts of the plan leave.", .label = "order"},
+                 scenario.order, order_words());
+  });
   fields::text(visitor,
                {.key = "plan",
-                .about = "File of a plan written by `spillway plan`: order and layout of the step.",
-                .label = "order plan",
+                .about = "File of a plan written by `spillway run --plan-output` or `spillway plan`: its parts take the place "
+                         "of techniques named here.",
+                .label = "plan",
                 .path = FieldPath::file},
                scenario.plan);
   fields::group(visitor, {.key = "replay", .about = "How the step is replayed."}, [&] {

@@ -8,8 +8,13 @@
 
 namespace spillway::scenario {
 
-AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Result& result) {
+AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const ScenarioRun& run) {
+  const Result& result = run.result;
   MemoryReplayOptions memory = loaded.options.memory;
+  if (const auto places = run.plan.memory.find(result.memory.device); places != run.plan.memory.end()) {
+    memory.plan = std::make_shared<const MemoryPlan>(places->second);
+    memory.allocator = policy_of(*memory.plan);
+  }
   if (result.memory.on_host) memory = {.allocator = std::string(ideal_policy)};
   return stream_options(memory, result.memory.device, Bytes(0));
 }
@@ -33,7 +38,7 @@ ScenarioRun run_memory(const LoadedScenario& loaded) {
 
 std::optional<MemoryPicture> step_memory(const LoadedScenario& loaded, const ScenarioRun& run) {
   if (!run.result.memory.known) return std::nullopt;
-  AllocationStreamOptions options = allocations_of(loaded, run.result);
+  AllocationStreamOptions options = allocations_of(loaded, run);
   options.keep_rows = options.keep_totals = true;
   options.repeat = false;
   const Trace& trace = run.trace(loaded);

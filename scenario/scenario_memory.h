@@ -10,7 +10,7 @@
 namespace spillway::scenario {
 
 // As the replay ran the device that needs most.
-AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const Result& result);
+AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const ScenarioRun& run);
 
 // What a trace's memory events alone say, for files without times (memory snapshots): no figure of time is known.
 // Throws InputError where the events have no addresses, so that nobody knows which blocks come back.

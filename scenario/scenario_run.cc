@@ -200,19 +200,6 @@ void warn_of(LoadedScenario& loaded, const Finding& finding) {
     loaded.warnings.push_back(warning);
 }
 
-// Places that a technique plans for the trace's own requests.
-void plan_memory(LoadedScenario& loaded, const Technique& technique) {
-  if (loaded.scenario.offload.moves() || !loaded.scenario.plan.empty())
-    throw InputError(loaded.scenario.path, "/memory/allocator",
-                     technique.name + " plans the step as it is traced, not as offloading or a plan changes it",
-                     "take another allocator, or no technique");
-  const PlainReplayer replayer(loaded.hardware, loaded.options);
-  TechniquePart part =
-      technique.make({.trace = loaded.trace, .replayer = replayer, .settings = loaded.scenario.offload});
-  loaded.options.memory.allocator = policy_of(*part.plan.memory);
-  loaded.options.memory.plans = std::move(part.memory);
-}
-
 // What the scenario says of the replay itself, and the trace's findings.
 void set_options(LoadedScenario& loaded, const std::optional<Plan>& plan) {
   const Scenario& scenario = loaded.scenario;
@@ -226,8 +213,10 @@ void set_options(LoadedScenario& loaded, const std::optional<Plan>& plan) {
   loaded.options.tie_order = TieOrder::parse(scenario.tie_order);
   loaded.options.memory.allocator = scenario.allocator;
   loaded.options.memory.settings = scenario.allocator_config;
-  const Technique* places = technique_said("memory.allocator", scenario.allocator);
-  if (places != nullptr && places->make != nullptr) plan_memory(loaded, *places);
+  if (places_of(loaded) != nullptr) {  // without places yet nothing is fragmented
+    loaded.options.memory.allocator = ideal_policy;
+    loaded.options.memory.settings.clear();
+  }
   if (!scenario.memory_plan.empty()) {
     ByteSource source = ByteSource::open(scenario.memory_plan, std::uint64_t{1} << 30);
     loaded.options.memory.plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
@@ -238,8 +227,6 @@ void set_options(LoadedScenario& loaded, const std::optional<Plan>& plan) {
   if (!loaded.scenario.model.empty()) loaded.options.gpus_alike = loaded.setup.gpus();
   for (const Finding& finding : loaded.trace.findings) warn_of(loaded, finding);
 }
-
-bool offloads(const LoadedScenario& loaded) { return loaded.fates || loaded.scenario.offload.moves(); }
 
 // The scenario's drives in place of the machine's.
 void set_drives(LoadedScenario& loaded, const ProfileLibrary& library) {
@@ -371,19 +358,36 @@ void prepare_for_offload(LoadedScenario& loaded) {
 }
 
 void apply_plan(LoadedScenario& loaded, const Plan& plan) {
-  if (plan.order) loaded.trace = reordered(loaded.trace, *plan.order);
-  if (plan.fates) {
-    prepare_for_offload(loaded);
-    if (plan.fates->digest != digest_of_works(loaded.trace))
-      throw InputError(loaded.scenario.plan, "/fates/digest", "the plan was made for another trace",
-                       "make it anew with `spillway plan offload --output`");
-    loaded.fates = std::make_shared<const OffloadPlan>(*plan.fates);
+  Plan parts = plan;
+  parts.schedule.reset();
+  // The uses of a capture may be inferred yet, from what the order moves.
+  if (parts.order && loaded.scenario.model.empty()) {
+    loaded.trace = reordered(loaded.trace, *parts.order);
+    parts.order.reset();
   }
+  const auto refuse = [&](const char* place) {
+    throw InputError(loaded.scenario.plan, place, "the plan was made for another trace",
+                     "make it anew from this scenario: `spillway run --plan-output FILE`, or `spillway plan`");
+  };
+  if (parts.fates) prepare_for_offload(loaded);
+  const std::uint64_t digest = parts.fates || parts.order ? digest_of_works(loaded.trace) : 0;
+  if (parts.order && parts.order->digest != digest) refuse("/order/digest");
+  if (parts.fates && parts.fates->digest != digest &&
+      !(parts.order && parts.fates->digest == digest_of_works(reordered(loaded.trace, *parts.order))))
+    refuse("/fates/digest");
   MemoryReplayOptions& memory = loaded.options.memory;
-  if (!plan.memory || loaded.scenario.allocator_named || memory.plan != nullptr) return;
-  memory.plan = std::make_shared<const MemoryPlan>(*plan.memory);
-  memory.allocator = policy_of(*plan.memory);
-  memory.settings.clear();
+  if (loaded.scenario.allocator_named || memory.plan != nullptr) parts.memory.clear();
+  if (!parts.memory.empty()) {
+    memory.allocator = ideal_policy;  // until they are followed
+    memory.settings.clear();
+  }
+  loaded.plan = std::make_shared<const Plan>(std::move(parts));
+}
+
+const Technique* places_of(const LoadedScenario& loaded) {
+  if (loaded.plan && !loaded.plan->memory.empty()) return nullptr;
+  const Technique* row = technique_said("memory.allocator", loaded.scenario.allocator);
+  return row == nullptr || row->make == nullptr ? nullptr : row;
 }
 
 ScenarioRun run_traced(const LoadedScenario& loaded) { return Evaluator(loaded).run(); }
@@ -402,7 +406,7 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
                              {"PCIe x2", {.pcie = 2}},
                              {"communication x2", {.network = 2}},
                              {"whole GPU x2", {.compute = 2, .memory = 2}}};
-  if (offloads(loaded)) {
+  if (loaded.offloads()) {
     cases[3].hardware = with_faster_links(loaded.hardware, 2);
     cases.push_back({"links infinitely fast", {}, with_faster_links(loaded.hardware, endless)});
     if (!loaded.hardware.drives.empty())

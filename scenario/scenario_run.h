@@ -14,6 +14,7 @@
 #include "models/spec/model_spec.h"
 #include "models/step/parallel_trace.h"
 #include "planners/offload/pipeoffload.h"
+#include "planners/technique.h"
 #include "scenario/scenario.h"
 #include "sim/replay/offload_plan.h"
 #include "sim/replay/plan.h"
@@ -49,9 +50,11 @@ struct LoadedScenario {
   ReplayOptions options;
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
-  TrainingSetup setup;                       // of a generated step: the scenario's, with its defaults filled in
-  ChunkedLayers layers;                      // of a generated step whose schedule moves activations
-  std::shared_ptr<const OffloadPlan> fates;  // of the scenario's plan; none: its offload technique decides
+  TrainingSetup setup;    // of a generated step: the scenario's, with its defaults filled in
+  ChunkedLayers layers;   // of a generated step whose schedule moves activations
+  // Of the scenario's plan fates, order and places, as far as it has them; null: none. Techniques plan the others.
+  std::shared_ptr<const Plan> plan;
+  [[nodiscard]] bool offloads() const { return (plan && plan->fates) || scenario.offload.moves(); }
 };
 
 // Throws InputError (also what the readers and the generator throw), Cancelled by the progress callback.
@@ -72,19 +75,23 @@ Trace read_captured(const Scenario& scenario, const ReadOptions& read);
 // the capture has too little, or the technique is `stream` and the capture shows no weights.
 void prepare_for_offload(LoadedScenario& loaded);
 
-// A replay of a scenario, and the trace it is of: the scenario's, or under an offload technique that with its
-// transfers.
+// A replay of a scenario, and the trace it is of: the scenario's, or as its plan changes it.
 struct ScenarioRun {
   Result result;
+  Plan plan;  // what was followed, all parts
   std::optional<Trace> planned;
   [[nodiscard]] const Trace& trace(const LoadedScenario& loaded) const { return planned ? *planned : loaded.trace; }
 };
 ScenarioRun run_traced(const LoadedScenario& loaded);
 Result run(const LoadedScenario& loaded);
 
-// Puts the trace in the plan's order, and has its allocator follow the plan's layout unless the scenario names an
-// allocator or a memory plan of its own. Throws InputError for a plan of another trace.
+// Has the scenario follow the plan's fates, order and places; these only where it names no allocator or memory plan of
+// its own. The order of a capture is applied at once. Throws InputError for a plan of another trace.
 void apply_plan(LoadedScenario& loaded, const Plan& plan);
+// What the run followed as one plan, its schedule with it.
+Plan whole_plan(const LoadedScenario& loaded, const ScenarioRun& run);
+// The technique that plans places for the scenario's requests; null: its allocator needs none, or its plan has them.
+const Technique* places_of(const LoadedScenario& loaded);
 
 // The GPU profile a capture's device name and memory size fit, or an empty text. "Tesla V100-SXM2-32GB" with 32 GB
 // fits "v100-sxm2-32gb": every word of the profile's name that is a model's number, "pcie" or "nvl" must occur, the

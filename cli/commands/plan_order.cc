@@ -125,11 +125,12 @@ bool is_for_replay(const OrderRequest& request) {
 
 void run_order(Context& context, const OrderRequest& request) {
   if (is_for_replay(request)) {
-    if (request.method != "best" || request.compare)
-      throw InputError(request.file, "--method", "only the best order becomes a plan for the replay",
-                       "name a graph or an ExecutionTrace to compare methods");
+    if (request.compare)
+      throw InputError(request.file, "--compare", "methods are compared on a graph, not on a step to be replayed",
+                       "name a graph or an ExecutionTrace, or run `spillway techniques`");
     return run_trace_order(context, {request.file, request.output, request.execution_trace, request.settings,
-                                     request.options.best, request.layout, request.baselines});
+                                     methods.at(request.method), request.options.best, request.layout,
+                                     request.baselines});
   }
   const OrderGraph graph = read_graph(context, request.file);
   if (request.compare) {

@@ -36,10 +36,20 @@ struct TraceAnswer {
 Json warnings_of(const TraceOrder& found) {
   Json warnings = Json::array();
   if (const Finding* finding = found.trace.finding("memory_from_uses")) warnings.push_back(finding->remedy);
-  if (found.graph.edges_left_out > 0)
-    warnings.push_back(fmt::format("{} edges of the trace lead against the order its ops are issued in; left out",
-                                   found.graph.edges_left_out));
+  std::uint64_t left_out = 0;
+  for (const RankOrder& rank : found.ranks) left_out += rank.graph.edges_left_out;
+  if (left_out > 0)
+    warnings.push_back(
+        fmt::format("{} edges of the trace lead against the order its ops are issued in; left out", left_out));
   return warnings;
+}
+
+// Of several GPUs'; null: none was asked for.
+const LayoutResult* highest(const TraceOrder& found) {
+  const LayoutResult* highest = nullptr;
+  for (const auto& [device, layout] : found.layouts)
+    if (highest == nullptr || layout.height > highest->height) highest = &layout;
+  return highest;
 }
 
 Json replay_json(const Result& result) {
@@ -54,22 +64,28 @@ Json replay_json(const Result& result) {
 
 void print_trace_json(const TraceAnswer& answer) {
   const TraceOrder& found = answer.found;
+  const RankOrder& widest = found.widest();
   Json document = json_document("spillway.plan_order");
-  document["operators"] = found.graph.graph.operators.size();
-  document["tensors"] = found.graph.graph.tensors.size();
-  document["peak_bytes"] = found.peak;
-  document["program_order_peak_bytes"] = found.program_peak;
-  document["recorded_peak_bytes"] = found.recorded_peak < 0 ? Json() : Json(found.recorded_peak);
-  document["lower_bound_bytes"] = found.order.lower_bound_bytes;
-  document["constant_bytes"] = found.graph.graph.constant_bytes;
-  document["proven"] = found.order.proven;
-  document["stopped"] = found.order.stopped;
+  document["operators"] = widest.graph.graph.operators.size();
+  document["tensors"] = widest.graph.graph.tensors.size();
+  document["peak_bytes"] = widest.peak;
+  document["program_order_peak_bytes"] = widest.program_peak;
+  document["recorded_peak_bytes"] = widest.recorded_peak < 0 ? Json() : Json(widest.recorded_peak);
+  document["lower_bound_bytes"] = widest.order.lower_bound_bytes;
+  document["constant_bytes"] = widest.graph.graph.constant_bytes;
+  document["proven"] = widest.order.proven;
+  document["stopped"] = widest.order.stopped;
   document["seconds"] = answer.seconds;
   if (answer.greedy_peak_bytes) document["greedy_peak_bytes"] = *answer.greedy_peak_bytes;
-  if (found.layout)
-    document["layout"] = {{"height_bytes", found.layout->height},
-                          {"lower_bound_bytes", found.layout->lower_bound},
-                          {"proven", found.layout->proven}};
+  if (const LayoutResult* layout = highest(found))
+    document["layout"] = {
+        {"height_bytes", layout->height}, {"lower_bound_bytes", layout->lower_bound}, {"proven", layout->proven}};
+  if (found.ranks.size() > 1)
+    for (const RankOrder& rank : found.ranks)
+      document["ranks"].push_back({{"device", rank.graph.device},
+                                   {"operators", rank.graph.graph.operators.size()},
+                                   {"peak_bytes", rank.peak},
+                                   {"program_order_peak_bytes", rank.program_peak}});
   if (answer.replays.plain) document["plain"] = replay_json(*answer.replays.plain);
   if (answer.replays.planned) document["planned"] = replay_json(*answer.replays.planned);
   document["warnings"] = warnings_of(found);
@@ -79,15 +95,16 @@ void print_trace_json(const TraceAnswer& answer) {
 void print_trace(Context& context, const TraceAnswer& answer) {
   if (context.json()) return print_trace_json(answer);
   const TraceOrder& found = answer.found;
+  const RankOrder& widest = found.widest();
   Table table({"figure", "value"});
-  table.add({"operators", std::to_string(found.graph.graph.operators.size())});
-  table.add({"peak", mib_text(Bytes(found.peak))});
-  table.add({"peak of the program's order", mib_text(Bytes(found.program_peak))});
-  if (found.recorded_peak >= 0) table.add({"peak as the trace frees", mib_text(Bytes(found.recorded_peak))});
+  table.add({"operators", std::to_string(widest.graph.graph.operators.size())});
+  table.add({"peak", mib_text(Bytes(widest.peak))});
+  table.add({"peak of the program's order", mib_text(Bytes(widest.program_peak))});
+  if (widest.recorded_peak >= 0) table.add({"peak as the trace frees", mib_text(Bytes(widest.recorded_peak))});
   if (answer.greedy_peak_bytes) table.add({"peak of the greedy order", mib_text(Bytes(*answer.greedy_peak_bytes))});
-  table.add({"lower bound", mib_text(Bytes(found.order.lower_bound_bytes))});
-  table.add({"proven", found.order.proven ? "yes" : "no"});
-  if (found.layout) table.add({"height of the layout", mib_text(Bytes(found.layout->height))});
+  table.add({"lower bound", mib_text(Bytes(widest.order.lower_bound_bytes))});
+  table.add({"proven", widest.order.proven ? "yes" : "no"});
+  if (const LayoutResult* layout = highest(found)) table.add({"height of the layout", mib_text(Bytes(layout->height))});
   const auto add = [&table](const char* name, const Result& result) {
     table.add({fmt::format("{} step time", name), fmt::format("{:.3f} ms", to_seconds(result.step_time) * 1e3)});
     if (!result.memory.known) return;
@@ -118,8 +135,9 @@ void run_trace_order(Context& context, const TraceOrderRequest& request) {
   TraceAnswer answer;
   const Progress progress(context);
   TraceOrderOptions options;
-  options.order = request.options;
-  options.order.progress = [&progress](std::int64_t peak, std::int64_t lower_bound) {
+  options.method = request.method;
+  options.order.best = request.options;
+  options.order.best.progress = options.order.roam.progress = [&progress](std::int64_t peak, std::int64_t lower_bound) {
     return progress.show(fmt::format("peak {} bytes, at least {}", peak, lower_bound));
   };
   options.layout = request.layout;
@@ -129,7 +147,7 @@ void run_trace_order(Context& context, const TraceOrderRequest& request) {
   answer.found = plan_order(loaded.trace, options);
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (request.baselines) {
-    const OrderGraph& graph = answer.found.graph.graph;
+    const OrderGraph& graph = answer.found.widest().graph.graph;
     answer.greedy_peak_bytes = peak_of_order(graph, greedy_order(OrderLinks(graph), graph.program_order));
   }
   if (!request.output.empty()) {

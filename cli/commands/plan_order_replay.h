@@ -5,13 +5,14 @@
 #include <vector>
 
 #include "cli/options/context.h"
-#include "planners/order/order_solver.h"
+#include "planners/order/order_method.h"
 
 namespace spillway::cli {
 
 struct TraceOrderRequest {
   std::string file, output, execution_trace;  // output: where the plan goes
   std::vector<std::string> settings;          // of a scenario
+  OrderMethod method = OrderMethod::best;
   OrderOptions options;
   bool layout = false, baselines = false;
 };

@@ -29,7 +29,7 @@ namespace {
 struct RunArguments {
   std::string first, second;
   std::vector<std::string> settings;
-  std::string tie_order, timeline, memory_snapshot;
+  std::string tie_order, timeline, memory_snapshot, plan_output;
   PictureFiles pictures;
 };
 
@@ -78,11 +78,12 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   const ScenarioRun run = run_traced(loaded);
   const Result& result = run.result;
   if (!arguments.timeline.empty()) write_timeline(run.trace(loaded), result, arguments.timeline);
+  if (!arguments.plan_output.empty()) write_text(arguments.plan_output, plan_json(whole_plan(loaded, run)));
   if (!arguments.memory_snapshot.empty()) write_snapshot(run.trace(loaded), result, arguments.memory_snapshot);
   if (arguments.pictures.wanted()) {
     constexpr std::array needed = {Capability::memory};
     run.trace(loaded).require(needed, "--curve and --map");
-    write_pictures(arguments.pictures, run.trace(loaded), allocations_of(loaded, result), result.op_start, result.title,
+    write_pictures(arguments.pictures, run.trace(loaded), allocations_of(loaded, run), result.op_start, result.title,
                    loaded.options.memory.capacity);
   }
   if (context.json()) {
@@ -124,9 +125,9 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   const Result& result = ran.result;
   const std::vector<Relaxation> relaxations = explain(loaded, result);
   std::optional<MemoryExplanation> memory;
-  const bool stays = !loaded.scenario.offload.moves();
+  const bool stays = !loaded.offloads();
   if (result.memory.known && !result.memory.on_host && stays)
-    memory = explain_memory(loaded.trace, allocations_of(loaded, result));
+    memory = explain_memory(ran.trace(loaded), allocations_of(loaded, ran));
   if (context.json()) {
     nlohmann::ordered_json document = result_json(result);
     document["schema"] = "spillway-explanation";
@@ -168,6 +169,10 @@ void add_run_commands(Command& app, Context& context) {
   run_app->add_option("--timeline", arguments->timeline, "write the replay as a picture (.svg) or for Perfetto (.json)")
       ->type_name("FILE");
   run_app->add_option("--memory-snapshot", arguments->memory_snapshot, "write its allocations for PyTorch's memory_viz")
+      ->type_name("FILE");
+  run_app
+      ->add_option("--plan-output", arguments->plan_output,
+                   "write what was planned, all its parts, for `run --set plan=FILE` without the techniques")
       ->type_name("FILE");
   add_picture_options(*run_app, arguments->pictures);
   add_common(*run_app, *arguments);

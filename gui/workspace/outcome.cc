@@ -73,7 +73,7 @@ Sensitivity find_sensitivity(const Outcome& outcome) {
   const MemoryResult& memory = outcome.result().memory;
   const bool stays = !outcome.loaded.scenario.offload.moves();
   if (memory.known && !memory.on_host && stays)
-    found.knobs = try_memory_knobs(outcome.loaded.trace, allocations_of(outcome.loaded, outcome.result()));
+    found.knobs = try_memory_knobs(outcome.loaded.trace, allocations_of(outcome.loaded, outcome.run));
   return found;
 }
 

@@ -7,7 +7,7 @@ namespace spillway::planners {
 namespace {
 
 constexpr int most_rounds = 8;  // of forwarding
-constexpr ReplayVariation times{.times_only = true};
+const ReplayVariation times{.times_only = true};
 
 Bytes block_bytes(const PlannedTrace& planned, OpId transfer) { return planned.trace.ops.bytes[index_of(transfer)]; }
 

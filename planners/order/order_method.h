@@ -13,6 +13,8 @@
 
 namespace spillway::planners {
 
+inline constexpr std::string_view program_order_word = "program";
+
 enum class OrderMethod : std::uint8_t {
   program,  // the program's order, made legal where it breaks hazards
   greedy,   // list order: least alive after the operator; ties by the program's order

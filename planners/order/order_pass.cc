@@ -121,11 +121,15 @@ class Pass {
   void grow(OperatorIndex op, std::vector<OperatorIndex>& local, OperatorIndex explorer) {
     constexpr std::size_t widest = 16;
     ++growth_;
+    looked_at_ = 0;
     for (const TensorIndex t : links_.out(op)) {
       if (links_.sinks(t).size() > widest) continue;
       for (const OperatorIndex sink : links_.sinks(t)) reach(sink, local, explorer, 6);
     }
   }
+  // Waits are many where micro-batches run beside each other: looking at all of them took 95 % of a pass and found
+  // nothing more.
+  static constexpr std::size_t most_looks = 16;
   void reach(OperatorIndex op, std::vector<OperatorIndex>& local, OperatorIndex explorer, int depth) {
     if (state_.ran(op) || local.size() >= 24) return;
     if (state_.ready(op)) {
@@ -134,8 +138,9 @@ class Pass {
     }
     // One that gathers that much (an optimizer's step over all tensors) is never near.
     constexpr std::size_t most_inputs = 64;
-    if (depth == 0 || reached_[op] == growth_ || links_.in(op).size() > most_inputs) return;
+    if (depth == 0 || reached_[op] == growth_ || links_.in(op).size() > most_inputs || looked_at_ == most_looks) return;
     reached_[op] = growth_;
+    ++looked_at_;
     watch(op, explorer);
     for (const TensorIndex t : links_.in(op))
       if (!state_.ran(links_.source(t)) && !links_.is_root(links_.source(t)))
@@ -194,6 +199,7 @@ class Pass {
   std::vector<bool> dirty_;
   std::vector<std::uint64_t> reached_;  // by each operator: the last growth_ that looked at what it waits for
   std::uint64_t growth_ = 0;
+  std::size_t looked_at_ = 0;  // in this growth, operators that aren't ready
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "planners/order/order_techniques.h"
 
-#include <memory>
+#include <algorithm>
+#include <string>
 #include <utility>
 
 #include "planners/order/trace_order.h"
@@ -9,40 +10,69 @@
 namespace spillway::planners {
 namespace {
 
+constexpr const char* order_key = "order.technique";
+constexpr const char* roam_source = "arXiv 2310.19295";
+
+// Of the search for a layout, shared by the devices, and of that for an order, on each rank.
+constexpr std::int64_t effort = 200'000;
+
+template <OrderMethod method>
 TechniquePart make_order(const TechniqueRequest& request) {
   TechniquePart part;
-  part.plan.order = std::move(plan_order(request.trace).plan.order);
+  TraceOrderOptions options;
+  options.method = method;
+  options.fates = request.fates;
+  options.order.best.effort = effort;
+  part.plan.order = std::move(plan_order(request.trace, options).plan.order);
   return part;
 }
 
 TechniquePart make_layout(const TechniqueRequest& request) {
   TechniquePart part;
-  for (const std::int16_t device : memory_devices(request.trace)) {
-    MemoryPlan plan;
-    static_cast<void>(lay_out_requests(request.trace, device, {}, plan));
-    part.memory[device] = std::make_shared<const MemoryPlan>(plan);
-    if (!part.plan.memory) part.plan.memory = std::move(plan);
-  }
+  const std::vector<std::int16_t> devices = memory_devices(request.trace);
+  LayoutOptions options;
+  options.effort = effort / std::max<std::int64_t>(1, static_cast<std::int64_t>(devices.size()));
+  options.threads = 1;
+  for (const std::int16_t device : devices)
+    static_cast<void>(lay_out_requests(request.trace, device, options, part.plan.memory[device]));
   return part;
+}
+
+Technique order_row(std::string_view word, std::string title, std::string about, std::string source,
+                    TechniquePart (*make)(const TechniqueRequest&)) {
+  const std::string name(word);
+  return {.name = name,
+          .title = std::move(title),
+          .about = about,
+          .source = std::move(source),
+          .part = PlanPart::order,
+          .key = order_key,
+          .needs = {Capability::uses},
+          .ways = {{name, about, {std::string(order_key) + "=" + name}}},
+          .make = make};
 }
 
 }  // namespace
 
 const std::vector<Technique>& order_techniques() {
   static const std::vector<Technique> rows = {
-      {.name = std::string(order_word),
-       .title = "operator order",
-       .about = "the order of operators with the lowest peak: `spillway plan order`",
-       .source = "ours; beside ROAM (arXiv 2310.19295)",
-       .part = PlanPart::order,
-       .needs = {Capability::uses},
-       .make = make_order},
+      order_row(order_word, "operator order", "the order of operators with the lowest peak that we find",
+                std::string("ours; beside ROAM (") + roam_source + ")", make_order<OrderMethod::best>),
+      order_row(to_string(OrderMethod::roam), "ROAM's order", "operators in ROAM's order, by independent segments",
+                roam_source, make_order<OrderMethod::roam>),
+      order_row(to_string(OrderMethod::lescea), "LESCEA's order",
+                "of the operators that can run the one that leaves least alive",
+                std::string("ROAM's baseline (") + roam_source + ")", make_order<OrderMethod::lescea>),
       {.name = std::string(layout_word),
        .title = "fixed places",
-       .about = "a place for every request, as low as the layout solver gets it: `spillway plan order --layout`",
+       .about = "a place for every request, as low as the layout solver gets it",
        .source = "ours; after ROAM (arXiv 2310.19295) and MiniMalloc (ASPLOS 2023)",
        .part = PlanPart::memory,
+       .key = "memory.allocator",
        .needs = {Capability::memory},
+       .ways = {{std::string(layout_word),
+                 "a place for every request, planned as low as can be",
+                 {"memory.allocator=" + std::string(layout_word)}}},
        .make = make_layout},
   };
   return rows;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/input_error.h"
@@ -12,26 +15,80 @@ namespace {
 
 constexpr OperatorIndex no_operator = 0xffffffffU;
 
+// What all ranks' graphs are made from.
+struct Step {
+  const Trace& trace;
+  const OrderUnits units;
+  const StorageLives lives;
+  std::vector<std::uint32_t> unit_of;           // by op
+  std::vector<std::vector<const Use*>> uses;    // by rank
+  std::vector<std::vector<const Edge*>> edges;  // by rank, within it
+  // Of storages with absences, by leave_after; null: no fates.
+  std::map<std::uint32_t, std::vector<const Absence*>> absences;
+  const OffloadPlan* fates = nullptr;
+
+  Step(const Trace& of, const OffloadPlan* moved)
+      : trace(of), units(order_units(of)), lives(storage_lives(of)), unit_of(of.ops.size()), fates(moved) {
+    for (std::uint32_t u = 0; u < units.size(); ++u)
+      for (const OpId op : units.of(u)) unit_of[index_of(op)] = u;
+    for (const Lane& lane : trace.lanes)
+      uses.resize(std::max<std::size_t>(uses.size(), lane.rank + std::size_t{1}));
+    edges.resize(uses.size());
+    for (const Use& use : trace.uses) uses[rank_of(use.op)].push_back(&use);
+    for (const Edge& edge : trace.edges)
+      if (rank_of(edge.from) == rank_of(edge.to)) edges[rank_of(edge.from)].push_back(&edge);
+    if (fates == nullptr) return;
+    for (const Absence& absence : fates->absences)
+      absences[trace.tensors.storage[index_of(absence.tensor)]].push_back(&absence);
+    const auto left = [](const Absence* absence) {
+      return absence->leave_after == OpId::none ? -1 : std::int64_t{index_of(absence->leave_after)};
+    };
+    for (auto& [storage, list] : absences)
+      std::stable_sort(list.begin(), list.end(),
+                       [&](const Absence* a, const Absence* b) { return left(a) < left(b); });
+  }
+
+  [[nodiscard]] std::size_t rank_of(OpId op) const {
+    return trace.lanes[index_of(trace.ops.lane[index_of(op)])].rank;
+  }
+  [[nodiscard]] std::span<const Absence* const> absences_of(std::uint32_t storage) const {
+    const auto found = absences.find(storage);
+    if (found == absences.end()) return {};
+    return found->second;
+  }
+};
+
+// Where absences are asked back from.
+OpId fetch_of(const Absence& absence) { return absence.fetch_at == OpId::none ? absence.back_before : absence.fetch_at; }
+
+// Of the units of one rank: [begin, begin + count) of the step's.
 class GraphBuilder {
  public:
-  explicit GraphBuilder(const Trace& trace)
-      : trace_(trace), units_(order_units(trace)), lives_(storage_lives(trace)), unit_of_(trace.ops.size()) {
-    for (std::uint32_t u = 0; u < units_.size(); ++u) {
-      for (const OpId op : units_.of(u)) unit_of_[index_of(op)] = u;
-      const OpId head = units_.heads[u];
+  GraphBuilder(const Step& step, std::size_t rank, std::uint32_t begin, std::uint32_t count)
+      : step_(step),
+        trace_(step.trace),
+        units_(step.units),
+        lives_(step.lives),
+        rank_(rank),
+        begin_(begin),
+        count_(count) {
+    for (std::uint32_t u = 0; u < count_; ++u) {
+      const OpId head = units_.heads[begin_ + u];
       result_.heads.push_back(head);
-      result_.graph.operators.emplace_back(trace.strings.text(trace.ops.name[index_of(head)]));
+      result_.graph.operators.emplace_back(trace_.strings.text(trace_.ops.name[index_of(head)]));
     }
-    choose_device();
   }
 
   TraceOrderGraph run() {
     collect_uses();
+    choose_device();
     add_hazards();
     add_edges();
     add_waits();
+    add_meetings();
     add_steps();
     add_storages();
+    add_repeated();
     add_dependencies();
     result_.digest = digest_of_works(trace_);
     return std::move(result_);
@@ -42,22 +99,34 @@ class GraphBuilder {
     std::uint32_t storage = 0;
     std::uint32_t unit = 0;
     bool reads = false, writes = false;
+    std::uint32_t stay = 0;  // absences of the storage before it
   };
+
+  [[nodiscard]] std::uint32_t unit_of(OpId op) const { return step_.unit_of[index_of(op)] - begin_; }
+  [[nodiscard]] std::span<const OpId> ops_of(std::uint32_t unit) const { return units_.of(begin_ + unit); }
 
   void choose_device() {
     result_.device = -1;
-    for (const StorageLife& life : lives_.storages)
-      if (life.used && life.device >= 0 && (result_.device < 0 || life.device < result_.device))
-        result_.device = life.device;
+    for (const UnitUse& use : uses_) {
+      const StorageLife& life = lives_.storages[use.storage];
+      if (life.device >= 0 && (result_.device < 0 || life.device < result_.device)) result_.device = life.device;
+    }
+  }
+
+  void add_use(std::uint32_t storage, OpId op, bool writes) {
+    std::uint32_t stay = 0;
+    for (const Absence* absence : step_.absences_of(storage))
+      if (absence->back_before != OpId::none && op >= absence->back_before) ++stay;
+    uses_.push_back({storage, unit_of(op), !writes, writes, stay});
   }
 
   // By storage, in the order units are issued; a unit that reads and writes once only.
   void collect_uses() {
-    for (const Use& use : trace_.uses)
-      uses_.push_back({trace_.tensors.storage[index_of(use.tensor)], unit_of_[index_of(use.op)],
-                       use.access == Access::read, use.access == Access::write});
+    for (const Use* use : step_.uses[rank_])
+      add_use(trace_.tensors.storage[index_of(use->tensor)], use->op, use->access == Access::write);
+    read_for_repeated();
     std::sort(uses_.begin(), uses_.end(), [](const UnitUse& a, const UnitUse& b) {
-      return std::pair(a.storage, a.unit) < std::pair(b.storage, b.unit);
+      return std::tuple(a.storage, a.unit, a.stay) < std::tuple(b.storage, b.unit, b.stay);
     });
     std::size_t kept = 0;
     for (const UnitUse& use : uses_) {
@@ -69,6 +138,37 @@ class GraphBuilder {
       }
     }
     uses_.resize(kept);
+  }
+
+  // The unit before which ops are repeated reads what these do. What they write and nobody asked back is there while
+  // it runs.
+  void read_for_repeated() {
+    if (step_.fates == nullptr || step_.fates->recomputations.empty()) return;
+    std::map<OpId, std::vector<const Use*>> uses;
+    for (const Use* use : step_.uses[rank_]) uses[use->op].push_back(use);
+    for (const Recomputation& group : step_.fates->recomputations) {
+      if (step_.rank_of(group.before) != rank_) continue;
+      std::set<std::uint32_t> written;
+      for (const OpId op : group.ops) {
+        for (const Use* use : uses[op]) {
+          const std::uint32_t storage = trace_.tensors.storage[index_of(use->tensor)];
+          if (use->access == Access::read && !written.contains(storage)) add_use(storage, group.before, false);
+        }
+        for (const Use* use : uses[op])
+          if (use->access == Access::write) written.insert(trace_.tensors.storage[index_of(use->tensor)]);
+      }
+      for (const std::uint32_t storage : written) repeated_.emplace_back(storage, group.before);
+    }
+  }
+  void add_repeated() {
+    for (const auto& [storage, before] : repeated_) {
+      const StorageLife& life = lives_.storages[storage];
+      const auto absences = step_.absences_of(storage);
+      const bool comes_back = std::any_of(absences.begin(), absences.end(), [before = before](const Absence* absence) {
+        return absence->tier == Tier::recompute && fetch_of(*absence) == before;
+      });
+      if (!comes_back && counts(life)) result_.graph.tensors.push_back({unit_of(before), life.bytes.count(), {}});
+    }
   }
 
   void add_hazards() {
@@ -92,8 +192,8 @@ class GraphBuilder {
   }
 
   void add_edges() {
-    for (const Edge& edge : trace_.edges) {
-      const std::uint32_t from = unit_of_[index_of(edge.from)], to = unit_of_[index_of(edge.to)];
+    for (const Edge* edge : step_.edges[rank_]) {
+      const std::uint32_t from = unit_of(edge->from), to = unit_of(edge->to);
       if (from > to)
         ++result_.edges_left_out;
       else
@@ -110,7 +210,7 @@ class GraphBuilder {
   };
   [[nodiscard]] Standing standing(std::uint32_t unit) const {
     Standing found;
-    for (const OpId op : units_.of(unit)) {
+    for (const OpId op : ops_of(unit)) {
       const std::size_t i = index_of(op);
       const OpKind kind = trace_.ops.kind[i];
       const Sync* sync = trace_.sync_of(op);
@@ -120,7 +220,7 @@ class GraphBuilder {
         found = {Role::mark, lane, no_operator};
       } else if (kind == OpKind::stream_wait) {
         const bool marked = sync != nullptr && sync->event != OpId::none;
-        found = {Role::hold, lane, marked ? unit_of_[index_of(sync->event)] : no_operator};
+        found = {Role::hold, lane, marked ? unit_of(sync->event) : no_operator};
       } else if (kind == OpKind::device_sync || kind == OpKind::device_free || kind == OpKind::stream_sync ||
                  kind == OpKind::event_sync) {
         return {Role::barrier, LaneId::none, no_operator};
@@ -140,7 +240,7 @@ class GraphBuilder {
     std::vector<std::uint32_t> held(trace_.lanes.size(), no_operator), marked(trace_.lanes.size(), no_operator);
     std::vector<std::uint32_t> since;
     std::uint32_t barrier = no_operator;
-    for (std::uint32_t u = 0; u < units_.size(); ++u) {
+    for (std::uint32_t u = 0; u < count_; ++u) {
       const Standing stands = standing(u);
       depend(barrier, u);
       if (stands.role == Role::barrier) {
@@ -151,7 +251,7 @@ class GraphBuilder {
         since.push_back(u);
       }
       if (stands.role == Role::work || stands.role == Role::barrier) {
-        for (const OpId op : units_.of(u)) {
+        for (const OpId op : ops_of(u)) {
           if (is_host_call(trace_.ops.kind[index_of(op)])) continue;
           const std::size_t lane = index_of(trace_.ops.lane[index_of(op)]);
           depend(held[lane], u);
@@ -173,11 +273,25 @@ class GraphBuilder {
     }
   }
 
+  // Ranks meet in one order.
+  void add_meetings() {
+    if (trace_.rank_count <= 1) return;
+    std::uint32_t before = no_operator;
+    for (std::uint32_t u = 0; u < count_; ++u) {
+      const auto ops = ops_of(u);
+      const bool meets = std::any_of(ops.begin(), ops.end(),
+                                     [this](OpId op) { return trace_.ops.kind[index_of(op)] == OpKind::collective; });
+      if (!meets) continue;
+      depend(before, u);
+      before = u;
+    }
+  }
+
   void add_steps() {
     std::vector<std::uint32_t> before, now;
     std::uint16_t step = no_index16;
-    for (std::uint32_t u = 0; u < units_.size(); ++u) {
-      const std::uint16_t own = trace_.ops.step[index_of(units_.heads[u])];
+    for (std::uint32_t u = 0; u < count_; ++u) {
+      const std::uint16_t own = trace_.ops.step[index_of(result_.heads[u])];
       if (u > 0 && own != step) {
         const OperatorIndex between = add_operator("between steps", u);
         for (const std::uint32_t unit : now) depend(unit, between);
@@ -201,14 +315,16 @@ class GraphBuilder {
   }
 
   void add_storages() {
-    const bool end_needed = std::any_of(uses_.begin(), uses_.end(),
-                                        [&](const UnitUse& use) { return stays(lives_.storages[use.storage]); });
-    const bool start_needed = std::any_of(uses_.begin(), uses_.end(),
-                                          [&](const UnitUse& use) { return leaves(lives_.storages[use.storage]); });
-    const auto units = static_cast<std::uint32_t>(units_.size());
+    bool end_needed = false, start_needed = false;
+    for (const UnitUse& use : uses_) {
+      const StorageLife& life = lives_.storages[use.storage];
+      if (!counts(life) || is_constant(use.storage)) continue;
+      end_needed |= !life.released;
+      start_needed |= life.initial;
+    }
     const OperatorIndex start = start_needed ? add_operator("start", 0) : no_operator;
-    const OperatorIndex end = end_needed ? add_operator("end", units) : no_operator;
-    for (std::uint32_t u = 0; u < units; ++u) {
+    const OperatorIndex end = end_needed ? add_operator("end", count_) : no_operator;
+    for (std::uint32_t u = 0; u < count_; ++u) {
       depend(start, u);
       if (end != no_operator) depend(u, end);
     }
@@ -216,38 +332,73 @@ class GraphBuilder {
       const std::uint32_t s = uses_[i].storage;
       std::size_t last = i;
       while (last < uses_.size() && uses_[last].storage == s) ++last;
-      add_storage(lives_.storages[s], {uses_.data() + i, last - i}, start, end);
+      add_storage(s, {uses_.data() + i, last - i}, start, end);
       i = last;
     }
-    for (const StorageLife& life : lives_.storages)
-      if (counts(life) && life.initial && !life.released) result_.graph.constant_bytes += life.bytes.count();
+    for (std::uint32_t s = 0; s < lives_.storages.size(); ++s)
+      if (counts(lives_.storages[s]) && is_constant(s)) result_.graph.constant_bytes += lives_.storages[s].bytes.count();
     add_program_order();
   }
   [[nodiscard]] bool counts(const StorageLife& life) const {
     return life.device == result_.device && life.bytes > Bytes(0);
   }
-  // Made by an op and kept; there before and given back.
-  [[nodiscard]] bool stays(const StorageLife& life) const { return counts(life) && !life.initial && !life.released; }
-  [[nodiscard]] bool leaves(const StorageLife& life) const { return counts(life) && life.initial && life.released; }
+  // There all along.
+  [[nodiscard]] bool is_constant(std::uint32_t storage) const {
+    const StorageLife& life = lives_.storages[storage];
+    return life.initial && !life.released && step_.absences_of(storage).empty();
+  }
 
-  void add_storage(const StorageLife& life, std::span<const UnitUse> uses, OperatorIndex start, OperatorIndex end) {
-    if (!counts(life) || (life.initial && !life.released)) return;
-    OrderTensor tensor;
-    tensor.source = life.initial ? start : uses.front().unit;
-    tensor.size = life.bytes.count();
-    for (const UnitUse& use : uses)
-      if (use.unit != tensor.source) tensor.sinks.push_back(use.unit);
-    if (!life.released) tensor.sinks.push_back(end);
-    result_.graph.tensors.push_back(std::move(tensor));
+  void add_storage(std::uint32_t storage, std::span<const UnitUse> uses, OperatorIndex start, OperatorIndex end) {
+    const auto absences = step_.absences_of(storage);
+    separate(uses, absences);
+    const StorageLife& life = lives_.storages[storage];
+    if (!counts(life) || is_constant(storage)) return;
+    for (std::size_t i = 0; i < uses.size();) {
+      std::size_t last = i;
+      while (last < uses.size() && joined(uses[i].stay, uses[last].stay, absences)) ++last;
+      const std::uint32_t stay = uses[i].stay, behind = uses[last - 1].stay;
+      OrderTensor tensor;
+      if (stay > 0)
+        tensor.source = fetching_unit(*absences[stay - 1], uses[i].unit);
+      else
+        tensor.source = life.initial ? start : uses[i].unit;
+      tensor.size = life.bytes.count();
+      for (; i < last; ++i)
+        if (uses[i].unit != tensor.source) tensor.sinks.push_back(uses[i].unit);
+      if (!life.released && behind == absences.size()) tensor.sinks.push_back(end);
+      result_.graph.tensors.push_back(std::move(tensor));
+    }
+  }
+  // What is asked back before its store has ended never leaves.
+  [[nodiscard]] static bool joined(std::uint32_t from, std::uint32_t to, std::span<const Absence* const> absences) {
+    return std::all_of(absences.begin() + from, absences.begin() + to,
+                       [](const Absence* absence) { return absence->forwarded; });
+  }
+  // Never behind the first use.
+  [[nodiscard]] std::uint32_t fetching_unit(const Absence& absence, std::uint32_t first_use) const {
+    return std::min(unit_of(fetch_of(absence)), first_use);
+  }
+
+  // Uses before an absence stay before it, what asks for it back and the uses behind it stay behind.
+  void separate(std::span<const UnitUse> uses, std::span<const Absence* const> absences) {
+    for (std::uint32_t k = 0; k < absences.size(); ++k) {
+      const auto behind = std::find_if(uses.begin(), uses.end(), [k](const UnitUse& use) { return use.stay > k; });
+      if (behind == uses.begin() || behind == uses.end()) continue;
+      const OperatorIndex away = add_operator("away", std::prev(behind)->unit + 1);
+      for (auto use = uses.begin(); use != behind; ++use) depend(use->unit, away);
+      for (auto use = behind; use != uses.end(); ++use) depend(away, use->unit);
+      const std::uint32_t fetching = fetching_unit(*absences[k], behind->unit);
+      if (fetching > std::prev(behind)->unit) depend(away, fetching);
+    }
   }
 
   void add_program_order() {
     std::sort(added_.begin(), added_.end());
     std::size_t next = 0;
-    for (std::uint32_t u = 0; u <= units_.size(); ++u) {
+    for (std::uint32_t u = 0; u <= count_; ++u) {
       for (; next < added_.size() && added_[next].first == u; ++next)
         result_.graph.program_order.push_back(added_[next].second);
-      if (u < units_.size()) result_.graph.program_order.push_back(u);
+      if (u < count_) result_.graph.program_order.push_back(u);
     }
   }
 
@@ -264,11 +415,14 @@ class GraphBuilder {
     }
   }
 
+  const Step& step_;
   const Trace& trace_;
-  const OrderUnits units_;
-  const StorageLives lives_;
-  std::vector<std::uint32_t> unit_of_;  // by op
+  const OrderUnits& units_;
+  const StorageLives& lives_;
+  const std::size_t rank_;
+  const std::uint32_t begin_, count_;
   std::vector<UnitUse> uses_;
+  std::vector<std::pair<std::uint32_t, OpId>> repeated_;  // storages, and before what they are written again
   std::vector<std::pair<std::uint32_t, std::uint32_t>> dependencies_;
   std::vector<std::pair<std::uint32_t, OperatorIndex>> added_;
   TraceOrderGraph result_;
@@ -276,22 +430,25 @@ class GraphBuilder {
 
 }  // namespace
 
-TraceOrderGraph order_graph_of(const Trace& trace) {
+std::vector<TraceOrderGraph> order_graphs_of(const Trace& trace, const OffloadPlan* fates) {
   constexpr std::array needed = {Capability::uses};
   trace.require(needed, "plan order");
-  if (trace.rank_count > 1)
-    throw InputError(trace.provenance.empty() ? "" : trace.provenance.front().file, "ranks",
-                     "a trace of " + std::to_string(trace.rank_count) + " ranks",
-                     "orders are planned for one rank: take a step without pipeline stages");
-  return GraphBuilder(trace).run();
+  const Step step(trace, fates);
+  std::vector<TraceOrderGraph> graphs;
+  for (std::uint32_t begin = 0; begin < step.units.size();) {
+    const std::size_t rank = step.rank_of(step.units.heads[begin]);
+    std::uint32_t end = begin;
+    while (end < step.units.size() && step.rank_of(step.units.heads[end]) == rank) ++end;
+    graphs.push_back(GraphBuilder(step, rank, begin, end - begin).run());
+    begin = end;
+  }
+  return graphs;
 }
 
-OrderPlan plan_of(const TraceOrderGraph& graph, std::span<const OperatorIndex> order) {
-  OrderPlan plan;
+void add_order(const TraceOrderGraph& graph, std::span<const OperatorIndex> order, OrderPlan& plan) {
   plan.digest = graph.digest;
   for (const OperatorIndex op : order)
     if (graph.heads[op] != OpId::none) plan.order.push_back(graph.heads[op]);
-  return plan;
 }
 
 }  // namespace spillway::planners

@@ -9,6 +9,13 @@
 //                       wait for them, of events that mark them and of waits for events; steps don't mix
 //
 // Storages of other devices than the planned one have no bytes, nor has what the program frees but no op uses.
+//
+// With fates (sim/replay/offload_plan.h) it is the memory that these leave: a storage with absences is a tensor for each
+// stay between them, the later ones from the unit that asks for them; what ops repeated before a unit read, that unit
+// reads, and what they write lives from it on. Uses stay on their side of an absence.
+//
+// A trace of several ranks is a graph for each of them. There, a rank's collectives, sends and receives keep their
+// order; what it waits for of other ranks is left out, as these keep theirs.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +23,7 @@
 #include <vector>
 
 #include "planners/order/order_graph.h"
+#include "sim/replay/offload_plan.h"
 #include "sim/replay/order_plan.h"
 #include "traces/trace.h"
 
@@ -29,10 +37,10 @@ struct TraceOrderGraph {
   std::uint64_t edges_left_out = 0;  // of the trace, against the order its ops are issued in
 };
 
-// Throws InputError without Capability::uses, or for several ranks. O(n log n).
-TraceOrderGraph order_graph_of(const Trace& trace);
+// By rank. `fates`: of this trace; null: none. Throws InputError without Capability::uses. O(n log n).
+std::vector<TraceOrderGraph> order_graphs_of(const Trace& trace, const OffloadPlan* fates = nullptr);
 
-// An order of the graph's operators as a plan for the trace.
-OrderPlan plan_of(const TraceOrderGraph& graph, std::span<const OperatorIndex> order);
+// Appends an order of the graph's operators to the plan for its trace.
+void add_order(const TraceOrderGraph& graph, std::span<const OperatorIndex> order, OrderPlan& plan);
 
 }  // namespace spillway::planners

@@ -1,11 +1,14 @@
 // The order of a trace's works with the lowest peak, and a layout of what it allocates, as a plan for the replay.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "planners/layout/layout_solver.h"
-#include "planners/order/order_solver.h"
+#include "planners/order/order_method.h"
 #include "planners/order/trace_graph.h"
 #include "sim/replay/plan.h"
 #include "traces/trace.h"
@@ -14,24 +17,32 @@ namespace spillway::planners {
 
 inline constexpr std::string_view order_word = "order";
 
-struct TraceOrder {
+struct RankOrder {
   TraceOrderGraph graph;
-  OrderResult order;  // of the graph
-  Plan plan;
-  Trace trace;                         // in the new order
-  std::optional<LayoutResult> layout;  // of all its requests on graph.device, in steps of 512 bytes
+  OrderOutcome order;  // of the graph
   // Most bytes allocated at once on graph.device, without rounding: as the trace has it (-1: it does not say), in the
   // program's order with each tensor given back after its last use, and in the new order.
   std::int64_t recorded_peak = -1, program_peak = 0, peak = 0;
 };
 
+struct TraceOrder {
+  std::vector<RankOrder> ranks;                   // one at least
+  Plan plan;                                      // order and places
+  Trace trace;                                    // in the new order
+  std::optional<OffloadPlan> fates;               // as those given, of that trace
+  std::map<std::int16_t, LayoutResult> layouts;   // of all requests of a device, in steps of 512 bytes
+  [[nodiscard]] const RankOrder& widest() const;  // the rank with the highest peak
+};
+
 struct TraceOrderOptions {
-  OrderOptions order;
-  bool layout = false;
+  OrderMethod method = OrderMethod::best;
+  OrderMethodOptions order;
+  const OffloadPlan* fates = nullptr;  // of the trace: what they leave is ordered
+  bool layout = false;                 // not with fates, whose requests come in the order of a replay
   LayoutOptions layout_options;
 };
 
-// Every plan is checked by check_reordering() and check_placement(). Throws InputError as order_graph_of().
+// Every plan is checked by check_reordering() and check_placement(). Throws InputError as order_graphs_of().
 TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options = {});
 
 // Of all requests of one device, in steps of 512 bytes; checked by check_placement().

@@ -9,6 +9,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "planners/offload/offload_settings.h"
 #include "planners/offload/offload_techniques.h"
+#include "planners/order/order_method.h"
 #include "planners/order/order_techniques.h"
 #include "planners/recompute/recompute_techniques.h"
 #include "planners/stalloc/stalloc_techniques.h"
@@ -18,7 +19,7 @@ namespace spillway::planners {
 namespace {
 
 constexpr std::string_view schedule_key = "model.pipeline_schedule", allocator_key = "memory.allocator",
-                           offload_key = "offload.technique", zero_key = "model.zero_stage",
+                           offload_key = "offload.technique", order_key = "order.technique", zero_key = "model.zero_stage",
                            recompute_key = "model.recompute";
 
 std::string setting(std::string_view key, std::string_view value) {
@@ -130,6 +131,11 @@ const Words& offload_words() {
   return words;
 }
 
+const Words& order_words() {
+  static const Words words = words_of(order_key, {{.name = program_order_word, .about = "as the program issues them"}});
+  return words;
+}
+
 const Words& allocator_words() {
   static const Words words = words_of(allocator_key, {});
   return words;
@@ -148,39 +154,23 @@ const TechniqueWay& way_named(std::string_view name, const std::string& file, co
   throw InputError(file, place, "no technique '" + std::string(name) + "'", suggest(std::string(name), way_names()));
 }
 
-TechniquePart make_plan(std::span<const std::string_view> names, const TechniqueRequest& request) {
-  std::vector<const Technique*> rows;
-  for (const std::string_view name : names) rows.push_back(&technique_named(name));
-  std::stable_sort(rows.begin(), rows.end(), [](const Technique* a, const Technique* b) { return a->part < b->part; });
-  TechniquePart whole;
-  std::optional<Trace> ordered;
-  for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Technique& row = *rows[i];
-    if (i > 0 && rows[i - 1]->part == row.part)
-      throw InputError("", "technique",
-                       row.name + " and " + rows[i - 1]->name + " both plan the " + std::string(to_string(row.part)),
-                       "take one of them");
+ComposedStep make_plan(std::span<const std::string_view> names, const TechniqueRequest& request) {
+  Composition parts;
+  for (const std::string_view name : names) {
+    const Technique& row = technique_named(name);
     if (row.make == nullptr)
       throw InputError("", "technique", row.name + " is made with the step itself, not planned for one that is there",
                        "say it in a scenario");
-    if (whole.plan.fates && row.part > PlanPart::fates)
-      throw InputError("", "technique", row.name + " is planned for the step as traced, not with its transfers",
-                       "take one of the two");
-    const Trace& trace = ordered ? *ordered : request.trace;
-    trace.require(row.needs, row.title);
-    TechniqueRequest own{trace, request.replayer, request.settings, request.every, request.layers, request.schedule};
-    TechniquePart part = row.make(own);
-    if (part.plan.fates) whole.plan.fates = std::move(part.plan.fates);
-    if (part.plan.memory) whole.plan.memory = std::move(part.plan.memory);
-    if (part.plan.order) {
-      whole.plan.order = std::move(part.plan.order);
-      ordered = reordered(trace, *whole.plan.order);
-    }
-    if (!part.memory.empty()) whole.memory = std::move(part.memory);
-    if (part.planned) whole.planned = std::move(part.planned);
-    whole.result = std::move(part.result);
+    const Technique*& place = row.part == PlanPart::fates   ? parts.fates
+                              : row.part == PlanPart::order ? parts.order
+                                                            : parts.memory;
+    if (place != nullptr)
+      throw InputError("", "technique",
+                       row.name + " and " + place->name + " both plan the " + std::string(to_string(row.part)),
+                       "take one of them");
+    place = &row;
   }
-  return whole;
+  return compose(parts, request);
 }
 
 std::string techniques_markdown() {

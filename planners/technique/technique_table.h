@@ -11,6 +11,7 @@
 #include "base/words.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/technique.h"
+#include "planners/technique/compose.h"
 
 namespace spillway::planners {
 
@@ -25,6 +26,7 @@ const Technique* technique_said(std::string_view key, std::string_view word);
 // Words of a scenario, each with what it means; those of schedules are models' schedule_words().
 const Words& offload_words();    // offload.technique
 const Words& allocator_words();  // memory.allocator
+const Words& order_words();      // order.technique
 
 // The way of that name. Throws InputError (file, place) for an unknown one.
 const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place);
@@ -33,10 +35,9 @@ std::vector<const TechniqueWay*> technique_ways();
 // Of the generator: "keep", "selective", "full".
 const std::string& recompute_way(Recompute recompute);
 
-// The techniques' parts in the order of PlanPart, each on the trace that those before it leave. Throws InputError for
-// two techniques of one part, and for an order or places on top of fates, which are planned for the step as traced.
-// `request.trace` is the step; the last part's replay and trace are returned with the whole plan.
-TechniquePart make_plan(std::span<const std::string_view> names, const TechniqueRequest& request);
+// Composed of the techniques' parts (compose.h). Throws InputError for two techniques of one part, and for one that is
+// made with the step itself.
+ComposedStep make_plan(std::span<const std::string_view> names, const TechniqueRequest& request);
 
 // For docs: rows of a Markdown table.
 std::string techniques_markdown();

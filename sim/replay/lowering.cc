@@ -382,14 +382,16 @@ class Lowering {
     out_.end[i] = wait;
   }
 
-  // A lane's order already says what an edge without a lag between two of its ops says.
+  // A lane's order already says what an edge without a lag between two of its ops says, but where several transfers are
+  // at work at once.
   void add_trace_edge(const Edge& edge) {
     const std::size_t a = index_of(edge.from), b = index_of(edge.to);
-    if (a < b && ops_.lane[a] == ops_.lane[b] && edge.lag == Picos(0)) return;
+    const LaneTransfer* transfer = transfers_[index_of(ops_.lane[b])];
+    const bool one_by_one = transfer == nullptr || transfer->width <= 1;
+    if (a < b && ops_.lane[a] == ops_.lane[b] && edge.lag == Picos(0) && one_by_one) return;
     const ActivityId from = out_.end[index_of(edge.from)];
     const ActivityId to = out_.begin[index_of(edge.to)];
     if (from == no_activity || to == no_activity) return;
-    const LaneTransfer* transfer = transfers_[index_of(ops_.lane[b])];
     out_.graph.add_edge(from, to, EdgeType::end_to_start,
                         edge.lag + (transfer == nullptr ? Picos(0) : transfer->latency));
   }

@@ -24,6 +24,14 @@ bool is_incidental(OpKind kind, bool launches, bool has_uses) {
          (kind == OpKind::host_work || kind == OpKind::device_malloc || kind == OpKind::launch);
 }
 
+std::size_t ranks_of(const Trace& trace) {
+  std::size_t ranks = 1;
+  for (const Lane& lane : trace.lanes) ranks = std::max<std::size_t>(ranks, lane.rank + std::size_t{1});
+  return ranks;
+}
+
+std::uint16_t rank_of(const Trace& trace, OpId op) { return trace.lanes[index_of(trace.ops.lane[index_of(op)])].rank; }
+
 class UnitBuilder {
  public:
   explicit UnitBuilder(const Trace& trace) : trace_(trace) {}
@@ -34,7 +42,12 @@ class UnitBuilder {
       if (by != OpId::none) launches[index_of(by)] = true;
     for (const Use& use : trace_.uses) has_uses[index_of(use.op)] = true;
     waiting_.resize(trace_.lanes.size());
-    for (const OpId op : host_order(trace_)) {
+    std::vector<OpId> order = host_order(trace_);
+    std::stable_sort(order.begin(), order.end(), [this](OpId a, OpId b) { return rank_of(trace_, a) < rank_of(trace_, b); });
+    std::uint16_t rank = 0;
+    for (const OpId op : order) {
+      if (rank_of(trace_, op) != rank) add_waiting();
+      rank = rank_of(trace_, op);
       const std::size_t i = index_of(op);
       const OpKind kind = trace_.ops.kind[i];
       std::vector<OpId>& waiting = waiting_[index_of(trace_.ops.lane[i])];
@@ -48,16 +61,20 @@ class UnitBuilder {
         add(op, waiting);
       }
     }
+    add_waiting();
+    return std::move(units_);
+  }
+
+ private:
+  // What nothing followed.
+  void add_waiting() {
     for (std::vector<OpId>& waiting : waiting_) {
       if (waiting.empty()) continue;
       const OpId last = waiting.back();
       waiting.pop_back();
       add(last, waiting);
     }
-    return std::move(units_);
   }
-
- private:
   void add(OpId head, std::vector<OpId>& waiting) {
     if (units_.begin.empty()) units_.begin.push_back(0);
     units_.ops.insert(units_.ops.end(), waiting.begin(), waiting.end());
@@ -77,13 +94,10 @@ class Rewriter {
   Rewriter(const Trace& trace, const OrderPlan& plan) : trace_(trace), units_(order_units(trace)) {
     constexpr std::array needed = {Capability::uses};
     trace.require(needed, "an order plan");
-    if (trace.rank_count > 1)
-      throw InputError(file_of(trace), "ranks", "a trace of " + std::to_string(trace.rank_count) + " ranks",
-                       "an order plan is for one rank: take a step without pipeline stages");
     find_units(plan);
   }
 
-  Trace run() {
+  Reordered run() {
     copy_header();
     move_ops();
     move_references();
@@ -91,7 +105,7 @@ class Rewriter {
     out_.check_invariants();
     const PlanVerdict verdict = check_reordering(trace_, out_, moved_);
     if (!verdict.sound()) throw InputError(file_of(trace_), "order", verdict.fault, remedy);
-    return std::move(out_);
+    return {std::move(out_), std::move(moved_)};
   }
 
  private:
@@ -112,7 +126,10 @@ class Rewriter {
     if (order_.size() != units_.size())
       throw InputError(file_of(trace_), "order",
                        std::to_string(units_.size() - order_.size()) + " ops of the trace are not in the plan", remedy);
+    std::stable_sort(order_.begin(), order_.end(),
+                     [this](std::uint32_t a, std::uint32_t b) { return rank_of_unit(a) < rank_of_unit(b); });
   }
+  [[nodiscard]] std::uint16_t rank_of_unit(std::uint32_t unit) const { return rank_of(trace_, units_.heads[unit]); }
 
   void copy_header() {
     out_ = trace_;
@@ -145,32 +162,37 @@ class Rewriter {
     move_starts();
   }
 
-  // The pause before a host call is from the latest end of any call issued before it; less than 0 where threads run
-  // side by side. The same order gives the same starts.
+  // The pause before a host call is from the latest end of any call its rank issued before it; less than 0 where
+  // threads run side by side. The same order gives the same starts.
   void move_starts() {
+    struct Clock {
+      Picos first = unknown_time, latest = unknown_time;  // of the recording
+      Picos reached = unknown_time, last_start = unknown_time;
+    };
+    std::vector<Clock> clocks(ranks_of(trace_));
     std::vector<Picos> pause(trace_.ops.size(), Picos(0));
-    Picos latest = unknown_time, first = unknown_time;
     for (const OpId op : host_order(trace_)) {
       const std::size_t i = index_of(op);
       if (!has_host_time(trace_, i)) continue;
-      if (latest == unknown_time)
-        first = trace_.ops.start[i];
+      Clock& clock = clocks[rank_of(trace_, op)];
+      if (clock.latest == unknown_time)
+        clock.first = trace_.ops.start[i];
       else
-        pause[i] = trace_.ops.start[i] - latest;
-      latest = std::max(latest, end_of(trace_, i));
+        pause[i] = trace_.ops.start[i] - clock.latest;
+      clock.latest = std::max(clock.latest, end_of(trace_, i));
     }
     std::vector<Picos> thread_end(trace_.lanes.size(), unknown_time);
-    Picos clock = unknown_time, last_start = unknown_time;
     for (const std::uint32_t unit : order_) {
       for (const OpId op : units_.of(unit)) {
         const std::size_t i = index_of(op), j = index_of(now(op));
         if (!has_host_time(trace_, i)) continue;
-        const Picos free = clock == unknown_time ? first : clock + pause[i];
+        Clock& clock = clocks[rank_of(trace_, op)];
+        const Picos free = clock.reached == unknown_time ? clock.first : clock.reached + pause[i];
         const std::size_t lane = index_of(trace_.ops.lane[i]);
-        out_.ops.start[j] = std::max({free, thread_end[lane], last_start});
-        last_start = out_.ops.start[j];
+        out_.ops.start[j] = std::max({free, thread_end[lane], clock.last_start});
+        clock.last_start = out_.ops.start[j];
         thread_end[lane] = end_of(out_, j);
-        clock = std::max(clock, thread_end[lane]);
+        clock.reached = std::max(clock.reached, thread_end[lane]);
       }
     }
   }
@@ -210,7 +232,7 @@ class Rewriter {
 
   // Memory events between units: gap k is before the k-th unit of the new order, the last behind them all.
   struct Gap {
-    std::vector<std::uint32_t> freed, kept, allocated;  // storages; memory events; storages
+    std::vector<std::uint32_t> freed, kept, kept_before, allocated;  // storages; memory events; events; storages
   };
 
   void move_memory() {
@@ -222,9 +244,12 @@ class Rewriter {
     for (std::size_t e = 0; e < before_.size(); ++e) emit(before_[e], MemoryAction::allocate, OpId::none);
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
       const OpId anchor = g == 0 ? OpId::none : anchor_of(order_[g - 1]);
+      const bool rank_begins = g > 0 && g < order_.size() && rank_of_unit(order_[g - 1]) != rank_of_unit(order_[g]);
+      const OpId behind = rank_begins ? OpId::none : anchor;
       for (const std::uint32_t s : gaps_[g].freed) emit(s, MemoryAction::free_requested, anchor);
       for (const std::uint32_t e : gaps_[g].kept) keep(e, anchor);
-      for (const std::uint32_t s : gaps_[g].allocated) emit(s, MemoryAction::allocate, anchor);
+      for (const std::uint32_t e : gaps_[g].kept_before) keep(e, behind);
+      for (const std::uint32_t s : gaps_[g].allocated) emit(s, MemoryAction::allocate, behind);
     }
     if (!out_.memory_events.empty()) out_.set(Capability::memory, !lives_.from_events);
     if (!lives_.from_events) {
@@ -259,9 +284,11 @@ class Rewriter {
       });
   }
 
-  // Events of no tensor, or of one that no op uses, stay behind as many units as before.
+  // Events of no tensor, or of one that no op uses, stay behind as many units of their rank as before.
   void keep_others() {
     std::vector<std::uint32_t> unit_of_op(trace_.ops.size());
+    std::vector<std::uint32_t> first_unit(ranks_of(trace_), 0);
+    for (std::uint32_t u = static_cast<std::uint32_t>(units_.size()); u-- > 0;) first_unit[rank_of_unit(u)] = u;
     for (std::uint32_t u = 0; u < units_.size(); ++u)
       for (const OpId op : units_.of(u)) unit_of_op[index_of(op)] = u;
     for (std::uint32_t e = 0; e < trace_.memory_events.size(); ++e) {
@@ -271,9 +298,17 @@ class Rewriter {
       if (!moves) continue;
       if (event.tensor != TensorId::none && lives_.storages[trace_.tensors.storage[index_of(event.tensor)]].used)
         continue;
-      const std::size_t gap = event.anchor == OpId::none ? 0 : unit_of_op[index_of(event.anchor)] + std::size_t{1};
-      gaps_[gap].kept.push_back(e);
+      if (event.anchor != OpId::none)
+        gaps_[unit_of_op[index_of(event.anchor)] + std::size_t{1}].kept.push_back(e);
+      else
+        gaps_[first_unit[rank_of_device(event.device)]].kept_before.push_back(e);
     }
+  }
+
+  [[nodiscard]] std::uint16_t rank_of_device(std::int16_t device) const {
+    for (const Device& one : trace_.devices)
+      if (one.ordinal == device && one.rank < ranks_of(trace_)) return one.rank;
+    return 0;
   }
 
   void give_addresses() {
@@ -330,6 +365,87 @@ class Rewriter {
   Trace out_;
 };
 
+class FateMover {
+ public:
+  FateMover(const Trace& before, const Reordered& after, const OffloadPlan& fates)
+      : before_(before), after_(after), fates_(fates), uses_(fates.absences.empty() ? 0 : storage_count(before)) {
+    for (const Absence& absence : fates.absences) check(absence.tensor);
+    for (const Use& use : before.uses) {
+      const std::uint32_t storage = before.tensors.storage[index_of(use.tensor)];
+      if (storage < uses_.size() && is_device_work(before.ops.kind[index_of(use.op)]))
+        uses_[storage].push_back({use.op, use.access == Access::write});
+    }
+  }
+
+  OffloadPlan run() {
+    OffloadPlan plan = fates_;
+    plan.digest = plan.digest == 0 ? 0 : digest_of_works(after_.trace);
+    for (std::size_t k = 0; k < plan.absences.size(); ++k) move(k, plan.absences[k]);
+    for (Recomputation& group : plan.recomputations) {
+      group.before = now(group.before);
+      for (OpId& op : group.ops) op = now(op);
+    }
+    std::sort(plan.recomputations.begin(), plan.recomputations.end(),
+              [](const Recomputation& a, const Recomputation& b) { return a.before < b.before; });
+    return plan;
+  }
+
+ private:
+  struct StorageUse {
+    OpId op = OpId::none;
+    bool writes = false;
+  };
+
+  static std::size_t storage_count(const Trace& trace) {
+    std::size_t count = 0;
+    for (const std::uint32_t storage : trace.tensors.storage) count = std::max<std::size_t>(count, storage + 1);
+    return count;
+  }
+  void check(TensorId tensor) const {
+    if (tensor == TensorId::none || index_of(tensor) >= before_.tensors.size())
+      throw InputError(file_of(before_), "fates", "they name a tensor that the trace doesn't have", remedy);
+  }
+  [[nodiscard]] OpId now(OpId op) const {
+    if (op != OpId::none && index_of(op) >= after_.moved.size())
+      throw InputError(file_of(before_), "fates", "they name an op that the trace doesn't have", remedy);
+    return op == OpId::none ? op : after_.moved[index_of(op)];
+  }
+
+  // Ids are in the order of issue on one rank, before and after.
+  void move(std::size_t k, Absence& absence) const {
+    const Absence old = absence;
+    OpId leave = OpId::none, store = OpId::none, back = OpId::none;
+    for (const StorageUse& use : uses_[before_.tensors.storage[index_of(old.tensor)]]) {
+      const OpId moved = now(use.op);
+      if (old.leave_after != OpId::none && use.op <= old.leave_after) {
+        if (leave == OpId::none || moved > leave) leave = moved;
+        if (use.op <= old.store_after && use.writes && (store == OpId::none || moved > store)) store = moved;
+      } else if (old.back_before != OpId::none && use.op >= old.back_before && (back == OpId::none || moved < back)) {
+        back = moved;
+      }
+    }
+    absence.leave_after = old.leave_after == OpId::none ? OpId::none : std::max(leave, now(old.leave_after));
+    absence.back_before = old.back_before == OpId::none ? OpId::none : std::min(back, now(old.back_before));
+    absence.store_after = !old.stores() ? OpId::none : store == OpId::none ? now(old.store_after) : store;
+    if (absence.leave_after != OpId::none && absence.back_before != OpId::none &&
+        absence.leave_after >= absence.back_before)
+      throw InputError(file_of(before_), "order",
+                       "it moves a use of '" + std::string(before_.strings.text(before_.tensors.name[index_of(old.tensor)])) +
+                           "' past absence " + std::to_string(k),
+                       remedy);
+    absence.fetch_at = now(old.fetch_at);
+    if (absence.tier == Tier::recompute && absence.fetch_at == OpId::none) absence.fetch_at = now(old.back_before);
+    if (absence.tier == Tier::recompute || absence.fetch_at == OpId::none) return;
+    const bool too_early = absence.leave_after != OpId::none && absence.fetch_at <= absence.leave_after;
+    if (too_early || absence.fetch_at > absence.back_before) absence.fetch_at = absence.back_before;
+  }
+
+  const Trace& before_;
+  const Reordered& after_;
+  const OffloadPlan& fates_;
+  std::vector<std::vector<StorageUse>> uses_;  // by storage, in the order of the trace
+};
+
 // Numbers byte by byte, the lowest first; texts with their length behind them.
 class WorkDigest {
  public:
@@ -369,6 +485,12 @@ std::uint64_t digest_of_works(const Trace& trace) {
 
 OrderPlan program_order(const Trace& trace) { return {digest_of_works(trace), order_units(trace).heads}; }
 
-Trace reordered(const Trace& trace, const OrderPlan& plan) { return Rewriter(trace, plan).run(); }
+Reordered reorder(const Trace& trace, const OrderPlan& plan) { return Rewriter(trace, plan).run(); }
+
+Trace reordered(const Trace& trace, const OrderPlan& plan) { return reorder(trace, plan).trace; }
+
+OffloadPlan moved_fates(const Trace& before, const Reordered& after, const OffloadPlan& fates) {
+  return FateMover(before, after, fates).run();
+}
 
 }  // namespace spillway::sim

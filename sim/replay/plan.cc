@@ -40,7 +40,7 @@ class PlanReader {
       else if (key == "order")
         plan.order = read_order(value);
       else if (key == "memory")
-        plan.memory = read_memory(value);
+        read_memory(value, plan);
       else if (key != "schema" && key != "version")
         fail("/" + key, "unknown key");
     }
@@ -65,7 +65,23 @@ class PlanReader {
     }
     return plan;
   }
-  MemoryPlan read_memory(const Json& memory) {
+  void read_memory(const Json& memory, Plan& plan) {
+    if (!memory.is_array()) {
+      plan.memory[0] = read_places(memory);
+      return;
+    }
+    for (std::size_t i = 0; i < memory.size(); ++i) {
+      const std::string place = "/memory/" + std::to_string(i);
+      const Json* device = memory[i].is_object() && memory[i].contains("device") ? &memory[i]["device"] : nullptr;
+      if (device == nullptr || !device->is_number_unsigned() || device->get<std::uint64_t>() > 0x7fff)
+        fail(place + "/device", "not the number of a GPU");
+      Json places = memory[i];
+      places.erase("device");
+      if (!plan.memory.emplace(device->get<std::int16_t>(), read_places(places)).second)
+        fail(place + "/device", "there are places for this GPU already");
+    }
+  }
+  MemoryPlan read_places(const Json& memory) {
     const std::string text = memory.dump();
     ByteSource source = ByteSource::from_memory(file_, std::as_bytes(std::span(text.data(), text.size())), text.size());
     return read_memory_plan(source);
@@ -101,7 +117,17 @@ std::string plan_json(const Plan& plan) {
                          {"digest", fmt::format("{:016x}", plan.order->digest)},
                          {"ops", std::move(ops)}};
   }
-  if (plan.memory) document["memory"] = Json::parse(memory_plan_json(*plan.memory));
+  if (plan.memory.size() == 1 && plan.memory.begin()->first == 0) {
+    document["memory"] = Json::parse(memory_plan_json(plan.memory.begin()->second));
+  } else if (!plan.memory.empty()) {
+    Json devices = Json::array();
+    for (const auto& [device, places] : plan.memory) {
+      Json one = {{"device", device}};
+      one.update(Json::parse(memory_plan_json(places)));
+      devices.push_back(std::move(one));
+    }
+    document["memory"] = std::move(devices);
+  }
   return document.dump() + "\n";
 }
 

@@ -6,10 +6,13 @@
 //    "schedule": {"name": "chronos", "stages": 4, "orders": [...], ...},           models/pipeline/pipeline_json.h
 //    "fates": {"technique": "mix", "absences": [...], ...},                        offload_plan_json.h
 //    "order": {"technique": "order", "digest": "0123456789abcdef", "ops": [4, 2]}, heads of units, order_plan.h
-//    "memory": {"schema": "spillway-memory-plan", "technique": "layout", ...}}     memory_plan.h
+//    "memory": {"schema": "spillway-memory-plan", "technique": "layout", ...}}     memory_plan.h; of several GPUs
+//                                                                                  [{"device": 0, "schema": ...}, ...]
 // "offload" is an older name of "fates".
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -27,7 +30,7 @@ struct Plan {
   std::optional<PipelinePlan> schedule;  // what each stage runs when; of a generated step
   std::optional<OffloadPlan> fates;      // which tensors leave, and which are made again
   std::optional<OrderPlan> order;
-  std::optional<MemoryPlan> memory;  // of the trace in that order
+  std::map<std::int16_t, MemoryPlan> memory;  // by device, of the trace as the parts before leave it; empty: none
 };
 
 // Throws InputError naming file, JSON pointer, cause and remedy.

@@ -56,7 +56,7 @@ class Comparison {
     old_position_ = positions(before_);
     new_position_ = positions(after_);
     for (const auto check : {&Comparison::check_launches, &Comparison::compare_histories, &Comparison::check_edges,
-                             &Comparison::check_waits, &Comparison::check_residence})
+                             &Comparison::check_waits, &Comparison::check_residence, &Comparison::check_ranks})
       if (std::string fault = (this->*check)(); !fault.empty()) return fault;
     return "";
   }
@@ -123,10 +123,13 @@ class Comparison {
     return "";
   }
 
+  // In both, as lanes stay.
+  [[nodiscard]] std::size_t rank_of(std::size_t i) const { return before_.lanes[index_of(before_.ops.lane[i])].rank; }
+
   [[nodiscard]] std::string check_edges() {
     for (const Edge& edge : before_.edges) {
       const std::size_t from = index_of(edge.from), to = index_of(edge.to);
-      if (was_at(from) < was_at(to) && is_at(from) > is_at(to))
+      if (rank_of(from) == rank_of(to) && was_at(from) < was_at(to) && is_at(from) > is_at(to))
         return described(before_, edge.to) + " is issued before " + described(before_, edge.from) +
                ", which it waits for";
     }
@@ -153,15 +156,16 @@ class Comparison {
     const std::vector<OpId> order = host_order(before_);
     // The latest work of each lane, and of all, in the new order, while walking the old one.
     std::vector<std::size_t> latest(before_.lanes.size(), 0);
-    std::size_t latest_of_all = 0;
+    std::map<std::size_t, std::size_t> latest_of_rank;
     std::vector<std::size_t> released(before_.lanes.size(), 0);  // works of the lane may not be issued earlier
     for (const OpId op : order) {
       const std::size_t i = index_of(op), lane = index_of(before_.ops.lane[i]);
+      std::size_t& latest_of_all = latest_of_rank[rank_of(i)];
       if (!is_host_call(before_.ops.kind[i])) {
         if (is_at(i) + 1 < released[lane]) return described(before_, op) + " is issued before a wait it stood behind";
         latest[lane] = std::max(latest[lane], is_at(i) + 1);
         latest_of_all = std::max(latest_of_all, is_at(i) + 1);
-        if (waits_for_copy_of(i)) hold_all(is_at(i) + 1, released);
+        if (waits_for_copy_of(i)) hold_all(rank_of(i), is_at(i) + 1, released);
         continue;
       }
       const Scope scope = scope_before(i);
@@ -174,13 +178,14 @@ class Comparison {
           return described(before_, op) + " is issued before the event it waits for";
         released[index_of(sync->lane)] = std::max(released[index_of(sync->lane)], is_at(i) + 1);
       } else if (scope.any && before_.ops.kind[i] != OpKind::event_record) {
-        hold_all(is_at(i) + 1, released);
+        hold_all(rank_of(i), is_at(i) + 1, released);
       }
     }
     return "";
   }
-  static void hold_all(std::size_t position, std::vector<std::size_t>& released) {
-    for (std::size_t& lane : released) lane = std::max(lane, position);
+  void hold_all(std::size_t rank, std::size_t position, std::vector<std::size_t>& released) const {
+    for (std::size_t lane = 0; lane < released.size(); ++lane)
+      if (before_.lanes[lane].rank == rank) released[lane] = std::max(released[lane], position);
   }
   [[nodiscard]] bool waits_for_copy_of(std::size_t work) const {
     const OpId by = before_.ops.launched_by[work];
@@ -194,8 +199,9 @@ class Comparison {
       std::size_t from = never, to = never;  // uses at positions in [from, to) find it
     };
     std::map<std::uint32_t, Stay> stays;
-    std::size_t reached = 0;
+    std::map<std::int16_t, std::size_t> reached_on;  // by device
     for (const MemoryEvent& event : after_.memory_events) {
+      std::size_t& reached = reached_on[event.device];
       if (event.anchor != OpId::none) reached = std::max(reached, issue_of(event.anchor) + 1);
       if (event.tensor == TensorId::none) continue;
       Stay& stay = stays[after_.tensors.storage[index_of(event.tensor)]];
@@ -218,6 +224,50 @@ class Comparison {
     }
     return "";
   }
+  [[nodiscard]] std::string check_ranks() {
+    if (before_.rank_count <= 1) return "";
+    std::map<std::size_t, std::size_t> last;  // by rank: new position of its collective before
+    for (const OpId op : host_order(before_)) {
+      if (before_.ops.kind[index_of(op)] != OpKind::collective) continue;
+      const auto [found, first] = last.try_emplace(rank_of(index_of(op)), is_at(index_of(op)));
+      if (!first && found->second > is_at(index_of(op)))
+        return described(before_, op) + " changes places with another collective of its rank";
+      found->second = is_at(index_of(op));
+    }
+    return circle();
+  }
+
+  // An op that waits for itself: by its lane, its launch and the trace's edges, all ranks together.
+  [[nodiscard]] std::string circle() const {
+    const std::size_t n = after_.ops.size();
+    std::vector<std::pair<std::uint32_t, std::uint32_t>> waits;
+    const auto wait = [&waits](std::size_t from, std::size_t to) {
+      waits.emplace_back(static_cast<std::uint32_t>(from), static_cast<std::uint32_t>(to));
+    };
+    std::vector<std::size_t> last(after_.lanes.size(), n);
+    for (std::size_t i = 0; i < n; ++i) {
+      std::size_t& before = last[index_of(after_.ops.lane[i])];
+      if (before != n) wait(before, i);
+      before = i;
+      if (after_.ops.launched_by[i] != OpId::none) wait(index_of(after_.ops.launched_by[i]), i);
+    }
+    for (const Edge& edge : after_.edges) wait(index_of(edge.from), index_of(edge.to));
+    std::sort(waits.begin(), waits.end());
+    std::vector<std::uint32_t> missing(n, 0), ready;
+    for (const auto& [from, to] : waits) ++missing[to];
+    for (std::uint32_t i = 0; i < n; ++i)
+      if (missing[i] == 0) ready.push_back(i);
+    std::size_t done = 0;
+    for (; done < ready.size(); ++done) {
+      auto next = std::lower_bound(waits.begin(), waits.end(), std::pair(ready[done], std::uint32_t{0}));
+      for (; next != waits.end() && next->first == ready[done]; ++next)
+        if (--missing[next->second] == 0) ready.push_back(next->second);
+    }
+    if (done == n) return "";
+    const auto stuck = std::find_if(missing.begin(), missing.end(), [](std::uint32_t left) { return left > 0; });
+    return described(after_, OpId(static_cast<std::uint32_t>(stuck - missing.begin()))) + " waits for itself";
+  }
+
   // Where the host issues it.
   [[nodiscard]] std::size_t issue_of(OpId op) const {
     const OpId by = after_.ops.launched_by[index_of(op)];
@@ -229,7 +279,107 @@ class Comparison {
   std::vector<std::size_t> old_position_, new_position_;
 };
 
+// Of a replayed trace.
+class ReplayCheck {
+ public:
+  ReplayCheck(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> start, std::span<const Picos> end)
+      : trace_(trace), gate_(gate), start_(start), end_(end) {}
+
+  std::string fault() const {
+    for (const auto check : {&ReplayCheck::check_works, &ReplayCheck::check_edges, &ReplayCheck::check_residence})
+      if (std::string fault = (this->*check)(); !fault.empty()) return fault;
+    return "";
+  }
+
+ private:
+  [[nodiscard]] bool ran(OpId op) const { return start_[index_of(op)] != unknown_time; }
+
+  [[nodiscard]] std::string check_works() const {
+    std::vector<OpId> last(trace_.lanes.size(), OpId::none);
+    for (std::size_t i = 0; i < trace_.ops.size(); ++i) {
+      const OpId op{static_cast<std::uint32_t>(i)};
+      const bool works = is_device_work(trace_.ops.kind[i]);
+      if (works && !ran(op)) return described(trace_, op) + " did not run";
+      if (!ran(op)) continue;
+      const OpId by = trace_.ops.launched_by[i];
+      if (by != OpId::none && start_[i] < start_[index_of(by)]) return described(trace_, op) + " ran before its launch";
+      if (!works || is_transfer_lane(trace_.ops.lane[i])) continue;
+      OpId& before = last[index_of(trace_.ops.lane[i])];
+      if (before != OpId::none && start_[i] < end_[index_of(before)])
+        return described(trace_, op) + " ran before " + described(trace_, before) + " on its stream had ended";
+      before = op;
+    }
+    return "";
+  }
+  // Where several transfers may be under way.
+  [[nodiscard]] bool is_transfer_lane(LaneId lane) const {
+    return trace_.lanes[index_of(lane)].kind == LaneKind::storage;
+  }
+
+  [[nodiscard]] std::string check_edges() const {
+    for (const Edge& edge : trace_.edges)
+      if (ran(edge.from) && ran(edge.to) && start_[index_of(edge.to)] < end_[index_of(edge.from)] + edge.lag)
+        return described(trace_, edge.to) + " ran before " + described(trace_, edge.from) + " had ended";
+    return "";
+  }
+
+  struct Change {
+    Picos at{};
+    bool takes = false;
+  };
+  // When each storage is taken and given back; where the trace says nothing of it, none.
+  [[nodiscard]] std::map<std::uint32_t, std::vector<Change>> changes() const {
+    std::map<std::uint32_t, std::vector<Change>> found;
+    for (std::size_t e = 0; e < trace_.memory_events.size(); ++e) {
+      const MemoryEvent& event = trace_.memory_events[e];
+      if (event.tensor == TensorId::none) continue;
+      const bool takes = event.action == MemoryAction::allocate;
+      if (!takes && event.action != MemoryAction::free_requested) continue;
+      Picos at{};
+      if (event.anchor != OpId::none && ran(event.anchor)) at = start_[index_of(event.anchor)];
+      if (e < gate_.size() && gate_[e] != OpId::none) at = std::max(at, end_[index_of(gate_[e])]);
+      found[trace_.tensors.storage[index_of(event.tensor)]].push_back({at, takes});
+    }
+    for (auto& [storage, list] : found)
+      std::stable_sort(list.begin(), list.end(), [](const Change& a, const Change& b) { return a.at < b.at; });
+    return found;
+  }
+
+  [[nodiscard]] std::string check_residence() const {
+    const auto known = changes();
+    for (const Use& use : trace_.uses) {
+      const std::size_t i = index_of(use.op);
+      if (!is_device_work(trace_.ops.kind[i])) continue;
+      const auto found = known.find(trace_.tensors.storage[index_of(use.tensor)]);
+      if (found == known.end()) continue;
+      const OpId by = trace_.ops.launched_by[i];
+      const Picos at = start_[by == OpId::none ? i : index_of(by)];
+      // What is taken and given back at this very instant is there.
+      bool there = false, at_once = false;
+      for (const Change& change : found->second) {
+        if (change.at > at) break;
+        there = change.takes;
+        at_once |= change.at == at;
+      }
+      if (!there && !at_once)
+        return described(trace_, use.op) + " used '" +
+               std::string(trace_.strings.text(trace_.tensors.name[index_of(use.tensor)])) +
+               "' while it was not in memory";
+    }
+    return "";
+  }
+
+  const Trace& trace_;
+  std::span<const OpId> gate_;
+  std::span<const Picos> start_, end_;
+};
+
 }  // namespace
+
+PlanVerdict check_replay(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> op_start,
+                         std::span<const Picos> op_end) {
+  return {ReplayCheck(trace, gate, op_start, op_end).fault()};
+}
 
 PlanVerdict check_reordering(const Trace& before, const Trace& after, std::span<const OpId> moved) {
   return {Comparison(before, after, moved).fault()};

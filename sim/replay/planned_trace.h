@@ -40,6 +40,10 @@ struct PlannedTrace {
 // absence in the wrong order, tiers that overlap. O((trace + plan) log).
 PlannedTrace planned_trace(const Trace& trace, const OffloadPlan& plan);
 
+// The trace with its memory events in the order of their times in a replay of it, which is the one its allocator sees;
+// gate and transfers as before. Gives the times, ascending. O(events log events).
+std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op_start, std::span<const Picos> op_end);
+
 // When each memory event happens in a replay that gave these times. Anchored to a host call: at its start, as the
 // recording says how much later. Anchored to a load: at its start. Never before its gate's end. O(events).
 std::vector<Picos> event_times(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> op_start,

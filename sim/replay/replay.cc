@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "base/input_error.h"
@@ -263,26 +262,6 @@ class Run {
   Outcome outcome_;
 };
 
-// Puts the memory events in the order of their times in this replay; gives the times.
-std::vector<Picos> order_events(PlannedTrace& planned, const Result& result) {
-  Trace& trace = planned.trace;
-  const std::vector<Picos> times = event_times(trace, planned.gate, result.op_start, result.op_end);
-  std::vector<std::size_t> order(times.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
-  std::vector<MemoryEvent> events;
-  std::vector<OpId> gate;
-  std::vector<Picos> sorted;
-  for (const std::size_t e : order) {
-    events.push_back(trace.memory_events[e]);
-    gate.push_back(planned.gate[e]);
-    sorted.push_back(times[e]);
-  }
-  trace.memory_events = std::move(events);
-  planned.gate = std::move(gate);
-  return sorted;
-}
-
 void record_memory(const Trace& trace, const MemoryReplay& memory, const std::vector<Picos>& event_time,
                    const AllocatorTime& allocator, const DriverTimes& times, Result& result) {
   result.memory = memory.result(event_time);
@@ -353,7 +332,7 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
   };
   std::unique_ptr<Run> run = run_from({});
   Result result = run->result();
-  std::vector<Picos> event_time = order_events(planned, result);
+  std::vector<Picos> event_time = order_events(planned, result.op_start, result.op_end);
   auto memory = std::make_unique<MemoryReplay>(trace, options.memory);
   AllocatorTime allocator = memory->allocator_time(times);
   const std::vector<std::int64_t> levels = run->cache_levels();
@@ -362,7 +341,7 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
   if (caches_fill || !delays.empty()) {
     run = caches_fill ? with_used_caches(std::move(run), run_from) : run_from({});
     result = run->result();
-    event_time = order_events(planned, result);
+    event_time = order_events(planned, result.op_start, result.op_end);
     memory = std::make_unique<MemoryReplay>(trace, options.memory);
     allocator = memory->allocator_time(times);
   }

@@ -70,8 +70,8 @@ Trace in_program_order(const PlannedTrace& planned) {
 // A plan covers one step; the second begins behind what stays.
 MemoryPoolOptions PlanRunner::allocator_of(const Plan& plan, const Trace& trace, const PlanRunOptions& options) {
   MemoryPoolOptions allocator = options.allocator;
-  if (!plan.memory) return allocator;
-  auto memory = std::make_shared<MemoryPlan>(*plan.memory);
+  if (plan.memory.empty()) return allocator;
+  auto memory = std::make_shared<MemoryPlan>(plan.memory.begin()->second);  // the trainer has one GPU
   constexpr std::int64_t smallest_planned = 512;
   std::uint64_t ordinal = 0;
   std::size_t places = 0;

@@ -75,9 +75,9 @@ TechniquePlan technique_plan(const Trace& trace, std::string_view technique, con
   made.plan =
       make_plan(row->techniques, {.trace = trace, .replayer = replayer, .settings = settings, .every = row->every})
           .plan;
-  if (!made.plan.memory) return made;
-  made.allocator.policy = policy_of(*made.plan.memory);
-  made.allocator.plan = std::make_shared<const MemoryPlan>(*made.plan.memory);
+  if (made.plan.memory.empty()) return made;
+  made.allocator.plan = std::make_shared<const MemoryPlan>(made.plan.memory.begin()->second);
+  made.allocator.policy = policy_of(*made.allocator.plan);
   return made;
 }
 

@@ -102,23 +102,23 @@ TEST_F(Plans, TracesInTheirNewOrderFitTheirLayout) {
   for (; cases < wanted; ++cases) {
     const Trace trace = random_trace(random_);
     TraceOrderOptions options;
-    options.order.effort = 200;
+    options.order.best.effort = 200;
     options.layout = true;
     options.layout_options.effort = 100;
     options.layout_options.threads = 1;
     const TraceOrder found = plan_order(trace, options);  // refuses by check_reordering(), asserts check_placement()
-    ASSERT_EQ(found.graph.edges_left_out, 0U);
-    lower += found.peak < found.program_peak ? 1 : 0;
-    const std::int16_t device = found.graph.device;
+    ASSERT_EQ(found.widest().graph.edges_left_out, 0U);
+    lower += found.widest().peak < found.widest().program_peak ? 1 : 0;
+    const std::int16_t device = found.widest().graph.device;
     if (found.trace.memory_events.empty() || device < 0) continue;
-    ASSERT_TRUE(check_placement(found.trace, device, *found.plan.memory, Bytes(found.layout->height)).sound());
+    ASSERT_TRUE(check_placement(found.trace, device, found.plan.memory.begin()->second, Bytes(found.layouts.begin()->second.height)).sound());
     AllocationStreamOptions stream;
     stream.pool.policy = "arena";
-    stream.pool.plan = std::make_shared<const MemoryPlan>(*found.plan.memory);
+    stream.pool.plan = std::make_shared<const MemoryPlan>(found.plan.memory.begin()->second);
     stream.device = device;
     const AllocationStreamResult followed = replay_allocation_stream(found.trace, stream);
     ASSERT_EQ(followed.plan->overlap + followed.plan->size_mismatch + followed.plan->unplanned, 0U) << "case " << cases;
-    ASSERT_EQ(followed.statistics.all().reserved_bytes.peak, found.layout->height) << "case " << cases;
+    ASSERT_EQ(followed.statistics.all().reserved_bytes.peak, found.layouts.begin()->second.height) << "case " << cases;
     ASSERT_EQ(followed.plan->placed, followed.allocations);
   }
   EXPECT_EQ(cases, wanted);
@@ -136,10 +136,10 @@ TEST_F(Plans, PlacementsThatOverlapAreFound) {
     options.layout_options.effort = 100;
     options.layout_options.threads = 1;
     const TraceOrder found = plan_order(trace, options);
-    if (found.graph.device < 0 || found.plan.memory->places.size() < 2) continue;
+    if (found.widest().graph.device < 0 || found.plan.memory.begin()->second.places.size() < 2) continue;
     ++cases;
-    EXPECT_FALSE(check_placement(found.trace, 0, *found.plan.memory, found.plan.memory->pool - Bytes(1)).sound());
-    MemoryPlan bent = *found.plan.memory;
+    EXPECT_FALSE(check_placement(found.trace, 0, found.plan.memory.begin()->second, found.plan.memory.begin()->second.pool - Bytes(1)).sound());
+    MemoryPlan bent = found.plan.memory.begin()->second;
     const std::vector<RequestLife> lives = request_lives(found.trace, 0);
     for (std::size_t i = 1; i < lives.size(); ++i) {
       if (lives[i].lower >= lives[0].upper) continue;
@@ -149,7 +149,7 @@ TEST_F(Plans, PlacementsThatOverlapAreFound) {
       ++found_faults;
       break;
     }
-    bent = *found.plan.memory;
+    bent = found.plan.memory.begin()->second;
     bent.places[0].size = lives[0].bytes - Bytes(1);
     EXPECT_FALSE(check_placement(found.trace, 0, bent, Bytes(0)).sound());
   }

@@ -74,7 +74,7 @@ TEST(TechniqueTable, NamesAreUniqueAndSaid) {
 // Whatever a scenario can say is a word, and the scenario's reader takes it.
 TEST(TechniqueTable, ScenariosTakeEveryWay) {
   EXPECT_EQ(schedule_words().size(), named_schedules().size());
-  EXPECT_EQ(allocator_words().size(), memory_policy_table.size() + 1);  // and STAlloc's
+  EXPECT_EQ(allocator_words().size(), memory_policy_table.size() + 3);  // and planned places
   EXPECT_THAT(offload_words().names(), Contains(no_offload));
   EXPECT_FALSE(offload_words().find(moved_by_schedule));  // the schedule says it
   const std::string text = R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small"},
@@ -95,16 +95,15 @@ TEST(TechniqueTable, PlannersMakeTheirPart) {
         row.make({.trace = loaded.trace, .replayer = evaluator, .settings = loaded.scenario.offload});
     EXPECT_EQ(part.plan.fates.has_value(), row.part == PlanPart::fates);
     EXPECT_EQ(part.plan.order.has_value(), row.part == PlanPart::order);
-    EXPECT_EQ(part.plan.memory.has_value(), row.part == PlanPart::memory);
+    EXPECT_EQ(part.plan.memory.size(), row.part == PlanPart::memory ? 1U : 0U);
     if (part.plan.fates) {
       EXPECT_NE(part.plan.fates->technique, "");
     }
     if (part.plan.order) {
       EXPECT_EQ(part.plan.order->technique, row.name);
     }
-    if (part.plan.memory) {
-      EXPECT_EQ(part.plan.memory->technique, row.name);
-      EXPECT_EQ(part.memory.size(), 1U);
+    if (!part.plan.memory.empty()) {
+      EXPECT_EQ(part.plan.memory.at(0).technique, row.name);
     }
     ++made;
   }
@@ -136,12 +135,11 @@ TEST(TechniqueTable, PartsComposeInTheirOrder) {
   const Evaluator evaluator(loaded);
   const TechniqueRequest request{.trace = loaded.trace, .replayer = evaluator, .settings = loaded.scenario.offload};
   const Plan plan = make_plan(std::array{layout_word, order_word}, request).plan;
-  ASSERT_TRUE(plan.order && plan.memory);
+  ASSERT_TRUE(plan.order && !plan.memory.empty());
   const Trace ordered = reordered(loaded.trace, *plan.order);
-  EXPECT_TRUE(check_placement(ordered, 0, *plan.memory, Bytes(0)).sound());
-  EXPECT_THROW(make_plan(std::array{layout_word, stalloc_word}, request), InputError);    // both places
-  EXPECT_THROW(make_plan(std::array{ssdtrain_word, stalloc_word}, request), InputError);  // places of another step
-  EXPECT_THROW(make_plan(std::array{default_schedule}, request), InputError);             // made with the step
+  EXPECT_TRUE(check_placement(ordered, 0, plan.memory.at(0), Bytes(0)).sound());
+  EXPECT_THROW(make_plan(std::array{layout_word, stalloc_word}, request), InputError);  // both places
+  EXPECT_THROW(make_plan(std::array{default_schedule}, request), InputError);           // made with the step
 }
 
 // docs/techniques.md shows the table as it is; SPILLWAY_BLESS writes it.
