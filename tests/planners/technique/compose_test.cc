@@ -1,0 +1,173 @@
+// Parts of a plan together: any of them with any other, on every rank, and the same again from the plan's file.
+#include "planners/technique/compose.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <set>
+
+#include "base/input_error.h"
+#include "base/splitmix64.h"
+#include "planners/order/order_method.h"
+#include "planners/order/trace_order.h"
+#include "planners/technique/technique_table.h"
+#include "scenario/evaluator.h"
+#include "sim/replay/host_order.h"
+#include "sim/replay/plan_check.h"
+#include "tests/test_size.h"
+
+namespace spillway::planners {
+namespace {
+
+using scenario::Evaluator;
+using scenario::load;
+using scenario::LoadedScenario;
+using scenario::parse_scenario;
+using scenario::ScenarioRun;
+
+constexpr const char* pipelined = R"({"schema": "spillway-scenario", "version": 1,
+  "model": {"name": "llama-2-7b", "layers": 8, "sequence": 512, "micro_batch": 1, "gradient_accumulation": 3,
+            "tensor_parallel": 2, "pipeline_parallel": 4},
+  "hardware": {"profile": "dgx-a100-40gb"},
+  "offload": {"least_elements": 100000, "drives": "samsung-980-pro-1tb", "drive_count": 4}})";
+constexpr const char* alone = R"({"schema": "spillway-scenario", "version": 1,
+  "model": {"name": "gpt2-small", "layers": 3, "sequence": 256, "micro_batch": 2, "gradient_accumulation": 2},
+  "hardware": {"profile": "ssdtrain-testbed"},
+  "offload": {"least_elements": 100000, "drives": "samsung-990-pro-2tb", "adaptive": false}})";
+
+LoadedScenario with(const char* text, const std::vector<std::string>& settings) {
+  return load(parse_scenario(text, "compose", "", settings));
+}
+
+std::vector<std::string> subset(unsigned bits) {
+  std::vector<std::string> settings;
+  if ((bits & 1U) != 0) settings.insert(settings.end(), {"model.pipeline_schedule=chronos", "model.pipeline_chunks=2"});
+  if ((bits & 2U) != 0) settings.insert(settings.end(), {"offload.technique=ssdtrain", "offload.adaptive=false"});
+  if ((bits & 4U) != 0) settings.emplace_back("order.technique=roam");
+  if ((bits & 8U) != 0) settings.emplace_back("memory.allocator=stalloc");
+  return settings;
+}
+
+Plan read_back(const Plan& plan) {
+  const std::string text = plan_json(plan);
+  ByteSource source = ByteSource::from_memory("plan", std::as_bytes(std::span(text.data(), text.size())), text.size());
+  return read_plan(source);
+}
+
+// Every subset of the four techniques runs, is sound and the same each time; its plan, followed, is the same step.
+TEST(Compose, AnySubsetOnEveryRank) {
+  std::map<unsigned, Bytes> reserved;
+  for (unsigned bits = 0; bits < 16; ++bits) {
+    SCOPED_TRACE(bits);
+    const LoadedScenario loaded = with(pipelined, subset(bits));
+    const ScenarioRun run = Evaluator(loaded).run();
+    if ((bits & 6U) != 0) EXPECT_EQ(Evaluator(loaded).run().result.fingerprint, run.result.fingerprint);
+    EXPECT_EQ(run.plan.fates.has_value(), (bits & 2U) != 0);
+    EXPECT_EQ(run.plan.memory.size(), (bits & 8U) != 0 ? 4U : 0U);
+    EXPECT_EQ(run.result.ranks.size(), 4U);
+    reserved[bits] = run.result.memory.peak_reserved;
+    if ((bits & 2U) != 0) EXPECT_GT(run.result.offload->stored, Bytes(0));
+
+    std::vector<std::string> plain = subset(bits & 1U);
+    const LoadedScenario base = with(pipelined, plain);
+    const Evaluator followed(base);
+    const ScenarioRun& again = followed.run(read_back(run.plan));
+    EXPECT_EQ(again.result.step_time, run.result.step_time);
+    EXPECT_EQ(again.result.memory.peak_reserved, run.result.memory.peak_reserved);
+    EXPECT_EQ(again.result.memory.peak_allocated, run.result.memory.peak_allocated);
+    EXPECT_EQ(again.result.fingerprint, run.result.fingerprint);
+  }
+  // Not above any subset that leaves the same fates on the same schedule.
+  for (const unsigned fates : {0U, 1U, 2U, 3U})
+    for (const unsigned parts : {0U, 4U, 8U}) EXPECT_LE(reserved[fates | 12U], reserved[fates | parts]) << fates << parts;
+}
+
+// The collectives, sends and receives of every rank in the order that they had.
+TEST(Compose, OrdersOfPipelinesKeepTheirMeetings) {
+  const LoadedScenario plain = with(pipelined, {"model.pipeline_schedule=chronos"});
+  const TraceOrder found = plan_order(plain.trace);
+  EXPECT_EQ(found.ranks.size(), 4U);
+  const auto meetings = [](const Trace& trace) {
+    std::map<std::pair<std::uint16_t, std::uint16_t>, std::vector<std::string>> by_rank;
+    for (const OpId op : host_order(trace))
+      if (trace.ops.kind[index_of(op)] == OpKind::collective) {
+        const std::uint16_t rank = trace.lanes[index_of(trace.ops.lane[index_of(op)])].rank;
+        by_rank[{rank, 0}].push_back(std::string(trace.strings.text(trace.ops.name[index_of(op)])) + "/" +
+                                     std::to_string(trace.ops.micro_batch[index_of(op)]));
+      }
+    return by_rank;
+  };
+  EXPECT_EQ(meetings(plain.trace), meetings(found.trace));
+  for (const RankOrder& rank : found.ranks) EXPECT_LE(rank.peak, rank.program_peak);
+  const ScenarioRun run = Evaluator(plain).run({.order = found.plan.order});
+  EXPECT_GT(run.result.step_time, Picos(0));
+  // Two sends of a rank the other way round are refused.
+  OrderPlan swapped = program_order(plain.trace);
+  std::vector<std::size_t> first_rank;
+  for (std::size_t i = 0; i < swapped.order.size(); ++i) {
+    const std::size_t op = index_of(swapped.order[i]);
+    if (plain.trace.ops.kind[op] == OpKind::collective &&
+        plain.trace.lanes[index_of(plain.trace.ops.lane[op])].rank == 0)
+      first_rank.push_back(i);
+  }
+  ASSERT_GT(first_rank.size(), 2U);
+  std::swap(swapped.order[first_rank[first_rank.size() - 1]], swapped.order[first_rank[first_rank.size() - 2]]);
+  EXPECT_THROW(reordered(plain.trace, swapped), InputError);
+}
+
+// Offloaded and recomputed tensors under every order: what leaves, comes back and is made again is the same, and the
+// checker, which looks at the replay alone, finds nothing.
+TEST(Compose, FatesTravelWithTheOrder) {
+  for (const char* technique : {"ssdtrain", "mix", "checkpoints", "lifetimes", "stream"}) {
+    for (const std::string order : {"order", "roam", "lescea"}) {
+      SCOPED_TRACE(technique + ("/" + order));
+      const std::string fates = std::string("offload.technique=") + technique;
+      const ScenarioRun plain = Evaluator(with(alone, {fates})).run();
+      const ScenarioRun ordered = Evaluator(with(alone, {fates, "order.technique=" + order})).run();
+      ASSERT_TRUE(ordered.result.offload);
+      if (!ordered.plan.order) continue;  // held more than the program's
+      EXPECT_EQ(ordered.result.offload->recomputed, plain.result.offload->recomputed);
+      EXPECT_EQ(ordered.plan.fates->absences.size(), plain.plan.fates->absences.size());
+      EXPECT_LE(ordered.result.memory.peak_reserved, plain.result.memory.peak_reserved);
+    }
+  }
+}
+
+// The step that SSDTrain leaves has its transfers placed too.
+TEST(Compose, PlacesAreOfTheStepWithItsTransfers) {
+  for (const std::string places : {"stalloc", "stalloc-paper", "layout"}) {
+    SCOPED_TRACE(places);
+    const ScenarioRun plain = Evaluator(with(alone, {"offload.technique=ssdtrain"})).run();
+    const ScenarioRun placed =
+        Evaluator(with(alone, {"offload.technique=ssdtrain", "memory.allocator=" + places})).run();
+    EXPECT_EQ(placed.result.offload->stored, plain.result.offload->stored);
+    EXPECT_GE(placed.result.memory.peak_reserved, placed.result.memory.peak_allocated);
+    EXPECT_LT(static_cast<double>(placed.result.memory.peak_reserved.count()),
+              1.05 * static_cast<double>(placed.result.memory.peak_allocated.count()));
+  }
+}
+
+// A replay that didn't keep to its trace is found out.
+TEST(Compose, TheCheckerFindsWhatIsWrong) {
+  const LoadedScenario loaded = with(alone, {"offload.technique=ssdtrain"});
+  const ScenarioRun run = Evaluator(loaded).run();
+  const Trace& trace = *run.planned;
+  std::vector<Picos> start = run.result.op_start, end = run.result.op_end;
+  EXPECT_EQ(check_replay(trace, {}, start, end).fault, "");
+  SplitMix64 random(3);
+  int found = 0, tried = 0;
+  while (tried < spillway::test::cases(30, 300)) {
+    const std::size_t i = random.next() % trace.ops.size();
+    if (!is_device_work(trace.ops.kind[i])) continue;
+    ++tried;
+    const Picos was = start[i];
+    start[i] = Picos(0);  // before whatever it waits for
+    found += check_replay(trace, {}, start, end).sound() ? 0 : 1;
+    start[i] = was;
+  }
+  EXPECT_GT(found, tried * 9 / 10);
+}
+
+}  // namespace
+}  // namespace spillway::planners
