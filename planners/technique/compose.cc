@@ -104,7 +104,7 @@ class Composer {
   // Fates planned or followed; without any the step as it is.
   ComposedStep with_fates(const Trace& trace, const Replayer& searching) const {
     ComposedStep step;
-    if (parts_.given_fates != nullptr) return follow(trace, *parts_.given_fates);
+    if (parts_.given_fates != nullptr) return follow(trace, *parts_.given_fates, false);
     if (parts_.fates == nullptr) {
       if (!parts_.places()) step.result = request_.replayer.replay(trace);
       return step;
@@ -118,15 +118,15 @@ class Composer {
     step.result = std::move(part.result);
     if (!step.planned) {  // recomputation's planners leave the replay to others
       const OffloadPlan fates = std::move(*step.plan.fates);
-      return follow(trace, fates);
+      return follow(trace, fates, request_.settings.forwards);
     }
     return step;
   }
 
-  // Under these fates, forwarding settled by replays.
-  ComposedStep follow(const Trace& trace, const OffloadPlan& fates) const {
+  // Under these fates. `settles`: replays decide what is forwarded; those of a plan are as they are.
+  ComposedStep follow(const Trace& trace, const OffloadPlan& fates, bool settles) const {
     OffloadOutcome outcome;
-    outcome.forwards = request_.settings.forwards;
+    outcome.forwards = settles;
     outcome.plan = fates;
     replay_with_forwarding(trace, request_.replayer, outcome);
     outcome.moved.candidates = outcome.moved.stored + outcome.moved.recomputed;
@@ -145,7 +145,7 @@ class Composer {
     const bool of_program =
         parts_.given_fates != nullptr && parts_.given_fates->digest == digest_of_works(request_.trace);
     if (of_program)
-      step = follow(reordered.trace, moved_fates(request_.trace, reordered, *parts_.given_fates));
+      step = follow(reordered.trace, moved_fates(request_.trace, reordered, *parts_.given_fates), false);
     else
       step = with_fates(reordered.trace, searching);
     ordered_ = std::move(reordered.trace);
@@ -166,7 +166,8 @@ class Composer {
     ComposedStep step;
     if (before.fates) {
       OffloadPlan fates = moved_fates(request_.trace, reordered, *before.fates);
-      step = follow(reordered.trace, fates);
+      for (Absence& absence : fates.absences) absence.forwarded = false;
+      step = follow(reordered.trace, fates, request_.settings.forwards);
       step.plan.fates = settled(*before.fates, *step.plan.fates);
     } else if (!parts_.places()) {
       step.result = request_.replayer.replay(reordered.trace);
