@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/input_error.h"
@@ -27,17 +30,36 @@ std::string shown(double bound) {
                                                               : fmt::format("{}", bound);
 }
 
+constexpr const char* not_a_scalar = "expected a number, a text, true or false";
+
+bool is_whole(const Json& value, const FieldInfo& info, std::int64_t& whole) {
+  const double rounded = value.is_number() ? value.get<double>() : std::nan("");
+  if (!(rounded == std::floor(rounded) && std::abs(rounded) < 9e18)) return false;
+  whole = value.is_number_float() ? static_cast<std::int64_t>(rounded) : value.get<std::int64_t>();
+  return static_cast<double>(whole) >= info.min && static_cast<double>(whole) <= info.max;
+}
+
+bool is_number(const Json& value, const FieldInfo& info, double& number) {
+  if (info.or_null && value.is_null()) {
+    number = std::numeric_limits<double>::infinity();
+    return true;
+  }
+  number = value.is_number() ? value.get<double>() : std::nan("");
+  return std::isfinite(number) && number >= info.min && number <= info.max && !(info.above_min && number == info.min) &&
+         !(info.below_max && number == info.max);
+}
+
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
 
 }  // namespace
 
 FieldReader::FieldReader(const Json& object, std::vector<FieldProblem>& problems, std::string place)
-    : problems_(problems) {
-  push({&object, std::move(place)});
+    : problems_(problems), root_(object), root_place_(std::move(place)) {
+  push({&object});
 }
 
 void FieldReader::ignore(std::initializer_list<std::string_view> keys) {
-  for (const std::string_view key : keys) frames_.back().used.emplace(key);
+  for (const std::string_view key : keys) frames_.back().used.emplace_back(key);
 }
 
 void FieldReader::finish() {
@@ -49,18 +71,50 @@ void FieldReader::problem(const std::string& place, std::string cause, std::stri
   problems_.push_back({place, std::move(cause), std::move(remedy), rank});
 }
 
-std::string FieldReader::place_of(std::string_view key) const {
-  const Frame& frame = frames_.back();
-  if (frame.as_tuple) return frame.place + "/" + std::to_string(frame.next - 1);
-  return key.empty() ? frame.place : frame.place + "/" + std::string(key);
+std::string FieldReader::place_of(std::string_view key) const { return place_within(frames_.size() - 1, key); }
+
+std::string FieldReader::place_within(std::size_t depth, std::string_view key) const {
+  const Frame& frame = frames_[depth];
+  if (frame.as_tuple) return place_of_frame(depth) + "/" + std::to_string(frame.next - 1);
+  return key.empty() ? place_of_frame(depth) : place_of_frame(depth) + "/" + std::string(key);
+}
+
+std::string FieldReader::place_of_frame(std::size_t depth) const {
+  if (depth == 0) return root_place_;
+  const Frame& frame = frames_[depth];
+  std::string place = place_within(depth - 1, frame.key);
+  if (frame.index) place += "/" + std::to_string(*frame.index);
+  if (!frame.entry.empty()) place += "/" + std::string(frame.entry);
+  return place;
+}
+
+std::string FieldReader::place_of_item(const FieldInfo& info, std::size_t index) const {
+  return place_of(info.key) + "/" + std::to_string(index);
+}
+
+bool FieldReader::is_object() const { return root_.is_object(); }
+
+bool FieldReader::gave(std::string_view place) const {
+  if (!place.starts_with(root_place_)) return false;
+  place.remove_prefix(root_place_.size());
+  const Json* at = &root_;
+  while (!place.empty()) {
+    place.remove_prefix(1);
+    const std::string_view key = place.substr(0, place.find('/'));
+    place.remove_prefix(key.size());
+    const auto found = at->is_object() ? at->find(key) : at->end();
+    if (found == at->end()) return false;
+    at = &*found;
+  }
+  return true;
 }
 
 void FieldReader::pop() {
   const Frame& frame = frames_.back();
-  if (frame.object->is_object() && !frame.used.contains(""))
-    check_keys(*frame.object, {frame.used.begin(), frame.used.end()}, frame.place);
+  if (frame.object->is_object() && !frame.is_whole && !frame.has_others && !frame.as_tuple)
+    check_keys(*frame.object, {frame.used.begin(), frame.used.end()}, place_of(""));
   if (frame.as_tuple && frame.object->is_array() && frame.object->size() != frame.next)
-    problem(frame.place, fmt::format("expected {} values", frame.next), "write [value, ...]");
+    problem(place_of_frame(frames_.size() - 1), fmt::format("expected {} values", frame.next), "write [value, ...]");
   frames_.pop_back();
 }
 
@@ -73,18 +127,23 @@ void FieldReader::check_keys(const Json& object, const std::vector<std::string_v
 const Json* FieldReader::take(const FieldInfo& info) {
   Frame& frame = frames_.back();
   const Json& object = *frame.object;
-  frame.used.emplace(info.key);
-  if (info.key.empty()) return &object;
   if (frame.as_tuple) {
     ++frame.next;
     return object.is_array() && frame.next <= object.size() ? &object[frame.next - 1] : nullptr;
   }
+  if (info.key.empty()) {
+    frame.is_whole = true;
+    return &object;
+  }
+  frame.used.emplace_back(info.key);
   if (!frame.shorthand.empty() && object.is_string()) return frame.shorthand == info.key ? &object : nullptr;
   if (!object.is_object()) return nullptr;
   const auto found = object.find(info.key);
-  if (found != object.end()) {
-    given_.insert(place_of(info.key));
-    return &*found;
+  if (found != object.end()) return &*found;
+  const auto older = info.alias.empty() ? object.end() : object.find(info.alias);
+  if (older != object.end()) {
+    frame.used.emplace_back(info.alias);
+    return &*older;
   }
   if (info.required) problem(place_of(info.key), "missing", told(info, "add it"));
   return nullptr;
@@ -94,20 +153,22 @@ void FieldReader::head(const DocumentHead& head) {
   const std::string noun(head.noun);
   const Json* schema = take({.key = "schema"});
   if (schema == nullptr || *schema != head.schema)
-    problem("/schema", "not " + noun + (schema == nullptr ? "" : ", but " + schema->dump()),
+    problem(place_of("schema"), "not " + noun + (schema == nullptr ? "" : ", but " + schema->dump()),
             fmt::format(R"(give it "schema": "{}")", head.schema), 0);
   std::optional<std::string> for_editors;
   text({.key = "$schema"}, for_editors);
   if (head.version == 0) return;
   const Json* version = take({.key = "version"});
+  if (version == nullptr && !head.is_version_required) return;
   if (version == nullptr || !version->is_number_integer())
-    return problem("/version", "no version", fmt::format(R"(give it "version": {})", head.version), 0);
+    return problem(place_of("version"), "no version", fmt::format(R"(give it "version": {})", head.version), 0);
   const auto given = version->get<std::int64_t>();
   if (given > head.version)
-    problem("/version", fmt::format("version {} is newer than this program's {}", given, head.version),
+    problem(place_of("version"), fmt::format("version {} is newer than this program's {}", given, head.version),
             "use a newer spillway, or write " + noun + " anew", 0);
   if (given < 1)
-    problem("/version", fmt::format("version {} never existed", given), fmt::format("use version {}", head.version), 0);
+    problem(place_of("version"), fmt::format("version {} never existed", given),
+            fmt::format("use version {}", head.version), 0);
 }
 
 void FieldReader::constant(const FieldInfo& info, std::string_view text) {
@@ -120,7 +181,7 @@ void FieldReader::text(const FieldInfo& info, std::optional<std::string>& value)
   const Json* found = take(info);
   if (found == nullptr) return;
   if (!found->is_string()) return problem(place_of(info.key), "expected a text", "put it in quotes");
-  if (info.required && found->get_ref<const std::string&>().empty())
+  if (info.required && !info.even_empty && found->get_ref<const std::string&>().empty())
     return problem(place_of(info.key), "empty", told(info, "fill it in"));
   value = found->get<std::string>();
 }
@@ -128,6 +189,7 @@ void FieldReader::text(const FieldInfo& info, std::optional<std::string>& value)
 void FieldReader::flag(const FieldInfo& info, std::optional<bool>& value) {
   const Json* found = take(info);
   if (found == nullptr) return;
+  if (info.or_null && found->is_null()) return value.reset();
   if (!found->is_boolean()) return problem(place_of(info.key), "expected true or false", "write it without quotes");
   value = found->get<bool>();
 }
@@ -173,45 +235,50 @@ void FieldReader::refuse_range(const FieldInfo& info, const std::string& place, 
   problem(place, fmt::format("expected {}{}", noun, range), told(info, "correct the value"));
 }
 
-bool FieldReader::is_whole(const Json& value, const FieldInfo& info, const std::string& place, std::int64_t& whole) {
-  const double rounded = value.is_number() ? value.get<double>() : std::nan("");
-  const bool sound = rounded == std::floor(rounded) && std::abs(rounded) < 9e18;
-  if (sound) whole = value.is_number_float() ? static_cast<std::int64_t>(rounded) : value.get<std::int64_t>();
-  if (sound && static_cast<double>(whole) >= info.min && static_cast<double>(whole) <= info.max) return true;
-  refuse_range(info, place, "a whole number");
-  return false;
-}
-
 void FieldReader::integer(const FieldInfo& info, std::optional<std::int64_t>& value) {
   const Json* found = take(info);
+  if (found == nullptr) return;
   std::int64_t read = 0;
-  if (found != nullptr && is_whole(*found, info, place_of(info.key), read)) value = read;
+  if (is_whole(*found, info, read))
+    value = read;
+  else
+    refuse_range(info, place_of(info.key), "a whole number");
 }
 
 void FieldReader::number(const FieldInfo& info, std::optional<double>& value) {
   const Json* found = take(info);
   if (found == nullptr) return;
-  const double read = found->is_number() ? found->get<double>() : std::nan("");
-  if (std::isfinite(read) && read >= info.min && read <= info.max && !(info.above_min && read == info.min) &&
-      !(info.below_max && read == info.max))
+  double read = 0;
+  if (is_number(*found, info, read))
     value = read;
   else
     refuse_range(info, place_of(info.key), "a number");
 }
 
-bool FieldReader::is_scalar(const Json& value, const std::string& place, Scalar& scalar) {
-  if (value.is_structured() || value.is_null()) {
-    problem(place, "expected a number, a text, true or false", "write a single value");
-    return false;
-  }
-  scalar = {text_of(value), value.is_number()};
+void FieldReader::hex(const FieldInfo& info, std::optional<std::uint64_t>& value) {
+  const Json* found = take(info);
+  if (found == nullptr) return;
+  const std::string digits = found->is_string() ? found->get<std::string>() : "";
+  std::uint64_t read = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto parsed = std::from_chars(digits.data(), end, read, 16);
+  if (digits.empty() || parsed.ec != std::errc() || parsed.ptr != end)
+    return problem(place_of(info.key), "not a hexadecimal number", told(info, "write up to 16 digits in quotes"));
+  value = read;
+}
+
+bool FieldReader::is_scalar(const Json& value, const FieldInfo& info, Scalar& scalar) {
+  if (value.is_structured() || (value.is_null() && !info.or_null)) return false;
+  scalar = {value.is_null() ? "" : text_of(value), value.is_number(), value.is_null()};
   return true;
 }
 
 void FieldReader::scalar(const FieldInfo& info, std::optional<Scalar>& value) {
   const Json* found = take(info);
+  if (found == nullptr) return;
   Scalar read;
-  if (found != nullptr && is_scalar(*found, place_of(info.key), read)) value = std::move(read);
+  if (!is_scalar(*found, info, read)) return problem(place_of(info.key), not_a_scalar, "write a single value");
+  value = std::move(read);
 }
 
 void FieldReader::object(const FieldInfo& info, std::optional<std::string>& value) {
@@ -248,8 +315,7 @@ void FieldReader::word_list(const FieldInfo& info, std::vector<std::size_t>& pla
   places.clear();
   for (const Json& each : *list) {
     std::size_t read = 0;
-    if (is_word(each, info, words, fmt::format("{}/{}", place_of(info.key), places.size()), read))
-      places.push_back(read);
+    if (is_word(each, info, words, place_of_item(info, places.size()), read)) places.push_back(read);
   }
 }
 
@@ -259,7 +325,19 @@ void FieldReader::integers(const FieldInfo& info, std::vector<std::int64_t>& val
   values.clear();
   for (const Json& each : *list) {
     std::int64_t read = 0;
-    if (!is_whole(each, info, fmt::format("{}/{}", place_of(info.key), values.size()), read)) return;
+    if (!is_whole(each, info, read)) return refuse_range(info, place_of_item(info, values.size()), "a whole number");
+    values.push_back(read);
+  }
+}
+
+void FieldReader::numbers(const FieldInfo& info, std::vector<double>& values) {
+  const Json* list = take_list(info, "numbers");
+  if (list == nullptr) return;
+  values.clear();
+  values.reserve(list->size());
+  for (const Json& each : *list) {
+    double read = 0;
+    if (!is_number(each, info, read)) return refuse_range(info, place_of_item(info, values.size()), "a number");
     values.push_back(read);
   }
 }
@@ -270,9 +348,24 @@ void FieldReader::scalars(const FieldInfo& info, std::vector<Scalar>& values) {
   values.clear();
   for (const Json& each : *list) {
     Scalar read;
-    if (!is_scalar(each, fmt::format("{}/{}", place_of(info.key), values.size()), read)) return;
+    if (!is_scalar(each, info, read))
+      return problem(place_of_item(info, values.size()), not_a_scalar, "write a single value");
     values.push_back(std::move(read));
   }
+}
+
+void FieldReader::rest(const FieldInfo& info, std::vector<std::pair<std::string, Scalar>>& values) {
+  Frame& frame = frames_.back();
+  if (!frame.object->is_object()) return;
+  for (const auto& [key, value] : frame.object->items()) {
+    if (std::find(frame.used.begin(), frame.used.end(), key) != frame.used.end()) continue;
+    Scalar read;
+    if (is_scalar(value, info, read))
+      values.emplace_back(key, std::move(read));
+    else
+      problem(place_of(key), not_a_scalar, "write a single value");
+  }
+  frame.has_others = true;
 }
 
 void FieldReader::section(const FieldInfo& info, std::optional<std::string>& text,
@@ -286,33 +379,39 @@ bool FieldReader::begin_group(const FieldInfo& info) {
   const Json* found = take(info);
   if (found == nullptr) return false;
   if (info.also_flag && found->is_boolean()) {
-    if (found->get<bool>()) push({&nothing, place_of(info.key)});
+    if (found->get<bool>()) push_group(info, nothing);
     return found->get<bool>();
   }
-  if (!found->is_object()) {
-    problem(place_of(info.key), "expected an object", told(info, "write { ... }"));
+  if (info.as_tuple ? !found->is_array() : !found->is_object()) {
+    problem(place_of(info.key), info.as_tuple ? "expected a list" : "expected an object",
+            told(info, info.as_tuple ? "write [value, ...]" : "write { ... }"));
     return false;
   }
-  const std::string place = place_of(info.key);
-  push({found, place});
+  push_group(info, *found);
   return true;
+}
+
+void FieldReader::push_group(const FieldInfo& info, const Json& object) {
+  const bool is_older = !info.alias.empty() && current().is_object() && !current().contains(info.key);
+  push({.object = &object, .key = is_older ? info.alias : info.key, .as_tuple = info.as_tuple});
 }
 
 std::size_t FieldReader::begin_list(const FieldInfo& info, std::size_t) {
   static const Json nothing = Json::array();
   const Json* found = take_list(info, info.as_tuple ? "lists" : "objects");
-  lists_.push_back({found != nullptr ? found : &nothing, place_of(info.key), info});
+  lists_.push_back({found != nullptr ? found : &nothing, info});
   return lists_.back().items->size();
 }
 
 void FieldReader::begin_element(std::size_t index) {
   const List& list = lists_.back();
-  const Json& item = (*list.items)[index];
-  const std::string place = list.place + "/" + std::to_string(index);
   const FieldInfo& info = list.info;
-  if (info.as_tuple ? !item.is_array() : !item.is_object() && (info.shorthand.empty() || !item.is_string()))
-    problem(place, info.as_tuple ? "expected a list" : "expected an object", told(info, "write { ... }"));
-  push({&item, place, info.as_tuple, std::string(info.shorthand)});
+  const Json& item = (*list.items)[index];
+  if (info.as_tuple ? !item.is_array()
+                    : !info.as_value && !item.is_object() && (info.shorthand.empty() || !item.is_string()))
+    problem(place_of_item(info, index), info.as_tuple ? "expected a list" : "expected an object",
+            told(info, info.as_tuple ? "write [value, ...]" : "write { ... }"));
+  push({.object = &item, .key = info.key, .index = index, .as_tuple = info.as_tuple, .shorthand = info.shorthand});
 }
 
 std::vector<std::string> FieldReader::begin_map(const FieldInfo& info, std::vector<std::string> /*current*/) {
@@ -321,7 +420,7 @@ std::vector<std::string> FieldReader::begin_map(const FieldInfo& info, std::vect
   const bool sound = found != nullptr && found->is_object() && found->size() >= info.least_items;
   if (found != nullptr && !sound)
     problem(place_of(info.key), "expected an object", told(info, R"(write {"name": ...})"));
-  lists_.push_back({sound ? found : &nothing, place_of(info.key), info});
+  lists_.push_back({sound ? found : &nothing, info});
   std::vector<std::string> names;
   for (const auto& [key, value] : lists_.back().items->items()) names.push_back(key);
   return names;
@@ -329,7 +428,10 @@ std::vector<std::string> FieldReader::begin_map(const FieldInfo& info, std::vect
 
 void FieldReader::begin_entry(const std::string& name) {
   const List& list = lists_.back();
-  push({&list.items->at(name), list.place + "/" + name});
+  const Json& item = list.items->at(name);
+  if (list.info.as_tuple && !item.is_array())
+    problem(place_of(list.info.key) + "/" + name, "expected a list", told(list.info, "write [value, ...]"));
+  push({.object = &item, .key = list.info.key, .entry = name, .as_tuple = list.info.as_tuple});
 }
 
 void throw_first(const std::vector<FieldProblem>& problems, const std::string& file) {
@@ -339,10 +441,15 @@ void throw_first(const std::vector<FieldProblem>& problems, const std::string& f
     throw InputError(file, first->place.empty() ? "/" : first->place, first->cause, first->remedy);
 }
 
-std::string document_schema(std::string_view text) {
+std::string document_text(std::string_view text, std::string_view key) {
   const Json root = Json::parse(text, nullptr, false);
-  const auto schema = root.is_object() ? root.find("schema") : root.end();
-  return schema != root.end() && schema->is_string() ? schema->get<std::string>() : "";
+  const auto found = root.is_object() ? root.find(key) : root.end();
+  return found != root.end() && found->is_string() ? found->get<std::string>() : "";
+}
+
+void read_document(std::string_view text, const std::string& file,
+                   const std::function<void(FieldVisitor&)>& describe_fields, const std::string& remedy) {
+  read_fields(parse_document(text, file, remedy), file, "", describe_fields);
 }
 
 Json parse_document(std::string_view text, const std::string& file, const std::string& remedy) {

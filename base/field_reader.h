@@ -2,9 +2,11 @@
 // range or no word of the list. The one place that takes keys out of our own documents.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
-#include <set>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/fields.h"
@@ -28,8 +30,10 @@ class FieldReader : public virtual FieldVisitor {
   // A key left unread is a problem with the nearest known ones; call once at the end.
   void finish();
   void problem(const std::string& place, std::string cause, std::string remedy, int rank = 2);
-  // Whether the document has a value at the JSON pointer, of those described so far.
-  [[nodiscard]] bool gave(const std::string& place) const { return given_.contains(place); }
+  // Whether what it reads is one at all.
+  [[nodiscard]] bool is_object() const;
+  // Whether the document has a value at the JSON pointer.
+  [[nodiscard]] bool gave(std::string_view place) const;
 
   void head(const DocumentHead& head) override;
   void constant(const FieldInfo& info, std::string_view text) override;
@@ -39,11 +43,13 @@ class FieldReader : public virtual FieldVisitor {
   void word_or_file(const FieldInfo& info, std::optional<std::string>& value, const Words& words) override;
   void integer(const FieldInfo& info, std::optional<std::int64_t>& value) override;
   void number(const FieldInfo& info, std::optional<double>& value) override;
+  void hex(const FieldInfo& info, std::optional<std::uint64_t>& value) override;
   void scalar(const FieldInfo& info, std::optional<Scalar>& value) override;
   void object(const FieldInfo& info, std::optional<std::string>& value) override;
   void texts(const FieldInfo& info, std::vector<std::string>& values) override;
   void word_list(const FieldInfo& info, std::vector<std::size_t>& places, const Words& words) override;
   void integers(const FieldInfo& info, std::vector<std::int64_t>& values) override;
+  void numbers(const FieldInfo& info, std::vector<double>& values) override;
   void scalars(const FieldInfo& info, std::vector<Scalar>& values) override;
   void section(const FieldInfo& info, std::optional<std::string>& text,
                const std::function<void(FieldVisitor&)>& describe_fields) override;
@@ -57,6 +63,11 @@ class FieldReader : public virtual FieldVisitor {
   void begin_entry(const std::string& name) override;
   void end_entry() override { pop(); }
   void end_map() override { lists_.pop_back(); }
+  void refuse(const FieldInfo& info, const std::string& cause, const std::string& remedy) override {
+    problem(place_of(info.key), cause, remedy);
+  }
+  void others() override { frames_.back().has_others = true; }
+  void rest(const FieldInfo& info, std::vector<std::pair<std::string, Scalar>>& values) override;
 
  protected:
   const Json* take(const FieldInfo& info);  // null when absent, which is a problem where it is required
@@ -65,17 +76,20 @@ class FieldReader : public virtual FieldVisitor {
   [[nodiscard]] const Json& current() const { return *frames_.back().object; }
 
  private:
+  // An object that is being read, and the way to it from the frame around it. Places are put together when a problem
+  // is told: a plan has a million elements, and they are sound.
   struct Frame {
     const Json* object;
-    std::string place;
-    bool as_tuple = false;
-    std::string shorthand{};  // the key that a bare text stands for
-    std::set<std::string, std::less<>> used{};
+    std::string_view key{};              // in the frame around it; empty: that frame's own value
+    std::optional<std::size_t> index{};  // of an element
+    std::string_view entry{};            // of a map
+    bool as_tuple = false, has_others = false, is_whole = false;
+    std::string_view shorthand{};  // the key that a bare text stands for
+    std::vector<std::string> used{};
     std::size_t next = 0;  // of a tuple
   };
   struct List {
     const Json* items;
-    std::string place;
     FieldInfo info;
   };
 
@@ -83,14 +97,18 @@ class FieldReader : public virtual FieldVisitor {
   const Json* take_list(const FieldInfo& info, const char* of);
   void push(Frame frame) { frames_.push_back(std::move(frame)); }
   void pop();
-  bool is_whole(const Json& value, const FieldInfo& info, const std::string& place, std::int64_t& whole);
-  bool is_scalar(const Json& value, const std::string& place, Scalar& scalar);
+  void push_group(const FieldInfo& info, const Json& object);
+  [[nodiscard]] std::string place_of_frame(std::size_t depth) const;
+  [[nodiscard]] std::string place_within(std::size_t depth, std::string_view key) const;
+  [[nodiscard]] std::string place_of_item(const FieldInfo& info, std::size_t index) const;
+  bool is_scalar(const Json& value, const FieldInfo& info, Scalar& scalar);
   bool is_word(const Json& value, const FieldInfo& info, const Words& words, const std::string& place,
                std::size_t& word);
   void refuse_range(const FieldInfo& info, const std::string& place, const char* noun);
 
   std::vector<FieldProblem>& problems_;
-  std::set<std::string> given_;
+  const Json& root_;
+  std::string root_place_;
   std::vector<Frame> frames_;
   std::vector<List> lists_;
 };
@@ -105,14 +123,22 @@ void read_fields(const nlohmann::ordered_json& root, const std::string& file, co
   std::vector<FieldProblem> problems;
   FieldReader reader(root, problems, place);
   describe_fields(static_cast<FieldVisitor&>(reader));
+  if (!reader.is_object()) reader.problem(place, "expected an object", "write { ... }", 0);
   reader.finish();
   throw_first(problems, file);
 }
 
+// The same of the document in `text`, for those who need not see it as JSON. `remedy` of what is no JSON.
+void read_document(std::string_view text, const std::string& file,
+                   const std::function<void(FieldVisitor&)>& describe_fields,
+                   const std::string& remedy = "correct the syntax there");
+
 // The document in `text`. Throws InputError where it is not JSON, or says one key twice; `remedy` may tell more.
 nlohmann::ordered_json parse_document(std::string_view text, const std::string& file,
                                       const std::string& remedy = "correct the syntax there");
-// What a document calls itself; empty: nothing, or it is no JSON.
-std::string document_schema(std::string_view text);
+// The text at a key of the document; empty: there is none, or it is no JSON.
+std::string document_text(std::string_view text, std::string_view key);
+// What a document calls itself.
+inline std::string document_schema(std::string_view text) { return document_text(text, "schema"); }
 
 }  // namespace spillway

@@ -101,6 +101,8 @@ void FieldRows::number(const FieldInfo& info, std::optional<double>& value) {
   add(FieldKind::number, info, value ? fmt::format("{}", *value) : "");
 }
 
+void FieldRows::hex(const FieldInfo& info, std::optional<std::uint64_t>& /*value*/) { add(FieldKind::text, info); }
+
 void FieldRows::scalar(const FieldInfo& info, std::optional<Scalar>& value) {
   add(FieldKind::scalar, info, value ? value->text : "");
 }
@@ -115,6 +117,8 @@ void FieldRows::word_list(const FieldInfo& info, std::vector<std::size_t>& /*pla
 
 void FieldRows::integers(const FieldInfo& info, std::vector<std::int64_t>& /*values*/) { add(FieldKind::list, info); }
 
+void FieldRows::numbers(const FieldInfo& info, std::vector<double>& /*values*/) { add(FieldKind::list, info); }
+
 void FieldRows::scalars(const FieldInfo& info, std::vector<Scalar>& /*values*/) { add(FieldKind::list, info); }
 
 bool FieldRows::begin_group(const FieldInfo& info) {
@@ -123,7 +127,7 @@ bool FieldRows::begin_group(const FieldInfo& info) {
 }
 
 std::size_t FieldRows::begin_list(const FieldInfo& info, std::size_t current) {
-  add(info.as_tuple ? FieldKind::list : FieldKind::groups, info);
+  add(info.as_tuple || info.as_value ? FieldKind::list : FieldKind::groups, info);
   ++lists_;
   PathVisitor::begin_list(info, current);
   return 1;

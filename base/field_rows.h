@@ -49,11 +49,13 @@ class FieldRows : public PathVisitor {
   void word_or_file(const FieldInfo& info, std::optional<std::string>& value, const Words& words) override;
   void integer(const FieldInfo& info, std::optional<std::int64_t>& value) override;
   void number(const FieldInfo& info, std::optional<double>& value) override;
+  void hex(const FieldInfo& info, std::optional<std::uint64_t>& value) override;
   void scalar(const FieldInfo& info, std::optional<Scalar>& value) override;
   void object(const FieldInfo& info, std::optional<std::string>& value) override;
   void texts(const FieldInfo& info, std::vector<std::string>& values) override;
   void word_list(const FieldInfo& info, std::vector<std::size_t>& places, const Words& words) override;
   void integers(const FieldInfo& info, std::vector<std::int64_t>& values) override;
+  void numbers(const FieldInfo& info, std::vector<double>& values) override;
   void scalars(const FieldInfo& info, std::vector<Scalar>& values) override;
   bool begin_group(const FieldInfo& info) override;
   std::size_t begin_list(const FieldInfo& info, std::size_t current) override;

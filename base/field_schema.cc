@@ -18,6 +18,16 @@ Json ranged(Json schema, const FieldInfo& info) {
   return schema;
 }
 
+Json or_null(const char* type, const FieldInfo& info) {
+  return info.or_null ? Json::array({type, "null"}) : Json(type);
+}
+
+Json single_value(const FieldInfo& info) {
+  Json types = {"string", "number", "boolean"};
+  if (info.or_null) types.push_back("null");
+  return {{"type", std::move(types)}};
+}
+
 Json enumeration(const Words& words) {
   Json list = Json::array();
   for (const std::string_view name : words.spellings()) list.push_back(name);
@@ -42,7 +52,7 @@ Json FieldSchema::pop() {
   Json schema = {{"type", "object"}};
   if (!frame.required.empty()) schema["required"] = std::move(frame.required);
   schema["properties"] = std::move(frame.properties);
-  schema["additionalProperties"] = false;
+  if (!frame.has_others) schema["additionalProperties"] = false;
   schema.update(frame.rules);
   return schema;
 }
@@ -78,21 +88,22 @@ void FieldSchema::head(const DocumentHead& head) {
   add({.key = "$schema"}, {{"type", "string"}});
   add({.key = "schema", .required = true}, {{"const", head.schema}});
   if (head.version > 0)
-    add({.key = "version", .about = "Newer versions are refused.", .required = true}, {{"const", head.version}});
+    add({.key = "version", .about = "Newer versions are refused.", .required = head.is_version_required},
+        {{"const", head.version}});
 }
 
 void FieldSchema::constant(const FieldInfo& info, std::string_view text) { add(info, {{"const", text}}); }
 
 void FieldSchema::text(const FieldInfo& info, std::optional<std::string>& value) {
   Json schema = {{"type", "string"}};
-  if (info.required) schema["minLength"] = 1;
+  if (info.required && !info.even_empty) schema["minLength"] = 1;
   if (!info.pattern.empty()) schema["pattern"] = info.pattern;
   if (value) schema["default"] = *value;
   add(info, std::move(schema));
 }
 
 void FieldSchema::flag(const FieldInfo& info, std::optional<bool>& value) {
-  Json schema = {{"type", "boolean"}};
+  Json schema = {{"type", or_null("boolean", info)}};
   if (value) schema["default"] = *value;
   add(info, std::move(schema));
 }
@@ -118,14 +129,16 @@ void FieldSchema::integer(const FieldInfo& info, std::optional<std::int64_t>& va
 }
 
 void FieldSchema::number(const FieldInfo& info, std::optional<double>& value) {
-  Json schema = ranged({{"type", "number"}}, info);
+  Json schema = ranged({{"type", or_null("number", info)}}, info);
   if (value) schema["default"] = bound(*value);
   add(info, std::move(schema));
 }
 
-void FieldSchema::scalar(const FieldInfo& info, std::optional<Scalar>& /*value*/) {
-  add(info, {{"type", {"string", "number", "boolean"}}});
+void FieldSchema::hex(const FieldInfo& info, std::optional<std::uint64_t>& /*value*/) {
+  add(info, {{"type", "string"}, {"pattern", "^[0-9a-fA-F]{1,16}$"}});
 }
+
+void FieldSchema::scalar(const FieldInfo& info, std::optional<Scalar>& /*value*/) { add(info, single_value(info)); }
 
 void FieldSchema::object(const FieldInfo& info, std::optional<std::string>& /*value*/) {
   add(info, {{"type", "object"}});
@@ -152,8 +165,12 @@ void FieldSchema::integers(const FieldInfo& info, std::vector<std::int64_t>& /*v
   add(info, list_of(info, ranged({{"type", "integer"}}, info)));
 }
 
+void FieldSchema::numbers(const FieldInfo& info, std::vector<double>& /*values*/) {
+  add(info, list_of(info, ranged({{"type", or_null("number", info)}}, info)));
+}
+
 void FieldSchema::scalars(const FieldInfo& info, std::vector<Scalar>& /*values*/) {
-  add(info, list_of(info, {{"type", {"string", "number", "boolean"}}}));
+  add(info, list_of(info, single_value(info)));
 }
 
 void FieldSchema::define(const std::string& name, const std::function<Json()>& make) {
@@ -167,8 +184,8 @@ bool FieldSchema::begin_group(const FieldInfo& info) {
 }
 
 void FieldSchema::end_group() {
-  Json schema = pop();
   const FieldInfo info = infos_.back();
+  Json schema = pop_item(info);
   infos_.pop_back();
   if (info.also_flag) schema = {{"anyOf", Json::array({Json{{"type", "boolean"}}, std::move(schema)})}};
   add(info, std::move(schema));
@@ -179,12 +196,17 @@ std::size_t FieldSchema::begin_list(const FieldInfo& info, std::size_t) {
   return 1;
 }
 
-void FieldSchema::end_element() {
-  const FieldInfo& info = infos_.back();
+Json FieldSchema::pop_item(const FieldInfo& info) {
   const Json order = open_.back().order;
   Json item = pop();
   if (info.as_tuple)
     item = {{"type", "array"}, {"prefixItems", order}, {"minItems", order.size()}, {"maxItems", order.size()}};
+  return item;
+}
+
+void FieldSchema::end_element() {
+  const FieldInfo& info = infos_.back();
+  Json item = pop_item(info);
   if (!info.shorthand.empty())
     item = {{"anyOf", Json::array({Json{{"type", "string"}, {"minLength", 1}}, std::move(item)})}};
   add(info, list_of(info, std::move(item)));
@@ -199,8 +221,14 @@ void FieldSchema::end_entry() {
   const FieldInfo& info = infos_.back();
   Json schema = {{"type", "object"}};
   if (info.least_items > 0) schema["minProperties"] = info.least_items;
-  schema["additionalProperties"] = pop();
+  schema["additionalProperties"] = pop_item(info);
   add(info, std::move(schema));
+}
+
+void FieldSchema::rest(const FieldInfo& info, std::vector<std::pair<std::string, Scalar>>& /*values*/) {
+  Json value = single_value(info);
+  if (!info.about.empty()) value["description"] = info.about;
+  open_.back().rules["patternProperties"][std::string(info.pattern)] = std::move(value);
 }
 
 void FieldSchema::rule(std::string_view json) { open_.back().rules.update(Json::parse(json)); }

@@ -30,11 +30,13 @@ class FieldSchema : public virtual FieldVisitor {
   void word_or_file(const FieldInfo& info, std::optional<std::string>& value, const Words& words) override;
   void integer(const FieldInfo& info, std::optional<std::int64_t>& value) override;
   void number(const FieldInfo& info, std::optional<double>& value) override;
+  void hex(const FieldInfo& info, std::optional<std::uint64_t>& value) override;
   void scalar(const FieldInfo& info, std::optional<Scalar>& value) override;
   void object(const FieldInfo& info, std::optional<std::string>& value) override;
   void texts(const FieldInfo& info, std::vector<std::string>& values) override;
   void word_list(const FieldInfo& info, std::vector<std::size_t>& places, const Words& words) override;
   void integers(const FieldInfo& info, std::vector<std::int64_t>& values) override;
+  void numbers(const FieldInfo& info, std::vector<double>& values) override;
   void scalars(const FieldInfo& info, std::vector<Scalar>& values) override;
   bool begin_group(const FieldInfo& info) override;
   void end_group() override;
@@ -46,6 +48,8 @@ class FieldSchema : public virtual FieldVisitor {
   void begin_entry(const std::string&) override { push(); }
   void end_entry() override;
   void end_map() override { infos_.pop_back(); }
+  void others() override { open_.back().has_others = true; }
+  void rest(const FieldInfo& info, std::vector<std::pair<std::string, Scalar>>& values) override;
   void rule(std::string_view json) override;
 
  protected:
@@ -58,10 +62,13 @@ class FieldSchema : public virtual FieldVisitor {
     Json properties = Json::object(), required = Json::array(), rules = Json::object();
     Json order = Json::array();  // schemas of the fields, as a tuple has them
     Json whole;                  // of the entry itself (empty key)
+    bool has_others = false;     // keys beyond these
   };
   void push() { open_.emplace_back(); }
   // The schema of the innermost object, which is closed.
   Json pop();
+  // The schema of an element or an entry, which is closed.
+  Json pop_item(const FieldInfo& info);
   Json list_of(const FieldInfo& info, Json items) const;
 
   std::vector<Frame> open_;

@@ -32,7 +32,7 @@ bool FieldSetter::is_it(const FieldInfo& info) {
   return true;
 }
 
-void FieldSetter::refuse(const std::string& cause, const std::string& remedy) const {
+void FieldSetter::fail(const std::string& cause, const std::string& remedy) const {
   throw InputError("", std::string(path_), cause, remedy);
 }
 
@@ -55,7 +55,7 @@ void FieldSetter::text(const FieldInfo& info, std::optional<std::string>& value)
 void FieldSetter::flag(const FieldInfo& info, std::optional<bool>& value) {
   if (!is_it(info)) return;
   if (text_ != "true" && text_ != "false")
-    refuse(fmt::format("\"{}\" is not a value of it", text_), "give true or false");
+    fail(fmt::format("\"{}\" is not a value of it", text_), "give true or false");
   value = text_ == "true";
 }
 
@@ -63,25 +63,24 @@ void FieldSetter::word(const FieldInfo& info, std::optional<std::size_t>& place,
   if (!is_it(info)) return;
   const std::optional<std::size_t> found = words.find(text_);
   if (!found)
-    refuse(fmt::format("no {} '{}'", info.key, text_), suggest(text_, words.names(), "take one of " + words.listed()));
+    fail(fmt::format("no {} '{}'", info.key, text_), suggest(text_, words.names(), "take one of " + words.listed()));
   place = found;
 }
 
 void FieldSetter::word_or_file(const FieldInfo& info, std::optional<std::string>& value, const Words& words) {
   if (!is_it(info)) return;
   if (!text_.ends_with(".json") && !words.find(text_))
-    refuse(fmt::format("no {} '{}'", info.key, text_), suggest(text_, words.names(), "take one of " + words.listed()));
+    fail(fmt::format("no {} '{}'", info.key, text_), suggest(text_, words.names(), "take one of " + words.listed()));
   value = text_;
 }
 
 void FieldSetter::integer(const FieldInfo& info, std::optional<std::int64_t>& value) {
   if (is_it(info) && !is_number(text_, value))
-    refuse(fmt::format("\"{}\" is not a value of it", text_), "give a whole number");
+    fail(fmt::format("\"{}\" is not a value of it", text_), "give a whole number");
 }
 
 void FieldSetter::number(const FieldInfo& info, std::optional<double>& value) {
-  if (is_it(info) && !is_number(text_, value))
-    refuse(fmt::format("\"{}\" is not a value of it", text_), "give a number");
+  if (is_it(info) && !is_number(text_, value)) fail(fmt::format("\"{}\" is not a value of it", text_), "give a number");
 }
 
 void FieldTexts::add(std::string_view text) {

@@ -28,7 +28,7 @@ class FieldSetter final : public PathVisitor {
 
  private:
   [[nodiscard]] bool is_it(const FieldInfo& info);
-  [[noreturn]] void refuse(const std::string& cause, const std::string& remedy) const;
+  [[noreturn]] void fail(const std::string& cause, const std::string& remedy) const;
 
   std::string_view path_, text_;
   std::size_t depth_ = 0;  // letters of the path that open groups have taken

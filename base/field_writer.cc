@@ -1,11 +1,18 @@
 #include "base/field_writer.h"
 
+#include <fmt/format.h>
+
 namespace spillway {
 namespace {
 
 using Json = FieldWriter::Json;
 
+Json json_of(double number, const FieldInfo& info) {
+  return info.or_null && std::isinf(number) ? Json() : Json(number);
+}
+
 Json json_of(const Scalar& scalar) {
+  if (scalar.is_null) return {};
   const Json parsed = Json::parse(scalar.text, nullptr, false);
   return scalar.is_number || parsed.is_boolean() ? parsed : Json(scalar.text);
 }
@@ -25,11 +32,11 @@ void FieldWriter::head(const DocumentHead& head) {
 }
 
 void FieldWriter::text(const FieldInfo& info, std::optional<std::string>& value) {
-  if (value || info.required) at(info) = value.value_or("");
+  if (value || info.required || info.even_empty) at(info) = value.value_or("");
 }
 
 void FieldWriter::flag(const FieldInfo& info, std::optional<bool>& value) {
-  if (value) at(info) = *value;
+  if (value || info.or_null) at(info) = value ? Json(*value) : Json();
 }
 
 void FieldWriter::word(const FieldInfo& info, std::optional<std::size_t>& place, const Words& words) {
@@ -45,7 +52,11 @@ void FieldWriter::integer(const FieldInfo& info, std::optional<std::int64_t>& va
 }
 
 void FieldWriter::number(const FieldInfo& info, std::optional<double>& value) {
-  if (value) at(info) = *value;
+  if (value) at(info) = json_of(*value, info);
+}
+
+void FieldWriter::hex(const FieldInfo& info, std::optional<std::uint64_t>& value) {
+  if (value) at(info) = fmt::format("{:016x}", *value);
 }
 
 void FieldWriter::scalar(const FieldInfo& info, std::optional<Scalar>& value) {
@@ -57,7 +68,7 @@ void FieldWriter::object(const FieldInfo& info, std::optional<std::string>& valu
 }
 
 void FieldWriter::texts(const FieldInfo& info, std::vector<std::string>& values) {
-  if (!values.empty()) at(info) = values;
+  if (!values.empty() || shows_empty(info)) at(info) = values;
 }
 
 void FieldWriter::word_list(const FieldInfo& info, std::vector<std::size_t>& places, const Words& words) {
@@ -67,7 +78,17 @@ void FieldWriter::word_list(const FieldInfo& info, std::vector<std::size_t>& pla
 }
 
 void FieldWriter::integers(const FieldInfo& info, std::vector<std::int64_t>& values) {
-  if (!values.empty()) at(info) = values;
+  if (!values.empty() || shows_empty(info)) at(info) = values;
+}
+
+void FieldWriter::numbers(const FieldInfo& info, std::vector<double>& values) {
+  if (values.empty() && !shows_empty(info)) return;
+  Json& list = at(info) = Json::array();
+  for (const double value : values) list.push_back(json_of(value, info));
+}
+
+void FieldWriter::rest(const FieldInfo& /*info*/, std::vector<std::pair<std::string, Scalar>>& values) {
+  for (const auto& [key, value] : values) at({.key = key}) = json_of(value);
 }
 
 void FieldWriter::scalars(const FieldInfo& info, std::vector<Scalar>& values) {
@@ -78,50 +99,66 @@ void FieldWriter::scalars(const FieldInfo& info, std::vector<Scalar>& values) {
 
 bool FieldWriter::begin_group(const FieldInfo& info) {
   keys_.emplace_back(info.key);
-  open_.push_back(Json::object());
+  open_.push_back(info.as_tuple ? Json::array() : Json::object());
   return true;
 }
 
 void FieldWriter::end_group() {
+  Json done = take();
+  if (!done.empty()) at({.key = keys_.back()}) = std::move(done);
+  keys_.pop_back();
+}
+
+FieldWriter::Json FieldWriter::take() {
   Json done = std::move(open_.back());
   open_.pop_back();
-  if (!done.empty()) open_.back()[keys_.back()] = std::move(done);
-  keys_.pop_back();
+  return done;
+}
+
+bool FieldWriter::shows_empty(const FieldInfo& info) const {
+  return info.even_empty || info.key.empty() || open_.back().is_array();
 }
 
 std::size_t FieldWriter::begin_list(const FieldInfo& info, std::size_t current) {
   keys_.emplace_back(info.key);
   open_.push_back(Json::array());
-  tuples_.push_back(info.as_tuple);
+  lists_.push_back(info);
   return current;
 }
 
-void FieldWriter::begin_element(std::size_t) { open_.push_back(tuples_.back() ? Json::array() : Json::object()); }
+void FieldWriter::begin_item() {
+  const FieldInfo& info = lists_.back();
+  open_.push_back(info.as_tuple ? Json::array() : info.as_value ? Json() : Json::object());
+}
+
+void FieldWriter::begin_element(std::size_t) { begin_item(); }
 
 void FieldWriter::end_element() {
-  Json done = std::move(open_.back());
-  open_.pop_back();
+  Json done = take();
   open_.back().push_back(std::move(done));
 }
 
 void FieldWriter::end_list() {
-  tuples_.pop_back();
-  end_group();
+  Json done = take();
+  if (!done.empty() || shows_empty(lists_.back())) at({.key = keys_.back()}) = std::move(done);
+  keys_.pop_back();
+  lists_.pop_back();
 }
 
 std::vector<std::string> FieldWriter::begin_map(const FieldInfo& info, std::vector<std::string> current) {
-  begin_group(info);
+  keys_.emplace_back(info.key);
+  open_.push_back(Json::object());
+  lists_.push_back(info);
   return current;
 }
 
 void FieldWriter::begin_entry(const std::string& name) {
   keys_.push_back(name);
-  open_.push_back(Json::object());
+  begin_item();
 }
 
 void FieldWriter::end_entry() {
-  Json done = std::move(open_.back());
-  open_.pop_back();
+  Json done = take();
   open_.back()[keys_.back()] = std::move(done);
   keys_.pop_back();
 }

@@ -39,7 +39,11 @@ struct FieldInfo {
   std::string_view pattern{};        // of a text: a regular expression; the noun's reader checks it
   std::size_t least_items = 0;       // of a list or a map
   std::string_view shorthand{};      // an element may be the text of this key alone
-  bool as_tuple = false;             // an element is an array of its fields in order
+  bool as_tuple = false;             // a group, an element or an entry is an array of its fields in order
+  bool as_value = false;             // an element is what its only field, with the empty key, is
+  bool even_empty = false;           // of a text, a list or a map: it may be empty, and is written then too
+  bool or_null = false;              // null stands for an infinite number, for a flag or a value that isn't known
+  std::string_view alias{};          // an older name of the key, of a group
   bool also_flag = false;            // a group: true stands for {}, false for none
 };
 
@@ -47,6 +51,7 @@ struct FieldInfo {
 struct Scalar {
   std::string text;  // without quotes
   bool is_number = false;
+  bool is_null = false;  // where FieldInfo::or_null
 };
 
 // What a document calls itself.
@@ -54,6 +59,7 @@ struct DocumentHead {
   std::string_view schema;
   std::int64_t version = 1;
   std::string_view noun;  // "a scenario", for messages
+  bool is_version_required = true;
 };
 
 // What is absent is nullopt; a visitor that reads leaves it alone. Floors with values of a form of their own derive
@@ -74,17 +80,22 @@ class FieldVisitor {
   virtual void word_or_file(const FieldInfo&, std::optional<std::string>&, const Words&) {}
   virtual void integer(const FieldInfo&, std::optional<std::int64_t>&) {}
   virtual void number(const FieldInfo&, std::optional<double>&) {}
+  // A digest: a text of hexadecimal digits.
+  virtual void hex(const FieldInfo&, std::optional<std::uint64_t>&) {}
   virtual void scalar(const FieldInfo&, std::optional<Scalar>&) {}
   // Any JSON object, as text: somebody else reads it.
   virtual void object(const FieldInfo&, std::optional<std::string>&) {}
   virtual void texts(const FieldInfo&, std::vector<std::string>&) {}
   virtual void word_list(const FieldInfo&, std::vector<std::size_t>&, const Words&) {}
   virtual void integers(const FieldInfo&, std::vector<std::int64_t>&) {}
+  virtual void numbers(const FieldInfo&, std::vector<double>&) {}
   virtual void scalars(const FieldInfo&, std::vector<Scalar>&) {}
 
   // A nested object; false: it is absent, skip its fields.
   virtual bool begin_group(const FieldInfo&) { return true; }
   virtual void end_group() {}
+  // A nested object that the noun has or has not.
+  virtual bool begin_part(const FieldInfo& info, bool /*present*/) { return begin_group(info); }
   // An array of objects: the number of elements (`current` for visitors that only look).
   virtual std::size_t begin_list(const FieldInfo&, std::size_t current) { return current; }
   virtual void begin_element(std::size_t) {}
@@ -99,6 +110,12 @@ class FieldVisitor {
   // An object that somebody else reads, from its text, but whose fields are known here.
   virtual void section(const FieldInfo& info, std::optional<std::string>& text,
                        const std::function<void(FieldVisitor&)>& describe_fields);
+  // The object at hand may have keys beyond those described: they are somebody else's.
+  virtual void others() {}
+  // Or single values by keys that the noun's reader knows (FieldInfo::pattern), in file order; comes last.
+  virtual void rest(const FieldInfo&, std::vector<std::pair<std::string, Scalar>>&) {}
+  // What was read of a field, or of the object at hand (empty key), can't be.
+  virtual void refuse(const FieldInfo&, const std::string& /*cause*/, const std::string& /*remedy*/) {}
   // What a JSON Schema says of the object at hand beyond its fields; the noun's reader checks it.
   virtual void rule(std::string_view) {}
 };
@@ -171,6 +188,13 @@ inline void number(FieldVisitor& visitor, const FieldInfo& info, double& value) 
   value = given.value_or(value);
 }
 
+inline void hex(FieldVisitor& visitor, const FieldInfo& info, std::uint64_t& value) {
+  if (!visitor.wants(info.key)) return;
+  std::optional<std::uint64_t> given = value;
+  visitor.hex(info, given);
+  value = given.value_or(value);
+}
+
 template <class Enum>
 requires std::is_enum_v<Enum>
 void word(FieldVisitor& visitor, const FieldInfo& info, Enum& value, const Words& words) {
@@ -239,6 +263,14 @@ template <class Describe>
 void group(FieldVisitor& visitor, const FieldInfo& info, Describe describe_fields) {
   if (!visitor.wants(info.key) || !visitor.begin_group(info)) return;
   describe_fields();
+  visitor.end_group();
+}
+// Given as a group, or none. describe_part(Part&).
+template <class Part, class Describe>
+void part(FieldVisitor& visitor, const FieldInfo& info, std::optional<Part>& value, Describe describe_part) {
+  if (!visitor.wants(info.key) || !visitor.begin_part(info, value.has_value())) return;
+  if (!value) value.emplace();
+  describe_part(*value);
   visitor.end_group();
 }
 

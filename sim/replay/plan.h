@@ -3,11 +3,11 @@
 //
 // JSON, schema "spillway-plan":
 //   {"schema": "spillway-plan", "version": 1,
-//    "schedule": {"name": "chronos", "stages": 4, "orders": [...], ...},           models/pipeline/pipeline_json.h
-//    "fates": {"technique": "mix", "absences": [...], ...},                        offload_plan_json.h
+//    "schedule": {"name": "chronos", "stages": 4, "orders": [...], ...},           models/pipeline/pipeline_document.h
+//    "fates": {"technique": "mix", "absences": [...], ...},                        plan_fields.h
 //    "order": {"technique": "order", "digest": "0123456789abcdef", "ops": [4, 2]}, heads of units, order_plan.h
-//    "memory": {"schema": "spillway-memory-plan", "technique": "layout", ...}}     memory_plan.h; of several GPUs
-//                                                                                  [{"device": 0, "schema": ...}, ...]
+//    "memory": {"schema": "spillway-memory-plan", "technique": "layout", ...},     memory_plan.h
+//    "memory_by_device": [{"device": 0, "plan": {"schema": "spillway-memory-plan", ...}}, ...]}    of several GPUs
 // "offload" is an older name of "fates".
 #pragma once
 

@@ -3,101 +3,40 @@
 #include <algorithm>
 #include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
 
+#include "base/field_reader.h"
+#include "base/field_writer.h"
 #include "base/input_error.h"
 #include "sim/devices/memory/stalloc_plan_text.h"
 
 namespace spillway::sim {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr std::int64_t most_requests = 100'000'000;
 constexpr const char* remedy = "write it with `spillway plan`, or see docs/memory-allocators.md for the form";
 
-std::string_view word_of(PlanKind kind) { return kind == PlanKind::stalloc ? stalloc_word : layout_word; }
+constexpr double most_bytes = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4);
 
-class PlanReader {
- public:
-  PlanReader(const Json& document, std::string file) : document_(document), file_(std::move(file)) {}
+const Words& kind_words() {
+  static const Words words = {{stalloc_word, "requests above 512 bytes, by their ordinal and size"},
+                              {layout_word, "all requests, by their ordinal"}};
+  return words;
+}
 
-  MemoryPlan read() {
-    if (!document_.is_object() || document_.value("schema", "") != "spillway-memory-plan")
-      fail("schema", "is not a memory plan");
-    MemoryPlan plan;
-    if (const auto made_by = document_.find("technique"); made_by != document_.end() && made_by->is_string())
-      plan.technique = made_by->get<std::string>();
-    const std::string kind = document_.value("kind", "");
-    if (kind != word_of(PlanKind::stalloc) && kind != word_of(PlanKind::layout))
-      fail("kind", "is neither stalloc nor layout");
-    plan.kind = kind == word_of(PlanKind::stalloc) ? PlanKind::stalloc : PlanKind::layout;
-    plan.pool = Bytes(number(document_, "pool_bytes", 0));
-    plan.small_peak = Bytes(optional_number("small_peak_bytes"));
-    plan.period_begin = static_cast<std::size_t>(optional_number("period_begin"));
-    for (const Json& place : list(document_, "places")) {
-      const auto [offset, size] = pair(place, "places", -1);
-      plan.places.push_back({Bytes(offset), Bytes(size)});
-    }
-    if (document_.contains("cached"))
-      for (const Json& ordinal : list(document_, "cached"))
-        plan.cached.push_back(static_cast<std::uint64_t>(integer(ordinal, "cached", 0)));
-    if (document_.contains("spaces"))
-      for (const Json& space : list(document_, "spaces")) plan.spaces.push_back(read_space(space));
-    if (document_.contains("dynamic"))
-      for (const Json& request : list(document_, "dynamic")) {
-        const auto [ordinal, space] = pair(request, "dynamic", 0, static_cast<std::int64_t>(RequestSpace::cached));
-        plan.dynamic.push_back({static_cast<std::uint64_t>(ordinal),
-                                static_cast<RequestSpace>(std::min(space, std::int64_t{largest_space}))});
-      }
-    check_plan(plan, file_);
-    return plan;
-  }
+void describe_ordinals(FieldVisitor& visitor, const FieldInfo& info, std::vector<std::uint64_t>& ordinals) {
+  std::vector<std::int64_t> numbers(ordinals.begin(), ordinals.end());
+  visitor.integers(info, numbers);
+  ordinals.assign(numbers.begin(), numbers.end());
+}
 
- private:
-  static constexpr std::int32_t largest_space = std::numeric_limits<std::int32_t>::max();
-
-  DynamicSpace read_space(const Json& space) {
-    if (!space.is_object() || !space.contains("name") || !space["name"].is_string())
-      fail("spaces", "a space without a name");
-    DynamicSpace found;
-    found.name = space["name"].get<std::string>();
-    for (const Json& range : list(space, "ranges")) {
-      const auto [begin, end] = pair(range, "ranges", 0);
-      found.ranges.push_back({Bytes(begin), Bytes(end)});
-    }
-    return found;
-  }
-  const Json& list(const Json& from, const char* key) {
-    if (!from.contains(key) || !from[key].is_array()) fail(key, "is not a list");
-    return from[key];
-  }
-  std::pair<std::int64_t, std::int64_t> pair(const Json& value, const char* key, std::int64_t least,
-                                             std::int64_t least_second = 0) {
-    if (!value.is_array() || value.size() != 2) fail(key, "an entry is not a pair of numbers");
-    return {integer(value[0], key, least), integer(value[1], key, least_second)};
-  }
-  std::int64_t number(const Json& from, const char* key, std::int64_t least) {
-    if (!from.contains(key)) fail(key, "is missing");
-    return integer(from[key], key, least);
-  }
-  std::int64_t optional_number(const char* key) {
-    return document_.contains(key) ? integer(document_[key], key, 0) : 0;
-  }
-  std::int64_t integer(const Json& value, const char* key, std::int64_t least) {
-    constexpr auto most = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max() / 4);
-    const bool fits = value.is_number_integer() && (!value.is_number_unsigned() || value.get<std::uint64_t>() <= most);
-    if (!fits || value.get<std::int64_t>() < least)
-      fail(key, "holds '" + value.dump() + "', not a whole number of at least " + std::to_string(least));
-    return value.get<std::int64_t>();
-  }
-  [[noreturn]] void fail(const std::string& place, const std::string& cause) const {
-    throw InputError(file_, place, cause, remedy);
-  }
-
-  const Json& document_;
-  std::string file_;
-};
+void describe(PlannedSpace& request, FieldVisitor& visitor) {
+  fields::integer(visitor, {.key = "request", .max = most_bytes}, request.request);
+  constexpr std::int64_t largest_space = std::numeric_limits<std::int32_t>::max();
+  auto space = static_cast<std::int64_t>(request.space);
+  fields::integer(visitor, {.key = "space", .min = static_cast<double>(RequestSpace::cached), .max = most_bytes},
+                  space);
+  request.space = static_cast<RequestSpace>(std::min(space, largest_space));
+}
 
 // id,lower,upper,size,offset in any order of columns.
 class LayoutReader {
@@ -216,35 +155,67 @@ MemoryPlan read_memory_plan(ByteSource& source) {
     return parse_stalloc_plan(text, source.name());
   if (begin != std::string::npos && text[begin] != '{' && text[begin] != '[')
     return LayoutReader(text, source.name()).read();
-  const Json document = Json::parse(text, nullptr, false);
-  if (document.is_discarded()) throw InputError(source.name(), "", "is not JSON", remedy);
-  return PlanReader(document, source.name()).read();
+  MemoryPlan plan;
+  read_document(
+      text, source.name(), [&](FieldVisitor& visitor) { describe(plan, visitor); }, remedy);
+  check_plan(plan, source.name());
+  return plan;
 }
 
 std::string memory_plan_json(const MemoryPlan& plan) {
-  Json document;
-  document["schema"] = "spillway-memory-plan";
-  document["version"] = 1;
-  if (!plan.technique.empty()) document["technique"] = plan.technique;
-  document["kind"] = word_of(plan.kind);
-  document["pool_bytes"] = plan.pool.count();
-  document["period_begin"] = plan.period_begin;
-  document["small_peak_bytes"] = plan.small_peak.count();
-  document["places"] = Json::array();
-  for (const PlannedPlace& place : plan.places)
-    document["places"].push_back({place.offset.count(), place.size.count()});
-  document["cached"] = plan.cached;
-  document["spaces"] = Json::array();
-  for (const DynamicSpace& space : plan.spaces) {
-    Json ranges = Json::array();
-    for (const PlanRange& range : space.ranges) ranges.push_back({range.begin.count(), range.end.count()});
-    document["spaces"].push_back({{"name", space.name}, {"ranges", ranges}});
-  }
-  Json dynamic = Json::array();
-  for (const PlannedSpace& request : plan.dynamic)
-    dynamic.push_back({request.request, static_cast<std::int32_t>(request.space)});
-  document["dynamic"] = std::move(dynamic);
-  return document.dump() + "\n";
+  MemoryPlan written = plan;
+  FieldWriter writer;
+  describe(written, writer);
+  return writer.line() + "\n";
+}
+
+void describe(MemoryPlan& plan, FieldVisitor& visitor) {
+  using fields::bytes;
+  visitor.head({.schema = "spillway-memory-plan", .noun = "a memory plan", .is_version_required = false});
+  fields::text(visitor, {.key = "technique", .about = "Who made it."}, plan.technique);
+  fields::word(visitor, {.key = "kind", .about = "What has places.", .required = true}, plan.kind, kind_words());
+  bytes(visitor, {.key = "pool_bytes", .max = most_bytes, .about = "Size of the pool.", .required = true}, plan.pool);
+  fields::integer(visitor, {.key = "period_begin", .max = most_bytes, .about = "After the last place comes this one."},
+                  plan.period_begin);
+  bytes(visitor,
+        {.key = "small_peak_bytes", .max = most_bytes, .about = "Peak of requests of at most 512 bytes, in slots."},
+        plan.small_peak);
+  fields::list(visitor,
+               {.key = "places",
+                .about = "[offset, size] in bytes by ordinal; offset -1: left to the caching allocator.",
+                .required = true,
+                .as_tuple = true,
+                .even_empty = true},
+               plan.places, [&](PlannedPlace& place) {
+                 bytes(visitor, {.key = "offset", .min = -1, .max = most_bytes}, place.offset);
+                 bytes(visitor, {.key = "size", .max = most_bytes}, place.size);
+               });
+  describe_ordinals(visitor,
+                    {.key = "cached",
+                     .max = most_bytes,
+                     .about = "Ordinals left to the caching allocator, ascending.",
+                     .even_empty = true},
+                    plan.cached);
+  fields::list(visitor, {.key = "spaces", .about = "Parts of the pool free between two layers.", .even_empty = true},
+               plan.spaces, [&](DynamicSpace& space) {
+                 fields::text(visitor, {.key = "name", .required = true, .even_empty = true}, space.name);
+                 fields::list(visitor,
+                              {.key = "ranges",
+                               .about = "[begin, end) in bytes from the pool's beginning.",
+                               .required = true,
+                               .as_tuple = true,
+                               .even_empty = true},
+                              space.ranges, [&](PlanRange& range) {
+                                bytes(visitor, {.key = "begin", .max = most_bytes}, range.begin);
+                                bytes(visitor, {.key = "end", .max = most_bytes}, range.end);
+                              });
+               });
+  fields::list(visitor,
+               {.key = "dynamic",
+                .about = "[request, space]: where requests go that have no place; -1 planned, -2 anywhere, -3 cached.",
+                .as_tuple = true,
+                .even_empty = true},
+               plan.dynamic, [&](PlannedSpace& request) { describe(request, visitor); });
 }
 
 std::string_view policy_of(const MemoryPlan& plan) {

@@ -273,7 +273,7 @@ TEST_F(Planned, BadFilesAreRefused) {
         with("\"pool_bytes\":10,\"places\":[[9223372036854775807,9223372036854775807]]"),
         with("\"pool_bytes\":10,\"places\":[[0,1]],\"period_begin\":1"),
         with("\"pool_bytes\":10,\"places\":[],\"spaces\":[{\"name\":\"a\",\"ranges\":[[5,6],[4,5]]}]"),
-        with("\"pool_bytes\":1e3,\"places\":[]"), with("\"pool_bytes\":\"1\",\"places\":[]")})
+        with("\"pool_bytes\":1.5,\"places\":[]"), with("\"pool_bytes\":\"1\",\"places\":[]")})
     EXPECT_THROW(reread(text), InputError) << text;
 }
 
