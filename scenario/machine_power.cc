@@ -34,4 +34,9 @@ double machine_usd_per_hour(const HardwareProfile& hardware, const PriceList& pr
   return price.price_usd->value * (12 / months + maintenance) / year_hours + kilowatts * tariff;
 }
 
+double gpu_usd_per_hour(const HardwareProfile& hardware, const PriceList& prices) {
+  if (hardware.gpu.price_usd_per_hour) return hardware.gpu.price_usd_per_hour->value;
+  return machine_usd_per_hour(hardware, prices) / static_cast<double>(hardware.gpu_count);
+}
+
 }  // namespace spillway::scenario

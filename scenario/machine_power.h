@@ -23,5 +23,7 @@ MachinePower machine_power(const HardwareProfile& hardware, const PriceList& pri
 // Of a whole machine: its rent, else its price written off over `months` of all hours, with maintenance, and its power
 // while it trains without a pause; 0: nobody states a price.
 double machine_usd_per_hour(const HardwareProfile& hardware, const PriceList& prices, double months = 36);
+// Of one GPU with its share of the machine: the profile's own price, else the machine's; 0: nobody states one.
+double gpu_usd_per_hour(const HardwareProfile& hardware, const PriceList& prices);
 
 }  // namespace spillway::scenario

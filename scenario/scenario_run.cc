@@ -8,6 +8,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "base/field_setter.h"
 #include "base/input_error.h"
 #include "base/log.h"
 #include "base/read_file.h"
@@ -17,6 +18,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "models/pipeline/pipeline_json.h"
 #include "models/spec/model_spec.h"
+#include "models/spec/training_setup_fields.h"
 #include "models/step/trace_generator.h"
 #include "planners/offload/lifetimes.h"
 #include "planners/pipeline/pipeline_executor.h"
@@ -164,8 +166,9 @@ TrainingSetup with_plan(const Scenario& scenario, const std::optional<Plan>& pla
   return with_schedule(scenario.training, file, read_plan_json(read_file(file, largest_plan), file));
 }
 
+// step: the one that would be generated, where it is at hand.
 void load_generated(LoadedScenario& loaded, const ModelSpec& given, const ScenarioMachine& machine,
-                    const std::optional<Plan>& plan) {
+                    const std::optional<Plan>& plan, std::optional<Trace> step = std::nullopt) {
   const Scenario& scenario = loaded.scenario;
   loaded.hardware = machine.hardware;
   const ModelSpec model = with_layers(scenario, given);
@@ -174,7 +177,7 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given, const Scenar
   if (setup.gpus() > hardware.total_gpus())
     loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
                               std::to_string(hardware.total_gpus()) + ": more machines like it are assumed");
-  loaded.trace = generate_trace(model, setup, machine.cost, machine.cluster);
+  loaded.trace = step ? std::move(*step) : generate_trace(model, setup, machine.cost, machine.cluster);
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
   loaded.layers = chunked_layers(model, setup);
   loaded.options.tokens_per_step = setup.step_tokens();
@@ -333,14 +336,44 @@ LoadedScenario load(const Scenario& scenario, const ModelSpec& model) {
   return load(scenario, model, ScenarioMachine(hardware_of(scenario)));
 }
 
-LoadedScenario load(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine) {
+static LoadedScenario load_with(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine,
+                                std::optional<Trace> step) {
   LoadedScenario loaded;
   loaded.scenario = scenario;
   const std::optional<Plan> plan = plan_of(scenario);
-  load_generated(loaded, model, machine, plan);
+  load_generated(loaded, model, machine, plan, std::move(step));
   set_drives(loaded, ProfileLibrary::shared());
   set_options(loaded, plan);
   return loaded;
+}
+
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine) {
+  return load_with(scenario, model, machine, std::nullopt);
+}
+
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Trace step) {
+  return load_with(scenario, model, machine, std::move(step));
+}
+
+Trace generated_step(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine) {
+  const ModelSpec layered = with_layers(scenario, model);
+  return generate_trace(layered, resolve(with_plan(scenario, plan_of(scenario)), layered), machine.cost,
+                        machine.cluster);
+}
+
+std::string machine_key(const Scenario& scenario) {
+  std::string key = scenario.hardware;
+  for (const auto& [path, text] : scenario.hardware_overrides) key += "\n" + path + "=" + text;
+  return key;
+}
+
+std::string step_key(const Scenario& scenario) {
+  if (scenario.model.empty()) return "capture\n" + scenario.trace + "\n" + scenario.execution_trace;
+  TrainingSetup training = scenario.training;  // visitors may change what they visit; this one does not
+  FieldTexts texts;
+  describe(training, texts);
+  return fmt::format("{}\n{}\n{}\n{}\n{}", scenario.model, scenario.layers, texts.take(), scenario.plan,
+                     machine_key(scenario));
 }
 
 void prepare_for_offload(LoadedScenario& loaded) {

@@ -63,6 +63,15 @@ LoadedScenario load(const Scenario& scenario, const ReadOptions& read = {});
 LoadedScenario load(const Scenario& scenario, const ModelSpec& model);
 // And with ScenarioMachine(hardware_of(scenario)) at hand.
 LoadedScenario load(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine);
+// And with generated_step() of a scenario of the same step_key() at hand.
+LoadedScenario load(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine, Trace step);
+
+// The step that a scenario of a model is replayed from, before anything is done to it. Throws as load() does.
+Trace generated_step(const Scenario& scenario, const ModelSpec& model, const ScenarioMachine& machine);
+// Names all that the step depends on: scenarios of equal keys replay the same generated step, or the same capture.
+std::string step_key(const Scenario& scenario);
+// Names all that ScenarioMachine(hardware_of(scenario)) depends on.
+std::string machine_key(const Scenario& scenario);
 
 // With the trace that the scenario names at hand, as read_captured() gives it: what-ifs on a capture don't read
 // it again. Precondition: the scenario has a trace.

@@ -48,8 +48,7 @@ GpuRates gpu_rates(const HardwareProfile& hardware) {
   const auto gpus = static_cast<double>(hardware.gpu_count);
   const double overhead = prices.power_overhead ? prices.power_overhead->value : 1;
   const MachinePower power = machine_power(hardware, prices, 1);
-  return {.usd_per_hour = hardware.gpu.price_usd_per_hour ? hardware.gpu.price_usd_per_hour->value
-                                                          : machine_usd_per_hour(hardware, prices) / gpus,
+  return {.usd_per_hour = gpu_usd_per_hour(hardware, prices),
           .rest_watts = power.idle_watts * overhead / gpus,
           .busy_watts = power.training_watts * overhead / gpus};
 }

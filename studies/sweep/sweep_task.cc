@@ -131,20 +131,10 @@ SweepReplay parse_sweep_replay(const std::string& record) {
   return row;
 }
 
-// Reading a profile and what was fitted for its GPU takes as long as a small replay.
-std::shared_ptr<const ScenarioMachine> SweepWorker::machine_of(const Scenario& scenario) {
-  std::string key = scenario.hardware;
-  for (const auto& [path, text] : scenario.hardware_overrides) key += "\n" + path + "=" + text;
-  const std::lock_guard lock(mutex_);
-  std::shared_ptr<const ScenarioMachine>& machine = machines_[key];
-  if (!machine) machine = std::make_shared<const ScenarioMachine>(hardware_of(scenario));
-  return machine;
-}
-
 LoadedScenario SweepWorker::load_point(const Scenario& scenario) {
   if (scenario.model.empty()) return load(scenario);
   const auto own = file_.models.find(scenario.model);
-  return load(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second, *machine_of(scenario));
+  return load(scenario, own == file_.models.end() ? find_model(scenario.model) : own->second, *machines_.of(scenario));
 }
 
 SweepReplay SweepWorker::replay(const SweepSettings& settings) {

@@ -5,12 +5,11 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
 #include "scenario/scenario_run.h"
+#include "scenario/shared_machines.h"
 #include "studies/sweep/sweep_file.h"
 #include "studies/sweep/sweep_screen.h"
 
@@ -68,13 +67,11 @@ class SweepWorker {
 
  private:
   [[nodiscard]] SweepBlock screen_block(std::int64_t number);
-  std::shared_ptr<const ScenarioMachine> machine_of(const Scenario& scenario);
   LoadedScenario load_point(const Scenario& scenario);
 
   const SweepFile& file_;
   SweepScreen screen_;
-  std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const ScenarioMachine>> machines_;  // by the profile and what is set of it
+  SharedMachines machines_;
 };
 
 }  // namespace spillway::studies
