@@ -19,6 +19,7 @@
 #include "cli/commands/capacity_command.h"
 #include "cli/commands/gui_command.h"
 #include "cli/commands/list_command.h"
+#include "cli/commands/techniques_command.h"
 #include "cli/commands/manual_command.h"
 #include "cli/commands/memory_command.h"
 #include "cli/commands/plan_command.h"
@@ -144,6 +145,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   add_report_commands(app, context);
   add_sweep_commands(app, context, job);
   add_list_command(app, context);
+  add_techniques_command(app, context);
   add_profile_commands(app, context);
   add_calibrate_commands(app, context);
   add_record_commands(app, context);

@@ -68,7 +68,7 @@ const std::vector<Entry>& entries() {
       {{.name = "po-f", .about = "po-uniform, all chunks offloaded", .moves = ScheduleMoves::all_to_host},
        block,
        [](R r) { return build_grouped(r, 1); }},
-      {{.name = "chronos", .about = "uniform injection over v chunks (reconstructed)", .is_common = true},
+      {{.name = chronos_schedule, .about = "uniform injection over v chunks (reconstructed)", .is_common = true},
        block | takes_split,
        build_chronos},
       {{"dualpipe", "bidirectional, F and B overlapped, two copies of the weights"},

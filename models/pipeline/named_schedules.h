@@ -59,7 +59,7 @@ struct NamedSchedule {
   bool slices = false;      // cuts sequences
   bool two_copies = false;  // of the weights
 };
-inline constexpr std::string_view default_schedule = "1f1b", all_forwards_first = "gpipe",
+inline constexpr std::string_view chronos_schedule = "chronos", default_schedule = "1f1b", all_forwards_first = "gpipe",
                                   interleaved_schedule = "interleaved";  // 1f1b over several chunks
 const std::vector<NamedSchedule>& named_schedules();
 // By its name or alias. Throws InputError for an unknown one, with the nearest one offered.

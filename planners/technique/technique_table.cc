@@ -8,9 +8,14 @@
 #include "base/nearest_name.h"
 #include "models/pipeline/named_schedules.h"
 #include "planners/offload/offload_settings.h"
+#include "planners/offload/checkpoints.h"
+#include "planners/offload/hybrid_search.h"
+#include "planners/offload/lifetimes.h"
 #include "planners/offload/offload_techniques.h"
+#include "planners/offload/ssdtrain.h"
 #include "planners/order/order_method.h"
 #include "planners/order/order_techniques.h"
+#include "planners/order/trace_order.h"
 #include "planners/recompute/recompute_techniques.h"
 #include "planners/stalloc/stalloc_techniques.h"
 #include "sim/devices/memory/memory_policies.h"
@@ -20,10 +25,20 @@ namespace {
 
 constexpr std::string_view schedule_key = "model.pipeline_schedule", allocator_key = "memory.allocator",
                            offload_key = "offload.technique", order_key = "order.technique", zero_key = "model.zero_stage",
-                           recompute_key = "model.recompute";
+                           recompute_key = "model.recompute", state_key = "model.optimizer_device";
 
 std::string setting(std::string_view key, std::string_view value) {
   return std::string(key) + "=" + std::string(value);
+}
+
+constexpr const char *recomputing = "-recompute", *offloading = "-offload";  // behind a schedule's name
+
+// Chronos-Offload: states of the deeper chunks move to the host between their uses, and are updated there.
+TechniqueWay with_offload(TechniqueWay way) {
+  way.settings.push_back(setting("model.offloaded_states", "1"));
+  way.settings.push_back(setting(state_key, "cpu"));
+  way.offered = Offered::when_named;
+  return way;
 }
 
 TechniqueWay way_of(const NamedSchedule& named, std::string name, std::string about, std::int64_t recomputed) {
@@ -40,9 +55,20 @@ void add_schedules(std::vector<Technique>& rows) {
     Technique& row = rows.emplace_back();
     row = {.name = name, .title = name, .about = about, .part = PlanPart::schedule, .key = std::string(schedule_key)};
     row.ways.push_back(way_of(named, name, about, 0));
-    if (named.recomputes && named.moves == ScheduleMoves::nothing)
-      row.ways.push_back(way_of(named, name + "-recompute", about + ", half the chunks run forward twice", 1));
+    if (!named.recomputes || named.moves != ScheduleMoves::nothing) continue;
+    row.ways.push_back(way_of(named, name + recomputing, about + ", half the chunks run forward twice", 1));
+    row.ways.push_back(
+        with_offload(way_of(named, name + offloading, about + ", optimizer state of half the chunks on the host", 0)));
+    row.ways.push_back(
+        with_offload(way_of(named, name + recomputing + offloading, about + ", both of half the chunks", 1)));
   }
+}
+
+std::string way_of_policy(std::string_view name) {
+  const auto* policy = std::find_if(memory_policy_table.begin(), memory_policy_table.end(),
+                                    [name](const MemoryPolicy& each) { return each.name == name; });
+  SPILLWAY_ASSERT(policy != memory_policy_table.end());
+  return std::string(policy->short_name.empty() ? policy->name : policy->short_name);
 }
 
 void add_allocators(std::vector<Technique>& rows) {
@@ -50,9 +76,8 @@ void add_allocators(std::vector<Technique>& rows) {
     const std::string name(policy.name), about(policy.about);
     Technique& row = rows.emplace_back();
     row = {.name = name, .title = name, .about = about, .part = PlanPart::memory, .key = std::string(allocator_key)};
-    const std::string_view way = policy.short_name.empty() ? policy.name : policy.short_name;
     if (!policy.follows_plan)
-      row.ways.push_back({std::string(way), about, {setting(allocator_key, name)}, Offered::when_named});
+      row.ways.push_back({way_of_policy(policy.name), about, {setting(allocator_key, name)}, Offered::when_named});
   }
 }
 
@@ -71,6 +96,18 @@ void add_zero(std::vector<Technique>& rows) {
            .word = stage};
     row.ways.push_back({name, about, {setting(zero_key, stage)}, Offered::with_replicas});
   }
+}
+
+void add_host_optimizer(std::vector<Technique>& rows) {
+  Technique& row = rows.emplace_back();
+  row = {.name = "cpu-optimizer",
+         .title = "optimizer on the CPU",
+         .about = "optimizer state in host memory, updated there",
+         .source = "ZeRO-Offload (arXiv 2101.06840)",
+         .part = PlanPart::none,
+         .key = std::string(state_key),
+         .word = "cpu"};
+  row.ways.push_back({row.name, row.about, {setting(state_key, "cpu")}, Offered::when_named});
 }
 
 Words words_of(std::string_view key, std::vector<Word> words) {
@@ -100,6 +137,7 @@ const std::vector<Technique>& techniques() {
     add(stalloc_techniques());
     add_allocators(rows);
     add_zero(rows);
+    add_host_optimizer(rows);
     return rows;
   }();
   return all;
@@ -146,6 +184,68 @@ std::vector<const TechniqueWay*> technique_ways() {
   for (const Technique& row : techniques())
     for (const TechniqueWay& way : row.ways) ways.push_back(&way);
   return ways;
+}
+
+std::vector<std::string> settings_named(std::string_view names, const std::string& file, const std::string& place) {
+  std::vector<std::string> settings;
+  for (std::size_t at = 0; at <= names.size();) {
+    const std::size_t end = std::min(names.find('+', at), names.size());
+    const std::vector<std::string>& own = way_named(names.substr(at, end - at), file, place).settings;
+    settings.insert(settings.end(), own.begin(), own.end());
+    at = end + 1;
+  }
+  return settings;
+}
+
+const std::vector<ComparedWay>& compared_ways() {
+  static const std::vector<ComparedWay> all = [] {
+    const std::string roam(to_string(OrderMethod::roam)), order(order_word), layout(layout_word), stalloc(stalloc_word),
+        paper(stalloc_paper_word), ssdtrain(ssdtrain_word), mix(hybrid_word), checkpoints(checkpoints_word),
+        chronos(chronos_schedule), host = "-host", full = recompute_way(Recompute::full),
+        selective = recompute_way(Recompute::selective);
+    const ComparedWay::Needs drives{.drives = true}, stages{.stages = true}, both{.drives = true, .stages = true};
+    const std::string recomp = chronos + recomputing, offload = chronos + offloading;
+    return std::vector<ComparedWay>{
+        {ssdtrain, drives},
+        {ssdtrain + host, {}},
+        {selective, {}},
+        {full, {}},
+        {checkpoints + host, {}},
+        {checkpoints, drives},
+        {mix, {}},
+        {std::string(lifetimes_word) + host, {}},
+        {std::string(streaming_word) + host, {}},
+        {"cpu-optimizer", {}},
+        {chronos, stages},
+        {recomp, stages},
+        {offload, stages},
+        {recomp + offloading, stages},
+        {roam, {}},
+        {order, {}},
+        {paper, {}},
+        {stalloc, {}},
+        {layout, {}},
+        {way_of_policy(expandable_policy), {}},
+        {roam + "+" + layout, {}},
+        {order + "+" + layout, {}},
+        {ssdtrain + "+" + stalloc, drives},
+        {mix + "+" + layout, {}},
+        {full + "+" + ssdtrain + host, {}},
+        {chronos + "+" + ssdtrain, both},
+        {chronos + "+" + stalloc, stages},
+        {chronos + "+" + ssdtrain + "+" + roam + "+" + stalloc, both},
+        {recomp + offloading + "+" + stalloc, stages},
+    };
+  }();
+  return all;
+}
+
+std::vector<std::string> without_techniques() {
+  std::vector<std::string> settings = {"plan=null", "model.pipeline_chunks=null", "model.recomputed_chunks=null",
+                                       "model.offloaded_states=null"};
+  for (const std::string_view key : {schedule_key, recompute_key, offload_key, order_key, allocator_key, state_key})
+    settings.push_back(setting(key, "null"));
+  return settings;
 }
 
 const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place) {

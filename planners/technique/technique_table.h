@@ -32,6 +32,20 @@ const Words& order_words();      // order.technique
 const TechniqueWay& way_named(std::string_view name, const std::string& file, const std::string& place);
 // In the table's order.
 std::vector<const TechniqueWay*> technique_ways();
+// Of ways put together, "chronos+ssdtrain+stalloc": theirs in turn. Throws InputError (file, place) for an unknown one.
+std::vector<std::string> settings_named(std::string_view names, const std::string& file, const std::string& place);
+
+// A row of `spillway techniques`: a way, or several put together.
+struct ComparedWay {
+  struct Needs {
+    bool drives = false, stages = false;  // of the machine; of the pipeline, more than one
+  };
+  std::string names;
+  Needs needs;
+};
+const std::vector<ComparedWay>& compared_ways();
+// Settings that take every technique out of a scenario.
+std::vector<std::string> without_techniques();
 // Of the generator: "keep", "selective", "full".
 const std::string& recompute_way(Recompute recompute);
 

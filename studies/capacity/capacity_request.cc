@@ -328,14 +328,7 @@ class Reader {
 std::string_view to_string(CapacityGoal goal) { return capacity_goal_words()[goal].name; }
 
 CapacityTechnique named_technique(const std::string& name, const std::string& file, const std::string& place) {
-  CapacityTechnique technique{name, {}};
-  for (std::size_t at = 0; at <= name.size();) {
-    const std::size_t end = std::min(name.find('+', at), name.size());
-    const std::vector<std::string>& settings = way_named(name.substr(at, end - at), file, place).settings;
-    technique.settings.insert(technique.settings.end(), settings.begin(), settings.end());
-    at = end + 1;
-  }
-  return technique;
+  return {name, settings_named(name, file, place)};
 }
 
 CapacityRequest read_capacity_request(const std::string& path, std::span<const std::string> settings,

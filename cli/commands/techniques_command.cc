@@ -1,0 +1,166 @@
+#include "cli/commands/techniques_command.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/input_error.h"
+#include "base/number_text.h"
+#include "base/output_file.h"
+#include "cli/options/interrupt.h"
+#include "cli/output/progress.h"
+#include "cli/output/table.h"
+#include "cli/output/way_report.h"
+#include "reports/pictures/bars_svg.h"
+#include "studies/techniques/compare_techniques.h"
+
+namespace spillway::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct TechniquesCall {
+  std::string scenario, output;
+  std::vector<std::string> settings, techniques;
+};
+
+std::vector<std::string> parts_of(const std::string& name) {
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= name.size();) {
+    const std::size_t end = std::min(name.find('+', at), name.size());
+    parts.push_back(name.substr(at, end - at));
+    at = end + 1;
+  }
+  return parts;
+}
+
+Json row_json(const TechniqueRow& each) {
+  Json json = {{"technique", each.row.way.name == plain_way ? Json::array() : Json(parts_of(each.row.way.name))}};
+  json.update(way_json(each.row));
+  json["step_time_over_plain"] = each.against_plain > 0 ? Json(each.against_plain) : Json();
+  json["warnings"] = each.row.result.warnings;
+  return json;
+}
+
+void print_rows_json(const TechniqueComparison& comparison, const std::string& scenario) {
+  Json document = json_document("spillway.techniques");
+  document["scenario"] = scenario;
+  document["whole"] = comparison.is_whole;
+  document["warnings"] = Json::array();
+  document["rows"] = Json::array();
+  for (const TechniqueRow& each : comparison.rows) document["rows"].push_back(row_json(each));
+  print_json(document);
+}
+
+std::string gigabytes(Bytes bytes) {
+  return bytes == Bytes(0) ? "-" : fmt::format("{:.1f}", static_cast<double>(bytes.count()) / 1e9);
+}
+
+void add_row(Table& table, const TechniqueRow& each) {
+  const WayRow& row = each.row;
+  const Result& result = row.result;
+  if (!row.ran()) {
+    std::vector<std::string> cells(15, "-");
+    cells[0] = row.way.name;
+    cells[1] = way_verdict(row);
+    table.add(cells);
+    return;
+  }
+  const bool known = result.memory.known;
+  table.add({row.way.name, way_verdict(row), row.shortage().empty() ? "-" : row.shortage(),
+             fmt::format("{:.1f}", to_seconds(result.step_time) * 1e3),
+             each.against_plain > 0 ? fmt::format("{:.2f}", each.against_plain) : "-",
+             result.tokens_per_second > 0 ? fmt::format("{:.0f}", result.tokens_per_second) : "-",
+             result.mfu > 0 ? fmt::format("{:.1f}", result.mfu * 100) : "-",
+             known ? gib(result.memory.peak_allocated) : "-", known ? gib(result.memory.peak_reserved) : "-",
+             known ? fmt::format("{:.1f}", row.allocator_efficiency() * 100) : "-",
+             gigabytes(row.traffic.to_host + row.traffic.from_host),
+             gigabytes(row.traffic.to_drives + row.traffic.from_drives),
+             row.life_years ? fmt::format("{:.1f}", *row.life_years) : "-", std::string(to_string(result.binding)),
+             fmt::format("{:.1f}", row.planning_seconds)});
+}
+
+std::string picture(const TechniqueComparison& comparison, const std::string& title) {
+  std::vector<reports::BarRow> rows;
+  reports::BarColumn time{.title = "step time", .unit = "ms"}, held{.title = "peak reserved", .unit = "GiB"},
+      moved{.title = "moved per step", .unit = "GB, one GPU, both ways"};
+  for (const TechniqueRow& each : comparison.rows) {
+    const WayRow& row = each.row;
+    const bool ran = row.ran(), known = ran && row.result.memory.known;
+    rows.push_back({row.way.name, way_verdict(row), !row.works()});
+    time.values.push_back(ran ? std::optional(to_seconds(row.result.step_time) * 1e3) : std::nullopt);
+    held.values.push_back(
+        known ? std::optional(static_cast<double>(row.result.memory.peak_reserved.count()) / (1 << 30)) : std::nullopt);
+    moved.values.push_back(ran ? std::optional(static_cast<double>(row.traffic.all().count()) / 1e9) : std::nullopt);
+    if (known && row.result.memory.capacity > Bytes(0)) {
+      held.limit = static_cast<double>(row.result.memory.capacity.count()) / (1 << 30);
+      held.limit_name = "the GPU's";
+    }
+  }
+  return reports::bars_svg(title, rows, {time, held, moved});
+}
+
+bool is_of_plain(const TechniqueComparison& comparison, const std::string& warning) {
+  const std::vector<std::string>& plain = comparison.rows.front().row.result.warnings;
+  return std::find(plain.begin(), plain.end(), warning) != plain.end();
+}
+
+void run_techniques(Context& context, const TechniquesCall& call) {
+  if (!call.output.empty() && !call.output.ends_with(".svg"))
+    throw InputError(call.output, "--output", "not .svg", "name a picture: techniques.svg");
+  WaysScenario scenario = ways_scenario(call.scenario);
+  for (const std::string& setting : call.settings) scenario.text = with_setting(scenario.text, setting);
+  const std::vector<Way> ways = technique_ways_of(scenario, call.techniques);
+  const Progress progress(context);
+  const TechniqueComparison comparison = compare_techniques(
+      scenario, ways, {.progress = [&](const WayRow& row, std::size_t done, std::size_t all) {
+        return progress.show(fmt::format("{} of {}: {}", done, all, row.way.name)) && !is_interrupted();
+      }});
+  const std::string title = scenario_of(scenario, ways.front().settings).title;
+  if (!call.output.empty()) {
+    OutputFile output(call.output);
+    output.write(picture(comparison, title));
+    output.commit();
+  }
+  if (context.json()) {
+    print_rows_json(comparison, call.scenario);
+  } else {
+    Table table({"technique", "fits", "short of", "step (ms)", "/ plain", "tokens/s", "MFU (%)", "allocated (GiB)",
+                 "reserved (GiB)", "efficiency (%)", "host (GB)", "drives (GB)", "life (years)", "binds",
+                 "planning (s)"});
+    for (const TechniqueRow& each : comparison.rows) add_row(table, each);
+    print(context, table);
+    for (const TechniqueRow& each : comparison.rows) {
+      if (!each.row.error.empty()) warn(context, each.row.way.name + ": " + each.row.error);
+      for (const std::string& warning : each.row.result.warnings)
+        if (&each == &comparison.rows.front() || !is_of_plain(comparison, warning))
+          warn(context, each.row.way.name + ": " + warning);
+    }
+  }
+  if (!comparison.is_whole) throw Cancelled();
+}
+
+}  // namespace
+
+void add_techniques_command(Command& app, Context& context) {
+  Command* command = app.add_subcommand("techniques", "Every technique by itself and composed, side by side");
+  const auto call = std::make_shared<TechniquesCall>();
+  command->add_option("SCENARIO", call->scenario, "scenario file, or a trace to replay as captured")->required();
+  command
+      ->add_option("--technique", call->techniques,
+                   "this way, or several put together with +; may be repeated. Not given: all that are of use here")
+      ->type_name("NAME[+NAME...]")
+      ->allow_extra_args(false);
+  command
+      ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->add_option("--output", call->output, "write a picture of the rows (.svg)")->type_name("FILE");
+  command->callback([&context, call] { run_techniques(context, *call); });
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,76 @@
+#include "reports/pictures/bars_svg.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/axis.h"
+#include "base/input_error.h"
+#include "base/svg_canvas.h"
+#include "base/svg_text.h"
+
+namespace spillway::reports {
+namespace {
+
+constexpr double margin = 24, head = 76, line = 22, bar = 13, names = 260, notes = 84, plot = 190, gap = 78, foot = 30;
+constexpr std::string_view bad = "#B3261E";
+
+class Picture : private SvgCanvas {
+ public:
+  Picture(const std::vector<BarRow>& rows, const std::vector<BarColumn>& columns) : rows_(rows), columns_(columns) {}
+
+  std::string draw(const std::string& title) {
+    const double width = 2 * margin + names + notes + static_cast<double>(columns_.size()) * (plot + gap);
+    bottom_ = margin + head + static_cast<double>(rows_.size()) * line;
+    text(margin, margin + 8, 17, fit_text(title, 17, width - 2 * margin));
+    for (std::size_t r = 0; r < rows_.size(); ++r) {
+      const double y = middle(r);
+      if (r % 2 == 1) rect(margin, y - line / 2, width - 2 * margin, line, "#F7F7F7");
+      text(margin + 4, y + 4, 12, fit_text(rows_[r].name, 12, names - 8));
+      text(margin + names, y + 4, 12, fit_text(rows_[r].note, 12, notes - 4), rows_[r].is_bad ? bad : svg_faint);
+    }
+    for (std::size_t c = 0; c < columns_.size(); ++c)
+      column(columns_[c], margin + names + notes + static_cast<double>(c) * (plot + gap), svg_colours[c % 8]);
+    return document(width, bottom_ + foot, title);
+  }
+
+ private:
+  static double middle(std::size_t row) { return margin + head + (static_cast<double>(row) + 0.5) * line; }
+
+  void column(const BarColumn& of, double left, std::string_view colour) {
+    double most = of.limit.value_or(0);
+    for (const std::optional<double>& value : of.values) most = std::max(most, value.value_or(0));
+    const double scale = most > 0 ? plot / most : 0;
+    text(left, margin + 40, 13, of.title, svg_ink, "start", svg_bold);
+    text(left, margin + 56, 11, of.unit, svg_faint);
+    line_down(left, svg_grid);
+    for (std::size_t r = 0; r < of.values.size(); ++r) {
+      const double y = middle(r);
+      if (!of.values[r]) {
+        text(left + 4, y + 4, 11, "-", svg_faint);
+        continue;
+      }
+      const double length = *of.values[r] * scale;
+      rect(left, y - bar / 2, std::max(0.5, length), bar, colour);
+      text(left + length + 4, y + 4, 11, fmt::format("{:.4g}", *of.values[r]), svg_ink, "start", svg_rim);
+    }
+    if (!of.limit) return;
+    const double at = left + *of.limit * scale;
+    SvgCanvas::line(at, margin + head - 4, at, bottom_, bad, " stroke-dasharray=\"4 3\"");
+    text(at, margin + head - 8, 10, of.limit_name, bad, "middle");
+  }
+  void line_down(double x, std::string_view colour) { SvgCanvas::line(x, margin + head, x, bottom_, colour); }
+
+  const std::vector<BarRow>& rows_;
+  const std::vector<BarColumn>& columns_;
+  double bottom_ = 0;
+};
+
+}  // namespace
+
+std::string bars_svg(const std::string& title, const std::vector<BarRow>& rows, const std::vector<BarColumn>& columns) {
+  for (const BarColumn& column : columns) SPILLWAY_ASSERT(column.values.size() == rows.size());
+  return Picture(rows, columns).draw(title);
+}
+
+}  // namespace spillway::reports
