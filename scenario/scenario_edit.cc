@@ -75,6 +75,7 @@ void apply_setting(Json& root, const std::string& setting) {
     return;
   }
   for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
+    if (parsed.is_null() && !at->contains(key.substr(0, dot))) return;  // not there to be taken out
     Json& child = (*at)[key.substr(0, dot)];
     if (!child.is_object() && !child.is_null())
       throw InputError("--set", setting, "'" + key.substr(0, dot) + "' has no parts",

@@ -10,7 +10,7 @@ namespace spillway::planners {
 namespace {
 
 // Of the search for a layout, shared by the devices: within 0.2 % of what ten times as much reaches.
-constexpr std::int64_t effort = 200'000;
+constexpr std::int64_t effort = 100'000;
 
 template <StallocAlgorithm algorithm>
 TechniquePart make_stalloc(const TechniqueRequest& request) {

@@ -205,10 +205,10 @@ class Composer {
     for (int round = 0; round < most_placements; ++round) {
       std::map<std::int16_t, MemoryPlan> memory = plan_places(trace, step, seen);
       Result result = replay_placed(trace, step, shared(memory));
+      const bool as_seen = !step.planned || result.op_start == seen.op_start;
       seen.op_start = result.op_start;
       seen.op_end = result.op_end;
       if (!first && !(rank_of(result) < rank_of(step.result))) break;
-      const bool as_seen = !step.planned || (!first && result.op_start == step.result.op_start);
       step.plan.memory = std::move(memory);
       step.result = std::move(result);
       first = false;

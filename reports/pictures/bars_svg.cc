@@ -12,7 +12,7 @@
 namespace spillway::reports {
 namespace {
 
-constexpr double margin = 24, head = 76, line = 22, bar = 13, names = 260, notes = 84, plot = 190, gap = 78, foot = 30;
+constexpr double margin = 24, head = 76, step = 22, bar = 13, names = 260, notes = 84, plot = 190, gap = 78, foot = 30;
 constexpr std::string_view bad = "#B3261E";
 
 class Picture : private SvgCanvas {
@@ -21,11 +21,11 @@ class Picture : private SvgCanvas {
 
   std::string draw(const std::string& title) {
     const double width = 2 * margin + names + notes + static_cast<double>(columns_.size()) * (plot + gap);
-    bottom_ = margin + head + static_cast<double>(rows_.size()) * line;
+    bottom_ = margin + head + static_cast<double>(rows_.size()) * step;
     text(margin, margin + 8, 17, fit_text(title, 17, width - 2 * margin));
     for (std::size_t r = 0; r < rows_.size(); ++r) {
       const double y = middle(r);
-      if (r % 2 == 1) rect(margin, y - line / 2, width - 2 * margin, line, "#F7F7F7");
+      if (r % 2 == 1) rect(margin, y - step / 2, width - 2 * margin, step, "#F7F7F7");
       text(margin + 4, y + 4, 12, fit_text(rows_[r].name, 12, names - 8));
       text(margin + names, y + 4, 12, fit_text(rows_[r].note, 12, notes - 4), rows_[r].is_bad ? bad : svg_faint);
     }
@@ -35,7 +35,11 @@ class Picture : private SvgCanvas {
   }
 
  private:
-  static double middle(std::size_t row) { return margin + head + (static_cast<double>(row) + 0.5) * line; }
+  // What no bar shows is none.
+  static std::string shown(double value, double most) {
+    return value < most / 2000 ? "0" : fmt::format("{:.4g}", value);
+  }
+  static double middle(std::size_t row) { return margin + head + (static_cast<double>(row) + 0.5) * step; }
 
   void column(const BarColumn& of, double left, std::string_view colour) {
     double most = of.limit.value_or(0);
@@ -52,7 +56,7 @@ class Picture : private SvgCanvas {
       }
       const double length = *of.values[r] * scale;
       rect(left, y - bar / 2, std::max(0.5, length), bar, colour);
-      text(left + length + 4, y + 4, 11, fmt::format("{:.4g}", *of.values[r]), svg_ink, "start", svg_rim);
+      text(left + length + 4, y + 4, 11, shown(*of.values[r], most), svg_ink, "start", svg_rim);
     }
     if (!of.limit) return;
     const double at = left + *of.limit * scale;
