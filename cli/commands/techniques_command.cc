@@ -15,6 +15,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "cli/output/way_report.h"
+#include "planners/technique/technique_table.h"
 #include "reports/pictures/bars_svg.h"
 #include "studies/techniques/compare_techniques.h"
 
@@ -39,7 +40,7 @@ std::vector<std::string> parts_of(const std::string& name) {
 }
 
 Json row_json(const TechniqueRow& each) {
-  Json json = {{"technique", each.row.way.name == plain_way ? Json::array() : Json(parts_of(each.row.way.name))}};
+  Json json = {{"technique", each.row.way.name == plain_technique ? Json::array() : Json(parts_of(each.row.way.name))}};
   json.update(way_json(each.row));
   json["step_time_over_plain"] = each.against_plain > 0 ? Json(each.against_plain) : Json();
   json["warnings"] = each.row.result.warnings;

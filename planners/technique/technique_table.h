@@ -44,6 +44,7 @@ struct ComparedWay {
   Needs needs;
 };
 const std::vector<ComparedWay>& compared_ways();
+inline constexpr std::string_view plain_technique = "plain";  // none of them
 // Settings that take every technique out of a scenario.
 std::vector<std::string> without_techniques();
 // Of the generator: "keep", "selective", "full".

@@ -21,7 +21,8 @@ void describe(SweepDocument::Axis& axis, FieldVisitor& visitor) {
   visitor.rule(R"({"oneOf": [{"required": ["key", "values"]},
                              {"required": ["key", "from", "to"],
                               "oneOf": [{"required": ["step"]}, {"required": ["times"]}]},
-                             {"required": ["options"]}]})");
+                             {"required": ["options"]},
+                             {"required": ["techniques"]}]})");
   fields::text(visitor, name_info, axis.name);
   fields::text(visitor, {.key = "key", .about = "A scenario's, as in --set."}, axis.key);
   visitor.scalars({.key = "values", .about = "At most 100,000.", .least_items = 1}, axis.values);
@@ -45,6 +46,10 @@ void describe(SweepDocument::Axis& axis, FieldVisitor& visitor) {
                 fields::map(visitor, {.key = ""}, settings,
                             [&](std::string& text) { describe_setting(text, visitor); });
               });
+  visitor.texts({.key = "techniques",
+                 .about = "Rows of `spillway techniques`, several put together with +: [\"plain\", \"full\", "
+                          "\"chronos+ssdtrain\"]. plain: the base's own."},
+                axis.techniques);
 }
 
 void describe_require(SweepDocument& document, FieldVisitor& visitor) {

@@ -20,6 +20,7 @@ struct SweepDocument {
     std::vector<Scalar> values;
     std::optional<double> from, to, step, times;
     std::vector<std::pair<std::string, Settings>> options;
+    std::vector<std::string> techniques;
   };
   struct Derived {
     std::string name, key, value;

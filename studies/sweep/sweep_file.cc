@@ -15,6 +15,7 @@
 #include "hwprofiles/price_list.h"
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
+#include "planners/technique/technique_table.h"
 #include "scenario/scenario.h"
 #include "studies/sweep/sweep_fields.h"
 
@@ -148,10 +149,13 @@ class Reader {
     SweepAxis axis{given.name, {}};
     claim_name(axis.name, place + "/name");
     const int ways = static_cast<int>(!given.values.empty()) + static_cast<int>(given.from.has_value()) +
-                     static_cast<int>(!given.options.empty());
-    if (ways != 1) fail(place, "an axis has either values, a range or options", "give exactly one of them");
+                     static_cast<int>(!given.options.empty()) + static_cast<int>(!given.techniques.empty());
+    if (ways != 1)
+      fail(place, "an axis has either values, a range, options or techniques", "give exactly one of them");
     if (!given.options.empty()) {
-      add_options(given, place + "/options", axis);
+      add_options(given.options, place + "/options", axis);
+    } else if (!given.techniques.empty()) {
+      add_options(options_of(given.techniques, place + "/techniques"), place + "/techniques", axis);
     } else {
       claim(scenario_key(given.key, place + "/key"), axis.name, place + "/key");
       given.values.empty() ? add_range(given, place, axis) : add_values(given, place + "/values", axis);
@@ -186,8 +190,23 @@ class Reader {
     }
     fail(place, "more than 100,000 values", "take larger steps");
   }
-  void add_options(const SweepDocument::Axis& given, const std::string& place, SweepAxis& axis) {
-    for (const auto& [label, settings] : given.options) {
+  using Options = std::vector<std::pair<std::string, SweepDocument::Settings>>;
+
+  [[nodiscard]] Options options_of(const std::vector<std::string>& techniques, const std::string& place) const {
+    Options options;
+    for (std::size_t i = 0; i < techniques.size(); ++i) {
+      SweepDocument::Settings& settings = options.emplace_back(techniques[i], SweepDocument::Settings{}).second;
+      if (techniques[i] == plain_technique) continue;
+      for (const std::string& setting : settings_named(techniques[i], name_, place + "/" + std::to_string(i))) {
+        const std::size_t equals = setting.find('=');
+        settings.emplace_back(setting.substr(0, equals), setting.substr(equals + 1));
+      }
+    }
+    return options;
+  }
+
+  void add_options(const Options& options, const std::string& place, SweepAxis& axis) {
+    for (const auto& [label, settings] : options) {
       for (const auto& [key, text] : settings) {
         const std::string at = place + "/" + label + "/" + key;
         claim(scenario_key(key, at), axis.name, at);

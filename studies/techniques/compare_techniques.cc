@@ -29,7 +29,7 @@ bool is_of_models(const std::vector<std::string>& settings) {
 }  // namespace
 
 std::vector<Way> technique_ways_of(const WaysScenario& scenario, std::span<const std::string> names) {
-  std::vector<Way> ways = {way_of(plain_way, {})};
+  std::vector<Way> ways = {way_of(std::string(plain_technique), {})};
   for (const std::string& name : names) ways.push_back(way_of(name, settings_named(name, "", "--technique")));
   if (!names.empty()) return ways;
   const Scenario plain = scenario_of(scenario, ways.front().settings);
@@ -50,7 +50,7 @@ TechniqueComparison compare_techniques(const WaysScenario& scenario, std::span<c
     comparison.is_whole &= row.is_done;
     if (row.is_done) comparison.rows.push_back({std::move(row)});
   }
-  if (comparison.rows.empty() || comparison.rows.front().row.way.name != plain_way) return comparison;
+  if (comparison.rows.empty() || comparison.rows.front().row.way.name != plain_technique) return comparison;
   const double plain = to_seconds(comparison.rows.front().row.result.step_time);
   for (TechniqueRow& each : comparison.rows)
     if (each.row.ran() && plain > 0) each.against_plain = to_seconds(each.row.result.step_time) / plain;

@@ -22,8 +22,6 @@ struct TechniqueComparison {
   bool is_whole = true;            // false: stopped; rows not done are left out
 };
 
-inline constexpr const char* plain_way = "plain";
-
 // The ways to compare: those named ("chronos+ssdtrain"), or all that the scenario's machine and pipeline have a use
 // for; the plain step first. All settings that techniques make are taken out of the scenario before a way's own are put
 // in. Throws InputError for an unknown name.

@@ -154,6 +154,28 @@ TEST(SweepSpace, OptionsNamesStandForTheirNumbers) {
   EXPECT_GT(given, 0);
 }
 
+// An axis of techniques has their settings, by the names of `spillway techniques`.
+TEST(SweepSpace, TechniquesAreAnAxis) {
+  const SweepFile file = parsed(R"({"schema": "spillway-sweep", "version": 1,
+    "base": {"model": {"name": "gpt2-small", "pipeline_parallel": 2, "gradient_accumulation": 4},
+             "hardware": {"profile": "dgx-a100"}},
+    "axes": [{"name": "technique", "techniques": ["plain", "full", "chronos+ssdtrain-host+stalloc"]}]})");
+  const SweepAxis& axis = file.axes.front();
+  ASSERT_EQ(axis.options.size(), 3U);
+  EXPECT_TRUE(axis.options[0].settings.empty());
+  const auto& composed = axis.options[2].settings;
+  const auto says = [&](const char* key, const char* value) {
+    return std::find(composed.begin(), composed.end(), std::pair<std::string, std::string>(key, value)) !=
+           composed.end();
+  };
+  EXPECT_TRUE(says("model.pipeline_schedule", "chronos"));
+  EXPECT_TRUE(says("offload.technique", "ssdtrain") && says("offload.tier", "host"));
+  EXPECT_TRUE(says("memory.allocator", "stalloc"));
+  EXPECT_THROW(parsed(R"({"schema": "spillway-sweep", "version": 1, "base": {"model": {"name": "gpt2-small"},
+    "hardware": {"profile": "dgx-a100"}}, "axes": [{"name": "t", "techniques": ["chronoss"]}]})"),
+               InputError);
+}
+
 TEST(SweepFront, KeepsWhatNothingBeats) {
   SweepFront front(2);
   front.add({2, 2});

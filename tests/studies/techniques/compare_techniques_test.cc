@@ -38,7 +38,7 @@ TEST(CompareTechniques, RowsAreRuns) {
     EXPECT_EQ(each.row.result.fingerprint, result.fingerprint);
   }
   EXPECT_EQ(ran, ways.size());
-  EXPECT_EQ(comparison.rows.front().row.way.name, plain_way);
+  EXPECT_EQ(comparison.rows.front().row.way.name, plain_technique);
   EXPECT_EQ(comparison.rows.front().against_plain, 1);
   // The plain step is that: what the scenario itself says of techniques is out.
   EXPECT_FALSE(comparison.rows.front().row.result.offload);
