@@ -3,8 +3,8 @@
 //
 // JSON, schema "spillway-plan":
 //   {"schema": "spillway-plan", "version": 1,
-//    "schedule": {"name": "chronos", "stages": 4, "orders": [...], ...},           models/pipeline/pipeline_json.h
-//    "fates": {"technique": "mix", "absences": [...], ...},                        offload_plan_json.h
+//    "schedule": {"name": "chronos", "stages": 4, "orders": [...], ...},           models/pipeline/pipeline_document.h
+//    "fates": {"technique": "mix", "absences": [...], ...},                        plan_fields.h
 //    "order": {"technique": "order", "digest": "0123456789abcdef", "ops": [4, 2]}, heads of units, order_plan.h
 //    "memory": {"schema": "spillway-memory-plan", "technique": "layout", ...}}     memory_plan.h
 // "offload" is an older name of "fates".
