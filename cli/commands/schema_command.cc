@@ -22,14 +22,9 @@ struct Document {
   const char* name;
   std::string (*schema)();
 };
-constexpr Document documents[] = {{"scenario", scenario_schema},
-                                  {"sweep", sweep_schema},
-                                  {"profile", profile_schema},
-                                  {"model", model_schema},
-                                  {"prices", prices_schema},
-                                  {"plan", plan_schema},
-                                  {"cases", cases_schema},
-                                  {"trace", trace_schema}};
+constexpr Document documents[] = {{"scenario", scenario_schema}, {"sweep", sweep_schema},   {"profile", profile_schema},
+                                  {"model", model_schema},       {"prices", prices_schema}, {"plan", plan_schema},
+                                  {"cases", cases_schema},       {"trace", trace_schema}};
 
 struct Request {
   std::string name;
