@@ -25,7 +25,7 @@ FLOORS = ["base", "traces", "hwprofiles", "models", "sim", "planners", "scenario
 BESIDE = ["tests", "bench"]  # mixing constants alone
 CEILINGS = "tests/house_ceilings.json"
 
-JSON_HEADERS = re.compile(r'#include\s+(<nlohmann/json\.hpp>|"base/json_(object|fields)\.h")')
+JSON_HEADERS = re.compile(r'#include\s+(<nlohmann/json\.hpp>|"base/field_(reader|writer)\.h")')
 # A key that is looked up; document["key"] = x and its push_back write.
 JSON_READ = re.compile(r'\.(?:at|contains|value)\("|\["[\w$]+"\](?!\s*(?:=(?!=)|\.push_back|\.emplace_back|\[))')
 FIELD_READER = re.compile(r"base/")

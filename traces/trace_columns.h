@@ -77,6 +77,7 @@ struct ColumnType {
   bool is_text = false;                       // index into Trace::strings
   std::span<const std::string_view> names{};  // of an enumeration
   std::optional<std::int64_t> unknown{};      // the number that stands for "not known"
+  bool is_flag = false;                       // 0 or 1
 };
 template <class T>
 ColumnType column_type() {
@@ -87,6 +88,8 @@ ColumnType column_type() {
   else if constexpr (std::is_same_v<T, OpId> || std::is_same_v<T, SpanId> || std::is_same_v<T, TensorId> ||
                      std::is_same_v<T, LaneId>)
     return {.unknown = static_cast<std::int64_t>(T::none)};
+  else if constexpr (std::is_same_v<T, bool>)
+    return {.is_flag = true};
   else if constexpr (std::is_enum_v<T>)
     return {.names = names_of(T{})};
   else

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/field_reader.h"
 #include "base/input_error.h"
 #include "cli/options/command_options.h"
 
@@ -35,6 +37,23 @@ bool holds_line(const fs::path& file, std::string_view begins) {
   return false;
 }
 
+// Of the options that a build folder's file tells: [{"name": "gui", "value": "disabled", ...}, ...].
+bool is_disabled(const fs::path& file, const std::string& name) {
+  struct Option {
+    std::string name, value;
+  };
+  std::vector<Option> options;
+  std::vector<FieldProblem> problems;  // meson's, not the user's
+  const auto root = nlohmann::ordered_json::parse(std::ifstream(file), nullptr, false);
+  FieldReader reader(root, problems);
+  fields::list(reader, {.key = ""}, options, [&](Option& option) {
+    reader.others();
+    fields::text(reader, {.key = "name"}, option.name);
+    if (option.name == name) fields::text(reader, {.key = "value"}, option.value);
+  });
+  return std::any_of(options.begin(), options.end(), [](const Option& option) { return option.value == "disabled"; });
+}
+
 // In a build folder meson's own files tell why there is none.
 [[noreturn]] void no_window(const fs::path& build) {
   const std::string folder = build.string(), make = "ninja -C " + folder + " gui/" + window_program;
@@ -43,12 +62,9 @@ bool holds_line(const fs::path& file, std::string_view begins) {
                      "install spillway with its window, or use spillway run, explain and compare");
   if (holds_line(build / "build.ninja", std::string("build gui/") + window_program + ":"))
     throw InputError("spillway gui", "", "the window is not built yet", make);
-  const auto options =
-      nlohmann::json::parse(std::ifstream(build / "meson-info/intro-buildoptions.json"), nullptr, false);
-  for (const auto& option : options)
-    if (option.value("name", "") == "gui" && option.value("value", "") == "disabled")
-      throw InputError("spillway gui", "", "this build leaves its window out (-Dgui=disabled)",
-                       "meson configure " + folder + " -Dgui=auto, then " + make);
+  if (is_disabled(build / "meson-info/intro-buildoptions.json", "gui"))
+    throw InputError("spillway gui", "", "this build leaves its window out (-Dgui=disabled)",
+                     "meson configure " + folder + " -Dgui=auto, then " + make);
   throw InputError("spillway gui", "", "Qt 6 with Charts was not there when this build was set up",
                    "install qt6-base-dev, qt6-charts-dev and libqt6opengl6-dev, then meson setup --reconfigure " +
                        folder + ", then " + make);

@@ -8,6 +8,7 @@
 #include "cli/options/completion_script.h"
 #include "cli/options/manual_page.h"
 #include "cli/options/option_table.h"
+#include "scenario/scenario_fields.h"
 
 namespace spillway::cli {
 namespace {
@@ -18,7 +19,7 @@ void print_whole(const std::string& text) { std::fwrite(text.data(), 1, text.siz
 
 void add_manual_commands(Command& app) {
   Command* manual = app.add_subcommand("manual", "Print the manual page")->hide();
-  manual->callback([&app] { print_whole(manual_page(option_table(app), SPILLWAY_VERSION)); });
+  manual->callback([&app] { print_whole(manual_page(option_table(app), scenario_rows(), SPILLWAY_VERSION)); });
 
   const auto shell = std::make_shared<std::string>();
   Command* completion = app.add_subcommand("completion", "Print a shell's completion script")->hide();

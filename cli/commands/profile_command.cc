@@ -59,13 +59,10 @@ void run_show(const Context& context, const std::string& name) {
     const bool sourced = !leaf.origin.source.empty();
     const std::string provenance = sourced ? std::string(provenance_name(leaf.origin.provenance)) : "";
     table.add({leaf.path, leaf.value, leaf.unit, provenance, leaf.origin.source, leaf.origin.date});
-    document["values"].push_back({{"path", leaf.path},
-                                  {"value", leaf.value},
-                                  {"unit", leaf.unit},
-                                  {"provenance", provenance},
-                                  {"source", leaf.origin.source},
-                                  {"date", leaf.origin.date}});
-    if (leaf.origin.spread > 0) document["values"].back()["spread"] = leaf.origin.spread;
+    Json value = {{"path", leaf.path},        {"value", leaf.value},          {"unit", leaf.unit},
+                  {"provenance", provenance}, {"source", leaf.origin.source}, {"date", leaf.origin.date}};
+    if (leaf.origin.spread > 0) value["spread"] = leaf.origin.spread;
+    document["values"].push_back(std::move(value));
   }
   context.json() ? print_json(document) : print(context, table);
 }

@@ -10,7 +10,10 @@
 #include "hwprofiles/profile_schema.h"
 #include "models/spec/model_fields.h"
 #include "scenario/scenario_fields.h"
+#include "sim/replay/plan_fields.h"
 #include "studies/sweep/sweep_fields.h"
+#include "traces/formats/trace_schema.h"
+#include "validation/published/case_fields.h"
 
 namespace spillway::cli {
 namespace {
@@ -19,11 +22,9 @@ struct Document {
   const char* name;
   std::string (*schema)();
 };
-constexpr Document documents[] = {{"scenario", scenario_schema},
-                                  {"sweep", sweep_schema},
-                                  {"profile", profile_schema},
-                                  {"model", model_schema},
-                                  {"prices", prices_schema}};
+constexpr Document documents[] = {{"scenario", scenario_schema}, {"sweep", sweep_schema},   {"profile", profile_schema},
+                                  {"model", model_schema},       {"prices", prices_schema}, {"plan", plan_schema},
+                                  {"cases", cases_schema},       {"trace", trace_schema}};
 
 struct Request {
   std::string name;

@@ -24,6 +24,7 @@
 #include "cli/output/table.h"
 #include "reports/sweep_report.h"
 #include "studies/sweep/sweep_check.h"
+#include "studies/sweep/sweep_origin.h"
 #include "studies/sweep/sweep_run.h"
 #include "studies/sweep/sweep_workers.h"
 
@@ -33,7 +34,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::int64_t many_points = 100'000'000;
-constexpr const char* file_key = "sweep-file";  // of the record that holds the sweep itself
 
 struct SweepCall {
   std::string file, output, shard;
@@ -259,15 +259,12 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
   print_outcome(context, call, file, outcome);
 }
 
-std::string hex(std::uint64_t digest) { return fmt::format("{:016x}", digest); }
-
-// Of a store's own record: is it this sweep's, and are its profiles and models as they were?
-void check_same(Context& context, const std::string& store, const std::string& record, const SweepFile& file) {
-  const Json json = Json::parse(record);
-  if (parse_sweep(json["sweep"], store, json["folder"]).kind != file.kind)
+// Is the store this sweep's, and are its profiles and models as they were?
+void check_same(Context& context, const std::string& store, const SweepOrigin& origin, const SweepFile& file) {
+  if (parse_sweep(origin, store).kind != file.kind)
     throw InputError(store, "", "the store is of another sweep than " + file.path,
                      "name a store of its own; only title, note and replays may change");
-  if (json.value("digest", "") != hex(file.digest))
+  if (origin.digest != file.digest)
     warn(context, store +
                       ": profiles, models or files that the sweep names, or the program, have changed since: what "
                       "is stored is not used");
@@ -296,13 +293,8 @@ void run_sweep_command(Context& context, const SweepCall& call) {
   }
   SweepStore store(call.output);
   for (const std::string& repair : store.repairs()) warn(context, repair);
-  if (const auto record = store.find(file_key)) check_same(context, call.output, *record, file);
-  store.append(file_key, Json{{"key", file_key},
-                              {"folder", std::filesystem::absolute(file.path).parent_path().string()},
-                              {"path", file.path},
-                              {"digest", hex(file.digest)},
-                              {"sweep", file.text}}
-                             .dump());
+  if (const auto origin = origin_in(store, call.output)) check_same(context, call.output, *origin, file);
+  append_origin(store, file);
   run(context, call, file, store);
 }
 
@@ -313,20 +305,17 @@ void run_merge_command(Context& context, const SweepCall& call) {
     SweepStore one;
     one.read(path);
     for (const std::string& repair : one.repairs()) warn(context, repair);
-    const auto record = one.find(file_key);
-    if (!record) throw InputError(path, "", "no sweep's store", "name what `spillway sweep --output` wrote");
-    if (!file) {
-      const Json json = Json::parse(*record);
-      file = parse_sweep(json["sweep"], json["path"], json["folder"]);
-    }
-    check_same(context, path, *record, *file);
+    const std::optional<SweepOrigin> origin = origin_in(one, path);
+    if (!origin) throw InputError(path, "", "no sweep's store", "name what `spillway sweep --output` wrote");
+    if (!file) file = parse_sweep(*origin, origin->path);
+    check_same(context, path, *origin, *file);
     one.copy_into(store);
   }
   if (call.output.empty()) return run(context, call, *file, store);
   // Opened last, so that nothing is made or changed where an input is refused.
   SweepStore kept(call.output);
   for (const std::string& repair : kept.repairs()) warn(context, repair);
-  if (const auto other = kept.find(file_key)) check_same(context, call.output, *other, *file);
+  if (const auto other = origin_in(kept, call.output)) check_same(context, call.output, *other, *file);
   store.copy_into(kept);
   run(context, call, *file, kept);
 }

@@ -48,6 +48,23 @@ std::string section_of(const CommandEntry& command) {
   return text;
 }
 
+// What is inside lists has no key that --set could name.
+std::string section_of(std::span<const FieldRow> keys) {
+  std::string text = ".SH SCENARIO KEYS\nOf a scenario\\(aqs file; " + bold("--set") + " " + italic("KEY=VALUE") +
+                     " sets one for a run.\n";
+  for (const FieldRow& row : keys) {
+    if (row.kind == FieldKind::group || row.inside_list) continue;
+    const std::string otherwise = row.otherwise.empty() ? "" : "; " + row.otherwise + " where nobody says";
+    std::string about(row.info.about);
+    if (row.words != nullptr)
+      for (const Word& word : *row.words)
+        if (!word.about.empty()) about += fmt::format("{}{}: {}.", about.empty() ? "" : " ", word.name, word.about);
+    text += fmt::format(".TP\n{} ({}{})\n{}\n", bold(row.path), plain(row.takes()), plain(otherwise),
+                        about.empty() ? "\\&" : plain(about));
+  }
+  return text;
+}
+
 constexpr std::string_view closing = R"(.SH EXIT STATUS
 .TP
 0
@@ -78,7 +95,7 @@ no colours in messages
 
 }  // namespace
 
-std::string manual_page(std::span<const CommandEntry> table, std::string_view version) {
+std::string manual_page(std::span<const CommandEntry> table, std::span<const FieldRow> keys, std::string_view version) {
   const CommandEntry& program = table.front();
   std::string page = fmt::format(".TH SPILLWAY 1 \"\" \"spillway {}\" \"User Commands\"\n", plain(version));
   page += ".SH NAME\nspillway \\- simulate training steps on machines with too little memory\n.SH SYNOPSIS\n";
@@ -89,7 +106,7 @@ std::string manual_page(std::span<const CommandEntry> table, std::string_view ve
   for (const OptionEntry& option : program.options) page += described(option);
   page += ".SH COMMANDS\n";
   for (const CommandEntry& command : table.subspan(1)) page += section_of(command);
-  return page + std::string(closing);
+  return page + section_of(keys) + std::string(closing);
 }
 
 }  // namespace spillway::cli

@@ -5,11 +5,12 @@
 #include <string>
 #include <string_view>
 
+#include "base/field_rows.h"
 #include "cli/options/option_table.h"
 
 namespace spillway::cli {
 
-// No date, so that equal programs have equal pages.
-std::string manual_page(std::span<const CommandEntry> table, std::string_view version);
+// `keys`: of a scenario. No date, so that equal programs have equal pages.
+std::string manual_page(std::span<const CommandEntry> table, std::span<const FieldRow> keys, std::string_view version);
 
 }  // namespace spillway::cli

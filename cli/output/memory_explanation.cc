@@ -71,10 +71,10 @@ std::string explanation_text(const MemoryExplanation& explanation) {
 }
 
 Json explanation_json(const MemoryExplanation& explanation) {
-  Json document;
-  Json& parts = document["reserved_parts"];
+  Json parts;
   for (const Part& part : parts_of(explanation.parts)) parts[part.key] = part.bytes.count();
   parts["reserved_bytes"] = explanation.parts.reserved().count();
+  Json document = {{"reserved_parts", std::move(parts)}};
   document["knobs"] = Json::array();
   for (const MemoryKnob& knob : explanation.knobs)
     document["knobs"].push_back({{"name", knob.name},

@@ -5,6 +5,7 @@
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
+#include "planners/offload/ssdtrain.h"
 #include "scenario/scenario_fields.h"
 
 namespace spillway::gui {
@@ -96,7 +97,7 @@ Control entry(const char* group, const char* key, std::vector<std::string> choic
 }
 
 // One word of a list against another.
-Control toggle(const char* group, const char* key, const char* label, const char* on, const char* off,
+Control toggle(const char* group, const char* key, const char* label, std::string_view on, const char* off,
                const char* about) {
   Control control = field(group, key);
   control.kind = ControlKind::toggle;
@@ -139,7 +140,7 @@ void add_hardware(std::vector<Control>& controls) {
 }
 
 void add_offload(std::vector<Control>& controls) {
-  controls.push_back(toggle(offload_group, "offload.technique", "activations to SSDs", "ssdtrain", "none",
+  controls.push_back(toggle(offload_group, "offload.technique", "activations to SSDs", ssdtrain_word, "none",
                             "SSDTrain: activations leave in the forward and come back in the backward"));
   controls.push_back(field(offload_group, "offload.technique"));
   controls.push_back(field(offload_group, "offload.tier"));

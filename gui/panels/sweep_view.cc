@@ -12,15 +12,16 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/stop.h"
+#include "planners/offload/ssdtrain.h"
 #include "scenario/scenario.h"
-#include "studies/sweep/sweep_store.h"
+#include "scenario/scenario_fields.h"
+#include "studies/sweep/sweep_origin.h"
 
 namespace spillway::gui {
 namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr double gib = 1'073'741'824.0;
-constexpr const char* file_key = "sweep-file";  // of the record that holds the sweep itself
 
 bool is_sweep_file(const std::string& path) {
   ByteSource source = ByteSource::open(path, 16U << 20U);
@@ -38,30 +39,31 @@ std::vector<QPointF> point_of(const Outcome* outcome) {
 }  // namespace
 
 std::string sweep_of(const std::string& scenario_text) {
-  Json base = Json::parse(scenario_text);
-  const std::string title = base.value("title", "scenario");
-  for (const char* key : {"schema", "version", "title", "note"}) base.erase(key);
-  if (base.contains("model"))
-    for (const char* key : {"micro_batch", "recompute"}) base["model"].erase(key);
-  base.erase("offload");
-  const Json sweep = {{"schema", "spillway-sweep"},
-                      {"version", 1},
-                      {"title", "around: " + title},
-                      {"base", base},
-                      {"axes",
-                       {{{"name", "micro_batch"}, {"key", "model.micro_batch"}, {"from", 1}, {"to", 32}, {"times", 2}},
-                        {{"name", "recompute"}, {"key", "model.recompute"}, {"values", {"none", "selective", "full"}}},
-                        {{"name", "offload"},
-                         {"options",
-                          {{"keep", Json::object()},
-                           {"host", {{"offload.technique", "ssdtrain"}, {"offload.tier", "host"}}},
-                           {"ssd",
-                            {{"offload.technique", "ssdtrain"},
-                             {"offload.drives", "samsung-990-pro-2tb"},
-                             {"offload.drive_count", 4}}}}}}}},
-                      {"objectives", {"step_time", "peak_memory"}},
-                      {"require", {{"fits", true}}},
-                      {"replays", 60}};
+  const std::string title = setting_of(scenario_text, "title").value_or("scenario");
+  std::string text = scenario_text;
+  for (const std::string key : {"model.micro_batch", "model.recompute"})
+    if (setting_of(text, key)) text = with_setting(text, key + "=null");
+  Json base = Json::parse(text);
+  for (const char* key : {"schema", "version", "title", "note", "offload"}) base.erase(key);
+  const Json sweep = {
+      {"schema", "spillway-sweep"},
+      {"version", 1},
+      {"title", "around: " + title},
+      {"base", base},
+      {"axes",
+       {{{"name", "micro_batch"}, {"key", "model.micro_batch"}, {"from", 1}, {"to", 32}, {"times", 2}},
+        {{"name", "recompute"}, {"key", "model.recompute"}, {"values", {"none", "selective", "full"}}},
+        {{"name", "offload"},
+         {"options",
+          {{"keep", Json::object()},
+           {"host", {{"offload.technique", ssdtrain_word}, {"offload.tier", tier_words()[Tier::host].name}}},
+           {"ssd",
+            {{"offload.technique", ssdtrain_word},
+             {"offload.drives", "samsung-990-pro-2tb"},
+             {"offload.drive_count", 4}}}}}}}},
+      {"objectives", {"step_time", "peak_memory"}},
+      {"require", {{"fits", true}}},
+      {"replays", 60}};
   return sweep.dump(2) + "\n";
 }
 
@@ -124,11 +126,10 @@ void SweepView::open(const QString& file) {
   if (is_sweep_file(path)) return set_file(std::make_shared<SweepFile>(load_sweep(path)), name, "");
   SweepStore store;
   store.read(path);
-  const auto record = store.find(file_key);
-  if (!record)
+  const std::optional<SweepOrigin> origin = origin_in(store, path);
+  if (!origin)
     throw InputError(path, "", "no sweep and no sweep's store", "open what `spillway sweep` takes, or wrote");
-  const Json json = Json::parse(*record);
-  set_file(std::make_shared<SweepFile>(parse_sweep(json["sweep"], json["path"], json["folder"])), name, path);
+  set_file(std::make_shared<SweepFile>(parse_sweep(*origin, origin->path)), name, path);
   start();
 }
 

@@ -1,13 +1,16 @@
-// Files of measured operator times: JSON both ways, and where the bundled ones lie.
+// Files of measured operator times: described once, and where the bundled ones lie.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <functional>
+#include <limits>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "base/data_folder.h"
-#include "base/input_error.h"
+#include "base/field_reader.h"
+#include "base/field_writer.h"
 #include "base/read_file.h"
 #include "models/cost/operator_times.h"
 
@@ -15,30 +18,39 @@ namespace spillway::models {
 namespace {
 
 using Json = nlohmann::ordered_json;
-constexpr const char* schema_name = "spillway.operator-times";
-constexpr std::int64_t schema_version = 1;
+constexpr const char* remedy = "write it anew with spillway-fit";
 constexpr double residual_unit = 1e-3;  // residuals are whole thousandths
 constexpr std::size_t line_width = 116;
 constexpr std::uint64_t largest_file = 64U << 20U;
 
-constexpr std::array<const char*, memory_kind_count> memory_kinds = {"elementwise", "norm_forward", "norm_backward",
-                                                                     "softmax",     "gather",       "optimizer"};
-constexpr std::array<MatrixPath, 4> paths = {MatrixPath::registers, MatrixPath::shared_memory,
-                                             MatrixPath::tensor_memory, MatrixPath::other};
+const Words& precision_words() {
+  static const Words words = [] {
+    std::vector<Word> list;
+    for (std::size_t i = 0; i < precision_count; ++i) list.push_back({precision_name(static_cast<Precision>(i))});
+    return Words(std::move(list));
+  }();
+  return words;
+}
+const Words& path_words() {
+  static const Words words = {{to_string(MatrixPath::registers), "mma.sync"},
+                              {to_string(MatrixPath::shared_memory), "wgmma"},
+                              {to_string(MatrixPath::tensor_memory), "tcgen05"},
+                              {to_string(MatrixPath::other), "other vendors"}};
+  return words;
+}
+const Words& memory_kind_words() {
+  static const Words words = {{"elementwise"}, {"norm_forward"}, {"norm_backward"},
+                              {"softmax"},     {"gather"},       {"optimizer"}};
+  return words;
+}
 
-struct AttentionList {
-  const char* key;
-  std::vector<AttentionTimes> OperatorTimes::*list;
-};
-constexpr std::array<AttentionList, 3> attention_lists = {{
-    {"attention_forward", &OperatorTimes::attention_forward},
-    {"attention_backward", &OperatorTimes::attention_backward},
-    {"attention_serving", &OperatorTimes::attention_serving},
-}};
+// What the fit wrote may be any number.
+constexpr FieldInfo any(std::string_view key) {
+  return {.key = key, .min = -std::numeric_limits<double>::infinity(), .required = true};
+}
 
-// One place for the names of all constants, read and written in the same order.
-template <class Physics, class Visit>
-void gemm_fields(Physics& p, Visit visit) {
+void describe(GemmPhysics& p, FieldVisitor& visitor) {
+  const auto visit = [&](std::string_view key, double& value) { fields::number(visitor, any(key), value); };
   visit("large_tile", p.large_tile);
   visit("medium_tile", p.medium_tile);
   visit("small_tile", p.small_tile);
@@ -56,8 +68,8 @@ void gemm_fields(Physics& p, Visit visit) {
   visit("quantise_efficiency", p.quantise_efficiency);
 }
 
-template <class Physics, class Visit>
-void attention_fields(Physics& p, Visit visit) {
+void describe(AttentionPhysics& p, FieldVisitor& visitor) {
+  const auto visit = [&](std::string_view key, double& value) { fields::number(visitor, any(key), value); };
   visit("efficiency", p.efficiency);
   visit("softmax", p.softmax);
   visit("prologue", p.prologue);
@@ -69,131 +81,131 @@ void attention_fields(Physics& p, Visit visit) {
   visit("deterministic", p.deterministic);
 }
 
-template <class Facts, class Visit>
-void fact_fields(Facts& f, Visit visit) {
-  visit("bytes_per_second", f.bandwidth);
-  visit("multiprocessors", f.multiprocessors);
-  visit("l2_bytes", f.l2_bytes);
-  visit("tdp_watts", f.tdp_watts);
-  visit("clock_hz", f.clock_hz);
-}
-
-double short_number(double value) { return std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr); }
-
-Json grid_json(const LogGrid& grid) {
-  Json thousandths = Json::array();
-  for (const double value : grid.values()) thousandths.push_back(std::llround(value / residual_unit));
-  return {{"axes", grid.axes()}, {"thousandths", std::move(thousandths)}};
-}
-
-LogGrid read_grid(const Json& json) {
-  if (json.is_null()) return {};
-  LogGrid grid(json.at("axes").get<std::vector<std::vector<double>>>());
-  auto values = json.at("thousandths").get<std::vector<double>>();
-  if (values.size() != grid.values().size()) throw std::out_of_range("a table with another number of nodes");
-  for (double& value : values) value *= residual_unit;
-  grid.set_values(std::move(values));
-  return grid;
-}
-
-Json errors_json(const RegimeErrors& errors) {
-  return {short_number(errors.small), short_number(errors.medium), short_number(errors.large)};
-}
-RegimeErrors read_errors(const Json& json) {
-  return {json.at(0).get<double>(), json.at(1).get<double>(), json.at(2).get<double>()};
-}
-
-Precision precision_named(const std::string& name) {
-  for (std::size_t i = 0; i < precision_count; ++i)
-    if (precision_name(static_cast<Precision>(i)) == name) return static_cast<Precision>(i);
-  throw std::out_of_range("no precision " + name);
-}
-
-Json facts_json(const DatasheetFacts& facts) {
-  Json json = {{"architecture", facts.architecture}, {"matrix_path", to_string(facts.path)}};
-  fact_fields(facts, [&](const char* name, double value) { json[name] = value; });
-  json["graphics_memory"] = facts.graphics_memory;
+// By precision; 0: none.
+void describe_rates(std::array<double, precision_count>& rates, FieldVisitor& visitor) {
   for (std::size_t i = 0; i < precision_count; ++i) {
-    const std::string name(precision_name(static_cast<Precision>(i)));
-    if (facts.peak[i] > 0) json["peak_flops"][name] = facts.peak[i];
-    if (facts.achieved[i] > 0) json["achieved_flops"][name] = facts.achieved[i];
+    std::optional<double> rate;
+    if (rates[i] > 0) rate = rates[i];
+    fields::number(visitor, {.key = precision_words()[i].name}, rate);
+    rates[i] = rate.value_or(0);
   }
-  return json;
 }
 
-DatasheetFacts read_facts(const Json& json) {
-  DatasheetFacts facts;
-  facts.architecture = json.at("architecture").get<std::string>();
-  const auto path = json.at("matrix_path").get<std::string>();
-  const auto found = std::find_if(paths.begin(), paths.end(), [&](MatrixPath p) { return to_string(p) == path; });
-  if (found == paths.end()) throw std::out_of_range("no matrix path " + path);
-  facts.path = *found;
-  fact_fields(facts, [&](const char* name, double& value) { value = json.at(name).get<double>(); });
-  facts.graphics_memory = json.at("graphics_memory").get<bool>();
-  for (const auto& [name, value] : json.at("peak_flops").items())
-    facts.peak[static_cast<std::size_t>(precision_named(name))] = value.get<double>();
-  if (json.contains("achieved_flops"))
-    for (const auto& [name, value] : json.at("achieved_flops").items())
-      facts.achieved[static_cast<std::size_t>(precision_named(name))] = value.get<double>();
-  return facts;
+void describe(DatasheetFacts& facts, FieldVisitor& visitor) {
+  const auto visit = [&](std::string_view key, double& value) {
+    fields::number(visitor, {.key = key, .required = true}, value);
+  };
+  fields::text(visitor, {.key = "architecture", .required = true}, facts.architecture);
+  fields::word(visitor, {.key = "matrix_path", .required = true}, facts.path, path_words());
+  visit("bytes_per_second", facts.bandwidth);
+  visit("multiprocessors", facts.multiprocessors);
+  visit("l2_bytes", facts.l2_bytes);
+  visit("tdp_watts", facts.tdp_watts);
+  visit("clock_hz", facts.clock_hz);
+  fields::flag(visitor, {.key = "graphics_memory", .required = true}, facts.graphics_memory);
+  fields::group(visitor, {.key = "peak_flops", .required = true}, [&] { describe_rates(facts.peak, visitor); });
+  fields::group(visitor, {.key = "achieved_flops"}, [&] { describe_rates(facts.achieved, visitor); });
 }
 
-Json gemm_json(const GemmTimes& gemm) {
-  Json json = {{"precision", precision_name(gemm.precision)}};
-  gemm_fields(gemm.physics, [&](const char* name, double value) { json["physics"][name] = short_number(value); });
-  json["physics_error"] = errors_json(gemm.physics_error);
-  if (!gemm.residual.empty()) {
-    json["table_error"] = errors_json(gemm.table_error);
-    json["table"] = grid_json(gemm.residual);
+void describe(RegimeErrors& errors, FieldVisitor& visitor) {
+  fields::number(visitor, any("small"), errors.small);
+  fields::number(visitor, any("medium"), errors.medium);
+  fields::number(visitor, any("large"), errors.large);
+}
+
+bool is_axis(const std::vector<double>& axis) {
+  return !axis.empty() && axis.front() > 0 &&
+         std::adjacent_find(axis.begin(), axis.end(), std::greater_equal<>()) == axis.end();
+}
+
+double nodes_of(const std::vector<std::vector<double>>& axes) {
+  double nodes = 1;
+  for (const std::vector<double>& axis : axes) nodes *= static_cast<double>(axis.size());
+  return nodes;
+}
+
+// A table of residuals in whole thousandths; empty: there is none.
+void describe(LogGrid& grid, std::string_view key, FieldVisitor& visitor) {
+  std::vector<std::vector<double>> axes = grid.axes();
+  std::vector<std::int64_t> thousandths;
+  for (const double value : grid.values()) thousandths.push_back(std::llround(value / residual_unit));
+  if (!visitor.begin_part({.key = key}, !grid.empty())) return;
+  fields::list(visitor, {.key = "axes", .required = true, .as_value = true}, axes,
+               [&](std::vector<double>& axis) { visitor.numbers({.key = ""}, axis); });
+  visitor.integers({.key = "thousandths", .min = -1e9, .max = 1e9, .required = true}, thousandths);
+  LogGrid read;
+  if (axes.empty() || axes.size() > LogGrid::most_axes || !std::all_of(axes.begin(), axes.end(), is_axis)) {
+    visitor.refuse({.key = "axes"}, "not one to four lists that rise from a positive number", remedy);
+  } else if (nodes_of(axes) != static_cast<double>(thousandths.size())) {
+    visitor.refuse({.key = "thousandths"}, "a table with another number of nodes", remedy);
+  } else {
+    read = LogGrid(std::move(axes));
+    std::vector<double> values;
+    values.reserve(thousandths.size());
+    for (const std::int64_t value : thousandths) values.push_back(static_cast<double>(value) * residual_unit);
+    read.set_values(std::move(values));
   }
-  return json;
+  visitor.end_group();
+  grid = std::move(read);
 }
 
-GemmTimes read_gemm(const Json& json) {
-  GemmTimes gemm;
-  gemm.precision = precision_named(json.at("precision").get<std::string>());
-  gemm_fields(gemm.physics,
-              [&](const char* name, double& value) { value = json.at("physics").at(name).get<double>(); });
-  gemm.physics_error = gemm.table_error = read_errors(json.at("physics_error"));
-  if (json.contains("table")) {
-    gemm.table_error = read_errors(json.at("table_error"));
-    gemm.residual = read_grid(json.at("table"));
+void describe(GemmTimes& gemm, FieldVisitor& visitor) {
+  fields::word(visitor, {.key = "precision", .required = true}, gemm.precision, precision_words());
+  fields::group(visitor, {.key = "physics", .required = true}, [&] { describe(gemm.physics, visitor); });
+  fields::group(visitor, {.key = "physics_error", .required = true, .as_tuple = true},
+                [&] { describe(gemm.physics_error, visitor); });
+  std::optional<RegimeErrors> table_error;
+  if (!gemm.residual.empty()) table_error = gemm.table_error;
+  fields::part(visitor, {.key = "table_error", .as_tuple = true}, table_error,
+               [&](RegimeErrors& errors) { describe(errors, visitor); });
+  describe(gemm.residual, "table", visitor);
+  if (!gemm.residual.empty() && !table_error) visitor.refuse({.key = "table_error"}, "missing", remedy);
+  gemm.table_error = table_error.value_or(gemm.physics_error);
+}
+
+void describe(AttentionTimes& attention, FieldVisitor& visitor) {
+  fields::word(visitor, {.key = "precision", .required = true}, attention.precision, precision_words());
+  fields::group(visitor, {.key = "physics", .required = true}, [&] { describe(attention.physics, visitor); });
+  fields::group(visitor, {.key = "physics_error", .required = true, .as_tuple = true},
+                [&] { describe(attention.physics_error, visitor); });
+  fields::group(visitor, {.key = "table_error", .required = true, .as_tuple = true},
+                [&] { describe(attention.table_error, visitor); });
+  describe(attention.causal, "causal", visitor);
+  describe(attention.full, "full", visitor);
+}
+
+void describe(MemoryTimes& memory, FieldVisitor& visitor) {
+  fields::word(visitor, {.key = "kind", .required = true}, memory.kind, memory_kind_words());
+  fields::number(visitor, any("efficiency"), memory.efficiency);
+  fields::number(visitor, any("fixed_us"), memory.fixed_us);
+  fields::number(visitor, any("error"), memory.error);
+}
+
+void describe(OperatorTimes& times, FieldVisitor& visitor) {
+  visitor.head({.schema = "spillway.operator-times", .noun = "a table of operator times"});
+  fields::text(visitor, {.key = "name", .required = true, .even_empty = true}, times.name);
+  visitor.texts({.key = "profiles", .required = true, .even_empty = true}, times.profiles);
+  fields::text(visitor, {.key = "source", .required = true, .even_empty = true}, times.source);
+  fields::group(visitor, {.key = "datasheet", .required = true}, [&] { describe(times.facts, visitor); });
+  const auto list = [&](std::string_view key, auto& items) {
+    fields::list(visitor, {.key = key}, items, [&](auto& item) { describe(item, visitor); });
+  };
+  list("gemm", times.gemm);
+  list("attention_forward", times.attention_forward);
+  list("attention_backward", times.attention_backward);
+  list("attention_serving", times.attention_serving);
+  list("memory_bound", times.memory);
+}
+
+// What is fitted is written with five digits: constants with more say nothing.
+class ShortNumbers final : public FieldVisitor {
+ public:
+  bool wants(std::string_view key) override { return key != "datasheet"; }
+  void number(const FieldInfo& /*info*/, std::optional<double>& value) override {
+    if (value) value = std::strtod(fmt::format("{:.5g}", *value).c_str(), nullptr);
   }
-  return gemm;
-}
-
-Json attention_json(const AttentionTimes& attention) {
-  Json json = {{"precision", precision_name(attention.precision)}};
-  attention_fields(attention.physics,
-                   [&](const char* name, double value) { json["physics"][name] = short_number(value); });
-  json["physics_error"] = errors_json(attention.physics_error);
-  json["table_error"] = errors_json(attention.table_error);
-  if (!attention.causal.empty()) json["causal"] = grid_json(attention.causal);
-  if (!attention.full.empty()) json["full"] = grid_json(attention.full);
-  return json;
-}
-
-AttentionTimes read_attention(const Json& json) {
-  AttentionTimes attention;
-  attention.precision = precision_named(json.at("precision").get<std::string>());
-  attention_fields(attention.physics,
-                   [&](const char* name, double& value) { value = json.at("physics").at(name).get<double>(); });
-  attention.physics_error = read_errors(json.at("physics_error"));
-  attention.table_error = read_errors(json.at("table_error"));
-  attention.causal = read_grid(json.value("causal", Json()));
-  attention.full = read_grid(json.value("full", Json()));
-  return attention;
-}
-
-MemoryTimes read_memory(const Json& json) {
-  const auto name = json.at("kind").get<std::string>();
-  const auto found = std::find(memory_kinds.begin(), memory_kinds.end(), name);
-  if (found == memory_kinds.end()) throw std::out_of_range("no kind " + name);
-  return {.kind = static_cast<MemoryKind>(found - memory_kinds.begin()),
-          .efficiency = json.at("efficiency").get<double>(),
-          .fixed_us = json.at("fixed_us").get<double>(),
-          .error = json.at("error").get<double>()};
-}
+  bool begin_part(const FieldInfo& /*info*/, bool present) override { return present; }
+};
 
 // Objects one key a line, arrays of numbers filled to the line's width.
 void print(const Json& json, std::size_t depth, std::string& out) {
@@ -239,40 +251,21 @@ std::vector<OperatorTimes> read_bundled() {
 }  // namespace
 
 std::string operator_times_text(const OperatorTimes& times) {
-  Json json = {{"schema", schema_name},      {"version", schema_version}, {"name", times.name},
-               {"profiles", times.profiles}, {"source", times.source},    {"datasheet", facts_json(times.facts)}};
-  for (const GemmTimes& gemm : times.gemm) json["gemm"].push_back(gemm_json(gemm));
-  for (const auto& [key, list] : attention_lists)
-    for (const AttentionTimes& pass : times.*list) json[key].push_back(attention_json(pass));
-  for (const MemoryTimes& memory : times.memory)
-    json["memory_bound"].push_back({{"kind", memory_kinds[static_cast<std::size_t>(memory.kind)]},
-                                    {"efficiency", short_number(memory.efficiency)},
-                                    {"fixed_us", short_number(memory.fixed_us)},
-                                    {"error", short_number(memory.error)}});
+  OperatorTimes written = times;
+  ShortNumbers shorten;
+  describe(written, shorten);
+  FieldWriter writer;
+  describe(written, writer);
   std::string text;
-  print(json, 0, text);
+  print(writer.json(), 0, text);
   return text + "\n";
 }
 
 OperatorTimes read_operator_times(const std::string& path) {
-  try {
-    const Json json = Json::parse(read_file(path, largest_file));
-    if (json.at("schema") != schema_name || json.at("version") != schema_version)
-      throw std::out_of_range(fmt::format("not {} version {}", schema_name, schema_version));
-    OperatorTimes times;
-    times.name = json.at("name").get<std::string>();
-    times.profiles = json.at("profiles").get<std::vector<std::string>>();
-    times.source = json.at("source").get<std::string>();
-    times.facts = read_facts(json.at("datasheet"));
-    for (const Json& item : json.value("gemm", Json::array())) times.gemm.push_back(read_gemm(item));
-    for (const auto& [key, list] : attention_lists)
-      for (const Json& item : json.value(key, Json::array())) (times.*list).push_back(read_attention(item));
-    for (const Json& item : json.value("memory_bound", Json::array())) times.memory.push_back(read_memory(item));
-    return times;
-  } catch (const std::exception& error) {
-    throw InputError(path, "", std::string("no table of operator times: ") + error.what(),
-                     "write it anew with spillway-fit");
-  }
+  OperatorTimes times;
+  read_document(
+      read_file(path, largest_file), path, [&](FieldVisitor& visitor) { describe(times, visitor); }, remedy);
+  return times;
 }
 
 std::span<const OperatorTimes> measured_operator_times() {

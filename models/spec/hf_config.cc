@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/field_reader.h"
 #include "base/nearest_name.h"
 #include "models/spec/hf_object.h"
 #include "models/spec/hf_readers.h"
@@ -112,9 +113,10 @@ std::string name_of(const std::string& file) {
 
 }  // namespace
 
-bool is_hf_config(const nlohmann::json& json) {
-  return json.is_object() && !json.contains("schema") &&
-         (json.contains("model_type") || json.contains("architectures"));
+bool is_hf_config(const nlohmann::ordered_json& json) {
+  std::vector<FieldProblem> problems;
+  const FieldReader reader(json, problems);
+  return !reader.gave("/schema") && (reader.gave("/model_type") || reader.gave("/architectures"));
 }
 
 ModelSpec read_hf_config(const nlohmann::json& json, const std::string& file) {

@@ -16,7 +16,7 @@
 namespace spillway::models {
 
 // An object with "model_type" or "architectures" and without "schema".
-bool is_hf_config(const nlohmann::json& json);
+bool is_hf_config(const nlohmann::ordered_json& json);
 
 // Throws InputError for architectures and settings that are not modelled, and values out of range. The name is the
 // file's, or its folder's when the file is called config.json.

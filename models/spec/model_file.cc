@@ -64,8 +64,7 @@ ModelSpec read_model(const nlohmann::ordered_json& root, const std::string& file
 
 ModelSpec parse_model(std::string_view json_text, const std::string& file) {
   const nlohmann::ordered_json root = parse_document(json_text, file);
-  const nlohmann::json foreign = root;
-  return is_hf_config(foreign) ? read_hf_config(foreign, file) : read_model(root, file);
+  return is_hf_config(root) ? read_hf_config(nlohmann::json(root), file) : read_model(root, file);
 }
 
 ModelSpec load_model(const std::string& path) { return parse_model(read_file(path, largest_file), path); }

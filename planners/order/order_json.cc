@@ -2,31 +2,68 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 
+#include "base/field_reader.h"
 #include "base/input_error.h"
-#include "base/json_error.h"
 
 namespace spillway::planners {
 namespace {
 
-using Json = nlohmann::json;
 constexpr std::int64_t largest_bytes = std::int64_t{1} << 61;
+constexpr double most_operators = 4e9;  // positions are 32 bits wide
+constexpr double most_mebibytes = 1e12;
 
+struct EdgeDocument {
+  std::vector<std::int64_t> sources, sinks;
+  std::int64_t size = 0;
+};
+
+struct GraphDocument {
+  std::vector<std::string> nodes;
+  std::vector<EdgeDocument> edges;
+  double constant_mebibytes = 0;
+  std::optional<std::vector<std::int64_t>> order;
+};
+
+// Exporters say more of nodes and edges; it isn't needed here.
+void describe(GraphDocument& document, FieldVisitor& visitor) {
+  visitor.others();
+  fields::list(visitor, {.key = "nodes", .about = "[{name}, ...]: operators.", .required = true}, document.nodes,
+               [&](std::string& name) {
+                 visitor.others();
+                 fields::text(visitor, {.key = "name", .required = true, .even_empty = true}, name);
+               });
+  fields::list(visitor,
+               {.key = "edges", .about = "[{src: [i], sinks: [j, ...], size}, ...]: tensors.", .required = true},
+               document.edges, [&](EdgeDocument& edge) {
+                 visitor.others();
+                 visitor.integers({.key = "src", .max = most_operators, .required = true}, edge.sources);
+                 visitor.integers({.key = "sinks", .max = most_operators, .required = true}, edge.sinks);
+                 fields::integer(visitor,
+                                 {.key = "size",
+                                  .max = static_cast<double>(largest_bytes),
+                                  .about = "A count of bytes; 0: only a dependency.",
+                                  .required = true},
+                                 edge.size);
+               });
+  fields::number(visitor, {.key = "param_MiB", .max = most_mebibytes, .about = "Bytes alive all along, in MiB."},
+                 document.constant_mebibytes);
+  std::vector<std::int64_t> order{-1};
+  visitor.integers({.key = "pt_order", .max = most_operators, .about = "Positions in the program's order."}, order);
+  if (order != std::vector<std::int64_t>{-1}) document.order = std::move(order);
+}
+
+// What a document means.
 class Reader {
  public:
-  Reader(const Json& document, const std::string& file) : document_(document), file_(file) {}
+  Reader(const GraphDocument& document, const std::string& file) : document_(document), file_(file) {}
 
   OrderGraph read() {
-    if (!document_.is_object()) fail("/", "the document is not an object");
-    for (const Json& node : list(document_, "nodes", "/nodes")) {
-      if (!node.is_object() || !node.contains("name") || !node["name"].is_string())
-        fail("/nodes/" + std::to_string(graph_.operators.size()), "an operator without a name");
-      graph_.operators.push_back(node["name"].get<std::string>());
-    }
-    for (const Json& edge : list(document_, "edges", "/edges")) read_edge(edge);
-    read_constant();
+    graph_.operators = document_.nodes;
+    for (const EdgeDocument& edge : document_.edges) read_edge(edge);
+    graph_.constant_bytes = std::llround(document_.constant_mebibytes * 1024 * 1024);
     read_order();
     return std::move(graph_);
   }
@@ -36,45 +73,30 @@ class Reader {
     throw InputError(file_, place, cause,
                      "a graph is an object of nodes [{name}], edges [{src: [i], sinks: [j, ...], size}] and pt_order");
   }
-  const Json& list(const Json& object, const char* key, const std::string& place) const {
-    if (!object.is_object() || !object.contains(key) || !object[key].is_array())
-      fail(place, std::string("no list \"") + key + "\"");
-    return object[key];
+  [[nodiscard]] OperatorIndex index(std::int64_t value, const std::string& place) const {
+    if (value >= static_cast<std::int64_t>(graph_.operators.size()))
+      fail(place, std::to_string(value) + " is not the position of an operator");
+    return static_cast<OperatorIndex>(value);
   }
-  OperatorIndex index(const Json& value, const std::string& place) const {
-    if (!value.is_number_unsigned() || value.get<std::uint64_t>() >= graph_.operators.size())
-      fail(place, value.dump() + " is not the position of an operator");
-    return value.get<OperatorIndex>();
-  }
-  void read_edge(const Json& edge) {
+  void read_edge(const EdgeDocument& edge) {
     const std::string place = "/edges/" + std::to_string(graph_.tensors.size());
     OrderTensor tensor;
-    const Json& sources = list(edge, "src", place);
-    if (sources.size() != 1) fail(place, "an edge with " + std::to_string(sources.size()) + " sources, not one");
-    tensor.source = index(sources[0], place);
-    for (const Json& sink : list(edge, "sinks", place)) tensor.sinks.push_back(index(sink, place));
+    if (edge.sources.size() != 1)
+      fail(place, "an edge with " + std::to_string(edge.sources.size()) + " sources, not one");
+    tensor.source = index(edge.sources.front(), place);
+    for (const std::int64_t sink : edge.sinks) tensor.sinks.push_back(index(sink, place));
     std::sort(tensor.sinks.begin(), tensor.sinks.end());
     tensor.sinks.erase(std::unique(tensor.sinks.begin(), tensor.sinks.end()), tensor.sinks.end());
     if (std::binary_search(tensor.sinks.begin(), tensor.sinks.end(), tensor.source))
       fail(place, "operator \"" + graph_.operators[tensor.source] + "\" waits for itself");
-    if (!edge.contains("size") || !edge["size"].is_number_unsigned()) fail(place, "a size that is no count of bytes");
-    const std::uint64_t size = edge["size"].get<std::uint64_t>();
-    if (size > static_cast<std::uint64_t>(largest_bytes - total_)) fail(place, "more than 2^61 bytes in all");
-    tensor.size = static_cast<std::int64_t>(size);
+    if (edge.size > largest_bytes - total_) fail(place, "more than 2^61 bytes in all");
+    tensor.size = edge.size;
     total_ += tensor.size;
     graph_.tensors.push_back(std::move(tensor));
   }
-  void read_constant() {
-    if (!document_.contains("param_MiB")) return;
-    const Json& value = document_["param_MiB"];
-    if (!value.is_number() || value.get<double>() < 0 || value.get<double>() > 1e12)
-      fail("/param_MiB", "not a size in MiB");
-    graph_.constant_bytes = std::llround(value.get<double>() * 1024 * 1024);
-  }
   void read_order() {
-    if (document_.contains("pt_order")) {
-      for (const Json& position : list(document_, "pt_order", "/pt_order"))
-        graph_.program_order.push_back(index(position, "/pt_order"));
+    if (document_.order) {
+      for (const std::int64_t position : *document_.order) graph_.program_order.push_back(index(position, "/pt_order"));
     } else {
       for (OperatorIndex i = 0; i < graph_.operators.size(); ++i) graph_.program_order.push_back(i);
     }
@@ -99,7 +121,7 @@ class Reader {
                                 graph_.operators[tensor.source] + "\", whose output it reads");
   }
 
-  const Json& document_;
+  const GraphDocument& document_;
   const std::string& file_;
   OrderGraph graph_;
   std::int64_t total_ = 0;
@@ -108,12 +130,10 @@ class Reader {
 }  // namespace
 
 OrderGraph read_order_graph(std::string_view text, const std::string& file) {
-  Json document;
-  try {
-    document = Json::parse(text);
-  } catch (const Json::exception& error) {
-    throw json_error(file, error, "give a graph as docs/roam.md describes it");
-  }
+  GraphDocument document;
+  read_document(
+      text, file, [&](FieldVisitor& visitor) { describe(document, visitor); },
+      "give a graph as docs/roam.md describes it");
   return Reader(document, file).read();
 }
 

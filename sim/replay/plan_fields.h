@@ -7,7 +7,7 @@
 
 #include "base/fields.h"
 #include "models/pipeline/pipeline_document.h"
-#include "sim/devices/memory/memory_plan.h"
+#include "sim/devices/memory/memory_plan_fields.h"
 #include "sim/replay/offload_plan.h"
 #include "sim/replay/order_plan.h"
 

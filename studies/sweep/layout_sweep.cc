@@ -24,11 +24,10 @@ SweepFile layout_sweep(const std::string& scenario, const std::string& path, con
                        const LayoutSpace& space) {
   const Scenario parsed = parse_scenario(scenario, path, folder);
   const TrainingSetup& training = parsed.training;
-  Json base = Json::parse(scenario);
-  for (const char* key : {"schema", "version", "procurement", "capacity"}) base.erase(key);
   const std::int64_t batch = training.step_sequences();
-  base["model"]["global_batch"] = batch;
-  base["model"].erase("gradient_accumulation");
+  Json base = Json::parse(with_setting(with_setting(scenario, "model.gradient_accumulation=null"),
+                                       "model.global_batch=" + std::to_string(batch)));
+  for (const char* key : {"schema", "version", "procurement", "capacity"}) base.erase(key);
   Json settings = Json::object();
   for (const std::string& setting : space.settings) {
     const std::size_t equals = setting.find('=');

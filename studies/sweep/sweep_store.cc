@@ -9,8 +9,8 @@
 
 #include <cerrno>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
+#include "base/field_reader.h"
 #include "base/input_error.h"
 #include "base/read_file.h"
 
@@ -27,9 +27,8 @@ std::string checksum(std::string_view text) {
 std::optional<std::string> key_of(std::string_view line) {
   if (line.size() <= prefix || line[prefix - 1] != ' ') return std::nullopt;
   if (checksum(line.substr(prefix)) != line.substr(0, prefix - 1)) return std::nullopt;
-  const auto json = nlohmann::json::parse(line.substr(prefix), nullptr, false);
-  if (!json.is_object() || !json.contains("key") || !json["key"].is_string()) return std::nullopt;
-  return json["key"].get<std::string>();
+  std::string key = document_text(line.substr(prefix), "key");
+  return key.empty() ? std::nullopt : std::optional(std::move(key));
 }
 
 bool begins_as_record(std::string_view text) {

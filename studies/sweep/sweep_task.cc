@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/field_reader.h"
+#include "base/field_writer.h"
 #include "base/input_error.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/scenario.h"
@@ -16,8 +18,6 @@
 
 namespace spillway::studies {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr int record_version = 3;  // of what records hold and how points are estimated
 
@@ -33,103 +33,103 @@ std::string without_figures(const std::string& text) {
   return result;
 }
 
-Json json_of(const std::map<std::string, SweepReason>& reasons) {
-  Json json = Json::object();
-  for (const auto& [reason, count] : reasons) json[reason] = {count.points, count.example};
-  return json;
-}
-std::map<std::string, SweepReason> reasons_of(const Json& json) {
-  std::map<std::string, SweepReason> reasons;
-  for (const auto& [reason, count] : json.items())
-    reasons[reason] = {count.at(0).get<std::int64_t>(), count.at(1).get<std::int64_t>()};
-  return reasons;
+constexpr double below_zero = -std::numeric_limits<double>::infinity();
+
+// Why points are out: how many, and one of them.
+void describe(std::map<std::string, SweepReason>& reasons, std::string_view key, FieldVisitor& visitor) {
+  fields::map(visitor, {.key = key, .required = true, .as_tuple = true, .even_empty = true}, reasons,
+              [&](SweepReason& reason) {
+                fields::integer(visitor, {.key = "points"}, reason.points);
+                fields::integer(visitor, {.key = "example"}, reason.example);
+              });
 }
 
 // Infinity is null in JSON.
-Json json_of(const SweepValues& values) {
-  Json json = Json::array();
-  for (const double value : values) json.push_back(std::isfinite(value) ? Json(value) : Json());
-  return json;
-}
-SweepValues values_of(const Json& json) {
-  SweepValues values{};
-  for (std::size_t i = 0; i < values.size(); ++i)
-    values[i] = json.at(i).is_null() ? std::numeric_limits<double>::infinity() : json.at(i).get<double>();
-  return values;
+void describe(SweepValues& values, const FieldInfo& info, FieldVisitor& visitor) {
+  std::vector<double> list(values.begin(), values.end());
+  visitor.numbers({.key = info.key, .min = below_zero, .least_items = values.size(), .or_null = true}, list);
+  if (list.size() == values.size())
+    std::copy(list.begin(), list.end(), values.begin());
+  else
+    visitor.refuse(info, "another number of objectives", "make the store anew");
 }
 
-std::string text_of(const SweepBlock& block, const std::string& key) {
-  Json json = {{"key", key},
-               {"screened", block.screened},
-               {"unable", block.unable},
-               {"beaten", block.beaten},
-               {"left_out", json_of(block.left_out)},
-               {"invalid", json_of(block.invalid)},
-               {"sure", Json::array()},
-               {"remaining", Json::array()}};
-  for (const SweepValues& values : block.sure) json["sure"].push_back(json_of(values));
-  for (const SweepRemaining& one : block.remaining)
-    json["remaining"].push_back({one.number, one.step_seconds, one.peak_bytes, json_of(one.best)});
-  return json.dump();
+// A record, with the key it is stored under.
+struct BlockRecord {
+  std::string key;
+  SweepBlock block;
+};
+struct ReplayRecord {
+  std::string key;
+  SweepSettings settings;
+  SweepReplay row;
+};
+
+void describe(BlockRecord& record, FieldVisitor& visitor) {
+  SweepBlock& block = record.block;
+  fields::text(visitor, {.key = "key", .required = true}, record.key);
+  fields::integer(visitor, {.key = "screened", .required = true}, block.screened);
+  fields::integer(visitor, {.key = "unable", .required = true}, block.unable);
+  fields::integer(visitor, {.key = "beaten", .required = true}, block.beaten);
+  describe(block.left_out, "left_out", visitor);
+  describe(block.invalid, "invalid", visitor);
+  fields::list(visitor, {.key = "sure", .required = true, .as_value = true, .even_empty = true}, block.sure,
+               [&](SweepValues& values) { describe(values, {.key = ""}, visitor); });
+  fields::list(visitor, {.key = "remaining", .required = true, .as_tuple = true, .even_empty = true}, block.remaining,
+               [&](SweepRemaining& one) {
+                 fields::integer(visitor, {.key = "number"}, one.number);
+                 fields::number(visitor, {.key = "step_seconds"}, one.step_seconds);
+                 fields::number(visitor, {.key = "peak_bytes"}, one.peak_bytes);
+                 describe(one.best, {.key = "best"}, visitor);
+               });
 }
 
-std::string text_of(const SweepReplay& row, const SweepSettings& settings_of, const std::string& key) {
-  Json settings = Json::object();
-  for (const auto& [name, value] : settings_of) settings[name] = value;
-  const SweepMetrics& metrics = row.replayed;
-  const Json json = {{"key", key},
-                     {"settings", settings},
-                     {"failure", row.failure},
-                     {"fits", fits_json(row.verdict)},
-                     {"step_seconds", metrics.step_seconds},
-                     {"peak_reserved_bytes", metrics.peak_bytes},
-                     {"gpus", metrics.gpus},
-                     {"tokens_per_step", metrics.tokens_per_step},
-                     {"busy_seconds", metrics.busy_seconds},
-                     {"usd_per_hour", metrics.usd_per_hour},
-                     {"rest_watts", metrics.rest_watts},
-                     {"busy_watts", metrics.busy_watts},
-                     {"life_years", std::isfinite(metrics.life_years) ? Json(metrics.life_years) : Json()},
-                     {"binding_resource", row.binding},
-                     {"mfu", row.mfu}};
-  return json.dump();
+void describe(ReplayRecord& record, FieldVisitor& visitor) {
+  using fields::number;
+  SweepMetrics& metrics = record.row.replayed;
+  fields::text(visitor, {.key = "key", .required = true}, record.key);
+  fields::map(visitor, {.key = "settings", .even_empty = true}, record.settings, [&](std::string& value) {
+    fields::text(visitor, {.key = "", .required = true, .even_empty = true}, value);
+  });
+  fields::text(visitor, {.key = "failure", .required = true, .even_empty = true}, record.row.failure);
+  std::optional<bool> fits;
+  if (const auto json = fits_json(record.row.verdict); !json.is_null()) fits = json.get<bool>();
+  visitor.flag({.key = "fits", .required = true, .or_null = true}, fits);
+  record.row.verdict = verdict_of_json(fits ? nlohmann::ordered_json(*fits) : nlohmann::ordered_json());
+  number(visitor, {.key = "step_seconds", .required = true}, metrics.step_seconds);
+  number(visitor, {.key = "peak_reserved_bytes", .required = true}, metrics.peak_bytes);
+  number(visitor, {.key = "gpus", .required = true}, metrics.gpus);
+  number(visitor, {.key = "tokens_per_step", .required = true}, metrics.tokens_per_step);
+  number(visitor, {.key = "busy_seconds", .min = below_zero, .required = true}, metrics.busy_seconds);
+  number(visitor, {.key = "usd_per_hour", .required = true}, metrics.usd_per_hour);
+  number(visitor, {.key = "rest_watts", .min = below_zero, .required = true}, metrics.rest_watts);
+  number(visitor, {.key = "busy_watts", .min = below_zero, .required = true}, metrics.busy_watts);
+  number(visitor, {.key = "life_years", .required = true, .or_null = true}, metrics.life_years);
+  fields::text(visitor, {.key = "binding_resource", .required = true, .even_empty = true}, record.row.binding);
+  number(visitor, {.key = "mfu", .required = true}, record.row.mfu);
 }
+
+// As the store has it: one line.
+template <class Record>
+std::string line_of(Record record) {
+  FieldWriter writer;
+  describe(record, writer);
+  return writer.line();
+}
+
+template <class Record>
+Record record_of(const std::string& line) {
+  Record record;
+  read_document(
+      line, "", [&](FieldVisitor& visitor) { describe(record, visitor); }, "make the store anew");
+  return record;
+}
+
 }  // namespace
 
-SweepBlock parse_sweep_block(const std::string& record) {
-  const Json json = Json::parse(record);
-  SweepBlock block;
-  block.screened = json.at("screened").get<std::int64_t>();
-  block.unable = json.at("unable").get<std::int64_t>();
-  block.beaten = json.at("beaten").get<std::int64_t>();
-  block.left_out = reasons_of(json.at("left_out"));
-  block.invalid = reasons_of(json.at("invalid"));
-  for (const Json& values : json.at("sure")) block.sure.push_back(values_of(values));
-  for (const Json& one : json.at("remaining"))
-    block.remaining.push_back(
-        {one.at(0).get<std::int64_t>(), one.at(1).get<double>(), one.at(2).get<double>(), values_of(one.at(3))});
-  return block;
-}
+SweepBlock parse_sweep_block(const std::string& record) { return record_of<BlockRecord>(record).block; }
 
-SweepReplay parse_sweep_replay(const std::string& record) {
-  const Json json = Json::parse(record);
-  SweepReplay row;
-  row.failure = json.at("failure").get<std::string>();
-  row.verdict = verdict_of_json(json.at("fits"));
-  row.replayed.step_seconds = json.at("step_seconds").get<double>();
-  row.replayed.peak_bytes = json.at("peak_reserved_bytes").get<double>();
-  row.replayed.gpus = json.at("gpus").get<double>();
-  row.replayed.tokens_per_step = json.at("tokens_per_step").get<double>();
-  row.replayed.busy_seconds = json.at("busy_seconds").get<double>();
-  row.replayed.usd_per_hour = json.at("usd_per_hour").get<double>();
-  row.replayed.rest_watts = json.at("rest_watts").get<double>();
-  row.replayed.busy_watts = json.at("busy_watts").get<double>();
-  row.replayed.life_years =
-      json.at("life_years").is_null() ? std::numeric_limits<double>::infinity() : json.at("life_years").get<double>();
-  row.binding = json.at("binding_resource").get<std::string>();
-  row.mfu = json.at("mfu").get<double>();
-  return row;
-}
+SweepReplay parse_sweep_replay(const std::string& record) { return record_of<ReplayRecord>(record).row; }
 
 LoadedScenario SweepWorker::load_point(const Scenario& scenario) {
   if (scenario.model.empty()) return load(scenario);
@@ -181,10 +181,10 @@ std::string sweep_key(const SweepFile& file, const SweepTask& task) {
 
 std::string SweepWorker::record(const SweepTask& task) {
   const std::string key = sweep_key(file_, task);
-  if (!task.is_replay) return text_of(screen_block(task.number), key);
+  if (!task.is_replay) return line_of(BlockRecord{key, screen_block(task.number)});
   SweepSpace space(file_);
   const SweepSettings settings = space.settings(space.at(task.number));
-  return text_of(replay(settings), settings, key);
+  return line_of(ReplayRecord{key, settings, replay(settings)});
 }
 
 SweepBlock SweepWorker::screen_block(std::int64_t number) {

@@ -8,7 +8,8 @@ import pathlib
 import subprocess
 import sys
 
-FILES = {"scenario": "scenario", "sweep": "sweep", "profile": "hardware-profile", "model": "model", "prices": "prices"}
+FILES = {"scenario": "scenario", "sweep": "sweep", "profile": "hardware-profile", "model": "model", "prices": "prices",
+         "plan": "plan", "cases": "cases", "trace": "trace"}
 BEGIN, END = "<!-- generated: spillway schema scenario --table -->\n", "<!-- end -->\n"
 
 

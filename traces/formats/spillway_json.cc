@@ -15,8 +15,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::int64_t format_version = 1;
-
 std::string json_text_of(std::string_view text) { return json(to_valid_utf8(text)).dump(); }
 
 class JsonTableWriter {
@@ -130,7 +128,8 @@ class JsonTableReader {
 
 void write_spillway_json(const Trace& trace, OutputFile& out) {
   const TraceRemainder remainder = remainder_of(trace);
-  out.write("{\"schema\": \"spillway.trace\", \"version\": " + std::to_string(format_version) + ",\n\"strings\": [");
+  out.write("{\"schema\": " + json(trace_json_schema).dump() + ", \"version\": " + std::to_string(trace_json_version) +
+            ",\n\"strings\": [");
   for (std::size_t i = 0; i < trace.strings.size(); ++i)
     out.write((i == 0 ? "" : ", ") + json_text_of(trace.strings.text(static_cast<StringId>(i))));
   out.write("],\n\"about\": {\"numbers\": " + json(remainder.numbers).dump() + ", \"texts\": [");
@@ -154,8 +153,9 @@ Trace read_spillway_json(ByteSource& source, const ReadOptions& options) {
     throw InputError(file, place, cause, "see docs/schemas/trace.schema.json");
   };
   read_json_rows(text, file, [&](std::string_view key, json& row) {
-    if (key == "schema") named = row == "spillway.trace";
-    if (key == "version" && row != format_version) fail("/version", "this version of the trace format is not known");
+    if (key == "schema") named = row == trace_json_schema;
+    if (key == "version" && row != trace_json_version)
+      fail("/version", "this version of the trace format is not known");
     if (key == "strings") trace.strings.intern(json_text(row));
     if (row.is_object()) tables[std::string(key)] = std::move(row);
   });

@@ -14,6 +14,9 @@
 
 namespace spillway::traces {
 
+inline constexpr const char* trace_json_schema = "spillway.trace";
+inline constexpr std::int64_t trace_json_version = 1;
+
 // Tables and columns that are missing are empty or unknown. Throws InputError. O(bytes).
 Trace read_spillway_json(ByteSource& source, const ReadOptions& options);
 // Texts that are not UTF-8 are made so. Does not commit. O(size).

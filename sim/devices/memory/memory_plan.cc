@@ -7,6 +7,7 @@
 #include "base/field_reader.h"
 #include "base/field_writer.h"
 #include "base/input_error.h"
+#include "sim/devices/memory/memory_plan_fields.h"
 #include "sim/devices/memory/stalloc_plan_text.h"
 
 namespace spillway::sim {

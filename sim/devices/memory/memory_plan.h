@@ -18,10 +18,6 @@
 #include "sim/devices/memory/memory_policies.h"
 #include "sim/devices/memory/memory_types.h"
 
-namespace spillway {
-class FieldVisitor;
-}
-
 namespace spillway::sim {
 
 // Kinds, as files have them; and the techniques that make them.
@@ -81,7 +77,6 @@ std::vector<RequestSpace> request_spaces(const MemoryPlan& plan);
 // neither: see check_plan().
 MemoryPlan read_memory_plan(ByteSource& source);
 std::string memory_plan_json(const MemoryPlan& plan);
-void describe(MemoryPlan& plan, FieldVisitor& visitor);
 // Places in the pool, sizes not negative, period_begin within the places, ranges ascending and in the pool. Says
 // nothing about overlaps in time: that is the validator's business, and the policies fall back where a place is taken.
 void check_plan(const MemoryPlan& plan, const std::string& file);

@@ -55,7 +55,7 @@ std::string place_of_error(const std::string& text) {
 }
 
 TEST(PipelineFiles, BadJson) {
-  EXPECT_EQ(place_of_error("{"), "");
+  EXPECT_EQ(place_of_error("{"), "byte 2");
   EXPECT_EQ(place_of_error("[]"), "/");
   EXPECT_EQ(place_of_error(R"({"micro_batches": 1})"), "/stages");
   EXPECT_EQ(place_of_error(R"({"stages": 0, "micro_batches": 1})"), "/stages");

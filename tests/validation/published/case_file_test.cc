@@ -104,12 +104,14 @@ TEST(CaseFile, MistakesNameThePlaceAndTheNearestName) {
               HasSubstr("did you mean iteration_time?"));
   EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 1, "unit": "GB"})")), HasSubstr("'GB' is no unit"));
   EXPECT_THAT(message(tiny_cases(R"({"id": "a"})")), HasSubstr("no positive \"value\""));
-  EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": -1})")), HasSubstr("no positive \"value\""));
+  EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": -1})")),
+              HasSubstr("/cases/0/value: expected a number above 0"));
   EXPECT_THAT(message(tiny_cases(R"({"value": 1})")), HasSubstr("no \"id\""));
   EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 1}, {"id": "a", "value": 1})")), HasSubstr("occurs twice"));
-  EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 1, "role": "test"})")), HasSubstr("validation or fit"));
+  EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 1, "role": "test"})")),
+              HasSubstr("take one of validation, fit"));
   EXPECT_THAT(message(tiny_cases("", R"("columns": ["id"], "rows": [["a", 1]],)")), HasSubstr("/rows/0"));
-  EXPECT_THAT(message(R"({"schema": "spillway-scenario", "version": 1})"), HasSubstr("no file of cases"));
+  EXPECT_THAT(message(R"({"schema": "spillway-scenario", "version": 1})"), HasSubstr("not a file of cases"));
   EXPECT_THAT(message("[1"), HasSubstr("own.json"));
 }
 
