@@ -103,7 +103,8 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
   const auto state = [&](const char* part, DataType type, std::int64_t elements) {
     return session_.empty(name + part, type, elements, TensorRole::optimizer_state);
   };
-  const DataType type = setup_.state_bytes() == 2 ? DataType::bf16 : DataType::fp32;
+  const bool is_wide = setup_.state_bytes() == 4 || setup_.optimizer == OptimizerKind::adamw_8bit;
+  const DataType type = is_wide ? DataType::fp32 : DataType::bf16;
   const std::int64_t share = parameter.share;
   if (setup_.has_master_weights()) parameter.master = state(".master", DataType::fp32, share);
   if (setup_.optimizer == OptimizerKind::sgd) return;
