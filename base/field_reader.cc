@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "base/commented_document.h"
 #include "base/input_error.h"
 #include "base/json_error.h"
 #include "base/nearest_name.h"
@@ -452,7 +453,9 @@ void read_document(std::string_view text, const std::string& file,
   read_fields(parse_document(text, file, remedy), file, "", describe_fields);
 }
 
-Json parse_document(std::string_view text, const std::string& file, const std::string& remedy) {
+namespace {
+
+Json parse(std::string_view text, const std::string& file, const std::string& remedy, bool comments) {
   std::vector<std::set<std::string>> open;
   std::string twice;
   // The parser keeps the last of two equal keys; a document must not say two things.
@@ -464,13 +467,23 @@ Json parse_document(std::string_view text, const std::string& file, const std::s
     return open.size() < deepest;
   };
   try {
-    Json root = Json::parse(text, watch);
+    Json root = Json::parse(text, watch, true, comments);
     if (!twice.empty())
       throw InputError(file, "", "key '" + twice + "' appears twice in one object", "keep one of them");
     return root;
   } catch (const nlohmann::json::exception& error) {
     throw json_error(file, error, remedy);
   }
+}
+
+}  // namespace
+
+Json parse_document(std::string_view text, const std::string& file, const std::string& remedy) {
+  return parse(text, file, remedy, false);
+}
+
+Json parse_commented_document(std::string_view text, const std::string& file, const std::string& remedy) {
+  return parse(text, file, remedy, true);
 }
 
 }  // namespace spillway

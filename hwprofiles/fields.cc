@@ -532,6 +532,11 @@ void describe_head(ProfileHead& head, ProfileKind& kind, FieldVisitor& visitor) 
   fields::word(visitor, {.key = "kind", .about = "What it is a profile of.", .required = true}, kind, kinds);
   fields::text(visitor, {.key = "name", .about = "As scenarios name it.", .required = true}, head.name);
   fields::text(visitor, {.key = "title", .about = "For people.", .required = true}, head.title);
+  fields::text(visitor,
+               {.key = "base",
+                .about = "A profile of the same kind, by name or path, that this one changes: groups are merged, "
+                         "numbers, curves and lists replaced."},
+               head.base);
   fields::word(visitor, {.key = "provenance", .about = "Of the leaves that tell none of their own."},
                head.origin.provenance, provenance_words());
   fields::text(visitor, {.key = "source", .about = "Where the leaves that tell none of their own are from."},

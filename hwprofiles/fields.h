@@ -60,7 +60,8 @@ void describe(HardwareProfile& system, SystemReferences& references, ProfileVisi
 // What every profile file begins with.
 struct ProfileHead {
   std::string name, title;
-  Origin origin;  // of the leaves that tell none of their own
+  std::string base;  // name or path of the profile that this one changes; empty: none
+  Origin origin;     // of the leaves that tell none of their own
 };
 void describe_head(ProfileHead& head, ProfileKind& kind, FieldVisitor& visitor);
 

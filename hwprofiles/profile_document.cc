@@ -16,6 +16,7 @@ using json = nlohmann::ordered_json;
 
 struct ProfileDocument::Json {
   json root;
+  ValueHomes homes;
 };
 
 namespace {
@@ -128,20 +129,35 @@ ProfileDocument ProfileDocument::read(const std::string& path) {
   std::vector<FieldProblem> problems;
   FieldReader reader(root, problems);
   ProfileHead head;
+  head.origin.source = "not stated in the file";
   describe_head(head, document.kind_, reader);
   throw_first(problems, path);
   document.name_ = head.name;
   document.title_ = head.title;
-  document.json_ = std::make_shared<const Json>(Json{std::move(root)});
+  document.base_ = head.base;
+  document.json_ = std::make_shared<const Json>(Json{std::move(root), ValueHomes({path, head.origin})});
   return document;
 }
+
+ProfileDocument ProfileDocument::over(const ProfileDocument& base) const {
+  SPILLWAY_ASSERT(base.kind_ == kind_ && base.base_.empty());
+  ProfileDocument result = *this;
+  result.base_.clear();
+  std::vector<std::string> places;
+  json root = laid_over(base.json_->root, json_->root, places);
+  ValueHomes homes(base.json_->homes, json_->homes.of(""), std::move(places));
+  result.json_ = std::make_shared<const Json>(Json{std::move(root), std::move(homes)});
+  return result;
+}
+
+const std::string& ProfileDocument::home_of(const std::string& place) const { return json_->homes.of(place).path; }
 
 GpuProfile ProfileDocument::gpu(std::vector<FieldProblem>& problems) const {
   SPILLWAY_ASSERT(kind_ == ProfileKind::gpu);
   GpuProfile gpu;
   gpu.name = name_;
   gpu.title = title_;
-  ProfileReader reader(json_->root, problems);
+  ProfileReader reader(json_->root, json_->homes, problems);
   describe(gpu, reader);
   reader.finish();
   check_kernel_kinds(gpu, reader);
@@ -155,7 +171,7 @@ NvmeProfile ProfileDocument::nvme(std::vector<FieldProblem>& problems) const {
   NvmeProfile drive;
   drive.name = name_;
   drive.title = title_;
-  ProfileReader reader(json_->root, problems);
+  ProfileReader reader(json_->root, json_->homes, problems);
   describe(drive, reader);
   reader.finish();
   if (drive.write_cache && !drive.steady_write_bandwidth) {
@@ -173,7 +189,7 @@ HostProfile ProfileDocument::host(std::vector<FieldProblem>& problems) const {
   host.name = name_;
   host.title = title_;
   std::vector<std::string> parents;
-  ProfileReader reader(json_->root, problems);
+  ProfileReader reader(json_->root, json_->homes, problems);
   describe(host, parents, reader);
   reader.finish();
   arrange_tree(host, parents, reader);
@@ -185,7 +201,7 @@ NetworkProfile ProfileDocument::network(std::vector<FieldProblem>& problems) con
   NetworkProfile network;
   network.name = name_;
   network.title = title_;
-  ProfileReader reader(json_->root, problems);
+  ProfileReader reader(json_->root, json_->homes, problems);
   describe(network, reader);
   reader.finish();
   return network;
@@ -197,7 +213,7 @@ HardwareProfile ProfileDocument::system(SystemReferences& references, std::vecto
   system.name = name_;
   system.title = title_;
   system.path = path_;
-  ProfileReader reader(json_->root, problems);
+  ProfileReader reader(json_->root, json_->homes, problems);
   describe(system, references, reader);
   reader.finish();
   return system;

@@ -20,6 +20,12 @@ class ProfileDocument {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] const std::string& title() const { return title_; }
   [[nodiscard]] const std::string& path() const { return path_; }
+  // Name or path of the profile that this one changes; empty: none, or laid over it already.
+  [[nodiscard]] const std::string& base() const { return base_; }
+  // With the values of its base, a sound document of the same kind, where it states none.
+  [[nodiscard]] ProfileDocument over(const ProfileDocument& base) const;
+  // The file that states the value at a JSON pointer.
+  [[nodiscard]] const std::string& home_of(const std::string& place) const;
 
   // Each fills what it can and appends what is wrong. Precondition: the kind fits.
   GpuProfile gpu(std::vector<FieldProblem>& problems) const;
@@ -32,7 +38,7 @@ class ProfileDocument {
   struct Json;
   std::shared_ptr<const Json> json_;
   ProfileKind kind_ = ProfileKind::gpu;
-  std::string name_, title_, path_;
+  std::string name_, title_, path_, base_;
 };
 
 }  // namespace spillway::hwprofiles

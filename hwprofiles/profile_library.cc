@@ -37,16 +37,38 @@ std::vector<std::string> json_files(const std::string& directory) {
   return files;
 }
 
+// For its problems alone; of a system without its components.
+void read_any(const ProfileDocument& document, std::vector<FieldProblem>& problems) {
+  SystemReferences references;
+  switch (document.kind()) {
+    case ProfileKind::gpu:
+      document.gpu(problems);
+      break;
+    case ProfileKind::nvme:
+      document.nvme(problems);
+      break;
+    case ProfileKind::host:
+      document.host(problems);
+      break;
+    case ProfileKind::network:
+      document.network(problems);
+      break;
+    case ProfileKind::system:
+      document.system(references, problems);
+      break;
+  }
+}
+
 class Loader {
  public:
   explicit Loader(const ProfileLibrary& library) : library_(library) {}
 
   // `beside`: the file that makes the reference; paths are taken from its folder.
   [[nodiscard]] ProfileDocument open(std::string_view name, const std::string& beside = "") const {
-    if (!names_file(name)) return ProfileDocument::read(library_.find(name).path);
-    const fs::path given{std::string(name)};
-    if (beside.empty() || given.is_absolute()) return ProfileDocument::read(given.string());
-    return ProfileDocument::read((fs::path(beside).parent_path() / given).string());
+    return with_base(ProfileDocument::read(path_of(name, beside)), {});
+  }
+  [[nodiscard]] ProfileDocument open_file(const std::string& path) const {
+    return with_base(ProfileDocument::read(path), {});
   }
 
   [[nodiscard]] ProfileDocument open_kind(std::string_view name, ProfileKind kind,
@@ -74,23 +96,22 @@ class Loader {
     SystemReferences references;
     HardwareProfile system = document.system(references, problems);
     throw_first(problems, document.path());
-    const std::string& beside = document.path();
-    system.gpu = load(references.gpu, ProfileKind::gpu, &ProfileDocument::gpu, beside);
-    system.host = load(references.host, ProfileKind::host, &ProfileDocument::host, beside);
+    system.gpu = load(references.gpu, ProfileKind::gpu, &ProfileDocument::gpu, document.home_of("/gpu/profile"));
+    system.host = load(references.host, ProfileKind::host, &ProfileDocument::host, document.home_of("/host"));
     std::set<std::string> names;
     for (SystemReferences::Drives& drives : references.drives) {
-      drives.group.drive = load(drives.profile, ProfileKind::nvme, &ProfileDocument::nvme, beside);
+      drives.group.drive = load(drives.profile, ProfileKind::nvme, &ProfileDocument::nvme, document.home_of("/drives"));
       if (!names.insert(drives.group.name).second) {
         throw InputError(document.path(), "/drives", "two groups are named '" + drives.group.name + "'",
                          "name them apart");
       }
       system.drives.push_back(std::move(drives.group));
     }
-    const auto network = [&](const std::string& name, std::optional<NetworkProfile>& into) {
-      if (!name.empty()) into = load(name, ProfileKind::network, &ProfileDocument::network, beside);
+    const auto network = [&](const std::string& name, const char* place, std::optional<NetworkProfile>& into) {
+      if (!name.empty()) into = load(name, ProfileKind::network, &ProfileDocument::network, document.home_of(place));
     };
-    network(references.scale_up, system.scale_up);
-    network(references.scale_out, system.scale_out);
+    network(references.scale_up, "/scale_up", system.scale_up);
+    network(references.scale_out, "/scale_out", system.scale_out);
     assign_slots(system, false);
     return system;
   }
@@ -110,6 +131,41 @@ class Loader {
   }
 
  private:
+  [[nodiscard]] std::string path_of(std::string_view name, const std::string& beside) const {
+    if (!names_file(name)) return library_.find(name).path;
+    const fs::path given{std::string(name)};
+    if (beside.empty() || given.is_absolute()) return given.string();
+    return (fs::path(beside).parent_path() / given).string();
+  }
+
+  [[nodiscard]] std::string path_of_base(const ProfileDocument& document) const {
+    try {
+      return path_of(document.base(), document.path());
+    } catch (const InputError& error) {
+      throw InputError(document.path(), "/base", error.cause(), error.remedy());
+    }
+  }
+
+  // `above`: files whose base the document is, or a base's base.
+  [[nodiscard]] ProfileDocument with_base(const ProfileDocument& document, std::vector<std::string> above) const {
+    if (document.base().empty()) return document;
+    above.push_back(fs::weakly_canonical(document.path()).string());
+    const std::string path = path_of_base(document);
+    if (std::find(above.begin(), above.end(), fs::weakly_canonical(path).string()) != above.end())
+      throw InputError(document.path(), "/base", "'" + document.base() + "' is based on this profile itself",
+                       "let every chain of bases end at a profile without one");
+    const ProfileDocument base = with_base(ProfileDocument::read(path), std::move(above));
+    if (base.kind() != document.kind())
+      throw InputError(document.path(), "/base",
+                       "'" + document.base() + "' is a " + std::string(profile_kind_name(base.kind())) +
+                           " profile, this one a " + std::string(profile_kind_name(document.kind())),
+                       "name one of the same kind");
+    std::vector<FieldProblem> problems;
+    read_any(base, problems);
+    throw_first(problems, base.path());
+    return document.over(base);
+  }
+
   const ProfileLibrary& library_;
 };
 
@@ -238,24 +294,11 @@ std::vector<std::string> ProfileLibrary::check(const std::string& path) const {
   std::vector<FieldProblem> problems;
   try {
     const Loader loader(*this);
-    const ProfileDocument document = ProfileDocument::read(path);
-    switch (document.kind()) {
-      case ProfileKind::gpu:
-        document.gpu(problems);
-        break;
-      case ProfileKind::nvme:
-        document.nvme(problems);
-        break;
-      case ProfileKind::host:
-        document.host(problems);
-        break;
-      case ProfileKind::network:
-        document.network(problems);
-        break;
-      case ProfileKind::system:
-        static_cast<void>(loader.compose(document, problems));
-        break;
-    }
+    const ProfileDocument document = loader.open_file(path);
+    if (document.kind() == ProfileKind::system)
+      static_cast<void>(loader.compose(document, problems));
+    else
+      read_any(document, problems);
   } catch (const InputError& error) {
     if (problems.empty()) found.emplace_back(error.what());
   }

@@ -22,14 +22,13 @@ std::string units_offered(Dimension dimension) {
 
 }  // namespace
 
-ProfileReader::ProfileReader(const Json& object, std::vector<FieldProblem>& problems) : FieldReader(object, problems) {
-  ignore({"$schema", "schema", "kind", "name", "title", "provenance", "source", "date"});
-  default_origin_.source = "not stated in the file";
-  default_origin_ = origin_of(object, "");
+ProfileReader::ProfileReader(const Json& object, const ValueHomes& homes, std::vector<FieldProblem>& problems)
+    : FieldReader(object, problems), homes_(homes) {
+  ignore({"$schema", "schema", "kind", "name", "title", "base", "provenance", "source", "date"});
 }
 
 Origin ProfileReader::origin_of(const Json& object, const std::string& place) {
-  Origin origin = default_origin_;
+  Origin origin = homes_.of(place).origin;
   if (const auto it = object.find("provenance"); it != object.end()) {
     const auto provenance = it->is_string() ? provenance_words().find(it->get<std::string>()) : std::nullopt;
     if (provenance)
@@ -45,7 +44,7 @@ Origin ProfileReader::origin_of(const Json& object, const std::string& place) {
     else
       problem(place + "/" + key, "expected a text", "put it in quotes");
   }
-  if (const auto it = object.find("spread"); it != object.end() && !place.empty()) {
+  if (const auto it = object.find("spread"); it != object.end()) {
     if (it->is_number() && it->get<double>() >= 0)
       origin.spread = it->get<double>();
     else
@@ -65,7 +64,7 @@ bool ProfileReader::in_range(double value, const FieldInfo& info, const std::str
 
 bool ProfileReader::measured(const Json& leaf, const FieldInfo& info, const std::string& place, double& value,
                              Origin& origin) {
-  origin = default_origin_;
+  origin = homes_.of(place).origin;
   if (leaf.is_string() || leaf.is_number()) {
     try {
       value = parse_quantity(leaf.is_string() ? leaf.get<std::string>() : leaf.dump(), info.dimension).value;

@@ -6,13 +6,14 @@
 
 #include "base/field_reader.h"
 #include "hwprofiles/fields.h"
+#include "hwprofiles/profile_base.h"
 
 namespace spillway::hwprofiles {
 
 class ProfileReader final : public ProfileVisitor, public FieldReader {
  public:
-  // Provenance, source and date of the object stand for those that its leaves do not give.
-  ProfileReader(const Json& object, std::vector<FieldProblem>& problems);
+  // `homes`: provenance, source and date of values that give none of their own.
+  ProfileReader(const Json& object, const ValueHomes& homes, std::vector<FieldProblem>& problems);
 
   void quantity(const FieldInfo& info, Leaf& leaf) override;
   void curve(const FieldInfo& y, Dimension x, Maybe<Curve>& curve) override;
@@ -30,7 +31,7 @@ class ProfileReader final : public ProfileVisitor, public FieldReader {
   bool axes(const Json& object, const FieldInfo& y, Dimension x, const std::string& place, Axes& axes);
   bool points(const Json& object, const FieldInfo& y, const Axes& axes, const std::string& place, Curve& curve);
 
-  Origin default_origin_;
+  const ValueHomes& homes_;
 };
 
 }  // namespace spillway::hwprofiles

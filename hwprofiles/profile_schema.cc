@@ -132,6 +132,24 @@ void ProfileSchema::family(const FieldInfo& y, Dimension x, std::string_view par
   add(y, {{"$ref", "#/$defs/" + name}});
 }
 
+// Takes what a schema requires of its objects out of it, into a schema of its own: a profile with a base may lack it.
+Json requirements_of(Json& schema) {
+  Json taken = Json::object();
+  for (const char* key : {"required", "minProperties"}) {
+    const auto found = schema.find(key);
+    if (found == schema.end()) continue;
+    taken[key] = std::move(*found);
+    schema.erase(key);
+  }
+  const auto properties = schema.find("properties");
+  if (properties == schema.end()) return taken;
+  Json inner = Json::object();
+  for (const auto& [key, property] : properties->items())
+    if (Json of_property = requirements_of(property); !of_property.empty()) inner[key] = std::move(of_property);
+  if (!inner.empty()) taken["properties"] = std::move(inner);
+  return taken;
+}
+
 template <class Describe>
 Json schema_of(ProfileKind kind, Json& definitions, Describe describe_fields) {
   ProfileSchema schema;
@@ -160,13 +178,17 @@ std::string profile_schema() {
   add(ProfileKind::system, [system = HardwareProfile(), named = SystemReferences()](ProfileVisitor& visitor) mutable {
     describe(system, named, visitor);
   });
-  Json choices = Json::array(), names = Json::array();
+  Json choices = Json::array(), names = Json::array(), whole = Json::object();
   for (const auto& [kind, schema] : kinds.items()) {
     names.push_back(kind);
-    choices.push_back(
-        {{"if", {{"properties", {{"kind", {{"const", kind}}}}}}}, {"then", {{"$ref", "#/$defs/" + kind}}}});
+    whole["whole_" + kind] = requirements_of(schema);
+    const Json of_kind = {{"kind", {{"const", kind}}}};
+    choices.push_back({{"if", {{"properties", of_kind}}}, {"then", {{"$ref", "#/$defs/" + kind}}}});
+    choices.push_back({{"if", {{"properties", of_kind}, {"not", {{"required", {"base"}}}}}},
+                       {"then", {{"$ref", "#/$defs/whole_" + kind}}}});
   }
   definitions.update(kinds);
+  definitions.update(whole);
   const Json schema = {
       {"$schema", "https://json-schema.org/draft/2020-12/schema"},
       {"$id", "spillway-hardware-profile.v1"},

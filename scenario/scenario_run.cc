@@ -18,6 +18,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "models/pipeline/pipeline_json.h"
 #include "models/spec/model_spec.h"
+#include "models/spec/trainable.h"
 #include "models/spec/training_setup_fields.h"
 #include "models/step/trace_generator.h"
 #include "planners/offload/lifetimes.h"
@@ -69,6 +70,15 @@ void note_hardware(LoadedScenario& loaded) {
     if (std::find(shown.begin(), shown.end(), leaf.path) != shown.end())
       add(loaded, leaf.path, leaf.value + (leaf.unit.empty() ? "" : " " + leaf.unit), leaf.origin);
   }
+}
+
+void note_trainable(LoadedScenario& loaded, const ModelSpec& model, const TrainingSetup& setup) {
+  if (setup.trains_all()) return;
+  const TrainableCounts counts = trainable_counts(model, setup);
+  add(loaded, "model.trainable",
+      fmt::format("{} of {} parameters ({:.4g} %)", counts.trained, counts.all,
+                  100 * static_cast<double>(counts.trained) / static_cast<double>(counts.all)),
+      {.provenance = OriginKind::datasheet, .source = "the model's shape and the set-up"});
 }
 
 // What the optimizer's time and place on the CPU rest on.
@@ -182,11 +192,15 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given, const Scenar
   loaded.layers = chunked_layers(model, setup);
   loaded.options.tokens_per_step = setup.step_tokens();
   loaded.options.ranks_run_ahead = !setup.step_barrier;
-  // 6 flops per matmul parameter and token, plus attention scores and context (causal: half), forward and backward.
+  // 6 flops per matmul parameter and token where all is trained, plus attention scores and context (causal: half),
+  // forward and backward.
   const double tokens = static_cast<double>(loaded.options.tokens_per_step);
-  const double attention =
+  double attention =
       6.0 * static_cast<double>(half_squares_of_scores(model) * setup.sequence * model.query_width()) * tokens;
-  loaded.options.model_flops_per_step = 6.0 * static_cast<double>(matmul_parameter_count(model)) * tokens + attention;
+  if (setup.frozen_layers > 0)  // a third of it is forward
+    attention *= 1 - 2.0 / 3 * static_cast<double>(setup.frozen_layers) / static_cast<double>(model.all_layers());
+  loaded.options.model_flops_per_step = product_flops_per_token(model, setup) * tokens + attention;
+  note_trainable(loaded, model, setup);
   const Maybe<double> peak = peak_flops_or_wider(loaded.hardware.gpu, peak_precision(setup.precision));
   if (peak) loaded.options.peak_flops_per_second = peak->value * static_cast<double>(setup.gpus());
   note_hardware(loaded);

@@ -43,7 +43,7 @@ std::string sweep_of(const std::string& scenario_text) {
   std::string text = scenario_text;
   for (const std::string key : {"model.micro_batch", "model.recompute"})
     if (setting_of(text, key)) text = with_setting(text, key + "=null");
-  Json base = Json::parse(text);
+  Json base = Json::parse(text, nullptr, true, true);
   for (const char* key : {"schema", "version", "title", "note", "offload"}) base.erase(key);
   const Json sweep = {
       {"schema", "spillway-sweep"},

@@ -25,8 +25,10 @@ Tensor Autograd::leaf(const Tensor& tensor) {
   return tensor.with_node(static_cast<std::uint32_t>(nodes_.size() - 1));
 }
 
-Tensor Autograd::checkpoint(const std::vector<Tensor>& inputs, const Function& function) {
-  if (!recording_) return function(inputs);
+Tensor Autograd::checkpoint(const std::vector<Tensor>& inputs, const Function& function, bool has_parameters) {
+  const auto is_wanted = [](const Tensor& input) { return input.node() != 0; };
+  if (!recording_ || (!has_parameters && std::none_of(inputs.begin(), inputs.end(), is_wanted)))
+    return function(inputs);
   recording_ = false;
   Tensor output = function(inputs);
   recording_ = true;
@@ -34,7 +36,8 @@ Tensor Autograd::checkpoint(const std::vector<Tensor>& inputs, const Function& f
     const std::size_t floor = nodes_.size();
     std::vector<Tensor> leaves;
     leaves.reserve(inputs.size());
-    for (const Tensor& input : inputs) leaves.push_back(leaf(input));
+    for (const Tensor& input : inputs) leaves.push_back(input.node() != 0 ? leaf(input) : input);
+    const std::size_t above = nodes_.size();
     const Phase outer = session_.phase();
     session_.set_phase(Phase::recompute);
     {
@@ -42,9 +45,10 @@ Tensor Autograd::checkpoint(const std::vector<Tensor>& inputs, const Function& f
       pass(again.node(), std::move(gradient));
     }
     session_.set_phase(outer);
-    run_down_to(floor + leaves.size());
+    run_down_to(above);
     std::vector<Tensor> gradients;
-    for (std::size_t i = 0; i < leaves.size(); ++i) gradients.push_back(std::move(nodes_[floor + i].gradient));
+    for (const Tensor& each : leaves)
+      gradients.push_back(each.node() != 0 ? std::move(nodes_[each.node()].gradient) : Tensor());
     nodes_.resize(floor);
     return gradients;
   });

@@ -22,19 +22,26 @@ struct TrainedParameter {
   Tensor shard;     // ZeRO stage 3: what is there all the time
   Tensor
       gradient;  // empty until a backward made it, unless gradients live all the time; stage 2 and 3: this rank's share
-  Tensor master;                       // fp32 copy, mixed precision only
-  Tensor first_moment, second_moment;  // Adafactor: row and column factors of a matrix
-  Tensor first_scale, second_scale;    // of moments in 8 bits
-  std::int64_t share = 0;              // elements whose optimizer state this rank keeps
-  bool is_partial_sum = false;         // sequence parallel: its gradient is summed over the tensor group
-  bool is_summed_late = false;         // or over pipeline stages, after the backward
-  bool is_expert = false;              // replicated over the expert-gradient group, not the gradient group
-  std::int64_t uses = 1;               // gradients that meet in it in one backward
-  bool in_fp8 = false;                 // its products are done in fp8
-  Tensor narrow, narrow_transposed;    // fp8 copies that live all the time; empty with ZeRO stage 3
-  bool is_narrowed = false;            // they are up to date
-  std::size_t host_group = 0;          // of the optimizer on the CPU
-  bool is_gradient_on_host = false;    // in this step
+  Tensor master;                              // fp32 copy, mixed precision only
+  Tensor first_moment, second_moment;         // Adafactor: row and column factors of a matrix
+  Tensor first_scale, second_scale;           // of moments in 8 bits
+  std::int64_t share = 0;                     // elements whose optimizer state this rank keeps
+  bool is_partial_sum = false;                // sequence parallel: its gradient is summed over the tensor group
+  bool is_summed_late = false;                // or over pipeline stages, after the backward
+  bool is_expert = false;                     // replicated over the expert-gradient group, not the gradient group
+  std::int64_t uses = 1;                      // gradients that meet in it in one backward
+  bool trains = true;                         // else frozen: no gradient, no optimizer state
+  BaseWeights storage = BaseWeights::same;    // of a frozen matrix
+  std::int64_t stored = 0, stored_share = 0;  // elements of value and of shard
+  Tensor scales, second_scales;               // of packed values; whole on every rank
+  TrainedParameter *adapter_a = nullptr, *adapter_b = nullptr;  // of a frozen matrix
+  bool in_fp8 = false;                                          // its products are done in fp8
+  Tensor narrow, narrow_transposed;  // fp8 copies that live all the time; empty with ZeRO stage 3
+  bool is_narrowed = false;          // they are up to date
+  std::size_t host_group = 0;        // of the optimizer on the CPU
+  bool is_gradient_on_host = false;  // in this step
+
+  [[nodiscard]] DataType type() const { return value ? value.type() : shard.type(); }
 };
 
 class Autograd {
@@ -56,8 +63,9 @@ class Autograd {
   // The number the next node will get.
   [[nodiscard]] std::uint32_t next_node() const { return static_cast<std::uint32_t>(nodes_.size()); }
 
-  // function(inputs) without keeping anything but the inputs; the backward runs it again in phase recompute.
-  Tensor checkpoint(const std::vector<Tensor>& inputs, const Function& function);
+  // function(inputs) without keeping anything but the inputs; the backward runs it again in phase recompute. Where no
+  // gradient is wanted, plainly function(inputs).
+  Tensor checkpoint(const std::vector<Tensor>& inputs, const Function& function, bool has_parameters);
 
   // Runs all recorded nodes from `root` and forgets them.
   void backward(const Tensor& root, Tensor gradient);

@@ -55,8 +55,10 @@ Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tens
         std::vector<Tensor> writes = gradients;
         writes.push_back(sums);
         writes.push_back(rows);
-        const Tensor bias_gradient = bias ? like(name + ".bias.grad", bias, TensorRole::temporary) : Tensor();
-        if (bias) reads.push_back(bias), writes.push_back(bias_gradient);
+        const Tensor bias_gradient =
+            bias.node() != 0 ? like(name + ".bias.grad", bias, TensorRole::temporary) : Tensor();
+        if (bias) reads.push_back(bias);
+        if (bias_gradient) writes.push_back(bias_gradient);
         session_.kernel({.name = "flash_attention_backward",
                          .reads = std::move(reads),
                          .writes = std::move(writes),
@@ -262,8 +264,8 @@ std::vector<Tensor> EagerOps::core_backward(const std::string& name, Core& core,
   gemm("gemm_scores_dgrad", core.rows_by_width(), {scores, core.part(1)}, q_gradient);
   Tensor k_gradient = make(name + ".k.grad", size, TensorRole::temporary);
   gemm("gemm_scores_dgrad", core.rows_by_width(), {scores, core.part(0)}, k_gradient);
-  Tensor bias_gradient = core.bias ? scores : Tensor();
-  if (core.bias && core.shape.batch > 1) {
+  Tensor bias_gradient = core.bias.node() != 0 ? scores : Tensor();
+  if (bias_gradient && core.shape.batch > 1) {
     bias_gradient = make(name + ".bias.grad", core.bias.elements(), TensorRole::temporary);
     session_.kernel({.name = "sum", .reads = {scores}, .writes = {bias_gradient}});
   }

@@ -9,7 +9,7 @@ namespace spillway::models {
 Tensor EagerOps::bias_gelu(const std::string& name, const Tensor& x, TrainedParameter& bias) {
   Tensor out = like(name + ".out", x);
   session_.kernel({.name = "bias_gelu", .reads = {x, bias.value}, .writes = {out}});
-  return autograd_.record(std::move(out), {x}, true, [this, name, x, &bias](const Tensor& gradient) {
+  return autograd_.record(std::move(out), {x}, bias.trains, [this, name, x, &bias](const Tensor& gradient) {
     Tensor x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
     session_.kernel({.name = "bias_gelu_backward", .reads = {gradient, x, bias.value}, .writes = {x_gradient}});
     sum_bias_gradient(bias, x_gradient);
@@ -27,7 +27,7 @@ Tensor EagerOps::bias_dropout_add(const std::string& name, const Tensor& x, Trai
     writes.push_back(mask = session_.empty(name + ".mask", DataType::byte, x.elements(), TensorRole::activation));
   session_.kernel({.name = "bias_dropout_add", .reads = std::move(reads), .writes = std::move(writes)});
   return autograd_.record(
-      std::move(out), {x, residual}, bias != nullptr, [this, name, mask, bias](const Tensor& gradient) {
+      std::move(out), {x, residual}, bias != nullptr && bias->trains, [this, name, mask, bias](const Tensor& gradient) {
         Tensor x_gradient = gradient;
         if (mask) {
           x_gradient = like(name + ".in.grad", gradient, TensorRole::temporary);

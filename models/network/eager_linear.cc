@@ -19,7 +19,9 @@ struct EagerOps::SavedInput {
 void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write,
                        Bytes bias) {
   Bytes bytes = bias;
-  const DataType type = reads[0].type() == DataType::fp8 ? DataType::fp8 : options_.product;
+  const DataType of_data = reads[0].type();
+  const bool apart = of_data == DataType::fp8 || (of_data == DataType::fp32 && type_ != DataType::fp32);
+  const DataType type = apart ? of_data : options_.product;
   bytes += Bytes(shape.m * shape.k * size_of(reads[0].type()) + shape.k * shape.n * size_of(reads[1].type()) +
                  shape.m * shape.n * size_of(write.type()));
   session_.kernel({.name = kernel,
@@ -38,7 +40,9 @@ bool EagerOps::is_fp8(const std::vector<Linear>& layers) {
 }
 
 Tensor EagerOps::linear(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias) {
-  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .wants_gradient = x.node() != 0});
+  const auto saved =
+      std::make_shared<SavedInput>(SavedInput{.kept = x, .users = readers_of(weight), .wants_gradient = x.node() != 0});
+  if (saved->users == 0) saved->kept = {};
   Tensor operand = x;
   if (weight.in_fp8) {
     Narrowed both = narrow(name + ".in", x, TensorRole::activation, nullptr);
@@ -48,16 +52,32 @@ Tensor EagerOps::linear(const std::string& name, const Tensor& x, TrainedParamet
   return linear({name, &weight, bias}, x, operand, saved);
 }
 
+std::size_t EagerOps::readers_of(const TrainedParameter& weight) const {
+  return (weight.trains ? 1U : 0U) + (weight.adapter_a != nullptr && !options_.wide_adapters ? 1U : 0U);
+}
+
+// Plus its adapters' result, if it has any. `saved`: of the layer.
+Tensor EagerOps::adapted(const std::string& name, const Tensor& x, Tensor out, const TrainedParameter& weight,
+                         const std::shared_ptr<SavedInput>& saved) {
+  if (weight.adapter_a == nullptr) return out;
+  const Tensor input = adapter_input(name, x);
+  const Tensor low = options_.wide_adapters
+                         ? linear(name + ".lora_a", input, *weight.adapter_a, nullptr)
+                         : linear({name + ".lora_a", weight.adapter_a, nullptr}, input, input, saved);
+  return add_adapter(name, out, linear(name + ".lora_b", low, *weight.adapter_b, nullptr));
+}
+
 Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& operand,
                         std::shared_ptr<SavedInput> saved) {
   TrainedParameter& weight = *layer.weight;
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
   const std::int64_t rows = x.elements() / inputs;
-  Tensor out = make(layer.name + ".out", rows * outputs);
+  const bool in_fp8 = operand.type() == DataType::fp8;
+  const DataType type = in_fp8 ? type_ : x.type();
+  Tensor out = session_.empty(layer.name + ".out", type, rows * outputs, TensorRole::activation);
   const bool adds_after = layer.bias != nullptr && options_.separate_passes;
   {
-    std::vector<Tensor> reads = {operand,
-                                 operand.type() == DataType::fp8 ? narrow_weight(weight, false) : weight.value};
+    std::vector<Tensor> reads = {operand, in_fp8 ? narrow_weight(weight, false) : weight_operand(weight, type)};
     const bool adds = layer.bias != nullptr && !adds_after;
     if (adds) reads.push_back(layer.bias->value);
     product("gemm", {.m = rows, .n = outputs, .k = inputs}, std::move(reads), out,
@@ -67,11 +87,13 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& oper
     const Tensor unbiased = std::exchange(out, make(layer.name + ".biased", rows * outputs));
     session_.kernel({.name = "add_bias", .reads = {unbiased, layer.bias->value}, .writes = {out}});
   }
-  return autograd_.record(std::move(out), {x}, true, [this, layer, saved = std::move(saved)](const Tensor& gradient) {
+  const bool trains = weight.trains || (layer.bias != nullptr && layer.bias->trains);
+  out = autograd_.record(std::move(out), {x}, trains, [this, layer, saved](const Tensor& gradient) {
     std::vector<Tensor> gradients(1);
     linear_backward(layer, saved, gradient, saved->wants_gradient ? &gradients[0] : nullptr);
     return gradients;
   });
+  return adapted(layer.name, x, std::move(out), weight, saved);
 }
 
 // The input as weight gradients read it.
@@ -91,16 +113,18 @@ void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedI
   TrainedParameter& weight = *layer.weight;
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
   const std::int64_t rows = gradient.elements() / outputs;
-  if (!autograd_.is_deferring()) static_cast<void>(saved_for_weights(layer.name, *saved));
-  const bool in_fp8 = saved->kept.type() == DataType::fp8;
+  if (!autograd_.is_deferring() && weight.trains) static_cast<void>(saved_for_weights(layer.name, *saved));
+  const bool in_fp8 = weight.trains && saved->kept.type() == DataType::fp8;
   Narrowed both{.rows = gradient, .columns = gradient};
   if (in_fp8) both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
   if (x_gradient != nullptr) {
-    *x_gradient = make(layer.name + ".in.grad", rows * inputs, TensorRole::temporary);
+    *x_gradient = session_.empty(layer.name + ".in.grad", gradient.type(), rows * inputs, TensorRole::temporary);
     product("gemm_dgrad", {.m = rows, .n = inputs, .k = outputs},
-            {both.rows, in_fp8 ? narrow_weight(weight, true) : weight.value}, *x_gradient, {});
+            {both.rows, in_fp8 ? narrow_weight(weight, true) : weight_operand(weight, gradient.type())}, *x_gradient,
+            {});
   }
   if (layer.bias != nullptr && !in_fp8) sum_bias_gradient(*layer.bias, gradient);
+  if (!weight.trains) return;
   autograd_.weight_work([this, layer, saved, columns = std::move(both.columns)] {
     weight_gradient(layer, columns, saved_for_weights(layer.name, *saved));
     if (--saved->users == 0) saved->kept = saved->whole = {};
@@ -116,12 +140,14 @@ void EagerOps::weight_gradient(const Linear& layer, const Tensor& gradient, cons
     autograd_.accumulate(weight, {});
     return;
   }
-  Tensor result = gradient_of(weight);
+  const DataType type = gradient.type() == DataType::fp8 ? type_ : gradient.type();
+  Tensor result = session_.empty(weight.shape.name + ".grad", type, weight.shape.elements(), TensorRole::gradient);
   product("gemm_wgrad", shape, {gradient, x}, result, {});
-  autograd_.accumulate(weight, std::move(result));
+  accumulate(weight, std::move(result));
 }
 
 void EagerOps::sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient) {
+  if (!bias.trains) return;
   autograd_.weight_work([this, &bias, gradient] {
     Tensor sum = gradient_of(bias);
     session_.kernel({.name = "bias_gradient", .reads = {gradient}, .writes = {sum}});
@@ -137,7 +163,8 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
     return results;
   }
   const std::string& name = layers.front().name;
-  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .parts = parts, .users = layers.size()});
+  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .parts = parts, .users = 0});
+  for (const Linear& layer : layers) saved->users += readers_of(*layer.weight);
   if (parts && in_fp8) saved->kept = narrow_part(name + ".in", x);
   const Tensor entered = enter_tensor_region(name, saved->kept, TensorRole::temporary);
   saved->wants_gradient = entered.node() != 0;
@@ -147,6 +174,7 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
     operand = std::move(both.rows);
     saved->kept = std::move(both.columns);
   }
+  if (saved->users == 0) saved->kept = {};
   for (const Linear& layer : layers) results.push_back(linear(layer, entered, operand, saved));
   return results;
 }
@@ -170,7 +198,7 @@ Tensor EagerOps::row_linear(const Linear& layer, const Tensor& x) {
   out = leave_tensor_region(layer.name, out, options_.sequence_parallel);
   if (layer.bias == nullptr) return out;
   session_.kernel({.name = "add_bias_", .reads = {out, layer.bias->value}, .writes = {out}});
-  return autograd_.record(out, {out}, true, [this, bias = layer.bias](const Tensor& gradient) {
+  return autograd_.record(out, {out}, layer.bias->trains, [this, bias = layer.bias](const Tensor& gradient) {
     sum_bias_gradient(*bias, gradient);
     return std::vector<Tensor>{gradient};
   });

@@ -39,7 +39,7 @@ Tensor EagerOps::embedding(const std::string& name, const Tensor& ids, TrainedPa
                    .writes = {out},
                    .cost = {.memory = MemoryKind::gather},
                    .bytes = ids.bytes() + out.bytes() + out.bytes()});  // the rows picked, not the whole table
-  return autograd_.record(std::move(out), {}, true, [this, ids, &table](const Tensor& gradient) {
+  return autograd_.record(std::move(out), {}, table.trains, [this, ids, &table](const Tensor& gradient) {
     Tensor whole = gradient_of(table);
     session_.kernel({.name = "fill_zero", .writes = {whole}});
     session_.kernel({.name = "embedding_backward",
@@ -66,13 +66,17 @@ Tensor EagerOps::norm(const std::string& name, const Tensor& x, TrainedParameter
                    .writes = {out, statistics},
                    .cost = {.memory = MemoryKind::norm_forward}});
   return autograd_.record(
-      std::move(out), {x}, true, [this, name, x, statistics, &weight, bias](const Tensor& gradient) {
+      std::move(out), {x}, weight.trains, [this, name, x, statistics, &weight, bias](const Tensor& gradient) {
         const bool centred = bias != nullptr;
-        Tensor x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
-        session_.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
-                         .reads = {gradient, x, statistics, weight.value},
-                         .writes = {x_gradient},
-                         .cost = {.memory = MemoryKind::norm_backward}});
+        Tensor x_gradient;
+        if (x.node() != 0) {
+          x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
+          session_.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
+                           .reads = {gradient, x, statistics, weight.value},
+                           .writes = {x_gradient},
+                           .cost = {.memory = MemoryKind::norm_backward}});
+        }
+        if (!weight.trains) return std::vector<Tensor>{std::move(x_gradient)};
         Tensor weight_gradient = gradient_of(weight), bias_gradient;
         std::vector<Tensor> sums = {weight_gradient};
         if (centred) sums.push_back(bias_gradient = gradient_of(*bias));
@@ -134,8 +138,9 @@ Tensor EagerOps::scale(const std::string& name, const Tensor& x) {
 Tensor EagerOps::add_broadcast(const std::string& name, const Tensor& x, const Tensor& part) {
   Tensor out = like(name + ".out", x);
   session_.kernel({.name = "add", .reads = {x, part}, .writes = {out}});
-  const std::int64_t size = part.elements();
+  const std::int64_t size = part.node() != 0 ? part.elements() : 0;
   return autograd_.record(std::move(out), {x, part}, false, [this, name, size](const Tensor& gradient) {
+    if (size == 0) return std::vector<Tensor>{gradient, {}};
     if (gradient.elements() == size) return std::vector<Tensor>{gradient, gradient};
     Tensor sum = make(name + ".part.grad", size, TensorRole::temporary);
     session_.kernel({.name = "sum", .reads = {gradient}, .writes = {sum}});

@@ -26,6 +26,7 @@ struct OpsOptions {
   // Biases of split layers are added, and contexts of plain attention moved behind each other, by kernels of their own
   // (Megatron-LM's layers, whether they are split or not).
   bool separate_passes = false;
+  bool wide_adapters = false;   // adapters' products are done in fp32, with everything else in 16 bits
   bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
 };
 
@@ -63,6 +64,16 @@ class EagerOps {
   Tensor leave_tensor_region(const std::string& name, const Tensor& x, bool scatter);
   // This rank's part of the sequence of a tensor all ranks have.
   Tensor split_sequence(const std::string& name, const Tensor& x);
+
+  // A frozen layer's result and that of its adapters, weight.adapter_a and adapter_b (eager_lora.cc): out + scaled B A
+  // x. `x` has a gradient of its own from them.
+  Tensor add_adapter(const std::string& name, const Tensor& out, const Tensor& adapted);
+  // x in fp32 where adapters' products are; x itself otherwise.
+  Tensor adapter_input(const std::string& name, const Tensor& x);
+  // The weight as a product of this type reads it: as it is, cast, or unpacked into a temporary.
+  Tensor weight_operand(const TrainedParameter& weight, DataType type);
+  // Takes a weight's gradient; in the weight's own type.
+  void accumulate(TrainedParameter& weight, Tensor gradient);
 
   // fp8 operands (eager_fp8.cc). x cast, and the same transposed for a product of the backward.
   struct Narrowed {
@@ -168,6 +179,10 @@ class EagerOps {
   // `operand`: x, or its cast to fp8.
   Tensor linear(const Linear& layer, const Tensor& x, const Tensor& operand, std::shared_ptr<SavedInput> saved);
   [[nodiscard]] static bool is_fp8(const std::vector<Linear>& layers);
+  // Weight gradients that read a layer's input as it is kept.
+  [[nodiscard]] std::size_t readers_of(const TrainedParameter& weight) const;
+  Tensor adapted(const std::string& name, const Tensor& x, Tensor out, const TrainedParameter& weight,
+                 const std::shared_ptr<SavedInput>& saved);
   Tensor saved_for_weights(const std::string& name, SavedInput& saved);
   void linear_backward(const Linear& layer, const std::shared_ptr<SavedInput>& saved, const Tensor& gradient,
                        Tensor* x_gradient);

@@ -36,8 +36,9 @@ Tensor EagerOps::unfused_rms_norm(const std::string& name, const Tensor& x, Trai
   product = {};
   Tensor out = like(name + ".out", x);
   session_.kernel({.name = "multiply", .reads = {narrow, weight.value}, .writes = {out}});
-  return autograd_.record(std::move(out), {x}, true, [=, this, &weight](const Tensor& gradient) {
-    return unfused_rms_norm_backward(name, {wide, factor, narrow}, gradient, weight);
+  const Tensor normed = weight.trains ? narrow : Tensor();  // its gradient alone reads it
+  return autograd_.record(std::move(out), {x}, weight.trains, [=, this, &weight](const Tensor& gradient) {
+    return unfused_rms_norm_backward(name, {wide, factor, normed}, gradient, weight);
   });
 }
 
@@ -47,13 +48,13 @@ std::vector<Tensor> EagerOps::unfused_rms_norm_backward(const std::string& name,
   const auto wide_temporary = [&](const char* part) { return temporary(name + part, DataType::fp32, size); };
   Tensor inner = like(name + ".narrow.grad", gradient, TensorRole::temporary);
   session_.kernel({.name = "multiply", .reads = {gradient, weight.value}, .writes = {inner}});
-  Tensor weight_gradient = gradient_of(weight);
-  {
+  if (weight.trains) {
+    Tensor weight_gradient = gradient_of(weight);
     const Tensor product = like(name + ".weight.product", gradient, TensorRole::temporary);
     session_.kernel({.name = "multiply", .reads = {gradient, saved.narrow}, .writes = {product}});
     session_.kernel({.name = "sum", .reads = {product}, .writes = {weight_gradient}});
+    autograd_.accumulate(weight, std::move(weight_gradient));
   }
-  autograd_.accumulate(weight, std::move(weight_gradient));
   inner = cast(name + ".product.grad", inner, DataType::fp32);
   const Tensor direct = wide_temporary(".wide.grad");
   session_.kernel({.name = "multiply", .reads = {inner, saved.factor}, .writes = {direct}});

@@ -41,10 +41,11 @@ Tensor LatentAttentionBlock::latent_norm(const std::string& name, const Tensor& 
                   .writes = {out, statistics},
                   .bytes = out.bytes() + out.bytes() + statistics.bytes()});
   return context_.autograd.record(
-      std::move(out), {down}, true, [this, &session, name, down, statistics, &weight](const Tensor& gradient) {
+      std::move(out), {down}, weight.trains, [this, &session, name, down, statistics, &weight](const Tensor& gradient) {
         Tensor back = make(name + ".in.grad", down.elements());
         session.kernel(
             {.name = "rms_norm_backward", .reads = {gradient, down, statistics, weight.value}, .writes = {back}});
+        if (!weight.trains) return std::vector<Tensor>{std::move(back)};
         Tensor sum = make(weight.shape.name + ".grad", weight.shape.elements(), TensorRole::gradient);
         session.kernel({.name = "rms_norm_backward_weight", .reads = {gradient, down, statistics}, .writes = {sum}});
         context_.autograd.accumulate(weight, std::move(sum));
@@ -157,7 +158,7 @@ Tensor LatentAttentionBlock::plain_core(const std::string& name, const Tensor& q
     return context_.ops.plain_attention(name, qkv, shape, dropout);
   };
   const std::vector<Tensor> qkv = {q, pair[0], pair[1]};
-  return setup_.recompute == Recompute::selective ? context_.autograd.checkpoint(qkv, run) : run(qkv);
+  return setup_.recompute == Recompute::selective ? context_.autograd.checkpoint(qkv, run, false) : run(qkv);
 }
 
 Tensor LatentAttentionBlock::run(const std::string& prefix, const Tensor& x, const Tensor& angles) {

@@ -82,16 +82,20 @@ Tensor MoeBlock::unpermute(const std::string& name, const Tensor& rows, const Ro
 void MoeBlock::grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops,
                                std::vector<Tensor> reads, const Tensor& write) {
   const KernelCost cost{.kind = KernelClass::gemm,
-                        .type = reads[0].type() == DataType::fp8 ? DataType::fp8 : options_.product,
+                        .type = has_own_type(reads[0].type()) ? reads[0].type() : options_.product,
                         .gemm = shape,
                         .flops = Flops(flops),
                         .is_cast_before = true};
   context_.session.kernel({.name = kernel, .reads = std::move(reads), .writes = {write}, .cost = cost});
 }
 
+// fp8, or fp32 of adapters beside 16 bits.
+bool MoeBlock::has_own_type(DataType type) const {
+  return type == DataType::fp8 || (type == DataType::fp32 && options_.type != DataType::fp32);
+}
+
 // rows [t k, in] times the matrix [out, in] of each row's expert.
-Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows) {
-  TrainedParameter& weight = weight_(name);
+Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight) {
   const std::int64_t groups = weight.shape.experts, inputs = weight.shape.columns;
   const std::int64_t outputs = weight.shape.rows / groups, count = rows.elements() / inputs;
   const std::int64_t each = std::max<std::int64_t>(1, (count + groups - 1) / groups),
@@ -101,21 +105,29 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows) {
   const bool in_fp8 = weight.in_fp8;
   EagerOps::Narrowed operand{.rows = rows, .columns = rows};
   if (in_fp8) operand = ops.narrow(name + ".in", rows, TensorRole::activation, nullptr);
-  Tensor out = session.empty(name + ".out", options_.type, count * outputs, TensorRole::activation);
+  if (!weight.trains) operand.columns = {};
+  Tensor out = session.empty(name + ".out", rows.type(), count * outputs, TensorRole::activation);
   grouped_product("grouped_gemm", {.m = each, .n = outputs, .k = inputs, .batch = groups}, flops,
-                  {operand.rows, in_fp8 ? ops.narrow_weight(weight, false) : weight.value}, out);
+                  {operand.rows, in_fp8 ? ops.narrow_weight(weight, false) : ops.weight_operand(weight, rows.type())},
+                  out);
   operand.rows = {};
-  return context_.autograd.record(
-      std::move(out), {rows}, true,
+  out = context_.autograd.record(
+      std::move(out), {rows}, weight.trains,
       [this, name, kept = operand.columns, count, each, groups, inputs, outputs, flops, in_fp8,
-       &weight](const Tensor& gradient) {
+       is_wanted = rows.node() != 0, &weight](const Tensor& gradient) {
         EagerSession& session_now = context_.session;
         EagerOps& now = context_.ops;
         EagerOps::Narrowed incoming{.rows = gradient, .columns = gradient};
         if (in_fp8) incoming = now.narrow(name + ".out.grad", gradient, TensorRole::temporary, nullptr);
-        Tensor back = session_now.empty(name + ".in.grad", options_.type, count * inputs, TensorRole::temporary);
-        grouped_product("grouped_gemm_dgrad", {.m = each, .n = inputs, .k = outputs, .batch = groups}, flops,
-                        {incoming.rows, in_fp8 ? now.narrow_weight(weight, true) : weight.value}, back);
+        const DataType type = gradient.type();
+        Tensor back;
+        if (is_wanted) {
+          back = session_now.empty(name + ".in.grad", type, count * inputs, TensorRole::temporary);
+          grouped_product("grouped_gemm_dgrad", {.m = each, .n = inputs, .k = outputs, .batch = groups}, flops,
+                          {incoming.rows, in_fp8 ? now.narrow_weight(weight, true) : now.weight_operand(weight, type)},
+                          back);
+        }
+        if (!weight.trains) return std::vector<Tensor>{std::move(back)};
         const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups};
         context_.autograd.weight_work([this, shape, flops, kept, columns = std::move(incoming.columns), &weight] {
           if (options_.fused_accumulation) {
@@ -123,14 +135,18 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows) {
                             weight.gradient);
             context_.autograd.accumulate(weight, {});
           } else {
-            Tensor sum = context_.session.empty(weight.shape.name + ".grad", options_.type, weight.shape.elements(),
+            const DataType product = columns.type() == DataType::fp8 ? options_.type : columns.type();
+            Tensor sum = context_.session.empty(weight.shape.name + ".grad", product, weight.shape.elements(),
                                                 TensorRole::gradient);
             grouped_product("grouped_gemm_wgrad", shape, flops, {columns, kept}, sum);
-            context_.autograd.accumulate(weight, std::move(sum));
+            context_.ops.accumulate(weight, std::move(sum));
           }
         });
         return std::vector<Tensor>{std::move(back)};
       });
+  if (weight.adapter_a == nullptr) return out;
+  const Tensor low = grouped_linear(name + ".lora_a", ops.adapter_input(name, rows), *weight.adapter_a);
+  return ops.add_adapter(name, out, grouped_linear(name + ".lora_b", low, *weight.adapter_b));
 }
 
 EagerOps::Pointwise MoeBlock::function() const {

@@ -44,9 +44,13 @@ class MoeBlock {
   Tensor exchange(const std::string& name, const Tensor& rows);
   Tensor sort(const std::string& name, const Tensor& rows);
   Tensor unpermute(const std::string& name, const Tensor& rows, const Routing& routing, std::int64_t elements);
-  Tensor grouped_linear(const std::string& name, const Tensor& rows);
+  Tensor grouped_linear(const std::string& name, const Tensor& rows) {
+    return grouped_linear(name, rows, weight_(name));
+  }
+  Tensor grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight);
   void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,
                        const Tensor& write);
+  [[nodiscard]] bool has_own_type(DataType type) const;
   Tensor shared(const std::string& prefix, const Tensor& x);
   [[nodiscard]] EagerOps::Pointwise function() const;
   // Sequence parallel: rows of the tensor group's parts come together for the products.

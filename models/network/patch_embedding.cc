@@ -10,7 +10,7 @@ Tensor prepend_token(const std::string& name, const Tensor& rows, TrainedParamet
   Tensor out = session.empty(name + ".out", rows.type(), inner + images * width, TensorRole::activation);
   session.kernel({.name = "concatenate", .reads = {rows, token.value}, .writes = {out}});
   return autograd.record(
-      std::move(out), {rows}, true, [&session, &autograd, &token, name, width, inner](const Tensor& gradient) {
+      std::move(out), {rows}, token.trains, [&session, &autograd, &token, name, width, inner](const Tensor& gradient) {
         Tensor sum = session.empty(token.shape.name + ".grad", gradient.type(), width, TensorRole::gradient);
         const Bytes taken(gradient.bytes().count() - inner * size_of(gradient.type()));
         session.kernel({.name = "sum", .reads = {gradient}, .writes = {sum}, .bytes = taken + sum.bytes()});

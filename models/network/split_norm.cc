@@ -14,23 +14,25 @@ Tensor EagerOps::split_rms_norm(const std::string& name, const Tensor& x, Traine
   communication_->all_reduce(CommGroup::tensor, "all_reduce_norm", {statistics});
   Tensor out = like(name + ".out", x);
   session_.kernel({.name = "rms_norm", .reads = {x, statistics, weight.value}, .writes = {out}});
-  return autograd_.record(std::move(out), {x}, true, [this, name, x, statistics, &weight](const Tensor& gradient) {
-    const Tensor sums = temporary(name + ".row_sums", DataType::fp32, statistics.elements());
-    session_.kernel({.name = "row_sum", .reads = {gradient, x, weight.value}, .writes = {sums}});
-    communication_->all_reduce(CommGroup::tensor, "all_reduce_norm", {sums});
-    Tensor x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
-    session_.kernel({.name = "rms_norm_backward",
-                     .reads = {gradient, x, statistics, sums, weight.value},
-                     .writes = {x_gradient},
-                     .cost = {.memory = MemoryKind::norm_backward}});
-    Tensor sum = gradient_of(weight);
-    session_.kernel({.name = "rms_norm_backward_weight",
-                     .reads = {gradient, x, statistics},
-                     .writes = {sum},
-                     .cost = {.memory = MemoryKind::norm_backward}});
-    autograd_.accumulate(weight, std::move(sum));
-    return std::vector<Tensor>{std::move(x_gradient)};
-  });
+  return autograd_.record(
+      std::move(out), {x}, weight.trains, [this, name, x, statistics, &weight](const Tensor& gradient) {
+        const Tensor sums = temporary(name + ".row_sums", DataType::fp32, statistics.elements());
+        session_.kernel({.name = "row_sum", .reads = {gradient, x, weight.value}, .writes = {sums}});
+        communication_->all_reduce(CommGroup::tensor, "all_reduce_norm", {sums});
+        Tensor x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
+        session_.kernel({.name = "rms_norm_backward",
+                         .reads = {gradient, x, statistics, sums, weight.value},
+                         .writes = {x_gradient},
+                         .cost = {.memory = MemoryKind::norm_backward}});
+        if (!weight.trains) return std::vector<Tensor>{std::move(x_gradient)};
+        Tensor sum = gradient_of(weight);
+        session_.kernel({.name = "rms_norm_backward_weight",
+                         .reads = {gradient, x, statistics},
+                         .writes = {sum},
+                         .cost = {.memory = MemoryKind::norm_backward}});
+        autograd_.accumulate(weight, std::move(sum));
+        return std::vector<Tensor>{std::move(x_gradient)};
+      });
 }
 
 }  // namespace spillway::models

@@ -5,6 +5,7 @@
 #include "base/input_error.h"
 #include "models/network/patch_embedding.h"
 #include "models/network/soft_cap.h"
+#include "models/spec/trainable.h"
 
 namespace spillway::models {
 namespace {
@@ -22,6 +23,7 @@ OpsOptions options_of(const TrainingSetup& setup) {
       .fused_accumulation = setup.framework == Framework::megatron && setup.zero_stage < 2,
       .loss = setup.loss,
       .separate_passes = setup.framework == Framework::megatron && setup.precision != TrainingPrecision::fp8_mixed,
+      .wide_adapters = setup.has_wide_adapters() && setup.precision == TrainingPrecision::bf16,
       .softmax_limits = setup.framework == Framework::megatron_2021};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
@@ -68,15 +70,17 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
     }
     parameters_.push_back({.is_partial_sum = local.is_partial_sum,
                            .is_expert = setup.expert_parallel > 1 && local.shape.experts > 0,
-                           .uses = local.uses});
+                           .uses = local.uses,
+                           .trains = local.trains,
+                           .storage = local.storage});
     TrainedParameter& parameter = parameters_.back();
     parameter.share = setup.optimizer_share(local.shape.elements(), parameter.is_expert);
-    if (setup.zero_stage == 3)
-      parameter.shard =
-          session.empty(name + ".shard", type_, parameter.share, TensorRole::weight, place_of(setup.weight_device));
-    else
-      parameter.value = session.empty(name, type_, local.shape.elements(), TensorRole::weight);
     parameter.shape = std::move(local.shape);
+    allocate_weight(parameter, !local.adapts.empty());
+    if (!local.adapts.empty()) {
+      TrainedParameter& base = *by_name_.at(local.adapts);
+      (base.adapter_a == nullptr ? base.adapter_a : base.adapter_b) = &parameter;
+    }
     parameter.in_fp8 = is_in_fp8(setup, parameter.shape);
     fp8_linears += parameter.in_fp8 ? 1 : 0;
     if (parameter.in_fp8 && setup.zero_stage < 3) {
@@ -104,6 +108,28 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
   }
   if (model.pretraining_heads && part.has_head)
     next_sentence_labels_ = session.empty("nsp.labels", DataType::int64, setup.micro_batch, TensorRole::buffer);
+}
+
+void Transformer::allocate_weight(TrainedParameter& parameter, bool is_adapter) {
+  const std::string& name = parameter.shape.name;
+  DataType type = is_adapter && setup_.has_wide_adapters() ? DataType::fp32 : type_;
+  parameter.stored = parameter.shape.elements();
+  if (parameter.storage != BaseWeights::same) {
+    const StoredWeight stored = stored_weight(parameter.storage, parameter.shape);
+    type = DataType::byte;
+    parameter.stored = stored.packed_bytes;
+    parameter.scales = session_.empty(name + ".scales", stored.scale_bytes == 4 ? DataType::fp32 : DataType::byte,
+                                      stored.scales, TensorRole::weight);
+    if (stored.second_scales > 0)
+      parameter.second_scales =
+          session_.empty(name + ".second_scales", DataType::fp32, stored.second_scales, TensorRole::weight);
+  }
+  parameter.stored_share = setup_.optimizer_share(parameter.stored, parameter.is_expert);
+  if (setup_.zero_stage == 3)
+    parameter.shard = session_.empty(name + ".shard", type, parameter.stored_share, TensorRole::weight,
+                                     place_of(setup_.weight_device));
+  else
+    parameter.value = session_.empty(name, type, parameter.stored, TensorRole::weight);
 }
 
 Tensor Transformer::empty_input() {
@@ -172,7 +198,7 @@ Tensor Transformer::forward(const Tensor& input, const Tensor& labels, const Ten
 // Nodes around the layer tell its backward's begin and end.
 Tensor Transformer::layer_unit(std::int64_t index, const Tensor& x) {
   const auto node = [this, index](const Tensor& at, const std::function<void(std::int64_t)>& tell) {
-    return autograd_.record(at, {at}, true, [index, tell](const Tensor& gradient) {
+    return autograd_.record(at, {at}, false, [index, tell](const Tensor& gradient) {
       tell(index);
       return std::vector<Tensor>{gradient};
     });
@@ -217,9 +243,10 @@ Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
   const bool has_bias = static_cast<bool>(bias_), has_memory = static_cast<bool>(memory_);
   if (has_bias) inputs.push_back(bias_);
   if (has_memory) inputs.push_back(memory_);
-  return autograd_.checkpoint(inputs, [this, index, has_bias, has_memory](const std::vector<Tensor>& again) {
+  const auto run = [this, index, has_bias, has_memory](const std::vector<Tensor>& again) {
     return layer_result(index, {again.front(), has_bias ? again[1] : Tensor(), has_memory ? again.back() : Tensor()});
-  });
+  };
+  return autograd_.checkpoint(inputs, run, index >= setup_.frozen_layers);
 }
 
 Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
@@ -324,12 +351,13 @@ Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
   std::vector<Tensor> inputs = input.qkv;
   if (input.bias) inputs.push_back(input.bias);
   const CoreInput rest{.causal = input.causal, .window = input.window};
-  return autograd_.checkpoint(inputs, [this, name, rest, parts = input.qkv.size()](const std::vector<Tensor>& again) {
+  const auto run = [this, name, rest, parts = input.qkv.size()](const std::vector<Tensor>& again) {
     CoreInput now = rest;
     now.qkv.assign(again.begin(), again.begin() + static_cast<std::ptrdiff_t>(parts));
     if (again.size() > parts) now.bias = again.back();
     return core(name, now);
-  });
+  };
+  return autograd_.checkpoint(inputs, run, false);
 }
 
 Tensor Transformer::core(const std::string& name, const CoreInput& input) {

@@ -61,6 +61,8 @@ class Transformer {
   [[nodiscard]] std::int64_t stream_elements() const;
 
  private:
+  // Its value, or its shard; packed values with their scales.
+  void allocate_weight(TrainedParameter& parameter, bool is_adapter);
   // "NAME.weight" and "NAME.bias"; the latter null where the model has none.
   [[nodiscard]] TrainedParameter& weight(const std::string& name);
   [[nodiscard]] TrainedParameter* bias(const std::string& name);

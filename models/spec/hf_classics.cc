@@ -19,12 +19,12 @@ void finish_gpt_shape(ModelSpec& spec) {
 }  // namespace
 
 void read_gpt2(const HfObject& config, ModelSpec& spec) {
-  spec.vocabulary = config.integer("vocab_size", 50'257);
-  spec.hidden = config.integer("n_embd", 768);
-  spec.layers = config.integer("n_layer", 12);
-  spec.heads = config.integer("n_head", 12);
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("n_embd");
+  spec.layers = config.required("n_layer");
+  spec.heads = config.required("n_head");
   spec.feed_forward = config.integer("n_inner", 4 * spec.hidden);
-  spec.max_positions = config.integer("n_positions", 1024);
+  spec.max_positions = config.required("n_positions");
   spec.activation = plain_activation(config, "activation_function", "gelu_new");
   spec.tied_embeddings = config.flag("tie_word_embeddings", true);
   if (config.flag("add_cross_attention", false)) config.unsupported("add_cross_attention", "cross attention in GPT-2");
@@ -35,12 +35,12 @@ void read_gpt2(const HfObject& config, ModelSpec& spec) {
 }
 
 void read_opt(const HfObject& config, ModelSpec& spec) {
-  spec.vocabulary = config.integer("vocab_size", 50'272);
-  spec.hidden = config.integer("hidden_size", 768);
-  spec.layers = config.integer("num_hidden_layers", 12);
-  spec.heads = config.integer("num_attention_heads", 12);
-  spec.feed_forward = config.integer("ffn_dim", 3072);
-  spec.max_positions = config.integer("max_position_embeddings", 2048);
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("hidden_size");
+  spec.layers = config.required("num_hidden_layers");
+  spec.heads = config.required("num_attention_heads");
+  spec.feed_forward = config.required("ffn_dim");
+  spec.max_positions = config.required("max_position_embeddings");
   spec.position_offset = 2;
   spec.activation = plain_activation(config, "activation_function", "relu");
   spec.tied_embeddings = config.flag("tie_word_embeddings", true);
@@ -57,10 +57,10 @@ void read_opt(const HfObject& config, ModelSpec& spec) {
 
 void read_mpt(const HfObject& config, ModelSpec& spec) {
   const HfObject attention = config.object("attn_config");
-  spec.vocabulary = config.integer("vocab_size", 50'368);
-  spec.hidden = config.integer("d_model", 2048);
-  spec.layers = config.integer("n_layers", 24);
-  spec.heads = config.integer("n_heads", 16);
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("d_model");
+  spec.layers = config.required("n_layers");
+  spec.heads = config.required("n_heads");
   spec.feed_forward = config.integer("expansion_ratio", 4) * spec.hidden;
   spec.max_positions = config.integer("max_seq_len", 2048);
   spec.positions = attention.flag("alibi", true) ? Positions::alibi : Positions::learned;
@@ -78,11 +78,11 @@ void read_mpt(const HfObject& config, ModelSpec& spec) {
 }
 
 void read_gpt_neox(const HfObject& config, ModelSpec& spec) {
-  spec.vocabulary = config.integer("vocab_size", 50'432);
-  spec.hidden = config.integer("hidden_size", 6144);
-  spec.layers = config.integer("num_hidden_layers", 44);
-  spec.heads = config.integer("num_attention_heads", 64);
-  spec.feed_forward = config.integer("intermediate_size", 24'576);
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("hidden_size");
+  spec.layers = config.required("num_hidden_layers");
+  spec.heads = config.required("num_attention_heads");
+  spec.feed_forward = config.required("intermediate_size");
   spec.max_positions = config.integer("max_position_embeddings", 2048);
   spec.positions = Positions::rotary;
   spec.activation = plain_activation(config, "hidden_act", "gelu");
@@ -98,10 +98,10 @@ void read_gpt_neox(const HfObject& config, ModelSpec& spec) {
 namespace {
 
 void read_encoder(const HfObject& config, ModelSpec& spec) {
-  spec.hidden = config.integer("hidden_size", 768);
-  spec.layers = config.integer("num_hidden_layers", 12);
-  spec.heads = config.integer("num_attention_heads", 12);
-  spec.feed_forward = config.integer("intermediate_size", 3072);
+  spec.hidden = config.required("hidden_size");
+  spec.layers = config.required("num_hidden_layers");
+  spec.heads = config.required("num_attention_heads");
+  spec.feed_forward = config.required("intermediate_size");
   spec.activation = plain_activation(config, "hidden_act", "gelu");
   spec.mask = AttentionMask::bidirectional;
   set_all_biases(spec, true);
@@ -112,8 +112,8 @@ void read_encoder(const HfObject& config, ModelSpec& spec) {
 
 void read_bert(const HfObject& config, ModelSpec& spec) {
   read_encoder(config, spec);
-  spec.vocabulary = config.integer("vocab_size", 30'522);
-  spec.max_positions = config.integer("max_position_embeddings", 512);
+  spec.vocabulary = config.required("vocab_size");
+  spec.max_positions = config.required("max_position_embeddings");
   spec.token_types = config.integer("type_vocab_size", 2);
   spec.dropout = config.number("hidden_dropout_prob", 0.1, 0, 1);
   spec.attention_dropout = config.number("attention_probs_dropout_prob", 0.1, 0, 1);
@@ -129,7 +129,7 @@ void read_bert(const HfObject& config, ModelSpec& spec) {
 
 void read_roberta(const HfObject& config, ModelSpec& spec) {
   read_bert(config, spec);
-  spec.vocabulary = config.integer("vocab_size", 50'265);
+  spec.vocabulary = config.required("vocab_size");
   spec.position_offset = 2;
   spec.max_positions -= spec.position_offset;
   if (spec.max_positions < 1)
@@ -140,8 +140,8 @@ void read_roberta(const HfObject& config, ModelSpec& spec) {
 
 void read_vit(const HfObject& config, ModelSpec& spec) {
   read_encoder(config, spec);
-  spec.patches = {.image = config.integer("image_size", 224),
-                  .patch = config.integer("patch_size", 16),
+  spec.patches = {.image = config.required("image_size"),
+                  .patch = config.required("patch_size"),
                   .channels = config.integer("num_channels", 3)};
   spec.max_positions = spec.patches.count() + 1;
   spec.dropout = config.number("hidden_dropout_prob", 0, 0, 1);
@@ -153,16 +153,16 @@ void read_vit(const HfObject& config, ModelSpec& spec) {
 
 namespace {
 
-void read_t5_kind(const HfObject& config, ModelSpec& spec, const Defaults& defaults, const std::string& projection) {
-  spec.vocabulary = config.integer("vocab_size", defaults.vocabulary);
-  spec.hidden = config.integer("d_model", defaults.hidden);
-  spec.feed_forward = config.integer("d_ff", defaults.feed_forward);
-  spec.encoder_layers = config.integer("num_layers", defaults.layers);
+void read_t5_kind(const HfObject& config, ModelSpec& spec, bool tied, const std::string& projection) {
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("d_model");
+  spec.feed_forward = config.required("d_ff");
+  spec.encoder_layers = config.required("num_layers");
   spec.layers = config.integer("num_decoder_layers", spec.encoder_layers);
-  spec.heads = spec.kv_heads = config.integer("num_heads", defaults.heads);
-  spec.head_dim = config.integer("d_kv", defaults.head_dim);
-  spec.max_positions = config.integer("n_positions", defaults.positions);
-  spec.tied_embeddings = config.flag("tie_word_embeddings", defaults.tied);
+  spec.heads = spec.kv_heads = config.required("num_heads");
+  spec.head_dim = config.required("d_kv");
+  spec.max_positions = config.integer("n_positions", 512);
+  spec.tied_embeddings = config.flag("tie_word_embeddings", tied);
   spec.norm = NormKind::rms_norm;
   spec.positions = Positions::relative_bias;
   spec.position_buckets = config.integer("relative_attention_num_buckets", 32);
@@ -183,12 +183,8 @@ void read_t5_kind(const HfObject& config, ModelSpec& spec, const Defaults& defau
 
 }  // namespace
 
-void read_t5(const HfObject& config, ModelSpec& spec) {
-  read_t5_kind(config, spec, {32'128, 512, 2048, 6, 8, 0, 64, 512, true}, "relu");
-}
+void read_t5(const HfObject& config, ModelSpec& spec) { read_t5_kind(config, spec, true, "relu"); }
 
-void read_mt5(const HfObject& config, ModelSpec& spec) {
-  read_t5_kind(config, spec, {250'112, 512, 1024, 8, 6, 0, 64, 512, false}, "gated-gelu");
-}
+void read_mt5(const HfObject& config, ModelSpec& spec) { read_t5_kind(config, spec, false, "gated-gelu"); }
 
 }  // namespace spillway::models::hf

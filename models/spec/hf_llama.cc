@@ -41,11 +41,11 @@ void read_dropouts(const HfObject& config, ModelSpec& spec, const char* embeddin
 namespace {
 
 void read_llama_shape(const HfObject& config, ModelSpec& spec, const Defaults& defaults) {
-  spec.vocabulary = config.integer("vocab_size", defaults.vocabulary);
-  spec.hidden = config.integer("hidden_size", defaults.hidden);
-  spec.feed_forward = config.integer("intermediate_size", defaults.feed_forward);
-  spec.layers = config.integer("num_hidden_layers", defaults.layers);
-  spec.heads = config.integer("num_attention_heads", defaults.heads);
+  spec.vocabulary = config.required("vocab_size");
+  spec.hidden = config.required("hidden_size");
+  spec.feed_forward = config.required("intermediate_size");
+  spec.layers = config.required("num_hidden_layers");
+  spec.heads = config.required("num_attention_heads");
   const bool every_head = defaults.kv_heads == 0 || config.mentions("num_key_value_heads");
   spec.kv_heads = config.integer("num_key_value_heads", every_head ? spec.heads : defaults.kv_heads);
   const bool divided = defaults.head_dim == 0 || config.mentions("head_dim");
@@ -90,18 +90,18 @@ void set_attention_bias(const HfObject& config, ModelSpec& spec, bool fallback) 
 }
 
 void read_llama(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {32'000, 4096, 11'008, 32, 32, 0, 0, 2048, false});
+  read_llama_shape(config, spec, {0, 0, 2048, false});
   set_attention_bias(config, spec);
   spec.feed_forward_bias = config.flag("mlp_bias", false);
 }
 
 void read_mistral(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {32'000, 4096, 14'336, 32, 32, 8, 0, 131'072, false});
+  read_llama_shape(config, spec, {8, 0, 131'072, false});
   read_window(config, spec, 4096, 0);
 }
 
 void read_phi3(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {32'064, 3072, 8192, 32, 32, 0, 0, 4096, false});
+  read_llama_shape(config, spec, {0, 0, 4096, false});
   read_dropouts(config, spec, "embd_pdrop", "resid_pdrop", "attention_dropout", 0, 0);
   read_window(config, spec, 0, 0);
 }
@@ -119,20 +119,20 @@ void read_qwen2_window(const HfObject& config, ModelSpec& spec) {
 }  // namespace
 
 void read_qwen2(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {151'936, 4096, 22'016, 32, 32, 32, 0, 32'768, false});
+  read_llama_shape(config, spec, {32, 0, 32'768, false});
   spec.qkv_bias = true;
   read_qwen2_window(config, spec);
 }
 
 void read_qwen3(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {151'936, 4096, 22'016, 32, 32, 32, 128, 32'768, false});
+  read_llama_shape(config, spec, {32, 128, 32'768, false});
   set_attention_bias(config, spec);
   spec.query_key_norm = true;
   read_qwen2_window(config, spec);
 }
 
 void read_olmo2(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {50'304, 4096, 11'008, 32, 32, 0, 0, 2048, false});
+  read_llama_shape(config, spec, {0, 0, 2048, false});
   set_attention_bias(config, spec);
   spec.norm_placement = NormPlacement::branch;
   spec.wide_query_key_norm = true;
@@ -144,7 +144,7 @@ void read_olmo3(const HfObject& config, ModelSpec& spec) {
 }
 
 void read_cohere(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {256'000, 8192, 22'528, 40, 64, 0, 0, 8192, true});
+  read_llama_shape(config, spec, {0, 0, 8192, true});
   set_attention_bias(config, spec);
   spec.norm = NormKind::layer_norm;
   spec.norm_bias = false;
@@ -153,7 +153,7 @@ void read_cohere(const HfObject& config, ModelSpec& spec) {
 }
 
 void read_starcoder2(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {49'152, 3072, 12'288, 30, 24, 2, 0, 4096, true});
+  read_llama_shape(config, spec, {2, 0, 4096, true});
   spec.activation = plain_activation(config, "hidden_act", "gelu_pytorch_tanh");
   spec.norm = NormKind::layer_norm;
   spec.qkv_bias = spec.output_bias = spec.feed_forward_bias = config.flag("use_bias", true);
@@ -162,13 +162,13 @@ void read_starcoder2(const HfObject& config, ModelSpec& spec) {
 }
 
 void read_gemma(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {256'000, 3072, 24'576, 28, 16, 16, 256, 8192, true});
+  read_llama_shape(config, spec, {16, 256, 8192, true});
   set_attention_bias(config, spec);
   spec.activation = Activation::gelu_gated;  // whatever hidden_act says
 }
 
 void read_gemma2(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {256'000, 2304, 9216, 26, 8, 4, 256, 8192, true});
+  read_llama_shape(config, spec, {4, 256, 8192, true});
   set_attention_bias(config, spec);
   spec.activation = gated_activation(config, "hidden_activation", "gelu_pytorch_tanh");
   spec.norm_placement = NormPlacement::sandwich;
@@ -181,7 +181,7 @@ void read_gemma2(const HfObject& config, ModelSpec& spec) {
 }
 
 void read_gemma3(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {262'208, 2304, 9216, 26, 8, 4, 256, 131'072, true});
+  read_llama_shape(config, spec, {4, 256, 131'072, true});
   set_attention_bias(config, spec);
   spec.activation = gated_activation(config, "hidden_activation", "gelu_pytorch_tanh");
   spec.norm_placement = NormPlacement::sandwich;
@@ -192,10 +192,10 @@ void read_gemma3(const HfObject& config, ModelSpec& spec) {
 }
 
 void read_mixtral(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {32'000, 4096, 14'336, 32, 32, 8, 0, 131'072, false});
+  read_llama_shape(config, spec, {8, 0, 131'072, false});
   read_window(config, spec, 0, 0);
-  spec.experts = {.count = config.integer("num_local_experts", 8),
-                  .active = config.integer("num_experts_per_tok", 2),
+  spec.experts = {.count = config.required("num_local_experts"),
+                  .active = config.required("num_experts_per_tok"),
                   .width = spec.feed_forward};
 }
 
@@ -208,59 +208,60 @@ void refuse_dense_list(const HfObject& config) {
 }  // namespace
 
 void read_qwen2_moe(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {151'936, 2048, 5632, 24, 16, 16, 0, 32'768, false});
+  read_llama_shape(config, spec, {16, 0, 32'768, false});
   spec.qkv_bias = config.flag("qkv_bias", true);
   read_qwen2_window(config, spec);
   refuse_dense_list(config);
-  spec.experts = {.count = config.integer("num_experts", 60),
-                  .active = config.integer("num_experts_per_tok", 4),
-                  .width = config.integer("moe_intermediate_size", 1408),
-                  .shared_width = config.integer("shared_expert_intermediate_size", 5632),
+  spec.experts = {.count = config.required("num_experts"),
+                  .active = config.required("num_experts_per_tok"),
+                  .width = config.required("moe_intermediate_size"),
+                  .shared_width = config.required("shared_expert_intermediate_size"),
                   .every = config.integer("decoder_sparse_step", 1),
                   .shared_gate = true};
 }
 
 void read_qwen3_moe(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {151'936, 2048, 6144, 24, 32, 4, 0, 32'768, false});
+  read_llama_shape(config, spec, {4, 0, 32'768, false});
   set_attention_bias(config, spec);
   spec.query_key_norm = true;
   read_qwen2_window(config, spec);
   refuse_dense_list(config);
-  spec.experts = {.count = config.integer("num_experts", 128),
-                  .active = config.integer("num_experts_per_tok", 8),
-                  .width = config.integer("moe_intermediate_size", 768),
+  spec.experts = {.count = config.required("num_experts"),
+                  .active = config.required("num_experts_per_tok"),
+                  .width = config.required("moe_intermediate_size"),
                   .every = config.integer("decoder_sparse_step", 1)};
 }
 
 void read_olmoe(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {50'304, 2048, 2048, 16, 16, 0, 0, 4096, false});
+  read_llama_shape(config, spec, {0, 0, 4096, false});
   set_attention_bias(config, spec);
   spec.wide_query_key_norm = true;
-  spec.experts = {.count = config.integer("num_experts", 64),
-                  .active = config.integer("num_experts_per_tok", 8),
+  spec.experts = {.count = config.required("num_experts"),
+                  .active = config.required("num_experts_per_tok"),
                   .width = spec.feed_forward};
 }
 
 namespace {
 
-void read_deepseek_experts(const HfObject& config, ModelSpec& spec, const Experts& defaults) {
+void read_deepseek_experts(const HfObject& config, ModelSpec& spec, std::int64_t dense_layers, bool selection_bias) {
   if (config.integer("moe_layer_freq", 1) != 1) config.unsupported("moe_layer_freq", "experts in some layers only");
-  const std::int64_t width = config.integer("moe_intermediate_size", defaults.width);
-  spec.experts = {.count = config.integer("n_routed_experts", defaults.count),
-                  .active = config.integer("num_experts_per_tok", defaults.active),
+  const std::int64_t width = config.required("moe_intermediate_size");
+  const bool shares_none = config.mentions("n_shared_experts") && !config.has("n_shared_experts");
+  spec.experts = {.count = config.required("n_routed_experts"),
+                  .active = config.required("num_experts_per_tok"),
                   .width = width,
-                  .shared_width = config.integer("n_shared_experts", defaults.shared_width) * width,
-                  .first_dense_layers = config.integer("first_k_dense_replace", defaults.first_dense_layers, 0),
-                  .selection_bias = defaults.selection_bias};
+                  .shared_width = shares_none ? 0 : config.required("n_shared_experts", 0) * width,
+                  .first_dense_layers = config.integer("first_k_dense_replace", dense_layers, 0),
+                  .selection_bias = selection_bias};
 }
 
 void read_latent(const HfObject& config, ModelSpec& spec) {
   const bool direct = config.mentions("q_lora_rank") && !config.has("q_lora_rank");
-  spec.latent = {.query_rank = direct ? 0 : config.integer("q_lora_rank", 1536),
-                 .kv_rank = config.integer("kv_lora_rank", 512),
-                 .rope_dim = config.integer("qk_rope_head_dim", 64),
-                 .nope_dim = config.integer("qk_nope_head_dim", 128),
-                 .value_dim = config.integer("v_head_dim", 128)};
+  spec.latent = {.query_rank = direct ? 0 : config.required("q_lora_rank"),
+                 .kv_rank = config.required("kv_lora_rank"),
+                 .rope_dim = config.required("qk_rope_head_dim"),
+                 .nope_dim = config.required("qk_nope_head_dim"),
+                 .value_dim = config.required("v_head_dim")};
   spec.head_dim = spec.latent.nope_dim + spec.latent.rope_dim;
   spec.kv_heads = spec.heads;
 }
@@ -268,27 +269,23 @@ void read_latent(const HfObject& config, ModelSpec& spec) {
 }  // namespace
 
 void read_deepseek_moe(const HfObject& config, ModelSpec& spec) {
-  for (const char* key : {"n_routed_experts", "n_shared_experts", "num_experts_per_tok"}) config.need(key);
-  read_llama_shape(config, spec, {102'400, 4096, 11'008, 30, 32, 32, 0, 2048, false});
+  read_llama_shape(config, spec, {32, 0, 2048, false});
   set_attention_bias(config, spec);
-  read_deepseek_experts(config, spec, {.width = 1407});
+  read_deepseek_experts(config, spec, 0, false);
 }
 
 void read_deepseek_v2(const HfObject& config, ModelSpec& spec) {
-  config.need("num_experts_per_tok");
-  read_llama_shape(config, spec, {32'000, 4096, 11'008, 32, 32, 0, 0, 2048, false});
+  read_llama_shape(config, spec, {0, 0, 2048, false});
   set_attention_bias(config, spec);
   read_latent(config, spec);
-  read_deepseek_experts(config, spec, {.count = 64, .width = 1407, .shared_width = 2});
+  read_deepseek_experts(config, spec, 0, false);
 }
 
 void read_deepseek_v3(const HfObject& config, ModelSpec& spec) {
-  read_llama_shape(config, spec, {129'280, 7168, 18'432, 61, 128, 128, 0, 4096, false});
+  read_llama_shape(config, spec, {128, 0, 4096, false});
   set_attention_bias(config, spec);
   read_latent(config, spec);
-  read_deepseek_experts(
-      config, spec,
-      {.count = 256, .active = 8, .width = 2048, .shared_width = 1, .first_dense_layers = 3, .selection_bias = true});
+  read_deepseek_experts(config, spec, 3, true);
 }
 
 }  // namespace spillway::models::hf

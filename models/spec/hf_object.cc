@@ -49,6 +49,11 @@ std::int64_t HfObject::integer(const char* key, std::int64_t fallback, std::int6
   return value->get<std::int64_t>();
 }
 
+std::int64_t HfObject::required(const char* key, std::int64_t low) const {
+  if (!has(key)) fail(key, "missing: no size is assumed", "add it, as the model's published config.json has it");
+  return integer(key, 0, low);
+}
+
 double HfObject::number(const char* key, double fallback, double low, double below) const {
   const Json* value = find(key);
   if (value == nullptr) return fallback;
@@ -88,10 +93,6 @@ std::string HfObject::text_at(const char* key, std::int64_t index) const {
   if (value == nullptr || !value->is_array() || !(*value)[static_cast<std::size_t>(index)].is_string())
     fail(key, "not a list of texts", "correct it");
   return (*value)[static_cast<std::size_t>(index)].get<std::string>();
-}
-
-void HfObject::need(const char* key) const {
-  if (!has(key)) fail(key, "missing, and this kind of model has no default for it", "add it");
 }
 
 }  // namespace spillway::models

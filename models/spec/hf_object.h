@@ -22,6 +22,8 @@ class HfObject {
   [[nodiscard]] bool has(const char* key) const;       // there and not null
   [[nodiscard]] bool mentions(const char* key) const;  // there, perhaps null
   [[nodiscard]] std::int64_t integer(const char* key, std::int64_t fallback, std::int64_t low = 1) const;
+  // Of a shape: fails when it is missing or null, so that no size is assumed.
+  [[nodiscard]] std::int64_t required(const char* key, std::int64_t low = 1) const;
   [[nodiscard]] double number(const char* key, double fallback, double low, double below) const;
   [[nodiscard]] bool flag(const char* key, bool fallback) const;
   [[nodiscard]] std::string text(const char* key, const std::string& fallback) const;
@@ -29,7 +31,6 @@ class HfObject {
   // Elements of a list or keys of an object; 0 when missing.
   [[nodiscard]] std::int64_t size(const char* key) const;
   [[nodiscard]] std::string text_at(const char* key, std::int64_t index) const;  // of a list of texts
-  void need(const char* key) const;  // fails when missing: the class has no sensible default
 
  private:
   [[nodiscard]] const nlohmann::json* find(const char* key) const;

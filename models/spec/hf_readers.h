@@ -1,5 +1,5 @@
-// Readers of Hugging Face configurations, one per "model_type": they fill in the shape, with the defaults of the
-// transformers library's configuration class.
+// Readers of Hugging Face configurations, one per "model_type": they fill in the shape. Sizes must be there; all else
+// that is missing has the default of the transformers library's configuration class.
 #pragma once
 
 #include <string>
@@ -9,9 +9,10 @@
 
 namespace spillway::models::hf {
 
-// Defaults of a configuration class of the Llama family. 0 key heads: as many as query heads; 0 head_dim: hidden/heads.
+// Defaults of a configuration class for what a configuration may leave out. 0 key heads: as many as query heads; 0
+// head_dim: hidden / heads.
 struct Defaults {
-  std::int64_t vocabulary, hidden, feed_forward, layers, heads, kv_heads, head_dim, positions;
+  std::int64_t kv_heads, head_dim, positions;
   bool tied;
 };
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "models/spec/trainable.h"
+
 namespace spillway::models {
 namespace {
 
@@ -128,6 +130,20 @@ bool belongs(const Parameter& parameter, std::string_view stem, const ModelSpec&
   return part.has_head;
 }
 
+// Behind the matrix they are added to, which is split already.
+void add_adapters(std::vector<LocalParameter>& list, std::string_view stem, const TrainingSetup& setup) {
+  const LocalParameter base = list.back();
+  const bool is_split = setup.tensor_parallel > 1;
+  const Split by = split_of(stem);
+  const auto add = [&](Parameter shape, bool is_whole_one) {
+    list.push_back({.shape = std::move(shape),
+                    .adapts = base.shape.name,
+                    .is_partial_sum = base.is_partial_sum || (is_split && is_whole_one)});
+  };
+  add(adapter_a(base.shape, setup.lora_rank), by == Split::rows);
+  add(adapter_b(base.shape, setup.lora_rank), by == Split::columns);
+}
+
 }  // namespace
 
 std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup,
@@ -137,13 +153,15 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
   for (Parameter& parameter : merged_parameters(model, setup)) {
     const std::string stem = stem_of(parameter);
     if (!belongs(parameter, stem, model, part)) continue;
+    const bool trains = is_trained(parameter, setup, model), adapted = is_adapted(parameter, setup);
     if (stem == "attention.relative_bias") parameter.layer = first_of_stack(model, part, parameter.layer);
     split(parameter, stem, model, setup);
     if (parameter.experts > 0) {
       parameter.rows /= setup.expert_parallel;
       parameter.experts /= setup.expert_parallel;
     }
-    LocalParameter local{.shape = std::move(parameter)};
+    LocalParameter local{.shape = std::move(parameter), .trains = trains};
+    if (!trains && is_packed(local.shape, setup)) local.storage = setup.base_weights;
     const bool is_bias = local.shape.name.ends_with(".bias");
     const bool of_heads = is_query_key_norm(stem);
     const bool is_norm = stem.find("norm") != std::string::npos && !of_heads;
@@ -153,6 +171,7 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
     if (stem == "embedding" || stem == "positions") local.uses = embeddings_in(model, part);
     if (stem == "embedding" && model.tied_embeddings && part.has_head) ++local.uses;
     result.push_back(std::move(local));
+    if (adapted) add_adapters(result, stem, setup);
   }
   return result;
 }

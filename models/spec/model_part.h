@@ -10,6 +10,9 @@
 //   split by rows (vocabulary)    embedding, head, mlm; rows are padded to a multiple of t (Megatron-LM: of 128 t)
 //   whole                         everything else
 //
+// The adapters of a matrix W [out, in], "NAME.lora_a" [rank, in] and "NAME.lora_b" [out, rank], are split like it; the
+// one that stays whole has gradients that are sums over the tensor group. Of stacked experts each has its own.
+//
 // Megatron-LM keeps queries, keys and values in one matrix (attention.qkv), likewise gate and up (mlp.gate_up). With
 // tied embeddings the stage of the head has a copy of the embedding. The stage a decoder beside an encoder begins with
 // has one too, and of the learned positions; each stage of a stack with a relative bias has a copy of its table,
@@ -30,14 +33,17 @@ struct ModelPart {
 };
 
 struct LocalParameter {
-  Parameter shape;  // of this rank
+  Parameter shape;     // of this rank
+  bool trains = true;  // else frozen
+  BaseWeights storage = BaseWeights::same;
+  std::string adapts;  // an adapter's: the matrix that it is added to
   // Its gradient is summed over the tensor group: each rank sees a part of the sequence (sequence parallel), or some of
   // the heads that share a norm.
   bool is_partial_sum = false;
   std::int64_t uses = 1;  // gradients that meet in it in one backward
 };
 
-// In the order of the forward pass. `setup` is resolved.
+// In the order of the forward pass, adapters behind the matrix they are added to. `setup` is resolved.
 std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part);
 
 }  // namespace spillway::models

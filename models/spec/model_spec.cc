@@ -206,13 +206,15 @@ std::int64_t parameter_count(const ModelSpec& spec) {
   return count;
 }
 
+std::int64_t matmul_elements(const ModelSpec& spec, const Parameter& parameter) {
+  if (!multiplies_tokens(parameter)) return 0;
+  const std::int64_t experts = parameter.experts;
+  return experts == 0 ? parameter.elements() : parameter.elements() / experts * spec.experts.active;
+}
+
 std::int64_t matmul_parameter_count(const ModelSpec& spec) {
   std::int64_t count = 0;
-  for (const Parameter& parameter : parameters(spec)) {
-    if (!multiplies_tokens(parameter)) continue;
-    const std::int64_t experts = parameter.experts;
-    count += experts == 0 ? parameter.elements() : parameter.elements() / experts * spec.experts.active;
-  }
+  for (const Parameter& parameter : parameters(spec)) count += matmul_elements(spec, parameter);
   const bool shared_head = spec.tied_embeddings && !spec.reads_images();
   return count + (shared_head ? spec.vocabulary * spec.hidden : 0);
 }

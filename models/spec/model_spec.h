@@ -190,6 +190,8 @@ std::int64_t parameter_count(const ModelSpec& spec);
 // are active; not poolers and classifiers, which see one token of a sequence. With an encoder the sum over both stacks:
 // a pair of one source and one target token.
 std::int64_t matmul_parameter_count(const ModelSpec& spec);
+// What one parameter adds to that; a tied head adds the embedding's once more.
+std::int64_t matmul_elements(const ModelSpec& spec, const Parameter& parameter);
 
 // Halves of a square of scores [sequence, sequence] that a sequence attends over, all layers together: one for causal
 // attention, two for bidirectional and cross attention. Windows are left out.

@@ -211,6 +211,34 @@ void check_state_devices(const TrainingSetup& setup) {
                      "set weight_device to gpu or delayed_update to false");
 }
 
+void check_trainable(TrainingSetup& setup, const ModelSpec& model) {
+  if (setup.frozen_layers < 0 || setup.frozen_layers > model.all_layers())
+    throw InputError(
+        "", "frozen_layers",
+        fmt::format("{} of {}'s {} layers can't be frozen", setup.frozen_layers, model.title, model.all_layers()),
+        fmt::format("give 0 .. {}", model.all_layers()));
+  if (setup.trainable == Trainable::qlora) {
+    if (setup.base_weights == BaseWeights::int8)
+      throw InputError("", "base_weights", "QLoRA's base is in NF4", "set trainable to lora, or leave it out");
+    if (setup.base_weights == BaseWeights::same) setup.base_weights = BaseWeights::nf4_double;
+  }
+  if (!setup.has_adapters() && setup.base_weights != BaseWeights::same)
+    throw InputError("", "base_weights", "weights that are trained are not stored in so few bits",
+                     "set trainable to lora, or leave it out");
+  if (setup.trains_all()) return;
+  const char* const place = setup.has_adapters() ? "trainable" : "frozen_layers";
+  if (setup.has_adapters()) check_range("lora_rank", setup.lora_rank, model.hidden);
+  if (setup.has_adapters() && setup.frozen_layers == model.all_layers())
+    throw InputError("", "frozen_layers", "no layer is left to have adapters", "leave some out");
+  if (setup.precision == TrainingPrecision::fp8_mixed)
+    throw InputError("", place, "frozen weights in fp8 are not modelled", "set precision to bf16_mixed");
+  if (setup.frozen_layers > 0 && setup.pipeline_parallel > 1)
+    throw InputError("", "frozen_layers", "a pipeline whose first stages have no backward is not modelled",
+                     "set pipeline_parallel to 1 or frozen_layers to 0");
+  if (setup.offloaded_states > 0)
+    throw InputError("", "offloaded_states", "only a fully trained chunk's states are moved", "set it to 0");
+}
+
 void apply_global_batch(TrainingSetup& setup) {
   if (setup.global_batch == 0) return;
   check_range("global_batch", setup.global_batch, std::int64_t{1} << 32);
@@ -226,8 +254,8 @@ void apply_global_batch(TrainingSetup& setup) {
 }  // namespace
 
 std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
-  const std::int64_t master = is_mixed(precision) ? 4 : 0;
-  return weight_bytes() + gradient_bytes() + master + moment_bytes(*this);
+  const std::int64_t master = has_master_weights() ? 4 : 0;
+  return trained_weight_bytes() + gradient_bytes() + master + moment_bytes(*this);
 }
 
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
@@ -253,6 +281,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.fp32_reduction && (!is_mixed(result.precision) || result.zero_stage < 2))
     throw InputError("", "fp32_reduction", "only gradients in 16 bits that ZeRO shares out are cast to be reduced",
                      "choose a mixed precision with zero_stage 2 or 3, or set it to false");
+  check_trainable(result, model);
   check_layout(result, model);
   check_state_devices(result);
   apply_split(result, model);

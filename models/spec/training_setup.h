@@ -48,6 +48,22 @@ enum class OptimizerForm : std::uint8_t { foreach, fused };
 // only each layer's input is kept.
 enum class Recompute : std::uint8_t { none, selective, full };
 
+// What is trained. full: every parameter of the layers that aren't frozen. lora: low-rank adapters of the layers'
+// linear layers (Hu et al. 2021, arXiv 2106.09685, section 4.1), everything else frozen. qlora: the same on a base in
+// NF4 (Dettmers et al. 2023, arXiv 2305.14314, section 3).
+enum class Trainable : std::uint8_t { full, lora, qlora };
+
+// Which linear layers have adapters: attention's projections, those of queries, keys and values alone, those of
+// feed-forward blocks and experts, or all of these. Routers, embeddings and heads never have.
+enum class LoraTargets : std::uint8_t { attention, qkv, mlp, all_linear };
+
+// Of adapters. fp32: 4 bytes in any precision, as PEFT keeps them (autocast_adapter_dtype); gradients and moments too.
+// same: as the precision has other weights.
+enum class LoraWeights : std::uint8_t { fp32, same };
+
+// How frozen matrices inside layers are stored (models/spec/trainable.h has the bytes).
+enum class BaseWeights : std::uint8_t { same, nf4, nf4_double, int8 };
+
 // Which fused kernel computes attention. best: the fastest measured on the GPU (cuDNN's on Hopper and Blackwell).
 // flash2: FlashAttention 2. triton: the first FlashAttention in Triton, as trained with in 2022 and 2023.
 enum class AttentionKernel : std::uint8_t { best, flash2, triton };
@@ -80,6 +96,13 @@ struct TrainingSetup {
   bool fp32_gradients = false;  // bf16_mixed: accumulate gradients in fp32 buffers that live all the time
   OptimizerKind optimizer = OptimizerKind::adamw;
   OptimizerForm optimizer_form = OptimizerForm::foreach;
+  Trainable trainable = Trainable::full;
+  std::int64_t lora_rank = 16;  // r; scaling by alpha / r is one kernel whatever alpha is
+  LoraTargets lora_targets = LoraTargets::attention;
+  LoraWeights lora_weights = LoraWeights::fp32;
+  BaseWeights base_weights = BaseWeights::same;  // with adapters; qlora: same stands for nf4_double
+  // The first so many layers, and what lies before them, have neither gradients nor adapters; an encoder's count first.
+  std::int64_t frozen_layers = 0;
   Recompute recompute = Recompute::none;
   bool flash_attention = true;
   AttentionKernel attention_kernel = AttentionKernel::best;  // with flash_attention
@@ -164,16 +187,22 @@ struct TrainingSetup {
   [[nodiscard]] bool is_wide() const {
     return precision == TrainingPrecision::fp32 || precision == TrainingPrecision::tf32;
   }
+  [[nodiscard]] bool has_adapters() const { return trainable != Trainable::full; }
+  [[nodiscard]] bool trains_all() const { return !has_adapters() && frozen_layers == 0; }
+  [[nodiscard]] bool has_wide_adapters() const { return has_adapters() && lora_weights == LoraWeights::fp32; }
   [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() ? 4 : 2; }
+  // Of parameters that are trained: an fp32 copy beside the weight; the weight; its gradient; one moment.
+  [[nodiscard]] bool has_master_weights() const { return is_mixed(precision) && !has_wide_adapters(); }
+  [[nodiscard]] std::int64_t trained_weight_bytes() const { return has_wide_adapters() ? 4 : weight_bytes(); }
   [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || framework == Framework::megatron; }
   [[nodiscard]] std::int64_t gradient_bytes() const {
-    return has_main_gradients() || fp32_reduction ? 4 : weight_bytes();
+    return has_main_gradients() || fp32_reduction ? 4 : trained_weight_bytes();
   }
   [[nodiscard]] std::int64_t state_bytes() const {
-    return precision == TrainingPrecision::bf16 ? 2 : 4;
-  }  // of one moment
-  // Weights, gradients, master weights and optimizer state per parameter: 16 for bf16_mixed AdamW. Without the small
-  // extras: 0 of state for Adafactor, 2 for 8-bit AdamW, one moment for Muon.
+    return precision == TrainingPrecision::bf16 && !has_wide_adapters() ? 2 : 4;
+  }
+  // Weights, gradients, master weights and optimizer state per trained parameter: 16 for bf16_mixed AdamW. Without the
+  // small extras: 0 of state for Adafactor, 2 for 8-bit AdamW, one moment for Muon.
   [[nodiscard]] std::int64_t model_state_bytes_per_parameter() const;
 };
 
@@ -193,6 +222,10 @@ const std::vector<std::string>& training_setup_keys();
 std::string_view to_string(TrainingPrecision precision);
 std::string_view to_string(OptimizerKind optimizer);
 std::string_view to_string(OptimizerForm form);
+std::string_view to_string(Trainable trainable);
+std::string_view to_string(LoraTargets targets);
+std::string_view to_string(LoraWeights weights);
+std::string_view to_string(BaseWeights weights);
 std::string_view to_string(Recompute recompute);
 std::string_view to_string(AttentionKernel kernel);
 std::string_view to_string(LossForm form);

@@ -35,6 +35,34 @@ const Words& optimizer_form_words() {
   return words;
 }
 
+const Words& trainable_words() {
+  static const Words words = {{"full", "every parameter"},
+                              {"lora", "low-rank adapters, the rest frozen"},
+                              {"qlora", "the same on a base in NF4"}};
+  return words;
+}
+
+const Words& lora_target_words() {
+  static const Words words = {{"attention", "projections of attention"},
+                              {"qkv", "those of queries, keys and values"},
+                              {"mlp", "feed-forward blocks and experts"},
+                              {"all_linear", "both"}};
+  return words;
+}
+
+const Words& lora_weight_words() {
+  static const Words words = {{"fp32", "4 bytes, as PEFT keeps adapters"}, {"same", "as other weights"}};
+  return words;
+}
+
+const Words& base_weight_words() {
+  static const Words words = {{"same", "as trained ones; nf4_double with qlora"},
+                              {"nf4", "4 bits, a fp32 scale per 64 weights"},
+                              {"nf4_double", "4 bits, the scales in a byte each"},
+                              {"int8", "a byte, a fp32 scale per row"}};
+  return words;
+}
+
 const Words& recompute_words() {
   static const Words words = {{"none"}, {"selective", "the attention core alone"}, {"full", "whole layers"}};
   return words;
@@ -112,6 +140,36 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                setup.optimizer, optimizer_words());
   fields::word(visitor, {.key = "optimizer_form", .about = "How the update runs."}, setup.optimizer_form,
                optimizer_form_words());
+  fields::word(visitor,
+               {.key = "trainable",
+                .about = "What is trained: frozen parameters have no gradients and no optimizer state.",
+                .label = "trained"},
+               setup.trainable, trainable_words());
+  fields::integer(visitor,
+                  {.key = "lora_rank",
+                   .min = 1,
+                   .max = 65536,
+                   .about = "Rank of adapters, at most the model's width.",
+                   .label = "rank of adapters"},
+                  setup.lora_rank);
+  fields::word(visitor, {.key = "lora_targets", .about = "Linear layers inside layers that have adapters."},
+               setup.lora_targets, lora_target_words());
+  fields::word(visitor,
+               {.key = "lora_weights", .about = "How adapters are stored; their gradients and moments follow."},
+               setup.lora_weights, lora_weight_words());
+  fields::word(visitor,
+               {.key = "base_weights",
+                .about = "With adapters: how the frozen matrices inside layers are stored. In fewer bits than the "
+                         "precision has, each is unpacked for every product."},
+               setup.base_weights, base_weight_words());
+  fields::integer(visitor,
+                  {.key = "frozen_layers",
+                   .max = 100'000,
+                   .about = "The first so many layers, and the embeddings before them, are not trained and get no "
+                            "gradients.",
+                   .label = "frozen layers",
+                   .unit = "layers"},
+                  setup.frozen_layers);
   fields::word(visitor,
                {.key = "recompute", .about = "Activations computed again in the backward.", .label = "activations"},
                setup.recompute, recompute_words());
@@ -321,6 +379,10 @@ std::string field_text(const TrainingSetup& setup, std::string_view key) {
 std::string_view to_string(TrainingPrecision precision) { return precision_words()[precision].name; }
 std::string_view to_string(OptimizerKind optimizer) { return optimizer_words()[optimizer].name; }
 std::string_view to_string(OptimizerForm form) { return optimizer_form_words()[form].name; }
+std::string_view to_string(Trainable trainable) { return trainable_words()[trainable].name; }
+std::string_view to_string(LoraTargets targets) { return lora_target_words()[targets].name; }
+std::string_view to_string(LoraWeights weights) { return lora_weight_words()[weights].name; }
+std::string_view to_string(BaseWeights weights) { return base_weight_words()[weights].name; }
 std::string_view to_string(Recompute recompute) { return recompute_words()[recompute].name; }
 std::string_view to_string(AttentionKernel kernel) { return attention_kernel_words()[kernel].name; }
 std::string_view to_string(LossForm form) { return loss_words()[form].name; }

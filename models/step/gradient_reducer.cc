@@ -1,5 +1,6 @@
 #include "models/step/gradient_reducer.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace spillway::models {
@@ -178,12 +179,12 @@ void WeightGatherer::gather(const std::vector<TrainedParameter*>& unit, bool exp
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     TrainedParameter& parameter = *wanted[i];
     const Tensor& shard = parts.empty() ? parameter.shard : parts[i];
-    if (parameter.share == parameter.shape.elements()) {
+    if (parameter.stored_share == parameter.stored) {
       parameter.value = shard;
       continue;
     }
     parameter.value =
-        session_.empty(parameter.shape.name, parameter.shard.type(), parameter.shape.elements(), TensorRole::weight);
+        session_.empty(parameter.shape.name, parameter.shard.type(), parameter.stored, TensorRole::weight);
     shards.push_back(shard);
     values.push_back(parameter.value);
     whole += parameter.value.bytes();
@@ -200,10 +201,10 @@ std::vector<Tensor> WeightGatherer::fetch(const std::vector<TrainedParameter*>& 
               .lane = on_drives ? "drives to device" : "host to device",
               .after_kernels = true};
   for (const TrainedParameter* parameter : parameters) {
-    const bool whole = parameter->share == parameter->shape.elements();
+    const bool whole = parameter->stored_share == parameter->stored;
     in.reads.push_back(parameter->shard);
     in.writes.push_back(session_.empty(parameter->shape.name + (whole ? "" : ".part"), parameter->shard.type(),
-                                       parameter->share, whole ? TensorRole::weight : TensorRole::temporary));
+                                       parameter->stored_share, whole ? TensorRole::weight : TensorRole::temporary));
     in.bytes += in.writes.back().bytes();
   }
   if (!in.writes.empty()) session_.transfer(in);
@@ -227,7 +228,8 @@ void WeightGatherer::after_backward(std::int64_t layer) {
 }
 
 void WeightGatherer::gather_below(std::int64_t layer) {
-  for (std::int64_t next = layer - 1; next >= layer - setup_.prefetch && next >= 0 && has(next); --next) gather(next);
+  const std::int64_t lowest = std::max(layer - setup_.prefetch, setup_.frozen_layers);
+  for (std::int64_t next = layer - 1; next >= lowest && has(next); --next) gather(next);
 }
 
 void WeightGatherer::after(std::int64_t layer) {

@@ -42,14 +42,14 @@ void HostOptimizer::allocate(Group& group) {
     return session_.empty(name + part, type, group.elements, role, TensorPlace::host);
   };
   const DataType state = type_of_bytes(setup_.state_bytes()), gradient = type_of_bytes(setup_.gradient_bytes());
-  group.master = on_host(".master", is_mixed(setup_.precision) ? DataType::fp32 : state, TensorRole::optimizer_state);
+  group.master = on_host(".master", setup_.has_master_weights() ? DataType::fp32 : state, TensorRole::optimizer_state);
   group.first_moment = on_host(".exp_avg", state, TensorRole::optimizer_state);
   group.second_moment = on_host(".exp_avg_sq", state, TensorRole::optimizer_state);
   group.gradient = on_host(".grad", gradient, TensorRole::gradient);
   if (!setup_.delayed_update) return;
   group.last_gradient = on_host(".last_grad", gradient, TensorRole::gradient);
-  if (is_mixed(setup_.precision))
-    group.weights = on_host(".weights", type_of_bytes(setup_.weight_bytes()), TensorRole::buffer);
+  if (setup_.has_master_weights())
+    group.weights = on_host(".weights", type_of_bytes(setup_.trained_weight_bytes()), TensorRole::buffer);
 }
 
 void HostOptimizer::allocate_buffers() {
@@ -61,20 +61,20 @@ void HostOptimizer::allocate_buffers() {
   };
   if (setup_.optimizer_device == StateDevice::drives)
     add(state_buffers_, state_buffers, "host.state_buffer", state_bytes() + size_of(DataType::fp32));
-  const bool weights_pass = is_mixed(setup_.precision) && setup_.weight_device != StateDevice::cpu;
+  const bool weights_pass = setup_.has_master_weights() && setup_.weight_device != StateDevice::cpu;
   if (weights_pass && !setup_.delayed_update)
-    add(weight_buffers_, weight_buffers, "host.weight_buffer", setup_.weight_bytes());
+    add(weight_buffers_, weight_buffers, "host.weight_buffer", setup_.trained_weight_bytes());
 }
 
 std::int64_t HostOptimizer::state_bytes() const {
-  const std::int64_t master = is_mixed(setup_.precision) ? size_of(DataType::fp32) : setup_.state_bytes();
+  const std::int64_t master = setup_.has_master_weights() ? size_of(DataType::fp32) : setup_.state_bytes();
   return master + 2 * setup_.state_bytes();
 }
 
 Bytes HostOptimizer::adam_bytes(const Group& group) const {
   const bool on_drives = setup_.optimizer_device == StateDevice::drives;
   const std::int64_t gradient = on_drives ? size_of(DataType::fp32) : setup_.gradient_bytes();
-  const std::int64_t narrow = is_mixed(setup_.precision) ? setup_.weight_bytes() : 0;
+  const std::int64_t narrow = setup_.has_master_weights() ? setup_.trained_weight_bytes() : 0;
   return Bytes(group.elements * (gradient + 2 * state_bytes() + narrow));
 }
 
@@ -238,7 +238,7 @@ void HostOptimizer::send_weights(const Group& group, const Tensor& from) {
               .reads = {from}};
   for (const TrainedParameter* parameter : group.parameters) {
     in.writes.push_back(setup_.zero_stage == 3 ? parameter->shard : parameter->value);
-    in.bytes += Bytes(parameter->share * setup_.weight_bytes());
+    in.bytes += Bytes(parameter->share * setup_.trained_weight_bytes());
   }
   session_.transfer(in);
 }

@@ -103,9 +103,10 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
   const auto state = [&](const char* part, DataType type, std::int64_t elements) {
     return session_.empty(name + part, type, elements, TensorRole::optimizer_state);
   };
-  const DataType type = setup_.state_bytes() == 2 ? DataType::bf16 : DataType::fp32;
+  const bool is_wide = setup_.state_bytes() == 4 || setup_.optimizer == OptimizerKind::adamw_8bit;
+  const DataType type = is_wide ? DataType::fp32 : DataType::bf16;
   const std::int64_t share = parameter.share;
-  if (is_mixed(setup_.precision)) parameter.master = state(".master", DataType::fp32, share);
+  if (setup_.has_master_weights()) parameter.master = state(".master", DataType::fp32, share);
   if (setup_.optimizer == OptimizerKind::sgd) return;
   if (setup_.optimizer == OptimizerKind::sgd_momentum || is_muon(parameter)) {
     parameter.first_moment = state(".momentum", type, share);
@@ -126,7 +127,7 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
 }
 
 void OptimizerStep::run() {
-  if (is_megatron(setup_.framework)) prepare_gradients(groups_.front());
+  if (is_megatron(setup_.framework)) prepare_gradients(groups_.empty() ? Group() : groups_.front());
   for (const Group& group : groups_) {
     session_.set_layer(group.front()->shape.layer);
     update(group);
@@ -145,7 +146,7 @@ void OptimizerStep::run() {
 // 4).
 void OptimizerStep::prepare_gradients(const Group& all) {
   List gradients = list_of(all, &TrainedParameter::gradient);
-  if (is_mixed(setup_.precision) && !setup_.has_main_gradients()) {
+  if (setup_.has_master_weights() && !setup_.has_main_gradients()) {
     wide_gradients_ = temporaries_like(session_, "optimizer.grad_fp32", all, DataType::fp32);
     foreach_kernel("foreach_copy_", all, {gradients}, {wide_gradients_});
     gradients = wide_gradients_;
@@ -177,7 +178,7 @@ List OptimizerStep::weights_of(const Group& group) const {
 }
 
 void OptimizerStep::update(const Group& group) {
-  const bool mixed = is_mixed(setup_.precision);
+  const bool mixed = setup_.has_master_weights();
   const bool in_one = setup_.optimizer_form == OptimizerForm::fused || is_megatron(setup_.framework);
   const bool fuses = in_one && (is_adam(setup_.optimizer) || setup_.optimizer == OptimizerKind::sgd ||
                                 setup_.optimizer == OptimizerKind::sgd_momentum);

@@ -6,8 +6,9 @@
 // at::native::multi_tensor_apply does.
 //
 //   Adafactor    Shazeer & Stern 2018: a row and a column of second-moment factors per matrix, no first moment
-//   8-bit AdamW  Dettmers et al. 2022: one byte per moment, a fp32 scale per 256 of them; tensors below 4,096 elements
-//                keep 32-bit moments; one kernel per tensor
+//   8-bit AdamW  Dettmers et al. 2022: one byte per moment, a fp32 scale per 256 of them (bitsandbytes since 0.44;
+//   2,048
+//                before); tensors below 4,096 elements keep 32-bit moments; one kernel per tensor
 //   Muon         Jordan 2024: momentum, five Newton-Schulz steps in bf16 (three products each) for matrices inside
 //                layers; AdamW for the rest
 //

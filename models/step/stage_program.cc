@@ -129,7 +129,8 @@ class StageRecorder {
       const ModelPart part{layout_.layers(stage_, c), chunk.is_first, chunk.is_last};
       chunk.transformer = std::make_unique<Transformer>(model_, setup_, part, session_, autograd_, &communication_,
                                                         chunk.is_last ? table_here() : nullptr);
-      for (TrainedParameter& parameter : chunk.transformer->parameters()) parameters_.push_back(&parameter);
+      for (TrainedParameter& parameter : chunk.transformer->parameters())
+        if (parameter.trains) parameters_.push_back(&parameter);
       if (setup_.zero_stage == 3) gather_units(chunk);
     }
     const std::vector<TrainedParameter*> at_home = offload_states();
@@ -152,8 +153,11 @@ class StageRecorder {
                                     [](const StageProgram::Chunk& chunk) { return chunk.passes.splits; });
     if (!model_.tied_embeddings || setup_.zero_stage == 3 || layout_.routes() > 1 || (splits && !any_order))
       return nullptr;
-    for (TrainedParameter* parameter : parameters_)
-      if (parameter->shape.name == "embedding.weight") return parameter;
+    for (Chunk& chunk : chunks_) {
+      if (chunk.transformer == nullptr) continue;  // the one that asks
+      for (TrainedParameter& parameter : chunk.transformer->parameters())
+        if (parameter.shape.name == "embedding.weight") return &parameter;
+    }
     return nullptr;
   }
 
@@ -445,7 +449,7 @@ class StageRecorder {
   Communication communication_;
   GradientReducer reducer_;
   std::deque<Chunk> chunks_;
-  std::vector<TrainedParameter*> parameters_;
+  std::vector<TrainedParameter*> parameters_;  // those that are trained
   std::optional<OptimizerStep> optimizer_;
   std::optional<HostOptimizer> host_optimizer_;
   StageProgram program_;

@@ -54,7 +54,8 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   Autograd autograd(session);
   Transformer transformer(model, setup, {.layers = {0, model.all_layers()}}, session, autograd, nullptr);
   std::vector<TrainedParameter*> parameters;
-  for (TrainedParameter& parameter : transformer.parameters()) parameters.push_back(&parameter);
+  for (TrainedParameter& parameter : transformer.parameters())
+    if (parameter.trains) parameters.push_back(&parameter);
   std::optional<OptimizerStep> optimizer;
   std::optional<HostOptimizer> host_optimizer;
   std::optional<GradientReducer> reducer;

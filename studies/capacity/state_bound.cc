@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "models/spec/trainable.h"
+
 namespace spillway::studies {
 namespace {
 
@@ -13,26 +15,46 @@ double states_on_gpu(const ModelSpec& model, const TrainingSetup& setup) {
   return std::max(0.0, 1 - static_cast<double>(moved) / static_cast<double>(model.layers));
 }
 
+// Bytes of weights, and elements that have a state; of routed experts or of all else.
+struct HeldState {
+  double weights = 0, trained = 0;
+};
+
+HeldState held_state(const ModelSpec& model, const TrainingSetup& setup, bool experts) {
+  HeldState held;
+  for (const Parameter& parameter : parameters(model)) {
+    if ((parameter.experts > 0) != experts) continue;
+    const std::int64_t weights = is_packed(parameter, setup) ? stored_weight(setup.base_weights, parameter).bytes()
+                                                             : parameter.elements() * setup.weight_bytes();
+    held.weights += static_cast<double>(weights);
+    if (is_trained(parameter, setup, model)) held.trained += static_cast<double>(parameter.elements());
+    if (!is_adapted(parameter, setup)) continue;
+    const std::int64_t added =
+        adapter_a(parameter, setup.lora_rank).elements() + adapter_b(parameter, setup.lora_rank).elements();
+    held.weights += static_cast<double>(added * setup.trained_weight_bytes());
+    held.trained += static_cast<double>(added);
+  }
+  return held;
+}
+
 }  // namespace
 
 Bytes least_state_bytes(const ModelSpec& model, const TrainingSetup& setup) {
-  const ParameterCounts counts = parameter_counts(model);
-  const auto experts = static_cast<double>(counts.experts), all = static_cast<double>(counts.total());
+  const HeldState experts = held_state(model, setup, true), rest = held_state(model, setup, false);
   const auto split = static_cast<double>(setup.tensor_parallel * setup.pipeline_parallel);
   const auto replicas = static_cast<double>(setup.data_parallel * setup.context_parallel);
   const auto spread = static_cast<double>(setup.expert_parallel);
   const bool weights_stay = setup.weight_device == StateDevice::gpu;
-  const auto weight = static_cast<double>(setup.weight_bytes());
-  const double state =
-      (static_cast<double>(setup.model_state_bytes_per_parameter() - setup.gradient_bytes()) - weight) *
-      states_on_gpu(model, setup);
+  const double state = static_cast<double>(setup.model_state_bytes_per_parameter() - setup.gradient_bytes() -
+                                           setup.trained_weight_bytes()) *
+                       states_on_gpu(model, setup);
   // Experts are spread over e of the replicas, and shared out over the rest.
-  const auto per_gpu = [&](double elements, double holders) {
-    const double weights = (weights_stay ? weight : 0) / (setup.zero_stage >= 3 ? holders : 1);
-    const double states = state / (setup.zero_stage >= 1 ? holders : 1);
-    return elements / split * (weights + states);
+  const auto per_gpu = [&](const HeldState& held, double holders) {
+    const double weights = (weights_stay ? held.weights : 0) / (setup.zero_stage >= 3 ? holders : 1);
+    const double states = held.trained * state / (setup.zero_stage >= 1 ? holders : 1);
+    return (weights + states) / split;
   };
-  const double bytes = per_gpu(all - experts, replicas) + per_gpu(experts / spread, replicas / spread);
+  const double bytes = per_gpu(rest, replicas) + per_gpu(experts, replicas / spread) / spread;
   return Bytes(static_cast<std::int64_t>(bytes));
 }
 

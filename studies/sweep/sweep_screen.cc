@@ -219,7 +219,8 @@ SweepEstimate SweepScreen::estimate(const SweepSettings& settings) {
     if (setup.zero_stage == 2 && setup.data_parallel * setup.context_parallel > 1)
       estimate.least_margin = shared_gradients_margin;
     set_rates(estimate.metrics, in->rates);
-    if (!in->machine) return estimate;
+    // The shape knows layers that are all trained alike.
+    if (!in->machine || !setup.trains_all()) return estimate;
     const std::shared_ptr<const StepShape> shape = in->shape(shape_setup(setup), estimate.invalid);
     if (!shape) return estimate;
     if (!has_closed_form(setup)) {

@@ -192,6 +192,82 @@ TEST_F(ProfileFiles, SearchPathOrder) {
   EXPECT_EQ(library.find("l4").title, "NVIDIA L4");
 }
 
+// A profile on a base: what it states is its own, with its own origin; all else is the base's with the base's.
+TEST_F(ProfileFiles, BasesAreLaidUnder) {
+  const auto leaf_of = [](const std::string& path, const char* leaf) {
+    for (const ProfileLeaf& each : bundled().show(path))
+      if (each.path == leaf) return each;
+    return ProfileLeaf{};
+  };
+  const auto gpu = [this](const char* name, const std::string& rest) {
+    return write(std::string(name) + ".json",
+                 std::string(R"({"schema": "spillway-hardware-profile/1", "kind": "gpu", "title": "T", "name": ")") +
+                     name + "\", " + rest + "}");
+  };
+  const std::string one = gpu("one", R"("base": "h100-sxm5-80gb", "source": "mine", "provenance": "measured",
+      "memory": "96 GiB", "peak_flops": {"bf16": "500 TFLOPS"}, "gemm_efficiency": [])");
+  EXPECT_EQ(leaf_of(one, "memory").value, "96");
+  EXPECT_EQ(leaf_of(one, "memory").origin.source, "mine");
+  EXPECT_EQ(leaf_of(one, "memory").origin.provenance, OriginKind::measured);
+  EXPECT_EQ(leaf_of(one, "peak_flops.bf16").origin.source, "mine");
+  const ProfileLeaf fp8 = leaf_of(one, "peak_flops.fp8"), of_base = leaf_of("h100-sxm5-80gb", "peak_flops.fp8");
+  EXPECT_EQ(fp8.value, of_base.value);
+  EXPECT_EQ(fp8.origin.source, of_base.origin.source);
+  EXPECT_EQ(fp8.origin.provenance, OriginKind::datasheet);
+  EXPECT_EQ(leaf_of(one, "tdp").origin.source, leaf_of("h100-sxm5-80gb", "tdp").origin.source);
+  EXPECT_TRUE(bundled().load_gpu(one).gemm_efficiency.empty());
+  EXPECT_FALSE(bundled().load_gpu("h100-sxm5-80gb").gemm_efficiency.empty());
+  // On a base that has one itself, by its path; what the nearer one states counts.
+  const std::string two =
+      gpu("two", R"("base": "one.json", "memory": {"value": 48, "unit": "GiB", "source": "sheet"})");
+  EXPECT_EQ(leaf_of(two, "memory").value, "48");
+  EXPECT_EQ(leaf_of(two, "memory").origin.source, "sheet");
+  EXPECT_EQ(leaf_of(two, "peak_flops.bf16").origin.source, "mine");
+  EXPECT_EQ(bundled().load_gpu(two).name, "two");
+  // As for any profile: keys, units, and a base that exists, is of the kind and doesn't come back to itself.
+  EXPECT_THAT(cause_of(gpu("a", R"("base": "h100-sxm5-80gb", "memry": "1 GiB")")), HasSubstr("did you mean memory"));
+  EXPECT_THAT(cause_of(gpu("a", R"("base": "h100-sxm5-80gb", "memory": "1 GB/s")")), HasSubstr("/memory"));
+  EXPECT_THAT(cause_of(gpu("a", R"("base": "h100-sxm5-81gb")")),
+              testing::AllOf(HasSubstr("/base"), HasSubstr("did you mean h100-sxm5-80gb")));
+  EXPECT_THAT(cause_of(gpu("a", R"("base": "dgx-h100")")), HasSubstr("/base: 'dgx-h100' is a system profile"));
+  EXPECT_THAT(cause_of(gpu("a", R"("base": "./a.json")")), HasSubstr("is based on this profile itself"));
+  gpu("b", R"("base": "./c.json")");
+  EXPECT_THAT(cause_of(gpu("c", R"("base": "./b.json")")), HasSubstr("is based on this profile itself"));
+  EXPECT_THAT(cause_of(gpu("a", R"("memory": "80 GiB")")), HasSubstr("missing"));  // without a base
+  // A base's own mistakes are told with its own file.
+  gpu("broken", R"("base": "l40s", "tdp": "5 GiB")");
+  EXPECT_THAT(cause_of(gpu("a", R"("base": "broken.json")")), HasSubstr("broken.json"));
+}
+
+// A system's components may be named by its base; files are seen from the folder of the one that names them.
+TEST_F(ProfileFiles, SystemsHaveBasesToo) {
+  std::filesystem::create_directories(directory_ / "below");
+  write("below/own.json", R"({"schema": "spillway-hardware-profile/1", "kind": "gpu", "name": "own", "title": "O",
+      "base": "h100-sxm5-80gb"})");
+  write("below/base.json", R"({"schema": "spillway-hardware-profile/1", "kind": "system", "name": "base", "title": "B",
+      "base": "dgx-h100", "gpu": {"profile": "./own.json"}})");
+  const std::string mine = write("mine.json", R"({"schema": "spillway-hardware-profile/1", "kind": "system",
+      "name": "mine", "title": "M", "base": "below/base.json", "gpu": {"count": 4}})");
+  const HardwareProfile system = bundled().load_system(mine);
+  EXPECT_EQ(system.gpu.name, "own");
+  EXPECT_EQ(system.gpu_count, 4);
+  EXPECT_EQ(system.host.name, "dgx-h100-host");
+  EXPECT_EQ(system.name, "mine");
+}
+
+// 400 GB/s of NVLink both ways together, everything else as the H100.
+TEST(BundledProfiles, H800DiffersFromH100InItsLinks) {
+  const ProfileLibrary library = bundled();
+  std::vector<std::string> paths;
+  for (const ProfileDifference& row : library.diff("h100-sxm5-80gb", "h800-sxm5-80gb")) paths.push_back(row.path);
+  EXPECT_THAT(paths, testing::UnorderedElementsAre("note", "nvlink_bandwidth", "peak_flops.fp64"));
+  const HardwareProfile node = library.load_system("hgx-h800");
+  EXPECT_EQ(node.gpu_count, 8);
+  EXPECT_EQ(to_bytes_per_second(node.scale_up->bandwidth.value), 200e9);
+  EXPECT_TRUE(node.scale_up->collectives.empty());
+  EXPECT_EQ(to_bytes_per_second(node.scale_out->bandwidth.value), 50e9);
+}
+
 // Only the values that differ are rows.
 TEST(ProfileLibrary, DiffTellsWhatDiffers) {
   const ProfileLibrary library = bundled();

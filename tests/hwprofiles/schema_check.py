@@ -12,6 +12,9 @@ def broken(profile):
     yield "unknown key", {**profile, "colour": "red"}
     yield "no kind", {key: value for key, value in profile.items() if key != "kind"}
     yield "wrong unit", {**profile, "memory": {"value": 80, "unit": "W"}}
+    yield "neither its numbers nor a base", {key: profile[key] for key in ("schema", "kind", "name", "title")}
+    yield "wrong unit on a base", {**{key: profile[key] for key in ("schema", "kind", "name", "title")},
+                                   "base": "l40s", "memory": {"value": 80, "unit": "W"}}
     yield "negative", {**profile, "memory": {"value": -80, "unit": "GiB"}}
 
 

@@ -1,6 +1,8 @@
 #include "models/spec/hf_config.h"
 
 #include <fstream>
+#include <map>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -21,22 +23,81 @@ std::string error_of(const std::string& text) {
 
 std::int64_t count_of(const std::string& text) { return parameter_count(parse_model(text, "config.json")); }
 
-// The configuration classes' documented defaults are published models, or give their count in closed form.
-TEST(HfConfig, DefaultsAreThoseOfTheClass) {
-  EXPECT_EQ(count_of(R"({"model_type": "gpt2"})"), 124'439'808);
-  EXPECT_EQ(count_of(R"({"model_type": "opt"})"), 125'239'296);
-  EXPECT_EQ(count_of(R"({"model_type": "bert"})"), 110'106'428);
-  EXPECT_EQ(count_of(R"({"model_type": "llama"})"), 6'738'415'616);
-  EXPECT_EQ(count_of(R"({"model_type": "mistral"})"), 7'241'732'096);
-  EXPECT_EQ(count_of(R"({"model_type": "mixtral"})"), 46'702'792'704);
-  EXPECT_EQ(count_of(R"({"model_type": "gemma"})"), 8'537'680'896);
-  EXPECT_EQ(count_of(R"({"model_type": "gemma2"})"), 2'614'341'888);
-  EXPECT_EQ(count_of(R"({"model_type": "t5"})"), 60'506'624);
-  EXPECT_EQ(count_of(R"({"model_type": "gpt_neox"})"), 20'554'567'680);
-  EXPECT_EQ(count_of(R"({"model_type": "deepseek_v3"})"), 671'026'419'200);
-  EXPECT_EQ(count_of(R"({"model_type": "phi3"})"), 3'821'079'552);
+// Sizes of the published models that these kinds began with, as their config.json has them.
+const std::map<std::string, std::string>& sizes() {
+  static const std::map<std::string, std::string> all = {
+      {"gpt2", R"("vocab_size": 50257, "n_embd": 768, "n_layer": 12, "n_head": 12, "n_positions": 1024)"},
+      {"opt", R"("vocab_size": 50272, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+                 "ffn_dim": 3072, "max_position_embeddings": 2048)"},
+      {"bert", R"("vocab_size": 30522, "hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12,
+                  "intermediate_size": 3072, "max_position_embeddings": 512)"},
+      {"llama", R"("vocab_size": 32000, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+                   "intermediate_size": 11008)"},
+      {"mistral", R"("vocab_size": 32000, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+                     "intermediate_size": 14336)"},
+      {"mixtral", R"("vocab_size": 32000, "hidden_size": 4096, "num_hidden_layers": 32, "num_attention_heads": 32,
+                     "intermediate_size": 14336, "num_local_experts": 8, "num_experts_per_tok": 2)"},
+      {"gemma", R"("vocab_size": 256000, "hidden_size": 3072, "num_hidden_layers": 28, "num_attention_heads": 16,
+                   "intermediate_size": 24576)"},
+      {"gemma2", R"("vocab_size": 256000, "hidden_size": 2304, "num_hidden_layers": 26, "num_attention_heads": 8,
+                    "intermediate_size": 9216)"},
+      {"gemma3_text", R"("vocab_size": 262208, "hidden_size": 2304, "num_attention_heads": 8,
+                         "intermediate_size": 9216)"},
+      {"t5", R"("vocab_size": 32128, "d_model": 512, "d_ff": 2048, "num_layers": 6, "num_heads": 8, "d_kv": 64)"},
+      {"gpt_neox", R"("vocab_size": 50432, "hidden_size": 6144, "num_hidden_layers": 44, "num_attention_heads": 64,
+                      "intermediate_size": 24576)"},
+      {"deepseek_v3", R"("vocab_size": 129280, "hidden_size": 7168, "num_hidden_layers": 61,
+                         "num_attention_heads": 128, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+                         "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1,
+                         "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128)"},
+      {"phi3", R"("vocab_size": 32064, "hidden_size": 3072, "num_hidden_layers": 32, "num_attention_heads": 32,
+                  "intermediate_size": 8192)"},
+      {"vit", R"("hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
+                 "image_size": 224, "patch_size": 16)"},
+  };
+  return all;
+}
+// A configuration of the type with its sizes, and `more`.
+std::string config(const std::string& type, const std::string& more = "") {
+  return R"({"model_type": ")" + type + "\", " + sizes().at(type) + (more.empty() ? "" : ", " + more) + "}";
+}
+
+// The published counts, with the class's defaults for all that is no size.
+TEST(HfConfig, CountsOfPublishedModels) {
+  EXPECT_EQ(count_of(config("gpt2")), 124'439'808);
+  EXPECT_EQ(count_of(config("opt")), 125'239'296);
+  EXPECT_EQ(count_of(config("bert")), 110'106'428);
+  EXPECT_EQ(count_of(config("llama")), 6'738'415'616);
+  EXPECT_EQ(count_of(config("mistral")), 7'241'732'096);
+  EXPECT_EQ(count_of(config("mixtral")), 46'702'792'704);
+  EXPECT_EQ(count_of(config("gemma")), 8'537'680'896);
+  EXPECT_EQ(count_of(config("gemma2")), 2'614'341'888);
+  EXPECT_EQ(count_of(config("t5")), 60'506'624);
+  EXPECT_EQ(count_of(config("gpt_neox")), 20'554'567'680);
+  EXPECT_EQ(count_of(config("deepseek_v3", R"("q_lora_rank": 1536)")), 671'026'419'200);
+  EXPECT_EQ(count_of(config("phi3")), 3'821'079'552);
   // 86,567,656 with a thousand classes; the class's default is two.
-  EXPECT_EQ(count_of(R"({"model_type": "vit"})"), 86'567'656 - 998 * 769);
+  EXPECT_EQ(count_of(config("vit")), 86'567'656 - 998 * 769);
+}
+
+// A size that is missing is refused by its name; none is assumed.
+TEST(HfConfig, SizesMustBeThere) {
+  EXPECT_EQ(error_of(R"({"model_type": "llama"})"), "/vocab_size: missing: no size is assumed");
+  EXPECT_EQ(error_of(R"({"model_type": "llama", "vocab_size": 32000, "hidden_size": null})"),
+            "/hidden_size: missing: no size is assumed");
+  const std::string words = ": missing: no size is assumed";
+  for (const auto& [type, given] : sizes()) {
+    const std::string whole = type == "deepseek_v3"   ? given + R"(, "q_lora_rank": 1536)"
+                              : type == "gemma3_text" ? given + R"(, "num_hidden_layers": 26)"
+                                                      : given;
+    EXPECT_NO_THROW(count_of(R"({"model_type": ")" + type + "\", " + whole + "}")) << type;
+    for (std::size_t at = whole.find('"'); at != std::string::npos; at = whole.find('"', whole.find('"', at + 1) + 1)) {
+      const std::string key = whole.substr(at + 1, whole.find('"', at + 1) - at - 1);
+      std::string without = whole;
+      without.replace(at, key.size() + 2, "\"not_" + key + "\"");
+      EXPECT_EQ(error_of(R"({"model_type": ")" + type + "\", " + without + "}"), "/" + key + words) << type;
+    }
+  }
 }
 
 TEST(HfConfig, FieldsOverrideDefaults) {
@@ -53,22 +114,23 @@ TEST(HfConfig, FieldsOverrideDefaults) {
 
 // null stands for "derive it" where the class says so, not for its default.
 TEST(HfConfig, NullIsNotTheDefault) {
-  EXPECT_EQ(parse_model(R"({"model_type": "mistral"})", "x.json").kv_heads, 8);
-  EXPECT_EQ(parse_model(R"({"model_type": "mistral", "num_key_value_heads": null})", "x.json").kv_heads, 32);
-  EXPECT_EQ(parse_model(R"({"model_type": "mistral"})", "x.json").attention_window, 4096);
-  EXPECT_EQ(parse_model(R"({"model_type": "mistral", "sliding_window": null})", "x.json").attention_window, 0);
-  EXPECT_EQ(parse_model(R"({"model_type": "deepseek_v3", "q_lora_rank": null})", "x.json").latent.query_rank, 0);
-  EXPECT_EQ(parse_model(R"({"model_type": "gpt2", "n_inner": null})", "x.json").feed_forward, 3072);
+  EXPECT_EQ(parse_model(config("mistral"), "x.json").kv_heads, 8);
+  EXPECT_EQ(parse_model(config("mistral", R"("num_key_value_heads": null)"), "x.json").kv_heads, 32);
+  EXPECT_EQ(parse_model(config("mistral"), "x.json").attention_window, 4096);
+  EXPECT_EQ(parse_model(config("mistral", R"("sliding_window": null)"), "x.json").attention_window, 0);
+  EXPECT_EQ(parse_model(config("deepseek_v3", R"("q_lora_rank": null)"), "x.json").latent.query_rank, 0);
+  EXPECT_EQ(parse_model(config("gpt2", R"("n_inner": null)"), "x.json").feed_forward, 3072);
 }
 
 TEST(HfConfig, HeadsFollowTheClass) {
   // BertForMaskedLM: no pooler, no next-sentence classifier.
   const std::int64_t pooler_and_nsp = 768 * 768 + 768 + 2 * 768 + 2;
-  EXPECT_EQ(count_of(R"({"model_type": "bert", "architectures": ["BertForMaskedLM"]})"), 110'106'428 - pooler_and_nsp);
+  EXPECT_EQ(count_of(config("bert", R"("architectures": ["BertForMaskedLM"])")), 110'106'428 - pooler_and_nsp);
   EXPECT_EQ(count_of(R"({"model_type": "roberta", "architectures": ["RobertaForMaskedLM"], "vocab_size": 50265,
-                         "max_position_embeddings": 514, "type_vocab_size": 1})"),
+                         "max_position_embeddings": 514, "type_vocab_size": 1, "hidden_size": 768,
+                         "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072})"),
             124'697'433);
-  EXPECT_EQ(parse_model(R"({"architectures": ["GPT2LMHeadModel"]})", "x.json").hidden, 768);
+  EXPECT_EQ(parse_model(R"({"architectures": ["GPT2LMHeadModel"], )" + sizes().at("gpt2") + "}", "x.json").hidden, 768);
 }
 
 TEST(HfConfig, MptBiasesAndPositions) {
@@ -82,8 +144,7 @@ TEST(HfConfig, MptBiasesAndPositions) {
 
 TEST(HfConfig, WindowsFromLayerTypes) {
   const auto with = [](const std::string& kinds) {
-    return R"({"model_type": "gemma3_text", "num_hidden_layers": 4, "sliding_window": 8, "layer_types": )" + kinds +
-           "}";
+    return config("gemma3_text", R"("num_hidden_layers": 4, "sliding_window": 8, "layer_types": )" + kinds);
   };
   const std::string local = "\"sliding_attention\"", global = "\"full_attention\"";
   const ModelSpec spec = parse_model(with("[" + local + "," + global + "," + local + "," + global + "]"), "x.json");
@@ -105,32 +166,34 @@ TEST(HfConfig, WhatIsNotModelledIsRefused) {
             "/architectures: \"LlamaForSequenceClassification\" is not modelled");
   EXPECT_EQ(error_of(R"({"model_type": "gemma3", "text_config": {}})"),
             "/model_type: \"gemma3\", a model of several parts, is not modelled");
-  EXPECT_EQ(error_of(R"({"model_type": "opt", "word_embed_proj_dim": 512})"),
+  EXPECT_EQ(error_of(config("opt", R"("word_embed_proj_dim": 512)")),
             "/word_embed_proj_dim: an embedding narrower than the layers is not modelled");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "hidden_act": "tanh"})"),
+  EXPECT_EQ(error_of(config("llama", R"("hidden_act": "tanh")")),
             "/hidden_act: gated activation \"tanh\" is not modelled");
-  EXPECT_EQ(error_of(R"({"model_type": "gpt2", "embd_pdrop": 0.2})"),
+  EXPECT_EQ(error_of(config("gpt2", R"("embd_pdrop": 0.2)")),
             "/embd_pdrop: another dropout than \"resid_pdrop\" is not modelled");
-  EXPECT_EQ(error_of(R"({"model_type": "qwen3_moe", "mlp_only_layers": [0]})"),
+  EXPECT_EQ(error_of(R"({"model_type": "qwen3_moe", "mlp_only_layers": [0], )" + sizes().at("llama") + "}"),
             "/mlp_only_layers: a list of dense layers is not modelled");
-  EXPECT_EQ(error_of(R"({"model_type": "deepseek_v2"})"),
-            "/num_experts_per_tok: missing, and this kind of model has no default for it");
 }
 
 TEST(HfConfig, BadValuesSayWhere) {
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "hidden_size": "big"})"), "/hidden_size: not a whole number in range");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "hidden_size": 0})"), "/hidden_size: not a whole number in range");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "tie_word_embeddings": 1})"),
-            "/tie_word_embeddings: neither true nor false");
+  EXPECT_EQ(error_of(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": "big"})"),
+            "/hidden_size: not a whole number in range");
+  EXPECT_EQ(error_of(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 0})"),
+            "/hidden_size: not a whole number in range");
+  EXPECT_EQ(error_of(config("llama", R"("tie_word_embeddings": 1)")), "/tie_word_embeddings: neither true nor false");
   EXPECT_EQ(error_of(R"({"model_type": 3})"), "/model_type: not a text");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "num_hidden_layers": 100000})"),
+  EXPECT_EQ(error_of(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 64, "num_attention_heads": 2,
+                         "intermediate_size": 64, "num_hidden_layers": 100000})"),
             "/: the number of layers is 100000, not in 1 .. 4096");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "hidden_size": 16})"),
+  EXPECT_EQ(error_of(R"({"model_type": "llama", "vocab_size": 9, "hidden_size": 16, "num_attention_heads": 32,
+                         "intermediate_size": 64, "num_hidden_layers": 1})"),
             "/: the width of a head is 0, not in 1 .. 65536");
-  EXPECT_EQ(error_of(R"({"model_type": "llama", "num_key_value_heads": 5})"),
+  EXPECT_EQ(error_of(config("llama", R"("num_key_value_heads": 5)")),
             "/: 32 query heads can't share 5 key heads evenly (as kv_heads of a model file)");
   EXPECT_EQ(error_of(R"({"model_type": "mpt", "attn_config": 3})"), "/attn_config/: not an object");
-  EXPECT_EQ(error_of(R"({"model_type": "roberta", "max_position_embeddings": 2})"),
+  EXPECT_EQ(error_of(R"({"model_type": "roberta", "vocab_size": 9, "hidden_size": 64, "num_hidden_layers": 1,
+                         "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 2})"),
             "/max_position_embeddings: nothing left after two reserved rows");
 }
 
