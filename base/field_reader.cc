@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/amount.h"
 #include "base/input_error.h"
 #include "base/json_error.h"
 #include "base/nearest_name.h"
@@ -28,6 +29,13 @@ std::string shown(double bound) {
 }
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+// A text with a unit as a number, where the field measures something; else the value. Throws InputError.
+Json in_base_units(const Json& value, const FieldInfo& info, bool is_whole) {
+  if (info.dimension == Dimension::plain || !value.is_string()) return value;
+  const double amount = parse_amount(value.get_ref<const std::string&>(), info.dimension);
+  return is_whole ? std::floor(amount) : amount;
+}
 
 }  // namespace
 
@@ -184,14 +192,26 @@ bool FieldReader::is_whole(const Json& value, const FieldInfo& info, const std::
 
 void FieldReader::integer(const FieldInfo& info, std::optional<std::int64_t>& value) {
   const Json* found = take(info);
+  if (found == nullptr) return;
   std::int64_t read = 0;
-  if (found != nullptr && is_whole(*found, info, place_of(info.key), read)) value = read;
+  const std::string place = place_of(info.key);
+  try {
+    if (is_whole(in_base_units(*found, info, true), info, place, read)) value = read;
+  } catch (const InputError& error) {
+    problem(place, error.cause(), error.remedy());
+  }
 }
 
 void FieldReader::number(const FieldInfo& info, std::optional<double>& value) {
   const Json* found = take(info);
   if (found == nullptr) return;
-  const double read = found->is_number() ? found->get<double>() : std::nan("");
+  Json given;
+  try {
+    given = in_base_units(*found, info, false);
+  } catch (const InputError& error) {
+    return problem(place_of(info.key), error.cause(), error.remedy());
+  }
+  const double read = given.is_number() ? given.get<double>() : std::nan("");
   if (std::isfinite(read) && read >= info.min && read <= info.max && !(info.above_min && read == info.min) &&
       !(info.below_max && read == info.max))
     value = read;
