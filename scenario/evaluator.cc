@@ -9,6 +9,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
+#include "scenario/reserve.h"
 
 namespace spillway::scenario {
 namespace {
@@ -72,7 +73,10 @@ ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
   run.result = std::move(part.result);
   rate_drives(replayer.hardware(), loaded.scenario.offload.demands, part.plan.fates.value_or(OffloadPlan()),
               part.planned ? *part.planned : PlannedTrace(), run.result);
-  if (part.planned) run.planned = std::move(part.planned->trace);
+  if (part.planned) {
+    run.planned = std::move(part.planned->trace);
+    run.gate = std::move(part.planned->gate);
+  }
   return run;
 }
 
@@ -91,7 +95,8 @@ Result Evaluator::replay(PlannedTrace planned, const ReplayVariation& variation)
 const ScenarioRun& Evaluator::run() const {
   std::unique_ptr<const ScenarioRun>& known = known_[0];
   if (known) return *known;
-  ScenarioRun run = evaluate(loaded_, *this);
+  ScenarioRun run =
+      within_reserve(loaded_, *this, [this](const Replayer& replayer) { return evaluate(loaded_, replayer); });
   Result& result = run.result;
   result.title = loaded_.scenario.title;
   result.warnings = loaded_.warnings;

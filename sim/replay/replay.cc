@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <memory>
-#include <numeric>
 #include <utility>
 
 #include "base/input_error.h"
@@ -94,10 +93,14 @@ class StepClock {
   const Result& result_;
 };
 
-// Of several steps the pace: from the end of the first to the end of the last, a step; of one its span.
+// Of several steps the median period, from one's end to the next one's; of one its span.
 Picos step_time(const std::vector<StepResult>& steps) {
   if (steps.size() < 2) return steps.empty() ? Picos(0) : steps.front().span();
-  return (steps.back().end - steps.front().end) / static_cast<std::int64_t>(steps.size() - 1);
+  std::vector<Picos> periods;
+  for (std::size_t s = 1; s < steps.size(); ++s) periods.push_back(steps[s].end - steps[s - 1].end);
+  std::sort(periods.begin(), periods.end());
+  const std::size_t upper = periods.size() / 2, lower = (periods.size() - 1) / 2;
+  return (periods[lower] + periods[upper]) / 2;
 }
 
 void explain_failure(const Trace& trace, const LoweredTrace& lowered, const Outcome& outcome) {
@@ -263,26 +266,6 @@ class Run {
   Outcome outcome_;
 };
 
-// Puts the memory events in the order of their times in this replay; gives the times.
-std::vector<Picos> order_events(PlannedTrace& planned, const Result& result) {
-  Trace& trace = planned.trace;
-  const std::vector<Picos> times = event_times(trace, planned.gate, result.op_start, result.op_end);
-  std::vector<std::size_t> order(times.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
-  std::vector<MemoryEvent> events;
-  std::vector<OpId> gate;
-  std::vector<Picos> sorted;
-  for (const std::size_t e : order) {
-    events.push_back(trace.memory_events[e]);
-    gate.push_back(planned.gate[e]);
-    sorted.push_back(times[e]);
-  }
-  trace.memory_events = std::move(events);
-  planned.gate = std::move(gate);
-  return sorted;
-}
-
 void record_memory(const Trace& trace, const MemoryReplay& memory, const std::vector<Picos>& event_time,
                    const AllocatorTime& allocator, const DriverTimes& times, Result& result) {
   result.memory = memory.result(event_time);
@@ -353,7 +336,7 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
   };
   std::unique_ptr<Run> run = run_from({});
   Result result = run->result();
-  std::vector<Picos> event_time = order_events(planned, result);
+  std::vector<Picos> event_time = order_events(planned, result.op_start, result.op_end);
   auto memory = std::make_unique<MemoryReplay>(trace, options.memory);
   AllocatorTime allocator = memory->allocator_time(times);
   const std::vector<std::int64_t> levels = run->cache_levels();
@@ -362,7 +345,7 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
   if (caches_fill || !delays.empty()) {
     run = caches_fill ? with_used_caches(std::move(run), run_from) : run_from({});
     result = run->result();
-    event_time = order_events(planned, result);
+    event_time = order_events(planned, result.op_start, result.op_end);
     memory = std::make_unique<MemoryReplay>(trace, options.memory);
     allocator = memory->allocator_time(times);
   }
