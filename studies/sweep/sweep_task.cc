@@ -19,7 +19,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int record_version = 3;  // of what records hold and how points are estimated
+constexpr int record_version = 4;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -81,6 +81,7 @@ std::string text_of(const SweepReplay& row, const SweepSettings& settings_of, co
                      {"settings", settings},
                      {"failure", row.failure},
                      {"fits", fits_json(row.verdict)},
+                     {"verdict", to_string(row.verdict)},
                      {"step_seconds", metrics.step_seconds},
                      {"peak_reserved_bytes", metrics.peak_bytes},
                      {"gpus", metrics.gpus},
@@ -90,6 +91,7 @@ std::string text_of(const SweepReplay& row, const SweepSettings& settings_of, co
                      {"rest_watts", metrics.rest_watts},
                      {"busy_watts", metrics.busy_watts},
                      {"life_years", std::isfinite(metrics.life_years) ? Json(metrics.life_years) : Json()},
+                     {"life_low_years", std::isfinite(metrics.rated_years) ? Json(metrics.rated_years) : Json()},
                      {"binding_resource", row.binding},
                      {"mfu", row.mfu}};
   return json.dump();
@@ -115,7 +117,7 @@ SweepReplay parse_sweep_replay(const std::string& record) {
   const Json json = Json::parse(record);
   SweepReplay row;
   row.failure = json.at("failure").get<std::string>();
-  row.verdict = verdict_of_json(json.at("fits"));
+  row.verdict = verdict_of_json(json.at("fits"), json.value("verdict", ""));
   row.replayed.step_seconds = json.at("step_seconds").get<double>();
   row.replayed.peak_bytes = json.at("peak_reserved_bytes").get<double>();
   row.replayed.gpus = json.at("gpus").get<double>();
@@ -124,8 +126,11 @@ SweepReplay parse_sweep_replay(const std::string& record) {
   row.replayed.usd_per_hour = json.at("usd_per_hour").get<double>();
   row.replayed.rest_watts = json.at("rest_watts").get<double>();
   row.replayed.busy_watts = json.at("busy_watts").get<double>();
-  row.replayed.life_years =
-      json.at("life_years").is_null() ? std::numeric_limits<double>::infinity() : json.at("life_years").get<double>();
+  const auto years = [](const Json& value) {
+    return value.is_null() ? std::numeric_limits<double>::infinity() : value.get<double>();
+  };
+  row.replayed.life_years = years(json.at("life_years"));
+  row.replayed.rated_years = json.contains("life_low_years") ? years(json["life_low_years"]) : row.replayed.life_years;
   row.binding = json.at("binding_resource").get<std::string>();
   row.mfu = json.at("mfu").get<double>();
   return row;
@@ -162,6 +167,7 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
     row.replayed.busy_seconds = row.replayed.step_seconds * (1 - result.bubble);
     set_rates(row.replayed, gpu_rates(loaded.hardware));
     row.replayed.life_years = shortest_life_years(result);
+    row.replayed.rated_years = shortest_rated_years(result);
     row.verdict = result.verdict();
     row.binding = to_string(result.binding);
     row.mfu = result.mfu;
@@ -175,7 +181,7 @@ bool meets_requirements(const SweepFile& file, const SweepReplay& row) {
   if (!row.failure.empty() || (file.must_fit && row.verdict != Verdict::fits)) return false;
   if (file.most_step_seconds && row.replayed.step_seconds > *file.most_step_seconds) return false;
   if (file.most_gpus && row.replayed.gpus > *file.most_gpus) return false;
-  return !file.least_life_years || row.replayed.life_years >= *file.least_life_years;
+  return !file.least_life_years || row.replayed.rated_years >= *file.least_life_years;
 }
 
 SweepValues objective_values(const SweepFile& file, const SweepMetrics& metrics) {
