@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/input_error.h"
 #include "planners/offload/drive_life.h"
@@ -73,27 +75,31 @@ std::string text_of(const SweepBlock& block, const std::string& key) {
   return json.dump();
 }
 
+// Numbers of a record, by their keys.
+constexpr std::array<std::pair<const char*, double SweepMetrics::*>, 8> stored_metrics = {
+    {{"step_seconds", &SweepMetrics::step_seconds},
+     {"peak_reserved_bytes", &SweepMetrics::peak_bytes},
+     {"gpus", &SweepMetrics::gpus},
+     {"tokens_per_step", &SweepMetrics::tokens_per_step},
+     {"busy_seconds", &SweepMetrics::busy_seconds},
+     {"usd_per_hour", &SweepMetrics::usd_per_hour},
+     {"rest_watts", &SweepMetrics::rest_watts},
+     {"busy_watts", &SweepMetrics::busy_watts}}};
+
 std::string text_of(const SweepReplay& row, const SweepSettings& settings_of, const std::string& key) {
   Json settings = Json::object();
   for (const auto& [name, value] : settings_of) settings[name] = value;
   const SweepMetrics& metrics = row.replayed;
-  const Json json = {{"key", key},
-                     {"settings", settings},
-                     {"failure", row.failure},
-                     {"fits", fits_json(row.verdict)},
-                     {"verdict", to_string(row.verdict)},
-                     {"step_seconds", metrics.step_seconds},
-                     {"peak_reserved_bytes", metrics.peak_bytes},
-                     {"gpus", metrics.gpus},
-                     {"tokens_per_step", metrics.tokens_per_step},
-                     {"busy_seconds", metrics.busy_seconds},
-                     {"usd_per_hour", metrics.usd_per_hour},
-                     {"rest_watts", metrics.rest_watts},
-                     {"busy_watts", metrics.busy_watts},
-                     {"life_years", std::isfinite(metrics.life_years) ? Json(metrics.life_years) : Json()},
-                     {"life_low_years", std::isfinite(metrics.rated_years) ? Json(metrics.rated_years) : Json()},
-                     {"binding_resource", row.binding},
-                     {"mfu", row.mfu}};
+  Json json = {{"key", key},
+               {"settings", settings},
+               {"failure", row.failure},
+               {"fits", fits_json(row.verdict)},
+               {"verdict", to_string(row.verdict)}};
+  for (const auto& [name, metric] : stored_metrics) json[name] = metrics.*metric;
+  json["life_years"] = std::isfinite(metrics.life_years) ? Json(metrics.life_years) : Json();
+  json["life_low_years"] = std::isfinite(metrics.rated_years) ? Json(metrics.rated_years) : Json();
+  json["binding_resource"] = row.binding;
+  json["mfu"] = row.mfu;
   return json.dump();
 }
 }  // namespace
@@ -118,14 +124,7 @@ SweepReplay parse_sweep_replay(const std::string& record) {
   SweepReplay row;
   row.failure = json.at("failure").get<std::string>();
   row.verdict = verdict_of_json(json.at("fits"), json.value("verdict", ""));
-  row.replayed.step_seconds = json.at("step_seconds").get<double>();
-  row.replayed.peak_bytes = json.at("peak_reserved_bytes").get<double>();
-  row.replayed.gpus = json.at("gpus").get<double>();
-  row.replayed.tokens_per_step = json.at("tokens_per_step").get<double>();
-  row.replayed.busy_seconds = json.at("busy_seconds").get<double>();
-  row.replayed.usd_per_hour = json.at("usd_per_hour").get<double>();
-  row.replayed.rest_watts = json.at("rest_watts").get<double>();
-  row.replayed.busy_watts = json.at("busy_watts").get<double>();
+  for (const auto& [key, metric] : stored_metrics) row.replayed.*metric = json.at(key).get<double>();
   const auto years = [](const Json& value) {
     return value.is_null() ? std::numeric_limits<double>::infinity() : value.get<double>();
   };
