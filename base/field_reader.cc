@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "base/amount.h"
 #include "base/commented_document.h"
 #include "base/input_error.h"
 #include "base/json_error.h"
@@ -51,6 +52,13 @@ bool is_number(const Json& value, const FieldInfo& info, double& number) {
 }
 
 std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+// A text with a unit as a number, where the field measures something; else the value. Throws InputError.
+Json in_base_units(const Json& value, const FieldInfo& info, bool is_whole) {
+  if (info.dimension == Dimension::plain || !value.is_string()) return value;
+  const double amount = parse_amount(value.get_ref<const std::string&>(), info.dimension);
+  return is_whole ? std::floor(amount) : amount;
+}
 
 }  // namespace
 
@@ -240,17 +248,27 @@ void FieldReader::integer(const FieldInfo& info, std::optional<std::int64_t>& va
   const Json* found = take(info);
   if (found == nullptr) return;
   std::int64_t read = 0;
-  if (is_whole(*found, info, read))
-    value = read;
-  else
-    refuse_range(info, place_of(info.key), "a whole number");
+  try {
+    if (is_whole(in_base_units(*found, info, true), info, read))
+      value = read;
+    else
+      refuse_range(info, place_of(info.key), "a whole number");
+  } catch (const InputError& error) {
+    problem(place_of(info.key), error.cause(), error.remedy());
+  }
 }
 
 void FieldReader::number(const FieldInfo& info, std::optional<double>& value) {
   const Json* found = take(info);
   if (found == nullptr) return;
+  Json given;
+  try {
+    given = in_base_units(*found, info, false);
+  } catch (const InputError& error) {
+    return problem(place_of(info.key), error.cause(), error.remedy());
+  }
   double read = 0;
-  if (is_number(*found, info, read))
+  if (is_number(given, info, read))
     value = read;
   else
     refuse_range(info, place_of(info.key), "a number");

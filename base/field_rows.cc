@@ -39,9 +39,9 @@ std::string FieldRow::takes() const {
     case FieldKind::word_or_file:
       return words->listed() + ", or a file";
     case FieldKind::integer:
-      return range_of(info, "whole number");
+      return range_of(info, "whole number") + (info.dimension == Dimension::plain ? "" : ", or a text with a unit");
     case FieldKind::number:
-      return range_of(info, "number");
+      return range_of(info, "number") + (info.dimension == Dimension::plain ? "" : ", or a text with a unit");
     case FieldKind::scalar:
       return "value";
     case FieldKind::list:

@@ -43,6 +43,11 @@ std::string with_words(std::string_view about, const Words& words) {
   return text;
 }
 
+// What measures something may be a text with a unit.
+Json type_of(const char* type, const FieldInfo& info) {
+  return info.dimension == Dimension::plain ? Json(type) : Json::array({type, "string"});
+}
+
 }  // namespace
 
 Json FieldSchema::pop() {
@@ -123,13 +128,13 @@ void FieldSchema::word_or_file(const FieldInfo& info, std::optional<std::string>
 }
 
 void FieldSchema::integer(const FieldInfo& info, std::optional<std::int64_t>& value) {
-  Json schema = ranged({{"type", "integer"}}, info);
+  Json schema = ranged({{"type", type_of("integer", info)}}, info);
   if (value) schema["default"] = *value;
   add(info, std::move(schema));
 }
 
 void FieldSchema::number(const FieldInfo& info, std::optional<double>& value) {
-  Json schema = ranged({{"type", or_null("number", info)}}, info);
+  Json schema = ranged({{"type", type_of("number", info)}}, info);
   if (value) schema["default"] = bound(*value);
   add(info, std::move(schema));
 }

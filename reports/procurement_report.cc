@@ -336,7 +336,7 @@ class Writer {
         "What {} bring: the same layout's peak is {} GiB per GPU without offloading{} and {} GiB with it, "
         "{} GiB less.",
         option.drive_name(), figure(without),
-        all == Verdict::fits      ? ""
+        all <= Verdict::tight     ? ""
         : all == Verdict::unknown ? ", of which nobody knows whether it fits,"
                                   : ", which does not fit,",
         figure(with), figure(std::round(100 * (without - with)) / 100));

@@ -60,7 +60,7 @@ class PdfPages {
   void verdict(const ReportDocument& document) {
     const Layout layout = lay_out(document.verdict, 10, true, room - 12);
     const double tall = height(layout.get()) + 8;
-    colour(document.is_yes ? "#00795A" : document.is_unknown ? "#6B7280" : "#B94600");
+    colour(document.is_yes ? "#00795A" : document.is_tight ? "#8A5A00" : document.is_unknown ? "#6B7280" : "#B94600");
     cairo_rectangle(cairo_.get(), margin, y_ + 8, 3, tall);
     cairo_fill(cairo_.get());
     colour(ink);

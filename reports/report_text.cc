@@ -22,7 +22,7 @@ main{max-width:960px;margin:0 auto;padding:28px 20px 60px}
 h1{font-size:24px;line-height:1.25;margin:0}h2{font-size:18px;margin:34px 0 8px}
 .subtitle{color:#5f5f5f;margin:4px 0 18px}
 .verdict{border-left:5px solid;padding:10px 14px;background:#f5f5f5}
-.yes{border-color:#00795a}.no{border-color:#b94600}.unknown{border-color:#6b7280}
+.yes{border-color:#00795a}.tight{border-color:#8a5a00}.no{border-color:#b94600}.unknown{border-color:#6b7280}
 p{margin:6px 0}ul{margin:6px 0;padding-left:20px}
 .wide{overflow-x:auto}
 table{border-collapse:collapse;font-size:13px;margin:12px 0;min-width:50%}
@@ -111,7 +111,10 @@ std::string report_html(const ReportDocument& document) {
       svg_escape(document.title) + "</title>\n<style>" + std::string(style) + "</style>\n</head>\n<body>\n<main>\n";
   html += "<h1>" + svg_escape(document.title) + "</h1>\n";
   html += paragraph(document.subtitle, " class=\"subtitle\"");
-  const std::string answer = document.is_yes ? "yes" : document.is_unknown ? "unknown" : "no";
+  const std::string answer = document.is_yes       ? "yes"
+                             : document.is_tight   ? "tight"
+                             : document.is_unknown ? "unknown"
+                                                   : "no";
   html += paragraph(document.verdict, " class=\"verdict " + answer + "\"");
   for (const ReportSection& section : document.sections) {
     html += (section.new_page ? "<h2 class=\"page\">" : "<h2>") + svg_escape(section.heading) + "</h2>\n";

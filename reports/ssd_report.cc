@@ -201,14 +201,15 @@ class SsdReport {
     ReportSection& part = section("Life and cost");
     part.paragraphs.push_back(fmt::format(
         "Years of training without pause until the rated bytes are written, at the pace the drives allow. Low: the "
-        "rating as it stands. High: the sequential figure, 15 % above the model's where it is modelled. Drives asked "
+        "rating as it stands, which the verdict goes by. High: the sequential figure, 15 % above the model's where it "
+        "is modelled. Drives asked "
         "for: to last {:.3g} years, and to hold the rate once the cache is full, at most 64.",
         question_.life_years));
-    ReportTable table{
-        "Life of each set",
-        {"drives per set", "one drive takes PB", "rests on", "years", "low", "high",
-         fmt::format("drives for {:.3g} years", question_.life_years), "drives for the rate", "PCIe lanes for both"},
-        {}};
+    ReportTable table{"Life of each set",
+                      {"drives per set", "one drive takes PB", "rests on", "years", "low", "high",
+                       fmt::format("drives per set for {:.3g} years", question_.life_years),
+                       "drives per set for the rate", "PCIe lanes for both"},
+                      {}};
     ReportTable cost{"Cost", {"drives per set", "USD each", "price from", "USD per GPU", "USD per 1e9 tokens"}, {}};
     if (question_.tokens > 0)
       for (const char* column : {"TB written per GPU in the run", "run's share of the life %", "days of training"})

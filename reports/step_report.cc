@@ -34,7 +34,16 @@ ReportSection figures_section(const Result& result, const Result* baseline) {
   return section;
 }
 
-ReportSection memory_section(const MemoryResult& memory) {
+ReportTable reserve_table(const Reserve& reserve) {
+  ReportTable table{"Kept free of the memory, for what the allocator doesn't see", {"for", "GiB", "is", "source"}, {}};
+  for (const ReservePart& part : reserve.parts)
+    table.rows.push_back({text_cell(part.name + (part.in_capacity ? " (not in the capacity)" : "")),
+                          number_cell(gibibytes(part.bytes)), text_cell(part.provenance), text_cell(part.source)});
+  return table;
+}
+
+ReportSection memory_section(const Result& result) {
+  const MemoryResult& memory = result.memory;
   ReportSection section;
   section.heading = "Memory";
   if (!memory.explanation.empty()) section.paragraphs.push_back(memory.explanation);
@@ -59,6 +68,7 @@ ReportSection memory_section(const MemoryResult& memory) {
                             {gibibytes(memory.capacity), gibibytes(memory.capacity)},
                             true});
   section.charts.push_back(std::move(chart));
+  if (!result.reserve.parts.empty()) section.tables.push_back(reserve_table(result.reserve));
   for (const auto& [caption, owners] : {std::pair("At the peak, by what it is for", &memory.owners),
                                         std::pair("At the peak, by phase", &memory.owners_by_phase),
                                         std::pair("At the peak, by layer", &memory.owners_by_layer)}) {
@@ -111,14 +121,17 @@ ReportDocument step_report(const Result& result, const Result* baseline) {
   document.title = result.title;
   document.subtitle = "A training step, replayed by spillway";
   document.is_yes = result.fits() && result.drives_refuse.empty();
+  document.is_tight = result.verdict() == Verdict::tight && result.drives_refuse.empty();
   document.is_unknown = result.verdict() == Verdict::unknown && result.drives_refuse.empty();
-  const char* answer = document.is_yes ? "Yes" : document.is_unknown ? "Unknown" : "No";
-  const std::string words = document.is_unknown ? result.why_unknown() : verdict(result);
-  document.verdict = fmt::format("{}: {}. A step takes {:.1f} ms; {} binds it ({:.0f} % of the time).", answer, words,
+  const std::string answer = document.is_yes       ? "Yes: " + verdict(result)
+                             : document.is_tight   ? "T" + verdict(result).substr(1)
+                             : document.is_unknown ? "Unknown: " + result.why_unknown()
+                                                   : "No: " + verdict(result);
+  document.verdict = fmt::format("{}. A step takes {:.1f} ms; {} binds it ({:.0f} % of the time).", answer,
                                  to_seconds(result.step_time) * 1e3, describe(result.binding),
                                  binding_share(result, result.binding) * 100);
   document.sections.push_back(figures_section(result, baseline));
-  if (result.memory.known) document.sections.push_back(memory_section(result.memory));
+  if (result.memory.known) document.sections.push_back(memory_section(result));
   document.sections.push_back(machine_section(result));
   document.sections.push_back(grounds_section(result));
   return document;

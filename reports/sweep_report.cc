@@ -39,6 +39,7 @@ Json row_json(const SweepRow& row) {
   json["kwh_per_million_tokens"] =
       metrics.busy_watts > 0 ? finite(metrics.value(SweepObjective::energy_per_token) / 3.6) : Json();
   json["life_years"] = finite(metrics.life_years);
+  json["life_low_years"] = finite(metrics.rated_years);
   json["mfu"] = row.mfu;
   json["binding_resource"] = row.binding;
   json["screened_step_time_ns"] = std::llround(row.screened.step_seconds * 1e9);

@@ -9,6 +9,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
+#include "scenario/reserve.h"
 
 namespace spillway::scenario {
 namespace {
@@ -74,10 +75,12 @@ ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
   rate_drives(replayer.hardware(), loaded.scenario.offload.demands, step.plan.fates.value_or(OffloadPlan()),
               step.planned ? *step.planned : PlannedTrace(), run.result);
   run.plan = std::move(step.plan);
-  if (step.planned)
+  if (step.planned) {
     run.planned = std::move(step.planned->trace);
-  else
+    run.gate = std::move(step.planned->gate);
+  } else {
     run.planned = std::move(step.ordered);
+  }
   return run;
 }
 
@@ -96,7 +99,8 @@ Result Evaluator::replay(PlannedTrace planned, const ReplayVariation& variation)
 const ScenarioRun& Evaluator::run() const {
   std::unique_ptr<const ScenarioRun>& known = known_[0];
   if (known) return *known;
-  ScenarioRun run = evaluate(loaded_, *this);
+  ScenarioRun run =
+      within_reserve(loaded_, *this, [this](const Replayer& replayer) { return evaluate(loaded_, replayer); });
   Result& result = run.result;
   result.title = loaded_.scenario.title;
   result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "base/amount.h"
 #include "base/byte_source.h"
 #include "base/commented_document.h"
 #include "base/field_reader.h"
@@ -85,6 +86,11 @@ class Loader {
       fail("/hardware/profile", "a model needs hardware to run on", "name one of `spillway profile list`");
     if (!scenario.execution_trace.empty() && scenario.trace.empty())
       fail("/execution_trace", "an execution trace joins a timed trace", "name that one as \"trace\"");
+    try {
+      if (!scenario.reserve.empty()) static_cast<void>(parse_size_or_share(scenario.reserve));
+    } catch (const InputError& error) {
+      fail("/memory/reserve", error.cause(), error.remedy());
+    }
     try {
       static_cast<void>(TieOrder::parse(scenario.tie_order));
     } catch (const InputError& error) {

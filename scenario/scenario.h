@@ -63,6 +63,7 @@ struct Scenario {
   std::string allocator_config;                // as in PYTORCH_CUDA_ALLOC_CONF
   std::string memory_plan;                     // file, for planned and arena
   std::optional<std::int64_t> capacity_bytes;  // instead of the profile's
+  std::string reserve;                         // size or share kept free of it; empty: reserve_of() says
 
   OffloadSettings offload;
   std::string order{program_order_word};  // a word of planners/technique/technique_table.h's order_words()

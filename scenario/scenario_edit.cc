@@ -66,6 +66,7 @@ void apply_setting(Json& root, const std::string& setting) {
   if (equals == std::string::npos || equals == 0)
     throw InputError("--set", setting, "expected KEY=VALUE", "for example --set model.sequence=4096");
   std::string key = setting.substr(0, equals);
+  if (key == "memory.capacity") key += "_bytes";  // with a unit it needs none in its name
   const std::string value = setting.substr(equals + 1);
   Json parsed = Json::parse(value, nullptr, false);
   if (parsed.is_discarded() || parsed.is_object() || parsed.is_array()) parsed = value;

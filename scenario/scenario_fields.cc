@@ -124,11 +124,22 @@ void describe_memory(Scenario& scenario, FieldVisitor& visitor) {
                scenario.memory_plan);
   fields::integer(visitor,
                   {.key = "capacity_bytes",
+                   .dimension = Dimension::bytes,
                    .min = 1,
                    .about = "Device memory for the step's allocator, instead of the GPU's memory less its context.",
                    .label = "GPU memory",
                    .unit = "GiB"},
                   scenario.capacity_bytes);
+  std::optional<Scalar> reserve;
+  if (!scenario.reserve.empty()) reserve = Scalar{scenario.reserve, false};
+  visitor.scalar(
+      {.key = "reserve",
+       .about = "Kept free of that memory for what the allocator doesn't see, NCCL's buffers above all: a size "
+                "(\"2 GiB\") or a share (\"8%\"). Default: by parts (docs/replay.md); none for a recording "
+                "on the GPU it ran on.",
+       .label = "reserve"},
+      reserve);
+  scenario.reserve = reserve ? reserve->text : "";
 }
 
 void describe_ssdtrain(SsdtrainSettings& settings, FieldVisitor& visitor) {
@@ -156,6 +167,7 @@ void describe_demands(DriveDemands& demands, FieldVisitor& visitor) {
                  demands.least_life_years);
   fields::bytes(visitor,
                 {.key = "drive_free_bytes",
+                 .dimension = Dimension::bytes,
                  .max = 0x1p60,
                  .about = "Free on each drive; a step that keeps more there at once is answered no. Default: the "
                           "drive's capacity."},
@@ -188,8 +200,8 @@ void describe_offload(OffloadSettings& settings, FieldVisitor& visitor) {
                    .min = 1,
                    .max = 64,
                    .about = "How many of them, in one RAID-0 set per machine.",
-                   .label = "number of SSDs",
-                   .unit = "drives"},
+                   .label = "SSDs per machine",
+                   .unit = "drives per machine"},
                   settings.drive_count);
   fields::integer(
       visitor,
@@ -197,6 +209,7 @@ void describe_offload(OffloadSettings& settings, FieldVisitor& visitor) {
       settings.workers);
   fields::bytes(visitor,
                 {.key = "in_flight_bytes",
+                 .dimension = Dimension::bytes,
                  .max = 0x1p50,
                  .about = "The host waits while unfinished stores hold more; 0: never. Default: a tenth of the memory "
                           "the step has.",
@@ -207,14 +220,17 @@ void describe_offload(OffloadSettings& settings, FieldVisitor& visitor) {
   auto bandwidth = static_cast<std::int64_t>(settings.adaptive_bytes_per_second);
   fields::integer(visitor,
                   {.key = "adaptive_bandwidth",
+                   .dimension = Dimension::rate,
                    .max = 0x1p50,
                    .about = "Bytes per second the adaptive rule reckons with; 0: as measured in the replay."},
                   bandwidth);
   settings.adaptive_bytes_per_second = static_cast<double>(bandwidth);
-  fields::bytes(
-      visitor,
-      {.key = "budget_bytes", .max = 0x1p50, .about = "Of the mix: device memory to stay within; 0: the device's."},
-      settings.budget);
+  fields::bytes(visitor,
+                {.key = "budget_bytes",
+                 .dimension = Dimension::bytes,
+                 .max = 0x1p50,
+                 .about = "Of the mix: device memory to stay within; 0: the device's."},
+                settings.budget);
   describe_demands(settings.demands, visitor);
 }
 

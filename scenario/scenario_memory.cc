@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "scenario/reserve.h"
 #include "sim/replay/memory_replay.h"
 
 namespace spillway::scenario {
@@ -25,13 +26,17 @@ ScenarioRun run_memory(const LoadedScenario& loaded) {
                    [](const MemoryEvent& event) { return event.address != Addr(0); }))
     throw InputError(loaded.scenario.trace, "", "it has neither times to replay nor allocations with addresses",
                      "record with torch.cuda.memory._record_memory_history(), or a profiler's chrome trace");
-  ScenarioRun run;
+  const std::vector<Picos> unknown(trace.memory_events.size(), Picos(0));
+  ScenarioRun run =
+      within_reserve(loaded, PlainReplayer(loaded.hardware, loaded.options), [&](const Replayer& replayer) {
+        ScenarioRun once;
+        once.result.memory = MemoryReplay(trace, replayer.options().memory).result(unknown);
+        return once;
+      });
   Result& result = run.result;
   result.title = loaded.scenario.title;
   result.warnings = loaded.warnings;
   result.provenance = loaded.provenance;
-  const std::vector<Picos> unknown(trace.memory_events.size(), Picos(0));
-  result.memory = MemoryReplay(trace, loaded.options.memory).result(unknown);
   result.memory.timeline.clear();  // on no clock
   return run;
 }

@@ -26,6 +26,7 @@
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
+#include "scenario/reserve.h"
 #include "sim/replay/captured_step.h"
 #include "traces/trace_link.h"
 
@@ -241,6 +242,7 @@ void set_options(LoadedScenario& loaded, const std::optional<Plan>& plan) {
   if (plan) apply_plan(loaded, *plan);
   if (scenario.offload.moves()) prepare_for_offload(loaded);
   if (scenario.capacity_bytes) loaded.options.memory.capacity = Bytes(*scenario.capacity_bytes);
+  keep_reserve(loaded);
   if (!loaded.scenario.model.empty()) loaded.options.gpus_alike = loaded.setup.gpus();
   for (const Finding& finding : loaded.trace.findings) warn_of(loaded, finding);
 }
@@ -464,6 +466,7 @@ std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unre
   oneapi::tbb::parallel_for(std::size_t{0}, cases.size(), [&](std::size_t i) {
     const StopScope scope(stop);
     ReplayOptions options = loaded.options;
+    options.memory.capacity = unrelaxed.memory.limit;
     options.speed = times(options.speed, cases[i].factor);
     const Result result = run_on(loaded, cases[i].hardware ? *cases[i].hardware : loaded.hardware, options);
     const double before = to_seconds(unrelaxed.step_time);

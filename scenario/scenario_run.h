@@ -48,6 +48,8 @@ struct LoadedScenario {
   Trace trace;
   HardwareProfile hardware;  // with the scenario's overrides
   ReplayOptions options;
+  Bytes capacity{};  // of each device, for the step's allocator; 0 unknown
+  Reserve reserve;   // kept free of it: options.memory.capacity is the rest
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
   TrainingSetup setup;    // of a generated step: the scenario's, with its defaults filled in
@@ -89,6 +91,7 @@ struct ScenarioRun {
   Result result;
   Plan plan;  // what was followed, all parts
   std::optional<Trace> planned;
+  std::vector<OpId> gate;  // PlannedTrace::gate of `planned`
   [[nodiscard]] const Trace& trace(const LoadedScenario& loaded) const { return planned ? *planned : loaded.trace; }
 };
 ScenarioRun run_traced(const LoadedScenario& loaded);

@@ -10,6 +10,7 @@
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
+#include "cli/options/reserve_option.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "planners/technique/technique_table.h"
@@ -23,6 +24,7 @@ using Json = nlohmann::ordered_json;
 struct CapacityCall {
   std::string path;
   std::vector<std::string> settings;
+  std::string reserve;
   CapacityFlags flags;
   bool list = false;
 };
@@ -39,7 +41,8 @@ Json json_of(const CapacityTrial& trial) {
   if (trial.needed > Bytes(0)) out[trial.replayed ? "peak_reserved_bytes" : "least_state_bytes"] = trial.needed.count();
   if (trial.capacity > Bytes(0)) {
     out["capacity_bytes"] = trial.capacity.count();
-    if (trial.replayed) out["free_bytes"] = (trial.capacity - trial.needed).count();
+    if (trial.replayed) out["reserve_bytes"] = trial.reserve.count();
+    if (trial.replayed) out["free_bytes"] = trial.free().count();
   }
   if (!trial.layout.empty()) out["layout"] = trial.layout;
   if (trial.layouts_replayed > 0) out["layouts_replayed"] = trial.layouts_replayed;
@@ -52,6 +55,7 @@ Json json_of(const CapacityTrial& trial) {
   out["tokens_per_second"] = trial.tokens_per_second;
   out["mfu"] = trial.mfu;
   if (trial.life_years) out["life_years"] = *trial.life_years;
+  if (trial.life_years) out["life_low_years"] = number_or_null(trial.rated_years);
   out["owners"] = Json::array();
   for (const PeakOwner& owner : trial.owners)
     out["owners"].push_back({{"name", owner.name}, {"bytes", owner.bytes.count()}});
@@ -112,7 +116,7 @@ std::vector<std::string> figures_of(const CapacityRequest& request, const Capaci
       best.tokens_per_second > 0 ? fmt::format("{:.1f}", best.tokens_per_second) : "-",
       best.mfu > 0 ? fmt::format("{:.3f}", best.mfu) : "-",
       gib(best.needed),
-      best.capacity > Bytes(0) ? gib(best.capacity - best.needed) : "-"};
+      best.capacity > Bytes(0) ? gib(best.free()) : "-"};
   if (request.layouts.searched) cells.push_back(best.layout);
   if (request.is_priced)
     cells.push_back(best.usd            ? fmt::format("{:.4g}", *best.usd / 1000)
@@ -188,7 +192,8 @@ void list_techniques(const Context& context) {
 void run_capacity(Context& context, const CapacityCall& call) {
   if (call.list) return list_techniques(context);
   if (call.path.empty()) throw missing_argument("SCENARIO");
-  const CapacityRequest request = read_capacity_request(call.path, call.settings, call.flags);
+  const CapacityRequest request =
+      read_capacity_request(call.path, with_reserve(call.settings, call.reserve), call.flags);
   const Progress progress(context);
   std::size_t tried = 0;
   const CapacityOutcome outcome = find_capacity(request, [&](const std::string& technique, std::int64_t value) {
@@ -224,9 +229,15 @@ void add_capacity_command(Command& app, Context& context) {
                    "what varies: layers (default), sequence, micro_batch, global_batch, gpus, "
                    "replicas, memory, drives, or a scenario's key such as model.prefetch")
       ->type_name("AXIS");
-  command->add_option("--from", flags.from, "smallest value")->check(positive_number())->type_name("N");
-  command->add_option("--to", flags.to, "largest value")->check(positive_number())->type_name("N");
-  command->add_option("--step", flags.step, "from one value to the next")->check(positive_number())->type_name("N");
+  command->add_option("--from", flags.from, "smallest value; of memory with a unit")
+      ->size_with_unit()
+      ->check(positive_number())
+      ->type_name("N");
+  command->add_option("--to", flags.to, "largest value")->size_with_unit()->check(positive_number())->type_name("N");
+  command->add_option("--step", flags.step, "from one value to the next")
+      ->size_with_unit()
+      ->check(positive_number())
+      ->type_name("N");
   command->add_option("--goal", flags.goal, "the last value that holds, or the first (for what must be bought)")
       ->type_name("largest|smallest");
   command
@@ -246,7 +257,8 @@ void add_capacity_command(Command& app, Context& context) {
   command->add_option("--prices", flags.prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
   CapacityConstraints& asked = flags.constraints;
-  command->add_option("--max-step-time", asked.most_step_seconds, "longest step allowed, in seconds")
+  command->add_option("--max-step-time", asked.most_step_seconds, "longest step allowed, in seconds or with a unit")
+      ->amount(Dimension::time, "s")
       ->check(positive_number())
       ->type_name("S");
   command->add_option("--min-tokens-per-second", asked.least_tokens_per_second, "lowest throughput allowed")
@@ -256,14 +268,18 @@ void add_capacity_command(Command& app, Context& context) {
       ->check(positive_number())
       ->type_name("X");
   command->add_option("--min-life", asked.least_life_years, "shortest life of the drives allowed, in years")
+      ->amount(Dimension::years, "years")
       ->check(positive_number())
       ->type_name("YEARS");
   command->add_option("--max-cost", asked.most_usd, "what machines and named drives may cost, in USD")
+      ->amount(Dimension::money, "USD")
       ->check(positive_number())
       ->type_name("USD");
-  command->add_option("--max-power", asked.most_kilowatts, "what they may draw while they train, in kW")
+  command->add_option("--max-power", asked.most_kilowatts, "what they may draw while they train, in kW or with a unit")
+      ->amount(Dimension::power, "kW")
       ->check(positive_number())
       ->type_name("KW");
+  add_reserve_option(*command, call->reserve);
   command
       ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
       ->type_name("KEY=VALUE")

@@ -392,7 +392,8 @@ void add_memory_commands(Command& app, Context& context) {
       "also who owns the peak, what reserved memory is made of, and which setting or allocator would save "
       "some: each is tried");
   add_picture_options(*command, request->pictures);
-  command->add_option("--capacity", request->capacity_bytes, "device memory in bytes; unlimited if not given")
+  command->add_option("--capacity", request->capacity_bytes, "device memory, e.g. 20GiB; unlimited if not given")
+      ->size_with_unit()
       ->check(positive_number())
       ->type_name("BYTES");
   command->add_option("--device", request->device, "GPU number; the first with memory events if not given")

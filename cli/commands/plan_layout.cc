@@ -107,6 +107,7 @@ void add_plan_layout(Command& group, Context& context) {
   command
       ->add_option("--capacity", request->options.capacity,
                    "stop at the first layout this high, exit code 1 if none is found; as low as possible if not given")
+      ->size_with_unit()
       ->check(positive_number())
       ->type_name("N");
   command->add_option("--output", request->output, "write the table with an offset column; - for standard output")
@@ -118,6 +119,7 @@ void add_plan_layout(Command& group, Context& context) {
   command
       ->add_option("--seconds", request->options.seconds,
                    "stop after that time with the best so far, which then depends on the machine")
+      ->amount(Dimension::time, "s")
       ->check(positive_number())
       ->type_name("S");
   command->add_option("--threads", request->options.threads, "threads, without effect on the answer; all if not given")

@@ -14,12 +14,14 @@
 #include "cli/options/command_options.h"
 #include "cli/options/number_check.h"
 #include "cli/options/offload_plan_file.h"
+#include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "planners/offload/hybrid_search.h"
 #include "scenario/evaluator.h"
+#include "scenario/reserve.h"
 #include "studies/offload/rok.h"
 
 namespace spillway::cli {
@@ -31,6 +33,7 @@ using Clock = std::chrono::steady_clock;
 struct OffloadRequest {
   std::string scenario, output;
   std::vector<std::string> settings;
+  std::string reserve;
   std::uint64_t budget = 0;
   std::int64_t replays = 0;
   double least_life_years = 0;
@@ -53,7 +56,7 @@ Json case_json(const HybridCase& one) {
 
 std::string why_not(const Result& result) {
   if (!result.drives_refuse.empty()) return result.drives_refuse;
-  return "what comes nearest takes " + gib(result.memory.shortage) + " GiB more than the budget";
+  return "what comes nearest takes " + gib(result.memory.excess()) + " GiB more than the budget";
 }
 
 void add_case(Table& table, const HybridCase& one) {
@@ -65,11 +68,13 @@ void add_case(Table& table, const HybridCase& one) {
              std::isfinite(one.life_years) ? fmt::format("{:.3g}", one.life_years) : "-"});
 }
 
-void print_hybrid(Context& context, const HybridOutcome& outcome, Bytes budget, double seconds) {
+void print_hybrid(Context& context, const HybridOutcome& outcome, const Reserve& reserve, Bytes budget,
+                  double seconds) {
   if (context.json()) {
     Json document = json_document("spillway.plan_offload");
     document["fingerprint"] = fmt::format("{:016x}", outcome.best.result.fingerprint);
     document["budget_bytes"] = budget.count();
+    document["reserve"] = reserve_json(reserve);
     document["best"] = case_json(outcome.best);
     document["baselines"] = Json::array();
     for (const HybridCase& one : outcome.baselines) document["baselines"].push_back(case_json(one));
@@ -99,7 +104,7 @@ void print_hybrid(Context& context, const HybridOutcome& outcome, Bytes budget, 
 }
 
 void run_plan_offload(Context& context, const OffloadRequest& request) {
-  LoadedScenario loaded = load_argument(request.scenario, request.settings);
+  LoadedScenario loaded = load_argument(request.scenario, with_reserve(request.settings, request.reserve));
   prepare_for_offload(loaded);
   HybridSettings settings;
   settings.budget = budget_argument(request.budget);
@@ -112,15 +117,29 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   const Progress progress(context);
   const auto shown = progress.counter("replays");
   const auto begin = Clock::now();
-  const HybridOutcome outcome =
-      plan_hybrid(loaded.trace, Evaluator(loaded), settings, [&](std::int64_t done, std::int64_t most) {
-        return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
-      });
+  const Evaluator evaluator(loaded);
+  const auto plan = [&](const Replayer& replayer) {
+    return plan_hybrid(loaded.trace, replayer, settings, [&](std::int64_t done, std::int64_t most) {
+      return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
+    });
+  };
+  HybridOutcome outcome = plan(evaluator);
+  const bool is_own_budget = settings.budget > Bytes(0);
+  if (!is_own_budget && runs_out(outcome.best.result) && loaded.reserve.margin > Bytes(0)) {
+    HybridOutcome wider = plan(VariedReplayer(evaluator, {.capacity = capacity_without_margin(loaded)}));
+    if (wider.best.fits()) {
+      wider.best.verdict = Verdict::tight;
+      outcome = std::move(wider);
+    }
+  }
   const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
   for (const std::string& warning : loaded.warnings) warn(context, warning);
   write_offload_plan(loaded.trace, outcome.best.plan, request.output);
-  print_hybrid(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity,
-               seconds);
+  if (outcome.best.verdict == Verdict::tight)
+    warn(context,
+         "tight: the plan runs, but not with the reserve's margin of " + gib(loaded.reserve.margin) + " GiB kept free");
+  print_hybrid(context, outcome, is_own_budget ? Reserve() : loaded.reserve,
+               is_own_budget ? settings.budget : loaded.options.memory.capacity, seconds);
   if (outcome.best.verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
 }
 
@@ -185,6 +204,7 @@ void add_plan_offload(Command& group, Context& context) {
       ->size_with_unit()
       ->type_name("BYTES");
   command->add_option("--least-life", request->least_life_years, "years the drives must live")
+      ->amount(Dimension::years, "years")
       ->type_name("YEARS")
       ->check(non_negative_number());
   command->add_option("--replays", request->replays, "replays to spend; by the size of the step if not given")
@@ -196,6 +216,7 @@ void add_plan_offload(Command& group, Context& context) {
   command->add_flag("--no-host", request->no_host, "nothing goes to host memory");
   command->add_flag("--no-recompute", request->no_recompute, "nothing is computed again");
   add_settings(*command, request->settings);
+  add_reserve_option(*command, request->reserve);
   command->callback([request, &context] { run_plan_offload(context, *request); });
 }
 

@@ -11,12 +11,14 @@
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/offload_plan_file.h"
+#include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
 #include "cli/output/progress.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "planners/recompute/recompute_run.h"
 #include "scenario/evaluator.h"
+#include "scenario/reserve.h"
 #include "scenario/scenario_run.h"
 
 namespace spillway::cli {
@@ -27,6 +29,7 @@ using Json = nlohmann::ordered_json;
 struct RecomputeCall {
   std::string scenario, method = "best", output;
   std::vector<std::string> settings;
+  std::string reserve;
   std::uint64_t budget = 0;
 };
 
@@ -43,10 +46,11 @@ Json json_of(const RecomputeCase& one) {
           {"refused_tensors", one.refused}};
 }
 
-void print_outcome(Context& context, const RecomputeOutcome& outcome, Bytes budget) {
+void print_outcome(Context& context, const RecomputeOutcome& outcome, const Reserve& reserve, Bytes budget) {
   if (context.json()) {
     Json document = json_document("spillway.plan_recompute");
     document["budget_bytes"] = budget.count();
+    document["reserve"] = reserve_json(reserve);
     document["plan"] = json_of(outcome.best);
     document["others"] = Json::array();
     for (const RecomputeCase& other : outcome.others) document["others"].push_back(json_of(other));
@@ -72,17 +76,31 @@ void run_plan(Context& context, const RecomputeCall& call) {
   RecomputeSettings settings;
   settings.choice = parse_recompute_choice(call.method);
   settings.budget = budget_argument(call.budget);
-  const Scenario scenario = is_scenario_file(call.scenario) ? load_scenario(call.scenario, call.settings)
-                                                            : scenario_for_trace(call.scenario, call.settings);
+  const std::vector<std::string> said = with_reserve(call.settings, call.reserve);
+  const Scenario scenario =
+      is_scenario_file(call.scenario) ? load_scenario(call.scenario, said) : scenario_for_trace(call.scenario, said);
   const LoadedScenario loaded = load(scenario);
   const Progress progress(context);
-  const RecomputeOutcome outcome =
-      plan_recompute(loaded.trace, Evaluator(loaded), settings, [&progress](std::int64_t replays) {
-        return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
-      });
+  const Evaluator evaluator(loaded);
+  const auto plan = [&](const Replayer& replayer) {
+    return plan_recompute(loaded.trace, replayer, settings, [&progress](std::int64_t replays) {
+      return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
+    });
+  };
+  RecomputeOutcome outcome = plan(evaluator);
+  const bool is_own_budget = settings.budget > Bytes(0);
+  if (!is_own_budget && runs_out(outcome.best.result) && loaded.reserve.margin > Bytes(0)) {
+    RecomputeOutcome wider = plan(VariedReplayer(evaluator, {.capacity = capacity_without_margin(loaded)}));
+    if (wider.best.fits()) {
+      mark_tight(wider.best.result, outcome.best.result);
+      outcome = std::move(wider);
+    }
+  }
+  warn_of_verdict(context, outcome.best.result);
   for (const std::string& warning : outcome.best.result.warnings) warn(context, warning);
   write_offload_plan(loaded.trace, outcome.best.plan, call.output);
-  print_outcome(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity);
+  print_outcome(context, outcome, is_own_budget ? Reserve() : loaded.reserve,
+                is_own_budget ? settings.budget : loaded.options.memory.capacity);
   if (!outcome.best.may_fit()) context.exit_code = exit_answer_is_no;
 }
 
@@ -101,6 +119,7 @@ void add_plan_recompute(Command& group, Context& context) {
       ->type_name("BYTES");
   command->add_option("--output", call->output, "write the plan; a run follows it with --set plan=FILE")
       ->type_name("FILE.json");
+  add_reserve_option(*command, call->reserve);
   command
       ->add_option("--set", call->settings, "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
       ->type_name("KEY=VALUE")

@@ -13,6 +13,7 @@
 #include "cli/commands/report_procurement.h"
 #include "cli/options/command_options.h"
 #include "cli/options/number_check.h"
+#include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
 #include "cli/output/report_output.h"
 #include "cli/output/result_report.h"
@@ -28,13 +29,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ReportArguments {
-  std::string scenario, baseline, output, prices, retention = "rated", route = "gpudirect";
+  std::string scenario, baseline, reserve, output, prices, retention = "rated", route = "gpudirect";
   std::vector<std::string> settings, drives;
-  double used_percent = 0;
+  std::optional<double> used_percent;
   SsdQuestion question;
 };
 
-SsdQuestion question_of(const ReportArguments& arguments) {
+SsdQuestion question_of(const ReportArguments& arguments, const LoadedScenario& loaded) {
   SsdQuestion question = arguments.question;
   const ProfileLibrary library = ProfileLibrary::standard();
   const PriceList prices = PriceList::load(arguments.prices, arguments.drives);
@@ -42,7 +43,8 @@ SsdQuestion question_of(const ReportArguments& arguments) {
     question.drives.push_back(library.load_nvme(name));
     question.drives.back().price_usd = prices.drive_usd(question.drives.back());
   }
-  question.endurance.used_fraction = arguments.used_percent / 100;
+  const double used = loaded.scenario.offload.demands.used_fraction;
+  question.endurance.used_fraction = arguments.used_percent ? *arguments.used_percent / 100 : used;
   question.endurance.retention = find_retention(arguments.retention).value();
   question.route = find_route(arguments.route).value();
   return question;
@@ -63,6 +65,7 @@ Json drive_json(const DriveAnswer& drive, double asked_years) {
   return {{"drive", drive.drive.name},
           {"drives_per_set", drive.count},
           {"gpus_per_set", drive.sharers},
+          {"drives_per_gpu", static_cast<double>(drive.count) / static_cast<double>(drive.sharers)},
           {"answer", drive.is_yes()},
           {"verdict", drive.verdict(asked_years)},
           {"endurance_bytes", number_or_null(drive.endurance.bytes)},
@@ -79,8 +82,8 @@ Json drive_json(const DriveAnswer& drive, double asked_years) {
           {"holds_with_empty_cache", drive.holds_first},
           {"holds_steady", drive.holds_steady},
           {"throttled", drive.load.throttled},
-          {"drives_for_life", drive.count_for_life},
-          {"drives_for_rate", drive.count_for_rate},
+          {"drives_per_set_for_life", drive.count_for_life},
+          {"drives_per_set_for_rate", drive.count_for_rate},
           {"pcie_lanes", drive.lanes},
           {"usd_per_billion_tokens", drive.usd_per_billion_tokens ? Json(*drive.usd_per_billion_tokens) : Json()},
           {"assumptions", drive.endurance.assumptions}};
@@ -111,12 +114,12 @@ void finish(Context& context, const ReportArguments& arguments, const LoadedScen
     print_json(json);
   else if (arguments.output != "-")
     print_document(context, document);
-  if (!document.is_yes && !document.is_unknown) context.exit_code = exit_answer_is_no;
+  if (document.is_no()) context.exit_code = exit_answer_is_no;
 }
 
 void report_ssd(Context& context, const ReportArguments& arguments) {
-  const SsdQuestion question = question_of(arguments);
   const LoadedScenario loaded = load_for_report(arguments);
+  const SsdQuestion question = question_of(arguments, loaded);
   const ScenarioRun ran = run_traced(loaded);
   const SsdAnswer answer = answer_ssd(loaded, ran, question);
   Json json = head_json("spillway-ssd-report", loaded, ran.result, answer.traffic);
@@ -130,8 +133,8 @@ void report_ssd(Context& context, const ReportArguments& arguments) {
 }
 
 void report_pcie(Context& context, const ReportArguments& arguments) {
-  const SsdQuestion question = question_of(arguments);
   const LoadedScenario loaded = load_for_report(arguments);
+  const SsdQuestion question = question_of(arguments, loaded);
   const ScenarioRun ran = run_traced(loaded);
   const PcieAnswer answer = answer_pcie(loaded, ran, question);
   Json json = head_json("spillway-pcie-report", loaded, ran.result, answer.traffic);
@@ -153,10 +156,12 @@ void report_pcie(Context& context, const ReportArguments& arguments) {
 }
 
 void report_step(Context& context, const ReportArguments& arguments) {
-  const LoadedScenario loaded = load_argument(arguments.scenario, arguments.settings);
+  const LoadedScenario loaded = load_argument(arguments.scenario, with_reserve(arguments.settings, arguments.reserve));
   const Result result = run(loaded);
   std::optional<Result> baseline;
-  if (!arguments.baseline.empty()) baseline = run(load_argument(arguments.baseline, {}));
+  if (!arguments.baseline.empty())
+    baseline = run(load_argument(arguments.baseline, with_reserve({}, arguments.reserve)));
+  warn_of_verdict(context, result);
   const Json json = baseline ? comparison_json(*baseline, result) : result_json(result);
   finish(context, arguments, loaded, json, step_report(result, baseline ? &*baseline : nullptr));
 }
@@ -206,9 +211,10 @@ void add_report_commands(Command& app, Context& context) {
   drives->add_option("--tokens", ssd->question.tokens, "tokens of a whole training run, to be costed")
       ->check(positive_number())
       ->type_name("N");
-  drives->add_option("--used", ssd->used_percent, "how much of the drives' rated life is used up, in percent")
+  drives
+      ->add_option("--used", ssd->used_percent,
+                   "how much of the drives' rated life is used up, in percent; the scenario's if not given")
       ->range(0.0, 100.0)
-      ->capture_default_str()
       ->type_name("PERCENT");
   drives
       ->add_option("--write-amplification", ssd->question.endurance.write_amplification,
@@ -233,6 +239,7 @@ void add_report_commands(Command& app, Context& context) {
   whole->add_option("SCENARIO", step->scenario, "a scenario, or a trace")->required();
   whole->add_option("--baseline", step->baseline, "a scenario or trace to compare with")->type_name("SCENARIO");
   add_settings(*whole, *step);
+  add_reserve_option(*whole, step->reserve);
   whole->callback([&context, step] { report_step(context, *step); });
   add_procurement_report(*group, context);
 }

@@ -1,6 +1,6 @@
 #include "cli/commands/run_command.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <array>
 #include <memory>
@@ -12,6 +12,7 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
+#include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/result_report.h"
@@ -29,14 +30,19 @@ namespace {
 struct RunArguments {
   std::string first, second;
   std::vector<std::string> settings;
-  std::string tie_order, timeline, memory_snapshot, plan_output;
+  std::string tie_order, reserve, timeline, memory_snapshot, plan_output;
   PictureFiles pictures;
 };
 
-LoadedScenario load_with(const std::string& path, const RunArguments& arguments) {
-  std::vector<std::string> settings = arguments.settings;
+LoadedScenario load_with(const std::string& path, const RunArguments& arguments,
+                         const std::vector<std::string>& what_if) {
+  std::vector<std::string> settings = with_reserve(what_if, arguments.reserve);
   if (!arguments.tie_order.empty()) settings.push_back("replay.tie_order=" + arguments.tie_order);
   return load_argument(path, settings);
+}
+
+LoadedScenario load_with(const std::string& path, const RunArguments& arguments) {
+  return load_with(path, arguments, arguments.settings);
 }
 
 void write_text(const std::string& path, const std::string& text) {
@@ -84,8 +90,9 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     constexpr std::array needed = {Capability::memory};
     run.trace(loaded).require(needed, "--curve and --map");
     write_pictures(arguments.pictures, run.trace(loaded), allocations_of(loaded, run), result.op_start, result.title,
-                   loaded.options.memory.capacity);
+                   result.memory.capacity);
   }
+  warn_of_verdict(context, result);
   if (context.json()) {
     print_json(result_json(result));
   } else {
@@ -99,8 +106,12 @@ void run_scenario(const RunArguments& arguments, Context& context) {
 }
 
 void compare_scenarios(const RunArguments& arguments, Context& context) {
-  const Result a = run(load_with(arguments.first, arguments));
-  const Result b = run(load_with(arguments.second, arguments));
+  const bool is_what_if = arguments.second.empty();
+  if (is_what_if && arguments.settings.empty()) throw missing_argument("B, or --set for a what-if on A");
+  const Result a = run(is_what_if ? load_with(arguments.first, arguments, {}) : load_with(arguments.first, arguments));
+  Result b = run(load_with(is_what_if ? arguments.first : arguments.second, arguments));
+  if (is_what_if) b.title = fmt::format("{} with {}", b.title, fmt::join(arguments.settings, ", "));
+  for (const Result* result : {&a, static_cast<const Result*>(&b)}) warn_of_verdict(context, *result);
   if (context.json()) return print_json(comparison_json(a, b));
   if (!context.rows_only()) print(fmt::format("A: {}: {}\nB: {}: {}\n\n", a.title, verdict(a), b.title, verdict(b)));
   print(context, comparison(a, b));
@@ -123,6 +134,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   const LoadedScenario loaded = load_with(arguments.first, arguments);
   const ScenarioRun ran = run_traced(loaded);
   const Result& result = ran.result;
+  warn_of_verdict(context, result);
   const std::vector<Relaxation> relaxations = explain(loaded, result);
   std::optional<MemoryExplanation> memory;
   const bool stays = !loaded.offloads();
@@ -156,6 +168,7 @@ void add_common(Command& command, RunArguments& arguments) {
                   "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  add_reserve_option(command, arguments.reserve);
   command.add_option("--tie-order", arguments.tie_order, "order of simultaneous events")
       ->type_name("fifo|reverse|shuffle:SEED");
 }
@@ -179,9 +192,10 @@ void add_run_commands(Command& app, Context& context) {
   add_common(*run_app, *arguments);
   run_app->callback([arguments, &context] { run_scenario(*arguments, context); });
 
-  Command* compare_app = app.add_subcommand("compare", "Replay two scenarios and show what differs");
+  Command* compare_app =
+      app.add_subcommand("compare", "Replay two scenarios, or one and a what-if on it (--set), and show what differs");
   compare_app->add_option("A", arguments->first, "scenario file or trace")->required();
-  compare_app->add_option("B", arguments->second, "scenario file or trace")->required();
+  compare_app->add_option("B", arguments->second, "scenario file or trace; left out, A with what --set changes");
   add_common(*compare_app, *arguments);
   compare_app->callback([arguments, &context] { compare_scenarios(*arguments, context); });
 

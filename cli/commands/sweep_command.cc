@@ -16,6 +16,7 @@
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/number_text.h"
+#include "base/output_file.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/mpi_launch.h"
@@ -25,6 +26,7 @@
 #include "reports/sweep_report.h"
 #include "studies/sweep/sweep_check.h"
 #include "studies/sweep/sweep_origin.h"
+#include "studies/sweep/sweep_point.h"
 #include "studies/sweep/sweep_run.h"
 #include "studies/sweep/sweep_workers.h"
 
@@ -40,6 +42,7 @@ struct SweepCall {
   std::vector<std::string> stores, plots;
   bool resumes = false, explains = false, all = false;
   std::size_t jobs = 0, check = 0;
+  std::optional<std::int64_t> point;
   SweepJob* job = nullptr;  // the MPI job that this process is one of; none: it is alone
   std::uint64_t seed = 1;
 };
@@ -89,6 +92,7 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
       cells.push_back(fmt::format("{:.1f}", row.mfu * 100));
       cells.push_back(std::isfinite(metrics.life_years) ? fmt::format("{:.3g}", metrics.life_years) : "-");
       cells.push_back(row.verdict == Verdict::fits           ? row.binding
+                      : row.verdict == Verdict::tight        ? row.binding + " (tight)"
                       : row.verdict == Verdict::does_not_fit ? "does not fit"
                                                              : row.binding + " (fit unknown)");
       cells.emplace_back(row.on_front ? "yes" : "no");
@@ -270,11 +274,24 @@ void check_same(Context& context, const std::string& store, const SweepOrigin& o
                       "is stored is not used");
 }
 
+// A point as a scenario, to --output or standard output.
+void write_point(const SweepCall& call, const SweepFile& file) {
+  const bool is_shown = call.output.empty() || call.output == "-";
+  const std::filesystem::path folder =
+      is_shown ? std::filesystem::current_path() : std::filesystem::absolute(call.output).parent_path();
+  const std::string text = point_scenario(file, *call.point, folder.string());
+  if (is_shown) return print(text);
+  OutputFile out(call.output);
+  out.write(text);
+  out.commit();
+}
+
 void run_sweep_command(Context& context, const SweepCall& call) {
   if (call.job == nullptr) continue_under_mpi();
   if (call.job != nullptr && !call.job->leads())
     return call.job->serve([&call] { return load_sweep(call.file); }, std::max<std::size_t>(call.jobs, 1));
   const SweepFile file = load_sweep(call.file);
+  if (call.point) return write_point(call, file);
   if (file.points() > many_points && call.shard.empty() && call.job == nullptr)
     note(context,
          fmt::format("{:.3g} points before conditions: where these leave most of them, a screen takes about {:.1g} "
@@ -336,6 +353,10 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
       ->add_option(
           "--check-screen", call->check,
           "instead of a sweep: draw N points, replay them all, and see whether the screen prunes any of the best")
+      ->type_name("N");
+  sweep
+      ->add_option("--point", call->point,
+                   "instead of a sweep: write point N, as \"point\" in JSON numbers them, as a scenario to --output")
       ->type_name("N");
   sweep->add_option("--seed", call->seed, "of the points that --check-screen draws (1)")->type_name("N");
   Command* merge = app.add_subcommand("merge", "Join the stores of a sweep's shards into its answer");

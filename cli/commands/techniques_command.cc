@@ -118,7 +118,7 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   const std::vector<Way> ways = technique_ways_of(scenario, call.techniques);
   const Progress progress(context);
   const TechniqueComparison comparison = compare_techniques(
-      scenario, ways, {.progress = [&](const WayRow& row, std::size_t done, std::size_t all) {
+      scenario, ways, {.details = true, .progress = [&](const WayRow& row, std::size_t done, std::size_t all) {
         return progress.show(fmt::format("{} of {}: {}", done, all, row.way.name)) && !is_interrupted();
       }});
   const std::string title = scenario_of(scenario, ways.front().settings).title;

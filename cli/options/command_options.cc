@@ -1,10 +1,32 @@
 #include "cli/options/command_options.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <utility>
 
+#include "base/amount.h"
+#include "base/input_error.h"
+
 namespace spillway::cli {
+namespace {
+
+// Replaces a word by what `read` makes of it; its InputError is a complaint.
+CLI::Validator reading(std::function<std::string(const std::string&)> read) {
+  return CLI::Validator(
+      [read = std::move(read)](std::string& text) -> std::string {
+        try {
+          text = read(text);
+          return {};
+        } catch (const InputError& error) {
+          return error.cause() + ": " + error.remedy();
+        }
+      },
+      "");
+}
+
+}  // namespace
 
 UsageError missing_argument(const std::string& name) { return UsageError(CLI::RequiredError(name).what()); }
 
@@ -59,7 +81,15 @@ Option* Option::range(double least, double most) {
 }
 
 Option* Option::size_with_unit() {
-  option_->transform(CLI::AsSizeValue(true));
+  option_->transform(reading([](const std::string& text) { return std::to_string(parse_size(text).count()); }));
+  return this;
+}
+
+Option* Option::amount(Dimension dimension, const std::string& unit) {
+  option_->transform(reading([dimension, unit](const std::string& text) {
+    const bool is_bare = text.find_first_not_of("+-.0123456789eE") == std::string::npos;
+    return is_bare ? text : fmt::format("{}", parse_quantity(text, dimension).value / unit_factor(dimension, unit));
+  }));
   return this;
 }
 

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "base/quantity.h"
+
 namespace CLI {
 class App;
 class Option;
@@ -52,7 +54,9 @@ class Option {
   }
   Option* range(int least, int most);
   Option* range(double least, double most);
-  Option* size_with_unit();  // 40GiB, 40GB, 40g: bytes
+  Option* size_with_unit();  // 40GiB, 1.8GB, 40g, or a number: whole bytes
+  // Of a number in `unit`: also with another unit of its dimension ("500 ms" where the variable is in s).
+  Option* amount(Dimension dimension, const std::string& unit);
 
   [[nodiscard]] std::vector<std::string> names() const;       // "-q", "--quiet"; "FILE" of an argument
   [[nodiscard]] std::vector<std::string> long_names() const;  // "--quiet"

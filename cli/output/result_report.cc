@@ -19,9 +19,12 @@ std::string milliseconds_text(Picos time) { return fmt::format("{:.3f} ms", to_s
 
 Json steps_json(const Result& result) {
   Json steps = Json::array();
-  for (const StepResult& step : result.steps) {
+  for (std::size_t s = 0; s < result.steps.size(); ++s) {
+    const StepResult& step = result.steps[s];
+    const std::optional<Picos> period = period_of(result, s);
     Json row = {{"name", step.name},
                 {"begin_ns", whole_nanoseconds(step.begin)},
+                {"period_ns", period ? Json(whole_nanoseconds(*period)) : Json()},
                 {"span_ns", whole_nanoseconds(step.span())},
                 {"device_busy_ns", whole_nanoseconds(step.device_busy)}};
     if (step.recorded_span != unknown_time) {
@@ -37,8 +40,8 @@ Json memory_json(const MemoryResult& memory) {
   return {{"allocator", memory.allocator},
           {"on_host", memory.on_host},
           {"capacity_bytes", memory.capacity.count()},
+          {"limit_bytes", memory.limit.count()},
           {"out_of_memory", memory.out_of_memory},
-          {"shortage_bytes", memory.shortage.count()},
           {"explanation", memory.explanation},
           {"segments_allocated", memory.segments_allocated},
           {"driver_time_ns", whole_nanoseconds(memory.driver_time)},
@@ -47,6 +50,20 @@ Json memory_json(const MemoryResult& memory) {
           {"peak_owners", owners_json(memory.owners)},
           {"peak_owners_by_layer", owners_json(memory.owners_by_layer)},
           {"peak_owners_by_phase", owners_json(memory.owners_by_phase)}};
+}
+
+// Null where it fits, or where something else than device memory is missing.
+Json short_of_json(const Result& result) {
+  return result.memory.short_of > Bytes(0) ? Json(result.memory.short_of.count()) : Json();
+}
+
+std::string reserve_text(const Reserve& reserve) {
+  if (reserve.bytes() <= Bytes(0)) return "";
+  std::string text;
+  for (const ReservePart& part : reserve.parts)
+    if (!part.in_capacity)
+      text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", gib_text(part.bytes), part.name, part.provenance);
+  return fmt::format("  kept free      {}: {}\n", gib_text(reserve.bytes()), text);
 }
 
 Json offload_json(const Result& result) {
@@ -68,7 +85,7 @@ Json drives_json(const Result& result) {
   for (const DriveTraffic& drive : result.drives) {
     Json row = {{"name", drive.name},
                 {"model", drive.model},
-                {"drives", drive.drives},
+                {"drives_per_machine", drive.drives},
                 {"bytes_written", drive.written.count()},
                 {"bytes_read", drive.read.count()},
                 {"bytes_held", drive.held.count()},
@@ -91,16 +108,19 @@ Json ssd_json(const Result& result) {
   if (result.drives.empty()) return {};
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
   std::int64_t written = 0, read = 0;
-  Json life;
   for (const DriveTraffic& drive : result.drives) {
     written += drive.written.count();
     read += drive.read.count();
-    if (drive.life && (life.is_null() || drive.life->years < life.get<double>()))
-      life = number_or_null(drive.life->years);
   }
+  const DriveTraffic* const shortest = shortest_lived(result);
+  const auto life = [shortest](double DriveLife::*years) {
+    return shortest == nullptr ? Json() : number_or_null((*shortest->life).*years);
+  };
   return {{"bytes_written_per_step", written / steps},
           {"bytes_read_per_step", read / steps},
-          {"life_years", life},
+          {"life_years", life(&DriveLife::years)},
+          {"life_low_years", life(&DriveLife::low_years)},
+          {"life_high_years", life(&DriveLife::high_years)},
           {"answer", result.drives_refuse.empty()},
           {"verdict", result.drives_refuse}};
 }
@@ -118,7 +138,7 @@ std::string drives_text(const Result& result) {
   std::string text;
   const auto steps = static_cast<std::int64_t>(std::max<std::size_t>(1, result.steps.size()));
   for (const DriveTraffic& drive : result.drives)
-    text += fmt::format("  drives         {}: {} written and {} read a step by {} drives{}\n", drive.name,
+    text += fmt::format("  drives         {}: {} written and {} read a step by {} drives per machine{}\n", drive.name,
                         gib_text(drive.written / steps), gib_text(drive.read / steps), drive.drives,
                         drive.cache_was_full ? ", some of it at their steady rate" : "");
   for (const DriveTraffic& drive : result.drives)
@@ -133,14 +153,31 @@ std::string drives_text(const Result& result) {
 std::string ranks_text(const Result& result) {
   std::string text = "\n  peak reserved   idle\n";
   for (const RankResult& rank : result.ranks)
-    text += fmt::format("    {:>11} {:>6}  {}{}\n", gib_text(rank.peak_reserved), percent_text(rank.bubble), rank.name,
-                        rank.verdict == Verdict::fits
-                            ? ""
-                            : fmt::format(", {}", rank.verdict == Verdict::unknown ? "fit unknown" : "does not fit"));
+    text += fmt::format(
+        "    {:>11} {:>6}  {}{}\n", gib_text(rank.peak_reserved), percent_text(rank.bubble), rank.name,
+        rank.verdict == Verdict::fits
+            ? ""
+            : fmt::format(", {}", rank.verdict == Verdict::unknown ? "fit unknown" : to_string(rank.verdict)));
   return text;
 }
 
 }  // namespace
+
+// Parts that are off the capacity already don't count again.
+Json reserve_json(const Reserve& reserve) {
+  Json parts = Json::array();
+  for (const ReservePart& part : reserve.parts)
+    parts.push_back({{"name", part.name},
+                     {"bytes", part.bytes.count()},
+                     {"is_margin", part.is_margin},
+                     {"off_the_capacity_already", part.in_capacity},
+                     {"provenance", part.provenance},
+                     {"source", part.source}});
+  return {{"parts", parts},
+          {"bytes", reserve.bytes().count()},
+          {"taken_bytes", reserve.taken.count()},
+          {"margin_bytes", reserve.margin.count()}};
+}
 
 Json result_json(const Result& result) {
   Json document = json_document("spillway-result");
@@ -148,6 +185,8 @@ Json result_json(const Result& result) {
   document["fingerprint"] = fmt::format("{:016x}", result.fingerprint);
   put_verdict(document, result.verdict());
   document["verdict_words"] = verdict(result);
+  document["short_of_bytes"] = short_of_json(result);
+  document["reserve"] = reserve_json(result.reserve);
   document["step_time_ns"] = whole_nanoseconds(result.step_time);
   document["peak_allocated_bytes"] = result.memory.known ? Json(result.memory.peak_allocated.count()) : Json();
   document["peak_reserved_bytes"] = result.memory.known ? Json(result.memory.peak_reserved.count()) : Json();
@@ -168,7 +207,8 @@ Json result_json(const Result& result) {
   if (result.host_memory.known)
     document["host_memory"] = {{"peak_bytes", result.host_memory.peak.count()},
                                {"capacity_bytes", result.host_memory.capacity.count()},
-                               {"fits", fits_json(result.host_memory.verdict())}};
+                               {"fits", fits_json(result.host_memory.verdict())},
+                               {"verdict", to_string(result.host_memory.verdict())}};
   Json ranks = Json::array();
   for (const RankResult& rank : result.ranks)
     ranks.push_back({{"name", rank.name},
@@ -176,7 +216,8 @@ Json result_json(const Result& result) {
                      {"compute_busy_ns", whole_nanoseconds(rank.compute_busy)},
                      {"peak_allocated_bytes", rank.peak_allocated.count()},
                      {"peak_reserved_bytes", rank.peak_reserved.count()},
-                     {"fits", fits_json(rank.verdict)}});
+                     {"fits", fits_json(rank.verdict)},
+                     {"verdict", to_string(rank.verdict)}});
   document["ranks"] = ranks;
   Json links = Json::array();
   for (const LinkResult& link : result.links)
@@ -197,7 +238,8 @@ Json result_json(const Result& result) {
 std::string result_text(const Result& result) {
   std::string text = result.title + "\n\n";
   text += fmt::format("  verdict        {}\n", verdict(result));
-  text += fmt::format("  step time      {}{}\n", milliseconds_text(result.step_time),
+  text += fmt::format("  step time      {}{}{}\n", milliseconds_text(result.step_time),
+                      result.steps.size() > 2 ? fmt::format(", median of {} steps", result.steps.size() - 1) : "",
                       result.may_fit() ? "" : " (if it fitted)");
   text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding),
                       percent_text(binding_share(result, result.binding)));
@@ -212,6 +254,7 @@ std::string result_text(const Result& result) {
                           result.memory.allocator);
     if (result.memory.capacity > Bytes(0))
       text += fmt::format("  capacity       {}\n", gib_text(result.memory.capacity));
+    text += reserve_text(result.reserve);
     if (result.memory.driver_time > Picos(0))
       text += fmt::format("  in the driver  {} a step for memory\n", for_people(result.memory.driver_time));
     if (!result.memory.explanation.empty()) text += fmt::format("  memory         {}\n", result.memory.explanation);
@@ -232,8 +275,12 @@ std::string result_text(const Result& result) {
       text += fmt::format("    {:>7}  {:>14}  {}\n", percent_text(binding_share(result, binding)),
                           milliseconds_text(result.breakdown[static_cast<std::size_t>(i)]), describe(binding));
   }
-  for (const StepResult& step : result.steps) {
-    text += fmt::format("\n  {}: {}", step.name, milliseconds_text(step.span()));
+  for (std::size_t s = 0; s < result.steps.size(); ++s) {
+    const StepResult& step = result.steps[s];
+    const std::optional<Picos> period = period_of(result, s);
+    text += fmt::format("\n  {}: {}{} from its first launch to its last work", step.name,
+                        period ? milliseconds_text(*period) + " behind the one before, " : "",
+                        milliseconds_text(step.span()));
     if (step.recorded_span != unknown_time)
       text += fmt::format(", recorded {} ({:+.3f} %)", milliseconds_text(step.recorded_span),
                           (to_seconds(step.span()) / to_seconds(step.recorded_span) - 1) * 100);
@@ -241,18 +288,33 @@ std::string result_text(const Result& result) {
   return text + fmt::format("\n\n  fingerprint {:016x}\n", result.fingerprint);
 }
 
+void warn_of_verdict(const Context& context, const Result& result) {
+  const Verdict found = result.verdict();
+  if (found == Verdict::tight)
+    warn(context, verdict(result));
+  else if (found == Verdict::unknown)
+    warn(context, "whether it fits is unknown: " + result.why_unknown());
+}
+
 // Of a verdict in CSV.
 static std::string true_or_false(Verdict verdict) {
-  return verdict == Verdict::unknown ? "unknown" : verdict == Verdict::fits ? "true" : "false";
+  return verdict == Verdict::unknown ? "unknown" : verdict <= Verdict::tight ? "true" : "false";
+}
+
+// Empty where it fits, or nobody knows how much is missing.
+static std::string short_of_cell(const Result& result) {
+  return result.memory.short_of > Bytes(0) ? std::to_string(result.memory.short_of.count()) : "";
 }
 
 Table result_row(const Result& result) {
   Table table({"title", "fits", "step_time_ns", "peak_allocated_bytes", "peak_reserved_bytes", "binding_resource",
-               "tokens_per_second", "mfu", "fingerprint"});
+               "tokens_per_second", "mfu", "fingerprint", "verdict", "reserve_bytes", "short_of_bytes"});
   table.add({result.title, true_or_false(result.verdict()), std::to_string(whole_nanoseconds(result.step_time)),
              std::to_string(result.memory.peak_allocated.count()), std::to_string(result.memory.peak_reserved.count()),
              std::string(to_string(result.binding)), fmt::format("{:.3f}", result.tokens_per_second),
-             fmt::format("{:.6f}", result.mfu), fmt::format("{:016x}", result.fingerprint)});
+             fmt::format("{:.6f}", result.mfu), fmt::format("{:016x}", result.fingerprint),
+             std::string(to_string(result.verdict())), std::to_string(result.reserve.bytes().count()),
+             short_of_cell(result)});
   return table;
 }
 

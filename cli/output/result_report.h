@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/options/context.h"
 #include "cli/output/table.h"
 #include "scenario/scenario_run.h"
 #include "sim/replay/result.h"
@@ -14,8 +15,11 @@ namespace spillway::cli {
 
 // The document of `run --format json`; keys are a contract (docs/guide.md).
 nlohmann::ordered_json result_json(const Result& result);
+nlohmann::ordered_json reserve_json(const Reserve& reserve);
 // What a person wants first: verdict, step time, what binds, memory and its owners.
 std::string result_text(const Result& result);
+// Where it is tight or unknown: a warning.
+void warn_of_verdict(const Context& context, const Result& result);
 // One row, the headline figures.
 Table result_row(const Result& result);
 // Figure by figure: A, B, change.

@@ -56,7 +56,7 @@ Json way_json(const WayRow& row) {
   json["peak_allocated_bytes"] = if_memory(result.memory.peak_allocated);
   json["peak_reserved_bytes"] = if_memory(result.memory.peak_reserved);
   json["capacity_bytes"] = if_memory(result.memory.capacity);
-  json["short_of_bytes"] = if_memory(result.memory.shortage);
+  json["short_of_bytes"] = if_memory(result.memory.short_of);
   json["allocator_efficiency"] = has_memory ? number_or_null(row.allocator_efficiency()) : Json();
   json["bytes_per_step"] = ran ? traffic_json(row.traffic) : Json();
   json["life_years"] = or_null(row.life_years);

@@ -22,7 +22,7 @@ constexpr Start examples[] = {
      "GPT-2 XL with its state in host memory: most of the step waits for copies. Set \"PCIe generation\" to 5 to see.",
      "hardware.set.gpu.pcie_generation"},
     {"wears-out-its-drives", "Drives gone in a year",
-     "Activations on two SSDs cost no time, but the SSDs last less than a year. Drag \"number of SSDs\".",
+     "Activations on two SSDs cost no time, but the SSDs last less than a year. Drag \"SSDs per machine\".",
      "offload.drive_count"}};
 
 QString file_of(const char* stem) {

@@ -102,7 +102,10 @@ void VerdictStrip::paint_cells() {
     set_words(cell.change, figure.change);
     const auto color = [this](const QColor& fresh) { return stale_ ? theme_->ghost(fresh).name() : fresh.name(); };
     const bool is_good = figure.id == "verdict" && figure.value.starts_with("fits");
-    const QColor value_color = figure.is_alarm ? theme_->bad : is_good ? theme_->good : theme_->text;
+    const QColor value_color = figure.is_alarm     ? theme_->bad
+                               : figure.is_caution ? theme_->warning
+                               : is_good           ? theme_->good
+                                                   : theme_->text;
     const QColor change_color = figure.direction == Change::better  ? theme_->good
                                 : figure.direction == Change::worse ? theme_->bad
                                                                     : theme_->muted;

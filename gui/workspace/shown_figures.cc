@@ -35,7 +35,7 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   figure.value = verdict(result);
   figure.is_alarm = !result.may_fit() || !result.drives_refuse.empty();
   if (result.fits() && !result.drives_refuse.empty() && result.memory.capacity > Bytes(0))
-    figure.detail = "fits with " + bytes_text(result.memory.capacity - result.memory.peak_reserved) + " to spare";
+    figure.detail = "fits with " + bytes_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
   const auto margin = [](const Result& r) { return r.memory.capacity - r.memory.peak_reserved; };
   const bool both = baseline != nullptr && result.memory.known && baseline->result().memory.known;
   if (both && result.memory.capacity > Bytes(0) && baseline->result().memory.capacity > Bytes(0)) {
@@ -43,7 +43,11 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
     figure.change = (gain < Bytes(0) ? "" : "+") + bytes_text(gain) + " of margin";
     figure.direction = gain == Bytes(0) ? Change::none : gain > Bytes(0) ? Change::better : Change::worse;
   }
+  figure.is_caution = result.verdict() == Verdict::tight || result.verdict() == Verdict::unknown;
   figure.provenance = rests_on(outcome, "simulated", {"gpu.memory ", "gpu.memory", "gpu.context_memory"});
+  for (const ReservePart& part : result.reserve.parts)
+    if (!part.in_capacity)
+      figure.provenance += fmt::format("; {} kept free: {} ({})", bytes_text(part.bytes), part.name, part.provenance);
   return figure;
 }
 

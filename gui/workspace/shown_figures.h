@@ -17,8 +17,9 @@ struct ShownFigure {
   std::string value, detail;  // "560.4 ms", "14,618 tokens/s"
   std::string change;         // against the baseline: "-12.3 ms (-2.1 %)"; empty: none, or nothing to compare with
   Change direction = Change::none;
-  bool is_alarm = false;   // the answer is no
-  std::string provenance;  // one line: what the figure rests on
+  bool is_alarm = false;    // the answer is no
+  bool is_caution = false;  // or not a clear yes
+  std::string provenance;   // one line: what the figure rests on
 };
 
 // In the strip's order: verdict, binding resource, step time, memory, PCIe, SSD life. baseline: may be null.

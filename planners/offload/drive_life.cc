@@ -70,18 +70,26 @@ std::string refusal(const DriveTraffic& traffic, const NvmeProfile& drive, const
                ? fmt::format("{} is not rated, {:.3g} years are asked for", drive.name, demands.least_life_years)
                : "";
   if (traffic.life->years <= 0) return fmt::format("nothing is left of the rated life of {}", drive.name);
-  if (traffic.life->years < demands.least_life_years)
-    return fmt::format("{} lasts {:.3g} years, {:.3g} are asked for", drive.name, traffic.life->years,
-                       demands.least_life_years);
+  if (traffic.life->low_years < demands.least_life_years)
+    return fmt::format("{} lasts {:.3g} years by its rating as it stands ({:.3g} expected), {:.3g} are asked for",
+                       drive.name, traffic.life->low_years, traffic.life->years, demands.least_life_years);
   return "";
 }
 
 }  // namespace
 
+DriveLife drive_life(const Endurance& endurance, std::int64_t drives, double bytes_per_second) {
+  const auto years = [&](double bytes) {
+    return years_to_write(bytes * static_cast<double>(drives), bytes_per_second);
+  };
+  return {years(endurance.bytes), years(endurance.low), years(endurance.high), endurance.basis, endurance.assumptions};
+}
+
 void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, const OffloadPlan& plan,
                  const PlannedTrace& planned, Result& result) {
   result.drives_refuse.clear();
-  const double seconds = to_seconds(result.replayed);
+  const auto steps = static_cast<double>(std::max<std::size_t>(1, result.steps.size()));
+  const double seconds = to_seconds(result.step_time) * steps;
   for (DriveTraffic& traffic : result.drives) {
     const DriveGroup* group = group_of(hardware, traffic.set);
     if (group == nullptr || seconds <= 0) continue;
@@ -92,13 +100,7 @@ void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, c
     const Endurance endurance = drive_endurance(group->drive, options);
     if (endurance.known) {
       const double rate = static_cast<double>(traffic.written.count() * traffic.sharing) / seconds;
-      const auto drives = static_cast<double>(traffic.drives);
-      DriveLife& life = traffic.life.emplace();
-      life.years = years_to_write(endurance.bytes * drives, rate);
-      life.low_years = years_to_write(endurance.low * drives, rate);
-      life.high_years = years_to_write(endurance.high * drives, rate);
-      life.basis = endurance.basis;
-      life.assumptions = endurance.assumptions;
+      traffic.life = drive_life(endurance, traffic.drives, rate);
     }
     if (result.drives_refuse.empty()) result.drives_refuse = refusal(traffic, group->drive, demands);
   }
@@ -108,6 +110,13 @@ double shortest_life_years(const Result& result) {
   double shortest = std::numeric_limits<double>::infinity();
   for (const DriveTraffic& traffic : result.drives)
     if (traffic.life) shortest = std::min(shortest, traffic.life->years);
+  return shortest;
+}
+
+double shortest_rated_years(const Result& result) {
+  double shortest = std::numeric_limits<double>::infinity();
+  for (const DriveTraffic& traffic : result.drives)
+    if (traffic.life) shortest = std::min(shortest, traffic.life->low_years);
   return shortest;
 }
 

@@ -18,15 +18,23 @@ struct DriveDemands {
   std::optional<Bytes> free;  // on each drive; not given: its capacity, where the profile states one
 };
 
-// Of every drive set the result has traffic of: DriveTraffic::life, the endurance of all drives of the set, which a
-// RAID-0 set wears evenly, over the mean rate of writing; DriveTraffic::held, the most bytes that lie on it at once: a
-// tensor from the begin of its store to the end of its load, one that was away before the step all the time. And
-// Result::drives_refuse: too little room, nothing left of the rated life, or a shorter life than asked for. Sets the
-// hardware doesn't know are left alone. `result` is of `planned`. O(absences log).
+// Years until `drives` of this endurance, worn evenly as a RAID-0 set wears them, have taken so many bytes a second:
+// expected, by the rating as it stands (low) and as far as it may be adjusted (high). The one reckoning of a life:
+// runs, reports, capacity, sweeps and plans take it at the step's period, without a pause. Whether drives live as long
+// as asked is judged by the rating as it stands.
+DriveLife drive_life(const Endurance& endurance, std::int64_t drives, double bytes_per_second);
+
+// Of every drive set the result has traffic of: DriveTraffic::life, at the mean rate of writing; DriveTraffic::held,
+// the most bytes that lie on it at once: a tensor from the begin of its store to the end of its load, one that was away
+// before the step all the time. And Result::drives_refuse: too little room, nothing left of the rated life, or a
+// shorter life than asked for. Sets the hardware doesn't know are left alone. `result` is of `planned`. O(absences
+// log).
 void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, const OffloadPlan& plan,
                  const PlannedTrace& planned, Result& result);
 
-// The shortest of the drive sets' lives, in years; infinity when nothing is written or nothing is rated.
+// The shortest of the drive sets' lives, in years: expected, and by the rating as it stands; infinity when nothing is
+// written or nothing is rated.
 double shortest_life_years(const Result& result);
+double shortest_rated_years(const Result& result);
 
 }  // namespace spillway::planners

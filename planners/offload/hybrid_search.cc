@@ -200,7 +200,7 @@ class HybridSearch {
     found.verdict = lives ? found.result.verdict() : Verdict::does_not_fit;
     Rank& rank = candidate.rank;
     rank.may_fit = found.verdict != Verdict::does_not_fit;
-    rank.excess = std::max(memory.shortage, lives ? Bytes(0) : Bytes(1));
+    rank.excess = std::max(memory.excess(), lives ? Bytes(0) : Bytes(1));
     rank.time = found.result.step_time;
     rank.moved = Bytes(0);
     for (const DriveTraffic& drive : found.result.drives) rank.moved += drive.written;

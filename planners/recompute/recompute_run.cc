@@ -119,7 +119,7 @@ class Planner {
  private:
   static bool is_preferred(const RecomputeCase& a, const RecomputeCase& b) {
     if (a.may_fit() != b.may_fit()) return a.may_fit();
-    if (!a.may_fit()) return a.result.memory.shortage < b.result.memory.shortage;
+    if (!a.may_fit()) return a.result.memory.excess() < b.result.memory.excess();
     return a.result.step_time < b.result.step_time;
   }
 

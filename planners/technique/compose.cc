@@ -48,9 +48,9 @@ class Composer {
     ComposedStep best = once(request_.replayer);
     const bool searches = parts_.fates != nullptr && parts_.fates->name == hybrid_word && memory_limit() > Bytes(0);
     Bytes limit = memory_limit();
-    for (int round = 1; searches && round < most_searches && best.result.memory.shortage > Bytes(0); ++round) {
-      limit = limit - best.result.memory.shortage;
-      if (limit <= Bytes(0)) break;
+    for (int round = 1; searches && round < most_searches && !best.result.may_fit(); ++round) {
+      limit = limit - (best.result.memory.peak_reserved - memory_limit());
+      if (limit <= Bytes(0) || best.result.memory.peak_reserved <= memory_limit()) break;
       const VariedReplayer within(request_.replayer, {.capacity = limit});
       ComposedStep next = once(within);
       if (!(rank_of(next.result) < rank_of(best.result))) break;

@@ -123,15 +123,22 @@ std::string Picture::fit_verdict() const {
     return fmt::format("Does not fit: {} of host memory wanted, the machine has {}.",
                        bytes_text(result_.host_memory.peak), bytes_text(result_.host_memory.capacity));
   if (result_.verdict() == Verdict::does_not_fit) {
-    const std::string by = m.shortage > Bytes(0) ? fmt::format(" by {}", bytes_text(m.shortage)) : ": out of memory";
+    const std::string by =
+        m.short_of > Bytes(0) ? fmt::format(": short of {}", bytes_text(m.short_of)) : ": out of memory";
     return m.capacity > Bytes(0)
-               ? fmt::format("Does not fit{}: peak {}, capacity {}.", by, peak, bytes_text(m.capacity))
-               : fmt::format("Does not fit{}: peak {}.", by, peak);
+               ? fmt::format("Does not fit{}; peak without a limit {}, capacity {}.", by, peak, bytes_text(m.capacity))
+               : fmt::format("Does not fit{}; peak {}.", by, peak);
   }
+  const Bytes spare = m.limit - std::max(m.peak_reserved, m.peak_allocated);
+  const std::string kept = result_.reserve.bytes() > Bytes(0)
+                               ? fmt::format(", {} of it kept free", bytes_text(result_.reserve.bytes()))
+                               : "";
+  if (result_.verdict() == Verdict::tight)
+    return fmt::format("Tight: peak {} of {}, {} to spare without the margin of {}.", peak, bytes_text(m.capacity),
+                       bytes_text(spare), bytes_text(result_.reserve.margin));
   if (!result_.fits())
     return fmt::format("Whether it fits is not known: {}{}.", result_.why_unknown(), m.known ? "; peak " + peak : "");
-  const Bytes spare = m.capacity - std::max(m.peak_reserved, m.peak_allocated);
-  return fmt::format("Fits: peak {} of {}, {} to spare.", peak, bytes_text(m.capacity), bytes_text(spare));
+  return fmt::format("Fits: peak {} of {}{}, {} to spare.", peak, bytes_text(m.capacity), kept, bytes_text(spare));
 }
 
 std::string Picture::speed_verdict() const {
@@ -157,7 +164,7 @@ void Picture::heading() {
   }
   y_ += 8;
   const Verdict verdict = result_.verdict();
-  paragraph(fit_verdict(), large, verdict == Verdict::fits ? ink : verdict == Verdict::unknown ? faint : red, 2);
+  paragraph(fit_verdict(), large, verdict <= Verdict::tight ? ink : verdict == Verdict::unknown ? faint : red, 2);
   if (verdict == Verdict::does_not_fit) paragraph(result_.memory.explanation, normal, ink, 4);
   paragraph(speed_verdict(), large, ink, 3);
 }

@@ -284,7 +284,7 @@ MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   result.on_host = on_host_;
   result.device = shown_device_;
   result.allocator = options_.allocator;
-  result.capacity = options_.capacity;
+  result.capacity = result.limit = options_.capacity;
   result.known = true;
   result.peak_allocated = Bytes(shown_run_.statistics.all().allocated_bytes.peak);
   result.peak_reserved = Bytes(shown_run_.statistics.all().reserved_bytes.peak);
@@ -292,7 +292,6 @@ MemoryResult MemoryReplay::result(std::span<const Picos> event_time) const {
   if (options_.capacity > Bytes(0) && result.peak_reserved > options_.capacity) {
     result.out_of_memory = peaks_[shown_].verdict == Verdict::does_not_fit;
     if (result.out_of_memory) {
-      result.shortage = result.peak_reserved - options_.capacity;
       if (options_.details) result.explanation = why_it_failed(event_time);
     } else {
       result.peak_reserved = runs_[shown_].reserved;

@@ -93,10 +93,14 @@ class StepClock {
   const Result& result_;
 };
 
-// Of several steps the pace: from the end of the first to the end of the last, a step; of one its span.
+// Of several steps the median period, from one's end to the next one's; of one its span.
 Picos step_time(const std::vector<StepResult>& steps) {
   if (steps.size() < 2) return steps.empty() ? Picos(0) : steps.front().span();
-  return (steps.back().end - steps.front().end) / static_cast<std::int64_t>(steps.size() - 1);
+  std::vector<Picos> periods;
+  for (std::size_t s = 1; s < steps.size(); ++s) periods.push_back(steps[s].end - steps[s - 1].end);
+  std::sort(periods.begin(), periods.end());
+  const std::size_t upper = periods.size() / 2, lower = (periods.size() - 1) / 2;
+  return (periods[lower] + periods[upper]) / 2;
 }
 
 void explain_failure(const Trace& trace, const LoweredTrace& lowered, const Outcome& outcome) {

@@ -23,8 +23,9 @@ std::string_view to_string(Binding binding) { return binding_names[static_cast<s
 std::string_view describe(Binding binding) { return binding_names[static_cast<std::size_t>(binding)].words; }
 
 Verdict MemoryResult::verdict() const {
-  if (out_of_memory || shortage > Bytes(0)) return Verdict::does_not_fit;
-  return known && !on_host && capacity > Bytes(0) ? Verdict::fits : Verdict::unknown;
+  if (out_of_memory) return Verdict::does_not_fit;
+  if (!known || on_host || capacity <= Bytes(0)) return Verdict::unknown;
+  return is_tight ? Verdict::tight : Verdict::fits;
 }
 
 Verdict Result::verdict() const {

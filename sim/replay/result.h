@@ -98,18 +98,39 @@ struct MemoryResult {
   std::string allocator;
   Bytes peak_allocated{}, peak_reserved{};
   Bytes capacity{};  // of the device minus what the driver takes; 0 unknown
+  Bytes limit{};     // what the allocator was held to: the capacity less what is kept free of it; 0 none
   Picos peak_time{};
   bool out_of_memory = false;
   std::string explanation;  // what was asked, what was held, what would have had to give
   std::uint64_t segments_allocated = 0;
   Picos driver_time{};        // the host's in the allocator's calls of the driver, within the replayed time
   Picos first_driver_time{};  // the same of a first step, when nothing is cached; not in the replayed time
-  Bytes shortage{};           // peak_reserved - capacity when it does not fit
+  bool is_tight = false;      // fits, with the margin of the reserve used up
+  // Least additional device memory with which it fits (least_capacity()); 0: it fits, or nobody searched.
+  Bytes short_of{};
   std::vector<MemoryPoint> timeline;
   std::vector<PeakOwner> owners;                            // by role, else phase; largest first
   std::vector<PeakOwner> owners_by_layer, owners_by_phase;  // the same bytes; empty where nothing is known of either
   std::int16_t device = -1;                                 // whose memory it is; -1: the host's
   [[nodiscard]] Verdict verdict() const;
+  // What it reserves without a limit beyond the limit; 0 where it fits. For planners that compare failures; what is
+  // missing is short_of: allocators reserve less under a limit.
+  [[nodiscard]] Bytes excess() const { return out_of_memory ? peak_reserved - limit : Bytes(0); }
+};
+
+// Kept free of a device's memory for what the step's allocator does not see. A step "fits" where it runs within the
+// capacity less all of it; it is "tight" where it runs only within the capacity less what is taken, without the margin.
+struct ReservePart {
+  std::string name;  // "NCCL, 2 communicators (tp, dp)"
+  Bytes bytes{};
+  bool is_margin = false;    // may be given up
+  bool in_capacity = false;  // taken off MemoryResult::capacity already; not counted again
+  std::string provenance, source;
+};
+struct Reserve {
+  std::vector<ReservePart> parts;
+  Bytes taken{}, margin{};  // sums of the parts that are not in_capacity
+  [[nodiscard]] Bytes bytes() const { return taken + margin; }
 };
 
 // Host memory of one machine that the step holds for its GPUs (host_memory.h).
@@ -144,6 +165,7 @@ struct Result {
   double mfu = 0;                // model flops / (step time x peak); 0 unknown
   std::string mfu_basis;
   MemoryResult memory;  // of the rank that needs most
+  Reserve reserve;      // of each device
   HostMemoryResult host_memory;
   std::vector<RankResult> ranks;  // empty for a trace of one
   std::vector<LinkResult> links;
@@ -160,7 +182,7 @@ struct Result {
   [[nodiscard]] Verdict verdict() const;
   // Precondition: verdict() is unknown. "the trace has no memory events".
   [[nodiscard]] std::string why_unknown() const;
-  [[nodiscard]] bool fits() const { return verdict() == Verdict::fits; }             // known to
+  [[nodiscard]] bool fits() const { return verdict() == Verdict::fits; }             // known to, the reserve kept
   [[nodiscard]] bool may_fit() const { return verdict() != Verdict::does_not_fit; }  // or not known
 };
 

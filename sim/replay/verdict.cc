@@ -1,41 +1,31 @@
 #include "sim/replay/verdict.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 namespace spillway::sim {
+namespace {
 
-std::string_view to_string(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::fits:
-      return "fits";
-    case Verdict::does_not_fit:
-      return "does not fit";
-    case Verdict::unknown:
-      return "unknown";
-  }
-  return "unknown";
-}
+struct VerdictWords {
+  std::string_view sentence, cell;
+};
+constexpr std::array<VerdictWords, 4> verdict_words = {
+    {{"fits", "yes"}, {"tight", "tight"}, {"unknown", "unknown"}, {"does not fit", "no"}}};
 
-std::string_view yes_or_no(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::fits:
-      return "yes";
-    case Verdict::does_not_fit:
-      return "no";
-    case Verdict::unknown:
-      return "unknown";
-  }
-  return "unknown";
-}
+}  // namespace
+
+std::string_view to_string(Verdict verdict) { return verdict_words[static_cast<std::size_t>(verdict)].sentence; }
+std::string_view yes_or_no(Verdict verdict) { return verdict_words[static_cast<std::size_t>(verdict)].cell; }
 
 nlohmann::ordered_json fits_json(Verdict verdict) {
-  return verdict == Verdict::unknown ? nlohmann::ordered_json() : nlohmann::ordered_json(verdict == Verdict::fits);
+  return verdict == Verdict::unknown ? nlohmann::ordered_json() : nlohmann::ordered_json(verdict <= Verdict::tight);
 }
 
-Verdict verdict_of_json(const nlohmann::ordered_json& fits) {
+Verdict verdict_of_json(const nlohmann::ordered_json& fits, std::string_view words) {
   if (fits.is_null()) return Verdict::unknown;
-  return fits.get<bool>() ? Verdict::fits : Verdict::does_not_fit;
+  if (!fits.get<bool>()) return Verdict::does_not_fit;
+  return words == to_string(Verdict::tight) ? Verdict::tight : Verdict::fits;
 }
 
 Verdict both(Verdict a, Verdict b) { return std::max(a, b); }

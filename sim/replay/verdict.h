@@ -11,16 +11,19 @@ namespace spillway::sim {
 
 enum class Verdict : std::uint8_t {
   fits,
+  tight,    // fits, but not with the margin of the reserve kept free (Reserve)
   unknown,  // no usable memory in the trace, or no limit to hold it against
   does_not_fit,
 };
-// "fits", "unknown", "does not fit".
+// "fits", "tight", "unknown", "does not fit".
 std::string_view to_string(Verdict verdict);
-// Under a heading "fits": "yes", "unknown", "no".
+// Under a heading "fits": "yes", "tight", "unknown", "no".
 std::string_view yes_or_no(Verdict verdict);
-// true, null, false.
+// true (also where it is tight), null, false.
 nlohmann::ordered_json fits_json(Verdict verdict);
-Verdict verdict_of_json(const nlohmann::ordered_json& fits);
+// From what fits_json() and to_string() gave. The words may be missing (files of older versions): then nothing is
+// tight.
+Verdict verdict_of_json(const nlohmann::ordered_json& fits, std::string_view words = {});
 
 // Of two parts that must both fit.
 Verdict both(Verdict a, Verdict b);

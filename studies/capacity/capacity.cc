@@ -40,8 +40,8 @@ class Technique {
     for (const auto& [value, trial] : trials_) answer.replays += trial.replayed ? 1 : 0;
     const auto& holds = is_largest ? edge.lower : edge.upper;
     const auto& fails = is_largest ? edge.upper : edge.lower;
-    if (holds) answer.best = trials_.at(axis.value(*holds));
-    if (fails) answer.beyond = trials_.at(axis.value(*fails));
+    if (holds) answer.best = shown(trials_.at(axis.value(*holds)));
+    if (fails) answer.beyond = shown(trials_.at(axis.value(*fails)));
     const bool never_ran = std::all_of(trials_.begin(), trials_.end(), [&](const auto& each) {
       return each.second.needed == Bytes(0) && (each.second.at_fault || !request_.layouts.searched);
     });
@@ -54,14 +54,19 @@ class Technique {
   [[nodiscard]] static std::optional<double> missing_memory(const CapacityTrial& trial) {
     if (trial.needed == Bytes(0) || trial.capacity == Bytes(0)) return std::nullopt;
     if (!trial.layout.empty()) return std::nullopt;  // the fastest layout, not the one that needs least
-    const double missing = static_cast<double>((trial.needed - trial.capacity).count());
+    const double missing = -static_cast<double>(trial.free().count());
     if (!trial.replayed || (missing > 0) == trial.holds) return std::nullopt;
     return missing;
   }
 
+  [[nodiscard]] CapacityTrial shown(const CapacityTrial& trial) const {
+    const bool is_whole = request_.layouts.searched || !trial.replayed;
+    return is_whole ? trial : judge_value(request_, technique_.settings, trial.value, true);
+  }
+
   const CapacityTrial& attempt(std::int64_t value) {
     if (progress_ && !progress_(value)) throw Stopped{};
-    return trials_[value] = judge_value(request_, technique_.settings, value);
+    return trials_[value] = judge_value(request_, technique_.settings, value, request_.layouts.searched);
   }
 
   const CapacityRequest& request_;
@@ -74,7 +79,7 @@ class Technique {
 
 std::string CapacityAnswer::binding() const {
   if (!refused.empty() || !beyond) return "";
-  const bool by_memory = beyond->replayed && beyond->needed > beyond->capacity && beyond->capacity > Bytes(0);
+  const bool by_memory = beyond->replayed && beyond->free() < Bytes(0) && beyond->capacity > Bytes(0);
   if (!by_memory) return beyond->why_not;
   if (beyond->owners.empty()) return "memory";
   const PeakOwner& largest = beyond->owners.front();

@@ -29,9 +29,12 @@ struct CapacityTrial {
   std::string why_not;    // not holding: what is missing
   Bytes needed{};         // reserved at the peak of the fullest GPU; not replayed: at least
   Bytes capacity{};       // 0: without a limit
+  Bytes reserve{};        // kept free of it
+  [[nodiscard]] Bytes free() const { return capacity - reserve - needed; }
   Picos step_time{};
   double tokens_per_second = 0, mfu = 0;  // 0 unknown
-  std::optional<double> life_years;       // of the drive set that wears fastest
+  std::optional<double> life_years;       // of the drive set that wears fastest, expected
+  double rated_years = 0;                 // and by its rating as it stands, which constraints are held to
   std::int64_t parameters = 0;            // of the model; 0: a trace
   std::int64_t gpus = 0;
   std::vector<PeakOwner> owners;  // of the fullest GPU at its peak, by class, largest first

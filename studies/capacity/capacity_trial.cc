@@ -28,8 +28,8 @@ bool keeps_state(const Scenario& scenario) {
 
 class Judge {
  public:
-  Judge(const CapacityRequest& request, const std::vector<std::string>& settings)
-      : request_(request), settings_(settings) {}
+  Judge(const CapacityRequest& request, const std::vector<std::string>& settings, bool is_shown)
+      : request_(request), settings_(settings), is_shown_(is_shown) {}
 
   void judge(CapacityTrial& trial) const {
     std::vector<std::string> settings = request_.settings;
@@ -43,7 +43,8 @@ class Judge {
       trial.parameters = parameter_count(model);
       if (state_is_too_much(scenario, model, trial)) return;
     }
-    const LoadedScenario loaded = load(scenario);
+    LoadedScenario loaded = load(scenario);
+    loaded.options.memory.details = is_shown_;
     const Result result = run(loaded);
     trial.replayed = true;
     trial.step_time = result.step_time;
@@ -52,11 +53,14 @@ class Judge {
     trial.fingerprint = result.fingerprint;
     trial.warnings = result.warnings;
     trial.capacity = result.memory.capacity;
+    trial.reserve = result.reserve.bytes();
     trial.needed = result.memory.peak_reserved;
     trial.gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
     for (const DriveTraffic& drive : result.drives)
-      if (drive.life && (!trial.life_years || drive.life->years < *trial.life_years))
+      if (drive.life && (!trial.life_years || drive.life->years < *trial.life_years)) {
         trial.life_years = drive.life->years;
+        trial.rated_years = drive.life->low_years;
+      }
     count_owners(result, trial);
     add_price(loaded, result, trial);
     trial.why_not = what_fails(result, trial);
@@ -93,11 +97,14 @@ class Judge {
 
   static std::string why_no_fit(const Result& result) {
     if (result.memory.verdict() == Verdict::does_not_fit)
-      return gib_text(result.memory.shortage) + " of memory missing";
+      return result.memory.short_of > Bytes(0) ? gib_text(result.memory.short_of) + " of memory missing"
+                                               : "out of memory";
     if (const HostMemoryResult& host = result.host_memory; host.verdict() == Verdict::does_not_fit)
       return gib_text(host.peak - host.capacity) + " of host memory missing";
     for (const RankResult& rank : result.ranks)
       if (rank.verdict == Verdict::does_not_fit) return rank.name + " runs out of memory";
+    if (result.verdict() == Verdict::tight)
+      return gib_text(result.reserve.margin) + " of margin would not be kept free";
     return "whether it fits is unknown: " + result.why_unknown();
   }
 
@@ -111,8 +118,9 @@ class Judge {
       return fmt::format("{:.4g} tokens/s are fewer than {:.4g}", trial.tokens_per_second,
                          asked.least_tokens_per_second);
     if (trial.mfu < asked.least_mfu) return fmt::format("an MFU of {:.3f} is below {:.3f}", trial.mfu, asked.least_mfu);
-    if (asked.least_life_years > 0 && trial.life_years && *trial.life_years < asked.least_life_years)
-      return fmt::format("drives last {:.3g} years, not {:.3g}", *trial.life_years, asked.least_life_years);
+    if (asked.least_life_years > 0 && trial.life_years && trial.rated_years < asked.least_life_years)
+      return fmt::format("drives last {:.3g} years by their rating as it stands, not {:.3g}", trial.rated_years,
+                         asked.least_life_years);
     if (asked.most_usd > 0 && !trial.usd) return "the price list lacks a price of what is bought";
     if (asked.most_usd > 0 && *trial.usd > asked.most_usd)
       return fmt::format("{:.4g} USD are more than {:.4g}", *trial.usd, asked.most_usd);
@@ -187,6 +195,7 @@ class Judge {
 
   const CapacityRequest& request_;
   const std::vector<std::string>& settings_;
+  bool is_shown_;
 };
 
 struct Change {
@@ -241,12 +250,12 @@ std::string above(const std::string& what, double value, double limit, const cha
 
 }  // namespace
 
-CapacityTrial judge_value(const CapacityRequest& request, const std::vector<std::string>& settings,
-                          std::int64_t value) {
+CapacityTrial judge_value(const CapacityRequest& request, const std::vector<std::string>& settings, std::int64_t value,
+                          bool is_shown) {
   CapacityTrial trial;
   trial.value = value;
   try {
-    Judge(request, settings).judge(trial);
+    Judge(request, settings, is_shown).judge(trial);
   } catch (const InputError& error) {
     trial.why_not = error.cause();
     trial.at_fault = true;
@@ -273,16 +282,16 @@ std::vector<FurtherChange> try_changes(const CapacityRequest& request, const Cap
 std::vector<std::string> CapacityTrial::margins(const CapacityConstraints& asked) const {
   std::vector<std::string> words;
   if (capacity > Bytes(0))
-    words.push_back(
-        fmt::format("{} of memory free ({:.3g} %)", gib_text(capacity - needed),
-                    100 * (1 - static_cast<double>(needed.count()) / static_cast<double>(capacity.count()))));
+    words.push_back(fmt::format("{} of memory free ({:.3g} %) beside {} kept free", gib_text(free()),
+                                100 * static_cast<double>(free().count()) / static_cast<double>(capacity.count()),
+                                gib_text(reserve)));
   if (asked.most_step_seconds > 0)
     words.push_back(below("a step of", to_seconds(step_time), asked.most_step_seconds, "s"));
   if (asked.least_tokens_per_second > 0)
     words.push_back(above("", tokens_per_second, asked.least_tokens_per_second, "tokens/s").substr(1));
   if (asked.least_mfu > 0) words.push_back(above("an MFU of", mfu, asked.least_mfu, "of peak"));
   if (asked.least_life_years > 0 && life_years)
-    words.push_back(above("drives last", *life_years, asked.least_life_years, "years"));
+    words.push_back(above("drives last, by their rating as it stands,", rated_years, asked.least_life_years, "years"));
   if (asked.most_usd > 0 && usd) words.push_back(below("costs", *usd, asked.most_usd, "USD"));
   if (asked.most_kilowatts > 0) words.push_back(below("draws", kilowatts, asked.most_kilowatts, "kW"));
   return words;

@@ -8,7 +8,13 @@
 #include "base/number_text.h"
 
 namespace spillway::studies {
-namespace {}  // namespace
+namespace {
+
+std::string to_spare(const Result& result) {
+  return gib_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
+}
+
+}  // namespace
 
 std::string verdict(const Result& result) {
   const MemoryResult& memory = result.memory;
@@ -16,15 +22,20 @@ std::string verdict(const Result& result) {
   if (result.host_memory.verdict() == Verdict::does_not_fit)
     return "does not fit: " + gib_text(result.host_memory.peak) + " of host memory wanted, the machine has " +
            gib_text(result.host_memory.capacity);
-  if (memory.verdict() == Verdict::does_not_fit) return "does not fit: short of " + gib_text(memory.shortage);
+  if (memory.verdict() == Verdict::does_not_fit && memory.short_of > Bytes(0))
+    return "does not fit: short of " + gib_text(memory.short_of);
+  if (memory.verdict() == Verdict::does_not_fit) return "does not fit: it runs out of memory";
   for (const RankResult& rank : result.ranks)
     if (rank.verdict == Verdict::does_not_fit) return "does not fit: " + rank.name + " runs out of memory";
+  if (result.verdict() == Verdict::tight)
+    return "tight: runs with " + to_spare(result) + ", but not with the reserve's margin of " +
+           gib_text(result.reserve.margin) + " kept free";
   if (!result.fits())
     return "unknown: " + result.why_unknown() +
            (!memory.known    ? ""
             : memory.on_host ? "; peak " + gib_text(memory.peak_allocated) + " of host memory"
                              : "; peak reserved " + gib_text(memory.peak_reserved));
-  return "fits with " + gib_text(memory.capacity - memory.peak_reserved) + " to spare";
+  return "fits with " + to_spare(result);
 }
 
 double binding_share(const Result& result, Binding binding) {
@@ -38,6 +49,11 @@ std::optional<double> pcie_busy(const Result& result) {
     if (link.name.ends_with(" up") || link.name.ends_with(" down"))
       busiest = std::max(busiest.value_or(0), link.busy_fraction);
   return busiest;
+}
+
+std::optional<Picos> period_of(const Result& result, std::size_t step) {
+  if (step == 0 || step >= result.steps.size()) return std::nullopt;
+  return result.steps[step].end - result.steps[step - 1].end;
 }
 
 const DriveTraffic* shortest_lived(const Result& result) {

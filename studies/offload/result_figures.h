@@ -9,8 +9,8 @@
 
 namespace spillway::studies {
 
-// In a sentence, which begins as Result::verdict() says: "fits with 12.3 GiB to spare", "does not fit: short of
-// 87.1 GiB", "unknown: the trace has no memory events"; or "no: ", where drives refuse.
+// In a sentence, which begins as Result::verdict() says: "fits with 12.3 GiB to spare" beside the reserve, "tight:
+// ...", "does not fit: short of 87.1 GiB", "unknown: the trace has no memory events"; or "no: ", where drives refuse.
 std::string verdict(const Result& result);
 
 // The share of the replayed time, 0 .. 1, in which the critical path goes through a resource.
@@ -18,6 +18,9 @@ double binding_share(const Result& result, Binding binding);
 
 // Of the slots GPUs sit in: the busier direction of the busiest, 0 .. 1. None where nothing crosses PCIe.
 std::optional<double> pcie_busy(const Result& result);
+// Of a step behind another: from that one's end to its own. Result::step_time is the median of these; of a step alone,
+// which has none, it is the span.
+std::optional<Picos> period_of(const Result& result, std::size_t step);
 // Of the drives written to, the first to wear out. Null: none is rated, or nothing is written.
 const DriveTraffic* shortest_lived(const Result& result);
 

@@ -167,11 +167,11 @@ class Asker {
   // At the pace of the step the drives allow.
   void add_life(DriveAnswer& found, const DriveLoad& shared) const {
     const double rate = mean_rate(shared.written(), found.load.steady.length);
-    const auto years = [&](double bytes) { return years_to_write(bytes * static_cast<double>(found.count), rate); };
-    found.years = years(found.endurance.bytes);
-    found.low_years = years(found.endurance.low);
-    found.high_years = years(found.endurance.high);
-    found.lasts = found.endurance.known && found.years >= question_.life_years;
+    const DriveLife life = drive_life(found.endurance, found.count, rate);
+    found.years = life.years;
+    found.low_years = life.low_years;
+    found.high_years = life.high_years;
+    found.lasts = found.endurance.known && found.low_years >= question_.life_years;
   }
 
   void add_numbers(DriveAnswer& found, const DriveLoad& shared) {
@@ -222,8 +222,11 @@ std::string DriveAnswer::verdict(double asked_years) const {
     words = load.throttled ? "too hot to keep its rate up" : "not once its cache is full";
   if (!lasts) {
     if (!words.empty()) words += "; ";
-    words += fmt::format("worn out after {}",
-                         years < 1 ? fmt::format("{:.3g} days", years * 365) : fmt::format("{:.3g} years", years));
+    const auto told = [](double years) {
+      return years < 1 ? fmt::format("{:.3g} days", years * 365) : fmt::format("{:.3g} years", years);
+    };
+    words += fmt::format("worn out after {} by its rating as it stands", told(low_years));
+    if (years != low_years) words += fmt::format(" ({} expected)", told(years));
   }
   if (words.empty()) return fmt::format("yes: holds the rate and {:.3g} years", asked_years);
   return "no: " + words;

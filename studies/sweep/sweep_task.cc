@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/field_reader.h"
 #include "base/field_writer.h"
@@ -19,7 +21,7 @@
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 3;  // of what records hold and how points are estimated
+constexpr int record_version = 4;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -95,7 +97,9 @@ void describe(ReplayRecord& record, FieldVisitor& visitor) {
   std::optional<bool> fits;
   if (const auto json = fits_json(record.row.verdict); !json.is_null()) fits = json.get<bool>();
   visitor.flag({.key = "fits", .required = true, .or_null = true}, fits);
-  record.row.verdict = verdict_of_json(fits ? nlohmann::ordered_json(*fits) : nlohmann::ordered_json());
+  std::string verdict(to_string(record.row.verdict));
+  fields::text(visitor, {.key = "verdict", .required = true}, verdict);
+  record.row.verdict = verdict_of_json(fits ? nlohmann::ordered_json(*fits) : nlohmann::ordered_json(), verdict);
   number(visitor, {.key = "step_seconds", .required = true}, metrics.step_seconds);
   number(visitor, {.key = "peak_reserved_bytes", .required = true}, metrics.peak_bytes);
   number(visitor, {.key = "gpus", .required = true}, metrics.gpus);
@@ -105,6 +109,7 @@ void describe(ReplayRecord& record, FieldVisitor& visitor) {
   number(visitor, {.key = "rest_watts", .min = below_zero, .required = true}, metrics.rest_watts);
   number(visitor, {.key = "busy_watts", .min = below_zero, .required = true}, metrics.busy_watts);
   number(visitor, {.key = "life_years", .required = true, .or_null = true}, metrics.life_years);
+  number(visitor, {.key = "life_low_years", .required = true, .or_null = true}, metrics.rated_years);
   fields::text(visitor, {.key = "binding_resource", .required = true, .even_empty = true}, record.row.binding);
   number(visitor, {.key = "mfu", .required = true}, record.row.mfu);
 }
@@ -152,6 +157,7 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
     row.replayed.busy_seconds = row.replayed.step_seconds * (1 - result.bubble);
     set_rates(row.replayed, gpu_rates(loaded.hardware));
     row.replayed.life_years = shortest_life_years(result);
+    row.replayed.rated_years = shortest_rated_years(result);
     row.verdict = result.verdict();
     row.binding = to_string(result.binding);
     row.mfu = result.mfu;
@@ -165,7 +171,7 @@ bool meets_requirements(const SweepFile& file, const SweepReplay& row) {
   if (!row.failure.empty() || (file.must_fit && row.verdict != Verdict::fits)) return false;
   if (file.most_step_seconds && row.replayed.step_seconds > *file.most_step_seconds) return false;
   if (file.most_gpus && row.replayed.gpus > *file.most_gpus) return false;
-  return !file.least_life_years || row.replayed.life_years >= *file.least_life_years;
+  return !file.least_life_years || row.replayed.rated_years >= *file.least_life_years;
 }
 
 SweepValues objective_values(const SweepFile& file, const SweepMetrics& metrics) {

@@ -51,7 +51,7 @@ std::string WayRow::shortage() const {
   if (result.may_fit()) return result.drives_refuse;
   const HostMemoryResult& host = result.host_memory;
   if (host.verdict() == Verdict::does_not_fit) return gib_text(host.peak - host.capacity) + " of host memory";
-  if (result.memory.shortage > Bytes(0)) return gib_text(result.memory.shortage);
+  if (result.memory.short_of > Bytes(0)) return gib_text(result.memory.short_of);
   for (const RankResult& rank : result.ranks)
     if (rank.verdict == Verdict::does_not_fit) return "memory of " + rank.name;
   return "memory";

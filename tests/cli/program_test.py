@@ -50,6 +50,75 @@ class ProgramTest(unittest.TestCase):
         return json.loads(result.stdout)
 
 
+class WordsTest(ProgramTest):
+    """Reserve, verdict and what is missing mean one thing, in every form."""
+
+    def setUp(self):
+        super().setUp()
+        self.scenario = self.path("s.json", json.dumps({
+            "schema": "spillway-scenario", "version": 1,
+            "model": {"name": "gpt2-small", "sequence": 512, "micro_batch": 4, "data_parallel": 2},
+            "hardware": {"profile": "dgx-h100"}, "memory": {"allocator": "ideal"}}).encode())
+
+    def run_at(self, capacity, *more):
+        result = spillway("run", self.scenario, "--set", f"memory.capacity={capacity}", *more, "--format", "json")
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        return json.loads(result.stdout), result
+
+    def test_the_verdict_is_a_replay_at_the_lower_capacity(self):
+        answer, _ = self.run_at("60GiB")
+        reserve = answer["reserve"]
+        self.assertEqual(sum(part["bytes"] for part in reserve["parts"] if not part["off_the_capacity_already"]),
+                         reserve["bytes"])
+        self.assertIn("NCCL, 1 communicator (data)", [part["name"] for part in reserve["parts"]])
+        self.assertEqual((answer["fits"], answer["verdict"], answer["short_of_bytes"]), (True, "fits", None))
+        peak, whole = answer["peak_reserved_bytes"], 2 << 30
+        for capacity, verdict, code in ((peak + whole, "fits", 0), (peak + whole - 512, "tight", 0),
+                                        (peak + 64, "does not fit", 1)):
+            answer, result = self.run_at(capacity, "--reserve", "2GiB")
+            self.assertEqual((answer["verdict"], answer["fits"], result.returncode), (verdict, verdict != "does not fit",
+                                                                                      code))
+            self.assertEqual(answer["reserve"]["bytes"], whole)
+            self.assertEqual("warning: tight" in result.stderr, verdict == "tight", result.stderr)
+            table = spillway("run", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--reserve", "2GiB")
+            self.assertIn(f"  verdict        {verdict}", table.stdout)
+            csv = spillway("run", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--reserve", "2GiB",
+                           "--format", "csv").stdout.splitlines()
+            row = dict(zip(csv[0].split(","), csv[1].split(",")))
+            self.assertEqual((row["fits"], row["verdict"]), ("false" if code else "true", verdict))
+            page = self.path("page.html")
+            report = spillway("report", "step", self.scenario, "--set", f"memory.capacity_bytes={capacity}", "--reserve",
+                              "2GiB", "--output", page)
+            self.assertEqual(report.returncode, code, report.stderr)
+            with open(page, encoding="utf-8") as html:
+                self.assertIn({"fits": 'verdict yes"', "tight": 'verdict tight"'}.get(verdict, 'verdict no"'), html.read())
+
+    def test_with_what_it_is_short_of_it_fits(self):
+        answer, _ = self.run_at("1GiB", "--reserve", "256MiB")
+        self.assertFalse(answer["fits"])
+        short = answer["short_of_bytes"]
+        self.assertTrue(self.run_at((1 << 30) + short, "--reserve", "256MiB")[0]["fits"])
+        self.assertFalse(self.run_at((1 << 30) + short - 1024, "--reserve", "256MiB")[0]["fits"])
+
+    def test_bad_reserves_are_refused(self):
+        self.refused("run", self.scenario, "--reserve", "much", says=["--reserve", "much"])
+        self.refused("run", self.scenario, "--reserve", "100%", says=["--reserve", "less than 100 %"])
+        self.refused("run", self.scenario, "--set", "memory.reserve=900GiB", says=["/memory/reserve", "leave nothing"])
+
+    def test_a_what_if_is_compared_with_what_it_changes(self):
+        changed = self.path("c.json")
+        with open(self.scenario, encoding="utf-8") as text:
+            document = json.load(text)
+        document["model"]["micro_batch"] = 8
+        with open(changed, "w", encoding="utf-8") as out:
+            json.dump(document, out)
+        two = json.loads(spillway("compare", self.scenario, changed, "--format", "json").stdout)
+        one = json.loads(spillway("compare", self.scenario, "--set", "model.micro_batch=8", "--format", "json").stdout)
+        self.assertEqual(one["step_time_ratio"], two["step_time_ratio"])
+        self.assertNotEqual(one["a"]["fingerprint"], one["b"]["fingerprint"])
+        self.refused("compare", self.scenario, says=["--set"])
+
+
 class PlanLayoutTest(ProgramTest):
     TABLE = b"id,lower,upper,size\na,0,3,4\nb,1,5,2\nc,3,6,4\n"
 
@@ -875,6 +944,17 @@ class SweepTest(ProgramTest):
 
     def sweep(self, **changes):
         return self.path("sweep.json", json.dumps({**self.SWEEP, **changes}).encode())
+
+    def test_a_point_is_a_scenario(self):
+        path, scenario = self.sweep(), self.path("point.json")
+        rows = json.loads(spillway("sweep", path, "--format", "json").stdout)["rows"]
+        row = next(row for row in rows if row["on_front"])
+        result = spillway("sweep", path, "--point", str(row["point"]), "--output", scenario)
+        self.assertEqual((result.returncode, result.stdout), (0, ""), result.stderr)
+        answer = json.loads(spillway("run", scenario, "--format", "json").stdout)
+        for key in ("step_time_ns", "peak_reserved_bytes", "fits", "verdict", "mfu", "tokens_per_second"):
+            self.assertEqual(answer[key], row[key], key)
+        self.refused("sweep", path, "--point", "12", says=["no point 12", "0 to 11"])
 
     def test_the_same_bytes_from_threads_shards_and_kills(self):
         path = self.sweep()

@@ -16,9 +16,9 @@ class Case:
 
 def run_figures(answer):
     """Of a replay, without who owns the peak, the single rank's words and other detail that follows from these."""
-    kept = ["fingerprint", "fits", "step_time_ns", "peak_allocated_bytes", "peak_reserved_bytes", "binding_resource",
-            "breakdown", "bubble", "tokens_per_second", "mfu", "links", "ssd", "drives", "offload", "host_memory",
-            "ranks"]
+    kept = ["fingerprint", "fits", "verdict", "reserve", "short_of_bytes", "step_time_ns", "peak_allocated_bytes",
+            "peak_reserved_bytes", "binding_resource", "breakdown", "bubble", "tokens_per_second", "mfu", "links", "ssd",
+            "drives", "offload", "host_memory", "ranks"]
     return {key: answer[key] for key in kept if answer.get(key) is not None}
 
 

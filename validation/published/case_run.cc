@@ -29,7 +29,9 @@ std::string reason(const InputError& error) {
   return error.remedy().empty() ? text : text + "; " + error.remedy();
 }
 
-LoadedScenario load_case(const CaseFile& file, const Scenario& scenario) {
+// What was measured did fit: nothing is kept free for what it took beside the allocator.
+LoadedScenario load_case(const CaseFile& file, Scenario scenario) {
+  if (scenario.reserve.empty()) scenario.reserve = "0";
   const auto own = file.models.find(scenario.model);
   return own == file.models.end() ? load(scenario) : load(scenario, own->second);
 }

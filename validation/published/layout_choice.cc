@@ -89,7 +89,7 @@ SweepFile sweep_of(const PublishedSetup& setup, const TrainingSetup& published, 
   SweepFile file;
   file.path = setup.file->path;
   file.title = setup.fastest->id;
-  file.base = R"({"schema": "spillway-scenario", "version": 1})";
+  file.base = R"({"schema": "spillway-scenario", "version": 1, "memory": {"reserve": 0}})";  // as what was measured
   file.constants = {{"gpus", static_cast<double>(gpus)},
                     {"batch", static_cast<double>(batch)},
                     {"layers", static_cast<double>(model.layers)}};
@@ -185,7 +185,9 @@ SetupChoice choose_layout(const PublishedSetup& setup, std::int64_t replays,
   choice.published = setup.fastest;
   try {
     ModelSpec found;
-    const LoadedScenario loaded = load(setup.fastest->scenario, model_of(setup, found));
+    Scenario published = setup.fastest->scenario;
+    if (published.reserve.empty()) published.reserve = "0";
+    const LoadedScenario loaded = load(published, model_of(setup, found));
     const Result result = run(loaded);
     choice.gpus = loaded.setup.gpus();
     choice.batch = loaded.setup.step_sequences();

@@ -68,7 +68,7 @@ void replay_as_recorded(Replay& replay) {
   MemoryResult& memory = result.memory;
   memory.known = true;
   memory.allocator = "PyTorch caching allocator";
-  memory.capacity = Bytes(std::int64_t{10} << 30);
+  memory.capacity = memory.limit = Bytes(std::int64_t{10} << 30);
   for (int i = 0; i <= 1000; ++i) {
     const Bytes allocated(std::int64_t{i <= 500 ? i : 1000 - i} * (15 << 20) + (1 << 30));
     const Bytes reserved = std::max(memory.peak_reserved, allocated + Bytes(300 << 20));
@@ -155,7 +155,8 @@ TEST(TimelineSvg, ShowsLanesStepsMemoryAndBreakdownOfATrainingStep) {
   if (const char* folder = std::getenv("SPILLWAY_SVG_OUT")) {
     std::ofstream(std::string(folder) + "/gpt2.svg") << svg;
     Replay full = many_ops(30'000);
-    full.result.memory.shortage = Bytes(1 << 30);
+    full.result.memory.out_of_memory = true;
+    full.result.memory.short_of = Bytes(1 << 30);
     full.result.memory.capacity = Bytes(std::int64_t{8} << 30);
     full.result.memory.explanation = "An activation of 512 MiB was asked for when 7.9 GiB were held.";
     std::ofstream(std::string(folder) + "/many.svg") << timeline_svg(full.trace, full.result);
@@ -201,11 +202,26 @@ TEST(TimelineSvg, EscapesNames) {
 TEST(TimelineSvg, SaysByHowMuchItDoesNotFit) {
   Replay replay = gpt2();
   replay.result.memory.capacity = Bytes(std::int64_t{8} << 30);
-  replay.result.memory.shortage = replay.result.memory.peak_reserved - replay.result.memory.capacity;
+  replay.result.memory.out_of_memory = true;
+  replay.result.memory.short_of = Bytes(600 << 20);
   replay.result.memory.explanation = "The last block asked for was an activation.";
   const std::string svg = timeline_svg(replay.trace, replay.result);
-  EXPECT_TRUE(has(svg, "Does not fit by 632.0 MiB: peak 8.62 GiB, capacity 8.00 GiB."));  // 1024 + 7500 + 300 - 8192
+  EXPECT_TRUE(has(svg, "Does not fit: short of 600.0 MiB; peak without a limit 8.62 GiB, capacity 8.00 GiB."));
   EXPECT_TRUE(has(svg, "The last block asked for was an activation."));
+}
+
+// 10 GiB, of which 1 GiB is margin and 512 MiB are taken: 888 MiB are left of 9.5 GiB, less than the margin.
+TEST(TimelineSvg, SaysWhatIsKeptFreeAndWhenThatIsTight) {
+  Replay replay = gpt2();
+  replay.result.reserve.taken = Bytes(512 << 20);
+  replay.result.reserve.margin = Bytes(1 << 30);
+  replay.result.memory.limit = Bytes((std::int64_t{17} << 29) + (std::int64_t{512} << 20));
+  EXPECT_TRUE(has(timeline_svg(replay.trace, replay.result), "Fits: peak 8.62 GiB of 10.00 GiB, 1.50 GiB of it kept"));
+  replay.result.memory.is_tight = true;
+  replay.result.memory.limit = Bytes(std::int64_t{19} << 29);
+  const std::string svg = timeline_svg(replay.trace, replay.result);
+  EXPECT_TRUE(has(svg, "Tight: peak 8.62 GiB of 10.00 GiB, "));
+  EXPECT_TRUE(has(svg, "without the margin of 1.00 GiB"));
 }
 
 TEST(TimelineSvg, LanesBeyondTheLimitAreNamedInANote) {

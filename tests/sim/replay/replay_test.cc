@@ -57,6 +57,20 @@ TEST(Replay, KernelsOfAStreamFollowEachOther) {
   EXPECT_EQ(result.breakdown[static_cast<std::size_t>(Binding::host)], microseconds(1));
 }
 
+// Steps of one kernel each end at 11, 21, 71 and 91 us: periods of 10, 50 and 20 us.
+TEST(Replay, StepTimeIsTheMedianPeriod) {
+  Trace trace =
+      launches({{"a", microseconds(10)}, {"b", microseconds(10)}, {"c", microseconds(50)}, {"d", microseconds(20)}});
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) trace.ops.step[i] = static_cast<std::uint16_t>(i / 2);
+  for (int s = 0; s < 4; ++s) trace.steps.push_back({.name = trace.strings.intern("step " + std::to_string(s))});
+  const Result result = replay(trace, quiet_hardware(), {});
+  ASSERT_EQ(result.steps.size(), 4U);
+  EXPECT_EQ(result.step_time, microseconds(20));
+  trace.steps.resize(1);
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) trace.ops.step[i] = 0;
+  EXPECT_EQ(replay(trace, quiet_hardware(), {}).step_time, microseconds(91)) << "of one alone its span";
+}
+
 // 30 and 60 MiB in turn with 80 MiB and blocks from 20 MiB on kept whole: each request frees the other's segment and
 // takes its own, in every step. 2 x (cudaMalloc 100 us + cudaFree 50 us), behind the work launched before.
 TEST(Replay, DriverCallsOfTheAllocatorTakeTime) {

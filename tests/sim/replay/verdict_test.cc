@@ -28,6 +28,20 @@ TEST(Verdict, OfNoMemoryIsUnknown) {
   EXPECT_EQ(result.verdict(), Verdict::unknown);
 }
 
+// Tight is a yes, but not a clear one: before unknown, behind fits.
+TEST(Verdict, TightIsAYesThatIsNotKept) {
+  Result result = with_limit();
+  result.memory.is_tight = true;
+  EXPECT_EQ(result.verdict(), Verdict::tight);
+  EXPECT_FALSE(result.fits());
+  EXPECT_TRUE(result.may_fit());
+  EXPECT_EQ(fits_json(Verdict::tight).dump(), "true");
+  EXPECT_EQ(both(Verdict::fits, Verdict::tight), Verdict::tight);
+  EXPECT_EQ(both(Verdict::unknown, Verdict::tight), Verdict::unknown);
+  result.ranks.resize(1);
+  EXPECT_EQ(result.verdict(), Verdict::unknown);
+}
+
 TEST(Verdict, IsThatOfTheWorstPart) {
   Result result = with_limit();
   result.ranks.resize(2);
@@ -42,8 +56,9 @@ TEST(Verdict, IsThatOfTheWorstPart) {
 
 TEST(Verdict, IsNullInJsonWhereItIsUnknown) {
   EXPECT_EQ(fits_json(Verdict::unknown).dump(), "null");
-  for (const Verdict verdict : {Verdict::fits, Verdict::unknown, Verdict::does_not_fit})
-    EXPECT_EQ(verdict_of_json(fits_json(verdict)), verdict);
+  for (const Verdict verdict : {Verdict::fits, Verdict::tight, Verdict::unknown, Verdict::does_not_fit})
+    EXPECT_EQ(verdict_of_json(fits_json(verdict), to_string(verdict)), verdict);
+  EXPECT_EQ(verdict_of_json(true), Verdict::fits) << "of older files, which have no words";
   EXPECT_EQ(verdict_of(Bytes(1), Bytes(0)), Verdict::unknown);
 }
 

@@ -50,7 +50,7 @@ void expect_same(const Result& row, const Result& alone, const std::string& name
   EXPECT_EQ(row.mfu, alone.mfu) << name;
   EXPECT_EQ(row.memory.peak_allocated, alone.memory.peak_allocated) << name;
   EXPECT_EQ(row.memory.peak_reserved, alone.memory.peak_reserved) << name;
-  EXPECT_EQ(row.memory.shortage, alone.memory.shortage) << name;
+  EXPECT_EQ(row.memory.short_of, alone.memory.short_of) << name;
   EXPECT_EQ(row.verdict(), alone.verdict()) << name;
   EXPECT_EQ(row.drives_refuse, alone.drives_refuse) << name;
   EXPECT_EQ(row.title, alone.title) << name;

@@ -1,0 +1,42 @@
+// What is kept free of a GPU's memory, and the verdict that follows: "fits" where the step runs within the capacity
+// less the reserve, "tight" where it runs only within the capacity less what is really taken, without the reserve's
+// margin. Found by replays under these limits, not by subtraction: PyTorch reserves more where it may.
+#pragma once
+
+#include <functional>
+
+#include "planners/replayer.h"
+#include "scenario/scenario_run.h"
+
+namespace spillway::scenario {
+
+// Of each device of a loaded scenario, which has its trace, machine and capacity:
+//   CUDA context     the profile's gpu.context_memory, taken off the capacity already
+//   library handles  as far as that is below the 0.5 GiB that context, handles and loaded kernels take at least
+//   NCCL             0.1 GiB a communicator: of a generated step its tensor, context, pipeline, data and expert groups
+//   of
+//                    more than one GPU, of a capture the groups of its collectives
+//   margin           up to the upper ends of these ranges (0.5 GiB a communicator, 1 GiB for context and handles), and
+//                    1.5 % of the capacity, by which a replayed peak may be off
+// All are assumed: no published figures were found. memory.reserve replaces all but the context: what it names covers
+// the parts above first, and what is left is margin. A recording on the GPU it ran on keeps nothing: it did fit. Empty
+// where no capacity is known.
+Reserve reserve_of(const LoadedScenario& loaded);
+
+// Sets the scenario's capacity and reserve, and has its replays keep the reserve free. Throws InputError where the
+// scenario's own reserve leaves nothing.
+void keep_reserve(LoadedScenario& loaded);
+
+// The capacity less what is taken, without the margin: what a tight step runs within. At least 1 byte.
+Bytes capacity_without_margin(const LoadedScenario& loaded);
+// Whether a device's memory, not the host's, is too small.
+bool runs_out(const Result& result);
+// Of a step that runs there, and how it did within the capacity less the whole reserve.
+void mark_tight(Result& result, const Result& kept);
+
+// Runs as `evaluate` does on the replayer; where that does not fit, once more with the margin given up. Fills in the
+// result's capacity, reserve and, where it does not fit, what it is short of (with the margin given up).
+ScenarioRun within_reserve(const LoadedScenario& loaded, const Replayer& replayer,
+                           const std::function<ScenarioRun(const Replayer&)>& evaluate);
+
+}  // namespace spillway::scenario

@@ -1,0 +1,18 @@
+// How much memory a step's allocator needs, found by trying: what it reserves without a limit is more, since under a
+// limit it gives cached segments back.
+#pragma once
+
+#include "base/units.h"
+#include "sim/replay/memory_replay.h"
+#include "traces/trace.h"
+
+namespace spillway::sim {
+
+// The least capacity, not below options.capacity, within which the stream of each device runs, to 2 MiB (torch reserves
+// no less; to 512 bytes where nothing fragments). By bisection between the most that is allocated at once, which no
+// allocator gets by with less than, and what is reserved without a limit; a step that fails again with more memory than
+// it ran in, as fragmentation may have it, is not looked for. The trace's events are taken in their order. One run of
+// the stream a device that fits, about a dozen of each that doesn't. Throws InputError as MemoryReplay does.
+Bytes least_capacity(const Trace& trace, const MemoryReplayOptions& options);
+
+}  // namespace spillway::sim

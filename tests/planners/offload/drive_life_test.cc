@@ -1,0 +1,53 @@
+#include "planners/offload/drive_life.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "hwprofiles/profile_library.h"
+
+namespace spillway::planners {
+namespace {
+
+constexpr double year = 365.0 * 86400;
+
+// 4 drives of 2 (1 to 3) bytes a second for a year, at 2 bytes a second.
+TEST(DriveLife, IsExpectedWithARange) {
+  const Endurance endurance{.known = true, .bytes = 2 * year, .low = year, .high = 3 * year, .basis = "rated"};
+  const DriveLife life = drive_life(endurance, 4, 2);
+  EXPECT_DOUBLE_EQ(life.years, 4);
+  EXPECT_DOUBLE_EQ(life.low_years, 2);
+  EXPECT_DOUBLE_EQ(life.high_years, 6);
+  EXPECT_EQ(life.basis, "rated");
+}
+
+// Two steps of half a second that write a gigabyte each: 2 GB/s, whatever ran behind the last step's end. Asked for
+// more years than the rating as it stands gives, the drives refuse, though more are expected.
+TEST(DriveLife, IsReckonedAtThePeriodAndJudgedByTheRatingAsItStands) {
+  HardwareProfile hardware = ProfileLibrary::standard().load_system("h100-80gb-1gpu");
+  DriveGroup group;
+  group.name = "scratch";
+  group.raid0 = true;
+  group.drive = ProfileLibrary::standard().load_nvme("samsung-980-pro-1tb");
+  hardware.drives = {group};
+  Result result;
+  result.steps.resize(2);
+  result.step_time = microseconds(500'000);
+  result.replayed = microseconds(1'900'000);
+  result.drives.push_back({.name = "scratch", .set = "scratch", .drives = 4, .written = Bytes(2'000'000'000)});
+  rate_drives(hardware, {}, {}, {}, result);
+  ASSERT_TRUE(result.drives[0].life);
+  const DriveLife life = *result.drives[0].life;
+  EXPECT_DOUBLE_EQ(life.years, drive_life(drive_endurance(group.drive), 4, 2e9).years);
+  EXPECT_EQ(shortest_life_years(result), life.years);
+  EXPECT_EQ(shortest_rated_years(result), life.low_years);
+  ASSERT_LT(life.low_years, life.years);
+  EXPECT_EQ(result.drives_refuse, "");
+  const double between = (life.low_years + life.years) / 2;
+  rate_drives(hardware, {.least_life_years = between}, {}, {}, result);
+  EXPECT_THAT(result.drives_refuse, testing::HasSubstr("by its rating as it stands"));
+  rate_drives(hardware, {.least_life_years = life.low_years}, {}, {}, result);
+  EXPECT_EQ(result.drives_refuse, "");
+}
+
+}  // namespace
+}  // namespace spillway::planners

@@ -1,0 +1,167 @@
+// What is kept free of a GPU's memory, and the verdicts that follow.
+#include "scenario/reserve.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "base/input_error.h"
+#include "scenario/evaluator.h"
+#include "sim/devices/memory/memory_policies.h"
+
+namespace spillway::scenario {
+namespace {
+
+constexpr std::int64_t mebibyte = 1 << 20;
+
+LoadedScenario step(const std::string& memory, const std::string& model = "",
+                    const std::string& hardware = "h100-80gb-1gpu") {
+  return load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
+      "model": {"name": "gpt2-small", "sequence": 512, "micro_batch": 4)" +
+                                 model + R"(}, "hardware": {"profile": ")" + hardware + R"("}, "memory": {)" + memory +
+                                 "}}",
+                             "test", ""));
+}
+
+std::string of(Bytes capacity, const std::string& more = "") {
+  return "\"capacity_bytes\": " + std::to_string(capacity.count()) + more;
+}
+
+const ReservePart* part(const Reserve& reserve, const std::string& begin) {
+  for (const ReservePart& each : reserve.parts)
+    if (each.name.starts_with(begin)) return &each;
+  return nullptr;
+}
+
+// 2 stages x 2 x 2 GPUs: tensor, pipeline and data groups. 3 x 0.1 GiB taken, 3 x 0.4 GiB and 1.5 % of the capacity
+// margin; context and handles are the profile's 1 GiB, the upper end of their range.
+TEST(Reserve, HasAPartForEachCommunicator) {
+  const LoadedScenario loaded = step("", R"(, "tensor_parallel": 2, "pipeline_parallel": 2, "data_parallel": 2,
+      "gradient_accumulation": 2)",
+                                     "dgx-h100");
+  const Reserve& reserve = loaded.reserve;
+  const ReservePart* const nccl = part(reserve, "NCCL");
+  ASSERT_NE(nccl, nullptr);
+  EXPECT_EQ(nccl->name, "NCCL, 3 communicators (tensor, pipeline, data)");
+  EXPECT_EQ(nccl->bytes, Bytes((1 << 30) / 10) * 3);
+  EXPECT_EQ(nccl->provenance, "assumed");
+  const ReservePart* const margin = part(reserve, "margin");
+  ASSERT_NE(margin, nullptr);
+  const Bytes open = (Bytes(1 << 29) - Bytes((1 << 30) / 10)) * 3;
+  EXPECT_EQ(margin->bytes,
+            open + Bytes(static_cast<std::int64_t>(0.015 * static_cast<double>(loaded.capacity.count()))));
+  const ReservePart* const context = part(reserve, "CUDA context");
+  ASSERT_NE(context, nullptr);
+  EXPECT_TRUE(context->in_capacity);
+  EXPECT_EQ(loaded.capacity, loaded.hardware.gpu.memory.value - context->bytes);
+  EXPECT_EQ(reserve.bytes(), nccl->bytes + margin->bytes) << "what is off the capacity already doesn't count again";
+  EXPECT_EQ(loaded.options.memory.capacity, loaded.capacity - reserve.bytes()) << "what planners aim at";
+}
+
+TEST(Reserve, OfOneGpuHasNoCommunicators) {
+  EXPECT_EQ(part(step("").reserve, "NCCL"), nullptr);
+  EXPECT_EQ(step("").reserve.taken, Bytes(0));
+}
+
+// What a scenario says covers the parts first; the rest is margin.
+TEST(Reserve, MayBeASizeOrAShare) {
+  EXPECT_EQ(step(R"("reserve": 0)").reserve.bytes(), Bytes(0));
+  EXPECT_EQ(step(R"("reserve": "2 GiB")").reserve.bytes(), Bytes(std::int64_t{2} << 30));
+  EXPECT_EQ(step(R"("reserve": 1048576)").reserve.bytes(), Bytes(mebibyte));
+  for (const char* said : {R"("reserve": "8%")", R"("reserve": 0.08)"}) {
+    const LoadedScenario loaded = step(said, R"(, "data_parallel": 2)", "dgx-h100");
+    EXPECT_NEAR(static_cast<double>(loaded.reserve.bytes().count()),
+                0.08 * static_cast<double>(loaded.capacity.count()), 1);
+    EXPECT_EQ(loaded.reserve.taken, Bytes((1 << 30) / 10));
+  }
+  const LoadedScenario less = step(R"("reserve": "64 MiB")", R"(, "data_parallel": 2)", "dgx-h100");
+  EXPECT_EQ(less.reserve.taken, Bytes(64 * mebibyte)) << "less than the parts: all of it taken";
+  EXPECT_EQ(less.reserve.margin, Bytes(0));
+}
+
+TEST(Reserve, RefusesWhatIsNone) {
+  EXPECT_THROW(step(R"("reserve": "much")"), InputError);
+  EXPECT_THROW(step(R"("reserve": "120%")"), InputError);
+  EXPECT_THROW(step(R"("reserve": -1)"), InputError);
+  try {
+    step(R"("reserve": "500 GiB")");
+    ADD_FAILURE() << "taken";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.place(), "/memory/reserve");
+    EXPECT_THAT(error.cause(), testing::HasSubstr("leave nothing"));
+  }
+}
+
+// With a peak p, t taken and m margin: p + t + m fits, less is tight down to p + t, less than that does not fit; each
+// as a replay at the lower capacity without a reserve says.
+TEST(Verdicts, AreThoseOfReplaysAtTheLowerCapacity) {
+  const std::string ideal = R"(, "allocator": "ideal", "reserve": )", parallel = R"(, "data_parallel": 2)";
+  const auto at = [&](Bytes capacity, const std::string& reserve) {
+    return run(step(of(capacity, ideal + reserve), parallel, "dgx-h100"));
+  };
+  const Bytes peak = at(Bytes(std::int64_t{60} << 30), "0").memory.peak_reserved;
+  const Bytes taken((1 << 30) / 10), whole(std::int64_t{2} << 30), margin = whole - taken, grain(512);
+  const struct {
+    Bytes capacity;
+    Verdict verdict;
+  } cases[] = {{peak + whole, Verdict::fits},
+               {peak + whole - grain, Verdict::tight},
+               {peak + taken, Verdict::tight},
+               {peak + taken - grain, Verdict::does_not_fit}};
+  for (const auto& each : cases) {
+    const Result result = at(each.capacity, "\"2 GiB\"");
+    EXPECT_EQ(result.verdict(), each.verdict) << each.capacity.count();
+    EXPECT_EQ(result.memory.capacity, each.capacity);
+    EXPECT_EQ(result.reserve.margin, margin);
+    EXPECT_EQ(at(each.capacity - whole, "0").fits(), each.verdict == Verdict::fits);
+    EXPECT_EQ(at(each.capacity - taken, "0").fits(), each.verdict != Verdict::does_not_fit);
+    EXPECT_EQ(result.memory.short_of > Bytes(0), each.verdict == Verdict::does_not_fit);
+  }
+}
+
+// With what it is short of the step runs; with 2 MiB less it does not.
+TEST(Verdicts, ShortOfIsTheLeastThatHelps) {
+  const Bytes small(std::int64_t{3} << 30);
+  const Result result = run(step(of(small)));
+  ASSERT_EQ(result.verdict(), Verdict::does_not_fit);
+  const Bytes short_of = result.memory.short_of;
+  ASSERT_GT(short_of, Bytes(0));
+  EXPECT_LE(short_of, result.memory.peak_reserved - small) << "the difference to a run without a limit is a bound";
+  EXPECT_TRUE(run(step(of(small + short_of))).may_fit());
+  EXPECT_FALSE(run(step(of(small + short_of - Bytes(2 * mebibyte)))).may_fit());
+}
+
+// The same of a step whose memory events come in the replay's order.
+TEST(Verdicts, ShortOfUnderATechniqueIsTheLeastThatHelps) {
+  const std::string text = R"({"schema": "spillway-scenario", "version": 1,
+      "model": {"name": "gpt2-small", "sequence": 512, "micro_batch": 4},
+      "hardware": {"profile": "h100-80gb-1gpu"},
+      "offload": {"technique": "ssdtrain", "tier": "host", "in_flight_bytes": 268435456},
+      "memory": {"reserve": 0, "capacity_bytes": )";
+  const auto at = [&text](Bytes capacity) {
+    return run(load(parse_scenario(text + std::to_string(capacity.count()) + "}}", "test", "")));
+  };
+  const Bytes small(std::int64_t{2} << 30);
+  const Result result = at(small);
+  ASSERT_EQ(result.verdict(), Verdict::does_not_fit);
+  EXPECT_TRUE(at(small + result.memory.short_of).may_fit());
+  EXPECT_FALSE(at(small + result.memory.short_of - Bytes(4 * mebibyte)).may_fit());
+}
+
+// Its own device's memory is what it did fit; with another memory it is a what-if.
+TEST(Reserve, OfARecordingOnItsOwnGpuIsNone) {
+  const std::string trace =
+      std::string(std::getenv("SPILLWAY_SOURCE_ROOT")) + "/traces/data/gpt2-tiny-cpu/steps.json.gz";
+  Scenario scenario;
+  scenario.trace = trace;
+  scenario.captured_on = scenario.hardware = "h100-80gb-1gpu";
+  scenario.captured_on = "h100-sxm5-80gb";
+  EXPECT_EQ(load(scenario).reserve.bytes(), Bytes(0));
+  scenario.hardware = "dgx-a100";
+  EXPECT_GT(load(scenario).reserve.bytes(), Bytes(0));
+}
+
+}  // namespace
+}  // namespace spillway::scenario
