@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/commented_document.h"
 #include "base/input_error.h"
 #include "base/json_error.h"
 #include "base/nearest_name.h"
@@ -345,7 +346,9 @@ std::string document_schema(std::string_view text) {
   return schema != root.end() && schema->is_string() ? schema->get<std::string>() : "";
 }
 
-Json parse_document(std::string_view text, const std::string& file, const std::string& remedy) {
+namespace {
+
+Json parse(std::string_view text, const std::string& file, const std::string& remedy, bool comments) {
   std::vector<std::set<std::string>> open;
   std::string twice;
   // The parser keeps the last of two equal keys; a document must not say two things.
@@ -357,13 +360,23 @@ Json parse_document(std::string_view text, const std::string& file, const std::s
     return open.size() < deepest;
   };
   try {
-    Json root = Json::parse(text, watch);
+    Json root = Json::parse(text, watch, true, comments);
     if (!twice.empty())
       throw InputError(file, "", "key '" + twice + "' appears twice in one object", "keep one of them");
     return root;
   } catch (const nlohmann::json::exception& error) {
     throw json_error(file, error, remedy);
   }
+}
+
+}  // namespace
+
+Json parse_document(std::string_view text, const std::string& file, const std::string& remedy) {
+  return parse(text, file, remedy, false);
+}
+
+Json parse_commented_document(std::string_view text, const std::string& file, const std::string& remedy) {
+  return parse(text, file, remedy, true);
 }
 
 }  // namespace spillway

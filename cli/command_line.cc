@@ -21,6 +21,7 @@
 #include "cli/commands/list_command.h"
 #include "cli/commands/manual_command.h"
 #include "cli/commands/memory_command.h"
+#include "cli/commands/new_command.h"
 #include "cli/commands/plan_command.h"
 #include "cli/commands/profile_command.h"
 #include "cli/commands/record_command.h"
@@ -143,6 +144,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   add_capacity_command(app, context);
   add_report_commands(app, context);
   add_sweep_commands(app, context, job);
+  add_new_command(app);
   add_list_command(app, context);
   add_profile_commands(app, context);
   add_calibrate_commands(app, context);

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/byte_source.h"
+#include "base/commented_document.h"
 #include "base/field_reader.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
@@ -95,7 +96,7 @@ class Loader {
 };
 
 Json parsed(const std::string& text, const std::string& name) {
-  return parse_document(text, name, "correct it there; scenarios are JSON without comments");
+  return parse_commented_document(text, name, "correct it there; scenarios are JSON, comments begin with //");
 }
 
 void apply_settings(Json& root, std::span<const std::string> settings) {
@@ -106,6 +107,28 @@ void apply_settings(Json& root, std::span<const std::string> settings) {
 Scenario build(Json root, const std::string& name, const std::string& folder, std::span<const std::string> settings) {
   apply_settings(root, settings);
   return Loader(name).load(root, folder);
+}
+
+constexpr std::size_t look_ahead = 64U << 10U;
+
+// A model, a machine or a sweep given where a scenario or a trace is wanted.
+void refuse_other_documents(const std::string& path) {
+  if (std::filesystem::is_directory(path)) return;
+  ByteSource source = ByteSource::open(path, std::uint64_t{1} << 40U);
+  const auto bytes = source.peek(look_ahead);
+  const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  const auto holds = [&](std::string_view words) { return head.find(words) != std::string_view::npos; };
+  const auto refuse = [&](const char* what, const std::string& remedy) {
+    throw InputError(path, "", std::string("is ") + what + ", no scenario and no trace", remedy);
+  };
+  const std::string to_start = ", then `spillway run X.scenario.json`";
+  if (holds("\"spillway-hardware-profile/"))
+    refuse("a hardware profile", "begin with `spillway new MODEL " + path + " --output X.scenario.json`" + to_start);
+  const bool is_config = bytes.size() < look_ahead && (holds("\"model_type\"") || holds("\"architectures\""));
+  if (holds("\"spillway.model\"") || is_config)
+    refuse(is_config ? "a Hugging Face configuration" : "a model file",
+           "begin with `spillway new " + path + " MACHINE --output X.scenario.json`" + to_start);
+  if (holds("\"spillway-sweep\"")) refuse("a sweep", "use `spillway sweep " + path + "`");
 }
 
 }  // namespace
@@ -139,6 +162,7 @@ std::string scenario_text(const std::string& path, std::span<const std::string> 
 }
 
 Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::string> settings) {
+  refuse_other_documents(trace_path);
   Json root = {{"schema", "spillway-scenario"}, {"version", scenario_version}};
   root["trace"] = std::filesystem::absolute(trace_path).string();
   Scenario scenario = build(root, trace_path, "", settings);

@@ -16,7 +16,8 @@
 //   }
 //
 // Published schema: docs/schemas/scenario.schema.json. Versions: a newer one is refused, older ones migrate
-// (none yet). Paths in a scenario are relative to the scenario's folder.
+// (none yet). Paths in a scenario are relative to the scenario's folder. Comments may stand in a file (// to the line's
+// end); a file written anew has none.
 #pragma once
 
 #include <cstdint>
@@ -80,7 +81,8 @@ Scenario parse_scenario(const std::string& text, const std::string& name, const 
                         std::span<const std::string> settings = {});
 // The file's JSON with the settings applied, unchecked beyond its syntax: for those who put other settings on top.
 std::string scenario_text(const std::string& path, std::span<const std::string> settings = {});
-// A file that is no scenario but a trace becomes the scenario that replays it as captured.
+// A file that is no scenario but a trace becomes the scenario that replays it as captured. Throws InputError for a
+// model, a profile or a sweep, saying what to do with it.
 Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::string> settings = {});
 
 // A scenario's text with one setting made as by --set, laid out with two spaces; an object left empty goes. Throws

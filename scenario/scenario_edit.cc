@@ -17,9 +17,9 @@ using Json = nlohmann::ordered_json;
 const std::string fixed = "hardware.set.";
 
 Json parsed_scenario(const std::string& text) {
-  Json root = Json::parse(text, nullptr, false);
+  Json root = Json::parse(text, nullptr, false, true);  // comments go
   if (root.is_discarded() || !root.is_object())
-    throw InputError("", "", "not valid JSON", "a scenario is a JSON object without comments");
+    throw InputError("", "", "not valid JSON", "a scenario is a JSON object");
   return root;
 }
 

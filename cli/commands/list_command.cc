@@ -1,5 +1,7 @@
 #include "cli/commands/list_command.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,10 +10,10 @@
 #include <utility>
 #include <vector>
 
+#include "cli/commands/listed.h"
 #include "cli/options/command_options.h"
-#include "cli/output/table.h"
-#include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
+#include "models/spec/training_setup_fields.h"
 #include "planners/technique/technique_table.h"
 
 namespace spillway::cli {
@@ -19,28 +21,32 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-struct Listed {
-  Json items = Json::array();
-  Table table;
-};
-
-Listed models() {
-  Listed listed{.table = Table({"model", "title"})};
-  for (const std::string& name : bundled_models()) {
-    const std::string title = find_model(name).title;
-    listed.items.push_back({{"name", name}, {"title", title}});
-    listed.table.add({name, title});
-  }
-  return listed;
+// "8.03 B", "124 M".
+std::string parameters_text(std::int64_t count) {
+  const auto number = static_cast<double>(count);
+  return count >= 1'000'000'000 ? fmt::format("{:.3g} B", number * 1e-9) : fmt::format("{:.3g} M", number * 1e-6);
 }
 
-Listed profiles(ProfileKind kind) {
-  Listed listed{.table = Table({"name", "title"})};
-  const ProfileLibrary library = ProfileLibrary::standard();
-  for (const ProfileEntry& entry : library.list()) {
-    if (entry.kind != kind) continue;
-    listed.items.push_back({{"name", entry.name}, {"title", entry.title}});
-    listed.table.add({entry.name, entry.title});
+Listed models() {
+  Listed listed{.table = Table({"name", "parameters", "active", "layers", "width", "heads", "longest", "title"})};
+  for (const std::string& name : bundled_models()) {
+    const ModelSpec model = find_model(name);
+    const ParameterCounts counts = parameter_counts(model);
+    listed.items.push_back({{"name", name},
+                            {"title", model.title},
+                            {"parameters", counts.total()},
+                            {"active_parameters", counts.active()},
+                            {"layers", model.all_layers()},
+                            {"hidden", model.hidden},
+                            {"heads", model.heads},
+                            {"kv_heads", model.kv_heads},
+                            {"experts", model.experts.count},
+                            {"vocabulary", model.vocabulary},
+                            {"max_positions", model.max_positions}});
+    listed.table.add({name, parameters_text(counts.total()),
+                      model.has_experts() ? parameters_text(counts.active()) : "all",
+                      std::to_string(model.all_layers()), std::to_string(model.hidden), std::to_string(model.heads),
+                      std::to_string(model.max_positions), model.title});
   }
   return listed;
 }
@@ -75,12 +81,12 @@ Listed all_techniques() {
 }
 
 Listed words(const Words& words) {
-  Listed listed{.table = Table({"name", "is"})};
+  Listed listed{.table = Table({"name", "is", "also called"})};
   for (const Word& word : words) {
     Json item = {{"name", word.name}, {"about", word.about}};
     if (!word.alias.empty()) item["alias"] = word.alias;
     listed.items.push_back(std::move(item));
-    listed.table.add({std::string(word.name), std::string(word.about)});
+    listed.table.add({std::string(word.name), std::string(word.about), std::string(word.alias)});
   }
   return listed;
 }
@@ -89,13 +95,17 @@ struct List {
   std::string_view name;
   Listed (*make)();
 };
-constexpr std::array<List, 7> lists = {{{"models", models},
-                                        {"machines", [] { return profiles(ProfileKind::system); }},
-                                        {"gpus", [] { return profiles(ProfileKind::gpu); }},
-                                        {"drives", [] { return profiles(ProfileKind::nvme); }},
-                                        {"techniques", all_techniques},
-                                        {"schedules", [] { return words(schedule_words()); }},
-                                        {"allocators", [] { return words(allocator_words()); }}}};
+constexpr std::array<List, 11> lists = {{{"models", models},
+                                         {"machines", list_machines},
+                                         {"gpus", list_gpus},
+                                         {"drives", list_drives},
+                                         {"hosts", list_hosts},
+                                         {"networks", list_networks},
+                                         {"techniques", all_techniques},
+                                         {"schedules", [] { return words(schedule_words()); }},
+                                         {"allocators", [] { return words(allocator_words()); }},
+                                         {"optimizers", [] { return words(optimizer_words()); }},
+                                         {"precisions", [] { return words(precision_words()); }}}};
 
 void run_list(const Context& context, std::string_view name) {
   for (const List& list : lists) {

@@ -38,7 +38,7 @@ std::vector<QPointF> point_of(const Outcome* outcome) {
 }  // namespace
 
 std::string sweep_of(const std::string& scenario_text) {
-  Json base = Json::parse(scenario_text);
+  Json base = Json::parse(scenario_text, nullptr, true, true);  // without its comments
   const std::string title = base.value("title", "scenario");
   for (const char* key : {"schema", "version", "title", "note"}) base.erase(key);
   if (base.contains("model"))

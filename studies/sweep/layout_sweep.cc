@@ -24,7 +24,7 @@ SweepFile layout_sweep(const std::string& scenario, const std::string& path, con
                        const LayoutSpace& space) {
   const Scenario parsed = parse_scenario(scenario, path, folder);
   const TrainingSetup& training = parsed.training;
-  Json base = Json::parse(scenario);
+  Json base = Json::parse(scenario, nullptr, true, true);  // without its comments
   for (const char* key : {"schema", "version", "procurement", "capacity"}) base.erase(key);
   const std::int64_t batch = training.step_sequences();
   base["model"]["global_batch"] = batch;

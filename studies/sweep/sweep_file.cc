@@ -41,7 +41,7 @@ class FileDigest {
     add(path.filename().string());
     add(content);
     if (path.extension() == ".json" && content.size() <= largest_file)
-      add_named(Json::parse(content, nullptr, false), path.parent_path());
+      add_named(Json::parse(content, nullptr, false, true), path.parent_path());
   }
   // Every file that one of the texts in it is the path of, seen from the folder.
   void add_named(const Json& json, const std::filesystem::path& folder) {

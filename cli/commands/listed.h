@@ -1,0 +1,22 @@
+// What `spillway list` prints: rows for people and the same for scripts.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "cli/output/table.h"
+
+namespace spillway::cli {
+
+struct Listed {
+  nlohmann::ordered_json items = nlohmann::ordered_json::array();
+  Table table;
+};
+
+// Of every bundled profile of the kind, and of those on $SPILLWAY_PROFILE_PATH (list_hardware.cc).
+Listed list_machines();
+Listed list_gpus();
+Listed list_drives();
+Listed list_hosts();
+Listed list_networks();
+
+}  // namespace spillway::cli
