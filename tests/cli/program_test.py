@@ -104,6 +104,37 @@ class VerdictTest(ProgramTest):
         self.assertLess(times["ssdtrain"], 1.03 * times["none"])
 
 
+class NewAndListTest(ProgramTest):
+    def test_a_new_scenario_runs_and_says_what_is_trained(self):
+        path = self.path("new.json")
+        self.assertEqual(spillway("new", "gpt2-small", "h100-80gb-1gpu", "--output", path).returncode, 0)
+        self.assertIn("// ", open(path, encoding="utf-8").read())
+        result = spillway("run", path, "--set", "model.trainable=lora", "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        # 12 layers, rank 16: qkv [2304, 768] and the output's [768, 768].
+        trained = 12 * 16 * (2304 + 768 + 768 + 768)
+        self.assertIn(f"{trained} of {124439808 + trained} parameters", result.stdout)
+        self.refused("new", "gpt2-smal", says=["gpt2-small"])
+
+    def test_a_model_in_a_scenarios_place_says_what_to_do(self):
+        config = self.path("config.json", b'{"model_type": "gpt2", "n_layer": 2}')
+        self.refused("run", config, says=["Hugging Face configuration", "spillway new " + config])
+        self.refused("new", config, says=["/vocab_size", "missing"])
+        self.refused("run", PROFILE, says=["hardware profile", "spillway new MODEL"])
+
+    def test_lists_have_names_and_figures(self):
+        for name, key in (("models", "parameters"), ("machines", "gpu_count"), ("gpus", "memory_bytes"),
+                          ("drives", "capacity_bytes"), ("hosts", "cores"), ("networks", "bytes_per_second"),
+                          ("techniques", "source"), ("schedules", "about"), ("allocators", "about"),
+                          ("optimizers", "about"), ("precisions", "about")):
+            items = json.loads(spillway("list", name, "--format", "json").stdout)["items"]
+            self.assertTrue(items and all(item["name"] and key in item for item in items), name)
+            self.assertEqual(spillway("list", name).returncode, 0)
+        machines = {item["name"]: item for item in json.loads(spillway("list", "machines", "--format",
+                                                                       "json").stdout)["items"]}
+        self.assertEqual(machines["hgx-h800"]["gpu"], "h800-sxm5-80gb")
+
+
 class PlanStallocTest(ProgramTest):
     LOG = b"1 1 4096 0\n1 2 1024 0\n0 1 4096 0\n1 1 2048 0\n0 1 2048 0\n0 2 1024 0\n"
 
