@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/floors.h"
+
 namespace spillway::scenario {
 
 // `values`: path ("model.name") and value of keys that differ from their default. Main keys of the model, and those

@@ -88,14 +88,12 @@ std::vector<std::string> machine_row(const ProfileLibrary& library, const std::s
 std::vector<std::string> gpu_row(const ProfileLibrary& library, const std::string& name, Json& item) {
   const GpuProfile gpu = library.load_gpu(name);
   const Maybe<double>& bf16 = gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::bf16)];
-  const std::string pcie = gpu.pcie_generation && gpu.pcie_lanes
-                               ? fmt::format("Gen{} x{}", gpu.pcie_generation->value, gpu.pcie_lanes->value)
-                               : "-";
+  const std::string pcie = fmt::format("Gen{} x{}", gpu.pcie_generation.value, gpu.pcie_lanes.value);
   item["memory_bytes"] = gpu.memory.value.count();
   item["memory_bytes_per_second"] = base_of(gpu.memory_bandwidth.value);
   item["bf16_flops_per_second"] = plain(bf16);
-  item["pcie_generation"] = plain(gpu.pcie_generation);
-  item["pcie_lanes"] = plain(gpu.pcie_lanes);
+  item["pcie_generation"] = gpu.pcie_generation.value;
+  item["pcie_lanes"] = gpu.pcie_lanes.value;
   item["nvlink_bytes_per_second"] = plain(gpu.nvlink_bandwidth);
   return {text_of(base_of(gpu.memory.value), Dimension::bytes),
           text_of(base_of(gpu.memory_bandwidth.value), Dimension::rate), shown(bf16, Dimension::flop_rate), pcie,

@@ -548,23 +548,4 @@ std::vector<Picos> event_times(const Trace& trace, std::span<const OpId> gate, s
   return times;
 }
 
-std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op_start, std::span<const Picos> op_end) {
-  Trace& trace = planned.trace;
-  const std::vector<Picos> times = event_times(trace, planned.gate, op_start, op_end);
-  std::vector<std::size_t> order(times.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return times[a] < times[b]; });
-  std::vector<MemoryEvent> events;
-  std::vector<OpId> gate;
-  std::vector<Picos> sorted;
-  for (const std::size_t e : order) {
-    events.push_back(trace.memory_events[e]);
-    gate.push_back(planned.gate[e]);
-    sorted.push_back(times[e]);
-  }
-  trace.memory_events = std::move(events);
-  planned.gate = std::move(gate);
-  return sorted;
-}
-
 }  // namespace spillway::sim

@@ -48,7 +48,5 @@ std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op
 // recording says how much later. Anchored to a load: at its start. Never before its gate's end. O(events).
 std::vector<Picos> event_times(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> op_start,
                                std::span<const Picos> op_end);
-// Puts the memory events in the order of these times; gives the times. O(events log events).
-std::vector<Picos> order_events(PlannedTrace& planned, std::span<const Picos> op_start, std::span<const Picos> op_end);
 
 }  // namespace spillway::sim
