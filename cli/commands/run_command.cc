@@ -146,8 +146,10 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     for (const Relaxation& r : relaxations)
       document["relaxations"].push_back(
           {{"resource", r.resource}, {"step_time_ns", whole_nanoseconds(r.step_time)}, {"gain_fraction", r.gain}});
-    if (memory)
-      for (const auto& [key, value] : explanation_json(*memory).items()) document["memory"][key] = value;
+    if (memory) {
+      const nlohmann::ordered_json parts = explanation_json(*memory);
+      for (const auto& [key, value] : parts.items()) document["memory"][key] = value;
+    }
     document["roofline"] = roofline_json(roofline(loaded, ran));
     return print_json(document);
   }

@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+"""One question, one answer: a scenario asked through every command that can answer it gives the same figures.
+
+Usage: one_answer_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
+"""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, ROOT = sys.argv[1:3]
+FIGURES = ["verdict", "fits", "step_time_ns", "peak_allocated_bytes", "peak_reserved_bytes", "binding_resource",
+           "fingerprint"]
+SCENARIOS = {
+    "one GPU, offloading": {
+        "model": {"name": "gpt2-small", "layers": 4, "sequence": 512, "micro_batch": 4},
+        "hardware": {"profile": "ssdtrain-testbed"},
+        "offload": {"technique": "ssdtrain", "least_elements": 100000, "drives": "samsung-990-pro-2tb",
+                    "drive_count": 4, "adaptive": False}},
+    "a pipeline, all four parts": {
+        "model": {"name": "gpt2-small", "layers": 8, "sequence": 256, "micro_batch": 1, "gradient_accumulation": 4,
+                  "pipeline_parallel": 2, "pipeline_schedule": "chronos", "pipeline_chunks": 2},
+        "hardware": {"profile": "dgx-a100-40gb"},
+        "offload": {"technique": "ssdtrain", "least_elements": 10000, "drives": "samsung-990-pro-2tb",
+                    "drive_count": 4},
+        "order": {"technique": "roam"}, "memory": {"allocator": "stalloc"}},
+    "too little memory": {
+        "model": {"name": "gpt2-small", "sequence": 1024, "micro_batch": 16},
+        "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 8 << 30}},
+}
+
+
+def leaves(value, path=""):
+    if isinstance(value, dict):
+        for key, part in value.items():
+            yield from leaves(part, f"{path}.{key}" if path else key)
+    else:
+        yield path, value
+
+
+class OneAnswer(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name, document=None):
+        path = os.path.join(self.folder, name)
+        if document is not None:
+            with open(path, "w", encoding="utf-8") as out:
+                json.dump(document, out)
+        return path
+
+    def ask(self, *arguments):
+        result = subprocess.run([PROGRAM, *arguments, "--format", "json"], capture_output=True, text=True, timeout=240,
+                                check=False)
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        return json.loads(result.stdout)
+
+    def same(self, answer, expected, asked):
+        for figure in FIGURES:
+            self.assertEqual(answer[figure], expected[figure], f"{asked}: {figure}")
+
+    def test_every_command_says_what_run_says(self):
+        for name, parts in SCENARIOS.items():
+            with self.subTest(name):
+                self.check({"schema": "spillway-scenario", "version": 1, "title": name, **parts})
+
+    def check(self, document):
+        scenario = self.path("scenario.json", document)
+        run = self.ask("run", scenario, "--plan-output", self.path("plan.json"))
+        self.same(self.ask("run", scenario), run, "run again")
+        self.same(self.ask("explain", scenario), run, "explain")
+        compared = self.ask("compare", scenario, "--set", "what_if.gpu=1")
+        self.same(compared["a"], run, "compare, A")
+        self.same(compared["b"], run, "compare, what-if of nothing")
+
+        # What was planned, followed without the techniques.
+        followed = {key: value for key, value in document.items() if key not in ("order", "memory")}
+        if "capacity_bytes" in document.get("memory", {}):
+            followed["memory"] = document["memory"]
+        followed["offload"] = {**document.get("offload", {}), "technique": "none"}
+        followed["plan"] = "plan.json"
+        self.same(self.ask("run", self.path("followed.json", followed)), run, "its plan, followed")
+
+        # Without the techniques of the file, each with its own again.
+        rows = self.ask("techniques", scenario, "--technique", "full", "--technique", "ssdtrain-host")["rows"]
+        self.assertEqual([row["technique"] for row in rows], [[], ["full"], ["ssdtrain-host"]])
+        for row in rows:
+            edits = [f"--set={key}={json.dumps(value).strip(chr(34))}" for key, value in row["edits"].items()]
+            self.same(row, self.ask("run", scenario, *edits), f"techniques, {row['name']}")
+
+        # The one point of a sweep, replayed; and written as a scenario.
+        base = {key: value for key, value in document.items() if key not in ("schema", "version", "title")}
+        sweep = self.path("sweep.json", {
+            "schema": "spillway-sweep", "version": 1, "base": base, "require": {"fits": False},
+            "axes": [{"name": "b", "key": "model.micro_batch", "values": [document["model"]["micro_batch"]]}]})
+        point = self.ask("sweep", sweep, "--all")["rows"][0]
+        self.assertEqual(point["fits"], run["fits"], "sweep: fits")
+        self.assertAlmostEqual(point["step_time_ns"], run["step_time_ns"], delta=1, msg="sweep: step time")
+        self.assertEqual(point["peak_reserved_bytes"], run["peak_reserved_bytes"], "sweep: peak")
+        subprocess.run([PROGRAM, "sweep", sweep, "--point", str(point["point"]), "--output", self.path("point.json")],
+                       check=True, timeout=120)
+        self.same(self.ask("run", self.path("point.json")), run, "a sweep's point as a scenario")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
