@@ -152,6 +152,15 @@ class LaunchFilesTest(ProgramTest):
         self.refused("import", self.path("run.sh", self.SCRIPT), says=["--output"])  # its model needs a file
         self.assertFalse(os.path.exists(out))
 
+    def test_export_says_what_it_cannot(self):
+        scenario = os.path.join(ROOT, "cli/scenarios/llama2-70b-chronos-64xa100.json")
+        result = spillway("export", scenario, "--for", "megatron", "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertIn("--tensor-model-parallel-size 8", document["text"])
+        self.assertIn("model.pipeline_schedule", [each["key"] for each in document["unsaid"]])
+        self.assertEqual(len(document["warnings"]), len(document["unsaid"]))
+
 
 class PlanLayoutTest(ProgramTest):
     TABLE = b"id,lower,upper,size\na,0,3,4\nb,1,5,2\nc,3,6,4\n"
