@@ -68,7 +68,7 @@ void training_left_out(FlagRows& rows) {
       .not_said(
           "adapter lora_* lora.* use_lora use_dora use_rslora peft_* quantization_* bnb_4bit_* use_4bit_quantization "
           "unfrozen_parameters freeze_* relora* finetuning_type quantization_bit lisa_*",
-          "which weights are trained, and their quantisation, has no key yet")
+          "set model.trainable and model.base_weights yourself (docs/models.md)")
       .not_said(
           "gradient_checkpointing_kwargs.* offload_activations activation_offloading gradient_checkpointing_offload "
           "layer_offloading",

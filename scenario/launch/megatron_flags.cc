@@ -147,7 +147,7 @@ void batch_and_precision(FlagRows& rows) {
           "deterministic-mode disable-bf16-reduced-precision-matmul fsdp-manual-registration te-rng-tracker "
           "inference-rng-tracker",
           "other kernels, usually slower")
-      .not_said("lora-* peft-* peft.* freeze-* modelopt-*", "which weights are trained has no key yet")
+      .not_said("lora-* peft-* peft.* freeze-* modelopt-*", "set model.trainable yourself (docs/models.md)")
       .not_said("empty-unused-memory-level", "the allocator's cache is kept between steps")
       .not_said("decrease-batch-size-if-needed rampup-batch-size", "a step at the full batch is modelled");
 }
