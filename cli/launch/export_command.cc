@@ -1,4 +1,4 @@
-#include "cli/commands/export_command.h"
+#include "cli/launch/export_command.h"
 
 #include <memory>
 #include <nlohmann/json.hpp>

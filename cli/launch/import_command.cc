@@ -1,4 +1,4 @@
-#include "cli/commands/import_command.h"
+#include "cli/launch/import_command.h"
 
 #include <filesystem>
 #include <memory>
