@@ -19,7 +19,6 @@
 #include "cli/commands/capacity_command.h"
 #include "cli/commands/gui_command.h"
 #include "cli/commands/list_command.h"
-#include "cli/commands/techniques_command.h"
 #include "cli/commands/manual_command.h"
 #include "cli/commands/memory_command.h"
 #include "cli/commands/new_command.h"
@@ -30,8 +29,11 @@
 #include "cli/commands/run_command.h"
 #include "cli/commands/schema_command.h"
 #include "cli/commands/sweep_command.h"
+#include "cli/commands/techniques_command.h"
 #include "cli/commands/trace_command.h"
 #include "cli/commands/validate_command.h"
+#include "cli/launch/export_command.h"
+#include "cli/launch/import_command.h"
 #include "cli/options/command_options.h"
 #include "cli/options/context.h"
 #include "cli/options/interrupt.h"
@@ -139,6 +141,8 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   Command app("Simulates training steps of large models on machines with too little memory.", "spillway");
   add_global_options(app, context);
   add_run_commands(app, context);
+  add_import_command(app, context);
+  add_export_command(app, context);
   add_trace_commands(app, context);
   add_memory_commands(app, context);
   add_plan_commands(app, context);

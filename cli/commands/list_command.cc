@@ -15,6 +15,7 @@
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup_fields.h"
 #include "planners/technique/technique_table.h"
+#include "scenario/launch/launch_table.h"
 
 namespace spillway::cli {
 namespace {
@@ -91,11 +92,28 @@ Listed words(const Words& words) {
   return listed;
 }
 
+Listed flags() {
+  Listed listed{.table = Table({"framework", "flag", "effect", "scenario key", "note"})};
+  for (const LaunchFlag& row : launch_flags()) {
+    const std::string framework(launch_format_words()[row.format].name);
+    const std::string effect(to_string(row.role)), key(row.key), note(row.note);
+    listed.items.push_back({{"framework", framework},
+                            {"flag", row.flag},
+                            {"effect", effect},
+                            {"key", key},
+                            {"values", row.values},
+                            {"exported", row.exported},
+                            {"note", note}});
+    listed.table.add({framework, row.flag, effect, key, note});
+  }
+  return listed;
+}
+
 struct List {
   std::string_view name;
   Listed (*make)();
 };
-constexpr std::array<List, 11> lists = {{{"models", models},
+constexpr std::array<List, 12> lists = {{{"models", models},
                                          {"machines", list_machines},
                                          {"gpus", list_gpus},
                                          {"drives", list_drives},
@@ -105,11 +123,13 @@ constexpr std::array<List, 11> lists = {{{"models", models},
                                          {"schedules", [] { return words(schedule_words()); }},
                                          {"allocators", [] { return words(allocator_words()); }},
                                          {"optimizers", [] { return words(optimizer_words()); }},
-                                         {"precisions", [] { return words(precision_words()); }}}};
+                                         {"precisions", [] { return words(precision_words()); }},
+                                         {"flags", flags}}};
 
 void run_list(const Context& context, std::string_view name) {
   for (const List& list : lists) {
     if (list.name != name) continue;
+    if (context.markdown() && list.make == flags) return print(launch_markdown());
     const Listed listed = list.make();
     if (!context.json()) return print(context, listed.table);
     Json document = json_document("spillway.list");

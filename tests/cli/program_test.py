@@ -119,6 +119,49 @@ class WordsTest(ProgramTest):
         self.refused("compare", self.scenario, says=["--set"])
 
 
+class LaunchFilesTest(ProgramTest):
+    SCRIPT = (b"#!/bin/bash\nTP=${TP:-2}\ntorchrun --nproc_per_node 4 pretrain_gpt.py --tensor-model-parallel-size $TP \\\n"
+              b"  --num-layers 4 --hidden-size 256 --num-attention-heads 4 --vocab-size 1000 --seq-length 128 \\\n"
+              b"  --max-position-embeddings 128 --micro-batch-size 1 --global-batch-size 8 --bf16 --lr 1e-4 --odd 1\n")
+
+    def test_import_writes_a_scenario_and_its_model_that_run(self):
+        out = self.path("small.json")
+        result = spillway("import", self.path("run.sh", self.SCRIPT), "--on", "dgx-a100", "--output", out, "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual(document["schema"], "spillway.import")
+        with open(out, encoding="utf-8") as written:
+            self.assertEqual(json.load(written), document["scenario"])
+        self.assertEqual(document["scenario"]["model"]["tensor_parallel"], 2)
+        self.assertEqual({each["flag"]: each["effect"] for each in document["ignored"]}, {"--lr": "no_effect", "--odd": "unknown"})
+        self.assertIn("hardware.profile", [each["key"] for each in document["defaulted"]])
+        self.assertEqual(len(document["warnings"]), 1)
+        self.assertTrue(os.path.exists(self.path("small.model.json")))
+        self.assertEqual(spillway("run", out).returncode, 0)
+
+    def test_a_shell_variable_is_given(self):
+        result = spillway("import", self.path("run.sh", self.SCRIPT), "--env", "TP=4", "--model", "gpt2-small")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(json.loads(result.stdout)["model"]["tensor_parallel"], 4)  # the lists are on standard error
+        self.assertIn("--odd", result.stderr)
+
+    def test_what_cannot_be_read_leaves_nothing_behind(self):
+        script, out = self.path("run.sh", self.SCRIPT.replace(b"$TP", b"$1")), self.path("out.json")
+        self.refused("import", script, "--output", out, says=["run.sh", "line 3", "--env 1=VALUE"])
+        self.refused("import", self.path("x.toml", b"[training]\nseq_len = \n"), says=["x.toml", "line 2"])
+        self.refused("import", self.path("run.sh", self.SCRIPT), says=["--output"])  # its model needs a file
+        self.assertFalse(os.path.exists(out))
+
+    def test_export_says_what_it_cannot(self):
+        scenario = os.path.join(ROOT, "cli/scenarios/llama2-70b-chronos-64xa100.json")
+        result = spillway("export", scenario, "--for", "megatron", "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertIn("--tensor-model-parallel-size 8", document["text"])
+        self.assertIn("model.pipeline_schedule", [each["key"] for each in document["unsaid"]])
+        self.assertEqual(len(document["warnings"]), len(document["unsaid"]))
+
+
 class PlanLayoutTest(ProgramTest):
     TABLE = b"id,lower,upper,size\na,0,3,4\nb,1,5,2\nc,3,6,4\n"
 

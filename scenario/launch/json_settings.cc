@@ -1,0 +1,43 @@
+#include <nlohmann/json.hpp>
+
+#include "base/field_reader.h"
+#include "base/input_error.h"
+#include "scenario/launch/launch_setting.h"
+
+namespace spillway::scenario {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string text_of(const Json& value) { return value.is_string() ? value.get<std::string>() : value.dump(); }
+
+void collect(const Json& value, const std::string& name, const std::string& place, LaunchSetting& made,
+             std::vector<LaunchSetting>& into) {
+  if (value.is_object()) {
+    for (const auto& [key, below] : value.items())
+      collect(below, name.empty() ? key : name + "." + key, place + "/" + key, made, into);
+    return;
+  }
+  made.name = made.shown = name;
+  made.place = place;
+  made.is_null = value.is_null();
+  made.value.clear();
+  if (value.is_array())
+    for (const Json& item : value) made.value += (made.value.empty() ? "" : ",") + text_of(item);
+  else
+    made.value = text_of(value);
+  into.push_back(made);
+}
+
+}  // namespace
+
+std::vector<LaunchSetting> json_settings(const std::string& text, const std::string& file) {
+  const Json root = parse_document(text, file);
+  if (!root.is_object()) throw InputError(file, "/", "not an object", "give a file of keys and values");
+  std::vector<LaunchSetting> settings;
+  LaunchSetting made{.file = file};
+  collect(root, "", "", made, settings);
+  return settings;
+}
+
+}  // namespace spillway::scenario

@@ -1,0 +1,21 @@
+// From facts to a scenario's keys: what several flags decide together, and what one framework means by a flag.
+#pragma once
+
+#include <cstdint>
+
+#include "models/spec/model_spec.h"
+#include "scenario/launch/launch_ledger.h"
+
+namespace spillway::scenario {
+
+// Precision, gradients' types, optimizer, attention, allocator.
+void compose_kernels(LaunchLedger& ledger);
+
+// Who splits what: sets the parallel sizes, ZeRO's stage and where state lives. `machine_gpus`: of the machine that was
+// named, 0: none. Throws InputError where the GPUs are no multiple of the layout.
+void compose_layout(LaunchLedger& ledger, std::int64_t machine_gpus);
+
+// Micro-batches and the chunks of a pipeline, whose layers are `layers`.
+void compose_batches(LaunchLedger& ledger, std::int64_t layers);
+
+}  // namespace spillway::scenario

@@ -1,0 +1,46 @@
+// One flag or key of a launch as its files have it, before anybody knows what it means.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/floors.h"
+#include "base/words.h"
+#include "scenario/launch/shell_script.h"
+
+namespace spillway::scenario {
+
+// Whose flags or keys: the program's, or those of what starts it.
+enum class LaunchFormat : std::uint8_t {
+  megatron,    // arguments of Megatron-LM and keys of Megatron-Bridge
+  torchtitan,  // its TOML file
+  deepspeed,   // its JSON file
+  accelerate,  // accelerate's YAML file, and the flags of `accelerate launch`
+  hf,          // Hugging Face TrainingArguments and the trainers made of them (axolotl)
+  launcher,    // torchrun, deepspeed, srun, sbatch
+  environment  // variables
+};
+// In the order of the enum; those that --from takes first.
+const Words& launch_format_words();
+inline constexpr std::size_t named_launch_formats = 5;
+
+struct LaunchSetting {
+  LaunchFormat format = LaunchFormat::megatron;
+  std::string name;   // as in launch_table.h: without dashes, parts of a document joined by dots
+  std::string shown;  // as the file has it: "--bf16", "training.seq_len"
+  std::string value;  // "true" of a flag without one; lists joined by commas
+  std::string file;
+  std::string place;      // "line 12" or "/training/seq_len"
+  std::string unknown{};  // the shell variable that nothing gives a value
+  bool is_null = false;   // a document's null: as if not given
+};
+
+// A document's leaves in its order; the format is left to the caller, `name` is the path with dots.
+// Throw InputError (file, place) for what is not well-formed.
+std::vector<LaunchSetting> json_settings(const std::string& text, const std::string& file);
+std::vector<LaunchSetting> yaml_settings(const std::string& text, const std::string& file);
+std::vector<LaunchSetting> toml_settings(const std::string& text, const std::string& file);
+
+}  // namespace spillway::scenario
