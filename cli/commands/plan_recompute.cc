@@ -16,8 +16,7 @@
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "planners/recompute/recompute_run.h"
-#include "scenario/evaluator.h"
-#include "scenario/scenario_run.h"
+#include "studies/offload/best_offload.h"
 
 namespace spillway::cli {
 namespace {
@@ -43,11 +42,13 @@ Json json_of(const RecomputeCase& one) {
           {"refused_tensors", one.refused}};
 }
 
-void print_outcome(Context& context, const RecomputeOutcome& outcome, Bytes budget) {
+void print_outcome(Context& context, const BestRecompute& best, Bytes budget) {
+  const RecomputeOutcome& outcome = best.outcome;
   if (context.json()) {
     Json document = json_document("spillway.plan_recompute");
     document["budget_bytes"] = budget.count();
     document["plan"] = json_of(outcome.best);
+    document["settings"] = best.settings;
     document["others"] = Json::array();
     for (const RecomputeCase& other : outcome.others) document["others"].push_back(json_of(other));
     document["replays"] = outcome.replays;
@@ -61,8 +62,15 @@ void print_outcome(Context& context, const RecomputeOutcome& outcome, Bytes budg
                fmt::format("{:.3f}", to_seconds(one.again) * 1e3)});
   };
   for (const RecomputeCase& other : outcome.others) row(other, other.name);
+  for (const VariantCase& one : best.variants) {
+    if (one.loaded == nullptr || one.is_same || one.variant.settings == best.settings) continue;
+    RecomputeCase kept;
+    kept.result = one.keep;
+    row(kept, "set " + one.variant.settings.front());
+  }
   row(outcome.best, context.rows_only() ? outcome.best.name : "-> " + outcome.best.name);
   print(context, table);
+  if (!best.settings.empty()) note(context, "the plan is for the step with --set " + best.settings.front());
   if (outcome.best.refused > 0)
     note(context, fmt::format("{} tensors stay although the method drops them: they cannot be made again",
                               outcome.best.refused));
@@ -72,17 +80,16 @@ void run_plan(Context& context, const RecomputeCall& call) {
   RecomputeSettings settings;
   settings.choice = parse_recompute_choice(call.method);
   settings.budget = budget_argument(call.budget);
-  const Scenario scenario = is_scenario_file(call.scenario) ? load_scenario(call.scenario, call.settings)
-                                                            : scenario_for_trace(call.scenario, call.settings);
-  const LoadedScenario loaded = load(scenario);
+  const LoadedScenario loaded = load_argument(call.scenario, call.settings);
   const Progress progress(context);
-  const RecomputeOutcome outcome =
-      plan_recompute(loaded.trace, Evaluator(loaded), settings, [&progress](std::int64_t replays) {
+  const BestRecompute best =
+      best_recompute(loaded, with_settings(call.scenario, call.settings), settings, [&progress](std::int64_t replays) {
         return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
       });
+  const RecomputeOutcome& outcome = best.outcome;
   for (const std::string& warning : outcome.best.result.warnings) warn(context, warning);
-  write_offload_plan(loaded.trace, outcome.best.plan, call.output);
-  print_outcome(context, outcome, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity);
+  write_offload_plan(best.loaded ? best.loaded->trace : loaded.trace, outcome.best.plan, call.output);
+  print_outcome(context, best, settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity);
   if (!outcome.best.may_fit()) context.exit_code = exit_answer_is_no;
 }
 
@@ -93,7 +100,8 @@ void add_plan_recompute(Command& group, Context& context) {
   const auto call = std::make_shared<RecomputeCall>();
   command->add_option("SCENARIO", call->scenario, "scenario file, or a trace to replay as captured")->required();
   command
-      ->add_option("--method", call->method, "none, selective, full, every:K, segments:K, greedy, chain, exact, best")
+      ->add_option("--method", call->method,
+                   "none, selective, full, every:K, segments:K, greedy, chain, exact, tensors, best")
       ->capture_default_str()
       ->type_name("METHOD");
   command->add_option("--budget", call->budget, "device memory to fit into (default: the hardware's), e.g. 40GiB")

@@ -1,5 +1,7 @@
 #include "planners/offload/hybrid_search.h"
 
+#include <oneapi/tbb/parallel_for.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,7 +13,10 @@
 #include <tuple>
 #include <utility>
 
+#include "base/stop.h"
+#include "planners/offload/checkpoints.h"
 #include "planners/offload/drive_life.h"
+#include "planners/offload/lifetimes.h"
 #include "planners/offload/tier_rates.h"
 #include "planners/recompute/closure.h"
 #include "planners/recompute/layer_plans.h"
@@ -31,6 +36,7 @@ constexpr int bisections = 7;  // of the share that leaves
 constexpr double lead = 1.15;  // loads begin this much earlier than an idle link would need
 // Of the budget, as unfinished stores may hold; the first while shares are tried.
 constexpr std::array<int, 4> in_flight_shares = {20, 40, 80, 10};
+constexpr int hope = 10;                // part of the budget that a plan may be short of and still be refined
 constexpr std::size_t most_moves = 64;  // choices up to which single tensors are moved
 
 // What makes one case better than another: fitting, else coming nearer; then time; then fewer bytes written.
@@ -92,8 +98,10 @@ class HybridSearch {
       limit_ = most_ - (most_ - replays_) / 3;
       search_shares();
       limit_ = most_;
-      choose_in_flight();
-      refine();
+      if (is_hopeful()) {
+        choose_in_flight();
+        refine();
+      }
     }
     return finish();
   }
@@ -113,35 +121,67 @@ class HybridSearch {
     const HybridCase& keep = outcome_.baselines.front();
     keep_start_ = keep.result.op_start;
     keep_end_ = keep.result.op_end;
-    OffloadSettings runtime = settings_.runtime;
-    for (const Tier tier : {Tier::drive, Tier::host}) {
-      if (tier == Tier::drive ? !settings_.drives || hardware_.drives.empty() : !settings_.host) continue;
-      if (hardware_.host.pcie.empty()) continue;
-      runtime.tier = tier;
-      add_ssdtrain(std::string(ssdtrain_word) + (tier == Tier::drive ? "" : " to host memory"), runtime);
-    }
+    add_techniques({{ssdtrain_word, run_ssdtrain}});
     const bool has_layers = std::any_of(saved_.begin(), saved_.end(),
                                         [this](const SavedTensor& saved) { return is_of_one_layer(trace_, saved); });
-    if (!recomputes() || !has_layers) return;
-    add_recompute();
-    if (!keeps_all_fit()) add_searched_recompute();
+    const bool recomputes = this->recomputes() && has_layers;
+    if (recomputes) add_recompute();
+    if (keeps_all_fit()) return;
+    if (recomputes) add_searched_recompute();
+    std::vector<Runner> others = {{lifetimes_word, run_lifetimes}, {streaming_word, run_streaming}};
+    // What leaves besides takes no time off a full recomputation.
+    if (recomputes && !(best_->rank.may_fit && best_->rank.time <= full_recompute_time_))
+      others.insert(others.begin(), {checkpoints_word, run_checkpoints});
+    add_techniques(others);
+  }
+
+  // ---- techniques with a name ----
+
+  struct Runner {
+    std::string_view word;
+    OffloadOutcome (*run)(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
+  };
+  // To the tiers allowed, in parallel. lifetimes to drives takes the way to host memory as well.
+  void add_techniques(const std::vector<Runner>& runners) {
+    struct Job {
+      const Runner* runner = nullptr;
+      Tier tier = Tier::drive;
+      OffloadOutcome outcome;
+    };
+    std::vector<Job> jobs;
+    if (hardware_.host.pcie.empty()) return;
+    for (const Runner& runner : runners)
+      for (const Tier tier : {Tier::drive, Tier::host}) {
+        const bool takes_host = tier == Tier::host || runner.word == lifetimes_word;
+        if (tier == Tier::drive && (!settings_.drives || hardware_.drives.empty())) continue;
+        if (!takes_host || settings_.host) jobs.push_back({&runner, tier, {}});
+      }
+    const std::atomic<bool>* const stop = current_stop();
+    oneapi::tbb::parallel_for(std::size_t{0}, jobs.size(), [&](std::size_t j) {
+      const StopScope scope(stop);
+      OffloadSettings runtime = settings_.runtime;
+      runtime.tier = jobs[j].tier;
+      jobs[j].outcome = jobs[j].runner->run(trace_, limited_, runtime);
+    });
+    for (Job& job : jobs) {
+      Candidate candidate;
+      candidate.found.name = std::string(job.runner->word) + (job.tier == Tier::drive ? "" : " to host memory");
+      candidate.found.technique = job.runner->word;
+      candidate.found.tier = job.tier;
+      candidate.found.plan = std::move(job.outcome.plan);
+      candidate.found.result = std::move(job.outcome.result);
+      candidate.planned = std::move(job.outcome.planned);
+      judge(candidate);
+      accept_baseline(std::move(candidate));
+    }
   }
 
   void add_baseline(const std::string& name, const OffloadPlan& plan) {
     Candidate candidate;
     candidate.found.name = name;
     candidate.found.plan = plan;
+    if (plan.empty()) candidate.found.technique = no_offload;
     replay_case(candidate);
-    accept_baseline(std::move(candidate));
-  }
-  void add_ssdtrain(const std::string& name, const OffloadSettings& runtime) {
-    OffloadOutcome outcome = run_ssdtrain(trace_, limited_, runtime);
-    Candidate candidate;
-    candidate.found.name = name;
-    candidate.found.plan = std::move(outcome.plan);
-    candidate.found.result = std::move(outcome.result);
-    candidate.planned = std::move(outcome.planned);
-    judge(candidate);
     accept_baseline(std::move(candidate));
   }
   // Every layer's activations but its input, made again before the layer's backward.
@@ -160,6 +200,9 @@ class HybridSearch {
     const RecomputeOutcome outcome = plan_recompute(
         trace_, limited_, settings, [this](std::int64_t) { return !progress_ || progress_(replays_, most_); });
     add_baseline("recomputation, " + outcome.best.name, outcome.best.plan);
+    full_recompute_time_ = outcome.best.result.step_time;
+    for (const RecomputeCase& other : outcome.others)
+      if (other.name == to_string(RecomputeMethod::full)) full_recompute_time_ = other.result.step_time;
     std::map<std::uint32_t, std::size_t> index;
     for (std::size_t i = 0; i < saved_.size(); ++i) index.emplace(saved_[i].storage, i);
     seed_.assign(saved_.size(), Fate::keep);
@@ -413,6 +456,11 @@ class HybridSearch {
     }
   }
 
+  // Refining makes a plan that comes near fit, not one that is far from it.
+  [[nodiscard]] bool is_hopeful() const {
+    return best_hybrid_ && (best_hybrid_->rank.may_fit || best_hybrid_->rank.excess <= memory_of(limited_) / hope);
+  }
+
   // ---- how long the host waits for stores ----
 
   [[nodiscard]] Bytes in_flight_of(int share) const { return memory_of(limited_) / share; }
@@ -606,6 +654,7 @@ class HybridSearch {
   std::vector<double> cost_;                                         // seconds of recomputation a byte, by saved tensor
   HybridOutcome outcome_;
   std::optional<Candidate> best_, best_hybrid_;
+  Picos full_recompute_time_{};  // of every layer, nothing else moved
   Rank last_;
   std::map<Fates, bool> tried_;                      // and whether they fit
   Bytes in_flight_{};                                // of the plans tried, unless the settings say one

@@ -18,7 +18,7 @@ namespace spillway::planners {
 namespace {
 
 constexpr std::size_t chain_levels = 64;
-constexpr std::size_t most_single = 200;  // saved tensors up to which each is a choice of its own
+constexpr std::size_t most_single = 64;  // saved tensors up to which each is a choice of its own
 constexpr std::size_t most_states = 200'000,
                       all_states = 4'000'000;  // of the exact method, as one of several and alone
 constexpr std::int64_t exact_rounds = 8;       // of limits for the exact method

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/input_error.h"
@@ -23,6 +26,13 @@ class Technique {
   Technique(const CapacityRequest& request, const CapacityTechnique& technique,
             std::function<bool(std::int64_t)> progress)
       : request_(request), technique_(technique), progress_(std::move(progress)) {}
+
+  // Each value once.
+  const CapacityTrial& attempt(std::int64_t value) {
+    if (const auto known = trials_.find(value); known != trials_.end()) return known->second;
+    if (progress_ && !progress_(value)) throw Stopped{};
+    return trials_[value] = judge_value(request_, technique_, value);
+  }
 
   CapacityAnswer find() {
     CapacityAnswer answer;
@@ -57,11 +67,6 @@ class Technique {
     const double missing = static_cast<double>((trial.needed - trial.capacity).count());
     if (!trial.replayed || (missing > 0) == trial.holds) return std::nullopt;
     return missing;
-  }
-
-  const CapacityTrial& attempt(std::int64_t value) {
-    if (progress_ && !progress_(value)) throw Stopped{};
-    return trials_[value] = judge_value(request_, technique_.settings, value);
   }
 
   const CapacityRequest& request_;
@@ -105,6 +110,63 @@ std::optional<std::size_t> farthest(const CapacityRequest& request, const std::v
 
 }  // namespace
 
+namespace {
+
+// Whether settings are of what a plan decides anyway.
+bool is_of_plans(const std::vector<std::string>& settings) {
+  return std::all_of(settings.begin(), settings.end(), [](const std::string& setting) {
+    return setting.starts_with("model.recompute=") || setting.starts_with("offload.");
+  });
+}
+
+// The best plan of all under a technique's settings, tried one value beyond the farthest answer, else at it for a
+// faster step. Nothing where it does no better.
+std::optional<CapacityAnswer> beyond_the_named(const CapacityRequest& request, const CapacityTechnique& planned,
+                                               const std::optional<CapacityAnswer>& farthest,
+                                               const std::function<bool(std::int64_t)>& ask) {
+  const CapacityAxis& axis = request.axis;
+  const std::int64_t extreme = axis.value(axis.goal == CapacityGoal::largest ? 0 : axis.count() - 1);
+  const bool has_end = farthest && !farthest->beyond;
+  CapacityRequest from_there = request;
+  if (!has_end) from_there.axis.first = farthest ? farthest->beyond->value : extreme;
+  Technique technique(from_there, planned, ask);
+  if (!has_end && technique.attempt(from_there.axis.first).holds) return technique.find();
+  if (!farthest) return std::nullopt;
+  const CapacityTrial& same = technique.attempt(farthest->best->value);
+  if (!same.holds || !goes_farther(request, same, *farthest->best)) return std::nullopt;
+  CapacityAnswer answer;
+  answer.technique = planned;
+  answer.best = same;
+  if (!has_end) answer.beyond = technique.attempt(from_there.axis.first);
+  answer.trials = answer.replays = has_end ? 1 : 2;
+  return answer;
+}
+
+// Alone, and on what the farthest answer sets besides.
+void add_planned(const CapacityRequest& request, CapacityOutcome& outcome, const CapacityProgress& progress) {
+  const std::string name(planned_technique);
+  std::vector<CapacityTechnique> all = {{name, {}, true}};
+  outcome.best = farthest(request, outcome.answers);
+  if (outcome.best) {
+    const CapacityTechnique& now = outcome.answers[*outcome.best].technique;
+    if (!is_of_plans(now.settings)) all.push_back({now.name + "+" + name, now.settings, true});
+  }
+  for (const CapacityTechnique& planned : all) {
+    std::optional<CapacityAnswer> now;
+    if (outcome.best) now = outcome.answers[*outcome.best];
+    try {
+      const auto ask = [&](std::int64_t value) { return !progress || progress(planned.name, value); };
+      if (auto better = beyond_the_named(request, planned, now, ask)) outcome.answers.push_back(std::move(*better));
+    } catch (const Stopped&) {
+      outcome.interrupted = true;
+      return;
+    }
+    outcome.best = farthest(request, outcome.answers);
+  }
+}
+
+}  // namespace
+
 bool CapacityOutcome::any() const {
   return std::any_of(answers.begin(), answers.end(), [](const CapacityAnswer& each) { return each.best.has_value(); });
 }
@@ -129,6 +191,7 @@ CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProg
     }
   });
   outcome.interrupted = stopped;
+  if (request.is_open && !outcome.interrupted) add_planned(request, outcome, progress);
   outcome.best = farthest(request, outcome.answers);
   if (outcome.best && !outcome.interrupted)
     outcome.answers[*outcome.best].changes = try_changes(request, outcome.answers[*outcome.best]);

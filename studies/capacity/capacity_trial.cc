@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "base/input_error.h"
@@ -15,6 +16,7 @@
 #include "scenario/scenario_run.h"
 #include "studies/capacity/capacity_trial.h"
 #include "studies/capacity/state_bound.h"
+#include "studies/offload/best_offload.h"
 #include "studies/sweep/layout_sweep.h"
 
 namespace spillway::studies {
@@ -28,8 +30,8 @@ bool keeps_state(const Scenario& scenario) {
 
 class Judge {
  public:
-  Judge(const CapacityRequest& request, const std::vector<std::string>& settings)
-      : request_(request), settings_(settings) {}
+  Judge(const CapacityRequest& request, const CapacityTechnique& technique)
+      : request_(request), settings_(technique.settings), is_planned_(technique.is_planned) {}
 
   void judge(CapacityTrial& trial) const {
     std::vector<std::string> settings = request_.settings;
@@ -41,10 +43,10 @@ class Judge {
     if (!scenario.model.empty()) {
       const ModelSpec model = with_layers(scenario, find_model(scenario.model));
       trial.parameters = parameter_count(model);
-      if (state_is_too_much(scenario, model, trial)) return;
+      if (!is_planned_ && state_is_too_much(scenario, model, trial)) return;
     }
     const LoadedScenario loaded = load(scenario);
-    const Result result = run(loaded);
+    const Result result = is_planned_ ? run_planned(loaded, trial) : run(loaded);
     trial.replayed = true;
     trial.step_time = result.step_time;
     trial.tokens_per_second = result.tokens_per_second;
@@ -81,6 +83,24 @@ class Judge {
     trial.owners = {{"model state", state, true}};
     trial.why_not = "weights and optimizer state alone take " + gib_text(state) + " of " + gib_text(capacity);
     return true;
+  }
+
+  // Under the best plan, with the settings that make it.
+  Result run_planned(const LoadedScenario& loaded, CapacityTrial& trial) const {
+    const auto load_with = [&](std::span<const std::string> more) {
+      std::vector<std::string> all = trial.settings;
+      all.insert(all.end(), more.begin(), more.end());
+      return load(load_scenario(request_.path, all));
+    };
+    HybridSettings settings;
+    settings.runtime = loaded.scenario.offload;
+    settings.budget = settings.runtime.budget;
+    BestOffload best = best_offload(loaded, load_with, settings);
+    std::vector<std::string> way = settings_of(best.outcome.best);
+    if (way.empty()) way = technique_named(hybrid_word).ways.front().settings;
+    trial.settings.insert(trial.settings.end(), best.settings.begin(), best.settings.end());
+    trial.settings.insert(trial.settings.end(), way.begin(), way.end());
+    return std::move(best.outcome.best.result);
   }
 
   static void count_owners(const Result& result, CapacityTrial& trial) {
@@ -187,6 +207,7 @@ class Judge {
 
   const CapacityRequest& request_;
   const std::vector<std::string>& settings_;
+  bool is_planned_;
 };
 
 struct Change {
@@ -241,12 +262,11 @@ std::string above(const std::string& what, double value, double limit, const cha
 
 }  // namespace
 
-CapacityTrial judge_value(const CapacityRequest& request, const std::vector<std::string>& settings,
-                          std::int64_t value) {
+CapacityTrial judge_value(const CapacityRequest& request, const CapacityTechnique& technique, std::int64_t value) {
   CapacityTrial trial;
   trial.value = value;
   try {
-    Judge(request, settings).judge(trial);
+    Judge(request, technique).judge(trial);
   } catch (const InputError& error) {
     trial.why_not = error.cause();
     trial.at_fault = true;
@@ -259,9 +279,9 @@ std::vector<FurtherChange> try_changes(const CapacityRequest& request, const Cap
   const std::vector<Change> changes = changes_of(request, answer);
   std::vector<FurtherChange> tried(changes.size());
   oneapi::tbb::parallel_for(std::size_t{0}, changes.size(), [&](std::size_t i) {
-    std::vector<std::string> settings = answer.technique.settings;
-    settings.insert(settings.end(), changes[i].settings.begin(), changes[i].settings.end());
-    const CapacityTrial trial = judge_value(request, settings, answer.beyond->value);
+    CapacityTechnique changed = answer.technique;
+    changed.settings.insert(changed.settings.end(), changes[i].settings.begin(), changes[i].settings.end());
+    const CapacityTrial trial = judge_value(request, changed, answer.beyond->value);
     tried[i] = {changes[i].name, trial.holds, trial.why_not};
     if (trial.holds)
       tried[i].note =

@@ -8,8 +8,8 @@
 
 namespace spillway::studies {
 
-// `settings`: of the technique, on top of the request's. Errors of the scenario become CapacityTrial::why_not.
-CapacityTrial judge_value(const CapacityRequest& request, const std::vector<std::string>& settings, std::int64_t value);
+// The technique's settings go on top of the request's. Errors of the scenario become CapacityTrial::why_not.
+CapacityTrial judge_value(const CapacityRequest& request, const CapacityTechnique& technique, std::int64_t value);
 
 // Single changes of a scenario that may let `answer` go one step further, tried on the value behind its edge, in
 // parallel: recomputation, ZeRO, offloading, allocator, memory, GPUs. Those that are so already are left out.

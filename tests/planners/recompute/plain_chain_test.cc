@@ -9,7 +9,7 @@
 #include "hwprofiles/profile_library.h"
 #include "planners/recompute/recompute_run.h"
 #include "planners/recompute/tensor_search.h"
-#include "test_size.h"
+#include "tests/test_size.h"
 
 namespace spillway::planners {
 namespace {
