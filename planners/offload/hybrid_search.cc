@@ -79,6 +79,7 @@ class HybridSearch {
       : trace_(trace),
         replayer_(replayer),
         limited_(replayer, limit_of(settings, true)),
+        detailed_(replayer, limit_of(settings, false)),
         hardware_(replayer.hardware()),
         settings_(settings),
         progress_(progress),
@@ -161,7 +162,7 @@ class HybridSearch {
       const StopScope scope(stop);
       OffloadSettings runtime = settings_.runtime;
       runtime.tier = jobs[j].tier;
-      jobs[j].outcome = jobs[j].runner->run(trace_, limited_, runtime);
+      jobs[j].outcome = jobs[j].runner->run(trace_, detailed_, runtime);
     });
     for (Job& job : jobs) {
       Candidate candidate;
@@ -642,7 +643,8 @@ class HybridSearch {
 
   const Trace& trace_;
   const Replayer& replayer_;
-  VariedReplayer limited_;  // to the budget; details of the best alone, once it is found
+  VariedReplayer limited_;   // to the budget; details of the best alone, once it is found
+  VariedReplayer detailed_;  // to the budget; lifetimes are planned on the details
   const HardwareProfile& hardware_;
   const HybridSettings& settings_;
   const std::function<bool(std::int64_t, std::int64_t)>& progress_;
