@@ -39,6 +39,8 @@ constexpr std::array<int, 4> in_flight_shares = {20, 40, 80, 10};
 constexpr int hope = 10;                // part of the budget that a plan may be short of and still be refined
 constexpr std::size_t most_moves = 64;  // choices up to which single tensors are moved
 
+constexpr ReplayVariation without_limit{.times_only = true, .ideal_memory = true};
+
 // What makes one case better than another: fitting, else coming nearer; then time; then fewer bytes written.
 struct Rank {
   bool may_fit = false;
@@ -94,7 +96,7 @@ class HybridSearch {
   HybridOutcome run() {
     run_baselines();
     rank_tensors();
-    if (!choice_.empty() && !keeps_all_fit()) {
+    if (!choice_.empty() && !is_settled()) {
       search_from_seed(most_ / 2);
       limit_ = most_ - (most_ - replays_) / 3;
       search_shares();
@@ -127,10 +129,10 @@ class HybridSearch {
                                         [this](const SavedTensor& saved) { return is_of_one_layer(trace_, saved); });
     const bool recomputes = this->recomputes() && has_layers;
     if (recomputes) add_recompute();
-    if (keeps_all_fit()) return;
+    if (is_settled()) return;
     if (recomputes) add_searched_recompute();
     std::vector<Runner> others = {{lifetimes_word, run_lifetimes}, {streaming_word, run_streaming}};
-    // What leaves besides takes no time off a full recomputation.
+    // What leaves besides takes no time off a full recomputation without a limit.
     if (recomputes && !(best_->rank.may_fit && best_->rank.time <= full_recompute_time_))
       others.insert(others.begin(), {checkpoints_word, run_checkpoints});
     add_techniques(others);
@@ -201,9 +203,8 @@ class HybridSearch {
     const RecomputeOutcome outcome = plan_recompute(
         trace_, limited_, settings, [this](std::int64_t) { return !progress_ || progress_(replays_, most_); });
     add_baseline("recomputation, " + outcome.best.name, outcome.best.plan);
-    full_recompute_time_ = outcome.best.result.step_time;
-    for (const RecomputeCase& other : outcome.others)
-      if (other.name == to_string(RecomputeMethod::full)) full_recompute_time_ = other.result.step_time;
+    note_full_recomputation(outcome.best);
+    for (const RecomputeCase& other : outcome.others) note_full_recomputation(other);
     std::map<std::uint32_t, std::size_t> index;
     for (std::size_t i = 0; i < saved_.size(); ++i) index.emplace(saved_[i].storage, i);
     seed_.assign(saved_.size(), Fate::keep);
@@ -211,13 +212,23 @@ class HybridSearch {
       if (const auto found = index.find(trace_.tensors.storage[index_of(absence.tensor)]); found != index.end())
         seed_[found->second] = Fate::again;
   }
+  void note_full_recomputation(const RecomputeCase& one) {
+    if (one.name != to_string(RecomputeMethod::full) || !best_->rank.may_fit) return;
+    full_recompute_time_ = replayer_.replay(planned_trace(trace_, one.plan), without_limit).step_time;
+  }
   void accept_baseline(Candidate candidate) {
     outcome_.baselines.push_back(candidate.found);
     if (!best_ || candidate.rank < best_->rank) best_ = std::move(candidate);
   }
   // What an op needs to run again, inferred uses don't say.
   [[nodiscard]] bool recomputes() const { return settings_.recompute && !trace_.is_inferred(Capability::uses); }
-  [[nodiscard]] bool keeps_all_fit() const { return outcome_.baselines.front().verdict == Verdict::fits; }
+  // Nothing is faster than keeping all where that fits, unless the allocator gives memory back and takes it again.
+  bool is_settled() {
+    const HybridCase& keep = outcome_.baselines.front();
+    if (keep.verdict != Verdict::fits) return false;
+    if (!is_settled_) is_settled_ = replayer_.replay(trace_, without_limit).step_time >= keep.result.step_time;
+    return *is_settled_;
+  }
 
   // ---- replays ----
 
@@ -656,7 +667,8 @@ class HybridSearch {
   std::vector<double> cost_;                                         // seconds of recomputation a byte, by saved tensor
   HybridOutcome outcome_;
   std::optional<Candidate> best_, best_hybrid_;
-  Picos full_recompute_time_{};  // of every layer, nothing else moved
+  std::optional<bool> is_settled_;
+  Picos full_recompute_time_{};  // of every layer, nothing else moved, without a limit; 0: no bound
   Rank last_;
   std::map<Fates, bool> tried_;                      // and whether they fit
   Bytes in_flight_{};                                // of the plans tried, unless the settings say one

@@ -40,7 +40,9 @@ void add(std::vector<StepVariant>& variants, std::string name, const std::vector
 void replay_kept(VariantCase& one, const LoadVariant& load, Bytes capacity) {
   try {
     auto loaded = std::make_shared<LoadedScenario>(load(one.variant.settings));
-    one.keep = Evaluator(*loaded).replay(loaded->trace, limit_of(capacity));
+    const Evaluator evaluator(*loaded);
+    one.keep = evaluator.replay(loaded->trace, limit_of(capacity));
+    one.least = evaluator.replay(loaded->trace, {.times_only = true, .ideal_memory = true}).step_time;
     one.loaded = std::move(loaded);
   } catch (const InputError& error) {
     one.refused = error.cause();
@@ -86,7 +88,7 @@ std::vector<VariantCase> replay_variants(const LoadedScenario& loaded, const Loa
     one.is_same = one.loaded != nullptr && !known.insert(digest_of_works(one.loaded->trace)).second;
   std::stable_sort(cases.begin(), cases.end(), [](const VariantCase& a, const VariantCase& b) {
     if ((a.loaded == nullptr) != (b.loaded == nullptr)) return a.loaded != nullptr;
-    return a.keep.step_time < b.keep.step_time;
+    return a.least < b.least;
   });
   return cases;
 }
@@ -106,9 +108,9 @@ BestOffload best_offload(const LoadedScenario& loaded, const LoadVariant& load, 
   for (VariantCase& one : best.variants) {
     const HybridCase& now = best.outcome.best;
     const bool may_fit = now.verdict != Verdict::does_not_fit;
-    if (one.loaded == nullptr || one.is_same || (may_fit && one.keep.step_time >= now.result.step_time)) continue;
+    if (one.loaded == nullptr || one.is_same || (may_fit && one.least >= now.result.step_time)) continue;
     HybridOutcome outcome;
-    if (one.keep.may_fit()) {
+    if (one.keep.may_fit() && one.keep.step_time <= one.least) {
       outcome.best = {.name = "keep",
                       .plan = {},
                       .result = one.keep,
@@ -137,7 +139,7 @@ BestRecompute best_recompute(const LoadedScenario& loaded, const LoadVariant& lo
   best.variants = replay_variants(loaded, load, settings.budget, {.recompute = true, .host = false});
   for (VariantCase& one : best.variants) {
     const Result& now = best.outcome.best.result;
-    if (one.loaded == nullptr || one.is_same || (now.may_fit() && one.keep.step_time >= now.step_time)) continue;
+    if (one.loaded == nullptr || one.is_same || (now.may_fit() && one.least >= now.step_time)) continue;
     RecomputeOutcome outcome;
     if (one.keep.may_fit() || one.loaded->setup.recompute != Recompute::none) {
       outcome.best.name = one.variant.name;

@@ -4,8 +4,9 @@
 //   model.recompute         none, selective, full      the generator's own recomputation
 //   model.optimizer_device  cpu                        the optimizer's states off the GPU, and with each of these
 //
-// A setting's step is planned when it may win: it fits as it is, or kept whole it would be faster than the best so far.
-// What leaves or is made again on top of a step takes no time off it. So the answer is never slower than any of these
+// A setting's step is planned when it may win: kept whole, it would be faster than the best so far. What leaves or is
+// made again on top of a step takes no time off it, but for what the allocator waits for the driver: steps that do are
+// compared by their time without a limit and fragmentation. So the answer is never slower than any of these
 // settings with any technique of the table, and never a no where one of them fits.
 #pragma once
 
@@ -42,6 +43,7 @@ struct VariantCase {
   std::shared_ptr<const LoadedScenario> loaded;  // null: refused
   std::string refused;                           // why the scenario can't be made so
   Result keep;                                   // nothing moved
+  Picos least{};                                 // no plan on it is faster
   bool is_same = false;                          // the same step as the scenario's, or another variant's
   bool planned = false;                          // the mix was planned on it
 };
