@@ -36,7 +36,6 @@ constexpr int bisections = 7;  // of the share that leaves
 constexpr double lead = 1.15;  // loads begin this much earlier than an idle link would need
 // Of the budget, as unfinished stores may hold; the first while shares are tried.
 constexpr std::array<int, 4> in_flight_shares = {20, 40, 80, 10};
-constexpr int hope = 10;                // part of the budget that a plan may be short of and still be refined
 constexpr std::size_t most_moves = 64;  // choices up to which single tensors are moved
 
 constexpr ReplayVariation without_limit{.times_only = true, .ideal_memory = true};
@@ -101,10 +100,8 @@ class HybridSearch {
       limit_ = most_ - (most_ - replays_) / 3;
       search_shares();
       limit_ = most_;
-      if (is_hopeful()) {
-        choose_in_flight();
-        refine();
-      }
+      choose_in_flight();
+      refine();
     }
     return finish();
   }
@@ -466,11 +463,6 @@ class HybridSearch {
       else
         low = middle + 1;
     }
-  }
-
-  // Refining makes a plan that comes near fit, not one that is far from it.
-  [[nodiscard]] bool is_hopeful() const {
-    return best_hybrid_ && (best_hybrid_->rank.may_fit || best_hybrid_->rank.excess <= memory_of(limited_) / hope);
   }
 
   // ---- how long the host waits for stores ----
