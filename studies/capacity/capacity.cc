@@ -21,6 +21,8 @@ namespace {
 
 struct Stopped {};
 
+constexpr int most_planned = 1;  // ways found by planning, one from the other's end
+
 class Technique {
  public:
   Technique(const CapacityRequest& request, const CapacityTechnique& technique,
@@ -119,50 +121,71 @@ bool is_of_plans(const std::vector<std::string>& settings) {
   });
 }
 
-// The best plan of all under a technique's settings, tried one value beyond the farthest answer, else at it for a
-// faster step. Nothing where it does no better.
+// By which a run does what a planned trial did: the technique's settings, and those found for it.
+CapacityTechnique way_of(const CapacityRequest& request, const CapacityTechnique& planned, const CapacityTrial& trial) {
+  CapacityTechnique way{planned.name, planned.settings};
+  const std::size_t before = request.settings.size() + planned.settings.size() + 1;  // and the axis
+  way.settings.insert(way.settings.end(), trial.settings.begin() + static_cast<std::ptrdiff_t>(before),
+                      trial.settings.end());
+  return way;
+}
+
+// The best plan of all under a technique's settings, at one value; then, where it holds, its way along the axis.
+std::optional<CapacityAnswer> answer_from(const CapacityRequest& request, const CapacityTechnique& planned,
+                                          std::int64_t value, const std::function<bool(std::int64_t)>& ask) {
+  if (!ask(value)) throw Stopped{};
+  const CapacityTrial trial = judge_value(request, planned, value);
+  if (!trial.holds) return std::nullopt;
+  CapacityRequest from_there = request;
+  from_there.axis.first = value;
+  const CapacityTechnique way = way_of(request, planned, trial);
+  return Technique(from_there, way, ask).find();
+}
+
+// One value beyond the farthest answer, else at it for a faster step. Nothing where that does no better.
 std::optional<CapacityAnswer> beyond_the_named(const CapacityRequest& request, const CapacityTechnique& planned,
                                                const std::optional<CapacityAnswer>& farthest,
                                                const std::function<bool(std::int64_t)>& ask) {
   const CapacityAxis& axis = request.axis;
-  const std::int64_t extreme = axis.value(axis.goal == CapacityGoal::largest ? 0 : axis.count() - 1);
-  const bool has_end = farthest && !farthest->beyond;
-  CapacityRequest from_there = request;
-  if (!has_end) from_there.axis.first = farthest ? farthest->beyond->value : extreme;
-  Technique technique(from_there, planned, ask);
-  if (!has_end && technique.attempt(from_there.axis.first).holds) return technique.find();
-  if (!farthest) return std::nullopt;
-  const CapacityTrial& same = technique.attempt(farthest->best->value);
-  if (!same.holds || !goes_farther(request, same, *farthest->best)) return std::nullopt;
-  CapacityAnswer answer;
-  answer.technique = planned;
-  answer.best = same;
-  if (!has_end) answer.beyond = technique.attempt(from_there.axis.first);
-  answer.trials = answer.replays = has_end ? 1 : 2;
-  return answer;
+  std::vector<std::int64_t> values;
+  if (!farthest)
+    values = {axis.value(axis.goal == CapacityGoal::largest ? 0 : axis.count() - 1)};
+  else if (farthest->beyond)
+    values = {farthest->beyond->value, farthest->best->value};
+  else
+    values = {farthest->best->value};
+  for (const std::int64_t value : values) {
+    std::optional<CapacityAnswer> answer = answer_from(request, planned, value, ask);
+    if (answer && answer->best && (!farthest || goes_farther(request, *answer->best, *farthest->best))) return answer;
+  }
+  return std::nullopt;
 }
 
-// Alone, and on what the farthest answer sets besides.
+// Alone, and on what the farthest answer sets besides; from each that does better once more.
 void add_planned(const CapacityRequest& request, CapacityOutcome& outcome, const CapacityProgress& progress) {
-  const std::string name(planned_technique);
-  std::vector<CapacityTechnique> all = {{name, {}, true}};
+  const std::string word(planned_technique);
   outcome.best = farthest(request, outcome.answers);
+  std::vector<CapacityTechnique> all = {{word, {}, true}};
   if (outcome.best) {
     const CapacityTechnique& now = outcome.answers[*outcome.best].technique;
-    if (!is_of_plans(now.settings)) all.push_back({now.name + "+" + name, now.settings, true});
+    if (!is_of_plans(now.settings)) all.push_back({now.name + "+" + word, now.settings, true});
   }
-  for (const CapacityTechnique& planned : all) {
-    std::optional<CapacityAnswer> now;
-    if (outcome.best) now = outcome.answers[*outcome.best];
-    try {
+  for (CapacityTechnique& planned : all)
+    for (int round = 0; round < most_planned; ++round) {
+      std::optional<CapacityAnswer> now;
+      if (outcome.best) now = outcome.answers[*outcome.best];
+      if (round > 0) planned.name = word + " " + std::to_string(round + 1);
       const auto ask = [&](std::int64_t value) { return !progress || progress(planned.name, value); };
-      if (auto better = beyond_the_named(request, planned, now, ask)) outcome.answers.push_back(std::move(*better));
-    } catch (const Stopped&) {
-      outcome.interrupted = true;
-      return;
+      try {
+        auto better = beyond_the_named(request, planned, now, ask);
+        if (!better) break;
+        outcome.answers.push_back(std::move(*better));
+      } catch (const Stopped&) {
+        outcome.interrupted = true;
+        return;
+      }
+      outcome.best = farthest(request, outcome.answers);
     }
-    outcome.best = farthest(request, outcome.answers);
-  }
 }
 
 }  // namespace

@@ -22,6 +22,8 @@
 namespace spillway::studies {
 namespace {
 
+constexpr std::int64_t planning_replays = 40;  // of a mix, to see whether it is worth a run
+
 // Whether all of the model's state stays on the GPU.
 bool keeps_state(const Scenario& scenario) {
   const OffloadSettings& offload = scenario.offload;
@@ -85,7 +87,7 @@ class Judge {
     return true;
   }
 
-  // Under the best plan, with the settings that make it.
+  // Under the best plan, with the settings that make it; those of a mix find one anew, with more replays.
   Result run_planned(const LoadedScenario& loaded, CapacityTrial& trial) const {
     const auto load_with = [&](std::span<const std::string> more) {
       std::vector<std::string> all = trial.settings;
@@ -95,6 +97,7 @@ class Judge {
     HybridSettings settings;
     settings.runtime = loaded.scenario.offload;
     settings.budget = settings.runtime.budget;
+    settings.replays = planning_replays;
     BestOffload best = best_offload(loaded, load_with, settings);
     std::vector<std::string> way = settings_of(best.outcome.best);
     if (way.empty()) way = technique_named(hybrid_word).ways.front().settings;
