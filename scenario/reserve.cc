@@ -148,6 +148,11 @@ Bytes capacity_without_margin(const LoadedScenario& loaded) {
   return std::max(Bytes(1), loaded.capacity - loaded.reserve.taken);
 }
 
+std::vector<std::string> without_margin(std::vector<std::string> settings, const LoadedScenario& loaded) {
+  settings.push_back(fmt::format("memory.reserve={}B", loaded.reserve.taken.count()));
+  return settings;
+}
+
 bool runs_out(const Result& result) {
   return result.memory.out_of_memory ||
          std::any_of(result.ranks.begin(), result.ranks.end(),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "traces/dtype.h"
@@ -21,6 +22,36 @@ bool is_state(TensorRole role) {
          role == TensorRole::buffer || role == TensorRole::input;
 }
 
+// Between two ranks: what a pipeline hands on is its stages' to keep.
+bool is_point_to_point(const Trace& trace, OpId op) {
+  const Collective* collective = trace.collective_of(op);
+  return collective != nullptr &&
+         (collective->kind == CollectiveKind::send || collective->kind == CollectiveKind::receive);
+}
+
+// By op: its phase; of a collective that of the first op behind it that uses what it made: an all-gather in front of a
+// weight's gradient is part of the backward. Phase::communication where nothing does, and between two ranks. O(uses).
+std::vector<Phase> phases_of_passes(const Trace& trace, std::uint32_t storages) {
+  std::vector<Phase> phases = trace.ops.phase;
+  std::vector<Phase> used_in(storages, Phase::communication);  // next, from the back
+  for (std::size_t last = trace.uses.size(); last > 0;) {
+    std::size_t first = last - 1;
+    while (first > 0 && trace.uses[first - 1].op == trace.uses[last - 1].op) --first;
+    const std::span<const Use> uses = std::span(trace.uses).subspan(first, last - first);
+    last = first;
+    const std::size_t op = index_of(uses.front().op);
+    if (!is_device_work(trace.ops.kind[op])) continue;
+    const auto storage = [&](const Use& use) { return trace.tensors.storage[index_of(use.tensor)]; };
+    Phase& phase = phases[op];
+    if (phase == Phase::communication && !is_point_to_point(trace, uses.front().op))
+      for (const Use& use : uses)
+        if (use.access == Access::write && phase == Phase::communication) phase = used_in[storage(use)];
+    if (phase == Phase::communication) continue;
+    for (const Use& use : uses) used_in[storage(use)] = phase;
+  }
+  return phases;
+}
+
 }  // namespace
 
 std::vector<SavedTensor> saved_tensors(const Trace& trace) {
@@ -37,6 +68,7 @@ std::vector<SavedTensor> saved_tensors(const Trace& trace) {
     uses.is_allocated = true;
     uses.bytes = event.bytes;
   }
+  const std::vector<Phase> phases = phases_of_passes(trace, count);
   for (const Use& use : trace.uses) {
     const std::size_t tensor = index_of(use.tensor), op = index_of(use.op);
     Uses& uses = storages[trace.tensors.storage[tensor]];
@@ -44,7 +76,7 @@ std::vector<SavedTensor> saved_tensors(const Trace& trace) {
     if (is_state(trace.tensors.role[tensor])) uses.is_candidate = false;
     if (uses.largest == TensorId::none || trace.tensors.bytes[tensor] > trace.tensors.bytes[index_of(uses.largest)])
       uses.largest = use.tensor;
-    const Phase phase = trace.ops.phase[op];
+    const Phase phase = phases[op];
     if (phase == Phase::forward && uses.first_backward == OpId::none) {
       uses.last_forward = use.op;
       if (use.access == Access::write) uses.written_by = use.op;

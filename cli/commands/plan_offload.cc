@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <limits>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -20,8 +21,8 @@
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "planners/offload/hybrid_search.h"
-#include "scenario/evaluator.h"
 #include "scenario/reserve.h"
+#include "studies/offload/best_offload.h"
 #include "studies/offload/rok.h"
 
 namespace spillway::cli {
@@ -54,6 +55,13 @@ Json case_json(const HybridCase& one) {
           {"drives_refuse", one.result.drives_refuse}};
 }
 
+// As on the command line.
+std::string joined(const std::vector<std::string>& settings) {
+  std::string text;
+  for (const std::string& setting : settings) text += (text.empty() ? "--set " : " --set ") + setting;
+  return text;
+}
+
 std::string why_not(const Result& result) {
   if (!result.drives_refuse.empty()) return result.drives_refuse;
   return "what comes nearest takes " + gib(result.memory.excess()) + " GiB more than the budget";
@@ -68,44 +76,81 @@ void add_case(Table& table, const HybridCase& one) {
              std::isfinite(one.life_years) ? fmt::format("{:.3g}", one.life_years) : "-"});
 }
 
-void print_hybrid(Context& context, const HybridOutcome& outcome, const Reserve& reserve, Bytes budget,
-                  double seconds) {
-  if (context.json()) {
-    Json document = json_document("spillway.plan_offload");
-    document["fingerprint"] = fmt::format("{:016x}", outcome.best.result.fingerprint);
-    document["budget_bytes"] = budget.count();
-    document["reserve"] = reserve_json(reserve);
-    document["best"] = case_json(outcome.best);
-    document["baselines"] = Json::array();
-    for (const HybridCase& one : outcome.baselines) document["baselines"].push_back(case_json(one));
-    document["kept_bytes"] = outcome.kept.count();
-    document["to_host_bytes"] = outcome.to_host.count();
-    document["to_drives_bytes"] = outcome.to_drives.count();
-    document["recomputed_bytes"] = outcome.recomputed.count();
-    document["replays"] = outcome.replays;
-    document["seconds"] = seconds;
-    document["warnings"] = Json::array();
-    print_json(document);
-    return;
+Json variant_json(const VariantCase& one) {
+  Json json = {{"name", one.variant.name}, {"settings", one.variant.settings}};
+  if (one.loaded == nullptr) {
+    json["refused"] = one.refused;
+    return json;
   }
+  json["fits"] = fits_json(one.keep.verdict());
+  json["verdict"] = to_string(one.keep.verdict());
+  json["step_time_ns"] = whole_nanoseconds(one.keep.step_time);
+  json["peak_reserved_bytes"] = one.keep.memory.peak_reserved.count();
+  json["same_step"] = one.is_same;
+  json["planned"] = one.planned;
+  return json;
+}
+
+struct Answer {
+  BestOffload best;
+  Bytes budget{};
+  Reserve reserve;
+  double seconds = 0;
+  std::vector<std::string> with;  // settings that a run of the answer takes, the plan left out
+};
+
+void print_json_answer(const Answer& answer) {
+  const HybridOutcome& outcome = answer.best.outcome;
+  Json document = json_document("spillway.plan_offload");
+  document["fingerprint"] = fmt::format("{:016x}", outcome.best.result.fingerprint);
+  document["budget_bytes"] = answer.budget.count();
+  document["reserve"] = reserve_json(answer.reserve);
+  document["best"] = case_json(outcome.best);
+  document["settings"] = answer.with;
+  document["baselines"] = Json::array();
+  for (const HybridCase& one : outcome.baselines) document["baselines"].push_back(case_json(one));
+  document["variants"] = Json::array();
+  for (const VariantCase& one : answer.best.variants) document["variants"].push_back(variant_json(one));
+  document["kept_bytes"] = outcome.kept.count();
+  document["to_host_bytes"] = outcome.to_host.count();
+  document["to_drives_bytes"] = outcome.to_drives.count();
+  document["recomputed_bytes"] = outcome.recomputed.count();
+  document["replays"] = outcome.replays;
+  document["seconds"] = answer.seconds;
+  document["warnings"] = Json::array();
+  print_json(document);
+}
+
+void print_answer(Context& context, const Answer& answer) {
+  if (context.json()) return print_json_answer(answer);
+  const HybridOutcome& outcome = answer.best.outcome;
   Table table({"plan", "fits", "step time (ms)", "allocated (GiB)", "reserved (GiB)", "written (GiB)", "life (years)"});
   for (const HybridCase& one : outcome.baselines) add_case(table, one);
+  for (const VariantCase& one : answer.best.variants)
+    if (one.loaded != nullptr && !one.is_same)
+      add_case(table, {.name = one.variant.name,
+                       .plan = {},
+                       .result = one.keep,
+                       .life_years = std::numeric_limits<double>::infinity(),
+                       .verdict = one.keep.verdict()});
   HybridCase best = outcome.best;
-  best.name = best.name == "mix" ? "mix (best)" : "best: " + best.name;
+  const std::string on = answer.best.settings.empty() ? "" : joined(answer.best.settings);
+  best.name = best.name == hybrid_word ? "mix (best)" : "best: " + best.name;
+  if (!on.empty()) best.name = outcome.best.plan.empty() ? "best: " + on : best.name + ", " + on;
   add_case(table, best);
   print(context, table);
   if (context.rows_only()) return;
   if (outcome.best.verdict == Verdict::does_not_fit) print("\nno: " + why_not(outcome.best.result) + "\n");
+  if (!on.empty() && outcome.best.verdict != Verdict::does_not_fit)
+    print("\nfits with " + on + (outcome.best.plan.empty() ? "" : " and the plan") + "\n");
   print(fmt::format(
       "\nbudget {} GiB; of the tensors with a choice {} GiB stay, {} GiB go to host memory, {} GiB to drives, "
       "{} GiB are computed again\n{} replays in {:.2f} s\n",
-      gib(budget), gib(outcome.kept), gib(outcome.to_host), gib(outcome.to_drives), gib(outcome.recomputed),
-      outcome.replays, seconds));
+      gib(answer.budget), gib(outcome.kept), gib(outcome.to_host), gib(outcome.to_drives), gib(outcome.recomputed),
+      outcome.replays, answer.seconds));
 }
 
-void run_plan_offload(Context& context, const OffloadRequest& request) {
-  LoadedScenario loaded = load_argument(request.scenario, with_reserve(request.settings, request.reserve));
-  prepare_for_offload(loaded);
+HybridSettings hybrid_settings(const OffloadRequest& request, const LoadedScenario& loaded) {
   HybridSettings settings;
   settings.budget = budget_argument(request.budget);
   settings.replays = request.replays;
@@ -114,33 +159,50 @@ void run_plan_offload(Context& context, const OffloadRequest& request) {
   settings.recompute = !request.no_recompute;
   settings.runtime = loaded.scenario.offload;
   if (request.least_life_years > 0) settings.runtime.demands.least_life_years = request.least_life_years;
+  return settings;
+}
+
+void run_plan_offload(Context& context, const OffloadRequest& request) {
+  const std::vector<std::string> said = with_reserve(request.settings, request.reserve);
+  LoadedScenario loaded = load_argument(request.scenario, said);
+  prepare_for_offload(loaded);
+  const HybridSettings settings = hybrid_settings(request, loaded);
   const Progress progress(context);
   const auto shown = progress.counter("replays");
   const auto begin = Clock::now();
-  const Evaluator evaluator(loaded);
-  const auto plan = [&](const Replayer& replayer) {
-    return plan_hybrid(loaded.trace, replayer, settings, [&](std::int64_t done, std::int64_t most) {
-      return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
-    });
+  Answer answer;
+  const auto plan = [&](const LoadedScenario& step, const std::vector<std::string>& on_top) {
+    return best_offload(step, with_settings(request.scenario, on_top), settings,
+                        [&](std::int64_t done, std::int64_t most) {
+                          return shown(static_cast<std::size_t>(done), static_cast<std::size_t>(most));
+                        });
   };
-  HybridOutcome outcome = plan(evaluator);
-  const bool is_own_budget = settings.budget > Bytes(0);
-  if (!is_own_budget && runs_out(outcome.best.result) && loaded.reserve.margin > Bytes(0)) {
-    HybridOutcome wider = plan(VariedReplayer(evaluator, {.capacity = capacity_without_margin(loaded)}));
-    if (wider.best.fits()) {
-      wider.best.verdict = Verdict::tight;
-      outcome = std::move(wider);
+  answer.best = plan(loaded, said);
+  answer.reserve = settings.budget > Bytes(0) ? Reserve() : loaded.reserve;
+  if (settings.budget == Bytes(0) && runs_out(answer.best.outcome.best.result) && loaded.reserve.margin > Bytes(0)) {
+    const std::vector<std::string> given_up = without_margin(said, loaded);
+    LoadedScenario wider = load_argument(request.scenario, given_up);
+    prepare_for_offload(wider);
+    BestOffload found = plan(wider, given_up);
+    if (found.outcome.best.fits()) {
+      found.outcome.best.verdict = Verdict::tight;
+      answer.best = std::move(found);
     }
   }
-  const double seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  answer.seconds = std::chrono::duration<double>(Clock::now() - begin).count();
+  answer.budget = settings.budget > Bytes(0) ? settings.budget : loaded.options.memory.capacity;
+  answer.with = answer.best.settings;
+  for (std::string& setting : settings_of(answer.best.outcome.best)) answer.with.push_back(std::move(setting));
+  if (settings.budget > Bytes(0)) answer.with.push_back("memory.capacity_bytes=" + std::to_string(request.budget));
   for (const std::string& warning : loaded.warnings) warn(context, warning);
-  write_offload_plan(loaded.trace, outcome.best.plan, request.output);
-  if (outcome.best.verdict == Verdict::tight)
+  const HybridCase& best = answer.best.outcome.best;
+  const LoadedScenario& planned = answer.best.loaded ? *answer.best.loaded : loaded;
+  write_offload_plan(planned.trace, best.plan, request.output);
+  if (best.verdict == Verdict::tight)
     warn(context,
          "tight: the plan runs, but not with the reserve's margin of " + gib(loaded.reserve.margin) + " GiB kept free");
-  print_hybrid(context, outcome, is_own_budget ? Reserve() : loaded.reserve,
-               is_own_budget ? settings.budget : loaded.options.memory.capacity, seconds);
-  if (outcome.best.verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
+  print_answer(context, answer);
+  if (best.verdict == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
 }
 
 struct RokRequest {

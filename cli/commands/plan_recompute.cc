@@ -17,9 +17,9 @@
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "planners/recompute/recompute_run.h"
-#include "scenario/evaluator.h"
 #include "scenario/reserve.h"
 #include "scenario/scenario_run.h"
+#include "studies/offload/best_offload.h"
 
 namespace spillway::cli {
 namespace {
@@ -46,12 +46,14 @@ Json json_of(const RecomputeCase& one) {
           {"refused_tensors", one.refused}};
 }
 
-void print_outcome(Context& context, const RecomputeOutcome& outcome, const Reserve& reserve, Bytes budget) {
+void print_outcome(Context& context, const BestRecompute& best, const Reserve& reserve, Bytes budget) {
+  const RecomputeOutcome& outcome = best.outcome;
   if (context.json()) {
     Json document = json_document("spillway.plan_recompute");
     document["budget_bytes"] = budget.count();
     document["reserve"] = reserve_json(reserve);
     document["plan"] = json_of(outcome.best);
+    document["settings"] = best.settings;
     document["others"] = Json::array();
     for (const RecomputeCase& other : outcome.others) document["others"].push_back(json_of(other));
     document["replays"] = outcome.replays;
@@ -65,8 +67,15 @@ void print_outcome(Context& context, const RecomputeOutcome& outcome, const Rese
                fmt::format("{:.3f}", to_seconds(one.again) * 1e3)});
   };
   for (const RecomputeCase& other : outcome.others) row(other, other.name);
+  for (const VariantCase& one : best.variants) {
+    if (one.loaded == nullptr || one.is_same || one.variant.settings == best.settings) continue;
+    RecomputeCase kept;
+    kept.result = one.keep;
+    row(kept, "set " + one.variant.settings.front());
+  }
   row(outcome.best, context.rows_only() ? outcome.best.name : "-> " + outcome.best.name);
   print(context, table);
+  if (!best.settings.empty()) note(context, "the plan is for the step with --set " + best.settings.front());
   if (outcome.best.refused > 0)
     note(context, fmt::format("{} tensors stay although the method drops them: they cannot be made again",
                               outcome.best.refused));
@@ -77,29 +86,28 @@ void run_plan(Context& context, const RecomputeCall& call) {
   settings.choice = parse_recompute_choice(call.method);
   settings.budget = budget_argument(call.budget);
   const std::vector<std::string> said = with_reserve(call.settings, call.reserve);
-  const Scenario scenario =
-      is_scenario_file(call.scenario) ? load_scenario(call.scenario, said) : scenario_for_trace(call.scenario, said);
-  const LoadedScenario loaded = load(scenario);
+  const LoadedScenario loaded = load_argument(call.scenario, said);
   const Progress progress(context);
-  const Evaluator evaluator(loaded);
-  const auto plan = [&](const Replayer& replayer) {
-    return plan_recompute(loaded.trace, replayer, settings, [&progress](std::int64_t replays) {
+  const auto plan = [&](const LoadedScenario& step, const std::vector<std::string>& on_top) {
+    return best_recompute(step, with_settings(call.scenario, on_top), settings, [&progress](std::int64_t replays) {
       return progress.show(fmt::format("replay {}", replays + 1)) && !is_interrupted();
     });
   };
-  RecomputeOutcome outcome = plan(evaluator);
+  BestRecompute best = plan(loaded, said);
   const bool is_own_budget = settings.budget > Bytes(0);
-  if (!is_own_budget && runs_out(outcome.best.result) && loaded.reserve.margin > Bytes(0)) {
-    RecomputeOutcome wider = plan(VariedReplayer(evaluator, {.capacity = capacity_without_margin(loaded)}));
-    if (wider.best.fits()) {
-      mark_tight(wider.best.result, outcome.best.result);
-      outcome = std::move(wider);
+  if (!is_own_budget && runs_out(best.outcome.best.result) && loaded.reserve.margin > Bytes(0)) {
+    const std::vector<std::string> given_up = without_margin(said, loaded);
+    BestRecompute wider = plan(load_argument(call.scenario, given_up), given_up);
+    if (wider.outcome.best.fits()) {
+      mark_tight(wider.outcome.best.result, best.outcome.best.result);
+      best = std::move(wider);
     }
   }
+  const RecomputeOutcome& outcome = best.outcome;
   warn_of_verdict(context, outcome.best.result);
   for (const std::string& warning : outcome.best.result.warnings) warn(context, warning);
-  write_offload_plan(loaded.trace, outcome.best.plan, call.output);
-  print_outcome(context, outcome, is_own_budget ? Reserve() : loaded.reserve,
+  write_offload_plan(best.loaded ? best.loaded->trace : loaded.trace, outcome.best.plan, call.output);
+  print_outcome(context, best, is_own_budget ? Reserve() : loaded.reserve,
                 is_own_budget ? settings.budget : loaded.options.memory.capacity);
   if (!outcome.best.may_fit()) context.exit_code = exit_answer_is_no;
 }
@@ -111,7 +119,8 @@ void add_plan_recompute(Command& group, Context& context) {
   const auto call = std::make_shared<RecomputeCall>();
   command->add_option("SCENARIO", call->scenario, "scenario file, or a trace to replay as captured")->required();
   command
-      ->add_option("--method", call->method, "none, selective, full, every:K, segments:K, greedy, chain, exact, best")
+      ->add_option("--method", call->method,
+                   "none, selective, full, every:K, segments:K, greedy, chain, exact, tensors, best")
       ->capture_default_str()
       ->type_name("METHOD");
   command->add_option("--budget", call->budget, "device memory to fit into (default: the hardware's), e.g. 40GiB")

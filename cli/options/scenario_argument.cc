@@ -12,6 +12,15 @@ LoadedScenario load_argument(const std::string& path, const std::vector<std::str
   return load(scenario, read);
 }
 
+std::function<LoadedScenario(std::span<const std::string>)> with_settings(const std::string& path,
+                                                                          const std::vector<std::string>& settings) {
+  return [path, settings](std::span<const std::string> more) {
+    std::vector<std::string> all = settings;
+    all.insert(all.end(), more.begin(), more.end());
+    return load_argument(path, all);
+  };
+}
+
 Bytes budget_argument(std::uint64_t bytes) {
   if (bytes > (std::uint64_t{1} << 60))
     throw InputError("--budget", "", "is no size of a memory", "give bytes above 0, such as 40GiB");

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,6 +13,10 @@ namespace spillway::cli {
 
 // Reading can be interrupted. Throws InputError.
 LoadedScenario load_argument(const std::string& path, const std::vector<std::string>& settings);
+
+// Loads the same with more settings on top of these.
+std::function<LoadedScenario(std::span<const std::string>)> with_settings(const std::string& path,
+                                                                          const std::vector<std::string>& settings);
 
 // A size given on the command line; 0 stands for not given. Throws InputError for a negative one, which the parser of
 // sizes lets through as a huge one.

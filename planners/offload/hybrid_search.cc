@@ -1,5 +1,7 @@
 #include "planners/offload/hybrid_search.h"
 
+#include <oneapi/tbb/parallel_for.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,7 +13,10 @@
 #include <tuple>
 #include <utility>
 
+#include "base/stop.h"
+#include "planners/offload/checkpoints.h"
 #include "planners/offload/drive_life.h"
+#include "planners/offload/lifetimes.h"
 #include "planners/offload/tier_rates.h"
 #include "planners/recompute/closure.h"
 #include "planners/recompute/layer_plans.h"
@@ -32,6 +37,8 @@ constexpr double lead = 1.15;  // loads begin this much earlier than an idle lin
 // Of the budget, as unfinished stores may hold; the first while shares are tried.
 constexpr std::array<int, 4> in_flight_shares = {20, 40, 80, 10};
 constexpr std::size_t most_moves = 64;  // choices up to which single tensors are moved
+
+constexpr ReplayVariation without_limit{.times_only = true, .ideal_memory = true};
 
 // What makes one case better than another: fitting, else coming nearer; then time; then fewer bytes written.
 struct Rank {
@@ -73,6 +80,7 @@ class HybridSearch {
       : trace_(trace),
         replayer_(replayer),
         limited_(replayer, limit_of(settings, true)),
+        detailed_(replayer, limit_of(settings, false)),
         hardware_(replayer.hardware()),
         settings_(settings),
         progress_(progress),
@@ -87,7 +95,7 @@ class HybridSearch {
   HybridOutcome run() {
     run_baselines();
     rank_tensors();
-    if (!choice_.empty() && !keeps_all_fit()) {
+    if (!choice_.empty() && !is_settled()) {
       search_from_seed(most_ / 2);
       limit_ = most_ - (most_ - replays_) / 3;
       search_shares();
@@ -113,35 +121,67 @@ class HybridSearch {
     const HybridCase& keep = outcome_.baselines.front();
     keep_start_ = keep.result.op_start;
     keep_end_ = keep.result.op_end;
-    OffloadSettings runtime = settings_.runtime;
-    for (const Tier tier : {Tier::drive, Tier::host}) {
-      if (tier == Tier::drive ? !settings_.drives || hardware_.drives.empty() : !settings_.host) continue;
-      if (hardware_.host.pcie.empty()) continue;
-      runtime.tier = tier;
-      add_ssdtrain(std::string(ssdtrain_word) + (tier == Tier::drive ? "" : " to host memory"), runtime);
-    }
+    add_techniques({{ssdtrain_word, run_ssdtrain}});
     const bool has_layers = std::any_of(saved_.begin(), saved_.end(),
                                         [this](const SavedTensor& saved) { return is_of_one_layer(trace_, saved); });
-    if (!recomputes() || !has_layers) return;
-    add_recompute();
-    if (!keeps_all_fit()) add_searched_recompute();
+    const bool recomputes = this->recomputes() && has_layers;
+    if (recomputes) add_recompute();
+    if (is_settled()) return;
+    if (recomputes) add_searched_recompute();
+    std::vector<Runner> others = {{lifetimes_word, run_lifetimes}, {streaming_word, run_streaming}};
+    // What leaves besides takes no time off a full recomputation without a limit.
+    if (recomputes && !(best_->rank.may_fit && best_->rank.time <= full_recompute_time_))
+      others.insert(others.begin(), {checkpoints_word, run_checkpoints});
+    add_techniques(others);
+  }
+
+  // ---- techniques with a name ----
+
+  struct Runner {
+    std::string_view word;
+    OffloadOutcome (*run)(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
+  };
+  // To the tiers allowed, in parallel. lifetimes to drives takes the way to host memory as well.
+  void add_techniques(const std::vector<Runner>& runners) {
+    struct Job {
+      const Runner* runner = nullptr;
+      Tier tier = Tier::drive;
+      OffloadOutcome outcome;
+    };
+    std::vector<Job> jobs;
+    if (hardware_.host.pcie.empty()) return;
+    for (const Runner& runner : runners)
+      for (const Tier tier : {Tier::drive, Tier::host}) {
+        const bool takes_host = tier == Tier::host || runner.word == lifetimes_word;
+        if (tier == Tier::drive && (!settings_.drives || hardware_.drives.empty())) continue;
+        if (!takes_host || settings_.host) jobs.push_back({&runner, tier, {}});
+      }
+    const std::atomic<bool>* const stop = current_stop();
+    oneapi::tbb::parallel_for(std::size_t{0}, jobs.size(), [&](std::size_t j) {
+      const StopScope scope(stop);
+      OffloadSettings runtime = settings_.runtime;
+      runtime.tier = jobs[j].tier;
+      jobs[j].outcome = jobs[j].runner->run(trace_, detailed_, runtime);
+    });
+    for (Job& job : jobs) {
+      Candidate candidate;
+      candidate.found.name = std::string(job.runner->word) + (job.tier == Tier::drive ? "" : " to host memory");
+      candidate.found.technique = job.runner->word;
+      candidate.found.tier = job.tier;
+      candidate.found.plan = std::move(job.outcome.plan);
+      candidate.found.result = std::move(job.outcome.result);
+      candidate.planned = std::move(job.outcome.planned);
+      judge(candidate);
+      accept_baseline(std::move(candidate));
+    }
   }
 
   void add_baseline(const std::string& name, const OffloadPlan& plan) {
     Candidate candidate;
     candidate.found.name = name;
     candidate.found.plan = plan;
+    if (plan.empty()) candidate.found.technique = no_offload;
     replay_case(candidate);
-    accept_baseline(std::move(candidate));
-  }
-  void add_ssdtrain(const std::string& name, const OffloadSettings& runtime) {
-    OffloadOutcome outcome = run_ssdtrain(trace_, limited_, runtime);
-    Candidate candidate;
-    candidate.found.name = name;
-    candidate.found.plan = std::move(outcome.plan);
-    candidate.found.result = std::move(outcome.result);
-    candidate.planned = std::move(outcome.planned);
-    judge(candidate);
     accept_baseline(std::move(candidate));
   }
   // Every layer's activations but its input, made again before the layer's backward.
@@ -160,6 +200,8 @@ class HybridSearch {
     const RecomputeOutcome outcome = plan_recompute(
         trace_, limited_, settings, [this](std::int64_t) { return !progress_ || progress_(replays_, most_); });
     add_baseline("recomputation, " + outcome.best.name, outcome.best.plan);
+    note_full_recomputation(outcome.best);
+    for (const RecomputeCase& other : outcome.others) note_full_recomputation(other);
     std::map<std::uint32_t, std::size_t> index;
     for (std::size_t i = 0; i < saved_.size(); ++i) index.emplace(saved_[i].storage, i);
     seed_.assign(saved_.size(), Fate::keep);
@@ -167,13 +209,23 @@ class HybridSearch {
       if (const auto found = index.find(trace_.tensors.storage[index_of(absence.tensor)]); found != index.end())
         seed_[found->second] = Fate::again;
   }
+  void note_full_recomputation(const RecomputeCase& one) {
+    if (one.name != to_string(RecomputeMethod::full) || !best_->rank.may_fit) return;
+    full_recompute_time_ = replayer_.replay(planned_trace(trace_, one.plan), without_limit).step_time;
+  }
   void accept_baseline(Candidate candidate) {
     outcome_.baselines.push_back(candidate.found);
     if (!best_ || candidate.rank < best_->rank) best_ = std::move(candidate);
   }
   // What an op needs to run again, inferred uses don't say.
   [[nodiscard]] bool recomputes() const { return settings_.recompute && !trace_.is_inferred(Capability::uses); }
-  [[nodiscard]] bool keeps_all_fit() const { return outcome_.baselines.front().verdict == Verdict::fits; }
+  // Nothing is faster than keeping all where that fits, unless the allocator gives memory back and takes it again.
+  bool is_settled() {
+    const HybridCase& keep = outcome_.baselines.front();
+    if (keep.verdict != Verdict::fits) return false;
+    if (!is_settled_) is_settled_ = replayer_.replay(trace_, without_limit).step_time >= keep.result.step_time;
+    return *is_settled_;
+  }
 
   // ---- replays ----
 
@@ -594,7 +646,8 @@ class HybridSearch {
 
   const Trace& trace_;
   const Replayer& replayer_;
-  VariedReplayer limited_;  // to the budget; details of the best alone, once it is found
+  VariedReplayer limited_;   // to the budget; details of the best alone, once it is found
+  VariedReplayer detailed_;  // to the budget; lifetimes are planned on the details
   const HardwareProfile& hardware_;
   const HybridSettings& settings_;
   const std::function<bool(std::int64_t, std::int64_t)>& progress_;
@@ -606,6 +659,8 @@ class HybridSearch {
   std::vector<double> cost_;                                         // seconds of recomputation a byte, by saved tensor
   HybridOutcome outcome_;
   std::optional<Candidate> best_, best_hybrid_;
+  std::optional<bool> is_settled_;
+  Picos full_recompute_time_{};  // of every layer, nothing else moved, without a limit; 0: no bound
   Rank last_;
   std::map<Fates, bool> tried_;                      // and whether they fit
   Bytes in_flight_{};                                // of the plans tried, unless the settings say one

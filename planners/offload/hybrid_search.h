@@ -5,6 +5,8 @@
 // Search.
 //  1. Baselines, each replayed: keep all; SSDTrain's rule to drives and to host memory; full recomputation of layers,
 //     and the fastest recomputation that fits (recompute_run.h). That one is refined as in 3 with half of the replays.
+//     Where keeping all doesn't fit, every other technique with a name: checkpoints that leave, lifetimes, streamed
+//     model state, to each tier.
 //  2. Tensors leave in one of two orders: evenly over the forward, so that stores keep up with it, or the longest idle
 //     first; those are made again first that take the least time per byte. For a few shares made again, the least share
 //     that must leave is found by bisection on the replayed peak; loads are timed backwards from their uses in the
@@ -47,6 +49,8 @@ struct HybridCase {
   Result result;                       // against the budget
   double life_years = 0;               // infinity when nothing is written
   Verdict verdict = Verdict::unknown;  // memory and life
+  std::string_view technique;          // a word of offload.technique by which a run does the same; empty: only a plan
+  Tier tier = Tier::drive;             // of that technique
   [[nodiscard]] bool fits() const { return verdict == Verdict::fits; }
 };
 

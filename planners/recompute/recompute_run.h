@@ -5,7 +5,9 @@
 //            then single ones are taken back, the most expensive first, where the rest still fits
 //   chain    dynamic programming over the layers (chain.h), with the most memory for which the replay fits
 //   exact    the least time on a graph of few activations (exact.h)
-//   best     the fastest of all that fit, exact left out
+//   tensors  every tensor a choice of its own, layers' inputs and outputs too (tensor_search.h), from the best that the
+//            others and, on a graph of few activations, exact have found
+//   best     the fastest of all that fit; tensors in steps of few activations, and where nothing else fits
 //
 // Every figure is a replay's. Deterministic.
 #pragma once
@@ -21,7 +23,18 @@
 
 namespace spillway::planners {
 
-enum class RecomputeMethod : std::uint8_t { none, selective, full, every, segments, greedy, chain, exact, best };
+enum class RecomputeMethod : std::uint8_t {
+  none,
+  selective,
+  full,
+  every,
+  segments,
+  greedy,
+  chain,
+  exact,
+  tensors,
+  best
+};
 std::string_view to_string(RecomputeMethod method);
 
 struct RecomputeChoice {
@@ -56,7 +69,8 @@ struct RecomputeOutcome {
   std::int64_t replays = 0;
 };
 
-// Throws InputError when the trace lacks times, memory, uses, phases or layers. progress: called before each replay
+// Throws InputError when the trace lacks times, memory, uses or phases, and for a method by layers where it has none.
+// progress: called before each replay
 // with the number done; false stops with what there is.
 RecomputeOutcome plan_recompute(const Trace& trace, const Replayer& replayer, const RecomputeSettings& settings,
                                 const std::function<bool(std::int64_t)>& progress = {});

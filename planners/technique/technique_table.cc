@@ -98,18 +98,6 @@ void add_zero(std::vector<Technique>& rows) {
   }
 }
 
-void add_host_optimizer(std::vector<Technique>& rows) {
-  Technique& row = rows.emplace_back();
-  row = {.name = "cpu-optimizer",
-         .title = "optimizer on the CPU",
-         .about = "optimizer state in host memory, updated there",
-         .source = "ZeRO-Offload (arXiv 2101.06840)",
-         .part = PlanPart::none,
-         .key = std::string(state_key),
-         .word = "cpu"};
-  row.ways.push_back({row.name, row.about, {setting(state_key, "cpu")}, Offered::when_named});
-}
-
 Words words_of(std::string_view key, std::vector<Word> words) {
   for (const Technique& row : techniques())
     if (row.key == key) words.push_back({.name = row.name, .about = row.about});
@@ -137,7 +125,6 @@ const std::vector<Technique>& techniques() {
     add(stalloc_techniques());
     add_allocators(rows);
     add_zero(rows);
-    add_host_optimizer(rows);
     return rows;
   }();
   return all;

@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/input_error.h"
@@ -18,11 +21,20 @@ namespace {
 
 struct Stopped {};
 
+constexpr int most_planned = 1;  // ways found by planning, one from the other's end
+
 class Technique {
  public:
   Technique(const CapacityRequest& request, const CapacityTechnique& technique,
             std::function<bool(std::int64_t)> progress)
       : request_(request), technique_(technique), progress_(std::move(progress)) {}
+
+  // Each value once.
+  const CapacityTrial& attempt(std::int64_t value) {
+    if (const auto known = trials_.find(value); known != trials_.end()) return known->second;
+    if (progress_ && !progress_(value)) throw Stopped{};
+    return trials_[value] = judge_value(request_, technique_, value, request_.layouts.searched);
+  }
 
   CapacityAnswer find() {
     CapacityAnswer answer;
@@ -61,12 +73,7 @@ class Technique {
 
   [[nodiscard]] CapacityTrial shown(const CapacityTrial& trial) const {
     const bool is_whole = request_.layouts.searched || !trial.replayed;
-    return is_whole ? trial : judge_value(request_, technique_.settings, trial.value, true);
-  }
-
-  const CapacityTrial& attempt(std::int64_t value) {
-    if (progress_ && !progress_(value)) throw Stopped{};
-    return trials_[value] = judge_value(request_, technique_.settings, value, request_.layouts.searched);
+    return is_whole ? trial : judge_value(request_, technique_, trial.value, true);
   }
 
   const CapacityRequest& request_;
@@ -110,6 +117,84 @@ std::optional<std::size_t> farthest(const CapacityRequest& request, const std::v
 
 }  // namespace
 
+namespace {
+
+// Whether settings are of what a plan decides anyway.
+bool is_of_plans(const std::vector<std::string>& settings) {
+  return std::all_of(settings.begin(), settings.end(), [](const std::string& setting) {
+    return setting.starts_with("model.recompute=") || setting.starts_with("offload.");
+  });
+}
+
+// By which a run does what a planned trial did: the technique's settings, and those found for it.
+CapacityTechnique way_of(const CapacityRequest& request, const CapacityTechnique& planned, const CapacityTrial& trial) {
+  CapacityTechnique way{planned.name, planned.settings};
+  const std::size_t before = request.settings.size() + planned.settings.size() + 1;  // and the axis
+  way.settings.insert(way.settings.end(), trial.settings.begin() + static_cast<std::ptrdiff_t>(before),
+                      trial.settings.end());
+  return way;
+}
+
+// The best plan of all under a technique's settings, at one value; then, where it holds, its way along the axis.
+std::optional<CapacityAnswer> answer_from(const CapacityRequest& request, const CapacityTechnique& planned,
+                                          std::int64_t value, const std::function<bool(std::int64_t)>& ask) {
+  if (!ask(value)) throw Stopped{};
+  const CapacityTrial trial = judge_value(request, planned, value);
+  if (!trial.holds) return std::nullopt;
+  CapacityRequest from_there = request;
+  from_there.axis.first = value;
+  const CapacityTechnique way = way_of(request, planned, trial);
+  return Technique(from_there, way, ask).find();
+}
+
+// One value beyond the farthest answer, else at it for a faster step. Nothing where that does no better.
+std::optional<CapacityAnswer> beyond_the_named(const CapacityRequest& request, const CapacityTechnique& planned,
+                                               const std::optional<CapacityAnswer>& farthest,
+                                               const std::function<bool(std::int64_t)>& ask) {
+  const CapacityAxis& axis = request.axis;
+  std::vector<std::int64_t> values;
+  if (!farthest)
+    values = {axis.value(axis.goal == CapacityGoal::largest ? 0 : axis.count() - 1)};
+  else if (farthest->beyond)
+    values = {farthest->beyond->value, farthest->best->value};
+  else
+    values = {farthest->best->value};
+  for (const std::int64_t value : values) {
+    std::optional<CapacityAnswer> answer = answer_from(request, planned, value, ask);
+    if (answer && answer->best && (!farthest || goes_farther(request, *answer->best, *farthest->best))) return answer;
+  }
+  return std::nullopt;
+}
+
+// Alone, and on what the farthest answer sets besides; from each that does better once more.
+void add_planned(const CapacityRequest& request, CapacityOutcome& outcome, const CapacityProgress& progress) {
+  const std::string word(planned_technique);
+  outcome.best = farthest(request, outcome.answers);
+  std::vector<CapacityTechnique> all = {{word, {}, true}};
+  if (outcome.best) {
+    const CapacityTechnique& now = outcome.answers[*outcome.best].technique;
+    if (!is_of_plans(now.settings)) all.push_back({now.name + "+" + word, now.settings, true});
+  }
+  for (CapacityTechnique& planned : all)
+    for (int round = 0; round < most_planned; ++round) {
+      std::optional<CapacityAnswer> now;
+      if (outcome.best) now = outcome.answers[*outcome.best];
+      if (round > 0) planned.name = word + " " + std::to_string(round + 1);
+      const auto ask = [&](std::int64_t value) { return !progress || progress(planned.name, value); };
+      try {
+        auto better = beyond_the_named(request, planned, now, ask);
+        if (!better) break;
+        outcome.answers.push_back(std::move(*better));
+      } catch (const Stopped&) {
+        outcome.interrupted = true;
+        return;
+      }
+      outcome.best = farthest(request, outcome.answers);
+    }
+}
+
+}  // namespace
+
 bool CapacityOutcome::any() const {
   return std::any_of(answers.begin(), answers.end(), [](const CapacityAnswer& each) { return each.best.has_value(); });
 }
@@ -134,6 +219,7 @@ CapacityOutcome find_capacity(const CapacityRequest& request, const CapacityProg
     }
   });
   outcome.interrupted = stopped;
+  if (request.is_open && !outcome.interrupted) add_planned(request, outcome, progress);
   outcome.best = farthest(request, outcome.answers);
   if (outcome.best && !outcome.interrupted)
     outcome.answers[*outcome.best].changes = try_changes(request, outcome.answers[*outcome.best]);

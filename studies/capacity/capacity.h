@@ -3,6 +3,9 @@
 // Verdicts are a replay's: no device runs out of memory, and the constraints hold. What the model's state alone rules
 // out isn't replayed (state_bound.h). Values the model or the layout can't have count as not holding, with the reason.
 // The edge is looked for by edge_search.h, along the memory missing.
+// Unless the techniques were named, the best plan of all (studies/offload/best_offload.h) is tried one value beyond the
+// farthest answer, and there for a faster step; where it does better it is an answer of its own, "planned". So what a
+// scenario's settings of recomputation and offloading can do at all, some answer does.
 // Where layouts are searched, a value's verdict is that of the fastest layout that fits: screened in closed form, then
 // replayed, at most CapacityLayouts::replays of them (sweep/layout_sweep.h).
 #pragma once

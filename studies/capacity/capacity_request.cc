@@ -130,6 +130,7 @@ class Reader {
       request_.techniques.clear();
       for (const std::string& flag : flags_.techniques) add_flag(flag);
     }
+    request_.is_open = request_.techniques.empty() && !base_.model.empty();
     if (request_.techniques.empty())
       for (const std::string& name : default_names()) add_named(name, "techniques");
     std::vector<CapacityTechnique>& all = request_.techniques;
@@ -243,6 +244,7 @@ class Reader {
     layouts.searched = flags_.layouts || axis.key == gpus_axis || section_.has_layouts;
     layouts.replays = section_.replays;
     if (!layouts.searched) return;
+    request_.is_open = false;
     if (base_.model.empty())
       fail("/capacity/layouts", "a captured trace has the layout it has", "name a model, or leave layouts out");
     if (axis.key == "model.data_parallel" || axis.key == "model.tensor_parallel" ||
@@ -296,6 +298,7 @@ class Reader {
               const std::string& setting, const std::string& between) {
     const std::vector<std::string>& names = flag.empty() ? given_names : flag;
     if (names.empty()) return;
+    request_.is_open = false;
     const ProfileLibrary& library = ProfileLibrary::shared();
     std::vector<CapacityTechnique> all;
     namespace fs = std::filesystem;

@@ -61,7 +61,10 @@ struct CapacityAxis {
 struct CapacityTechnique {
   std::string name;
   std::vector<std::string> settings;  // as from --set
+  bool is_planned = false;            // under these the best plan of all (studies/offload/best_offload.h)
 };
+
+inline constexpr std::string_view planned_technique = "planned";
 
 // On top of memory: that the step doesn't run out of it is always asked. 0: not asked.
 // Budget: purchase of the machines, and of drives that the technique names; network and running costs aside. Power: of
@@ -85,6 +88,7 @@ struct CapacityRequest {
   std::vector<std::string> settings;  // for every technique, as from --set
   CapacityAxis axis;
   std::vector<CapacityTechnique> techniques;  // not empty
+  bool is_open = false;                       // nobody named them: the best plan of all is tried beyond them
   CapacityConstraints constraints;
   CapacityLayouts layouts;
   std::int64_t gpus = 1;   // of the scenario: layouts are searched on so many

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 #include <utility>
 
 #include "base/input_error.h"
@@ -15,10 +16,13 @@
 #include "scenario/scenario_run.h"
 #include "studies/capacity/capacity_trial.h"
 #include "studies/capacity/state_bound.h"
+#include "studies/offload/best_offload.h"
 #include "studies/sweep/layout_sweep.h"
 
 namespace spillway::studies {
 namespace {
+
+constexpr std::int64_t planning_replays = 40;  // of a mix, to see whether it is worth a run
 
 // Whether all of the model's state stays on the GPU.
 bool keeps_state(const Scenario& scenario) {
@@ -28,8 +32,8 @@ bool keeps_state(const Scenario& scenario) {
 
 class Judge {
  public:
-  Judge(const CapacityRequest& request, const std::vector<std::string>& settings, bool is_shown)
-      : request_(request), settings_(settings), is_shown_(is_shown) {}
+  Judge(const CapacityRequest& request, const CapacityTechnique& technique, bool is_shown)
+      : request_(request), settings_(technique.settings), is_planned_(technique.is_planned), is_shown_(is_shown) {}
 
   void judge(CapacityTrial& trial) const {
     std::vector<std::string> settings = request_.settings;
@@ -41,11 +45,11 @@ class Judge {
     if (!scenario.model.empty()) {
       const ModelSpec model = with_layers(scenario, find_model(scenario.model));
       trial.parameters = parameter_count(model);
-      if (state_is_too_much(scenario, model, trial)) return;
+      if (!is_planned_ && state_is_too_much(scenario, model, trial)) return;
     }
     LoadedScenario loaded = load(scenario);
-    loaded.options.memory.details = is_shown_;
-    const Result result = run(loaded);
+    loaded.options.memory.details = is_shown_ || is_planned_;
+    const Result result = is_planned_ ? run_planned(loaded, trial) : run(loaded);
     trial.replayed = true;
     trial.step_time = result.step_time;
     trial.tokens_per_second = result.tokens_per_second;
@@ -85,6 +89,25 @@ class Judge {
     trial.owners = {{"model state", state, true}};
     trial.why_not = "weights and optimizer state alone take " + gib_text(state) + " of " + gib_text(capacity);
     return true;
+  }
+
+  // Under the best plan, with the settings that make it; those of a mix find one anew, with more replays.
+  Result run_planned(const LoadedScenario& loaded, CapacityTrial& trial) const {
+    const auto load_with = [&](std::span<const std::string> more) {
+      std::vector<std::string> all = trial.settings;
+      all.insert(all.end(), more.begin(), more.end());
+      return load(load_scenario(request_.path, all));
+    };
+    HybridSettings settings;
+    settings.runtime = loaded.scenario.offload;
+    settings.budget = settings.runtime.budget;
+    settings.replays = planning_replays;
+    BestOffload best = best_offload(loaded, load_with, settings);
+    std::vector<std::string> way = settings_of(best.outcome.best);
+    if (way.empty()) way = technique_named(hybrid_word).ways.front().settings;
+    trial.settings.insert(trial.settings.end(), best.settings.begin(), best.settings.end());
+    trial.settings.insert(trial.settings.end(), way.begin(), way.end());
+    return std::move(best.outcome.best.result);
   }
 
   static void count_owners(const Result& result, CapacityTrial& trial) {
@@ -195,7 +218,7 @@ class Judge {
 
   const CapacityRequest& request_;
   const std::vector<std::string>& settings_;
-  bool is_shown_;
+  bool is_planned_, is_shown_;
 };
 
 struct Change {
@@ -250,12 +273,12 @@ std::string above(const std::string& what, double value, double limit, const cha
 
 }  // namespace
 
-CapacityTrial judge_value(const CapacityRequest& request, const std::vector<std::string>& settings, std::int64_t value,
+CapacityTrial judge_value(const CapacityRequest& request, const CapacityTechnique& technique, std::int64_t value,
                           bool is_shown) {
   CapacityTrial trial;
   trial.value = value;
   try {
-    Judge(request, settings, is_shown).judge(trial);
+    Judge(request, technique, is_shown).judge(trial);
   } catch (const InputError& error) {
     trial.why_not = error.cause();
     trial.at_fault = true;
@@ -268,9 +291,9 @@ std::vector<FurtherChange> try_changes(const CapacityRequest& request, const Cap
   const std::vector<Change> changes = changes_of(request, answer);
   std::vector<FurtherChange> tried(changes.size());
   oneapi::tbb::parallel_for(std::size_t{0}, changes.size(), [&](std::size_t i) {
-    std::vector<std::string> settings = answer.technique.settings;
-    settings.insert(settings.end(), changes[i].settings.begin(), changes[i].settings.end());
-    const CapacityTrial trial = judge_value(request, settings, answer.beyond->value);
+    CapacityTechnique changed = answer.technique;
+    changed.settings.insert(changed.settings.end(), changes[i].settings.begin(), changes[i].settings.end());
+    const CapacityTrial trial = judge_value(request, changed, answer.beyond->value);
     tried[i] = {changes[i].name, trial.holds, trial.why_not};
     if (trial.holds)
       tried[i].note =

@@ -8,9 +8,9 @@
 
 namespace spillway::studies {
 
-// `settings`: of the technique, on top of the request's. Errors of the scenario become CapacityTrial::why_not.
+// The technique's settings go on top of the request's. Errors of the scenario become CapacityTrial::why_not.
 // is_shown: with what only an answer shows, owners of the peak and what a step that does not fit is short of.
-CapacityTrial judge_value(const CapacityRequest& request, const std::vector<std::string>& settings, std::int64_t value,
+CapacityTrial judge_value(const CapacityRequest& request, const CapacityTechnique& technique, std::int64_t value,
                           bool is_shown = false);
 
 // Single changes of a scenario that may let `answer` go one step further, tried on the value behind its edge, in

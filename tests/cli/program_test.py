@@ -478,13 +478,27 @@ class OffloadTest(ProgramTest):
                 self.assertLessEqual(document["best"]["step_time_ns"], one["step_time_ns"])
         plan = self.path("plan.json")
         spillway("plan", "offload", path, "--budget", str(keep * 8 // 10), "--output", plan)
-        followed = json.loads(spillway("run", path, "--set", "plan=" + plan, "--set",
-                                       f"memory.capacity_bytes={keep * 8 // 10}", "--format", "json").stdout)
+        self.assertIn(f"memory.capacity_bytes={keep * 8 // 10}", document["settings"])
+        settings = [word for setting in document["settings"] for word in ("--set", setting)]
+        followed = json.loads(spillway("run", path, *settings, "--set", "plan=" + plan, "--format", "json").stdout)
         self.assertEqual(followed["step_time_ns"], document["best"]["step_time_ns"])
         self.assertEqual(followed["peak_reserved_bytes"], document["best"]["peak_reserved_bytes"])
         self.refused("run", path, "--set", "model.name=gpt2-medium", "--set", "plan=" + plan, says=["another trace"])
         result = spillway("plan", "offload", path, "--budget", "100000000", "--replays", "3")
         self.assertEqual(result.returncode, 1, result.stderr)
+
+    # As model.recompute=full alone does, which needs no plan.
+    def test_a_plan_is_never_worse_than_a_setting(self):
+        path = self.scenario()
+        full = json.loads(spillway("run", path, "--set", "model.recompute=full", "--format", "json").stdout)
+        budget = full["peak_reserved_bytes"]
+        for command in ("offload", "recompute"):
+            result = spillway("plan", command, path, "--budget", str(budget), "--format", "json")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            document = json.loads(result.stdout)
+            best = document["best" if command == "offload" else "plan"]
+            self.assertTrue(best["fits"])
+            self.assertLessEqual(best["step_time_ns"], full["step_time_ns"])
 
     def test_the_rok_curve_has_a_point_per_family_and_batch(self):
         picture = self.path("rok.svg")

@@ -1,0 +1,83 @@
+// The best of a step's activations, whichever way the step is made: the mix (planners/offload/hybrid_search.h) on the
+// step as the scenario says it, and on the steps that the scenario's settings could make of it instead.
+//
+//   model.recompute         none, selective, full      the generator's own recomputation
+//   model.optimizer_device  cpu                        the optimizer's states off the GPU, and with each of these
+//
+// A setting's step is planned when it may win: kept whole, it would be faster than the best so far. What leaves or is
+// made again on top of a step takes no time off it, but for what the allocator waits for the driver: steps that do are
+// compared by their time without a limit and fragmentation. So the answer is never slower than any of these
+// settings with any technique of the table, and never a no where one of them fits.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "planners/offload/hybrid_search.h"
+#include "planners/recompute/recompute_run.h"
+#include "scenario/scenario_run.h"
+
+namespace spillway::studies {
+
+// One other way to make the step.
+struct StepVariant {
+  std::string name;                   // "full", "full+cpu-optimizer"
+  std::vector<std::string> settings;  // on top of the scenario's, as from --set
+};
+
+// What a variant may change.
+struct VariantLimits {
+  bool recompute = true;
+  bool host = true;  // may hold the optimizer's states
+};
+
+// Of the table of techniques, those that the step's generator makes; not what the scenario says already. None of a
+// captured step.
+std::vector<StepVariant> step_variants(const LoadedScenario& loaded, const VariantLimits& limits);
+
+struct VariantCase {
+  StepVariant variant;
+  std::shared_ptr<const LoadedScenario> loaded;  // null: refused
+  std::string refused;                           // why the scenario can't be made so
+  Result keep;                                   // nothing moved
+  Picos least{};                                 // no plan on it is faster
+  bool is_same = false;                          // the same step as the scenario's, or another variant's
+  bool planned = false;                          // the mix was planned on it
+};
+
+// Loads the scenario with settings on top. Throws InputError.
+using LoadVariant = std::function<LoadedScenario(std::span<const std::string>)>;
+
+// All loaded and replayed in parallel with nothing moved, against the capacity (0: the scenario's), fastest first.
+std::vector<VariantCase> replay_variants(const LoadedScenario& loaded, const LoadVariant& load, Bytes capacity,
+                                         const VariantLimits& limits);
+
+// By which a run does what the case does; empty: only its plan does. The mix found with fates forbidden is such a plan.
+std::vector<std::string> settings_of(const HybridCase& found);
+
+struct BestOffload {
+  std::vector<std::string> settings;             // that the plan stands on; empty: the scenario's own step
+  std::shared_ptr<const LoadedScenario> loaded;  // with them; null: the scenario's own
+  HybridOutcome outcome;                         // baselines: those of the scenario's own step
+  std::vector<VariantCase> variants;
+};
+
+// Throws InputError as plan_hybrid() does. progress as there; false leaves what there is.
+BestOffload best_offload(const LoadedScenario& loaded, const LoadVariant& load, const HybridSettings& settings,
+                         const std::function<bool(std::int64_t, std::int64_t)>& progress = {});
+
+struct BestRecompute {
+  std::vector<std::string> settings;
+  std::shared_ptr<const LoadedScenario> loaded;
+  RecomputeOutcome outcome;
+  std::vector<VariantCase> variants;
+};
+
+// The same of recomputation alone: the planner's best, and the generator's own ways.
+BestRecompute best_recompute(const LoadedScenario& loaded, const LoadVariant& load, const RecomputeSettings& settings,
+                             const std::function<bool(std::int64_t)>& progress = {});
+
+}  // namespace spillway::studies

@@ -1,0 +1,182 @@
+// No plan is worse than a setting: what `plan offload`, `plan recompute` and `capacity` answer against a run of every
+// named way and of every pair of recomputation and offloading.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "base/input_error.h"
+#include "planners/technique/technique_table.h"
+#include "scenario/evaluator.h"
+#include "studies/capacity/capacity.h"
+#include "studies/offload/best_offload.h"
+#include "tests/test_size.h"
+
+namespace spillway::studies {
+namespace {
+
+struct Way {
+  std::string name;
+  std::vector<std::string> settings;
+  bool recomputes_alone = false;
+};
+
+// Of activations and state; the generator's, the planners', and both.
+std::vector<Way> named_ways(bool with_mix) {
+  std::vector<Way> made, planned, all;
+  for (const Technique& row : techniques())
+    for (const TechniqueWay& way : row.ways) {
+      const bool is_mix = row.name == hybrid_word;
+      if (row.make == nullptr && row.part == PlanPart::fates) made.push_back({way.name, way.settings, true});
+      if (row.make == nullptr && row.part == PlanPart::none && row.moves_state)
+        made.push_back({way.name, way.settings});
+      if (row.make != nullptr && row.part == PlanPart::fates && (!is_mix || with_mix))
+        planned.push_back({way.name, way.settings});
+    }
+  all = made;
+  for (const Way& way : planned) {
+    all.push_back(way);
+    for (const Way& on : made) {
+      Way both{on.name + "+" + way.name, on.settings};
+      both.settings.insert(both.settings.end(), way.settings.begin(), way.settings.end());
+      all.push_back(both);
+    }
+  }
+  return all;
+}
+
+std::string text_of(std::mt19937_64& random) {
+  const auto one_of = [&random](std::initializer_list<int> values) {
+    return std::to_string(*(values.begin() + random() % values.size()));
+  };
+  const bool splits = random() % 2 == 0;
+  const int stages = random() % 3 == 0 ? 2 : 1;
+  std::string text = R"({"schema": "spillway-scenario", "version": 1, "model": {"name": ")";
+  text += random() % 3 == 0 ? "tinyllama-1.1b" : random() % 2 == 0 ? "gpt2-medium" : "gpt2-small";
+  text += R"(", "layers": )";
+  text += std::to_string(stages * (1 + static_cast<int>(random() % 2)));
+  text += R"(, "sequence": )" + one_of({256, 512, 1024}) + R"(, "micro_batch": )" + one_of({2, 4, 8});
+  text += R"(, "gradient_accumulation": )" + one_of({1, 2}) + R"(, "data_parallel": )" + one_of({1, 1, 2});
+  text += R"(, "pipeline_parallel": )" + std::to_string(stages);
+  if (stages > 1) text += random() % 2 == 0 ? R"(, "pipeline_schedule": "gpipe")" : R"(, "pipeline_schedule": "1f1b")";
+  if (splits) text += R"(, "tensor_parallel": 2)";
+  if (splits && random() % 4 != 0) text += R"(, "sequence_parallel": true)";
+  if (random() % 3 == 0) text += R"(, "flash_attention": false)";
+  text += R"(}, "offload": {"least_elements": 1000}, "hardware": {"profile": ")";
+  return text + (random() % 2 == 0 ? "dgx-h100" : "dgx-a100") + R"("}})";
+}
+
+struct Case {
+  std::string text;
+  Bytes capacity{};
+  [[nodiscard]] std::vector<std::string> limited(std::span<const std::string> more = {}) const {
+    std::vector<std::string> all = {"memory.capacity_bytes=" + std::to_string(capacity.count())};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  [[nodiscard]] LoadedScenario loaded(std::span<const std::string> more = {}) const {
+    return load(parse_scenario(text, "test", "", limited(more)));
+  }
+};
+
+// From less than full recomputation takes, where state must leave, up to what keeping all takes.
+Case random_case(std::mt19937_64& random) {
+  Case made{text_of(random), Bytes(std::int64_t{1} << 40)};
+  const std::vector<std::string> full = {"model.recompute=full"};
+  const Bytes most = run(made.loaded()).memory.peak_allocated, least = run(made.loaded(full)).memory.peak_allocated;
+  const double share = static_cast<double>(random() % 100) / 100;
+  const auto part = [share](Bytes of) {
+    return Bytes(static_cast<std::int64_t>(share * static_cast<double>(of.count())));
+  };
+  made.capacity = random() % 3 == 0 ? least / 2 + part(least / 2) : least + part(most - least);
+  return made;
+}
+
+// The fastest run that fits.
+struct Fastest {
+  std::optional<Picos> time;
+  std::string name;
+  void note(const std::string& way, const Result& result) {
+    if (!result.fits() || !result.drives_refuse.empty() || (time && *time <= result.step_time)) return;
+    time = result.step_time;
+    name = way;
+  }
+};
+
+void expect_capacity(const Case& one, const Fastest& fastest, int number) {
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("spillway-never-worse-" + std::to_string(number) + ".json")).string();
+  std::ofstream(path) << one.text;
+  CapacityFlags flags;
+  flags.axis = "memory";
+  flags.from = flags.to = one.capacity.count();
+  const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}, flags));
+  std::filesystem::remove(path);
+  ASSERT_TRUE(outcome.best) << fastest.name;
+  const CapacityTrial& best = *outcome.answers[*outcome.best].best;
+  EXPECT_LE(best.step_time, *fastest.time) << fastest.name;
+  // Its settings are a run that does the same.
+  std::vector<std::string> settings = best.settings;
+  EXPECT_EQ(run(load(parse_scenario(one.text, "test", "", settings))).step_time, best.step_time);
+}
+
+TEST(NeverWorse, ThanASetting) {
+  std::mt19937_64 random(23);
+  int fitting = 0, by_settings = 0;
+  std::map<std::string, int> winners;
+  const int rounds = test::cases(20, 500);
+  for (int round = 0; round < rounds; ++round) {
+    SCOPED_TRACE(round);
+    const Case one = random_case(random);
+    SCOPED_TRACE(one.text + " " + std::to_string(one.capacity.count()));
+    const bool is_thorough = round % 5 == 4;
+    Fastest any, recomputing;
+    for (const Way& way : named_ways(is_thorough)) {
+      try {
+        const LoadedScenario loaded = one.loaded(way.settings);
+        const Result result = run(loaded);
+        any.note(way.name, result);
+        if (way.recomputes_alone) recomputing.note(way.name, result);
+      } catch (const InputError&) {  // not of this step
+      }
+    }
+    const LoadedScenario loaded = one.loaded();
+    const LoadVariant load_variant = [&one](std::span<const std::string> more) { return one.loaded(more); };
+    HybridSettings settings;
+    settings.runtime = loaded.scenario.offload;
+    if (!is_thorough) settings.replays = 12;
+    const BestOffload best = best_offload(loaded, load_variant, settings);
+    const BestRecompute again = best_recompute(loaded, load_variant, {});
+    if (any.time) {
+      ++fitting;
+      ASSERT_TRUE(best.outcome.best.fits()) << any.name << " fits";
+      ASSERT_LE(best.outcome.best.result.step_time, *any.time) << any.name;
+      std::vector<std::string> with = best.settings;
+      for (const std::string& setting : settings_of(best.outcome.best)) with.push_back(setting);
+      if (!settings_of(best.outcome.best).empty()) {
+        ASSERT_EQ(run(one.loaded(with)).step_time, best.outcome.best.result.step_time);
+      }
+      by_settings += best.settings.empty() ? 0 : 1;
+      ++winners[best.outcome.best.name];
+    }
+    if (recomputing.time) {
+      ASSERT_TRUE(again.outcome.best.fits()) << recomputing.name << " fits";
+      ASSERT_LE(again.outcome.best.result.step_time, *recomputing.time) << recomputing.name;
+    }
+    if (any.time && is_thorough) expect_capacity(one, any, round);
+  }
+  EXPECT_GT(fitting, rounds / 2);
+  RecordProperty("by_settings", by_settings);
+  for (const auto& [name, times] : winners) RecordProperty(name, times);
+  EXPECT_GE(winners.size(), 4U);
+  EXPECT_GT(by_settings, 0);
+}
+
+}  // namespace
+}  // namespace spillway::studies
