@@ -22,7 +22,7 @@
 #include "cli/commands/manual_command.h"
 #include "cli/commands/memory_command.h"
 #include "cli/commands/new_command.h"
-#include "cli/commands/plan_command.h"
+#include "cli/plan/plan_command.h"
 #include "cli/commands/profile_command.h"
 #include "cli/commands/record_command.h"
 #include "cli/commands/report_command.h"

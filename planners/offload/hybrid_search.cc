@@ -38,7 +38,7 @@ constexpr double lead = 1.15;  // loads begin this much earlier than an idle lin
 constexpr std::array<int, 4> in_flight_shares = {20, 40, 80, 10};
 constexpr std::size_t most_moves = 64;  // choices up to which single tensors are moved
 
-constexpr ReplayVariation without_limit{.times_only = true, .ideal_memory = true};
+const ReplayVariation without_limit{.times_only = true, .ideal_memory = true};
 
 // What makes one case better than another: fitting, else coming nearer; then time; then fewer bytes written.
 struct Rank {

@@ -1,4 +1,4 @@
-#include "cli/commands/plan_order_replay.h"
+#include "cli/plan/plan_order_replay.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/commands/plan_pipeline.h"
+#include "cli/plan/plan_pipeline.h"
 
 #include <fmt/format.h>
 

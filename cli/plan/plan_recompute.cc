@@ -1,4 +1,4 @@
-#include "cli/commands/plan_recompute.h"
+#include "cli/plan/plan_recompute.h"
 
 #include <fmt/format.h>
 

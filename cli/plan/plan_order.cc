@@ -1,4 +1,4 @@
-#include "cli/commands/plan_order.h"
+#include "cli/plan/plan_order.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/read_file.h"
-#include "cli/commands/plan_order_replay.h"
+#include "cli/plan/plan_order_replay.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"

@@ -1,4 +1,4 @@
-#include "cli/commands/plan_stalloc.h"
+#include "cli/plan/plan_stalloc.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "cli/commands/plan_layout.h"
+#include "cli/plan/plan_layout.h"
 
 #include <fmt/format.h>
 

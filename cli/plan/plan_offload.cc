@@ -1,4 +1,4 @@
-#include "cli/commands/plan_offload.h"
+#include "cli/plan/plan_offload.h"
 
 #include <fmt/format.h>
 
