@@ -29,9 +29,15 @@ namespace {
 
 constexpr std::uint64_t largest_file = 4'000'000'000;
 
-const std::map<std::string, OrderMethod> methods{{"best", OrderMethod::best},       {"greedy", OrderMethod::greedy},
-                                                 {"ilp", OrderMethod::ilp},         {"lescea", OrderMethod::lescea},
-                                                 {"program", OrderMethod::program}, {"roam", OrderMethod::roam}};
+const std::map<std::string, OrderMethod>& methods() {
+  static const std::map<std::string, OrderMethod> all = [] {
+    std::map<std::string, OrderMethod> named;
+    for (int m = 0; m < order_method_count; ++m)
+      named.emplace(to_string(static_cast<OrderMethod>(m)), static_cast<OrderMethod>(m));
+    return named;
+  }();
+  return all;
+}
 const std::map<std::string, RoamLeafSolver> leaf_solvers{{"exact", RoamLeafSolver::exact},
                                                          {"ilp", RoamLeafSolver::ilp}};
 
@@ -129,7 +135,7 @@ void run_order(Context& context, const OrderRequest& request) {
       throw InputError(request.file, "--compare", "methods are compared on a graph, not on a step to be replayed",
                        "name a graph or an ExecutionTrace, or run `spillway techniques`");
     return run_trace_order(context, {request.file, request.output, request.execution_trace, request.settings,
-                                     methods.at(request.method), request.options.best, request.layout,
+                                     methods().at(request.method), request.options.best, request.layout,
                                      request.baselines});
   }
   const OrderGraph graph = read_graph(context, request.file);
@@ -137,7 +143,7 @@ void run_order(Context& context, const OrderRequest& request) {
     compare(context, request, graph);
     return;
   }
-  OrderAnswer answer = solve(context, request, graph, methods.at(request.method), request.wants_layout());
+  OrderAnswer answer = solve(context, request, graph, methods().at(request.method), request.wants_layout());
   if (request.baselines) answer.greedy_peak_bytes = order_by(OrderMethod::greedy, graph).peak_bytes;
   if (!request.output.empty()) write_order(graph, answer.outcome.order, request.output);
   if (!request.layout_output.empty()) write_layout(graph, answer, request.layout_output);
@@ -157,7 +163,7 @@ void add_plan_order(Command& group, Context& context) {
       ->add_option("--method", request->method,
                    "best: the lowest peak found; roam: ROAM as published; lescea, greedy: list orders; ilp: integer "
                    "program, up to 40 operators; program: as it is")
-      ->choices(methods)
+      ->choices(methods())
       ->capture_default_str()
       ->type_name("NAME");
   command->add_flag("--compare", request->compare, "a table of all methods on the graph, with their layouts");
