@@ -416,7 +416,7 @@ void apply_plan(LoadedScenario& loaded, const Plan& plan) {
   }
   const auto refuse = [&](const char* place) {
     throw InputError(loaded.scenario.plan, place, "the plan was made for another trace",
-                     "make it anew from this scenario: `spillway run --plan-output FILE`, or `spillway plan`");
+                     "make it anew from this scenario: `spillway run --plan-output FILE`, `spillway plan order` or `plan offload`");
   };
   if (parts.fates) prepare_for_offload(loaded);
   const std::uint64_t digest = parts.fates || parts.order ? digest_of_works(loaded.trace) : 0;

@@ -242,11 +242,13 @@ class Rewriter {
     if (lives_.from_events) keep_others();
     if (!lives_.from_events) give_addresses();
     for (std::size_t e = 0; e < before_.size(); ++e) emit(before_[e], MemoryAction::allocate, OpId::none);
+    const std::vector<OpId> anchor_of = anchors();
     for (std::size_t g = 0; g < gaps_.size(); ++g) {
-      const OpId anchor = g == 0 ? OpId::none : anchor_of(order_[g - 1]);
+      const OpId anchor = g == 0 ? OpId::none : anchor_of[g - 1];
+      const OpId used = g == 0 ? OpId::none : last_of(order_[g - 1]);
       const bool rank_begins = g > 0 && g < order_.size() && rank_of_unit(order_[g - 1]) != rank_of_unit(order_[g]);
       const OpId behind = rank_begins ? OpId::none : anchor;
-      for (const std::uint32_t s : gaps_[g].freed) emit(s, MemoryAction::free_requested, anchor);
+      for (const std::uint32_t s : gaps_[g].freed) emit(s, MemoryAction::free_requested, used);
       for (const std::uint32_t e : gaps_[g].kept) keep(e, anchor);
       for (const std::uint32_t e : gaps_[g].kept_before) keep(e, behind);
       for (const std::uint32_t s : gaps_[g].allocated) emit(s, MemoryAction::allocate, behind);
@@ -321,11 +323,23 @@ class Rewriter {
   }
 
   // The last host call of a unit, or what it has instead.
-  [[nodiscard]] OpId anchor_of(std::uint32_t unit) const {
-    OpId anchor = units_.heads[unit];
+  [[nodiscard]] OpId last_of(std::uint32_t unit) const {
+    OpId last = units_.heads[unit];
     for (const OpId op : units_.of(unit))
-      if (is_host_call(trace_.ops.kind[index_of(op)])) anchor = op;
-    return now(anchor);
+      if (is_host_call(trace_.ops.kind[index_of(op)])) last = op;
+    return now(last);
+  }
+  // By place in the order: the last host call of the rank so far; before any, the unit's head.
+  [[nodiscard]] std::vector<OpId> anchors() const {
+    std::vector<OpId> found(order_.size(), OpId::none);
+    OpId last = OpId::none;
+    for (std::size_t k = 0; k < order_.size(); ++k) {
+      if (k > 0 && rank_of_unit(order_[k - 1]) != rank_of_unit(order_[k])) last = OpId::none;
+      for (const OpId op : units_.of(order_[k]))
+        if (is_host_call(trace_.ops.kind[index_of(op)])) last = op;
+      found[k] = now(last == OpId::none ? units_.heads[order_[k]] : last);
+    }
+    return found;
   }
 
   void emit(std::uint32_t s, MemoryAction action, OpId anchor) {

@@ -336,7 +336,12 @@ class ReplayCheck {
       const bool takes = event.action == MemoryAction::allocate;
       if (!takes && event.action != MemoryAction::free_requested) continue;
       Picos at{};
-      if (event.anchor != OpId::none && ran(event.anchor)) at = start_[index_of(event.anchor)];
+      if (event.anchor != OpId::none && ran(event.anchor)) {
+        // As much later than its call as recorded.
+        const Picos call = trace_.ops.start[index_of(event.anchor)];
+        const bool timed = event.time != unknown_time && call != unknown_time;
+        at = start_[index_of(event.anchor)] + (timed ? std::max(Picos(0), event.time - call) : Picos(0));
+      }
       if (e < gate_.size() && gate_[e] != OpId::none) at = std::max(at, end_[index_of(gate_[e])]);
       found[trace_.tensors.storage[index_of(event.tensor)]].push_back({at, takes});
     }
@@ -345,23 +350,30 @@ class ReplayCheck {
     return found;
   }
 
+  // Taken when the kernel began, and not given back before it was issued: what is given back once it is comes later on
+  // its stream.
+  static bool was_there(const std::vector<Change>& changes, Picos issued, Picos began) {
+    Picos taken = unknown_time;
+    int lives = 0;  // a repeated one may begin as the one before it ends
+    for (const Change& change : changes) {
+      if (change.takes) {
+        if (lives++ == 0) taken = change.at;
+      } else if (lives > 0 && --lives == 0) {
+        if (taken <= began && change.at >= issued) return true;
+      }
+    }
+    return lives > 0 && taken <= began;
+  }
+
   [[nodiscard]] std::string check_residence() const {
     const auto known = changes();
     for (const Use& use : trace_.uses) {
       const std::size_t i = index_of(use.op);
-      if (!is_device_work(trace_.ops.kind[i])) continue;
+      if (trace_.ops.kind[i] != OpKind::kernel) continue;
       const auto found = known.find(trace_.tensors.storage[index_of(use.tensor)]);
       if (found == known.end()) continue;
       const OpId by = trace_.ops.launched_by[i];
-      const Picos at = start_[by == OpId::none ? i : index_of(by)];
-      // What is taken and given back at this very instant is there.
-      bool there = false, at_once = false;
-      for (const Change& change : found->second) {
-        if (change.at > at) break;
-        there = change.takes;
-        at_once |= change.at == at;
-      }
-      if (!there && !at_once)
+      if (!was_there(found->second, start_[by == OpId::none ? i : index_of(by)], start_[i]))
         return described(trace_, use.op) + " used '" +
                std::string(trace_.strings.text(trace_.tensors.name[index_of(use.tensor)])) +
                "' while it was not in memory";

@@ -294,7 +294,9 @@ class Rewriter {
                                              : last_call(old_.ops.lane[column]);
     out_.asked[k] = asked;
     if (asked != OpId::none) edge(asked, load);
-    if (absence.stores()) edge(out_.transfer[k], load);
+    // The copy that it reads may be an earlier absence's, still under way.
+    if (const auto stored = last_store_.find(storage_of(absence)); stored != last_store_.end())
+      edge(stored->second, load);
     if (plan_.paced_by_device && absence.leave_after != OpId::none)  // which may be on another stream
       edge(new_id_[index_of(absence.leave_after)], load);
     waits_for_load_.emplace_back(load, OpId(static_cast<std::uint32_t>(launch_column(absence.back_before))));

@@ -47,7 +47,7 @@ TEST(CompareTechniques, RowsAreRuns) {
 
 TEST(CompareTechniques, WaysAreOfUseToTheScenario) {
   const WaysScenario alone{R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small"},
-                               "hardware": {"profile": "h100-80gb-1gpu"}})",
+                               "hardware": {"profile": "h100-sxm5-80gb"}})",
                            "alone.json", ""};
   for (const Way& way : technique_ways_of(alone)) {
     EXPECT_FALSE(way.name.starts_with(chronos_schedule)) << "one stage has no schedule";
