@@ -130,19 +130,24 @@ class Chooser {
 
   [[nodiscard]] std::string find_gpu(std::string_view asked) const {
     if (std::optional<std::string> found = best_gpu(asked)) return *found;
-    std::vector<std::string> names;
+    std::vector<std::string> names;  // "h100" before "h100-sxm5-80gb"
+    for (const ProfileEntry& entry : library_.list())
+      if (entry.kind == ProfileKind::gpu) names.push_back(words_of(entry.name).front());
+    names.erase(std::unique(names.begin(), names.end()), names.end());
     for (const ProfileEntry& entry : library_.list())
       if (entry.kind == ProfileKind::gpu || entry.kind == ProfileKind::system) names.push_back(entry.name);
     refuse("no machine and no GPU of the profile library is called '" + std::string(asked) + "'",
            suggest(asked, names, "see `spillway profile list`; for example 16xh100, 8xa100-40gb or dgx-h100x2"));
   }
 
-  // Machines with that GPU: as many in one as asked for, else the smallest that has more, else the largest.
+  // Machines with that GPU: as many in one as asked for, else the smallest that has more, else the largest; a maker's
+  // own before what a cloud makes of it.
   [[nodiscard]] std::optional<HardwareProfile> system_with(const std::string& gpu, std::int64_t count) const {
     std::optional<HardwareProfile> best;
     const auto rank = [count](const HardwareProfile& system) {
       const std::int64_t each = system.gpu_count;
-      return std::tuple(each < count, each < count ? -each : each, system.name.size(), system.name);
+      return std::tuple(each < count, each < count ? -each : each, system.name.starts_with("cloud-"),
+                        system.name.size(), system.name);
     };
     for (const ProfileEntry& entry : library_.list()) {
       if (entry.kind != ProfileKind::system) continue;

@@ -31,7 +31,7 @@ TEST(MachineChoice, FindsTheBundledMachine) {
       {"8xA100-80GB", "dgx-a100", 8, 1},
       {"dgx-h100x2", "dgx-h100", 16, 2},
       {"4xdgx-a100", "dgx-a100", 32, 4},
-      {"dgx-h100-x4", "dgx-h100-x4", 8, 1},
+      {"dgx-h100-x4", "dgx-h100-x4", 32, 4},
       {"rtx4090", "workstation-4090", 1, 1},
       {"2xrtx-4090", "workstation-2x4090", 2, 1},
       {"1xrtx3090", "workstation-3090", 1, 1},
