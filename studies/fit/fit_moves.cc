@@ -49,6 +49,8 @@ class FitMoves::List {
   }
 
   void add(std::string name, FitPoint point, bool is_layout = false) {
+    // An order of operators is planned for weights that stay.
+    if (point.setup.weight_device != StateDevice::gpu && points_.orders(point)) return;
     if (seen_.insert(points_.settings(point)).second) moves_.push_back({std::move(name), std::move(point), is_layout});
   }
   void set(std::string name, const std::vector<std::string>& settings) {

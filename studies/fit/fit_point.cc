@@ -111,6 +111,14 @@ bool FitPoints::holds(const FitPoint& point, const std::vector<std::string>& set
   });
 }
 
+bool FitPoints::orders(const FitPoint& point) const {
+  for (const Technique& row : techniques())
+    if (row.part == PlanPart::order && !row.key.empty())
+      for (const TechniqueWay& way : row.ways)
+        if (holds(point, way.settings)) return true;
+  return false;
+}
+
 std::vector<std::string> FitPoints::settings(const FitPoint& point) const {
   std::vector<std::string> settings;
   if (subject_.model)

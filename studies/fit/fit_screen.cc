@@ -62,6 +62,7 @@ FitScreen::FitScreen(const FitSubject& subject, const FitPoints& points)
   const HardwareProfile& hardware = subject.hardware;
   capacity_ = subject.parsed.capacity_bytes ? Bytes(*subject.parsed.capacity_bytes)
                                             : hardware.gpu.memory.value - hardware.gpu.context_memory.value;
+  capacity_ = capacity_ / 100 * 97;  // the reserve, about (scenario/reserve.h)
 }
 
 FitScreen::Stand FitScreen::stand_of(const TrainingSetup& setup) const {

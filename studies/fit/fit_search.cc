@@ -29,7 +29,7 @@ constexpr std::size_t most_layouts = 24, most_savings = 40, alike_layouts = 2, m
 
 // What ways are ranked by, less is better.
 using Rank = std::tuple<int, double, double, std::size_t, std::string>;
-enum Class { works, not_known, too_large, impossible };
+enum Class { works, tight, not_known, too_large, impossible };
 
 double figure_of(FitGoal goal, const WayRow& row) {
   switch (goal) {
@@ -56,7 +56,7 @@ double missing(const WayRow& row) {
   if (!row.result.drives_refuse.empty()) return 2 * elsewhere;
   if (host.verdict() == Verdict::does_not_fit)
     return elsewhere + static_cast<double>((host.peak - host.capacity).count());
-  return static_cast<double>(row.result.memory.shortage.count());
+  return static_cast<double>(row.result.memory.excess().count());
 }
 
 Rank rank_of(FitGoal goal, const WayRow& row) {
@@ -65,7 +65,8 @@ Rank rank_of(FitGoal goal, const WayRow& row) {
   if (!row.ran()) return {impossible, 0, 0, edits, row.way.name};
   if (row.works()) return {works, figure_of(goal, row), step, edits, row.way.name};
   if (row.result.may_fit() && row.result.drives_refuse.empty())
-    return {not_known, figure_of(goal, row), step, edits, row.way.name};
+    return {row.result.verdict() == Verdict::tight ? tight : not_known, figure_of(goal, row), step, edits,
+            row.way.name};
   return {too_large, missing(row), step, edits, row.way.name};
 }
 

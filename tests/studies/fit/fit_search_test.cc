@@ -122,7 +122,7 @@ TEST(FindFit, SaysWhatIsMissingWhereNothingFits) {
   EXPECT_NE(nearest.shortage(), "");
   for (const FitWay& way : outcome.ways)
     if (way.row.ran() && way.row.result.host_memory.verdict() != Verdict::does_not_fit) {
-      EXPECT_LE(nearest.result.memory.shortage, way.row.result.memory.shortage);
+      EXPECT_LE(nearest.result.memory.excess(), way.row.result.memory.excess());
     }
 }
 
