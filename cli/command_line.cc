@@ -17,6 +17,7 @@
 #include "base/nearest_name.h"
 #include "cli/commands/calibrate_command.h"
 #include "cli/commands/capacity_command.h"
+#include "cli/commands/fit_command.h"
 #include "cli/commands/gui_command.h"
 #include "cli/commands/list_command.h"
 #include "cli/commands/manual_command.h"
@@ -143,6 +144,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   add_run_commands(app, context);
   add_import_command(app, context);
   add_export_command(app, context);
+  add_fit_command(app, context);
   add_trace_commands(app, context);
   add_memory_commands(app, context);
   add_plan_commands(app, context);

@@ -1,8 +1,8 @@
 // The largest (or smallest) value of a scenario that trains, technique by technique: `spillway capacity`.
 //
 // Verdicts are a replay's: no device runs out of memory, and the constraints hold. What the model's state alone rules
-// out isn't replayed (state_bound.h). Values the model or the layout can't have count as not holding, with the reason.
-// The edge is looked for by edge_search.h, along the memory missing.
+// out isn't replayed (screen/state_bound.h). Values the model or the layout can't have count as not holding, with the
+// reason. The edge is looked for by edge_search.h, along the memory missing.
 // Unless the techniques were named, the best plan of all (studies/offload/best_offload.h) is tried one value beyond the
 // farthest answer, and there for a faster step; where it does better it is an answer of its own, "planned". So what a
 // scenario's settings of recomputation and offloading can do at all, some answer does.

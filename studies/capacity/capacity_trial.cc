@@ -15,8 +15,8 @@
 #include "scenario/machine_power.h"
 #include "scenario/scenario_run.h"
 #include "studies/capacity/capacity_trial.h"
-#include "studies/capacity/state_bound.h"
 #include "studies/offload/best_offload.h"
+#include "studies/screen/state_bound.h"
 #include "studies/sweep/layout_sweep.h"
 
 namespace spillway::studies {

@@ -10,6 +10,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <utility>
 
 #include "base/byte_source.h"
@@ -114,6 +115,8 @@ class Evaluation {
       return;
     } catch (const InputError& error) {
       return refuse(index, error);
+    } catch (const std::logic_error& error) {  // an unsound plan: no figures of it, and the others still have theirs
+      return refuse(index, InputError("", "internal", error.what(), "report it"));
     }
     done(row);
   }

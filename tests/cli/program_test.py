@@ -711,6 +711,69 @@ class CapacityTest(ProgramTest):
         self.refused("capacity", self.scenario(capacity={"axes": "layers"}), says=["/capacity/axes", "axis"])
 
 
+class FitTest(ProgramTest):
+    QUESTION = ("fit", "gpt2-small", "--on", "1xh100", "--sequence", "512", "--global-batch", "8", "--set",
+                "model.layers=6", "--set", "model.micro_batch=4", "--replays", "40")
+
+    def fit(self, capacity, *more):
+        return spillway(*self.QUESTION, "--set", f"memory.capacity_bytes={capacity}", "--format", "json", *more)
+
+    def test_the_best_way_is_a_scenario_that_runs_as_it_says(self):
+        best = self.path("best.json")
+        result = self.fit(2600000000, "--output", best)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        document = json.loads(result.stdout)
+        way = document["ways"][0]
+        self.assertTrue(way["fits"])
+        self.assertTrue(way["edits"])
+        self.assertTrue(document["assumptions"])
+        run = json.loads(spillway("run", best, "--format", "json").stdout)
+        for key in ("fingerprint", "fits", "verdict", "step_time_ns", "tokens_per_second", "mfu",
+                    "peak_allocated_bytes", "peak_reserved_bytes", "binding_resource"):
+            self.assertEqual(way[key], run[key], key)
+        for other in document["ways"][:document["fitting"]]:
+            self.assertLessEqual(way["step_time_ns"], other["step_time_ns"])
+        for each in document["without"]:
+            self.assertIn(each["way"], range(1, len(document["ways"])))
+
+    def test_nothing_fits_is_exit_code_1_and_leaves_no_file(self):
+        best = self.path("best.json")
+        result = self.fit(100000000, "--output", best)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        document = json.loads(result.stdout)
+        self.assertEqual(document["fitting"], 0)
+        self.assertFalse(document["ways"][0]["fits"])
+        self.assertGreater(document["ways"][0]["short_of_bytes"], 0)
+        self.assertFalse(os.path.exists(best))
+
+    def test_a_scenario_keeps_its_files_and_a_table_tells_the_edits(self):
+        scenario = os.path.join(ROOT, "cli/scenarios/gpt2-xl-1k-h100.json")
+        result = spillway("fit", scenario, "--goal", "change", "--replays", "20", "--same-maths", "--set",
+                          "memory.capacity_bytes=40000000000")
+        self.assertIn(result.returncode, (0, 1), result.stderr)
+        self.assertIn("maths", result.stdout)
+        self.assertNotIn("changed", result.stdout)
+
+    def test_mistakes_are_exit_code_2(self):
+        self.refused("fit", "lama-3-8b", "--on", "8xh100", says=["llama-3-8b"])
+        self.refused("fit", "llama-3-8b", says=["--on"])
+        self.refused("fit", "llama-3-8b", "--on", "8xh10", says=["did you mean"])
+        self.refused("fit", "llama-3-8b", "--on", "8xh100", "--goal", "sped", says=["--goal"])
+        self.refused("fit", CAPTURE, "--sequence", "4", says=["--sequence"])
+
+    def test_interrupted_it_prints_the_best_so_far(self):
+        with subprocess.Popen([PROGRAM, "fit", "llama-3-70b", "--on", "64xh100", "--format", "json"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+            try:
+                running.wait(4)
+            except subprocess.TimeoutExpired:
+                running.send_signal(signal.SIGINT)
+            output, errors = running.communicate(timeout=60)
+        self.assertEqual(running.returncode, 130, errors)
+        if output:  # it had replayed something
+            self.assertTrue(json.loads(output)["stopped"])
+
+
 class UsageTest(ProgramTest):
     def test_unknown_words_get_the_nearest_known_one(self):
         self.refused("trce", "info", CAPTURE, says=["'trce'", "did you mean trace?"])

@@ -13,7 +13,7 @@
 #include "scenario/scenario_run.h"
 #include "studies/capacity/capacity.h"
 #include "studies/capacity/edge_search.h"
-#include "studies/capacity/state_bound.h"
+#include "studies/screen/state_bound.h"
 
 namespace spillway::studies {
 namespace {

@@ -1,4 +1,4 @@
-#include "studies/capacity/state_bound.h"
+#include "studies/screen/state_bound.h"
 
 #include <algorithm>
 

@@ -1,0 +1,261 @@
+#include "cli/commands/fit_command.h"
+
+#include <fmt/format.h>
+#include <oneapi/tbb/global_control.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "base/number_text.h"
+#include "base/output_file.h"
+#include "base/stop.h"
+#include "cli/options/deadline.h"
+#include "cli/options/interrupt.h"
+#include "cli/options/number_check.h"
+#include "cli/options/reserve_option.h"
+#include "cli/output/progress.h"
+#include "cli/output/table.h"
+#include "cli/output/way_report.h"
+#include "studies/fit/fit_search.h"
+
+namespace spillway::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t shown_ways = 10;
+
+struct FitCall {
+  FitQuestion question;
+  std::string goal, output, reserve;
+  std::size_t jobs = 0;
+  double seconds = 50;
+  bool all = false;
+};
+
+// ---- JSON ----
+
+Json confidence_json(const FigureConfidence& confidence) {
+  return {{"relative_error", confidence.error ? Json(*confidence.error) : Json()}, {"from", confidence.from}};
+}
+
+Json fit_way_json(const FitWay& way) {
+  Json json = way_json(way.row);
+  json["same_maths"] = !way.changes_maths;
+  json["confidence"] = Json();
+  if (way.row.ran())
+    json["confidence"] = {{"step_time", confidence_json(way.confidence.step_time)},
+                          {"memory", confidence_json(way.confidence.memory)},
+                          {"binding_provenance", way.confidence.binding_provenance}};
+  return json;
+}
+
+Json outcome_json(const FitCall& call, const FitSubject& subject, const FitOutcome& outcome) {
+  Json document = json_document("spillway.fit");
+  document["goal"] = call.goal;
+  document["gpus"] = subject.gpus;
+  document["machine"] = subject.hardware.name;
+  document["assumptions"] = subject.assumptions;
+  if (outcome.any()) document["fingerprint"] = fmt::format("{:016x}", outcome.ways.front().row.result.fingerprint);
+  document["fitting"] = outcome.fitting;
+  const std::size_t same = outcome.best_of_same_maths();
+  document["best_of_same_maths"] = same < outcome.ways.size() ? Json(same) : Json();
+  document["ways"] = Json::array();
+  for (const FitWay& way : outcome.ways) document["ways"].push_back(fit_way_json(way));
+  document["without"] = Json::array();
+  for (const FitAblation& each : outcome.worth) document["without"].push_back({{"name", each.name}, {"way", each.way}});
+  document["layouts_estimated"] = outcome.screened;
+  document["replays"] = outcome.replayed;
+  document["stopped"] = outcome.stopped;
+  document["exhausted"] = outcome.exhausted;
+  document["warnings"] = outcome.any() ? Json(outcome.ways.front().row.result.warnings) : Json::array();
+  return document;
+}
+
+// ---- for people ----
+
+std::string or_dash(bool known, const std::string& text) { return known ? text : "-"; }
+
+// What is free, or what is missing.
+std::string room_of(const WayRow& row) {
+  if (!row.ran()) return row.error;
+  if (const std::string missing = row.shortage(); !missing.empty()) return "short of " + missing;
+  const MemoryResult& memory = row.result.memory;
+  return or_dash(memory.known && memory.capacity > Bytes(0),
+                 gib_text(memory.capacity - memory.peak_reserved) + " free");
+}
+
+std::vector<std::string> figures_of(const WayRow& row) {
+  const Result& result = row.result;
+  const std::optional<double> cost = row.ran() ? row.cost_per_million_tokens() : std::nullopt;
+  return {way_verdict(row),
+          or_dash(row.ran(), fmt::format("{:.4g}", to_seconds(result.step_time))),
+          or_dash(result.tokens_per_second > 0, fmt::format("{:.0f}", result.tokens_per_second)),
+          or_dash(result.mfu > 0, fmt::format("{:.1f}", result.mfu * 100)),
+          or_dash(row.ran() && result.memory.known, gib(result.memory.peak_reserved)),
+          room_of(row),
+          or_dash(row.life_years.has_value(), fmt::format("{:.3g}", row.life_years.value_or(0))),
+          or_dash(cost.has_value(), fmt::format("{:.3g}", cost.value_or(0))),
+          or_dash(row.ran(), std::string(to_string(result.binding)))};
+}
+
+// The best of each family; or all.
+Table ways_table(const FitOutcome& outcome, bool all) {
+  Table table({"way", "fits", "step (s)", "tokens/s", "MFU (%)", "peak (GiB)", "memory", "life (years)", "USD/Mtoken",
+               "binds", "maths"});
+  std::set<std::string> families;
+  std::set<std::pair<Picos, Bytes>> figures;  // what others come to by more edits says nothing new
+  for (const FitWay& way : outcome.ways) {
+    if (!all && (families.size() == shown_ways || families.contains(way.family))) continue;
+    const std::pair own(way.row.result.step_time, way.row.result.memory.peak_reserved);
+    if (!all && way.row.ran() && !figures.insert(own).second) continue;
+    families.insert(way.family);
+    std::vector<std::string> row = {way.row.way.name};
+    for (std::string& cell : figures_of(way.row)) row.push_back(std::move(cell));
+    row.emplace_back(way.changes_maths ? "changed" : "same");
+    table.add(std::move(row));
+  }
+  return table;
+}
+
+// The winner without each technique, against the winner.
+Table worth_table(const FitOutcome& outcome) {
+  const WayRow& best = outcome.ways.front().row;
+  Table table({"without", "fits", "step (s)", "change", "peak (GiB)", "memory"});
+  for (const FitAblation& each : outcome.worth) {
+    const WayRow& row = outcome.ways[each.way].row;
+    const double ratio = to_seconds(row.result.step_time) / to_seconds(best.result.step_time) - 1;
+    const std::vector<std::string> figures = figures_of(row);
+    const std::string name = each.name.starts_with("without ") ? each.name.substr(8) : each.name;
+    table.add({name, figures[0], figures[1], or_dash(row.ran(), signed_percent_text(ratio)), figures[4], figures[5]});
+  }
+  return table;
+}
+
+void print_best(const FitCall& call, const FitOutcome& outcome) {
+  const FitWay& best = outcome.ways.front();
+  std::string text =
+      fmt::format("\nbest for {}: {}\nedits: {}\n", call.goal, best.row.way.name, edits_text(best.row.way.settings));
+  text += "confidence: " + best.confidence.words(to_string(best.row.result.binding)) + "\n";
+  if (const std::size_t same = outcome.best_of_same_maths(); same != 0)
+    text += same < outcome.ways.size() ? "the same maths, best: " + outcome.ways[same].row.way.name + "\n"
+                                       : "no way found that fits leaves the maths as it is\n";
+  print(text);
+}
+
+void print_outcome(Context& context, const FitCall& call, const FitSubject& subject, const FitOutcome& outcome) {
+  print(context, ways_table(outcome, call.all));
+  if (context.rows_only()) return;
+  if (outcome.any()) {
+    print_best(call, outcome);
+    if (!outcome.worth.empty()) {
+      print("\nwhat each part of it is worth\n");
+      print(context, worth_table(outcome));
+    }
+  } else {
+    print("\nno way that was tried fits; the nearest is at the top\n");
+  }
+  std::string text = "\n";
+  for (const std::string& each : subject.assumptions) text += "assumed: " + each + "\n";
+  text += fmt::format("{} layouts estimated, {} ways replayed, {} fit{}{}\n", outcome.screened, outcome.replayed,
+                      outcome.fitting, outcome.exhausted ? "; more would be tried with --replays" : "",
+                      outcome.stopped ? "; stopped before the search had ended" : "");
+  print(text);
+}
+
+// The scenario with the winner's edits, its paths seen from where it is written.
+void write_best(const FitSubject& subject, const FitOutcome& outcome, const std::string& path) {
+  std::string text = subject.scenario.text;
+  for (const std::string& setting : outcome.ways.front().row.way.settings) text = with_setting(text, setting);
+  OutputFile file(path);
+  file.write(moved_scenario(text, subject.scenario.folder, std::filesystem::path(path).parent_path().string()));
+  file.commit();
+}
+
+void run_fit(Context& context, FitCall& call) {
+  call.question.goal = static_cast<FitGoal>(*fit_goal_words().find(call.goal));
+  std::optional<oneapi::tbb::global_control> jobs;
+  if (call.jobs > 0) jobs.emplace(oneapi::tbb::global_control::max_allowed_parallelism, call.jobs);
+  call.question.settings = with_reserve(call.question.settings, call.reserve);
+  const Deadline deadline(call.seconds);
+  const FitSubject subject = fit_subject(call.question);
+  FitOutcome outcome;
+  {
+    const Progress progress(context);
+    const StopScope scope(&deadline.flag());
+    outcome = find_fit(call.question, subject, {.progress = [&](const std::string& what, std::size_t replays) {
+                         return progress.show(fmt::format("{} ({} replays)", what, replays)) && !deadline.is_reached();
+                       }});
+  }
+  if (outcome.stopped)
+    note(context, is_interrupted() ? "interrupted: the best so far"
+                                   : fmt::format("{:.0f} s are over: the best so far (--budget)", call.seconds));
+  if (outcome.ways.empty() && is_interrupted()) throw Cancelled();
+  if (outcome.ways.empty())
+    throw InputError("--budget", fmt::format("{:g}", call.seconds), "not one way was replayed in that time",
+                     "give more seconds");
+  if (context.json())
+    print_json(outcome_json(call, subject, outcome));
+  else
+    print_outcome(context, call, subject, outcome);
+  if (!call.output.empty() && outcome.any()) write_best(subject, outcome, call.output);
+  if (!call.output.empty() && !outcome.any()) note(context, "nothing fits: " + call.output + " is not written");
+  if (!outcome.any()) context.exit_code = exit_answer_is_no;
+}
+
+}  // namespace
+
+void add_fit_command(Command& app, Context& context) {
+  Command* command =
+      app.add_subcommand("fit", "Ranked ways to make a step fit: layouts, techniques, what each is worth");
+  const auto call = std::make_shared<FitCall>();
+  call->goal = fit_goal_words()[FitGoal::speed].name;
+  FitQuestion& question = call->question;
+  command
+      ->add_option("WHAT", question.what,
+                   "scenario, trace, model of `spillway list models`, model file or Hugging Face config.json")
+      ->required();
+  command
+      ->add_option("--on", question.machine, "what it runs on: 16xh100, 8xa100-40gb, dgx-h100x2, a profile or its file")
+      ->type_name("MACHINE");
+  std::vector<std::string> goals;
+  for (const Word& word : fit_goal_words()) goals.emplace_back(word.name);
+  command->add_option("--goal", call->goal, "which of the ways that fit is best (speed)")
+      ->choices(goals)
+      ->type_name("GOAL");
+  command->add_flag("--same-maths", question.same_maths,
+                    "no other optimizer or precision, no updates a step late: the same arithmetic trains the model");
+  command->add_option("--sequence", question.sequence, "tokens of a sequence")
+      ->check(positive_number())
+      ->type_name("TOKENS");
+  command->add_option("--global-batch", question.global_batch, "sequences of a step, of all GPUs")
+      ->check(positive_number())
+      ->type_name("N");
+  add_reserve_option(*command, call->reserve);
+  command->add_option("--output", call->output, "write the best way as a scenario")->type_name("FILE");
+  command->add_option("--jobs", call->jobs, "threads (default: one per core)")->range(1, 1024)->type_name("N");
+  command->add_option("--budget", call->seconds, "stop after so long with the best so far (50)")
+      ->check(positive_number())
+      ->type_name("SECONDS");
+  command->add_option("--replays", question.replays, "ways replayed, at most (120)")
+      ->check(positive_number())
+      ->type_name("N");
+  command->add_flag("--all", call->all, "show every way that was tried");
+  command
+      ->add_option("--set", question.settings,
+                   "change a value of the scenario, e.g. model.precision=bf16; may be repeated")
+      ->type_name("KEY=VALUE")
+      ->allow_extra_args(false);
+  command->callback([call, &context] { run_fit(context, *call); });
+}
+
+}  // namespace spillway::cli

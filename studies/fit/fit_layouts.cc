@@ -1,0 +1,129 @@
+#include "studies/fit/fit_layouts.h"
+
+#include <algorithm>
+#include <array>
+
+#include "models/pipeline/named_schedules.h"
+
+namespace spillway::studies {
+namespace {
+
+constexpr std::int64_t shortest_part = 4096;  // tokens of a sequence on one rank of several
+constexpr std::int64_t most_context = 64, most_micro_batch = 8, most_stages = 64;
+
+bool may_share_sequence(const ModelSpec& model) { return !model.pretraining_heads && !model.reads_images(); }
+
+class Layouts {
+ public:
+  Layouts(const FitSubject& subject, const FitPoints& points, std::int64_t gpus)
+      : model_(*subject.model), machine_gpus_(subject.hardware.gpu_count), gpus_(gpus), given_(points.as_given()) {
+    sequence_ = given_.setup.sequence > 0 ? given_.setup.sequence : model_.max_positions;
+    batch_ = given_.setup.step_sequences();
+  }
+
+  std::vector<FitPoint> all() {
+    for (const std::int64_t t : divisors(gpus_))
+      if (t <= machine_gpus_ && model_.heads % t == 0 && model_.kv_heads % t == 0)
+        for (const std::int64_t c : divisors(gpus_ / t))
+          if (c == 1 || (c <= most_context && sequence_ / c >= shortest_part))
+            for (const std::int64_t p : divisors(gpus_ / t / c))
+              if (p <= std::min(most_stages, model_.all_layers())) spread(t, c, p);
+    return std::move(points_);
+  }
+
+ private:
+  void spread(std::int64_t t, std::int64_t c, std::int64_t p) {
+    FitPoint point = given_;
+    TrainingSetup& setup = point.setup;
+    setup.tensor_parallel = t;
+    setup.sequence_parallel =
+        t > 1 && (given_.setup.tensor_parallel > 1 ? given_.setup.sequence_parallel : may_share_sequence(model_));
+    setup.context_parallel = c;
+    setup.pipeline_parallel = p;
+    setup.data_parallel = gpus_ / t / c / p;
+    if (batch_ % setup.data_parallel != 0) return;
+    for (const std::int64_t e : divisors(model_.has_experts() ? setup.data_parallel * c : 1)) {
+      if (model_.has_experts() && model_.experts.count % e != 0) continue;
+      setup.expert_parallel = e;
+      for (std::int64_t zero = 0; zero <= (setup.data_parallel * c == 1 ? 0 : p > 1 ? 1 : 3); ++zero) {
+        setup.zero_stage = zero;
+        cut_batch(point);
+      }
+    }
+  }
+
+  void cut_batch(FitPoint point) {
+    TrainingSetup& setup = point.setup;
+    for (std::int64_t b = 1; b <= most_micro_batch; b *= 2) {
+      if (batch_ / setup.data_parallel % b != 0) break;
+      setup.micro_batch = b;
+      set_schedule(point, batch_ / setup.data_parallel / b);
+    }
+  }
+
+  void set_schedule(FitPoint point, std::int64_t micro_batches) {
+    TrainingSetup& setup = point.setup;
+    setup.recomputed_chunks = setup.offloaded_states = 0;
+    setup.split_backward = false;
+    setup.pipeline_schedule = default_schedule;
+    setup.pipeline_chunks = 1;
+    recompute(point);
+    const std::int64_t p = setup.pipeline_parallel;
+    if (p == 1 || micro_batches % p != 0 || 2 * p > model_.all_layers() || model_.has_encoder()) return;
+    setup.pipeline_schedule = interleaved_schedule;
+    setup.pipeline_chunks = 2;
+    recompute(point);
+  }
+
+  void recompute(FitPoint point) {
+    for (const Recompute each : {Recompute::none, Recompute::selective, Recompute::full}) {
+      if (each == Recompute::selective && point.setup.flash_attention) continue;
+      point.setup.recompute = each;
+      points_.push_back(point);
+    }
+  }
+
+  const ModelSpec& model_;
+  std::int64_t machine_gpus_, gpus_, sequence_ = 0, batch_ = 0;
+  const FitPoint& given_;
+  std::vector<FitPoint> points_;
+};
+
+}  // namespace
+
+std::vector<std::int64_t> divisors(std::int64_t whole) {
+  std::vector<std::int64_t> found;
+  for (std::int64_t each = 1; each <= whole; ++each)
+    if (whole % each == 0) found.push_back(each);
+  return found;
+}
+
+std::vector<FitPoint> fit_layouts(const FitSubject& subject, const FitPoints& points, std::int64_t gpus) {
+  return Layouts(subject, points, gpus).all();
+}
+
+std::vector<FitPoint> neighbouring_layouts(const FitSubject& subject, const FitPoint& point) {
+  constexpr std::array kinds = {&TrainingSetup::tensor_parallel, &TrainingSetup::context_parallel,
+                                &TrainingSetup::pipeline_parallel, &TrainingSetup::data_parallel};
+  std::vector<FitPoint> found;
+  for (const auto from : kinds)
+    for (const auto to : kinds) {
+      FitPoint next = point;
+      TrainingSetup& setup = next.setup;
+      if (from == to || setup.*from % 2 != 0) continue;
+      setup.*from /= 2;
+      setup.*to *= 2;
+      if (setup.tensor_parallel > subject.hardware.gpu_count) continue;
+      if (setup.step_sequences() % (setup.data_parallel * setup.micro_batch) != 0) continue;
+      setup.sequence_parallel = setup.tensor_parallel > 1 && may_share_sequence(*subject.model);
+      if (setup.data_parallel * setup.context_parallel == 1) setup.zero_stage = 0;
+      if (setup.pipeline_parallel == 1) {
+        setup.pipeline_schedule = default_schedule;
+        setup.pipeline_chunks = 1;
+      }
+      found.push_back(std::move(next));
+    }
+  return found;
+}
+
+}  // namespace spillway::studies

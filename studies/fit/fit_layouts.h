@@ -1,0 +1,24 @@
+// Every way to spread a step over GPUs: tensor, context, pipeline, data and expert parallelism, ZeRO stage,
+// micro-batch, recomputation, 1F1B plain and interleaved.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "studies/fit/fit_point.h"
+
+namespace spillway::studies {
+
+// Divisors of `whole`, ascending.
+std::vector<std::int64_t> divisors(std::int64_t whole);
+
+// Over exactly `gpus`, replicas following from the rest; what else the scenario says stays. Tensors are split within a
+// machine; sequences into parts of 4,096 tokens and more; ZeRO 2 and 3 go without a pipeline. Some may turn out
+// impossible (FitScreen). Precondition: subject.model.
+std::vector<FitPoint> fit_layouts(const FitSubject& subject, const FitPoints& points, std::int64_t gpus);
+
+// The same point with a factor of two moved from one kind of parallelism to another; sizes that don't divide are left
+// out.
+std::vector<FitPoint> neighbouring_layouts(const FitSubject& subject, const FitPoint& point);
+
+}  // namespace spillway::studies

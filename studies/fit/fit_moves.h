@@ -1,0 +1,57 @@
+// What is tried on a way to make it better: each technique of the one table that applies, added or taken away, and the
+// settings of the training that hold memory or cost time.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "studies/fit/fit_point.h"
+
+namespace spillway::studies {
+
+struct FitMove {
+  std::string name;  // "ssdtrain-host", "micro-batches of 2", "without full"
+  FitPoint point;
+  bool is_layout = false;  // spreads the step differently; no technique
+};
+
+class FitMoves {
+ public:
+  // All must outlive it.
+  FitMoves(const FitQuestion& question, const FitSubject& subject, const FitPoints& points)
+      : question_(question), subject_(subject), points_(points) {}
+
+  // In a set order; none leaves the point as it is, no two lead to the same. Some may turn out impossible. A point that
+  // works as it is, asked for speed, is not offered what can only cost time: other allocators, and offloading where
+  // nothing is recomputed, but with larger micro-batches.
+  [[nodiscard]] std::vector<FitMove> from(const FitPoint& point, bool works) const;
+  // Other arithmetic: optimizers with less state, narrower numbers, an update a step late. None where the question
+  // wants the same maths.
+  [[nodiscard]] std::vector<FitMove> other_maths(const FitPoint& point) const;
+  // The technique that searches by replays of its own, which takes as long as many moves: put in place of what is
+  // recomputed and offloaded, and micro-batches under it. None for steps that are too long for that.
+  [[nodiscard]] std::vector<FitMove> searched(const FitPoint& point) const;
+  // The point without each technique that it has and the plainest step has not: what the technique is worth.
+  [[nodiscard]] std::vector<FitMove> removals(const FitPoint& point) const;
+  // Ways to hold less on the GPU than recomputation and ZeRO alone: offloading, an optimizer on the CPU or on drives,
+  // weights that are fetched, and these together.
+  [[nodiscard]] std::vector<FitMove> savings(const FitPoint& point) const;
+
+ private:
+  class List;
+  void add_table(List& list, bool works) const;
+  void add_with_batch(List& list, const std::string& name, std::vector<std::string> settings) const;
+  void add_batches(List& list) const;
+  void add_state(List& list) const;
+  void add_forms(List& list) const;
+  void add_technique(List& list, const Technique& row, const TechniqueWay& way) const;
+  [[nodiscard]] bool applies(const FitPoint& point, const TechniqueWay& way, const Technique& row) const;
+  [[nodiscard]] std::string offload_way(const FitPoint& point) const;
+  [[nodiscard]] bool has_drives(const FitPoint& point) const;
+
+  const FitQuestion& question_;
+  const FitSubject& subject_;
+  const FitPoints& points_;
+};
+
+}  // namespace spillway::studies

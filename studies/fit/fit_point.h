@@ -1,0 +1,51 @@
+// FitPoint: one way while it is looked for: a set-up of the training, and what else the scenario says otherwise.
+//
+//   as given + edits = point         settings_of(): the edits, which make the same point again by --set
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "planners/technique.h"
+#include "studies/fit/fit_question.h"
+
+namespace spillway::studies {
+
+struct FitPoint {
+  TrainingSetup setup;                        // as the scenario would have it, not resolved; of a capture unused
+  std::map<std::string, std::string> others;  // by key outside "model.": what differs from the scenario as given
+};
+
+class FitPoints {
+ public:
+  // `subject` must outlive it.
+  explicit FitPoints(const FitSubject& subject);
+
+  [[nodiscard]] const FitPoint& as_given() const { return given_; }
+  // With "key=value" made on top. Throws InputError for no key or value of a scenario.
+  [[nodiscard]] FitPoint with(FitPoint point, const std::vector<std::string>& settings) const;
+  // The value of a key outside "model." at the point: its own, else the scenario's, else, of technique and
+  // allocator, what that means; empty: nobody says.
+  [[nodiscard]] std::string value(const FitPoint& point, const std::string& key) const;
+  // Whether every setting holds there already.
+  [[nodiscard]] bool holds(const FitPoint& point, const std::vector<std::string>& settings) const;
+
+  // Whether a technique orders its operators.
+  [[nodiscard]] bool orders(const FitPoint& point) const;
+
+  // "tp 8, pp 2, ZeRO 1, full, b 2, ssdtrain-host"; "as given" for no edits.
+  [[nodiscard]] std::string name(const FitPoint& point) const;
+  // What differs from the scenario as given, by key.
+  [[nodiscard]] std::vector<std::string> settings(const FitPoint& point) const;
+  [[nodiscard]] Way way(const FitPoint& point) const { return {name(point), settings(point)}; }
+  // Whether another arithmetic than the scenario's trains the model: optimizer, precision, updates a step late.
+  [[nodiscard]] bool changes_maths(const FitPoint& point) const;
+
+ private:
+  const FitSubject& subject_;
+  FitPoint given_;
+};
+
+}  // namespace spillway::studies

@@ -1,0 +1,194 @@
+#include "studies/fit/fit_question.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <utility>
+
+#include "base/input_error.h"
+#include "base/named_file.h"
+#include "base/nearest_name.h"
+#include "base/read_file.h"
+#include "hwprofiles/machine_choice.h"
+
+namespace spillway::studies {
+namespace {
+
+using Json = nlohmann::ordered_json;
+namespace fs = std::filesystem;
+
+constexpr std::int64_t longest_default_sequence = 8192;
+constexpr std::uintmax_t largest_model_file = 1 << 22;
+
+// A model file of ours, or a Hugging Face config.json.
+bool is_model_file(const std::string& path) {
+  if (!path.ends_with(".json") || fs::file_size(path) > largest_model_file) return false;
+  const std::string text = read_file(path, largest_model_file);
+  return text.find("\"spillway.model\"") != std::string::npos || text.find("\"model_type\"") != std::string::npos ||
+         text.find("\"architectures\"") != std::string::npos;
+}
+
+bool is_bundled_model(const std::string& name) {
+  const std::vector<std::string> names = bundled_models();
+  return std::binary_search(names.begin(), names.end(), name);
+}
+
+class Reader {
+ public:
+  explicit Reader(const FitQuestion& question) : question_(question) {}
+
+  FitSubject read() {
+    if (!question_.machine.empty()) {
+      machine_ = choose_machine(ProfileLibrary::shared(), question_.machine);
+      subject_.assumptions.push_back("machines: " + machine_->words);
+    }
+    const std::string& what = question_.what;
+    if (!names_file(what) && is_bundled_model(what))
+      read_model(what);
+    else if (!fs::exists(what))
+      refuse_unknown();
+    else if (!fs::is_directory(what) && is_model_file(what) && !is_scenario_file(what))
+      read_model(fs::absolute(what).string());
+    else  // a launch file would become a scenario here
+      read_scenario();
+    finish();
+    return std::move(subject_);
+  }
+
+ private:
+  [[noreturn]] void refuse_unknown() const {
+    std::vector<std::string> names = bundled_models();
+    throw InputError(question_.what, "",
+                     names_file(question_.what) ? "no such file" : "no such file, model or scenario",
+                     suggest(question_.what, names,
+                             "name a scenario, a model of `spillway list models`, or a Hugging Face config.json"));
+  }
+
+  void set(const std::string& setting) { subject_.scenario.text = with_setting(subject_.scenario.text, setting); }
+  void assume(std::string words) { subject_.assumptions.push_back(std::move(words)); }
+
+  void set_machine() {
+    if (!machine_) return;
+    set("hardware.profile=" + machine_->profile);
+    for (const auto& [path, text] : machine_->overrides) set("hardware.set." + path + "=" + text);
+  }
+
+  // ---- a model alone ----
+
+  void read_model(const std::string& name) {
+    if (!machine_)
+      throw InputError(question_.what, "--on", "a model alone says nothing of what it runs on",
+                       "name the machine: --on 8xh100, --on 16xa100-40gb, --on dgx-h100x2");
+    const ModelSpec model = find_model(name);
+    const Json text = {{"schema", "spillway-scenario"},
+                       {"version", scenario_version},
+                       {"title", fmt::format("{} on {}", model.title, machine_->words)},
+                       {"model", {{"name", name}}},
+                       {"hardware", {{"profile", machine_->profile}}}};
+    subject_.scenario = {text.dump(), question_.what, ""};
+    set_machine();
+    set_model_defaults(model);
+    for (const std::string& setting : question_.settings) set(setting);
+  }
+
+  void set_model_defaults(const ModelSpec& model) {
+    const std::int64_t gpus = machine_->gpus;
+    std::int64_t sequence = question_.sequence;
+    if (sequence == 0) {
+      sequence = model.reads_images() ? model.max_positions : std::min(model.max_positions, longest_default_sequence);
+      assume(fmt::format("sequences of {} tokens: the model's longest{} (--sequence)", sequence,
+                         sequence < model.max_positions ? ", at most 8,192" : ""));
+    }
+    if (!model.reads_images()) set(fmt::format("model.sequence={}", sequence));
+    std::int64_t batch = question_.global_batch;
+    if (batch == 0) {
+      batch = default_batch(gpus, sequence);
+      assume(
+          fmt::format("{} sequences a step: half a million tokens, 1 to 16 sequences a GPU (--global-batch)", batch));
+    }
+    set(fmt::format("model.global_batch={}", batch));
+    set(fmt::format("model.data_parallel={}", std::gcd(gpus, batch)));
+    set("model.optimizer_form=fused");
+    const HardwareProfile hardware = ProfileLibrary::shared().load_system(machine_->profile);
+    const bool has_bf16 = hardware.gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::bf16)].has_value();
+    if (!has_bf16) set("model.precision=fp16_mixed");
+    assume(fmt::format("AdamW in one kernel, mixed precision in {}, no weights frozen (--set)",
+                       has_bf16 ? "bf16" : "fp16"));
+  }
+
+  // ---- a scenario, or a trace ----
+
+  void read_scenario() {
+    subject_.scenario = ways_scenario(question_.what);
+    for (const std::string& setting : question_.settings) set(setting);
+    const Scenario given = scenario_of(subject_.scenario, {});
+    if (given.model.empty()) return require_no_model_settings();
+    if (question_.sequence > 0) set(fmt::format("model.sequence={}", question_.sequence));
+    const std::int64_t batch = question_.global_batch > 0 ? question_.global_batch : given.training.step_sequences();
+    set(fmt::format("model.global_batch={}", batch));
+    set("model.gradient_accumulation=null");
+    if (!machine_) return;
+    set_machine();
+    keep_layout(given.training, batch);
+  }
+
+  void require_no_model_settings() {
+    if (question_.global_batch > 0 || question_.sequence > 0)
+      throw InputError(question_.what, question_.sequence > 0 ? "--sequence" : "--global-batch",
+                       "a recorded step has the sequences it has", "leave it out, or name a model");
+    set_machine();
+  }
+
+  // The scenario's own layout where it still makes sense on as many GPUs, else replicas alone.
+  void keep_layout(const TrainingSetup& given, std::int64_t batch) {
+    const std::int64_t split = given.tensor_parallel * given.pipeline_parallel * given.context_parallel;
+    if (given.gpus() == machine_->gpus) return;
+    const std::int64_t replicas = machine_->gpus / split;
+    if (replicas * split == machine_->gpus && batch % (replicas * given.micro_batch) == 0)
+      return set(fmt::format("model.data_parallel={}", replicas));
+    for (const char* key : {"tensor_parallel", "pipeline_parallel", "context_parallel", "pipeline_schedule",
+                            "pipeline_chunks", "expert_parallel", "micro_batch"})
+      set(fmt::format("model.{}=null", key));
+    set(fmt::format("model.data_parallel={}", std::gcd(machine_->gpus, batch)));
+  }
+
+  // ---- of all ----
+
+  void finish() {
+    Scenario& parsed = subject_.parsed = scenario_of(subject_.scenario, {});
+    if (parsed.model.empty()) {
+      subject_.hardware = load(parsed).hardware;
+      return;
+    }
+    subject_.model = with_layers(parsed, find_model(parsed.model));
+    subject_.hardware = hardware_of(parsed);
+    subject_.gpus = machine_ ? machine_->gpus : parsed.training.gpus();
+  }
+
+  const FitQuestion& question_;
+  FitSubject subject_;
+  std::optional<MachineChoice> machine_;
+};
+
+}  // namespace
+
+const Words& fit_goal_words() {
+  static const Words words = {{"speed", "the shortest step"},       {"cost", "the cheapest token"},
+                              {"life", "drives that live longest"}, {"memory", "the lowest peak of device memory"},
+                              {"gpus", "the fewest GPUs"},          {"change", "the fewest edits"}};
+  return words;
+}
+
+std::int64_t default_batch(std::int64_t gpus, std::int64_t sequence) {
+  constexpr std::int64_t tokens = 1 << 19, most_each = 16;
+  std::int64_t each = 1;
+  while (each < most_each && 2 * each * gpus * sequence <= tokens) each *= 2;
+  return each * gpus;
+}
+
+FitSubject fit_subject(const FitQuestion& question) { return Reader(question).read(); }
+
+}  // namespace spillway::studies

@@ -1,0 +1,54 @@
+// What `spillway fit` is asked, and what of it stays the same in every way it looks at: the model, the sequences and
+// their number in a step, the machines.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/words.h"
+#include "hwprofiles/hardware_profile.h"
+#include "models/spec/model_spec.h"
+#include "studies/ways/evaluate_ways.h"
+
+namespace spillway::studies {
+
+// Of two ways that fit, which is better. Equal ones: the faster, then the one with fewer edits.
+enum class FitGoal : std::uint8_t {
+  speed,   // the shorter step
+  cost,    // the cheaper token; fewer GPUs than there are may do it
+  life,    // the drives live longer; nothing written: for ever
+  memory,  // the lower reserved peak of the fullest GPU
+  gpus,    // fewer GPUs
+  change,  // fewer edits of the scenario
+};
+const Words& fit_goal_words();
+
+struct FitQuestion {
+  std::string what;                   // a scenario, a trace, a bundled model's name, a model file or config.json
+  std::string machine;                // hwprofiles/machine_choice.h; empty: the scenario's
+  std::vector<std::string> settings;  // as from --set, before everything else
+  FitGoal goal = FitGoal::speed;
+  bool same_maths = false;                      // no other optimizer, precision, or order of updates
+  std::int64_t sequence = 0, global_batch = 0;  // 0: the scenario's own; of a model by default_batch()
+  std::int64_t replays = 120;                   // at most
+};
+
+struct FitSubject {
+  WaysScenario scenario;           // as given: the edits of every way are edits of it
+  Scenario parsed;                 // of that
+  std::optional<ModelSpec> model;  // none: a capture, whose step is as it is
+  HardwareProfile hardware;
+  std::int64_t gpus = 1;                 // all there are
+  std::vector<std::string> assumptions;  // what the question left open, in words
+};
+
+// Sequences of a step where nobody says: half a million tokens in all, at least one and at most 16 a GPU, in powers of
+// two. Times per token change little beyond.
+std::int64_t default_batch(std::int64_t gpus, std::int64_t sequence);
+
+// Throws InputError: what is neither, with the nearest names; a model without a machine; what parse_scenario() refuses.
+FitSubject fit_subject(const FitQuestion& question);
+
+}  // namespace spillway::studies

@@ -1,0 +1,179 @@
+#include "studies/fit/fit_screen.h"
+
+#include <oneapi/tbb/parallel_for.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/input_error.h"
+#include "base/stop.h"
+#include "models/step/generatable.h"
+#include "planners/offload/lifetimes.h"
+#include "planners/offload/offload_settings.h"
+#include "planners/technique/technique_table.h"
+#include "studies/screen/state_bound.h"
+
+namespace spillway::studies {
+namespace {
+
+// Layers of the kind that most of them are.
+ModelSpec alike(ModelSpec model) {
+  model.experts.first_dense_layers = 0;
+  model.experts.every = 1;
+  if (model.global_every > 0) model.attention_window = model.global_every = 0;
+  return model;
+}
+
+// The step that stands for one whose optimizer runs elsewhere: no state, no master weights.
+TrainingSetup without_state(TrainingSetup setup) {
+  setup.optimizer_device = setup.weight_device = StateDevice::gpu;
+  setup.delayed_update = false;
+  setup.offloaded_states = 0;
+  setup.optimizer = OptimizerKind::sgd;
+  setup.fp32_gradients = setup.fp32_reduction = false;
+  if (is_mixed(setup.precision)) setup.precision = TrainingPrecision::bf16;
+  return setup;
+}
+
+}  // namespace
+
+// Set-ups whose closed form stands for a point's.
+struct FitScreen::Stand {
+  TrainingSetup setup;  // resolved
+  std::string key;      // of its shape
+};
+
+struct FitScreen::Prepared {
+  std::string invalid;
+  TrainingSetup setup;  // resolved
+  Stand time, peak;
+  Bytes state{};       // at least
+  Bytes not_there{};   // of the peak's: state that is elsewhere
+  bool moves = false;  // tensors, by a technique
+};
+
+FitScreen::FitScreen(const FitSubject& subject, const FitPoints& points)
+    : subject_(subject),
+      points_(points),
+      model_(alike(*subject.model)),
+      cost_(subject.hardware),
+      machine_(model_, subject.hardware, cost_) {
+  machine_.options.speed = subject.parsed.what_if;
+  const HardwareProfile& hardware = subject.hardware;
+  capacity_ = subject.parsed.capacity_bytes ? Bytes(*subject.parsed.capacity_bytes)
+                                            : hardware.gpu.memory.value - hardware.gpu.context_memory.value;
+  capacity_ = capacity_ / 100 * 97;  // the reserve, about (scenario/reserve.h)
+}
+
+FitScreen::Stand FitScreen::stand_of(const TrainingSetup& setup) const {
+  Stand stand{has_alike_layers(model_) ? resolve(setup, model_) : setup, {}};
+  stand.key = shape_key(shape_setup(stand.setup));
+  return stand;
+}
+
+FitScreen::Prepared FitScreen::prepare(const FitPoint& point) const {
+  Prepared prepared;
+  try {
+    prepared.setup = resolve(point.setup, *subject_.model);
+    require_generatable(*subject_.model);
+    require_generatable(*subject_.model, prepared.setup);
+    require_precision(prepared.setup, subject_.hardware.gpu);
+    prepared.state = least_state_bytes(*subject_.model, prepared.setup);
+    const std::string technique = points_.value(point, "offload.technique");
+    prepared.moves = !technique.empty() && technique != no_offload;
+    const bool moves_state = prepared.moves && technique_named(technique).moves_state;
+    const bool is_elsewhere = prepared.setup.optimizer_device != StateDevice::gpu;
+    prepared.time = stand_of(is_elsewhere ? without_state(prepared.setup) : prepared.setup);
+    TrainingSetup least = is_elsewhere || moves_state ? without_state(prepared.setup) : prepared.setup;
+    if (prepared.moves && technique != streaming_word) least.recompute = Recompute::full;
+    prepared.peak = stand_of(least);
+    if (moves_state) prepared.state = Bytes(0);
+    if (moves_state || prepared.setup.weight_device != StateDevice::gpu)
+      prepared.not_there = least_state_bytes(model_, prepared.peak.setup);
+  } catch (const InputError& error) {
+    prepared.invalid = (error.place().empty() ? "" : error.place() + ": ") + error.cause();
+  }
+  return prepared;
+}
+
+// Beyond that no measuring: all of it would have to be elsewhere.
+bool FitScreen::is_near(Bytes state) const { return state <= capacity_ * 64; }
+
+void FitScreen::measure(std::span<const Prepared> points) {
+  std::vector<std::pair<const Stand*, Shape*>> wanted;
+  for (const Prepared& point : points) {
+    if (!point.invalid.empty() || !is_near(point.state) || !has_alike_layers(model_)) continue;
+    for (const Stand* const stand : {&point.time, &point.peak}) {
+      const auto [at, is_new] = shapes_.try_emplace(stand->key);
+      if (is_new) wanted.emplace_back(stand, &at->second);
+    }
+  }
+  const std::atomic<bool>* const stop = current_stop();
+  oneapi::tbb::parallel_for(std::size_t{0}, wanted.size(), [&](std::size_t i) {
+    const StopScope scope(stop);
+    const auto& [stand, shape] = wanted[i];
+    try {
+      shape->shape = measure_shape(machine_, shape_setup(stand->setup));
+    } catch (const InputError& error) {
+      shape->failure = error.cause();
+    }
+  });
+}
+
+// Of the CPUs of one machine, for the parameters that its GPUs hand them; after ZeRO-Offload nothing hides it.
+double FitScreen::update_seconds(const TrainingSetup& setup) const {
+  const HostProfile& host = subject_.hardware.host;
+  constexpr double bytes_of_update = 28;  // read and written by Adam for each parameter: weight, two moments, gradient
+  const double rate = host.cpu_adam_parameters_per_second
+                          ? host.cpu_adam_parameters_per_second->value
+                          : to_bytes_per_second(host.dram_bandwidth.value) / bytes_of_update;
+  const auto parameters = static_cast<double>(parameter_count(*subject_.model));
+  const double shares = setup.zero_stage > 0 ? 1 : static_cast<double>(setup.data_parallel * setup.context_parallel);
+  const auto each = static_cast<double>(std::min(setup.gpus(), subject_.hardware.gpu_count));
+  return parameters * shares / static_cast<double>(setup.gpus()) * each / rate;
+}
+
+FitEstimate FitScreen::finish(const Prepared& prepared) const {
+  FitEstimate estimate{.invalid = prepared.invalid, .peak = prepared.state, .is_bound = true};
+  if (!estimate.invalid.empty()) return estimate;
+  if (!is_near(prepared.state)) estimate.invalid = "the model's state is many times the memory";
+  const auto found = shapes_.find(prepared.time.key);
+  if (found == shapes_.end()) return estimate;
+  if (!found->second.shape) {
+    estimate.invalid = found->second.failure;
+    return estimate;
+  }
+  estimate.holds_too_much = prepared.state > capacity_;
+  estimate.is_bound = prepared.moves || !has_closed_form(prepared.time.setup);
+  estimate.seconds = to_seconds(has_closed_form(prepared.time.setup)
+                                    ? estimate_step(machine_, *found->second.shape, prepared.time.setup).step_time
+                                    : least_step_time(machine_, *found->second.shape, prepared.time.setup));
+  if (prepared.setup.optimizer_device != StateDevice::gpu) estimate.seconds += update_seconds(prepared.setup);
+  estimate.peak = std::max(prepared.state, peak_of(prepared));
+  return estimate;
+}
+
+// Under a technique that moves activations: nine tenths of what holds the layers' inputs alone.
+Bytes FitScreen::peak_of(const Prepared& prepared) const {
+  const auto found = shapes_.find(prepared.peak.key);
+  if (found == shapes_.end() || !found->second.shape || !has_closed_form(prepared.peak.setup)) return Bytes(0);
+  const Bytes peak =
+      estimate_step(machine_, *found->second.shape, prepared.peak.setup).peak_allocated - prepared.not_there;
+  return prepared.moves ? peak / 10 * 9 : peak;
+}
+
+std::vector<FitEstimate> FitScreen::estimate(std::span<const FitPoint> points) {
+  std::vector<Prepared> prepared;
+  prepared.reserve(points.size());
+  for (const FitPoint& point : points) prepared.push_back(prepare(point));
+  measure(prepared);
+  std::vector<FitEstimate> estimates;
+  estimates.reserve(points.size());
+  for (const Prepared& one : prepared) {
+    check_stop();
+    estimates.push_back(finish(one));
+  }
+  return estimates;
+}
+
+}  // namespace spillway::studies

@@ -1,0 +1,67 @@
+// What a point is before it is replayed: an estimate in closed form (studies/screen), or what bounds it.
+//
+// Models whose layers are not all alike are estimated as if they were of the common kind. An optimizer off the GPU is
+// estimated as a step that updates without state, and the time the CPU takes for it on top; under a technique that
+// moves tensors the time is that of the step without it, and the peak that of a step that keeps layers' inputs alone.
+// These say what is replayed, and what first; no verdict is theirs.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/cost/cost_model.h"
+#include "studies/fit/fit_point.h"
+#include "studies/screen/step_estimate.h"
+
+namespace spillway::studies {
+
+struct FitEstimate {
+  std::string invalid;          // why it can't run; empty: it may
+  double seconds = 0;           // of a step; 0: not known
+  Bytes peak{};                 // allocated on the fullest GPU; under a bound at least
+  bool is_bound = false;        // not an estimate
+  bool holds_too_much = false;  // its state alone is more than the memory
+};
+
+class FitScreen {
+ public:
+  // Both must outlive it. Precondition: subject.model.
+  FitScreen(const FitSubject& subject, const FitPoints& points);
+
+  // Estimate i is of points[i]. Shapes are measured in parallel, a few milliseconds each. Throws Cancelled by the
+  // thread's StopScope.
+  std::vector<FitEstimate> estimate(std::span<const FitPoint> points);
+  // Device memory of the step.
+  [[nodiscard]] Bytes capacity() const { return capacity_; }
+  [[nodiscard]] std::size_t shapes() const { return shapes_.size(); }
+
+ private:
+  struct Shape {
+    std::optional<StepShape> shape;
+    std::string failure;
+  };
+  struct Stand;
+  struct Prepared;
+  [[nodiscard]] Stand stand_of(const TrainingSetup& setup) const;
+  [[nodiscard]] Prepared prepare(const FitPoint& point) const;
+  [[nodiscard]] FitEstimate finish(const Prepared& prepared) const;
+  [[nodiscard]] Bytes peak_of(const Prepared& prepared) const;
+  void measure(std::span<const Prepared> points);
+  [[nodiscard]] bool is_near(Bytes state) const;
+  [[nodiscard]] double update_seconds(const TrainingSetup& setup) const;
+
+  const FitSubject& subject_;
+  const FitPoints& points_;
+  ModelSpec model_;  // of layers that are alike
+  CostModel cost_;
+  StepMachine machine_;
+  Bytes capacity_;
+  std::map<std::string, Shape> shapes_;
+};
+
+}  // namespace spillway::studies

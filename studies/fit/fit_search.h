@@ -1,0 +1,64 @@
+// `spillway fit`: ways to make a step fit, ranked by a goal.
+//
+//  1. The scenario as given is replayed, and every layout over the GPUs estimated in closed form (fit_layouts.h,
+//     fit_screen.h). Those that may fit are replayed, the best estimates first, until none that is left can beat what
+//     was found by more than the estimate's margin.
+//  2. What holds less than any layout alone (FitMoves::savings) is tried on the layouts that could be better if they
+//     had the room; on the smallest ones where nothing fits.
+//  3. From the best way each single move (fit_moves.h) is replayed; the best of them is the next best way, until none
+//     is better by half a per cent. A move that lost clearly is not tried again. Then the same with moves that change
+//     the maths, unless the question wants it as it is.
+//  4. The winner without each of its techniques: what each is worth.
+// Every verdict and figure is a replay's (ways/evaluate_ways.h). The answer is a function of the question alone, but
+// where it was stopped: by the caller, or because its time was over.
+// No proof that there is nothing better: it looks where estimates point, and one move at a time from there.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "studies/fit/fit_moves.h"
+#include "studies/fit/fit_question.h"
+#include "studies/fit/way_confidence.h"
+#include "studies/ways/evaluate_ways.h"
+
+namespace spillway::studies {
+
+struct FitWay {
+  WayRow row;
+  std::string family;          // of ways that differ in micro-batch, schedule and kernels alone
+  bool changes_maths = false;  // FitPoints::changes_maths()
+  WayConfidence confidence;    // of what ran
+};
+
+// The winner without one of its techniques, or with a part of it as in the plainest step.
+struct FitAblation {
+  std::string name;  // "without full recomputation"
+  std::size_t way = 0;
+};
+
+struct FitOutcome {
+  std::vector<FitWay> ways;        // all that were replayed or refused, best first
+  std::size_t fitting = 0;         // of these, the first ones
+  std::vector<FitAblation> worth;  // of ways[0], where that fits
+  std::size_t screened = 0;        // layouts that were estimated
+  std::size_t replayed = 0;
+  bool stopped = false;    // by the caller or the clock: the best so far
+  bool exhausted = false;  // more was to be tried than the question's replays
+
+  [[nodiscard]] bool any() const { return fitting > 0; }
+  // The best that leaves the arithmetic as it is; ways.size(): none fits.
+  [[nodiscard]] std::size_t best_of_same_maths() const;
+};
+
+struct FitOptions {
+  // What is done and how far it is; one call at a time; false: stop with the best so far.
+  std::function<bool(const std::string& what, std::size_t replays)> progress;
+};
+
+// Stops by the thread's StopScope, too, with what there is. Throws InputError where no way can be run at all.
+FitOutcome find_fit(const FitQuestion& question, const FitSubject& subject, const FitOptions& options = {});
+
+}  // namespace spillway::studies

@@ -1,0 +1,149 @@
+// Points of the search: edits that make them again, layouts and moves from them.
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "base/input_error.h"
+#include "studies/fit/fit_layouts.h"
+#include "studies/fit/fit_moves.h"
+#include "studies/fit/fit_screen.h"
+
+namespace spillway::studies {
+namespace {
+
+FitSubject subject(const std::string& model, const std::string& machine, std::int64_t batch, bool same_maths = false) {
+  return fit_subject(
+      {.what = model, .machine = machine, .same_maths = same_maths, .sequence = 512, .global_batch = batch});
+}
+
+TEST(FitPoint, EditsMakeItAgain) {
+  const FitSubject on = subject("gpt2-small", "8xh100", 32);
+  const FitPoints points(on);
+  const FitQuestion question;
+  const FitMoves moves(question, on, points);
+  EXPECT_TRUE(points.settings(points.as_given()).empty());
+  EXPECT_EQ(points.name(points.as_given()), "as given");
+  std::size_t tried = 0;
+  for (const FitPoint& layout : fit_layouts(on, points, 8)) {
+    if (++tried % 40 != 1) continue;
+    for (const FitMove& move : moves.from(layout, false)) {
+      const std::vector<std::string> settings = points.settings(move.point);
+      EXPECT_EQ(points.settings(points.with(points.as_given(), settings)), settings) << move.name;
+      EXPECT_TRUE(points.holds(move.point, settings)) << move.name;
+      // What the scenario is read as is what the point says.
+      const Scenario read = scenario_of(on.scenario, settings);
+      for (const std::string& key : training_setup_keys())
+        EXPECT_EQ(field_text(read.training, key), field_text(move.point.setup, key)) << move.name << ": " << key;
+    }
+  }
+  EXPECT_GT(tried, 100U);
+}
+
+// 8 GPUs: t c p d = 8; every ordered factorisation that the model allows, each once.
+TEST(FitLayouts, AreAllThatUseTheGpus) {
+  const FitSubject on = subject("gpt2-small", "8xh100", 32);
+  const FitPoints points(on);
+  std::set<std::vector<std::string>> seen;
+  std::set<std::vector<std::int64_t>> splits;
+  for (const FitPoint& point : fit_layouts(on, points, 8)) {
+    EXPECT_EQ(point.setup.gpus(), 8);
+    EXPECT_TRUE(seen.insert(points.settings(point)).second) << points.name(point);
+    splits.insert({point.setup.tensor_parallel, point.setup.pipeline_parallel, point.setup.data_parallel});
+  }
+  // 12 heads: t is 1, 2 or 4; p up to 8; d the rest; 512 tokens are not split: 4 + 3 + 2.
+  EXPECT_EQ(splits.size(), 9U);
+  for (const FitMove& move : FitMoves({}, on, points).from(points.as_given(), false)) {
+    if (move.is_layout) {
+      EXPECT_EQ(move.point.setup.gpus(), 8) << move.name;
+    }
+  }
+}
+
+TEST(FitMoves, StayWithTheSameMathsWhereAsked) {
+  const FitSubject on = subject("gpt2-small", "1xh100", 4);
+  const FitPoints points(on);
+  const auto changed = [&](bool same_maths) {
+    const FitQuestion question{.same_maths = same_maths};
+    std::size_t count = 0;
+    for (const FitMove& move : FitMoves(question, on, points).other_maths(points.as_given()))
+      count += points.changes_maths(move.point) ? 1 : 0;
+    return count;
+  };
+  EXPECT_EQ(changed(true), 0U);
+  EXPECT_EQ(changed(false), 4U);  // two optimizers, two precisions
+  for (const FitMove& move : FitMoves({}, on, points).from(points.as_given(), false))
+    EXPECT_FALSE(points.changes_maths(move.point)) << move.name;
+}
+
+TEST(FitMoves, RemovalsUndoOneThing) {
+  const FitSubject on = subject("gpt2-small", "1xh100", 4);
+  const FitPoints points(on);
+  const FitPoint point = points.with(points.as_given(), {"model.recompute=full", "offload.technique=ssdtrain",
+                                                         "offload.tier=host", "memory.allocator=torch-expandable"});
+  EXPECT_EQ(points.settings(point).size(), 4U);
+  std::set<std::string> names;
+  for (const FitMove& move : FitMoves({}, on, points).removals(point)) {
+    names.insert(move.name);
+    EXPECT_LT(points.settings(move.point).size(), 4U) << move.name;
+  }
+  EXPECT_EQ(names, (std::set<std::string>{"without full recomputation", "without ssdtrain-host",
+                                          "without the allocator torch-expandable"}));
+}
+
+TEST(FitQuestion, FillsInWhatIsLeftOpen) {
+  const FitSubject open = fit_subject({.what = "llama-3-8b", .machine = "16xh100"});
+  EXPECT_EQ(open.gpus, 16);
+  EXPECT_EQ(open.hardware.total_gpus(), 16);
+  EXPECT_EQ(open.parsed.training.sequence, 8192);
+  EXPECT_EQ(open.parsed.training.global_batch, 64);  // half a million tokens
+  EXPECT_EQ(open.parsed.training.gpus(), 16);
+  EXPECT_GE(open.assumptions.size(), 4U);
+  EXPECT_EQ(default_batch(8, 131072), 8);
+  EXPECT_EQ(default_batch(1, 1024), 16);
+  EXPECT_EQ(default_batch(256, 4096), 256);
+  const FitSubject said = subject("llama-3-8b", "8xh100", 24);
+  EXPECT_EQ(said.parsed.training.global_batch, 24);
+  EXPECT_EQ(said.parsed.training.sequence, 512);
+  EXPECT_EQ(said.parsed.training.data_parallel, 8);
+}
+
+TEST(FitQuestion, RefusesWithTheNearestName) {
+  const auto error_of = [](const FitQuestion& question) {
+    try {
+      static_cast<void>(fit_subject(question));
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(error_of({.what = "lama-3-8b", .machine = "8xh100"}).find("llama-3-8b"), std::string::npos);
+  EXPECT_NE(error_of({.what = "llama-3-8b"}).find("--on"), std::string::npos);
+  EXPECT_NE(error_of({.what = "llama-3-8b", .machine = "8xh10"}).find("h100"), std::string::npos);
+}
+
+// The screen against replays, of layouts of a model that has a closed form: peaks within 15 %, times within 25 %.
+TEST(FitScreen, EstimatesWhatReplaysSay) {
+  const FitSubject on = subject("gpt2-medium", "8xa100", 32);
+  const FitPoints points(on);
+  FitScreen screen(on, points);
+  const std::vector<FitPoint> layouts = fit_layouts(on, points, 8);
+  const std::vector<FitEstimate> estimates = screen.estimate(layouts);
+  std::vector<Way> ways;
+  std::vector<const FitEstimate*> of;
+  for (std::size_t i = 0; i < layouts.size(); i += 29) {
+    if (!estimates[i].invalid.empty() || estimates[i].is_bound) continue;
+    ways.push_back(points.way(layouts[i]));
+    of.push_back(&estimates[i]);
+  }
+  ASSERT_GT(ways.size(), 5U);
+  const std::vector<WayRow> rows = evaluate_ways(on.scenario, ways);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    ASSERT_TRUE(rows[i].ran()) << rows[i].error;
+    EXPECT_NEAR(of[i]->seconds / to_seconds(rows[i].result.step_time), 1, 0.25) << ways[i].name;
+    const auto peak = static_cast<double>(rows[i].result.memory.peak_allocated.count());
+    EXPECT_NEAR(static_cast<double>(of[i]->peak.count()) / peak, 1, 0.15) << ways[i].name;
+  }
+}
+
+}  // namespace
+}  // namespace spillway::studies
