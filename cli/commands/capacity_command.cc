@@ -246,6 +246,8 @@ void add_capacity_command(Command& app, Context& context) {
       ->type_name("TECHNIQUE")
       ->allow_extra_args(false);
   command->add_flag("--list", call->list, "the bundled techniques");
+  command->add_flag("--planned", flags.planned,
+                    "also the best plan of all, and its way along the axis; minutes for a large step");
   command->add_flag("--layouts", flags.layouts,
                     "search tensor and pipeline parallelism and micro-batches at every value, on the scenario's GPUs");
   command->add_option("--machines", flags.machines, "system profiles, separated by commas: every technique on each")

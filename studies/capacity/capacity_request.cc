@@ -130,7 +130,7 @@ class Reader {
       request_.techniques.clear();
       for (const std::string& flag : flags_.techniques) add_flag(flag);
     }
-    request_.is_open = request_.techniques.empty() && !base_.model.empty();
+    request_.is_open = flags_.planned && !base_.model.empty();
     if (request_.techniques.empty())
       for (const std::string& name : default_names()) add_named(name, "techniques");
     std::vector<CapacityTechnique>& all = request_.techniques;

@@ -88,7 +88,7 @@ struct CapacityRequest {
   std::vector<std::string> settings;  // for every technique, as from --set
   CapacityAxis axis;
   std::vector<CapacityTechnique> techniques;  // not empty
-  bool is_open = false;                       // nobody named them: the best plan of all is tried beyond them
+  bool is_open = false;                       // the best plan of all is tried beyond them
   CapacityConstraints constraints;
   CapacityLayouts layouts;
   std::int64_t gpus = 1;   // of the scenario: layouts are searched on so many
@@ -103,6 +103,7 @@ struct CapacityFlags {
   std::vector<std::string> techniques;  // "full+zero1", bundled or the file's own, or "NAME:key=value,key=value"
   std::vector<std::string> machines, drives;
   bool layouts = false;
+  bool planned = false;  // the best plan of all beyond the named techniques: minutes for a large step
   std::string prices;
   CapacityConstraints constraints;
 };

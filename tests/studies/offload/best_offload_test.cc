@@ -115,6 +115,7 @@ void expect_capacity(const Case& one, const Fastest& fastest, int number) {
   std::ofstream(path) << one.text;
   CapacityFlags flags;
   flags.axis = "memory";
+  flags.planned = true;
   flags.from = flags.to = one.capacity.count();
   const CapacityOutcome outcome = find_capacity(read_capacity_request(path, {}, flags));
   std::filesystem::remove(path);
