@@ -23,7 +23,6 @@
 #include "cli/commands/manual_command.h"
 #include "cli/commands/memory_command.h"
 #include "cli/commands/new_command.h"
-#include "cli/plan/plan_command.h"
 #include "cli/commands/profile_command.h"
 #include "cli/commands/record_command.h"
 #include "cli/commands/report_command.h"
@@ -38,6 +37,8 @@
 #include "cli/options/command_options.h"
 #include "cli/options/context.h"
 #include "cli/options/interrupt.h"
+#include "cli/plan/plan_command.h"
+#include "planners/order/cbc/cbc_solver.h"
 #include "studies/procurement/procurement_fields.h"
 
 namespace spillway::cli {
@@ -138,6 +139,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   catch_interrupts();
   use_installed_data();
   add_study_sections();
+  use_cbc();
   Context context;
   Command app("Simulates training steps of large models on machines with too little memory.", "spillway");
   add_global_options(app, context);

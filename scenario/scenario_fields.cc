@@ -297,13 +297,14 @@ void describe(Scenario& scenario, FieldVisitor& visitor) {
                  {.key = "technique", .about = "Who orders what the other parts of the plan leave.", .label = "order"},
                  scenario.order, order_words());
   });
-  fields::text(visitor,
-               {.key = "plan",
-                .about = "File of a plan written by `spillway run --plan-output` or `spillway plan`: its parts take the place "
-                         "of techniques named here.",
-                .label = "plan",
-                .path = FieldPath::file},
-               scenario.plan);
+  fields::text(
+      visitor,
+      {.key = "plan",
+       .about = "File of a plan written by `spillway run --plan-output` or `spillway plan`: its parts take the place "
+                "of techniques named here.",
+       .label = "plan",
+       .path = FieldPath::file},
+      scenario.plan);
   fields::group(visitor, {.key = "replay", .about = "How the step is replayed."}, [&] {
     fields::text(visitor,
                  {.key = "tie_order",

@@ -415,8 +415,9 @@ void apply_plan(LoadedScenario& loaded, const Plan& plan) {
     parts.order.reset();
   }
   const auto refuse = [&](const char* place) {
-    throw InputError(loaded.scenario.plan, place, "the plan was made for another trace",
-                     "make it anew from this scenario: `spillway run --plan-output FILE`, `spillway plan order` or `plan offload`");
+    throw InputError(
+        loaded.scenario.plan, place, "the plan was made for another trace",
+        "make it anew from this scenario: `spillway run --plan-output FILE`, `spillway plan order` or `plan offload`");
   };
   if (parts.fates) prepare_for_offload(loaded);
   const std::uint64_t digest = parts.fates || parts.order ? digest_of_works(loaded.trace) : 0;

@@ -119,8 +119,9 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   const Progress progress(context);
   const TechniqueComparison comparison = compare_techniques(
       scenario, ways, {.details = true, .progress = [&](const WayRow& row, std::size_t done, std::size_t all) {
-        return progress.show(fmt::format("{} of {}: {}", done, all, row.way.name)) && !is_interrupted();
-      }});
+                         return progress.show(fmt::format("{} of {}: {}", done, all, row.way.name)) &&
+                                !is_interrupted();
+                       }});
   const std::string title = scenario_of(scenario, ways.front().settings).title;
   if (!call.output.empty()) {
     OutputFile output(call.output);

@@ -1,12 +1,12 @@
 #include "cli/plan/plan_command.h"
 
+#include "cli/options/command_options.h"
 #include "cli/plan/plan_layout.h"
 #include "cli/plan/plan_offload.h"
 #include "cli/plan/plan_order.h"
 #include "cli/plan/plan_pipeline.h"
 #include "cli/plan/plan_recompute.h"
 #include "cli/plan/plan_stalloc.h"
-#include "cli/options/command_options.h"
 
 namespace spillway::cli {
 

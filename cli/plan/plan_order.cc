@@ -11,12 +11,12 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/read_file.h"
-#include "cli/plan/plan_order_replay.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
 #include "cli/output/order_report.h"
 #include "cli/output/progress.h"
+#include "cli/plan/plan_order_replay.h"
 #include "planners/layout/layout_csv.h"
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_json.h"
@@ -134,9 +134,9 @@ void run_order(Context& context, const OrderRequest& request) {
     if (request.compare)
       throw InputError(request.file, "--compare", "methods are compared on a graph, not on a step to be replayed",
                        "name a graph or an ExecutionTrace, or run `spillway techniques`");
-    return run_trace_order(context, {request.file, request.output, request.execution_trace, request.settings,
-                                     methods().at(request.method), request.options.best, request.layout,
-                                     request.baselines});
+    return run_trace_order(
+        context, {request.file, request.output, request.execution_trace, request.settings, methods().at(request.method),
+                  request.options.best, request.layout, request.baselines});
   }
   const OrderGraph graph = read_graph(context, request.file);
   if (request.compare) {

@@ -1,6 +1,27 @@
 #include "planners/order/integer_program.h"
 
+#include "base/input_error.h"
+
 namespace spillway::planners {
+namespace {
+
+IntegerProgram::Solver& solver() {
+  static IntegerProgram::Solver used = nullptr;
+  return used;
+}
+
+}  // namespace
+
+bool IntegerProgram::can_solve() { return solver() != nullptr; }
+
+void IntegerProgram::use(Solver given) { solver() = given; }
+
+IntegerProgramResult IntegerProgram::solve(int node_limit, double gap) const {
+  if (!can_solve())
+    throw InputError("", "", "this program has no CBC to solve integer programs with",
+                     "take the command line, built where coinor-libcbc-dev is, or a method without integer programs");
+  return solver()(*this, node_limit, gap);
+}
 
 IntegerProgram::Column IntegerProgram::add_column(double lower, double upper, double cost, bool integer) {
   lower_.push_back(lower);

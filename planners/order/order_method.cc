@@ -87,8 +87,8 @@ LayoutResult longest_lived_first(std::span<const LayoutBuffer> buffers) {
 }  // namespace
 
 std::string_view to_string(OrderMethod method) {
-  constexpr std::array<std::string_view, order_method_count> names = {program_order_word, "greedy", "lescea",
-                                                                      "ilp",     "roam",   "best"};
+  constexpr std::array<std::string_view, order_method_count> names = {
+      program_order_word, "greedy", "lescea", "ilp", "roam", "best"};
   return names[static_cast<std::size_t>(method)];
 }
 

@@ -31,8 +31,7 @@ struct Step {
       : trace(of), units(order_units(of)), lives(storage_lives(of)), unit_of(of.ops.size()), fates(moved) {
     for (std::uint32_t u = 0; u < units.size(); ++u)
       for (const OpId op : units.of(u)) unit_of[index_of(op)] = u;
-    for (const Lane& lane : trace.lanes)
-      uses.resize(std::max<std::size_t>(uses.size(), lane.rank + std::size_t{1}));
+    for (const Lane& lane : trace.lanes) uses.resize(std::max<std::size_t>(uses.size(), lane.rank + std::size_t{1}));
     edges.resize(uses.size());
     for (const Use& use : trace.uses) uses[rank_of(use.op)].push_back(&use);
     for (const Edge& edge : trace.edges)
@@ -44,13 +43,10 @@ struct Step {
       return absence->leave_after == OpId::none ? -1 : std::int64_t{index_of(absence->leave_after)};
     };
     for (auto& [storage, list] : absences)
-      std::stable_sort(list.begin(), list.end(),
-                       [&](const Absence* a, const Absence* b) { return left(a) < left(b); });
+      std::stable_sort(list.begin(), list.end(), [&](const Absence* a, const Absence* b) { return left(a) < left(b); });
   }
 
-  [[nodiscard]] std::size_t rank_of(OpId op) const {
-    return trace.lanes[index_of(trace.ops.lane[index_of(op)])].rank;
-  }
+  [[nodiscard]] std::size_t rank_of(OpId op) const { return trace.lanes[index_of(trace.ops.lane[index_of(op)])].rank; }
   [[nodiscard]] std::span<const Absence* const> absences_of(std::uint32_t storage) const {
     const auto found = absences.find(storage);
     if (found == absences.end()) return {};
@@ -59,7 +55,9 @@ struct Step {
 };
 
 // Where absences are asked back from.
-OpId fetch_of(const Absence& absence) { return absence.fetch_at == OpId::none ? absence.back_before : absence.fetch_at; }
+OpId fetch_of(const Absence& absence) {
+  return absence.fetch_at == OpId::none ? absence.back_before : absence.fetch_at;
+}
 
 // Of the units of one rank: [begin, begin + count) of the step's.
 class GraphBuilder {
@@ -336,7 +334,8 @@ class GraphBuilder {
       i = last;
     }
     for (std::uint32_t s = 0; s < lives_.storages.size(); ++s)
-      if (counts(lives_.storages[s]) && is_constant(s)) result_.graph.constant_bytes += lives_.storages[s].bytes.count();
+      if (counts(lives_.storages[s]) && is_constant(s))
+        result_.graph.constant_bytes += lives_.storages[s].bytes.count();
     add_program_order();
   }
   [[nodiscard]] bool counts(const StorageLife& life) const {

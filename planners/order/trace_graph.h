@@ -10,9 +10,9 @@
 //
 // Storages of other devices than the planned one have no bytes, nor has what the program frees but no op uses.
 //
-// With fates (sim/replay/offload_plan.h) it is the memory that these leave: a storage with absences is a tensor for each
-// stay between them, the later ones from the unit that asks for them; what ops repeated before a unit read, that unit
-// reads, and what they write lives from it on. Uses stay on their side of an absence.
+// With fates (sim/replay/offload_plan.h) it is the memory that these leave: a storage with absences is a tensor for
+// each stay between them, the later ones from the unit that asks for them; what ops repeated before a unit read, that
+// unit reads, and what they write lives from it on. Uses stay on their side of an absence.
 //
 // A trace of several ranks is a graph for each of them. There, a rank's collectives, sends and receives keep their
 // order; what it waits for of other ranks is left out, as these keep theirs.

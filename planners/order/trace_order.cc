@@ -26,11 +26,13 @@ void count_peaks(const Trace& trace, bool has_fates, TraceOrder& found) {
   const Trace as_written = has_fates ? Trace() : reordered(trace, program_order(trace));
   for (RankOrder& rank : found.ranks) {
     const std::int16_t device = rank.graph.device;
-    const bool has_stream = std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
-                                        [&](const MemoryEvent& e) { return e.device == device && e.address != Addr(0); });
+    const bool has_stream =
+        std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
+                    [&](const MemoryEvent& e) { return e.device == device && e.address != Addr(0); });
     if (has_stream) rank.recorded_peak = peak_of(request_lives(trace, device));
     const OrderGraph& graph = rank.graph.graph;
-    rank.program_peak = has_fates ? peak_of_order(graph, legal_order(graph)) : peak_of(request_lives(as_written, device));
+    rank.program_peak =
+        has_fates ? peak_of_order(graph, legal_order(graph)) : peak_of(request_lives(as_written, device));
     if (!has_fates) rank.peak = peak_of(request_lives(found.trace, device));
   }
 }
@@ -83,8 +85,7 @@ TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options) {
   SPILLWAY_ASSERT(options.fates == nullptr);
   for (const RankOrder& rank : result.ranks) {
     const std::int16_t device = rank.graph.device;
-    result.layouts[device] =
-        lay_out_requests(result.trace, device, options.layout_options, result.plan.memory[device]);
+    result.layouts[device] = lay_out_requests(result.trace, device, options.layout_options, result.plan.memory[device]);
   }
   return result;
 }

@@ -97,8 +97,7 @@ class Composer {
   void note_cost(const Result& plain, ComposedStep& ordered) const {
     const double slower = to_seconds(ordered.result.step_time) / std::max(1e-12, to_seconds(plain.step_time)) - 1;
     if (slower > 0.01)
-      ordered.notes.push_back(
-          fmt::format("the order makes the step {:.1f} % slower than the program's", slower * 100));
+      ordered.notes.push_back(fmt::format("the order makes the step {:.1f} % slower than the program's", slower * 100));
   }
 
   // Fates planned or followed; without any the step as it is.
@@ -110,8 +109,7 @@ class Composer {
       return step;
     }
     trace.require(parts_.fates->needs, parts_.fates->title);
-    TechniqueRequest request{trace,           searching,       request_.settings, request_.every,
-                             request_.layers, request_.schedule};
+    TechniqueRequest request{trace, searching, request_.settings, request_.every, request_.layers, request_.schedule};
     TechniquePart part = parts_.fates->make(request);
     step.plan.fates = std::move(part.plan.fates);
     step.planned = std::move(part.planned);
@@ -159,8 +157,13 @@ class Composer {
 
   ComposedStep in_planned_order(const Plan& before) {
     request_.trace.require(parts_.order->needs, parts_.order->title);
-    TechniqueRequest request{request_.trace,  request_.replayer, request_.settings, request_.every,
-                             request_.layers, request_.schedule, before.fates ? &*before.fates : nullptr};
+    TechniqueRequest request{request_.trace,
+                             request_.replayer,
+                             request_.settings,
+                             request_.every,
+                             request_.layers,
+                             request_.schedule,
+                             before.fates ? &*before.fates : nullptr};
     const OrderPlan order = std::move(*parts_.order->make(request).plan.order);
     Reordered reordered = reorder(request_.trace, order);
     ComposedStep step;

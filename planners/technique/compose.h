@@ -4,8 +4,8 @@
 //
 // Fates are planned on the step. The order is planned on what they leave: transfers and repeated ops travel with the
 // unit they hang on (sim/replay/order_plan.h), then forwarding is settled anew. Places are planned on the requests as a
-// replay without fragmentation brings them, transfers' and repeated ops' among them, on every device; as the replay with
-// places may bring them in another order, that is repeated while it lowers what is reserved.
+// replay without fragmentation brings them, transfers' and repeated ops' among them, on every device; as the replay
+// with places may bring them in another order, that is repeated while it lowers what is reserved.
 //
 // An order that was planned (none that is given) is kept if with it the step, with its places if there are any, holds
 // less than in the program's order; where it is all that was asked for it is always kept. Fates that are searched

@@ -7,10 +7,10 @@
 #include "base/input_error.h"
 #include "base/nearest_name.h"
 #include "models/pipeline/named_schedules.h"
-#include "planners/offload/offload_settings.h"
 #include "planners/offload/checkpoints.h"
 #include "planners/offload/hybrid_search.h"
 #include "planners/offload/lifetimes.h"
+#include "planners/offload/offload_settings.h"
 #include "planners/offload/offload_techniques.h"
 #include "planners/offload/ssdtrain.h"
 #include "planners/order/order_method.h"
@@ -24,8 +24,9 @@ namespace spillway::planners {
 namespace {
 
 constexpr std::string_view schedule_key = "model.pipeline_schedule", allocator_key = "memory.allocator",
-                           offload_key = "offload.technique", order_key = "order.technique", zero_key = "model.zero_stage",
-                           recompute_key = "model.recompute", state_key = "model.optimizer_device";
+                           offload_key = "offload.technique", order_key = "order.technique",
+                           zero_key = "model.zero_stage", recompute_key = "model.recompute",
+                           state_key = "model.optimizer_device";
 
 std::string setting(std::string_view key, std::string_view value) {
   return std::string(key) + "=" + std::string(value);
@@ -189,7 +190,7 @@ const std::vector<ComparedWay>& compared_ways() {
     const std::string roam(to_string(OrderMethod::roam)), order(order_word), layout(layout_word), stalloc(stalloc_word),
         paper(stalloc_paper_word), ssdtrain(ssdtrain_word), mix(hybrid_word), checkpoints(checkpoints_word),
         chronos(chronos_schedule), host = "-host", full = recompute_way(Recompute::full),
-        selective = recompute_way(Recompute::selective);
+                                   selective = recompute_way(Recompute::selective);
     const ComparedWay::Needs drives{.drives = true}, stages{.stages = true}, both{.drives = true, .stages = true};
     const std::string recomp = chronos + recomputing, offload = chronos + offloading;
     return std::vector<ComparedWay>{

@@ -43,7 +43,8 @@ class UnitBuilder {
     for (const Use& use : trace_.uses) has_uses[index_of(use.op)] = true;
     waiting_.resize(trace_.lanes.size());
     std::vector<OpId> order = host_order(trace_);
-    std::stable_sort(order.begin(), order.end(), [this](OpId a, OpId b) { return rank_of(trace_, a) < rank_of(trace_, b); });
+    std::stable_sort(order.begin(), order.end(),
+                     [this](OpId a, OpId b) { return rank_of(trace_, a) < rank_of(trace_, b); });
     std::uint16_t rank = 0;
     for (const OpId op : order) {
       if (rank_of(trace_, op) != rank) add_waiting();
@@ -444,7 +445,8 @@ class FateMover {
     if (absence.leave_after != OpId::none && absence.back_before != OpId::none &&
         absence.leave_after >= absence.back_before)
       throw InputError(file_of(before_), "order",
-                       "it moves a use of '" + std::string(before_.strings.text(before_.tensors.name[index_of(old.tensor)])) +
+                       "it moves a use of '" +
+                           std::string(before_.strings.text(before_.tensors.name[index_of(old.tensor)])) +
                            "' past absence " + std::to_string(k),
                        remedy);
     absence.fetch_at = now(old.fetch_at);

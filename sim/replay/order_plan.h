@@ -6,9 +6,9 @@
 // A unit moves as a whole: a host call with the works it launches, and before it what its thread did since the unit
 // before that neither launches nor waits (kernel attributes, the dispatcher's own time). Its head is the first work, or
 // the call where it launches none. Units of their own are also calls that wait or mark (synchronisations, events) and
-// works without a launch. Units stay on their rank: the order of a trace of several ranks is one order for each of them,
-// written one behind the other, and every rank keeps the order of its collectives, sends and receives, so that ranks
-// can't come to wait for each other in a circle.
+// works without a launch. Units stay on their rank: the order of a trace of several ranks is one order for each of
+// them, written one behind the other, and every rank keeps the order of its collectives, sends and receives, so that
+// ranks can't come to wait for each other in a circle.
 //
 // Where a plan has fates too, these are of the trace in the program's order, and the order is made on what they leave:
 // transfers and repeated ops travel with the unit they hang on (moved_fates()).

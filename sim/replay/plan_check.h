@@ -29,9 +29,10 @@ PlanVerdict check_reordering(const Trace& before, const Trace& after, std::span<
 // Did a replay of a trace, with whatever transfers and repeated ops its plan put in, do what the trace allows?
 //   - all device work ran, none before its launch or before the end of what an edge makes it wait for
 //   - works of a stream ran one after another
-//   - tensors whose memory the trace shows were there for each use by a kernel: taken before the kernel began, given back not
-//     before it was issued, and not while a transfer that the event waits for (gate, by memory event; empty: none) was under way;
-//     not looked at for copies, as a step's own copies take and give back at other calls than their own
+//   - tensors whose memory the trace shows were there for each use by a kernel: taken before the kernel began, given
+//   back not
+//     before it was issued, and not while a transfer that the event waits for (gate, by memory event; empty: none) was
+//     under way; not looked at for copies, as a step's own copies take and give back at other calls than their own
 // op_start, op_end: by op, as replayed. O(n log n).
 PlanVerdict check_replay(const Trace& trace, std::span<const OpId> gate, std::span<const Picos> op_start,
                          std::span<const Picos> op_end);

@@ -22,7 +22,7 @@ struct PlanDocument {
   std::optional<PipelineDocument> schedule;
   std::optional<OffloadPlan> fates;
   std::optional<OrderPlan> order;
-  std::optional<MemoryPlan> memory;             // of device 0, where it is the only one
+  std::optional<MemoryPlan> memory;            // of device 0, where it is the only one
   std::vector<DevicePlaces> memory_by_device;  // else
 };
 

@@ -452,7 +452,26 @@ class Search {
     for (const auto& [name, row] : worth_)
       if (place.contains(row)) outcome_.worth.push_back({name, place[row]});
     require_some();
+    tell_what_is_missing();
     return std::move(outcome_);
+  }
+
+  // Of what is shown and doesn't fit: the nearest ways, and those without a technique. The search asks no replay for it.
+  void tell_what_is_missing() {
+    constexpr std::size_t most_nearest = 3;
+    std::vector<std::size_t> shown;
+    if (outcome_.fitting == 0)
+      for (std::size_t i = 0; i < std::min(most_nearest, outcome_.ways.size()); ++i) shown.push_back(i);
+    for (const FitAblation& worth : outcome_.worth) shown.push_back(worth.way);
+    std::erase_if(shown, [this](std::size_t i) {
+      const WayRow& row = outcome_.ways[i].row;
+      return !row.ran() || row.result.may_fit();
+    });
+    std::vector<Way> ways;
+    for (const std::size_t i : shown) ways.push_back(outcome_.ways[i].row.way);
+    const std::vector<WayRow> rows = evaluate_ways(subject_.scenario, ways, {.details = true});
+    for (std::size_t i = 0; i < shown.size(); ++i)
+      if (rows[i].ran()) outcome_.ways[shown[i]].row.result.memory.short_of = rows[i].result.memory.short_of;
   }
 
   void require_some() const {

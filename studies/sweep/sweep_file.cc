@@ -150,8 +150,7 @@ class Reader {
     claim_name(axis.name, place + "/name");
     const int ways = static_cast<int>(!given.values.empty()) + static_cast<int>(given.from.has_value()) +
                      static_cast<int>(!given.options.empty()) + static_cast<int>(!given.techniques.empty());
-    if (ways != 1)
-      fail(place, "an axis has either values, a range, options or techniques", "give exactly one of them");
+    if (ways != 1) fail(place, "an axis has either values, a range, options or techniques", "give exactly one of them");
     if (!given.options.empty()) {
       add_options(given.options, place + "/options", axis);
     } else if (!given.techniques.empty()) {

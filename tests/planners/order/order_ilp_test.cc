@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/input_error.h"
+#include "planners/order/cbc/cbc_solver.h"
 #include "planners/order/integer_program.h"
 #include "planners/order/order_check.h"
 #include "planners/order/order_solver.h"
@@ -12,6 +13,8 @@
 
 namespace spillway::planners {
 namespace {
+
+[[maybe_unused]] const bool has_solver = (use_cbc(), true);
 
 // max x + y with x + 2y <= 4, 3x + y <= 6: 14/5 over the reals (x = 8/5, y = 6/5), 2 over whole numbers.
 TEST(IntegerProgram, WholeNumbersCost) {

@@ -111,7 +111,9 @@ TEST_F(Plans, TracesInTheirNewOrderFitTheirLayout) {
     lower += found.widest().peak < found.widest().program_peak ? 1 : 0;
     const std::int16_t device = found.widest().graph.device;
     if (found.trace.memory_events.empty() || device < 0) continue;
-    ASSERT_TRUE(check_placement(found.trace, device, found.plan.memory.begin()->second, Bytes(found.layouts.begin()->second.height)).sound());
+    ASSERT_TRUE(check_placement(found.trace, device, found.plan.memory.begin()->second,
+                                Bytes(found.layouts.begin()->second.height))
+                    .sound());
     AllocationStreamOptions stream;
     stream.pool.policy = "arena";
     stream.pool.plan = std::make_shared<const MemoryPlan>(found.plan.memory.begin()->second);
@@ -138,7 +140,9 @@ TEST_F(Plans, PlacementsThatOverlapAreFound) {
     const TraceOrder found = plan_order(trace, options);
     if (found.widest().graph.device < 0 || found.plan.memory.begin()->second.places.size() < 2) continue;
     ++cases;
-    EXPECT_FALSE(check_placement(found.trace, 0, found.plan.memory.begin()->second, found.plan.memory.begin()->second.pool - Bytes(1)).sound());
+    EXPECT_FALSE(check_placement(found.trace, 0, found.plan.memory.begin()->second,
+                                 found.plan.memory.begin()->second.pool - Bytes(1))
+                     .sound());
     MemoryPlan bent = found.plan.memory.begin()->second;
     const std::vector<RequestLife> lives = request_lives(found.trace, 0);
     for (std::size_t i = 1; i < lives.size(); ++i) {

@@ -227,7 +227,8 @@ TEST(TraceOrder, Gpt2LargeExecutionTrace) {
   const TraceOrder found = plan_order(read_trace(*file), options);
   EXPECT_LT(found.widest().peak, found.widest().program_peak);
   EXPECT_EQ(found.widest().peak, found.widest().order.peak_bytes);
-  EXPECT_LE(static_cast<double>(found.layouts.begin()->second.height), 1.002 * static_cast<double>(found.widest().peak));
+  EXPECT_LE(static_cast<double>(found.layouts.begin()->second.height),
+            1.002 * static_cast<double>(found.widest().peak));
 }
 
 TEST(TraceOrder, TracesWithoutUsesAreRefused) { EXPECT_THROW(plan_order(Trace{}), InputError); }

@@ -13,11 +13,14 @@
 #include <utility>
 #include <vector>
 
+#include "planners/order/cbc/cbc_solver.h"
 #include "planners/order/integer_program.h"
 #include "planners/recompute/exact.h"
 
 namespace spillway::planners {
 namespace {
+
+[[maybe_unused]] const bool has_solver = (use_cbc(), true);
 
 using Column = IntegerProgram::Column;
 constexpr double infinity = IntegerProgram::infinity;

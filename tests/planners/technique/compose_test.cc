@@ -80,7 +80,8 @@ TEST(Compose, AnySubsetOnEveryRank) {
   }
   // Not above any subset that leaves the same fates on the same schedule.
   for (const unsigned fates : {0U, 1U, 2U, 3U})
-    for (const unsigned parts : {0U, 4U, 8U}) EXPECT_LE(reserved[fates | 12U], reserved[fates | parts]) << fates << parts;
+    for (const unsigned parts : {0U, 4U, 8U})
+      EXPECT_LE(reserved[fates | 12U], reserved[fates | parts]) << fates << parts;
 }
 
 // The collectives, sends and receives of every rank in the order that they had.

@@ -1,4 +1,5 @@
-// Solving integer programs in a build with CBC.
+#include "planners/order/cbc/cbc_solver.h"
+
 #include <Cbc_C_Interface.h>
 
 #include <memory>
@@ -7,16 +8,15 @@
 #include "planners/order/integer_program.h"
 
 namespace spillway::planners {
+namespace {
 
-bool IntegerProgram::can_solve() { return true; }
-
-IntegerProgramResult IntegerProgram::solve(int node_limit, double gap) const {
-  const auto columns = static_cast<int>(cost_.size()), rows = static_cast<int>(row_lower_.size());
+IntegerProgramResult solve(const IntegerProgram& program, int node_limit, double gap) {
+  const auto columns = static_cast<int>(program.columns()), rows = static_cast<int>(program.rows());
   std::vector<CoinBigIndex> starts{0};
   std::vector<int> index;
   std::vector<double> value;
-  for (const std::vector<Entry>& column : entries_) {
-    for (const Entry& entry : column) {
+  for (const std::vector<IntegerProgram::Entry>& column : program.entries()) {
+    for (const IntegerProgram::Entry& entry : column) {
       index.push_back(entry.row);
       value.push_back(entry.value);
     }
@@ -30,11 +30,12 @@ IntegerProgramResult IntegerProgram::solve(int node_limit, double gap) const {
   Cbc_setParameter(model.get(), "ratioGap", "0");
   Cbc_setParameter(model.get(), "allowableGap", std::to_string(gap).c_str());
   Cbc_setParameter(model.get(), "maxNodes", std::to_string(node_limit).c_str());
-  Cbc_loadProblem(model.get(), columns, rows, starts.data(), index.data(), value.data(), lower_.data(), upper_.data(),
-                  cost_.data(), row_lower_.data(), row_upper_.data());
+  Cbc_loadProblem(model.get(), columns, rows, starts.data(), index.data(), value.data(), program.lower().data(),
+                  program.upper().data(), program.cost().data(), program.row_lower().data(),
+                  program.row_upper().data());
   Cbc_setObjSense(model.get(), 1);
   for (int c = 0; c < columns; ++c)
-    if (integer_[static_cast<std::size_t>(c)]) Cbc_setInteger(model.get(), c);
+    if (program.is_integer(static_cast<std::size_t>(c))) Cbc_setInteger(model.get(), c);
   Cbc_solve(model.get());
   IntegerProgramResult result;
   const bool optimal = Cbc_isProvenOptimal(model.get()) != 0 && Cbc_isProvenInfeasible(model.get()) == 0;
@@ -47,5 +48,9 @@ IntegerProgramResult IntegerProgram::solve(int node_limit, double gap) const {
   result.values.assign(solution, solution + columns);
   return result;
 }
+
+}  // namespace
+
+void use_cbc() { IntegerProgram::use(solve); }
 
 }  // namespace spillway::planners
