@@ -40,7 +40,8 @@ struct Step {
     for (const Absence& absence : fates->absences)
       absences[trace.tensors.storage[index_of(absence.tensor)]].push_back(&absence);
     const auto left = [](const Absence* absence) {
-      return absence->leave_after == OpId::none ? -1 : std::int64_t{index_of(absence->leave_after)};
+      return absence->leave_after == OpId::none ? std::int64_t{-1}
+                                                : static_cast<std::int64_t>(index_of(absence->leave_after));
     };
     for (auto& [storage, list] : absences)
       std::stable_sort(list.begin(), list.end(), [&](const Absence* a, const Absence* b) { return left(a) < left(b); });

@@ -222,8 +222,8 @@ std::string DriveAnswer::verdict(double asked_years) const {
     words = load.throttled ? "too hot to keep its rate up" : "not once its cache is full";
   if (!lasts) {
     if (!words.empty()) words += "; ";
-    const auto told = [](double years) {
-      return years < 1 ? fmt::format("{:.3g} days", years * 365) : fmt::format("{:.3g} years", years);
+    const auto told = [](double life) {
+      return life < 1 ? fmt::format("{:.3g} days", life * 365) : fmt::format("{:.3g} years", life);
     };
     words += fmt::format("worn out after {} by its rating as it stands", told(low_years));
     if (years != low_years) words += fmt::format(" ({} expected)", told(years));

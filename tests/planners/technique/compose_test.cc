@@ -62,12 +62,16 @@ TEST(Compose, AnySubsetOnEveryRank) {
     SCOPED_TRACE(bits);
     const LoadedScenario loaded = with(pipelined, subset(bits));
     const ScenarioRun run = Evaluator(loaded).run();
-    if (bits == 15U) EXPECT_EQ(Evaluator(loaded).run().result.fingerprint, run.result.fingerprint);
+    if (bits == 15U) {
+      EXPECT_EQ(Evaluator(loaded).run().result.fingerprint, run.result.fingerprint);
+    }
     EXPECT_EQ(run.plan.fates.has_value(), (bits & 2U) != 0);
     EXPECT_EQ(run.plan.memory.size(), (bits & 8U) != 0 ? 4U : 0U);
     EXPECT_EQ(run.result.ranks.size(), 4U);
     reserved[bits] = run.result.memory.peak_reserved;
-    if ((bits & 2U) != 0) EXPECT_GT(run.result.offload->stored, Bytes(0));
+    if ((bits & 2U) != 0) {
+      EXPECT_GT(run.result.offload->stored, Bytes(0));
+    }
 
     std::vector<std::string> plain = subset(bits & 1U);
     const LoadedScenario base = with(pipelined, plain);
