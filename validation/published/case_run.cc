@@ -31,7 +31,7 @@ std::string reason(const InputError& error) {
 
 // What was measured did fit: nothing is kept free for what it took beside the allocator.
 LoadedScenario load_case(const CaseFile& file, Scenario scenario) {
-  if (scenario.reserve.empty()) scenario.reserve = "0";
+  if (scenario.reserve.empty()) scenario.reserve.assign(1, '0');  // not = "0": a false -Wrestrict of gcc 12
   const auto own = file.models.find(scenario.model);
   return own == file.models.end() ? load(scenario) : load(scenario, own->second);
 }
