@@ -16,7 +16,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 double base_of(double value) { return value; }
-double base_of(std::int64_t value) { return static_cast<double>(value); }
 double base_of(Bytes value) { return static_cast<double>(value.count()); }
 double base_of(Rate value) { return to_bytes_per_second(value); }
 
