@@ -21,6 +21,14 @@ namespace spillway::planners {
 struct ChunkedLayers;
 struct OffloadSettings;
 
+// Keys of a scenario whose words are techniques.
+inline constexpr std::string_view schedule_key = "model.pipeline_schedule", recompute_key = "model.recompute",
+                                  offload_key = "offload.technique", order_key = "order.technique",
+                                  allocator_key = "memory.allocator", zero_key = "model.zero_stage",
+                                  optimizer_device_key = "model.optimizer_device";
+// "offload.technique=mix", as from --set.
+std::string setting(std::string_view key, std::string_view value);
+
 // Parts in the order in which they are made. none: nothing of a plan; the set-up's layout of state over GPUs.
 enum class PlanPart : std::uint8_t { schedule, fates, order, memory, none };
 std::string_view to_string(PlanPart part);

@@ -32,7 +32,7 @@ Composition parts_of(const LoadedScenario& loaded) {
   if (parts.given_fates == nullptr && scenario.offload.moves())
     parts.fates = &technique_named(scenario.offload.technique);
   if (parts.given_order == nullptr && scenario.order != program_order_word)
-    parts.order = technique_said("order.technique", scenario.order);
+    parts.order = technique_said(order_key, scenario.order);
   parts.memory = places_of(loaded);
   return parts;
 }
@@ -121,6 +121,15 @@ const ScenarioRun& Evaluator::run(const Plan& plan) const {
   if (!run.planned) run.planned = std::move(planned.trace);  // a capture in a new order
   known = std::make_unique<const ScenarioRun>(std::move(run));
   return *known;
+}
+
+MemoryReplayOptions memory_options(const LoadedScenario& loaded, const ScenarioRun& run) {
+  MemoryReplayOptions memory = loaded.options.memory;
+  for (const auto& [device, places] : run.plan.memory) {
+    memory.plans[device] = std::make_shared<const MemoryPlan>(places);
+    memory.allocator = policy_of(places);
+  }
+  return memory;
 }
 
 Plan whole_plan(const LoadedScenario& loaded, const ScenarioRun& run) {

@@ -111,12 +111,8 @@ Reserve as_said(const Reserve& parts, Bytes said) {
 
 // As its memory events came in the replay.
 Bytes least_capacity_of(const LoadedScenario& loaded, const ScenarioRun& run, Bytes from) {
-  MemoryReplayOptions memory = loaded.options.memory;
+  MemoryReplayOptions memory = memory_options(loaded, run);
   memory.capacity = from;
-  for (const auto& [device, places] : run.plan.memory) {
-    memory.plans[device] = std::make_shared<const MemoryPlan>(places);
-    memory.allocator = policy_of(places);
-  }
   if (!run.planned) return least_capacity(loaded.trace, memory);
   PlannedTrace planned;
   planned.trace = *run.planned;

@@ -11,11 +11,7 @@ namespace spillway::scenario {
 
 AllocationStreamOptions allocations_of(const LoadedScenario& loaded, const ScenarioRun& run) {
   const Result& result = run.result;
-  MemoryReplayOptions memory = loaded.options.memory;
-  if (const auto places = run.plan.memory.find(result.memory.device); places != run.plan.memory.end()) {
-    memory.plan = std::make_shared<const MemoryPlan>(places->second);
-    memory.allocator = policy_of(*memory.plan);
-  }
+  MemoryReplayOptions memory = memory_options(loaded, run);
   if (result.memory.on_host) memory = {.allocator = std::string(ideal_policy)};
   return stream_options(memory, result.memory.device, Bytes(0));
 }

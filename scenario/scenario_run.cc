@@ -436,7 +436,7 @@ void apply_plan(LoadedScenario& loaded, const Plan& plan) {
 
 const Technique* places_of(const LoadedScenario& loaded) {
   if (loaded.plan && !loaded.plan->memory.empty()) return nullptr;
-  const Technique* row = technique_said("memory.allocator", loaded.scenario.allocator);
+  const Technique* row = technique_said(allocator_key, loaded.scenario.allocator);
   return row == nullptr || row->make == nullptr ? nullptr : row;
 }
 

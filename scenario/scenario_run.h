@@ -100,6 +100,8 @@ Result run(const LoadedScenario& loaded);
 // Has the scenario follow the plan's fates, order and places; these only where it names no allocator or memory plan of
 // its own. The order of a capture is applied at once. Throws InputError for a plan of another trace.
 void apply_plan(LoadedScenario& loaded, const Plan& plan);
+// How the run's allocations were placed: the scenario's options, with the places that its plan has.
+MemoryReplayOptions memory_options(const LoadedScenario& loaded, const ScenarioRun& run);
 // What the run followed as one plan, its schedule with it.
 Plan whole_plan(const LoadedScenario& loaded, const ScenarioRun& run);
 // The technique that plans places for the scenario's requests; null: its allocator needs none, or its plan has them.

@@ -44,14 +44,12 @@ TechniquePart make_moved_by_schedule(const TechniqueRequest& request) {
   return part_of(run_bpipe(request.trace, *request.schedule, request.replayer, request.settings));
 }
 
-constexpr const char* key = "offload.technique";
-
 // To the drives, and to host memory alone.
 std::vector<TechniqueWay> both_tiers(std::string_view word, std::string to_drives, std::string to_host,
                                      Offered drives = Offered::when_named, Offered host = Offered::when_named) {
   const std::string name(word);
   const auto settings = [&](Tier tier) {
-    return std::vector<std::string>{std::string(key) + "=" + name, "offload.tier=" + std::string(to_string(tier))};
+    return std::vector<std::string>{setting(offload_key, name), "offload.tier=" + std::string(to_string(tier))};
   };
   return {{name, std::move(to_drives), settings(Tier::drive), drives},
           {name + "-host", std::move(to_host), settings(Tier::host), host}};
@@ -68,7 +66,7 @@ const std::vector<Technique>& offload_techniques() {
        .title = "SSDTrain",
        .about = "what the forward saves leaves as it is made, and comes back before the backward",
        .source = "arXiv 2408.10013, sections III and IV",
-       .key = key,
+       .key = std::string(offload_key),
        .needs = needed(),
        .ways = both_tiers(ssdtrain_word, "activations to the drives (SSDTrain)", "activations to host memory",
                           Offered::with_drives, Offered::of_models),
@@ -77,17 +75,17 @@ const std::vector<Technique>& offload_techniques() {
        .title = "keep, offload or recompute",
        .about = "for each tensor the fate that makes the step fit and fastest, searched by replays",
        .source = "ours; after Capuchin (ASPLOS 2020) and TERAIO (NeurIPS 2025)",
-       .key = key,
+       .key = std::string(offload_key),
        .needs = needed(),
        .ways = {{std::string(hybrid_word),
                  "the fastest of keep, offload, recompute per tensor",
-                 {std::string(key) + "=" + std::string(hybrid_word)}}},
+                 {setting(offload_key, hybrid_word)}}},
        .make = make_hybrid},
       {.name = std::string(checkpoints_word),
        .title = "checkpoints that leave",
        .about = "layers are computed again, and their inputs leave until then",
        .source = "ZeRO-Infinity (arXiv 2104.07857), section 5.1.2",
-       .key = key,
+       .key = std::string(offload_key),
        .needs = needed(),
        .ways = both_tiers(checkpoints_word, "full recomputation, layers' inputs to the drives",
                           "full recomputation, layers' inputs to host memory"),
@@ -96,7 +94,7 @@ const std::vector<Technique>& offload_techniques() {
        .title = "offloading by lifetimes",
        .about = "any tensor leaves while it is idle, as far as the step's peak needs it",
        .source = "TERAIO (NeurIPS 2025)",
-       .key = key,
+       .key = std::string(offload_key),
        .needs = needed(),
        .ways = both_tiers(lifetimes_word, "any tensor while it is idle, drives first", "the same, host memory alone"),
        .make = made_by<run_lifetimes>,
@@ -105,20 +103,22 @@ const std::vector<Technique>& offload_techniques() {
        .title = "streamed model state",
        .about = "weights and optimizer state are away whenever they aren't used",
        .source = "ZeRO-Infinity (arXiv 2104.07857)",
-       .key = key,
+       .key = std::string(offload_key),
        .needs = needed(),
        .ways = both_tiers(streaming_word, "weights and optimizer state on the drives between their uses",
                           "weights and optimizer state in host memory between their uses"),
        .make = made_by<run_streaming>,
        .moves_state = true},
-      {.name = "cpu-optimizer",
+      {.name = std::string(cpu_optimizer_word),
        .title = "optimizer on the CPU",
        .about = "the optimizer's states live in host memory, and the CPU updates the weights",
        .source = "ZeRO-Offload (arXiv 2101.06840)",
        .part = PlanPart::none,
-       .key = "model.optimizer_device",
+       .key = std::string(optimizer_device_key),
        .word = "cpu",
-       .ways = {{"cpu-optimizer", "optimizer states in host memory, updated there", {"model.optimizer_device=cpu"}}},
+       .ways = {{std::string(cpu_optimizer_word),
+                 "optimizer states in host memory, updated there",
+                 {setting(optimizer_device_key, "cpu")}}},
        .moves_state = true},
       {.name = std::string(moved_by_schedule),
        .title = "PipeOffload and BPipe",

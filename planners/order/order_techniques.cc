@@ -10,7 +10,6 @@
 namespace spillway::planners {
 namespace {
 
-constexpr const char* order_key = "order.technique";
 constexpr const char* roam_source = "arXiv 2310.19295";
 
 // Of the search for a layout, shared by the devices, and of that for an order, on each rank.
@@ -46,9 +45,9 @@ Technique order_row(std::string_view word, std::string title, std::string about,
           .about = about,
           .source = std::move(source),
           .part = PlanPart::order,
-          .key = order_key,
+          .key = std::string(order_key),
           .needs = {Capability::uses},
-          .ways = {{name, about, {std::string(order_key) + "=" + name}}},
+          .ways = {{name, about, {setting(order_key, name)}}},
           .make = make};
 }
 
@@ -68,11 +67,11 @@ const std::vector<Technique>& order_techniques() {
        .about = "a place for every request, as low as the layout solver gets it",
        .source = "ours; after ROAM (arXiv 2310.19295) and MiniMalloc (ASPLOS 2023)",
        .part = PlanPart::memory,
-       .key = "memory.allocator",
+       .key = std::string(allocator_key),
        .needs = {Capability::memory},
        .ways = {{std::string(layout_word),
                  "a place for every request, planned as low as can be",
-                 {"memory.allocator=" + std::string(layout_word)}}},
+                 {setting(allocator_key, layout_word)}}},
        .make = make_layout},
   };
   return rows;

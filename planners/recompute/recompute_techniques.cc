@@ -9,8 +9,6 @@
 namespace spillway::planners {
 namespace {
 
-constexpr const char* key = "model.recompute";
-
 Technique of_generator(Recompute recompute, const std::string& way, std::string title, const std::string& about,
                        std::string source, Offered offered) {
   const std::string word(to_string(recompute));
@@ -18,9 +16,9 @@ Technique of_generator(Recompute recompute, const std::string& way, std::string 
           .title = std::move(title),
           .about = about,
           .source = std::move(source),
-          .key = key,
+          .key = std::string(recompute_key),
           .word = word,
-          .ways = {{way, about, {std::string(key) + "=" + word}, offered}}};
+          .ways = {{way, about, {setting(recompute_key, word)}, offered}}};
 }
 
 TechniquePart make_recompute(const TechniqueRequest& request) {

@@ -26,10 +26,9 @@ TechniquePart make_stalloc(const TechniqueRequest& request) {
 }
 
 constexpr const char* source = "EuroSys 2026, arXiv 2507.16274";
-constexpr std::string_view key = "memory.allocator";
 
 std::vector<TechniqueWay> way_of(std::string_view word, std::string about) {
-  return {{std::string(word), std::move(about), {std::string(key) + "=" + std::string(word)}}};
+  return {{std::string(word), std::move(about), {setting(allocator_key, word)}}};
 }
 
 }  // namespace
@@ -41,7 +40,7 @@ const std::vector<Technique>& stalloc_techniques() {
        .about = "places for a step's requests, planned from its profile, as low as we find: `spillway plan stalloc`",
        .source = source,
        .part = PlanPart::memory,
-       .key = std::string(key),
+       .key = std::string(allocator_key),
        .needs = {Capability::memory},
        .ways = way_of(stalloc_word, "requests placed by STAlloc's plan"),
        .make = make_stalloc<StallocAlgorithm::best>},
@@ -50,7 +49,7 @@ const std::vector<Technique>& stalloc_techniques() {
        .about = "the same by the paper's own grouping, HomoPhase and HomoSize",
        .source = source,
        .part = PlanPart::memory,
-       .key = std::string(key),
+       .key = std::string(allocator_key),
        .needs = {Capability::memory},
        .ways = way_of(stalloc_paper_word, "requests placed as STAlloc's paper does"),
        .make = make_stalloc<StallocAlgorithm::group>},

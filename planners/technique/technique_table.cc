@@ -23,21 +23,12 @@
 namespace spillway::planners {
 namespace {
 
-constexpr std::string_view schedule_key = "model.pipeline_schedule", allocator_key = "memory.allocator",
-                           offload_key = "offload.technique", order_key = "order.technique",
-                           zero_key = "model.zero_stage", recompute_key = "model.recompute",
-                           state_key = "model.optimizer_device";
-
-std::string setting(std::string_view key, std::string_view value) {
-  return std::string(key) + "=" + std::string(value);
-}
-
 constexpr const char *recomputing = "-recompute", *offloading = "-offload";  // behind a schedule's name
 
 // Chronos-Offload: states of the deeper chunks move to the host between their uses, and are updated there.
 TechniqueWay with_offload(TechniqueWay way) {
   way.settings.push_back(setting("model.offloaded_states", "1"));
-  way.settings.push_back(setting(state_key, "cpu"));
+  way.settings.push_back(setting(optimizer_device_key, "cpu"));
   way.offered = Offered::when_named;
   return way;
 }
@@ -203,7 +194,7 @@ const std::vector<ComparedWay>& compared_ways() {
         {mix, {}},
         {std::string(lifetimes_word) + host, {}},
         {std::string(streaming_word) + host, {}},
-        {"cpu-optimizer", {}},
+        {std::string(cpu_optimizer_word), {}},
         {chronos, stages},
         {recomp, stages},
         {offload, stages},
@@ -231,7 +222,8 @@ const std::vector<ComparedWay>& compared_ways() {
 std::vector<std::string> without_techniques() {
   std::vector<std::string> settings = {"plan=null", "model.pipeline_chunks=null", "model.recomputed_chunks=null",
                                        "model.offloaded_states=null"};
-  for (const std::string_view key : {schedule_key, recompute_key, offload_key, order_key, allocator_key, state_key})
+  for (const std::string_view key :
+       {schedule_key, recompute_key, offload_key, order_key, allocator_key, optimizer_device_key})
     settings.push_back(setting(key, "null"));
   return settings;
 }

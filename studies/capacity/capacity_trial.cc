@@ -252,8 +252,7 @@ std::vector<Change> changes_of(const CapacityRequest& request, const CapacityAns
     for (const TechniqueWay& way : technique_named(ssdtrain_word).ways)
       add(way.offered != Offered::with_drives || has_drives, way.about, way.settings);
   }
-  add(scenario.allocator == torch_policy, "expandable segments",
-      {"memory.allocator=" + std::string(expandable_policy)});
+  add(scenario.allocator == torch_policy, "expandable segments", {setting(allocator_key, expandable_policy)});
   if (request.axis.key != "memory.capacity_bytes" && answer.best->capacity > Bytes(0))
     add(true, "GPUs with twice the memory",
         {"memory.capacity_bytes=" + std::to_string(2 * answer.best->capacity.count())});

@@ -23,12 +23,11 @@ std::pair<std::string, std::string> parts_of(const std::string& setting) {
   return {setting.substr(0, equals), setting.substr(equals + 1)};
 }
 
-constexpr std::string_view offload_prefix = "offload.", technique_key = "offload.technique", tier_key = "offload.tier",
-                           allocator_key = "memory.allocator";
+constexpr std::string_view offload_prefix = "offload.", tier_key = "offload.tier";
 
 // What a scenario means that doesn't say.
 std::string_view default_of(const std::string& key) {
-  return key == technique_key ? no_offload : key == allocator_key ? torch_policy : std::string_view();
+  return key == offload_key ? no_offload : key == allocator_key ? torch_policy : std::string_view();
 }
 
 std::string where(StateDevice device) { return device == StateDevice::cpu ? "CPU" : std::string(to_string(device)); }
@@ -81,7 +80,7 @@ FitPoint FitPoints::with(FitPoint point, const std::vector<std::string>& setting
     return std::any_of(settings.begin(), settings.end(),
                        [&](const std::string& one) { return parts_of(one).first == key; });
   };
-  if (sets(technique_key) && !sets(tier_key)) point.others.erase(std::string(tier_key));  // it was another technique's
+  if (sets(offload_key) && !sets(tier_key)) point.others.erase(std::string(tier_key));  // it was another technique's
   for (const std::string& setting : settings) {
     const auto [key, text] = parts_of(setting);
     if (key.starts_with(model_prefix))
@@ -91,9 +90,9 @@ FitPoint FitPoints::with(FitPoint point, const std::vector<std::string>& setting
     else
       point.others[key] = text;
   }
-  if (value(point, std::string(technique_key)) == no_offload)  // where to is then of no effect
+  if (value(point, std::string(offload_key)) == no_offload)  // where to is then of no effect
     std::erase_if(point.others,
-                  [](const auto& one) { return one.first.starts_with(offload_prefix) && one.first != technique_key; });
+                  [](const auto& one) { return one.first.starts_with(offload_prefix) && one.first != offload_key; });
   return point;
 }
 
@@ -109,14 +108,6 @@ bool FitPoints::holds(const FitPoint& point, const std::vector<std::string>& set
     if (!key.starts_with(model_prefix)) return value(point, key) == text;
     return field_text(point.setup, std::string_view(key).substr(model_prefix.size())) == text;
   });
-}
-
-bool FitPoints::orders(const FitPoint& point) const {
-  for (const Technique& row : techniques())
-    if (row.part == PlanPart::order && !row.key.empty())
-      for (const TechniqueWay& way : row.ways)
-        if (holds(point, way.settings)) return true;
-  return false;
 }
 
 std::vector<std::string> FitPoints::settings(const FitPoint& point) const {

@@ -32,9 +32,6 @@ class FitPoints {
   // Whether every setting holds there already.
   [[nodiscard]] bool holds(const FitPoint& point, const std::vector<std::string>& settings) const;
 
-  // Whether a technique orders its operators.
-  [[nodiscard]] bool orders(const FitPoint& point) const;
-
   // "tp 8, pp 2, ZeRO 1, full, b 2, ssdtrain-host"; "as given" for no edits.
   [[nodiscard]] std::string name(const FitPoint& point) const;
   // What differs from the scenario as given, by key.

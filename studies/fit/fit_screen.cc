@@ -79,7 +79,7 @@ FitScreen::Prepared FitScreen::prepare(const FitPoint& point) const {
     require_generatable(*subject_.model, prepared.setup);
     require_precision(prepared.setup, subject_.hardware.gpu);
     prepared.state = least_state_bytes(*subject_.model, prepared.setup);
-    const std::string technique = points_.value(point, "offload.technique");
+    const std::string technique = points_.value(point, std::string(offload_key));
     prepared.moves = !technique.empty() && technique != no_offload;
     const bool moves_state = prepared.moves && technique_named(technique).moves_state;
     const bool is_elsewhere = prepared.setup.optimizer_device != StateDevice::gpu;

@@ -9,6 +9,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "models/spec/pipeline_setup.h"
 #include "planners/offload/offload_settings.h"
+#include "planners/technique.h"
 #include "studies/fit/published_errors.h"
 
 namespace spillway::studies {
@@ -36,7 +37,7 @@ FigureConfidence of(const PublishedError* error, const char* what) {
 
 bool is_away(const FitPoints& points, const FitPoint& point) {
   const TrainingSetup& setup = point.setup;
-  return points.value(point, "offload.technique") != no_offload || setup.optimizer_device != StateDevice::gpu ||
+  return points.value(point, std::string(offload_key)) != no_offload || setup.optimizer_device != StateDevice::gpu ||
          setup.weight_device != StateDevice::gpu || setup.offloaded_states > 0;
 }
 

@@ -475,7 +475,7 @@ class Procurement {
   void add_without(const PricedOption& option) {
     try {
       for (RunPlan plan : option.fleet.plans) {
-        plan.settings.emplace_back("offload.technique=" + std::string(no_offload));
+        plan.settings.push_back(setting(offload_key, no_offload));
         answer_.without_drives.push_back(replay_plan_of(plan, nullptr, 0, switch_lanes_of(in_.prices)).run);
       }
     } catch (const InputError&) {
