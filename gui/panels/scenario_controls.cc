@@ -161,6 +161,7 @@ void add_techniques(std::vector<Control>& controls) {
   controls.push_back(number(pipeline_group, "model.recomputed_chunks", 8));
   controls.push_back(field(pipeline_group, "model.split_backward"));
   controls.push_back(field(planner_group, "memory.allocator"));
+  controls.push_back(field(planner_group, "order.technique"));
   controls.push_back(
       entry(planner_group, "memory.config",
             {"", "max_split_size_mb:128", "expandable_segments:True", "garbage_collection_threshold:0.8"}));
