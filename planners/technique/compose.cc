@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/input_error.h"
+#include "base/number_text.h"
 #include "planners/offload/hybrid_search.h"
 #include "planners/offload/offload_run.h"
 #include "sim/replay/plan_check.h"
@@ -39,14 +39,15 @@ class Composer {
   ComposedStep run() {
     ComposedStep step = search();
     check(step);
-    if (step.plan.fates) step.plan.fates->digest = digest_of_works(request_.trace);
+    if (step.plan.fates) step.plan.fates->digest = digest_of_works(fates_of_order_ ? *ordered_ : request_.trace);
     return step;
   }
 
  private:
   ComposedStep search() {
     ComposedStep best = once(request_.replayer);
-    const bool searches = parts_.fates != nullptr && parts_.fates->name == hybrid_word && memory_limit() > Bytes(0);
+    const bool searches = parts_.fates != nullptr && parts_.fates->name == hybrid_word &&
+                          (parts_.orders() || parts_.places()) && memory_limit() > Bytes(0);
     Bytes limit = memory_limit();
     for (int round = 1; searches && round < most_searches && !best.result.may_fit(); ++round) {
       limit = limit - (best.result.memory.peak_reserved - memory_limit());
@@ -84,10 +85,10 @@ class Composer {
     if (only_order) return with_order;
     ComposedStep as_written = place(request_.trace, std::move(step));
     if (!(rank_of(with_order.result) < rank_of(as_written.result))) {
-      as_written.notes.push_back(
-          fmt::format("the planned order ({}) would hold {} bytes more at its peak: the program's order is kept",
-                      parts_.order->name,
-                      (with_order.result.memory.peak_reserved - as_written.result.memory.peak_reserved).count()));
+      const Bytes more = with_order.result.memory.peak_reserved - as_written.result.memory.peak_reserved;
+      as_written.notes.push_back(fmt::format(
+          "the planned order ({}) would {}: the program's order is kept", parts_.order->name,
+          more > Bytes(0) ? "hold " + bytes_text(more) + " more at its peak" : "hold no less and not be faster"));
       return as_written;
     }
     note_cost(as_written.result, with_order);
@@ -118,6 +119,11 @@ class Composer {
       const OffloadPlan fates = std::move(*step.plan.fates);
       return follow(trace, fates, request_.settings.forwards);
     }
+    if (&searching != &request_.replayer) {  // found within less memory than there is
+      const std::optional<OffloadResult> moved = step.result.offload;
+      step.result = request_.replayer.replay(*step.planned);
+      step.result.offload = moved;
+    }
     return step;
   }
 
@@ -147,6 +153,7 @@ class Composer {
     else
       step = with_fates(reordered.trace, searching);
     ordered_ = std::move(reordered.trace);
+    fates_of_order_ = !of_program;
     if (of_program) step.plan.fates = settled(*parts_.given_fates, *step.plan.fates);
     if (parts_.fates != nullptr) note_cost(with_fates(request_.trace, searching).result, step);
     step = place(*ordered_, std::move(step));
@@ -237,6 +244,7 @@ class Composer {
   const Composition& parts_;
   const TechniqueRequest& request_;
   std::optional<Trace> ordered_;  // as planned or given
+  bool fates_of_order_ = false;   // the plan's fates are of that trace, not of the program's order
 };
 
 }  // namespace
