@@ -17,11 +17,9 @@
 namespace spillway::studies {
 namespace {
 
-constexpr const char *technique_key = "offload.technique", *allocator_key = "memory.allocator";
 constexpr std::int64_t most_micro_batch = 64;
 
-std::string setting(std::string_view key, std::string_view value) { return fmt::format("{}={}", key, value); }
-std::string keep_all() { return setting("model.recompute", to_string(Recompute::none)); }
+std::string keep_all() { return setting(recompute_key, to_string(Recompute::none)); }
 
 // Too long for a search by some fifty replays of its own, each with all ranks.
 bool is_long(const ModelSpec& model, const TrainingSetup& setup) {
@@ -49,8 +47,6 @@ class FitMoves::List {
   }
 
   void add(std::string name, FitPoint point, bool is_layout = false) {
-    // An order of operators is planned for weights that stay.
-    if (point.setup.weight_device != StateDevice::gpu && points_.orders(point)) return;
     if (seen_.insert(points_.settings(point)).second) moves_.push_back({std::move(name), std::move(point), is_layout});
   }
   void set(std::string name, const std::vector<std::string>& settings) {
@@ -73,7 +69,7 @@ bool FitMoves::has_drives(const FitPoint& point) const {
 
 bool FitMoves::applies(const FitPoint& point, const TechniqueWay& way, const Technique& row) const {
   if (row.key == allocator_key && row.name == ideal_policy) return false;  // a bound, no allocator one can have
-  if (row.key == technique_key && row.name == hybrid_word) return false;   // searched()
+  if (row.key == offload_key && row.name == hybrid_word) return false;     // searched()
   if (!subject_.model) return !is_of_model(way);
   if (row.part == PlanPart::schedule && point.setup.pipeline_parallel == 1) return false;
   if (way.offered == Offered::with_replicas && point.setup.data_parallel * point.setup.context_parallel == 1)
@@ -84,7 +80,7 @@ bool FitMoves::applies(const FitPoint& point, const TechniqueWay& way, const Tec
 void FitMoves::add_technique(List& list, const Technique& row, const TechniqueWay& way) const {
   list.set(way.name, way.settings);
   // What moves activations is tried instead of computing them again, too.
-  if (row.key != technique_key || list.setup().recompute == Recompute::none || !subject_.model) return;
+  if (row.key != offload_key || list.setup().recompute == Recompute::none || !subject_.model) return;
   std::vector<std::string> both = way.settings;
   both.push_back(keep_all());
   list.set(way.name + ", nothing recomputed", both);
@@ -97,9 +93,9 @@ void FitMoves::add_table(List& list, bool works) const {
   for (const Technique& row : techniques())
     for (const TechniqueWay& way : row.ways) {
       if (!applies(list.from(), way, row)) continue;
-      if (!only_faster || (row.key != allocator_key && (row.key != technique_key || recomputes)))
+      if (!only_faster || (row.key != allocator_key && (row.key != offload_key || recomputes)))
         add_technique(list, row, way);
-      else if (row.key == technique_key && subject_.model && setup.pipeline_parallel == 1)
+      else if (row.key == offload_key && subject_.model && setup.pipeline_parallel == 1)
         add_with_batch(list, way.name, way.settings);
     }
 }
@@ -128,7 +124,7 @@ void FitMoves::add_batches(List& list) const {
 // Where the optimizer and the weights are.
 void FitMoves::add_state(List& list) const {
   const TrainingSetup& setup = list.setup();
-  const auto on = [](StateDevice device) { return setting("model.optimizer_device", to_string(device)); };
+  const auto on = [](StateDevice device) { return setting(optimizer_device_key, to_string(device)); };
   const auto weights_on = [](StateDevice device) { return setting("model.weight_device", to_string(device)); };
   std::vector<StateDevice> devices = {StateDevice::gpu, StateDevice::cpu};
   if (has_drives(list.from())) devices.push_back(StateDevice::drives);
@@ -137,12 +133,12 @@ void FitMoves::add_state(List& list) const {
     const std::string stays = weights_on(StateDevice::gpu);
     list.set("optimizer on " + name, {on(device), stays, "model.delayed_update=false"});
     if (device == StateDevice::gpu) continue;
-    for (const std::string& recompute : {setting("model.recompute", to_string(setup.recompute)), keep_all(),
-                                         setting("model.recompute", to_string(Recompute::full))}) {
+    for (const std::string& recompute : {setting(recompute_key, to_string(setup.recompute)), keep_all(),
+                                         setting(recompute_key, to_string(Recompute::full))}) {
       list.set("optimizer on " + name + ", " + recompute, {on(device), stays, recompute});
       if (setup.pipeline_parallel == 1)
         list.set("weights on " + name + ", " + recompute,
-                 {on(device), "model.zero_stage=3", weights_on(device), recompute});
+                 {on(device), setting(zero_key, "3"), weights_on(device), recompute});
     }
   }
 }
@@ -156,7 +152,7 @@ void FitMoves::add_forms(List& list) const {
   if (setup.tensor_parallel > 1)
     list.set(setup.sequence_parallel ? "no sequence parallelism" : "sequence parallelism",
              {setting("model.sequence_parallel", setup.sequence_parallel ? "false" : "true")});
-  list.set("no ZeRO", {"model.zero_stage=0"});
+  list.set("no ZeRO", {setting(zero_key, "0")});
   if (setup.zero_stage == 3)
     for (const std::int64_t ahead : {std::int64_t{0}, std::int64_t{2}})
       list.set(fmt::format("prefetch {}", ahead), {fmt::format("model.prefetch={}", ahead)});
@@ -193,18 +189,18 @@ std::vector<FitMove> FitMoves::from(const FitPoint& point, bool works) const {
 std::string FitMoves::offload_way(const FitPoint& point) const {
   for (const Technique& row : techniques())
     for (const TechniqueWay& way : row.ways)
-      if (row.key == technique_key && points_.holds(point, way.settings)) return way.name;
-  return points_.value(point, technique_key);
+      if (row.key == offload_key && points_.holds(point, way.settings)) return way.name;
+  return points_.value(point, std::string(offload_key));
 }
 
 std::vector<FitMove> FitMoves::searched(const FitPoint& point) const {
   if (subject_.model && is_long(*subject_.model, point.setup)) return {};
   List list(points_, point);
-  if (points_.value(point, technique_key) == hybrid_word) {
+  if (points_.value(point, std::string(offload_key)) == hybrid_word) {
     if (subject_.model) add_batches(list);
     return list.take();
   }
-  std::vector<std::string> settings = {setting(technique_key, hybrid_word)};
+  std::vector<std::string> settings = {setting(offload_key, hybrid_word)};
   if (subject_.model) settings.push_back(keep_all());
   list.set(std::string(hybrid_word), settings);
   if (subject_.model) add_with_batch(list, std::string(hybrid_word), settings);
@@ -220,18 +216,17 @@ std::vector<FitMove> FitMoves::removals(const FitPoint& point) const {
   if (subject_.model) {
     without(setup.recompute != Recompute::none, recompute_way(setup.recompute) + " recomputation", {keep_all()});
     without(setup.zero_stage > 0, fmt::format("ZeRO {}", setup.zero_stage),
-            {"model.zero_stage=0", setting("model.weight_device", to_string(StateDevice::gpu))});
+            {setting(zero_key, "0"), setting("model.weight_device", to_string(StateDevice::gpu))});
     without(setup.optimizer_device != StateDevice::gpu,
             "the optimizer on " + std::string(to_string(setup.optimizer_device)),
-            {setting("model.optimizer_device", to_string(StateDevice::gpu)),
+            {setting(optimizer_device_key, to_string(StateDevice::gpu)),
              setting("model.weight_device", to_string(StateDevice::gpu)), "model.delayed_update=false"});
     without(setup.weight_device != StateDevice::gpu, "weights on " + std::string(to_string(setup.weight_device)),
             {setting("model.weight_device", to_string(StateDevice::gpu))});
     without(setup.delayed_update, "the delayed update", {"model.delayed_update=false"});
-    without(
-        setup.pipeline_parallel > 1 && setup.pipeline_schedule != default_schedule,
-        "the schedule " + setup.pipeline_schedule,
-        {setting("model.pipeline_schedule", default_schedule), "model.pipeline_chunks=1", "model.recomputed_chunks=0"});
+    without(setup.pipeline_parallel > 1 && setup.pipeline_schedule != default_schedule,
+            "the schedule " + setup.pipeline_schedule,
+            {setting(schedule_key, default_schedule), "model.pipeline_chunks=1", "model.recomputed_chunks=0"});
     without(setup.sequence_parallel && setup.tensor_parallel > 1, "sequence parallelism",
             {"model.sequence_parallel=false"});
     without(setup.loss != given.loss, std::string(to_string(setup.loss)) + " loss",
@@ -242,8 +237,9 @@ std::vector<FitMove> FitMoves::removals(const FitPoint& point) const {
     without(setup.precision != given.precision, std::string(to_string(setup.precision)),
             {setting("model.precision", to_string(given.precision))});
   }
-  without(points_.value(point, technique_key) != no_offload, offload_way(point), {setting(technique_key, no_offload)});
-  const std::string allocator = points_.value(point, allocator_key);
+  without(points_.value(point, std::string(offload_key)) != no_offload, offload_way(point),
+          {setting(offload_key, no_offload)});
+  const std::string allocator = points_.value(point, std::string(allocator_key));
   without(!allocator.empty() && allocator != torch_policy, "the allocator " + allocator,
           {setting(allocator_key, torch_policy)});
   return list.take();
@@ -253,7 +249,7 @@ std::vector<FitMove> FitMoves::savings(const FitPoint& point) const {
   List list(points_, point);
   for (const Technique& row : techniques())
     for (const TechniqueWay& way : row.ways)
-      if (row.key == technique_key && applies(point, way, row)) list.set(way.name, way.settings);
+      if (row.key == offload_key && applies(point, way, row)) list.set(way.name, way.settings);
   add_state(list);
   return list.take();
 }

@@ -456,9 +456,11 @@ class Search {
     return std::move(outcome_);
   }
 
-  // Of what is shown and doesn't fit: the nearest ways, and those without a technique. The search asks no replay for it.
+  // Of what is shown and doesn't fit: the nearest ways, and those without a technique. The search asks no replay for
+  // it.
   void tell_what_is_missing() {
     constexpr std::size_t most_nearest = 3;
+    if (outcome_.stopped) return;
     std::vector<std::size_t> shown;
     if (outcome_.fitting == 0)
       for (std::size_t i = 0; i < std::min(most_nearest, outcome_.ways.size()); ++i) shown.push_back(i);

@@ -49,6 +49,18 @@ void replay_kept(VariantCase& one, const LoadVariant& load, Bytes capacity) {
   }
 }
 
+// The plan with the order and the places that the scenario asks for besides: what a run of it gives. The search itself
+// goes by the program's order, and by an allocator that fragments nothing where places are planned.
+void compose_best(const LoadedScenario& loaded, HybridCase& best) {
+  if (loaded.scenario.order == program_order_word && places_of(loaded) == nullptr) return;
+  OffloadPlan fates = best.plan;
+  fates.digest = digest_of_works(loaded.trace);
+  const std::optional<OffloadResult> moved = best.result.offload;
+  best.result = Evaluator(loaded).run({.fates = std::move(fates)}).result;
+  if (!best.result.offload) best.result.offload = moved;
+  best.verdict = both(best.verdict, best.result.verdict());
+}
+
 }  // namespace
 
 std::vector<StepVariant> step_variants(const LoadedScenario& loaded, const VariantLimits& limits) {
@@ -95,7 +107,7 @@ std::vector<VariantCase> replay_variants(const LoadedScenario& loaded, const Loa
 
 std::vector<std::string> settings_of(const HybridCase& found) {
   if (found.technique.empty()) return {};
-  if (found.technique == no_offload) return {"offload.technique=" + std::string(no_offload)};
+  if (found.technique == no_offload) return {setting(offload_key, no_offload)};
   const std::vector<TechniqueWay>& ways = technique_named(found.technique).ways;
   return found.tier == Tier::host ? ways.back().settings : ways.front().settings;
 }
@@ -128,6 +140,7 @@ BestOffload best_offload(const LoadedScenario& loaded, const LoadVariant& load, 
     best.settings = one.variant.settings;
     best.loaded = one.loaded;
   }
+  compose_best(best.loaded ? *best.loaded : loaded, best.outcome.best);
   return best;
 }
 

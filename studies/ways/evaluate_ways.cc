@@ -10,7 +10,6 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 #include <utility>
 
 #include "base/byte_source.h"
@@ -115,8 +114,6 @@ class Evaluation {
       return;
     } catch (const InputError& error) {
       return refuse(index, error);
-    } catch (const std::logic_error& error) {  // an unsound plan: no figures of it, and the others still have theirs
-      return refuse(index, InputError("", "internal", error.what(), "report it"));
     }
     done(row);
   }
