@@ -265,6 +265,18 @@ struct MemoryEvent {
   LaneId stream = LaneId::none;
 };
 
+// What a program asked of its allocator before its first step, beside what a step does. Blocks are numbered apart from
+// tensors: a buffer may hold many of these.
+struct StartUpEvent {
+  Bytes bytes{};
+  std::uint32_t block = 0;
+  bool allocates = true;  // else frees
+  bool late = false;      // in the first iteration, where `tensor` is first used: optimizer states, workspaces
+  std::int16_t device = 0;
+  LaneId stream = LaneId::none;
+  TensorId tensor = TensorId::none;  // one of those that lie in the block for good
+};
+
 // A block or segment that the capture shows as living at its end (memory snapshots) or before its start.
 struct MemorySegment {
   Addr address{};
@@ -353,6 +365,10 @@ struct Trace {
   // `to`, in the next step, waits for `from` of this one; lags are none. Of generated traces.
   std::vector<Edge> carried;
   std::vector<MemoryEvent> memory_events;
+  // Of generated traces, for policies that emulate an allocator, whose cache remembers how the step came about (see
+  // sim/devices/memory/allocation_stream.h). On a device with early events these stand for all that is there when the
+  // step begins; with late ones alone, for their tensors.
+  std::vector<StartUpEvent> start_up;
   std::vector<MemorySegment> memory_segments;  // state at the capture's end
   std::vector<MemoryBlock> memory_blocks;
   bool memory_size_is_requested = false;  // bytes before the allocator's rounding (snapshots)

@@ -215,6 +215,16 @@ void visit_carried(std::vector<Edge>& t, Visitor& v) {
   member(v, "from", t, &Edge::from), member(v, "to", t, &Edge::to), member(v, "kind", t, &Edge::kind);
 }
 
+template <class Visitor>
+void visit_start_up(Trace& t, Visitor& v) {
+  auto& e = t.start_up;
+  if (!v.optional_table("start_up", e.size())) return;
+  member(v, "bytes", e, &StartUpEvent::bytes), member(v, "block", e, &StartUpEvent::block);
+  member(v, "allocates", e, &StartUpEvent::allocates), member(v, "late", e, &StartUpEvent::late);
+  member(v, "device", e, &StartUpEvent::device), member(v, "stream", e, &StartUpEvent::stream);
+  member(v, "tensor", e, &StartUpEvent::tensor);
+}
+
 }  // namespace detail
 
 template <class Visitor>
@@ -227,6 +237,7 @@ void visit_trace(Trace& trace, Visitor& visitor) {
   detail::visit_memory(trace, visitor);
   detail::visit_fit(trace.capture_fit, visitor);
   detail::visit_carried(trace.carried, visitor);
+  detail::visit_start_up(trace, visitor);
 }
 
 // The rest of a Trace: a few numbers, and texts in groups of fixed length.

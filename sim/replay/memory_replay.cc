@@ -23,6 +23,7 @@ class HeldCurve {
     sizes_.resize(stream.held.size());
     for (const AllocationRow& row : stream.rows)
       if (row.tag != no_tag) sizes_[place_of(row.tag)] = row.size;
+    if (stream.started_up) find_initial();
   }
 
   void fill(MemoryResult& result) {
@@ -61,6 +62,16 @@ class HeldCurve {
     Bytes size{};
     std::uint32_t event = 0;
   };
+
+  // Initial tensors have parts of what the start-up left; the rest is its rounding.
+  void find_initial() {
+    for (std::size_t place = 0; place < stream_.held.size(); ++place) {
+      const MemoryEvent& event = trace_.memory_events[stream_.held[place].event];
+      if (event.anchor != OpId::none) break;
+      sizes_[place] = event.bytes;
+      initial_ = std::max(Bytes(0), initial_ - event.bytes);
+    }
+  }
 
   void go_to(std::optional<std::uint32_t> last_event) {
     for (std::size_t i = 0; i < stream_.held.size(); ++i) {

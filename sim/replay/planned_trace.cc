@@ -80,6 +80,7 @@ class Rewriter {
     to.findings = old_.findings;
     to.capture_fit = old_.capture_fit;
     to.carried = old_.carried;
+    to.start_up = old_.start_up;
     to.source_events = old_.source_events;
     to.time_base_ns = old_.time_base_ns;
     to.rank_count = old_.rank_count;

@@ -17,6 +17,9 @@ std::string about_of(const std::string& table) {
   if (table == "carried")
     return "Edges into the next step: row i says that op `to`, there, waits for op `from` of this step. Left out where "
            "there are none.";
+  if (table == "start_up")
+    return "What was asked of the allocator before the first iteration, see traces/trace.h. Left out where nothing is "
+           "known of it.";
   if (table == "stream_gaps") return "Pauses between queued ops, see traces/trace.h.";
   return "Columns of equal length; row i is number i of " + table + ", counted from 0.";
 }

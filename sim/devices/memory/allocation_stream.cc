@@ -32,6 +32,7 @@ class StreamReplay {
   std::optional<AllocationStreamResult> run_from_nothing() {
     stops_at_unknown_ = true;
     begin({});
+    start_up();
     AllocationStreamResult result = run();
     if (met_unknown_) return std::nullopt;
     return result;
@@ -176,8 +177,143 @@ class StreamReplay {
     initial.state.blocks.push_back({address, size, initial.unexplained, BlockState::allocated});
   }
 
+  // See Trace::start_up.
+  void start_up() {
+    if (pool_.as<PlannedPool>() != nullptr || !knows_start_up()) return;
+    const bool built = build();
+    for (const std::size_t i : initial_)
+      if (!built && !is_late(at(i).tensor) && at(i).bytes > Bytes(0)) ask(at(i).bytes, at(i).stream, events_[i]);
+    first_iteration();
+    result_ = {};
+    allocation_ = 0;
+    mallocs_before_ = pool_.statistics().device_mallocs;
+    result_.started_up = true;
+    result_.out_of_memory = failures_before_;
+    if (failures_before_ == 0) return;
+    result_.first_out_of_memory = std::move(first_failure_);
+    result_.first_failed_event = events_.front();
+  }
+
+  // Whether there is anything to run, and the initial tensors stay where they are. What a program allocates before its
+  // first call, and gives back, is part of the step.
+  bool knows_start_up() {
+    if (std::none_of(trace_.start_up.begin(), trace_.start_up.end(),
+                     [this](const StartUpEvent& event) { return event.device == options_.device; }))
+      return false;
+    std::map<std::uint64_t, std::size_t> first;
+    is_initial_.assign(events_.size(), false);
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+      const MemoryEvent& event = at(i);
+      if (event.anchor == OpId::none && event.action == MemoryAction::allocate && event.tensor != TensorId::none) {
+        first[event.address.count()] = i;
+        is_initial_[i] = true;
+        continue;
+      }
+      const auto found = first.find(event.address.count());
+      if (found == first.end()) continue;
+      const TensorRole role = trace_.tensors.role[index_of(at(found->second).tensor)];
+      const bool of_step = role == TensorRole::input || role == TensorRole::activation || role == TensorRole::temporary;
+      if (!of_step) return false;
+      is_initial_[found->second] = false;
+      first.erase(found);
+    }
+    for (std::size_t i = 0; i < events_.size(); ++i)
+      if (is_initial_[i]) initial_.push_back(i);
+    return true;
+  }
+
+  // False when there are late events alone.
+  bool build() {
+    std::vector<std::uint32_t> tag_of(trace_.tensors.size(), no_tag);
+    for (const std::size_t i : initial_) tag_of[index_of(at(i).tensor)] = events_[i];
+    bool built = false;
+    std::vector<BlockId> blocks;
+    for (const StartUpEvent& event : trace_.start_up) {
+      if (event.device != options_.device) continue;
+      const std::uint32_t tag = event.tensor == TensorId::none ? no_tag : tag_of[index_of(event.tensor)];
+      if (event.late) {
+        late_.push_back({&event, trace_.ops.size(), tag});
+        continue;
+      }
+      built = true;
+      if (event.block >= blocks.size()) blocks.resize(event.block + std::size_t{1}, BlockId::none);
+      BlockId& block = blocks[event.block];
+      if (event.allocates) {
+        block = ask(event.bytes, event.stream, tag);
+      } else if (block != BlockId::none) {
+        pool_.free(std::exchange(block, BlockId::none), Picos{});
+      }
+    }
+    find_first_uses();
+    return built;
+  }
+
+  struct Late {
+    const StartUpEvent* event = nullptr;
+    std::size_t launch = 0;  // of the first op that uses its tensor
+    std::uint32_t tag = no_tag;
+  };
+
+  void find_first_uses() {
+    if (late_.empty()) return;
+    late_of_.assign(trace_.tensors.size(), false);
+    for (const Late& late : late_) late_of_[index_of(late.event->tensor)] = true;
+    std::vector<std::size_t> launch(trace_.tensors.size(), trace_.ops.size());
+    for (const Use& use : trace_.uses) {
+      if (!is_late(use.tensor)) continue;
+      const OpId by = trace_.ops.launched_by[index_of(use.op)];
+      std::size_t& first = launch[index_of(use.tensor)];
+      first = std::min(first, index_of(by == OpId::none ? use.op : by));
+    }
+    for (Late& late : late_) late.launch = call_before(launch[index_of(late.event->tensor)]);
+    std::stable_sort(late_.begin(), late_.end(), [](const Late& a, const Late& b) { return a.launch < b.launch; });
+  }
+  // What a program makes for an op is behind the call before that op's.
+  [[nodiscard]] std::size_t call_before(std::size_t call) const {
+    if (call >= trace_.ops.size()) return call;
+    for (std::size_t i = call; i-- > 0;)
+      if (trace_.ops.lane[i] == trace_.ops.lane[call]) return i;
+    return call;
+  }
+  [[nodiscard]] bool is_late(TensorId tensor) const { return !late_of_.empty() && late_of_[index_of(tensor)]; }
+
+  void first_iteration() {
+    auto late = late_.begin();
+    const auto make_late = [&] {
+      const Bytes own = late->tag == no_tag ? Bytes(0) : trace_.memory_events[late->tag].bytes;
+      ask(late->event->bytes, late->event->stream, own == late->event->bytes ? late->tag : no_tag);
+      ++late;
+    };
+    pool_.keep_rows(false);
+    for (std::size_t i = 0; i < events_.size(); ++i) {
+      if (i % between_checks == 0) check_stop();
+      if (is_initial_[i]) continue;
+      const OpId anchor = at(i).anchor;
+      while (late != late_.end() && anchor != OpId::none && late->launch <= index_of(anchor)) make_late();
+      step(i);
+    }
+    while (late != late_.end()) make_late();
+    pool_.keep_rows(options_.keep_rows);
+    failures_before_ += result_.out_of_memory;
+    if (!first_failure_) first_failure_ = result_.first_out_of_memory;
+  }
+
+  BlockId ask(Bytes bytes, LaneId stream, std::uint32_t tag) {
+    AllocationRequest request;
+    request.bytes = bytes;
+    request.stream = stream_number(trace_, stream);
+    request.tag = tag;
+    const Allocation made = pool_.allocate(request);
+    if (made.out_of_memory && failures_before_++ == 0) first_failure_ = pool_.last_out_of_memory();
+    return made.block;
+  }
+
   void step(std::size_t i) {
     const MemoryEvent& event = at(i);
+    if (result_.started_up && is_initial_[i]) {
+      ++allocation_;
+      return;
+    }
     if (!is_plausible(event.bytes)) {
       ++result_.unusable_events;
       return;
@@ -375,6 +511,11 @@ class StreamReplay {
   bool has_completions_ = false;
   bool has_segments_ = false;
   bool stops_at_unknown_ = false, met_unknown_ = false;
+  std::vector<std::size_t> initial_;        // with a start-up: events before the step
+  std::vector<bool> is_initial_, late_of_;  // by event, by tensor; empty without a start-up
+  std::vector<Late> late_;                  // in the order of their first uses
+  std::uint64_t failures_before_ = 0;       // of the start-up
+  std::optional<OutOfMemory> first_failure_;
   AddressMap<Held> live_;  // by recorded address
   std::vector<std::pair<std::uint64_t, Held>> initial_live_;
   std::map<std::uint64_t, BlockId> pending_;

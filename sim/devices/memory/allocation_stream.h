@@ -6,6 +6,11 @@
 // given to the policy where it takes a segment of the same size for the same request, so that every later block
 // address is the policy's own doing and can be compared with the record.
 //
+// A generated step is one of many: where it says how it came about (Trace::start_up), the policy first runs what
+// building the model asked for, then a first iteration (the step's events, and late ones where their tensors are first
+// used), and then the step, whose initial tensors are there already. Peaks include all of it.
+// Planned places need no cache; and a step in which initial tensors go (streamed state) is run as it stands.
+//
 // Kineto records block sizes, rounding and slack included, and no segments: the torch policy may add slack of its own
 // (up to 1 MiB a block), addresses can't match, and what the cache held before the capture is unknown.
 #pragma once
@@ -97,7 +102,8 @@ struct AllocationStreamResult {
   Bytes unexplained{};                   // resident from before the capture, place unknown; held throughout
   PoolState final_state, wanted_state;
   std::vector<AllocationRow> rows;
-  HeldMemory initial;            // before the first event (`event` means nothing)
+  HeldMemory initial;       // before the first event (`event` means nothing)
+  bool started_up = false;  // initial tensors lie in what `initial` holds; those with rows have blocks of their own
   std::vector<HeldMemory> held;  // by event of the device, with keep_totals
 };
 
