@@ -22,7 +22,9 @@ class HeldCurve {
       : trace_(trace), event_time_(event_time), stream_(stream), initial_(stream.initial.allocated) {
     sizes_.resize(stream.held.size());
     for (const AllocationRow& row : stream.rows)
-      if (row.tag != no_tag) sizes_[place_of(row.tag)] = row.size;
+      if (row.tag != no_tag && !stream.held.empty() &&
+          row.tag <= stream.held.back().event)  // else memory ran out before
+        sizes_[place_of(row.tag)] = row.size;
     if (stream.started_up) find_initial();
   }
 
