@@ -14,6 +14,7 @@ namespace spillway::validation {
 // A case's own keys, on top of what is common.
 struct CaseDocument {
   std::string id, source, metric, unit, confidence, role = "validation", note, skip;
+  std::optional<std::int64_t> stage;
   std::optional<double> value;
   std::vector<std::pair<std::string, Scalar>> settings;  // of a scenario or a projection; the last of a key counts
 };

@@ -146,6 +146,9 @@ class CaseReader {
     if (std::find(units.begin(), units.end(), one.unit) == units.end())
       fail(place, "'" + one.unit + "' is no unit of " + own.metric, suggest(one.unit, units));
     one.measured = own.value.value_or(0);
+    one.stage = own.stage;
+    if (one.stage && one.metric != Metric::peak_allocated && one.metric != Metric::peak_reserved)
+      fail(place + "/stage", "not of " + own.metric, "leave it out");
     if (!std::isfinite(one.measured) || one.measured <= 0) fail(place, "no positive \"value\"", "give the figure");
   }
 

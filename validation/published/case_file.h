@@ -20,6 +20,7 @@
 //   source      whom the figure is from                required; results are summed up by source, metric and role
 //   metric      what was measured (validation/published/metric.h)  required
 //   value,unit  the figure, > 0, in its own unit       required
+//   stage       of a peak: the pipeline stage it was measured on, from 0; else the GPU that reserves most
 //   confidence  how sure the reading is: "exact", "text", "read-off-figure", ...
 //   role        "validation" (default), or "fit" for a case that any constant of the program was fitted to
 //   note        for people
@@ -48,6 +49,7 @@ struct Case {
   Metric metric = Metric::iteration_time;
   std::string unit;
   double measured = 0;                // in `unit`
+  std::optional<std::int64_t> stage;  // of a peak
   std::string skip;                   // reason; empty: it is run
   std::string setup;                  // the scenario's settings in one line: cases with the same one share a replay
   std::vector<std::string> settings;  // the same, each as --set takes it

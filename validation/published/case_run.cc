@@ -43,7 +43,7 @@ void run_group(const Group& group) {
     for (CaseOutcome* outcome : group.outcomes) {
       const Case& measured = *outcome->measured;
       try {
-        outcome->predicted = predict(measured.metric, measured.unit, loaded, result);
+        outcome->predicted = predict(measured.metric, measured.unit, loaded, result, measured.stage);
         outcome->verdict = result.verdict();
       } catch (const InputError& error) {
         outcome->skipped = reason(error);

@@ -13,6 +13,7 @@ import csv
 import hashlib
 import json
 import os
+import statistics
 import sys
 
 
@@ -85,7 +86,7 @@ class CaseFile:
 
 # Megatron-LM before FlashAttention: fused scale-mask-softmax, bias-GELU and bias-dropout-add kernels, fp16 with fp32
 # main gradients, Adam by one multi-tensor kernel.
-MEGATRON = {"model__framework": "megatron", "model__precision": "fp16_mixed", "model__flash_attention": False,
+MEGATRON = {"model__framework": "megatron_2022", "model__precision": "fp16_mixed", "model__flash_attention": False,
             "model__optimizer": "adam", "model__optimizer_form": "fused", "model__overlap_gradients": False}
 
 
@@ -521,6 +522,7 @@ HELD_TO = {
     "korthikanti-2022": [{"source": "Korthikanti Sec 6.3", "metric": "iteration_time", "median": 0.06}],
     "llm-foundry": [{"source": "llm-foundry H100 fp8", "metric": "throughput", "median": 0.054},
                     {"source": "llm-foundry A100", "metric": "throughput", "p90": 0.103}],
+    "megatron-b200": [{"source": "Megatron-core on B200", "metric": "peak_reserved", "median": 0.008, "p90": 0.016}],
     "narayanan-2021": [{"source": "SC'21 Table 2 ZeRO-3", "metric": "iteration_time", "median": 0.48, "p90": 0.68,
                         "kendall": 0.85}],
     "vtrain-multi": [{"source": "vTrain multi-node", "metric": "iteration_time", "p90": 0.167, "kendall": 0.86}],
@@ -530,6 +532,59 @@ HELD_TO = {
                     {"source": "Zero Bubble Table 6", "metric": "peak_allocated", "kendall": 0.88},
                     {"source": "Zero Bubble Table 7", "metric": "throughput", "median": 0.071}],
 }
+
+
+def cut(title, layers, **own):
+    """The first layers of a model, with NullTokenizer's one word more."""
+    return {"schema": "spillway.model", "version": 1, "title": f"{title}, {layers} layers",
+            "source": "config.json of the model at huggingface.co, cut", "layers": layers, **own, "mask": "causal",
+            "norm": "rms_norm", "norm_placement": "pre", "activation": "silu_gated", "positions": "rotary",
+            "tied_embeddings": False}
+
+
+MEGATRON_B200_MODELS = {
+    "llama": lambda layers: cut("Llama 3 70B", layers, hidden=8192, heads=64, kv_heads=8, feed_forward=28672,
+                                vocabulary=128257, max_positions=32768),
+    "deepseek": lambda layers: cut(
+        "DeepSeek-V2", layers, hidden=5120, heads=128, feed_forward=12288, vocabulary=102401, max_positions=163840,
+        latent_attention={"query_rank": 1536, "kv_rank": 512, "rope_dim": 64, "nope_dim": 128, "value_dim": 128},
+        experts={"count": 160, "active": 6, "width": 1536, "shared_width": 3072, "first_dense_layers": 1}),
+}
+
+
+# Megatron-core 0.14 with Transformer Engine 2.11 on eight B200, the peaks of every rank. 4, 8 and 32 micro-batches have
+# the same ones.
+def megatron_b200(path):
+    cases = CaseFile("Memory of Megatron-core on 8 B200",
+                     "MooreThreads/SimuMax 4dcaae5, simu_tools/megatron_scripts: max_memory_allocated and "
+                     "max_memory_reserved of each rank over two iterations without warm-up, cold start. A stage's "
+                     "allocated figure is the median of its ranks, its reserved one their mean; ranks of one stage "
+                     "reserve up to 4 % differently. Its tokenizer adds one to the vocabulary. Experts have a capacity "
+                     "factor of one, so that they see equal shares. Context parallelism exchanges heads.",
+                     {"median": 0.0005, "p90": 0.001})
+    with open(path, encoding="utf-8") as table:
+        rows = [row for row in csv.DictReader(table) if row["micro_batches"] == "4"]
+    for row in rows:
+        deepseek = row["model"].startswith("deepseek")
+        name = row["model"] + "-" + row["layers"]
+        cases.models[name] = MEGATRON_B200_MODELS["deepseek" if deepseek else "llama"](number(row["layers"]))
+        context, pipeline, data = (int(row[key]) for key in ("cp", "pp", "dp"))
+        fields = {"confidence": "exact", "hardware.profile": "hgx-b200", "model.name": name,
+                  "model.framework": "megatron", "model.sequence": int(row["seq"]),
+                  "model.gradient_accumulation": 4, "model.tensor_parallel": int(row["tp"]),
+                  "model.sequence_parallel": int(row["tp"]) > 1, "model.context_parallel": context,
+                  "model.context_exchange": "a2a" if context > 1 else "p2p", "model.pipeline_parallel": pipeline,
+                  "model.data_parallel": data, "model.expert_parallel": int(row["ep"]), "model.zero_stage": 1,
+                  "model.loss": "fused", "model.overlap_gradients": False, "model.dropout": 0}
+        for metric, column, of_ranks in (("peak_allocated", "ranks_max_allocated_mib", statistics.median),
+                                         ("peak_reserved", "ranks_max_reserved_mib", statistics.mean)):
+            ranks = [float(value) for value in row[column].split(";")]
+            for stage in range(pipeline):
+                own = ranks[stage * len(ranks) // pipeline:(stage + 1) * len(ranks) // pipeline]
+                cases.add(f"{row['case'].replace('_mbc4_cef', '')} stage {stage} {metric}",
+                          source="Megatron-core on B200", metric=metric, unit="MiB", value=round(of_ranks(own), 3),
+                          stage=stage, **fields)
+    return cases
 
 
 def main():
@@ -553,6 +608,7 @@ def main():
         "zero-bubble": zero_bubble(rows),
         "llm-foundry": foundry(os.path.join(data, "throughput/llm-foundry.csv")),
         "cudnn-llama": cudnn_llama(os.path.join(data, "ops/cudnn-frontend")),
+        "megatron-b200": megatron_b200(os.path.join(data, "published/megatron_b200_8gpu.csv")),
         "other": remaining(rows),
     }
     for name, cases in files.items():

@@ -168,11 +168,17 @@ double unit_scale(Metric metric, std::string_view unit) {
   return 1;
 }
 
-double predict(Metric metric, std::string_view unit, const LoadedScenario& loaded, const Result& result) {
+double predict(Metric metric, std::string_view unit, const LoadedScenario& loaded, const Result& result,
+               std::optional<std::int64_t> stage) {
   const auto in_unit = [&](double base) { return base / unit_scale(metric, unit); };
   const auto bytes = [&](Bytes count) {
     if (!result.memory.known) cannot_tell(metric, "the trace has no memory events");
     return in_unit(static_cast<double>(count.count()));
+  };
+  const auto peak = [&](Bytes whole, Bytes RankResult::*part) {
+    if (!stage || result.ranks.empty()) return bytes(whole);
+    if (static_cast<std::size_t>(*stage) >= result.ranks.size()) cannot_tell(metric, "there is no such stage");
+    return bytes(result.ranks[static_cast<std::size_t>(*stage)].*part);
   };
   switch (metric) {
     case Metric::iteration_time:
@@ -183,9 +189,9 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
       if (result.mfu <= 0) cannot_tell(metric, "the step's model flops or the GPU's peak are unknown");
       return in_unit(result.mfu);
     case Metric::peak_allocated:
-      return bytes(result.memory.peak_allocated);
+      return peak(result.memory.peak_allocated, &RankResult::peak_allocated);
     case Metric::peak_reserved:
-      return bytes(result.memory.peak_reserved);
+      return peak(result.memory.peak_reserved, &RankResult::peak_reserved);
     case Metric::state_memory:
       return in_unit(state_bytes(loaded, result));
     case Metric::activation_memory:

@@ -76,6 +76,8 @@ double unit_scale(Metric metric, std::string_view unit);
 
 // What the replay gives for it, in `unit`, one of units_of(metric). Throws InputError when the trace can't tell
 // (memory without memory events, layers without names, samples per second of a captured trace).
-double predict(Metric metric, std::string_view unit, const LoadedScenario& loaded, const Result& result);
+// `stage`: of a peak, see Case.
+double predict(Metric metric, std::string_view unit, const LoadedScenario& loaded, const Result& result,
+               std::optional<std::int64_t> stage = {});
 
 }  // namespace spillway::validation

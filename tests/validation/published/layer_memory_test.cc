@@ -24,7 +24,7 @@ LayerMemory predicted(const std::string& settings) {
       "norm": "layer_norm", "norm_placement": "pre", "activation": "gelu", "positions": "learned", "fused_qkv": true,
       "qkv_bias": true, "output_bias": true, "feed_forward_bias": true, "tied_embeddings": true, "dropout": 0.1}},
     "common": {"source": "form", "unit": "B", "value": 1, "hardware.profile": "dgx-a100", "model.name": "block",
-      "model.micro_batch": 2, "model.framework": "megatron", "model.flash_attention": false,)" +
+      "model.micro_batch": 2, "model.framework": "megatron_2022", "model.flash_attention": false,)" +
                            settings + R"(},
     "cases": [{"id": "kept", "metric": "layer_kept_memory"}, {"id": "state", "metric": "layer_state_memory"}]})";
   const std::vector<CaseFile> files = {parse_cases(text, "forms.json")};

@@ -12,7 +12,7 @@ CaseFile cases() {
   return parse_cases(R"json({
   "schema": "spillway-cases", "version": 1, "title": "desk",
   "common": {"source": "desk", "metric": "iteration_time", "unit": "s", "hardware.profile": "dgx-a100",
-             "model.name": "gpt2-small", "model.sequence": 512, "model.framework": "megatron"},
+             "model.name": "gpt2-small", "model.sequence": 512, "model.framework": "megatron_2022"},
   "columns": ["id", "value", "model.micro_batch", "model.tensor_parallel", "model.data_parallel", "model.global_batch"],
   "rows": [["slow", 2.0, 1, 4, 2, 64], ["less slow", 1.5, 2, 4, 2, 64], ["more", 3.0, 1, 4, 2, 128],
            ["large", 1.0, 1, 1, 1024, 1024], ["small", 1.0, 1, 1, 1, 8]]
@@ -55,7 +55,7 @@ TEST(SetupChoice, OurOwnChoiceRanksFirst) {
       R"json({"schema": "spillway-cases", "version": 1, "cases": [{"id": "ours", "source": "desk", "value": 1,
       "unit": "s",
       "metric": "iteration_time", "hardware.profile": "dgx-a100", "model.name": "gpt2-small", "model.sequence": 512,
-      "model.framework": "megatron", "model.global_batch": 64, "model.recompute": ")json" +
+      "model.framework": "megatron_2022", "model.global_batch": 64, "model.recompute": ")json" +
           std::string(recompute) + R"(", "model.tensor_parallel": )" + std::to_string(t) +
           R"(, "model.pipeline_parallel": )" + std::to_string(p) + R"(, "model.data_parallel": )" + std::to_string(d) +
           R"(, "model.micro_batch": )" + std::to_string(b) + "}]}",
