@@ -30,7 +30,7 @@ void layout(FlagRows& rows) {
       .say("overlap-grad-reduce", "model.overlap_gradients", on_off)
       .say("ddp-bucket-size", "model.bucket_bytes", facts::bucket_elements, whole, "parameters, of 4 bytes each")
       .as_modelled_if("expert-tensor-parallel-size", "1", "experts are not split over tensors when 1")
-      .as_modelled_if("cp-comm-type", "p2p", "ring attention")
+      .say("cp-comm-type", "model.context_exchange", "p2p=p2p a2a=a2a")
       .as_modelled_if("num-distributed-optimizer-instances", "1", "one group shares the optimizer state")
       .as_modelled("no-async-tensor-model-parallel-allreduce async-tensor-model-parallel-allreduce",
                    "the input gradient's all-reduce runs beside the weight gradient")
@@ -58,7 +58,8 @@ void layout(FlagRows& rows) {
           "overlap-p2p-communication-warmup-flush defer-embedding-wgrad-compute delay-wgrad-compute "
           "overlap-moe-expert-parallel-comm delay-grad-reduce delay-param-gather",
           "when transfers and weight gradients run is the schedule's")
-      .not_said("grad-reduce-in-bf16 grad-reduce-in-fp32", "gradients are reduced in 4 bytes each")
+      .read("grad-reduce-in-bf16", "model.main_gradients", "true=bf16 false=-")
+      .as_modelled("grad-reduce-in-fp32", "gradients are reduced as their buffer has them")
       .not_said(
           "suggested-communication-unit-size fsdp-double-buffer keep-fp8-transpose-cache nccl-ub use-nccl-ub "
           "average-in-collective ddp-average-in-collective ddp-pad-buckets-for-high-nccl-busbw ddp-num-buckets "
@@ -96,7 +97,8 @@ void batch_and_precision(FlagRows& rows) {
       .as_modelled_if("recompute-method", "uniform", "every layer keeps its input")
       .as_modelled_if("recompute-num-layers", "1", "layer by layer")
       .as_modelled_if("checkpoint-num-layers", "1", "layer by layer")
-      .as_modelled_if("recompute-modules", "core_attn", "the attention core")
+      .say("recompute-modules", "model.recompute_modules", "",
+           "words of Megatron-core; mla_up_proj of latent attention")
       .read("use-flash-attn", "model.flash_attention", on_off)
       .say("attention-backend", "model.flash_attention", facts::attention_backend,
            "auto=best fused=best flash=flash2 unfused=none local=none", "and model.attention_kernel")
@@ -106,12 +108,15 @@ void batch_and_precision(FlagRows& rows) {
       .say("attention-dropout", "model.dropout", facts::attention_dropout, "",
            "of attention weights; where it differs a model file says so")
       .as_modelled_if("cross-entropy-fusion-impl", "native", "")
-      .as_modelled_if("main-grads-dtype", "fp32", "")
+      .say("main-grads-dtype", "model.main_gradients", "bf16=bf16 fp32=-")
       .as_modelled_if("main-params-dtype", "fp32", "")
-      .as_modelled_if("exp-avg-dtype", "fp32", "")
-      .as_modelled_if("exp-avg-sq-dtype", "fp32", "")
+      .say("exp-avg-dtype", "model.moments", "bf16=bf16 fp16=bf16 fp8=fp8 fp32=-")
+      .read("exp-avg-sq-dtype", "model.moments", "bf16=bf16 fp16=bf16 fp8=fp8 fp32=-", "one type for both moments")
+      .say("fp8-param-gather", "model.fp8_weights", if_on)
+      .read("fp8-param", "model.fp8_weights", "true=true false=-", "of the YAML file")
+      .say("use-precision-aware-optimizer", "model.master_remainders", if_on)
       .as_modelled(
-          "use-mcore-models no-persist-layer-norm persist-layer-norm use-precision-aware-optimizer "
+          "use-mcore-models no-persist-layer-norm persist-layer-norm "
           "gradient-accumulation-fusion masked-softmax-fusion bias-gelu-fusion bias-swiglu-fusion "
           "bias-activation-fusion bias-dropout-fusion apply-rope-fusion no-delay-grad-reduce "
           "deallocate-pipeline-outputs",
@@ -136,7 +141,7 @@ void batch_and_precision(FlagRows& rows) {
           "moe-layer-recompute activation-checkpoint-* num-microbatches-with-partial-activation-checkpoints",
           "recomputation has three settings: none, selective, full")
       .not_said(
-          "fp8-param-gather fp8-param fp4-format fp4-param fp4-param-gather fp4 first-last-layers-bf16 "
+          "fp4-format fp4-param fp4-param-gather fp4 first-last-layers-bf16 "
           "num-layers-at-start-in-bf16 num-layers-at-end-in-bf16 fp8-recipe te-precision-config-file",
           "fp8 is modelled one way: master weights in fp32, weights kept in fp8 twice")
       .no_effect(

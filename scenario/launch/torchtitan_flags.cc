@@ -68,11 +68,13 @@ void training(FlagRows& rows) {
       .say("optimizer.name", "model.optimizer", "AdamW=adamw Adam=adam")
       .say("optimizer.implementation", "model.optimizer_form", "fused=fused foreach=foreach")
       .read("optimizer.fused", "model.optimizer_form", "true=fused false=foreach", "its name in 2024")
-      .say("activation_checkpoint.mode", "model.recompute", "none=none full=full")
+      .say("activation_checkpoint.mode", "model.recompute", "none=none full=full selective=operators",
+           "selective: its option op")
       .as_modelled_if("optimizer.early_step_in_backward", "false", "")
       .as_modelled_if("compile.components", "model,loss", "")
       .as_modelled_if("compile.model", "true", "")
-      .not_said("activation_checkpoint.*", "recomputation has three settings: none, selective (attention core), full")
+      .as_modelled_if("activation_checkpoint.selective_ac_option", "op", "results of every second product are kept")
+      .not_said("activation_checkpoint.*", "what is kept beside every second product is modelled one way")
       .not_said("float8.* quantize.* mx.*", "fp8 is modelled one way")
       .not_said("memory_estimation.* compile.*", "not modelled");
 }
