@@ -66,7 +66,7 @@ FitScreen::FitScreen(const FitSubject& subject, const FitPoints& points)
 }
 
 FitScreen::Stand FitScreen::stand_of(const TrainingSetup& setup) const {
-  Stand stand{has_alike_layers(model_) ? resolve(setup, model_) : setup, {}};
+  Stand stand{has_alike_layers(model_, setup) ? resolve(setup, model_) : setup, {}};
   stand.key = shape_key(shape_setup(stand.setup));
   return stand;
 }
@@ -102,7 +102,7 @@ bool FitScreen::is_near(Bytes state) const { return state <= capacity_ * 64; }
 void FitScreen::measure(std::span<const Prepared> points) {
   std::vector<std::pair<const Stand*, Shape*>> wanted;
   for (const Prepared& point : points) {
-    if (!point.invalid.empty() || !is_near(point.state) || !has_alike_layers(model_)) continue;
+    if (!point.invalid.empty() || !is_near(point.state) || !has_alike_layers(model_, point.setup)) continue;
     for (const Stand* const stand : {&point.time, &point.peak}) {
       const auto [at, is_new] = shapes_.try_emplace(stand->key);
       if (is_new) wanted.emplace_back(stand, &at->second);

@@ -295,7 +295,8 @@ StepMachine::StepMachine(const ModelSpec& spec, const HardwareProfile& profile, 
     if (parameter.layer == 0) layer_parameters.push_back(parameter.elements());
 }
 
-bool has_alike_layers(const ModelSpec& model) {
+bool has_alike_layers(const ModelSpec& model, const TrainingSetup& setup) {
+  if (setup.recompute_layers != 0 || setup.recompute_every != 1) return false;
   return !model.has_encoder() && model.global_every == 0 && !model.reads_images() &&
          (!model.has_experts() || (model.experts.every == 1 && model.experts.first_dense_layers == 0));
 }

@@ -61,8 +61,8 @@ struct StepShape {
   bool update_scales = false;         // update_transient grows with all weights (one parameter group)
 };
 
-// Whether steps of this model can be put together from a layer's: all layers are alike.
-bool has_alike_layers(const ModelSpec& model);
+// Whether steps of this model can be put together from a layer's: all layers are alike, and none recomputed alone.
+bool has_alike_layers(const ModelSpec& model, const TrainingSetup& setup = {});
 
 // Fields of the set-up that a shape does not depend on are set to one value, so equal results mean equal shapes.
 TrainingSetup shape_setup(const TrainingSetup& resolved);

@@ -195,7 +195,7 @@ std::shared_ptr<SweepScreen::Environment> SweepScreen::environment(const SweepSe
                                 : (hardware.gpu.memory.value - hardware.gpu.context_memory.value).count());
     made->rates = gpu_rates(hardware);
     check_rates(hardware.name, made->rates);
-    if (has_alike_layers(made->model)) {
+    if (has_alike_layers(made->model, scenario.training)) {
       made->cost.emplace(hardware);
       made->machine.emplace(made->model, hardware, *made->cost);
       made->machine->options.speed = scenario.what_if;

@@ -27,7 +27,7 @@ TEST_P(StepEstimateTest, StandsForTheReplay) {
   const HardwareProfile hardware = ProfileLibrary::standard().load_system("dgx-a100");
   const CostModel cost(hardware);
   TrainingSetup wanted;
-  wanted.framework = Framework::megatron;
+  wanted.framework = Framework::megatron_2022;
   wanted.sequence = 2048;
   wanted.tensor_parallel = c.tensor;
   wanted.pipeline_parallel = c.pipeline;

@@ -21,7 +21,7 @@ using testing::Not;
 SweepFile small_file() {
   return parse_sweep(R"json({
   "schema": "spillway-sweep", "version": 1, "title": "small & <plain>",
-  "base": {"model": {"name": "gpt2-small", "sequence": 512, "global_batch": 64, "framework": "megatron"},
+  "base": {"model": {"name": "gpt2-small", "sequence": 512, "global_batch": 64, "framework": "megatron_2022"},
            "hardware": {"profile": "dgx-a100"}},
   "constants": {"gpus": 8, "batch": 64},
   "axes": [
@@ -174,7 +174,7 @@ TEST(SweepCheck, FindsWhatWasPrunedWrongly) {
 TEST(SweepCheck, TheDefaultMarginHoldsForASampleOfAllTechniques) {
   const SweepFile file = parse_sweep(R"json({
   "schema": "spillway-sweep", "version": 1,
-  "base": {"model": {"name": "gpt2-medium", "sequence": 1024, "global_batch": 128, "framework": "megatron"},
+  "base": {"model": {"name": "gpt2-medium", "sequence": 1024, "global_batch": 128, "framework": "megatron_2022"},
            "hardware": {"profile": "dgx-a100"}},
   "constants": {"gpus": 32, "batch": 128},
   "axes": [

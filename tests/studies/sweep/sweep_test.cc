@@ -27,7 +27,7 @@ using testing::HasSubstr;
 
 constexpr const char* small_sweep = R"json({
   "schema": "spillway-sweep", "version": 1, "title": "small",
-  "base": {"model": {"name": "gpt2-small", "sequence": 512, "global_batch": 64, "framework": "megatron"},
+  "base": {"model": {"name": "gpt2-small", "sequence": 512, "global_batch": 64, "framework": "megatron_2022"},
            "hardware": {"profile": "dgx-a100"}},
   "constants": {"gpus": 8, "batch": 64},
   "axes": [
