@@ -28,17 +28,23 @@ std::vector<Tensor> EagerOps::join_gradients(const std::string& name, const std:
 
 Tensor EagerOps::flash_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape,
                                  const Tensor& bias) {
-  Tensor out = make(name + ".context", query_elements(shape));
-  const Tensor statistics = session_.empty(name + ".log_sum_exp", DataType::fp32,
-                                           shape.batch * shape.heads * shape.sequence, TensorRole::activation);
+  Tensor out = kept_result(), statistics = kept_result();
   std::vector<Tensor> inputs = qkv;
   if (bias) inputs.push_back(bias);
-  session_.kernel(
-      {.name = "flash_attention",
-       .reads = inputs,
-       .writes = {out, statistics},
-       .cost = {
-           .kind = KernelClass::attention_forward, .type = type_, .attention = shape, .flops = flash_flops(shape, 2)}});
+  if (!out) {
+    out = make(name + ".context", query_elements(shape));
+    statistics = session_.empty(name + ".log_sum_exp", DataType::fp32, shape.batch * shape.heads * shape.sequence,
+                                TensorRole::activation);
+    session_.kernel({.name = "flash_attention",
+                     .reads = inputs,
+                     .writes = {out, statistics},
+                     .cost = {.kind = KernelClass::attention_forward,
+                              .type = type_,
+                              .attention = shape,
+                              .flops = flash_flops(shape, 2)}});
+    keep_result(out);
+    keep_result(statistics);
+  }
   const Tensor saved = out;
   return autograd_.record(
       std::move(out), inputs, false, [this, name, qkv, bias, saved, statistics, shape](const Tensor& gradient) {

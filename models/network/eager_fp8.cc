@@ -29,7 +29,10 @@ EagerOps::Narrowed EagerOps::narrow(const std::string& name, const Tensor& x, Te
 // 3) are cast for each use.
 Tensor EagerOps::narrow_weight(TrainedParameter& weight, bool transposed) {
   if (weight.narrow) {
-    if (!std::exchange(weight.is_narrowed, true))
+    if (std::exchange(weight.is_narrowed, true)) return transposed ? weight.narrow_transposed : weight.narrow;
+    if (weight.value.type() == DataType::fp8)  // the update wrote it so
+      session_.kernel({.name = "transpose_fp8", .reads = {weight.value}, .writes = {weight.narrow_transposed}});
+    else
       session_.kernel(
           {.name = "cast_transpose_fp8", .reads = {weight.value}, .writes = {weight.narrow, weight.narrow_transposed}});
     return transposed ? weight.narrow_transposed : weight.narrow;

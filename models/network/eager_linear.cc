@@ -7,15 +7,6 @@
 
 namespace spillway::models {
 
-// What the weight gradients of layers that share an input need of it.
-struct EagerOps::SavedInput {
-  Tensor kept;         // whole, or this rank's part of the sequence; in fp8 the whole is transposed
-  bool parts = false;  // kept is a part
-  std::size_t users = 1;
-  bool wants_gradient = true;
-  Tensor whole;  // of parts, from the first use of the backward to the last
-};
-
 void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write,
                        Bytes bias) {
   Bytes bytes = bias;
@@ -74,14 +65,18 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& oper
   const std::int64_t rows = x.elements() / inputs;
   const bool in_fp8 = operand.type() == DataType::fp8;
   const DataType type = in_fp8 ? type_ : x.type();
-  Tensor out = session_.empty(layer.name + ".out", type, rows * outputs, TensorRole::activation);
+  if (workspaces_ != nullptr) workspaces_->use_product();
+  const bool keeps = kept_ != nullptr && kept_->is_kept_product();
+  Tensor out = keeps ? kept_result() : Tensor();
   const bool adds_after = layer.bias != nullptr && options_.separate_passes;
-  {
+  if (!out) {
+    out = session_.empty(layer.name + ".out", type, rows * outputs, TensorRole::activation);
     std::vector<Tensor> reads = {operand, in_fp8 ? narrow_weight(weight, false) : weight_operand(weight, type)};
     const bool adds = layer.bias != nullptr && !adds_after;
     if (adds) reads.push_back(layer.bias->value);
     product("gemm", {.m = rows, .n = outputs, .k = inputs}, std::move(reads), out,
             adds ? layer.bias->value.bytes() : Bytes(0));
+    if (keeps) keep_result(out);
   }
   if (adds_after) {
     const Tensor unbiased = std::exchange(out, make(layer.name + ".biased", rows * outputs));
@@ -127,6 +122,7 @@ void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedI
   if (!weight.trains) return;
   autograd_.weight_work([this, layer, saved, columns = std::move(both.columns)] {
     weight_gradient(layer, columns, saved_for_weights(layer.name, *saved));
+    use_dummy(*layer.weight);
     if (--saved->users == 0) saved->kept = saved->whole = {};
   });
 }
@@ -144,6 +140,10 @@ void EagerOps::weight_gradient(const Linear& layer, const Tensor& gradient, cons
   Tensor result = session_.empty(weight.shape.name + ".grad", type, weight.shape.elements(), TensorRole::gradient);
   product("gemm_wgrad", shape, {gradient, x}, result, {});
   accumulate(weight, std::move(result));
+}
+
+void EagerOps::use_dummy(const TrainedParameter& weight) {
+  if (workspaces_ != nullptr && options_.fused_accumulation) workspaces_->use_dummy(weight);
 }
 
 void EagerOps::sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient) {
@@ -210,7 +210,11 @@ Tensor EagerOps::leave_tensor_region(const std::string& name, const Tensor& x, b
     communication_->all_reduce(CommGroup::tensor, "all_reduce", {x});
     return x;
   }
-  Tensor part = communication_->reduce_scatter(CommGroup::tensor, name + ".part", x, TensorRole::activation);
+  Tensor part = kept_result();
+  if (!part) {
+    part = communication_->reduce_scatter(CommGroup::tensor, name + ".part", x, TensorRole::activation);
+    keep_result(part);
+  }
   return autograd_.record(std::move(part), {x}, false, [this, name](const Tensor& gradient) {
     return std::vector<Tensor>{
         communication_->all_gather(CommGroup::tensor, name + ".out.grad.whole", gradient, TensorRole::temporary)};

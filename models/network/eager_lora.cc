@@ -31,7 +31,7 @@ Tensor EagerOps::weight_operand(const TrainedParameter& weight, DataType type) {
 }
 
 void EagerOps::accumulate(TrainedParameter& weight, Tensor gradient) {
-  if (weight.type() == gradient.type()) return autograd_.accumulate(weight, std::move(gradient));
+  if (weight.in_fp8 || weight.type() == gradient.type()) return autograd_.accumulate(weight, std::move(gradient));
   Tensor own =
       session_.empty(weight.shape.name + ".grad.cast", weight.type(), gradient.elements(), TensorRole::gradient);
   session_.kernel({.name = "cast", .reads = {gradient}, .writes = {own}});

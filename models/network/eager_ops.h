@@ -7,11 +7,13 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "models/network/autograd.h"
 #include "models/network/communication.h"
 #include "models/network/eager_session.h"
+#include "models/network/workspaces.h"
 #include "models/spec/training_setup.h"
 
 namespace spillway::models {
@@ -26,8 +28,30 @@ struct OpsOptions {
   // Biases of split layers are added, and contexts of plain attention moved behind each other, by kernels of their own
   // (Megatron-LM's layers, whether they are split or not).
   bool separate_passes = false;
+  bool recomputes_shared_experts = false, recomputes_expert_activation = false;
+  bool merged_experts = false;  // gate and up of experts are one matrix (models/spec/model_part.h)
   bool wide_adapters = false;   // adapters' products are done in fp32, with everything else in 16 bits
   bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
+};
+
+// What a selectively recomputed block keeps of its forward, in the order in which it was made; taken again, in that
+// order, when the block is run once more.
+class KeptResults {
+ public:
+  void begin(bool replays) {
+    replays_ = replays;
+    next_ = products_ = 0;
+  }
+  [[nodiscard]] bool replays() const { return replays_; }
+  // Of every second product; counts them.
+  [[nodiscard]] bool is_kept_product() { return products_++ % 2 == 0; }
+  void put(Tensor result) { results_.push_back(std::move(result)); }
+  Tensor take() { return std::move(results_.at(next_++)); }
+
+ private:
+  std::vector<Tensor> results_;
+  std::size_t next_ = 0, products_ = 0;
+  bool replays_ = false;
 };
 
 class EagerOps {
@@ -154,9 +178,45 @@ class EagerOps {
   // label and the sum of exponentials are all-reduced; saves the softmax in fp32, which becomes the gradient in place.
   Tensor split_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
 
+  // Linear layers, attention and reduce-scatters keep their results there, or take them; null: off. Gives what was set.
+  KeptResults* keep(KeptResults* results) { return std::exchange(kept_, results); }
+
+  // Transformer Engine's layers and Megatron-core's head and losses (te_ops.cc). They need workspaces.
+  void set_workspaces(Workspaces* workspaces) { workspaces_ = workspaces; }
+  [[nodiscard]] Workspaces* workspaces() const { return workspaces_; }
+  struct NormedLinear {
+    std::string norm;
+    TrainedParameter *norm_weight = nullptr, *norm_bias = nullptr;
+    Linear linear;
+  };
+  // A norm and the layer behind it, split by outputs, as one function. Saves x, the norm's result (this rank's part of
+  // the sequence) and the statistics.
+  // `kept`: gives the norm's result too.
+  Tensor norm_linear(const NormedLinear& both, const Tensor& x, Tensor* kept = nullptr);
+  // Once more, of whole rows, into the same tensors.
+  void norm_linear_again(const NormedLinear& both, const Tensor& x, const Tensor& normed, const Tensor& out);
+  // Queries, keys and values in one tensor, whose queries and keys are rotated first. Saves all three apart, the result
+  // and the row statistics; not `mixed`.
+  // `exchanges`: over the context group, all to all. `recomputes`: the kernel runs again before its backward, and what
+  // it gave isn't saved.
+  Tensor rotary_attention(const std::string& name, const Tensor& mixed, const Tensor& angles,
+                          const AttentionShape& local, bool exchanges = false, bool recomputes = false);
+  Tensor head(const Linear& layer, const Tensor& x);
+  // Losses over a split vocabulary. In place: saves the logits, which become their gradient. Of a copy: saves it, in
+  // fp32; `logits` go when the caller holds them no longer.
+  Tensor cross_entropy_in_place(const std::string& name, const Tensor& logits, const Tensor& labels);
+  Tensor cross_entropy_of_copy(const std::string& name, Tensor logits, const Tensor& labels);
+
  private:
-  struct SavedInput;  // of linear layers, gathered again when needed
-  struct Core;        // what plain attention's backward needs
+  // What the weight gradients of layers that share an input need of it.
+  struct SavedInput {
+    Tensor kept;         // whole, or this rank's part of the sequence; in fp8 the whole is transposed
+    bool parts = false;  // kept is a part
+    std::size_t users = 1;
+    bool wants_gradient = true;
+    Tensor whole;  // of parts, from the first use of the backward to the last
+  };
+  struct Core;  // what plain attention's backward needs
   Tensor softmax(const std::string& name, Core& core, Tensor scores);
   Tensor softmax_backward(const std::string& name, Core& core, Tensor gradient);
   struct NormSaved {
@@ -188,6 +248,7 @@ class EagerOps {
                        Tensor* x_gradient);
   void weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x);
   void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);
+  void use_dummy(const TrainedParameter& weight);
   struct Slice;
   std::vector<Tensor> slice_backward(const std::string& name, const Slice& slice, std::size_t parts,
                                      const Tensor& gradient, SlicedKeys& keys);
@@ -198,6 +259,18 @@ class EagerOps {
   [[nodiscard]] Bytes row_reads(const Tensor& x, std::int64_t rows, std::int64_t passes) const;
   Tensor fused_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
   Tensor laid_out(const std::string& name, const Tensor& x);
+  struct Rotated;
+  std::vector<Tensor> exchange_heads(const std::string& name, const std::vector<Tensor>& tensors);
+  void run_again(const std::string& name, Rotated& now, const AttentionShape& shape, bool exchanged);
+  Tensor give_back_heads(const std::string& name, const Tensor& x, bool forwards);
+  std::vector<Tensor> norm_linear_backward(const NormedLinear& both, const Tensor& x, const Tensor& statistics,
+                                           const std::shared_ptr<SavedInput>& saved, const Tensor& gradient);
+  Tensor input_gradient(const Linear& layer, std::int64_t rows, std::int64_t inputs, SavedInput& saved,
+                        const Tensor& gradient);
+  Tensor reduced_gradient(const std::string& name, const Tensor& whole, bool parts);
+  void weight_work(const Linear& layer, const Tensor& gradient, const std::shared_ptr<SavedInput>& saved);
+  Tensor rotary_attention_backward(const std::string& name, Rotated& now, const Tensor& angles,
+                                   const AttentionShape& shape, Tensor gradient);
   Tensor repeat_heads(const std::string& name, const Tensor& x, const AttentionShape& shape);
   std::vector<Tensor> join_gradients(const std::string& name, const std::vector<Tensor>& inputs,
                                      std::vector<Tensor> gradients);
@@ -208,6 +281,13 @@ class EagerOps {
   OpsOptions options_;
   DataType type_;
   Communication* communication_;
+  // The result at hand from those kept; empty: it is to be made.
+  Tensor kept_result() { return kept_ != nullptr && kept_->replays() ? kept_->take() : Tensor(); }
+  void keep_result(const Tensor& result) {
+    if (kept_ != nullptr && !kept_->replays()) kept_->put(result);
+  }
+  Workspaces* workspaces_ = nullptr;  // of Megatron-core
+  KeptResults* kept_ = nullptr;
 };
 
 }  // namespace spillway::models

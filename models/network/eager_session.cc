@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t first_address = 0x7000'0000'0000;
 constexpr std::uint64_t address_step = 512;
-constexpr std::int64_t first_transfer_lane = 200, beside_stream_number = 199;
+constexpr std::int64_t first_transfer_lane = 200, memory_stream_number = 198, beside_stream_number = 199;
 
 // Of kernels of kind gemm.
 bool is_same_product(const KernelCost& a, const KernelCost& b) {
@@ -41,8 +41,7 @@ EagerSession::EagerSession(const CostModel& cost, std::string_view device_name)
   next_address_ = first_address;
 }
 
-Tensor EagerSession::empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role,
-                           TensorPlace place) {
+TensorId EagerSession::new_tensor(std::string_view name, DataType type, std::int64_t elements, TensorRole role) {
   SPILLWAY_ASSERT(elements >= 1 && !finished_);
   const TensorId id{static_cast<std::uint32_t>(trace_.tensors.size())};
   trace_.tensors.name.push_back(trace_.strings.intern(name));
@@ -54,14 +53,38 @@ Tensor EagerSession::empty(std::string_view name, DataType type, std::int64_t el
   addresses_.emplace_back(next_address_);
   const auto bytes = static_cast<std::uint64_t>(elements * size_of(type));
   next_address_ += (bytes + address_step - 1) / address_step * address_step;
+  return id;
+}
+
+Tensor EagerSession::empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role,
+                           TensorPlace place) {
   Tensor tensor;
-  tensor.body_ = std::make_shared<Tensor::Body>(this, id, type, elements, place);
+  tensor.body_ = std::make_shared<Tensor::Body>(this, new_tensor(name, type, elements, role), type, elements, place);
+  tensor.body_->is_beside = beside_memory_;
+  if (beside_memory_ && memory_stream_ == LaneId::none)
+    memory_stream_ = trace_.lane({.kind = LaneKind::stream,
+                                  .device = 0,
+                                  .number = memory_stream_number,
+                                  .name = trace_.strings.intern("exchange stream")});
   memory_event(*tensor.body_, MemoryAction::allocate);
   return tensor;
 }
 
+void EagerSession::discard(const Tensor& tensor) {
+  free(*tensor.body_);
+  tensor.body_->is_discarded = true;
+}
+
+void EagerSession::restore(const Tensor& tensor, std::string_view name) {
+  Tensor::Body& body = *tensor.body_;
+  SPILLWAY_ASSERT(body.is_discarded);
+  body.is_discarded = false;
+  body.id = new_tensor(name, body.type, body.elements, TensorRole::activation);
+  memory_event(body, MemoryAction::allocate);
+}
+
 void EagerSession::free(const Tensor::Body& body) {
-  if (finished_) return;
+  if (finished_ || body.is_discarded) return;
   memory_event(body, MemoryAction::free_requested);
   if (!one_event_per_free_) memory_event(body, MemoryAction::free_completed);
 }
@@ -75,7 +98,7 @@ void EagerSession::memory_event(const Tensor::Body& body, MemoryAction action) {
                                   .tensor = body.id,
                                   .action = action,
                                   .device = static_cast<std::int16_t>(body.place == TensorPlace::host ? -1 : 0),
-                                  .stream = stream_});
+                                  .stream = body.is_beside ? memory_stream_ : stream_});
 }
 
 void EagerSession::set_layer(std::int64_t layer) {
@@ -108,6 +131,19 @@ Duration EagerSession::duration_of(const KernelCost& cost) {
   return timed.duration;
 }
 
+void EagerSession::touch(const Tensor& tensor) {
+  const std::size_t index = index_of(tensor.id());
+  if (index >= touched_.size()) touched_.resize(index + 1, false);
+  if (touched_[index]) return;
+  touched_[index] = true;
+  touches_.push_back(tensor.id());
+}
+
+void EagerSession::note_touches(OpId op) {
+  for (const TensorId tensor : touches_) trace_.uses.push_back({.op = op, .tensor = tensor, .access = Access::read});
+  touches_.clear();
+}
+
 OpId EagerSession::kernel(const Kernel& kernel) {
   check_stop();
   KernelCost cost = kernel.cost;
@@ -127,6 +163,7 @@ OpId EagerSession::kernel(const Kernel& kernel) {
                           .flops = cost.flops},
                          kernel.beside ? beside_clock_ : stream_clock_);
   depend(op, kernel.reads, kernel.writes);
+  note_touches(op);
   if (!kernel.beside) last_kernel_ = op;
   return op;
 }
@@ -267,6 +304,7 @@ OpId EagerSession::collective(const Collection& c) {
                                 .group_size = static_cast<std::uint32_t>(c.group_size),
                                 .group = trace_.strings.intern(c.group)});
   depend(op, c.reads, c.writes);
+  note_touches(op);
   if (c.after_kernels) add_edge(last_kernel_, op, EdgeKind::control);
   return op;
 }

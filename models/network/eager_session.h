@@ -63,6 +63,7 @@ class Tensor {
     DataType type;
     std::int64_t elements;
     TensorPlace place;
+    bool is_beside = false, is_discarded = false;
     Body(EagerSession* owner, TensorId tensor, DataType data_type, std::int64_t count, TensorPlace where)
         : session(owner), id(tensor), type(data_type), elements(count), place(where) {}
     Body(const Body&) = delete;
@@ -128,6 +129,14 @@ class EagerSession {
   Tensor empty(std::string_view name, DataType type, std::int64_t elements, TensorRole role,
                TensorPlace place = TensorPlace::device);
   OpId kernel(const Kernel& kernel);
+  // Frees a tensor's memory while handles to it live; a restored one is a new tensor of the trace behind them all.
+  void discard(const Tensor& tensor);
+  void restore(const Tensor& tensor, std::string_view name);
+  // The next kernel or collective is the first to use what is there for good (a workspace): once per tensor, later
+  // calls do nothing.
+  void touch(const Tensor& tensor);
+  // Tensors made while this is on belong to a stream beside the program's, whose memory the allocator keeps apart.
+  void set_beside_memory(bool is_beside) { beside_memory_ = is_beside; }
   OpId transfer(const Transfer& transfer);
   // The host computes for so long. `beside`: on a thread of its own, from the step's start on.
   OpId host_work(std::string_view name, Picos time, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes,
@@ -154,6 +163,7 @@ class EagerSession {
   void begin_step(std::string_view name);
 
   [[nodiscard]] TraceMark mark() const;
+  [[nodiscard]] const std::vector<MemoryEvent>& memory_events() const { return trace_.memory_events; }
   [[nodiscard]] OpKind kind_of(OpId op) const { return trace_.ops.kind[index_of(op)]; }
   [[nodiscard]] const CostModel& cost() const { return cost_; }
   // Time of the host per operator: those that the program itself calls (forward, recompute, optimizer), and those that
@@ -170,8 +180,10 @@ class EagerSession {
 
  private:
   friend struct Tensor::Body;
+  TensorId new_tensor(std::string_view name, DataType type, std::int64_t elements, TensorRole role);
   void free(const Tensor::Body& body);
   void memory_event(const Tensor::Body& body, MemoryAction action);
+  void note_touches(OpId op);
   void depend(OpId op, const std::vector<Tensor>& reads, const std::vector<Tensor>& writes);
   // The launch call and the work it starts. `row` has name, kind, lane, duration, bytes, flops.
   OpId launch(OpRow row, Picos& lane_clock);
@@ -223,6 +235,10 @@ class EagerSession {
   LaneId beside_ = LaneId::none;  // thread of work beside the program
   LaneId beside_stream_ = LaneId::none;
   Picos beside_clock_{};
+  std::vector<bool> touched_;      // by tensor
+  std::vector<TensorId> touches_;  // by the next kernel
+  LaneId memory_stream_ = LaneId::none;
+  bool beside_memory_ = false;
   bool one_event_per_free_ = false;
   bool finished_ = false;
 };

@@ -1,5 +1,6 @@
 #include "models/network/mla_attention.h"
 
+#include <memory>
 #include <utility>
 
 namespace spillway::models {
@@ -158,10 +159,150 @@ Tensor LatentAttentionBlock::plain_core(const std::string& name, const Tensor& q
     return context_.ops.plain_attention(name, qkv, shape, dropout);
   };
   const std::vector<Tensor> qkv = {q, pair[0], pair[1]};
-  return setup_.recompute == Recompute::selective ? context_.autograd.checkpoint(qkv, run, false) : run(qkv);
+  return setup_.recomputes_module("core_attn") ? context_.autograd.checkpoint(qkv, run, false) : run(qkv);
+}
+
+// The bottlenecks' norms and what is behind them are one function each; the shared key goes into the keys as it is.
+Tensor LatentAttentionBlock::engine_run(const std::string& prefix, const Tensor& x, const Tensor& angles) {
+  EagerSession& session = context_.session;
+  EagerOps& ops = context_.ops;
+  const std::string name = prefix + "attention";
+  const LatentAttention& latent = model_.latent;
+  const std::int64_t tokens = setup_.tokens(), heads = model_.heads;
+  const auto saved = std::make_shared<EngineSaved>();
+  if (latent.query_rank > 0) saved->low = linear(name + ".q_down", x);
+  Tensor down = linear(name + ".kv_down", x);
+  const Tensor q = saved->low ? ops.norm_linear(normed(name, ".q_latent_norm", ".q_up"), saved->low, &saved->q_normed)
+                              : linear(name + ".q", x);
+  session.kernel({.name = "rotary",
+                  .reads = {q, angles},
+                  .writes = {q},
+                  .bytes = q.bytes() / model_.head_dim * latent.rope_dim * 2});
+  // The shared key's gradient, which comes with that of the latent.
+  const auto slot = std::make_shared<Tensor>();
+  Tensor compressed = make(name + ".kv_latent", tokens * latent.kv_rank, TensorRole::activation);
+  session.kernel(
+      {.name = "copy", .reads = {down}, .writes = {compressed}, .bytes = compressed.bytes() + compressed.bytes()});
+  compressed =
+      context_.autograd.record(std::move(compressed), {down}, false,
+                               [this, &session, name, slot, whole = down.elements()](const Tensor& gradient) {
+                                 Tensor back = make(name + ".kv_down.out.grad", whole);
+                                 session.kernel({.name = "concatenate", .reads = {gradient, *slot}, .writes = {back}});
+                                 *slot = {};
+                                 return std::vector<Tensor>{std::move(back)};
+                               });
+  Tensor expanded = ops.norm_linear(normed(name, ".kv_latent_norm", ".kv_up"), compressed, &saved->kv_normed);
+  saved->compressed = std::move(compressed);
+  const std::uint32_t expanded_node = expanded.node();
+  saved->q = q;
+  saved->k = make(name + ".k", tokens * heads * model_.head_dim, TensorRole::activation);
+  saved->v = make(name + ".v", tokens * heads * latent.value_dim, TensorRole::activation);
+  session.kernel({.name = "assemble_keys",
+                  .reads = {expanded, down, angles},
+                  .writes = {saved->k, saved->v},
+                  .bytes = saved->k.bytes() + saved->k.bytes() + saved->v.bytes() + saved->v.bytes()});
+  const std::int64_t expanded_size = expanded.elements();
+  if (setup_.recomputes_module("mla_up_proj"))
+    saved->down = std::move(down);
+  else
+    saved->low = saved->compressed = saved->q_normed = saved->kv_normed = {};
+  down = {};
+  expanded = Tensor().with_node(expanded_node);
+  return engine_core(name, expanded, expanded_size, angles, saved, slot);
+}
+
+EagerOps::NormedLinear LatentAttentionBlock::normed(const std::string& name, const char* norm, const char* layer) {
+  return {name + norm, &weight_(name + norm), nullptr, {name + layer, &weight_(name + layer), nullptr}};
+}
+
+// What the up-projections make goes once attention has read it.
+void LatentAttentionBlock::discard_projections(EngineSaved& saved) {
+  for (const Tensor* each : {&saved.k, &saved.v, &saved.kv_normed}) context_.session.discard(*each);
+  if (!saved.low) return;
+  context_.session.discard(saved.q);
+  context_.session.discard(saved.q_normed);
+}
+
+void LatentAttentionBlock::project_again(const std::string& name, EngineSaved& saved, const Tensor& angles) {
+  EagerSession& session = context_.session;
+  const Phase outer = session.phase();
+  session.set_phase(Phase::recompute);
+  if (saved.low) {
+    session.restore(saved.q_normed, name + ".q_latent_norm.out");
+    session.restore(saved.q, name + ".q_up.out");
+    context_.ops.norm_linear_again(normed(name, ".q_latent_norm", ".q_up"), saved.low, saved.q_normed, saved.q);
+    session.kernel({.name = "rotary",
+                    .reads = {saved.q, angles},
+                    .writes = {saved.q},
+                    .bytes = saved.q.bytes() / model_.head_dim * model_.latent.rope_dim * 2});
+  }
+  session.restore(saved.kv_normed, name + ".kv_latent_norm.out");
+  const std::int64_t width = model_.latent.nope_dim + model_.latent.value_dim;
+  const Tensor expanded = make(name + ".kv_up.again", setup_.tokens() * model_.heads * width);
+  context_.ops.norm_linear_again(normed(name, ".kv_latent_norm", ".kv_up"), saved.compressed, saved.kv_normed,
+                                 expanded);
+  session.restore(saved.k, name + ".k");
+  session.restore(saved.v, name + ".v");
+  session.kernel({.name = "assemble_keys",
+                  .reads = {expanded, saved.down, angles},
+                  .writes = {saved.k, saved.v},
+                  .bytes = saved.k.bytes() + saved.k.bytes() + saved.v.bytes() + saved.v.bytes()});
+  session.set_phase(outer);
+}
+
+Tensor LatentAttentionBlock::engine_core(const std::string& name, const Tensor& expanded, std::int64_t expanded_size,
+                                         const Tensor& angles, const std::shared_ptr<EngineSaved>& saved,
+                                         const std::shared_ptr<Tensor>& slot) {
+  EagerSession& session = context_.session;
+  const std::int64_t rows = setup_.tokens() * model_.heads;
+  const AttentionShape shape{.batch = setup_.micro_batch,
+                             .heads = model_.heads,
+                             .kv_heads = model_.heads,
+                             .sequence = setup_.sequence,
+                             .head_dim = model_.head_dim,
+                             .value_dim = model_.latent.value_dim};
+  const auto flops = [rows, this](std::int64_t width) { return Flops(rows * setup_.sequence * width); };
+  Tensor out = saved->out = make(name + ".context", rows * model_.latent.value_dim, TensorRole::activation);
+  saved->sums = session.empty(name + ".log_sum_exp", DataType::fp32, rows, TensorRole::activation);
+  session.kernel({.name = "flash_attention",
+                  .reads = {saved->q, saved->k, saved->v},
+                  .writes = {out, saved->sums},
+                  .cost = {.kind = KernelClass::attention_forward,
+                           .type = options_.type,
+                           .attention = shape,
+                           .flops = flops(model_.head_dim + model_.latent.value_dim)}});
+  const Tensor q = Tensor().with_node(saved->q.node());
+  const bool again = static_cast<bool>(saved->down) && context_.autograd.is_recording();
+  if (again) discard_projections(*saved);
+  return context_.autograd.record(
+      std::move(out), {q, expanded}, false,
+      [this, &session, name, expanded_size, angles, saved, slot, shape, flops, again](Tensor gradient) {
+        if (again) project_again(name, *saved, angles);
+        Tensor q_back = make(name + ".q.grad", saved->q.elements());
+        Tensor k_back = make(name + ".k.grad", saved->k.elements());
+        Tensor v_back = make(name + ".v.grad", saved->v.elements());
+        session.kernel({.name = "flash_attention_backward",
+                        .reads = {gradient, saved->out, saved->sums, saved->q, saved->k, saved->v},
+                        .writes = {q_back, k_back, v_back},
+                        .cost = {.kind = KernelClass::attention_backward,
+                                 .type = options_.type,
+                                 .attention = shape,
+                                 .flops = flops(3 * shape.head_dim + 2 * shape.value_dim)}});
+        gradient = {};
+        *saved = {};
+        session.kernel({.name = "rotary_backward", .reads = {q_back, angles}, .writes = {q_back}});
+        Tensor expanded_back = make(name + ".kv_up.out.grad", expanded_size);
+        *slot = make(name + ".key.grad", setup_.tokens() * model_.latent.rope_dim);
+        session.kernel({.name = "assemble_keys_backward", .reads = {k_back, v_back}, .writes = {expanded_back, *slot}});
+        return std::vector<Tensor>{std::move(q_back), std::move(expanded_back)};
+      });
 }
 
 Tensor LatentAttentionBlock::run(const std::string& prefix, const Tensor& x, const Tensor& angles) {
+  const bool recomputes = setup_.flash_attention && setup_.recomputes_module("core_attn");
+  if (context_.ops.workspaces() != nullptr && !recomputes && setup_.tensor_parallel == 1 && setup_.flash_attention &&
+      setup_.precision != TrainingPrecision::fp8_mixed && setup_.trains_all())
+    return engine_run(prefix, x, angles);
   const std::string name = prefix + "attention";
   const Tensor q = queries(name, x, angles);
   Tensor down = linear(name + ".kv_down", x);
@@ -171,7 +312,11 @@ Tensor LatentAttentionBlock::run(const std::string& prefix, const Tensor& x, con
   down = {};
   const Tensor expanded = up(name + ".kv_up", latent);
   latent = {};
-  return core(name + ".core", q, expanded, key);
+  if (!recomputes) return core(name + ".core", q, expanded, key);
+  const auto run_core = [this, name](const std::vector<Tensor>& again) {
+    return core(name + ".core", again[0], again[1], again[2]);
+  };
+  return context_.autograd.checkpoint({q, expanded, key}, run_core, false);
 }
 
 }  // namespace spillway::models

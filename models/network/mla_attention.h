@@ -17,6 +17,7 @@
 // after its norm, the rank when there is one; queries, keys, values, result), 4 t for each norm and 4 a t of row sums.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,18 @@ class LatentAttentionBlock {
   Tensor plain_core(const std::string& name, const Tensor& q, const std::vector<Tensor>& pair,
                     const AttentionShape& shape);
   Tensor make(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
+  // Megatron-core's on Transformer Engine, not split over tensors. `expanded` has no body any more, but its node.
+  struct EngineSaved {
+    Tensor q, k, v, out, sums;
+    // Of recomputed up-projections: their inputs, the norms' results, and what the shared key is read from.
+    Tensor low, compressed, q_normed, kv_normed, down;
+  };
+  EagerOps::NormedLinear normed(const std::string& name, const char* norm, const char* layer);
+  void discard_projections(EngineSaved& saved);
+  void project_again(const std::string& name, EngineSaved& saved, const Tensor& angles);
+  Tensor engine_run(const std::string& prefix, const Tensor& x, const Tensor& angles);
+  Tensor engine_core(const std::string& name, const Tensor& expanded, std::int64_t expanded_size, const Tensor& angles,
+                     const std::shared_ptr<EngineSaved>& saved, const std::shared_ptr<Tensor>& slot);
 
   const ModelSpec& model_;
   const TrainingSetup& setup_;

@@ -1,6 +1,7 @@
 #include "models/network/moe_block.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 namespace spillway::models {
@@ -107,6 +108,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
   if (in_fp8) operand = ops.narrow(name + ".in", rows, TensorRole::activation, nullptr);
   if (!weight.trains) operand.columns = {};
   Tensor out = session.empty(name + ".out", rows.type(), count * outputs, TensorRole::activation);
+  if (ops.workspaces() != nullptr) ops.workspaces()->use_grouped();
   grouped_product("grouped_gemm", {.m = each, .n = outputs, .k = inputs, .batch = groups}, flops,
                   {operand.rows, in_fp8 ? ops.narrow_weight(weight, false) : ops.weight_operand(weight, rows.type())},
                   out);
@@ -134,6 +136,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
             grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {columns, kept, weight.gradient},
                             weight.gradient);
             context_.autograd.accumulate(weight, {});
+            if (context_.ops.workspaces() != nullptr) context_.ops.workspaces()->use_dummy(weight);
           } else {
             const DataType product = columns.type() == DataType::fp8 ? options_.type : columns.type();
             Tensor sum = context_.session.empty(weight.shape.name + ".grad", product, weight.shape.elements(),
@@ -167,7 +170,9 @@ Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
   const auto layer = [this](const std::string& part) { return EagerOps::Linear{part, &weight_(part), nullptr}; };
   const std::string name = prefix + "mlp.shared";
   Tensor inner;
-  if (model_.gated()) {
+  if (options_.merged_experts) {
+    inner = ops.swiglu(name + ".swiglu", ops.column_linears({layer(name + ".gate_up")}, x)[0]);
+  } else if (model_.gated()) {
     std::vector<Tensor> both = ops.column_linears({layer(name + ".gate"), layer(name + ".up")}, x);
     both[0] = ops.pointwise(name + ".gated", both[0], function());
     inner = ops.multiply(name + ".product", both[0], both[1]);
@@ -191,7 +196,155 @@ Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
       });
 }
 
+// The gate's logits in fp32 and what they become; probabilities and the map of tokens go on as dense matrices.
+MoeBlock::EngineRouting MoeBlock::engine_route(const std::string& name, const Tensor& x) {
+  EagerSession& session = context_.session;
+  const std::int64_t tokens = x.elements() / model_.hidden, experts = model_.experts.count, cells = tokens * experts,
+                     chosen = tokens * model_.experts.active;
+  const auto make = [&](const char* part, DataType type, std::int64_t elements, TensorRole role) {
+    return session.empty(name + part, type, elements, role);
+  };
+  const Tensor logits = context_.ops.linear(name, x, weight_(name), nullptr);
+  const Tensor softmax = make(".softmax", DataType::fp32, cells, TensorRole::activation);
+  const Tensor narrow = make(".scores", logits.type(), cells, TensorRole::temporary);
+  const Tensor best = make(".best", logits.type(), chosen, TensorRole::temporary);
+  const Tensor indices = make(".indices", DataType::int64, chosen, TensorRole::activation);
+  session.kernel({.name = "router_softmax_topk", .reads = {logits}, .writes = {softmax, narrow, best, indices}});
+  const Tensor scattered = make(".scattered", logits.type(), cells, TensorRole::temporary);
+  const Tensor map = make(".map", DataType::byte, cells, TensorRole::activation);
+  Tensor probabilities = make(".probabilities", logits.type(), cells, TensorRole::activation);
+  session.kernel({.name = "router_map", .reads = {best, indices}, .writes = {scattered, map, probabilities}});
+  const Tensor auxiliary = make(".auxiliary", DataType::fp32, cells, TensorRole::activation);
+  session.kernel({.name = "router_auxiliary_loss", .reads = {logits, map}, .writes = {auxiliary}});
+  const DataType type = logits.type();
+  probabilities = context_.autograd.record(
+      std::move(probabilities), {logits}, false,
+      [&session, name, type, softmax, indices, map, auxiliary](const Tensor& gradient) {
+        Tensor result = session.empty(name + ".logits.grad", type, softmax.elements(), TensorRole::temporary);
+        session.kernel({.name = "router_softmax_topk_backward",
+                        .reads = {gradient, softmax, indices, map, auxiliary},
+                        .writes = {result}});
+        return std::vector<Tensor>{std::move(result)};
+      });
+  const Tensor rows = make(".row_ids", DataType::byte, 4 * tokens * (2 * experts + 1), TensorRole::activation);
+  session.kernel({.name = "row_id_map", .reads = {map}, .writes = {rows}});
+  return {.probabilities = std::move(probabilities), .rows = rows};
+}
+
+// Rows of tokens in the order of their experts; each with its probability, which takes part in the experts' activation.
+Tensor MoeBlock::engine_permute(const std::string& name, const Tensor& x, const EngineRouting& routing,
+                                Tensor& probabilities) {
+  EagerSession& session = context_.session;
+  const std::int64_t rows = x.elements() / model_.hidden * model_.experts.active, elements = x.elements(),
+                     cells = routing.probabilities.elements();
+  Tensor out = session.empty(name + ".permuted", x.type(), rows * model_.hidden, TensorRole::activation);
+  probabilities = session.empty(name + ".probabilities", x.type(), rows, TensorRole::activation);
+  session.kernel(
+      {.name = "permute_tokens", .reads = {x, routing.rows, routing.probabilities}, .writes = {out, probabilities}});
+  // The activation's node puts the gradient of the probabilities here.
+  const auto slot = std::make_shared<Tensor>();
+  slots_[name] = slot;
+  return context_.autograd.record(
+      std::move(out), {x, routing.probabilities}, false,
+      [&session, name, elements, cells, rows_of = routing.rows, slot](const Tensor& gradient) {
+        Tensor tokens = session.empty(name + ".in.grad", gradient.type(), elements, TensorRole::temporary);
+        Tensor spread = session.empty(name + ".probabilities.grad", gradient.type(), cells, TensorRole::temporary);
+        std::vector<Tensor> reads = {gradient, rows_of};
+        if (*slot) reads.push_back(*slot);
+        session.kernel({.name = "permute_tokens_backward", .reads = std::move(reads), .writes = {tokens, spread}});
+        *slot = {};
+        return std::vector<Tensor>{std::move(tokens), std::move(spread)};
+      });
+}
+
+// silu(gate) * up * probability of the row; saves the first two and the last.
+Tensor MoeBlock::weighted_swiglu(const std::string& name, const Tensor& x, const Tensor& probabilities) {
+  EagerSession& session = context_.session;
+  Tensor out = session.empty(name + ".weighted", x.type(), x.elements() / 2, TensorRole::activation);
+  session.kernel({.name = "weighted_swiglu", .reads = {x, probabilities}, .writes = {out}});
+  return context_.autograd.record(
+      std::move(out), {x}, false, [&session, name, x, probabilities, slot = slots_[name]](const Tensor& gradient) {
+        Tensor back = session.empty(name + ".weighted.in.grad", x.type(), x.elements(), TensorRole::temporary);
+        *slot = session.empty(name + ".row_probabilities.grad", probabilities.type(), probabilities.elements(),
+                              TensorRole::temporary);
+        session.kernel(
+            {.name = "weighted_swiglu_backward", .reads = {gradient, x, probabilities}, .writes = {back, *slot}});
+        return std::vector<Tensor>{std::move(back)};
+      });
+}
+
+// The activation goes when the product behind it has run, and is made again before that runs backwards.
+Tensor MoeBlock::without_activation(const std::string& name, const Tensor& inner, const Tensor& weights,
+                                    const Tensor& result) {
+  const Tensor gates = std::exchange(gates_, {});
+  if (!options_.recomputes_expert_activation || !context_.autograd.is_recording()) return result;
+  EagerSession& session = context_.session;
+  session.discard(inner);
+  return context_.autograd.record(
+      result, {result}, false, [&session, name, inner, gates, weights](const Tensor& gradient) {
+        const Phase outer = session.phase();
+        session.set_phase(Phase::recompute);
+        session.restore(inner, name + ".weighted");
+        session.kernel({.name = "weighted_swiglu", .reads = {gates, weights}, .writes = {inner}});
+        session.set_phase(outer);
+        return std::vector<Tensor>{gradient};
+      });
+}
+
+Tensor MoeBlock::engine_unpermute(const std::string& name, const Tensor& rows, const EngineRouting& routing,
+                                  std::int64_t elements) {
+  EagerSession& session = context_.session;
+  Tensor out = session.empty(name + ".out", rows.type(), elements, TensorRole::activation);
+  session.kernel({.name = "unpermute_tokens", .reads = {rows, routing.rows}, .writes = {out}});
+  return context_.autograd.record(
+      std::move(out), {rows}, false,
+      [&session, name, count = rows.elements(), rows_of = routing.rows](const Tensor& gradient) {
+        Tensor back = session.empty(name + ".rows.grad", gradient.type(), count, TensorRole::temporary);
+        session.kernel({.name = "unpermute_tokens_backward", .reads = {gradient, rows_of}, .writes = {back}});
+        return std::vector<Tensor>{std::move(back)};
+      });
+}
+
+// Names keep the rows as permuted, as they came and as they go back until the block's result is there.
+Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
+  EagerOps& ops = context_.ops;
+  const std::string name = prefix + "mlp.experts";
+  const EngineRouting routing = engine_route(prefix + "mlp.router", x);
+  Tensor probabilities;
+  Tensor entered = gathers() ? x : ops.enter_tensor_region(name, x, TensorRole::activation);
+  const Tensor permuted = engine_permute(name, entered, routing, probabilities);
+  entered = {};
+  const Tensor arrived = exchange(name, permuted);
+  const Tensor with = expert_ranks() == 1 ? probabilities
+                                          : context_.communication->all_to_all(CommGroup::expert, name + ".with",
+                                                                               probabilities, TensorRole::temporary);
+  Tensor shared_result;
+  if (model_.experts.shared_width > 0) {
+    const auto run = [this, prefix](const std::vector<Tensor>& again) { return shared(prefix, again.front()); };
+    shared_result = options_.recomputes_shared_experts ? context_.autograd.checkpoint({x}, run, true) : run({x});
+  }
+  const Tensor whole = gathers() ? ops.enter_tensor_region(name, arrived, TensorRole::activation) : arrived;
+  Tensor sorted = sort(name, whole);
+  const Tensor weights = context_.session.empty(name + ".row_probabilities", x.type(),
+                                                sorted.elements() / model_.hidden, TensorRole::activation);
+  context_.session.kernel({.name = "sort_chunks", .reads = {with}, .writes = {weights}});
+  gates_ = grouped_linear(name + ".gate_up", sorted);
+  sorted = {};
+  Tensor inner = weighted_swiglu(name, gates_, weights);
+  Tensor results = without_activation(name, inner, weights, grouped_linear(name + ".down", inner));
+  inner = {};
+  const Tensor unsorted = sort(name + ".down", results);
+  results = {};
+  const Tensor reduced = gathers() ? ops.leave_tensor_region(name + ".down", unsorted, true) : unsorted;
+  Tensor back = exchange(name + ".down", reduced);
+  Tensor routed = engine_unpermute(name, back, routing, x.elements());
+  back = {};
+  if (!gathers()) routed = ops.leave_tensor_region(name, routed, false);
+  return shared_result ? ops.add(name + ".add_shared", routed, shared_result) : routed;
+}
+
 Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
+  if (options_.merged_experts) return engine_run(prefix, x);
   EagerOps& ops = context_.ops;
   const std::string name = prefix + "mlp.experts";
   const std::string router = prefix + "mlp.router";

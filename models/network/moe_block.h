@@ -14,11 +14,16 @@
 // Tokens are taken to be spread evenly: every expert gets t k / E rows, every rank of an expert group as many as it
 // sends. Auxiliary losses are left out: they see t E numbers.
 //
-// Kept for the backward with 2-byte activations, f the experts' width: 2 t k (2 h + 4 f) bytes of rows, 4 t E of the
-// router's softmax, 12 t k of chosen experts and their weights; shared experts as any feed-forward block. Expert
+// Megatron-core on Transformer Engine (engine_run): the probability of a row takes part in the activation, so that no
+// result of an expert is kept: 2 t k (h + 3 f) bytes, about 12 t E of the router, 8 t E of row numbers.
+//
+// Otherwise kept for the backward with 2-byte activations, f the experts' width: 2 t k (2 h + 4 f) bytes of rows, 4 t E
+// of the router's softmax, 12 t k of chosen experts and their weights; shared experts as any feed-forward block. Expert
 // parallel: 2 t k h more, rows as they were sent and as they came back.
 #pragma once
 
+#include <map>
+#include <memory>
 #include <string>
 
 #include "models/network/block_context.h"
@@ -53,6 +58,18 @@ class MoeBlock {
   [[nodiscard]] bool has_own_type(DataType type) const;
   Tensor shared(const std::string& prefix, const Tensor& x);
   [[nodiscard]] EagerOps::Pointwise function() const;
+  // Megatron-core's fused permutation, all-to-all dispatcher and grouped products of Transformer Engine.
+  struct EngineRouting {
+    Tensor probabilities;  // [t, E]
+    Tensor rows;           // where each token's rows go
+  };
+  Tensor engine_run(const std::string& prefix, const Tensor& x);
+  EngineRouting engine_route(const std::string& name, const Tensor& x);
+  Tensor engine_permute(const std::string& name, const Tensor& x, const EngineRouting& routing, Tensor& probabilities);
+  Tensor weighted_swiglu(const std::string& name, const Tensor& x, const Tensor& probabilities);
+  Tensor without_activation(const std::string& name, const Tensor& inner, const Tensor& weights, const Tensor& result);
+  Tensor engine_unpermute(const std::string& name, const Tensor& rows, const EngineRouting& routing,
+                          std::int64_t elements);
   // Sequence parallel: rows of the tensor group's parts come together for the products.
   [[nodiscard]] bool gathers() const { return options_.sequence_parallel && context_.ops.tensor_ranks() > 1; }
   [[nodiscard]] std::int64_t expert_ranks() const {
@@ -63,6 +80,8 @@ class MoeBlock {
   const OpsOptions options_;
   const BlockContext context_;
   const WeightLookup weight_;
+  Tensor gates_;                                          // gate and up of the rows at hand
+  std::map<std::string, std::shared_ptr<Tensor>> slots_;  // of the block at hand: its probabilities' gradient
 };
 
 }  // namespace spillway::models

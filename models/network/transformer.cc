@@ -1,5 +1,6 @@
 #include "models/network/transformer.h"
 
+#include <memory>
 #include <utility>
 
 #include "base/input_error.h"
@@ -15,14 +16,17 @@ DataType activation_type(const TrainingSetup& setup) {
   return setup.precision == TrainingPrecision::fp16_mixed ? DataType::fp16 : DataType::bf16;
 }
 
-OpsOptions options_of(const TrainingSetup& setup) {
+OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
   OpsOptions options{
       .type = activation_type(setup),
       .product = activation_type(setup),
       .sequence_parallel = setup.sequence_parallel,
-      .fused_accumulation = setup.framework == Framework::megatron && setup.zero_stage < 2,
+      .fused_accumulation = has_gradient_buffers(setup.framework) && setup.zero_stage < 2,
       .loss = setup.loss,
-      .separate_passes = setup.framework == Framework::megatron && setup.precision != TrainingPrecision::fp8_mixed,
+      .separate_passes = setup.framework == Framework::megatron_2022 && setup.precision != TrainingPrecision::fp8_mixed,
+      .recomputes_shared_experts = setup.recomputes_module("shared_experts"),
+      .recomputes_expert_activation = setup.recomputes_module("moe_act"),
+      .merged_experts = has_merged_experts(model, setup),
       .wide_adapters = setup.has_wide_adapters() && setup.precision == TrainingPrecision::bf16,
       .softmax_limits = setup.framework == Framework::megatron_2021};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
@@ -50,10 +54,10 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       session_(session),
       autograd_(autograd),
       type_(activation_type(setup)),
-      ops_(session, autograd, options_of(setup), communication),
-      experts_(model, options_of(setup), {session, autograd, ops_, communication},
+      ops_(session, autograd, options_of(model, setup), communication),
+      experts_(model, options_of(model, setup), {session, autograd, ops_, communication},
                [this](const std::string& name) -> TrainedParameter& { return weight(name); }),
-      latent_(model, setup, options_of(setup), {session, autograd, ops_, communication},
+      latent_(model, setup, options_of(model, setup), {session, autograd, ops_, communication},
               [this](const std::string& name) -> TrainedParameter& { return weight(name); }) {
   std::int64_t fp8_linears = 0;
   for (LocalParameter& local : local_parameters(model, setup, part)) {
@@ -76,16 +80,17 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
     TrainedParameter& parameter = parameters_.back();
     parameter.share = setup.optimizer_share(local.shape.elements(), parameter.is_expert);
     parameter.shape = std::move(local.shape);
+    parameter.in_fp8 = is_in_fp8(setup, parameter.shape);
     allocate_weight(parameter, !local.adapts.empty());
     if (!local.adapts.empty()) {
       TrainedParameter& base = *by_name_.at(local.adapts);
       (base.adapter_a == nullptr ? base.adapter_a : base.adapter_b) = &parameter;
     }
-    parameter.in_fp8 = is_in_fp8(setup, parameter.shape);
     fp8_linears += parameter.in_fp8 ? 1 : 0;
     if (parameter.in_fp8 && setup.zero_stage < 3) {
       const std::int64_t elements = parameter.shape.elements();
-      parameter.narrow = session.empty(name + ".fp8", DataType::fp8, elements, TensorRole::buffer);
+      parameter.narrow = setup.fp8_weights ? parameter.value
+                                           : session.empty(name + ".fp8", DataType::fp8, elements, TensorRole::buffer);
       parameter.narrow_transposed =
           session.empty(name + ".fp8.transposed", DataType::fp8, elements, TensorRole::buffer);
     }
@@ -97,15 +102,20 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
   const bool counts =
       model.positions == Positions::learned && (part.has_embedding || part.layers.contains(model.encoder_layers));
   for (std::int64_t slice = 0; slice < setup.sequence_slices; ++slice) {
-    if (rotates)
-      angles_.push_back(
-          session.empty("rotary.angles", type_,
-                        2 * setup.slice_tokens() * (model.has_latent() ? model.latent.rope_dim : model.head_dim),
-                        TensorRole::buffer));
+    if (rotates) {
+      const bool is_wide = is_megatron_core(setup.framework);  // a table of angles in fp32
+      const std::int64_t width = model.has_latent() ? model.latent.rope_dim : model.head_dim;
+      angles_.push_back(session.empty("rotary.angles", is_wide ? DataType::fp32 : type_,
+                                      (is_wide ? 1 : 2) * setup.slice_tokens() * width, TensorRole::buffer));
+    }
     if (counts)
       position_ids_.push_back(
           session.empty("positions.ids", DataType::int64, setup.slice_tokens(), TensorRole::buffer));
   }
+  if (is_megatron_core(setup.framework) && model.has_latent())  // cosines, sines and both for keys, of each layer
+    for (std::int64_t i = 0; i < 4 * part.layers.count; ++i)
+      angles_.push_back(
+          session.empty("rotary.table", type_, setup.slice_tokens() * model.latent.rope_dim, TensorRole::buffer));
   if (model.pretraining_heads && part.has_head)
     next_sentence_labels_ = session.empty("nsp.labels", DataType::int64, setup.micro_batch, TensorRole::buffer);
 }
@@ -113,6 +123,7 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
 void Transformer::allocate_weight(TrainedParameter& parameter, bool is_adapter) {
   const std::string& name = parameter.shape.name;
   DataType type = is_adapter && setup_.has_wide_adapters() ? DataType::fp32 : type_;
+  if (setup_.fp8_weights && parameter.in_fp8) type = DataType::fp8;
   parameter.stored = parameter.shape.elements();
   if (parameter.storage != BaseWeights::same) {
     const StoredWeight stored = stored_weight(parameter.storage, parameter.shape);
@@ -237,19 +248,35 @@ Tensor Transformer::embed_patches(const Tensor& images) {
   return ops_.dropout("embedding.dropout", x, setup_.dropout);
 }
 
+// Of those kept as their input, or as that and some results.
+bool Transformer::is_recomputed(std::int64_t index) const {
+  if (setup_.recompute == Recompute::operators) return true;
+  if (setup_.recompute != Recompute::full) return false;
+  if (setup_.recompute_layers > 0) return index - part_.layers.first < setup_.recompute_layers;
+  return (index + 1) % setup_.recompute_every == 0;
+}
+
 Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
-  if (setup_.recompute != Recompute::full) return layer_result(index, {x, bias_, memory_});
+  if (!is_recomputed(index)) return layer_result(index, {x, bias_, memory_});
   std::vector<Tensor> inputs = {x};
   const bool has_bias = static_cast<bool>(bias_), has_memory = static_cast<bool>(memory_);
   if (has_bias) inputs.push_back(bias_);
   if (has_memory) inputs.push_back(memory_);
-  const auto run = [this, index, has_bias, has_memory](const std::vector<Tensor>& again) {
-    return layer_result(index, {again.front(), has_bias ? again[1] : Tensor(), has_memory ? again.back() : Tensor()});
+  const auto kept =
+      setup_.recompute == Recompute::operators ? std::make_shared<KeptResults>() : std::shared_ptr<KeptResults>();
+  const auto run = [this, index, has_bias, has_memory, kept](const std::vector<Tensor>& again) {
+    if (kept) kept->begin(session_.phase() == Phase::recompute);
+    KeptResults* outer = ops_.keep(kept.get());
+    Tensor out =
+        layer_result(index, {again.front(), has_bias ? again[1] : Tensor(), has_memory ? again.back() : Tensor()});
+    ops_.keep(outer);
+    return out;
   };
   return autograd_.checkpoint(inputs, run, index >= setup_.frozen_layers);
 }
 
 Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
+  if (has_engine_layers()) return engine_layer(index, input.x);
   const std::string prefix = model_.layer_prefix(index);
   const bool before = model_.norms_inputs(), post = model_.norm_placement == NormPlacement::post;
   Tensor branch = before ? norm(prefix + "attention.norm", input.x) : input.x;
@@ -347,7 +374,7 @@ Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor&
 }
 
 Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
-  if (setup_.recompute != Recompute::selective || setup_.flash_attention) return core(name, input);
+  if (!setup_.recomputes_module("core_attn")) return core(name, input);
   std::vector<Tensor> inputs = input.qkv;
   if (input.bias) inputs.push_back(input.bias);
   const CoreInput rest{.causal = input.causal, .window = input.window};
@@ -409,6 +436,7 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
 Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   TrainedParameter& matrix = weight(model_.tied_embeddings ? "embedding" : "head");
   const bool scales = is_t5() && model_.tied_embeddings;
+  if (has_engine_layers()) return engine_loss({"head", &matrix, bias("head")}, x, labels);
   Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
   if (is_megatron() || setup_.tensor_parallel > 1) return ops_.split_cross_entropy("loss", logits, labels);

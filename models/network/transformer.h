@@ -35,6 +35,10 @@ class Transformer {
               Autograd& autograd, Communication* communication, TrainedParameter* table = nullptr);
 
   void set_units(Units units) { units_ = std::move(units); }
+  // Of Megatron-core: before the first forward.
+  void set_workspaces(Workspaces* workspaces) { ops_.set_workspaces(workspaces); }
+  // Rotary tables, which are made in the first forward.
+  [[nodiscard]] const std::vector<Tensor>& tables() const { return angles_; }
 
   // The part of each sequence that the next forward is about: slice 0 .. sequence_slices - 1, first tokens first.
   // Backwards come in the opposite order, all of them before the next micro-batch's forward.
@@ -57,6 +61,11 @@ class Transformer {
 
   // In the order of the forward pass.
   [[nodiscard]] std::deque<TrainedParameter>& parameters() { return parameters_; }
+  // Of the part with the head, null where it has another one than a language model's.
+  [[nodiscard]] TrainedParameter* head_table() {
+    const auto found = by_name_.find(model_.tied_embeddings ? "embedding.weight" : "head.weight");
+    return found == by_name_.end() ? nullptr : found->second;
+  }
   // Elements of the residual stream that this rank passes on.
   [[nodiscard]] std::int64_t stream_elements() const;
 
@@ -81,6 +90,7 @@ class Transformer {
   Tensor enter_decoder(const Tensor& encoded, const Tensor& labels);  // sets memory_; the decoder's stream
   void make_bias(std::int64_t index);                                 // sets bias_, that of the stack of this layer
   Tensor cross_attention(const std::string& prefix, const Tensor& x, const Tensor& memory);
+  [[nodiscard]] bool is_recomputed(std::int64_t index) const;
   Tensor layer(std::int64_t index, const Tensor& x);
   Tensor layer_unit(std::int64_t index, const Tensor& x);
   // x + dropout(branch), the branch made by the row-split layer `name` from `inner`.
@@ -90,6 +100,16 @@ class Transformer {
     Tensor x, bias, memory;
   };
   Tensor layer_result(std::int64_t index, const LayerInput& input);
+  // Layers of Transformer Engine (te_layer.cc).
+  [[nodiscard]] bool has_engine_layers() const;
+  Tensor engine_layer(std::int64_t index, const Tensor& x);
+  Tensor without_norm(const std::string& name, const Tensor& normed, const Tensor& x, const Tensor& result);
+  Tensor engine_branch(const std::string& name, const Tensor& inner);
+  Tensor engine_add(const std::string& name, const Tensor& branch, const Tensor& x);
+  Tensor engine_attention(std::int64_t index, const Tensor& x);
+  Tensor engine_loss(const EagerOps::Linear& head, const Tensor& x, const Tensor& labels);
+  Tensor engine_feed_forward(const std::string& prefix, const Tensor& x);
+  [[nodiscard]] EagerOps::NormedLinear normed(const std::string& norm, const std::string& layer, bool with_bias);
   Tensor attention(std::int64_t index, const Tensor& x, const Tensor& bias);  // without the output projection
   std::vector<Tensor> projections(const std::string& prefix, const Tensor& x);
   struct CoreInput {

@@ -27,7 +27,8 @@ bool contains(std::initializer_list<std::string_view> names, std::string_view na
 Split split_of(std::string_view stem) {
   if (contains({"attention.qkv", "attention.q", "attention.k", "attention.v", "attention.q_up", "attention.kv_up",
                 "cross_attention.q", "cross_attention.k", "cross_attention.v", "mlp.up", "mlp.gate", "mlp.gate_up",
-                "mlp.shared.up", "mlp.shared.gate", "mlp.experts.up", "mlp.experts.gate"},
+                "mlp.shared.up", "mlp.shared.gate", "mlp.shared.gate_up", "mlp.experts.up", "mlp.experts.gate",
+                "mlp.experts.gate_up"},
                stem))
     return Split::rows;
   if (contains({"attention.out", "cross_attention.out", "attention.relative_bias", "mlp.down", "mlp.shared.down",
@@ -60,6 +61,10 @@ Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::stri
   if (packed_attention && contains({"attention.q", "attention.k", "attention.v"}, stem))
     return {"attention.qkv", stem == "attention.q"};
   if (contains({"mlp.gate", "mlp.up"}, stem) && model.gated()) return {"mlp.gate_up", stem == "mlp.gate"};
+  if (!has_merged_experts(model, setup)) return {};
+  if (contains({"mlp.experts.gate", "mlp.experts.up"}, stem))
+    return {"mlp.experts.gate_up", stem == "mlp.experts.gate"};
+  if (contains({"mlp.shared.gate", "mlp.shared.up"}, stem)) return {"mlp.shared.gate_up", stem == "mlp.shared.gate"};
   return {};
 }
 
@@ -145,6 +150,11 @@ void add_adapters(std::vector<LocalParameter>& list, std::string_view stem, cons
 }
 
 }  // namespace
+
+bool has_merged_experts(const ModelSpec& model, const TrainingSetup& setup) {
+  return is_megatron_core(setup.framework) && model.gated() && model.activation == Activation::silu_gated &&
+         setup.precision != TrainingPrecision::fp8_mixed && setup.trains_all();
+}
 
 std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup,
                                              const ModelPart& part) {

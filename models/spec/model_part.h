@@ -13,7 +13,8 @@
 // The adapters of a matrix W [out, in], "NAME.lora_a" [rank, in] and "NAME.lora_b" [out, rank], are split like it; the
 // one that stays whole has gradients that are sums over the tensor group. Of stacked experts each has its own.
 //
-// Megatron-LM keeps queries, keys and values in one matrix (attention.qkv), likewise gate and up (mlp.gate_up). With
+// Megatron-LM keeps queries, keys and values in one matrix (attention.qkv), likewise gate and up (mlp.gate_up;
+// Megatron-core also those of experts). With
 // tied embeddings the stage of the head has a copy of the embedding. The stage a decoder beside an encoder begins with
 // has one too, and of the learned positions; each stage of a stack with a relative bias has a copy of its table,
 // counted to the first layer there.
@@ -42,6 +43,9 @@ struct LocalParameter {
   bool is_partial_sum = false;
   std::int64_t uses = 1;  // gradients that meet in it in one backward
 };
+
+// Whether experts' gate and up are one matrix, of each.
+bool has_merged_experts(const ModelSpec& model, const TrainingSetup& setup);
 
 // In the order of the forward pass, adapters behind the matrix they are added to. `setup` is resolved.
 std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup, const ModelPart& part);

@@ -166,6 +166,12 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   if ((setup.sequence_parallel || setup.context_parallel > 1) && model.pretraining_heads)
     throw InputError("", setup.sequence_parallel ? "sequence_parallel" : "context_parallel",
                      model.title + " has heads that see whole sequences", "split it over tensors only");
+  if (setup.context_parallel > 1 && setup.context_exchange == ContextExchange::a2a) {
+    if (!is_megatron_core(setup.framework) || model.has_latent())
+      throw InputError("", "context_exchange", "heads are exchanged in Megatron-core's attention alone",
+                       "set framework to megatron or context_exchange to p2p");
+    check_divides("context_parallel", setup.context_parallel, "key-value heads of a rank", model.kv_heads / t);
+  }
   if (setup.optimizer == OptimizerKind::muon && setup.zero_stage > 0)
     throw InputError("", "optimizer", "Muon orthogonalises whole matrices, ZeRO shares them out",
                      "set zero_stage to 0 or choose another optimizer");
@@ -239,6 +245,57 @@ void check_trainable(TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", "offloaded_states", "only a fully trained chunk's states are moved", "set it to 0");
 }
 
+void check_state_types(const TrainingSetup& setup) {
+  const bool is_adam = setup.optimizer == OptimizerKind::adamw || setup.optimizer == OptimizerKind::adam;
+  const bool on_gpu = setup.optimizer_device == StateDevice::gpu && setup.offloaded_states == 0;
+  if (setup.moments != StateType::usual && (!is_adam || !on_gpu))
+    throw InputError("", "moments", "only Adam's on the GPU have a type of their own",
+                     "set optimizer to adamw or adam and optimizer_device to gpu, or leave it out");
+  const bool has_type = setup.main_gradients == StateType::fp32 || setup.main_gradients == StateType::bf16;
+  if (setup.main_gradients != StateType::usual && (!has_type || !setup.has_main_gradients() || !on_gpu))
+    throw InputError("", "main_gradients", "gradient buffers are fp32 or bf16, and not all frameworks have any",
+                     "set framework to megatron, or leave it out");
+  if (setup.fp8_weights && (setup.precision != TrainingPrecision::fp8_mixed || setup.zero_stage == 3 || !on_gpu))
+    throw InputError("", "fp8_weights", "weights in fp8 need products in fp8, and are gathered as a whole",
+                     "set precision to fp8_mixed, zero_stage below 3 and optimizer_device to gpu");
+  if (setup.fp8_weights && setup.master_remainders)
+    throw InputError("", "master_remainders", "weights in fp8 are no upper half of a master weight", "leave it out");
+  if (setup.master_remainders &&
+      (setup.precision == TrainingPrecision::fp16_mixed || !setup.has_master_weights() || !on_gpu))
+    throw InputError("", "master_remainders", "a bf16 weight and 16 bits more make a master weight",
+                     "set precision to bf16_mixed and optimizer_device to gpu");
+}
+
+std::vector<std::string_view> words_of(std::string_view list) {
+  std::vector<std::string_view> words;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find_first_of(", "), list.size());
+    if (end > 0) words.push_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return words;
+}
+
+void check_recompute(const TrainingSetup& setup) {
+  static const std::vector<std::string_view> known = {"core_attn",      "layernorm", "moe_act", "mla_up_proj",
+                                                      "shared_experts", "mlp",       "moe"};
+  for (const std::string_view word : words_of(setup.recompute_modules)) {
+    if (std::find(known.begin(), known.end(), word) == known.end())
+      throw InputError("", "recompute_modules", fmt::format("no module '{}'", word),
+                       "use some of core_attn, layernorm, moe_act, mla_up_proj, shared_experts, mlp, moe");
+    if (word != "core_attn" && setup.recompute == Recompute::selective && !is_megatron_core(setup.framework))
+      throw InputError("", "recompute_modules", fmt::format("'{}' is one of Megatron-core's layers", word),
+                       "set framework to megatron or recompute_modules to core_attn");
+  }
+  if (setup.recompute == Recompute::operators && setup.framework != Framework::eager)
+    throw InputError("", "recompute", "operators' results are kept by torchtitan, not by Megatron-LM",
+                     "set framework to eager, or recompute to selective with recompute_modules");
+  if (setup.recompute_layers < 0 || setup.recompute_every < 1 ||
+      (setup.recompute_layers > 0 && setup.recompute_every > 1))
+    throw InputError("", setup.recompute_layers < 0 ? "recompute_layers" : "recompute_every",
+                     "the first layers or every n-th are recomputed", "give one of them, not below 0 and 1");
+}
+
 void apply_global_batch(TrainingSetup& setup) {
   if (setup.global_batch == 0) return;
   check_range("global_batch", setup.global_batch, std::int64_t{1} << 32);
@@ -253,9 +310,14 @@ void apply_global_batch(TrainingSetup& setup) {
 
 }  // namespace
 
+bool TrainingSetup::recomputes_module(std::string_view module) const {
+  if (recompute != Recompute::selective) return false;
+  const std::vector<std::string_view> words = words_of(recompute_modules);
+  return std::find(words.begin(), words.end(), module) != words.end();
+}
+
 std::int64_t TrainingSetup::model_state_bytes_per_parameter() const {
-  const std::int64_t master = has_master_weights() ? 4 : 0;
-  return trained_weight_bytes() + gradient_bytes() + master + moment_bytes(*this);
+  return trained_weight_bytes() + gradient_bytes() + master_bytes() + moment_bytes(*this);
 }
 
 TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
@@ -284,6 +346,8 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   check_trainable(result, model);
   check_layout(result, model);
   check_state_devices(result);
+  check_state_types(result);
+  check_recompute(result);
   apply_split(result, model);
   check_size(result, model);
   return result;

@@ -43,10 +43,17 @@ enum class OptimizerKind : std::uint8_t {
 // the parameter group. fused: one kernel does the whole update, no temporary.
 enum class OptimizerForm : std::uint8_t { foreach, fused };
 
-// none: every activation the backward needs is kept. selective: the attention core (scores, softmax, dropout, context)
-// is recomputed, Korthikanti et al. 2022 section 5; no effect with flash attention, which recomputes by itself. full:
-// only each layer's input is kept.
-enum class Recompute : std::uint8_t { none, selective, full };
+// none: every activation the backward needs is kept. selective: what recompute_modules names is recomputed; without
+// Megatron-core's layers that is the attention core alone (scores, softmax, dropout, context; Korthikanti et al. 2022,
+// section 5), of which flash attention keeps its result and row sums, so that little is gained and its forward runs
+// again. full: only each layer's input is kept, of the layers that recompute_layers and recompute_every say. operators:
+// the results of every second linear layer, of attention and of reduce-scatters are kept, all else is recomputed
+// (torchtitan's selective activation checkpointing, option "op").
+enum class Recompute : std::uint8_t { none, selective, full, operators };
+
+// How numbers kept beside the weights are stored, other than by precision and framework (Megatron-core's
+// --main-grads-dtype, --exp-avg-dtype, --exp-avg-sq-dtype). fp8: a byte, its scales not counted.
+enum class StateType : std::uint8_t { usual, fp32, bf16, fp8 };
 
 // What is trained. full: every parameter of the layers that aren't frozen. lora: low-rank adapters of the layers'
 // linear layers (Hu et al. 2021, arXiv 2106.09685, section 4.1), everything else frozen. qlora: the same on a base in
@@ -68,19 +75,32 @@ enum class BaseWeights : std::uint8_t { same, nf4, nf4_double, int8 };
 // flash2: FlashAttention 2. triton: the first FlashAttention in Triton, as trained with in 2022 and 2023.
 enum class AttentionKernel : std::uint8_t { best, flash2, triton };
 
+// How the context group shares attention. p2p: keys and values go round a ring (Liu et al. 2023). a2a: queries, keys
+// and values are exchanged for whole sequences of some of the heads, as many key heads as ranks or more (DeepSpeed
+// Ulysses, Jacobs et al. 2023).
+enum class ContextExchange : std::uint8_t { p2p, a2a };
+
 // The cross-entropy of the whole vocabulary on one GPU. fp32: PyTorch's kernels on a fp32 copy of the logits, as under
 // autocast. native: the same on the logits as they are. fused: one kernel each way that keeps a number per row
 // (flash-attn, Apex).
 enum class LossForm : std::uint8_t { fp32, native, fused };
 
-// Whose kernels and buffers. eager: PyTorch modules as they stand. megatron: Megatron-LM's fused kernels (masked
+// Whose kernels and buffers. eager: PyTorch modules as they stand. megatron_2022: Megatron-LM's fused kernels (masked
 // softmax, bias-GELU, bias-dropout-add), gradients added into fp32 buffers by the weight-gradient product itself, a
-// host that waits for the device after each transfer between pipeline stages. megatron_2021: Megatron-LM before
-// September 2021 (SC'21; its DeepSpeed fork until July 2023): as megatron, but gradients are in the type of the weights
-// and added up by kernels of their own, those of a pipeline are reduced through a copy of all of them, and collectives
-// of a tensor group are waited for; without flash attention its fused softmax takes shapes in multiples of four only.
-enum class Framework : std::uint8_t { eager, megatron, megatron_2021 };
+// host that waits for the device after each transfer between pipeline stages. megatron: Megatron-core 0.14 with
+// Transformer Engine 2.11: the same with layers as Transformer Engine has them (a norm and the linear layer behind it
+// are one function), parameters and gradients in contiguous buffers, and the names, workspaces and dummy gradients that
+// its Python keeps (models/network/te_ops.cc, models/step/start_up.h). megatron_2021: Megatron-LM before September 2021
+// (SC'21; its DeepSpeed fork until July 2023): as megatron_2022, but gradients are in the type of the weights and added
+// up by kernels of their own, those of a pipeline are reduced through a copy of all of them, and collectives of a
+// tensor group are waited for; without flash attention its fused softmax takes shapes in multiples of four only.
+enum class Framework : std::uint8_t { eager, megatron, megatron_2022, megatron_2021 };
 constexpr bool is_megatron(Framework framework) { return framework != Framework::eager; }
+constexpr bool is_megatron_core(Framework framework) { return framework == Framework::megatron; }
+// Weight gradients are added into fp32 buffers that live all the time.
+constexpr bool has_gradient_buffers(Framework framework) {
+  return framework == Framework::megatron || framework == Framework::megatron_2022;
+}
 
 // Where a part of the model's state lives between its uses. cpu: in host memory. drives: on the machine's drives, with
 // staging buffers in host memory.
@@ -103,7 +123,20 @@ struct TrainingSetup {
   BaseWeights base_weights = BaseWeights::same;  // with adapters; qlora: same stands for nf4_double
   // The first so many layers, and what lies before them, have neither gradients nor adapters; an encoder's count first.
   std::int64_t frozen_layers = 0;
+  StateType main_gradients = StateType::usual;  // of gradient buffers that live all the time: fp32 or bf16
+  StateType moments = StateType::usual;         // Adam's
+  // fp8_mixed: weights of the layers whose products are in fp8 are stored so, and not in 16 bits (Megatron-core's
+  // --fp8-param-gather); the copy that backward products read stays.
+  bool fp8_weights = false;
+  // bf16_mixed: of a master weight only the 16 bits that the weight itself hasn't (Megatron-core's precision-aware
+  // optimizer, store_param_remainders).
+  bool master_remainders = false;
   Recompute recompute = Recompute::none;
+  // Of selective, Megatron-core's words, with commas: core_attn, layernorm (those that are modules of their own),
+  // moe_act, mla_up_proj, shared_experts, mlp, moe.
+  std::string recompute_modules = "core_attn";
+  std::int64_t recompute_layers = 0;  // full: the first so many of each stage's chunk (Megatron's "block"); 0: all
+  std::int64_t recompute_every = 1;   // full: every n-th layer (torchtitan's selective, option n)
   bool flash_attention = true;
   AttentionKernel attention_kernel = AttentionKernel::best;  // with flash_attention
   // RMSNorm and rotary embedding as one kernel each (Apex, Transformer Engine, a compiler), attention on queries, keys
@@ -115,10 +148,11 @@ struct TrainingSetup {
   double dropout = -1;            // [0, 1) replaces the model's; -1: the model's own
 
   Framework framework = Framework::eager;
-  std::int64_t global_batch = 0;       // sequences of all replicas; when given, it sets gradient_accumulation
-  std::int64_t tensor_parallel = 1;    // t: heads, feed-forward and vocabulary are split
-  bool sequence_parallel = false;      // norms, dropouts and residuals are split t ways along the sequence as well
-  std::int64_t context_parallel = 1;   // the whole network is split along the sequence; ring attention
+  std::int64_t global_batch = 0;      // sequences of all replicas; when given, it sets gradient_accumulation
+  std::int64_t tensor_parallel = 1;   // t: heads, feed-forward and vocabulary are split
+  bool sequence_parallel = false;     // norms, dropouts and residuals are split t ways along the sequence as well
+  std::int64_t context_parallel = 1;  // the whole network is split along the sequence; see ContextExchange
+  ContextExchange context_exchange = ContextExchange::p2p;
   std::int64_t pipeline_parallel = 1;  // p stages
   std::int64_t pipeline_chunks = 1;    // v model chunks per stage; 1: as many as the schedule needs
   // A name of models/pipeline/named_schedules.h; 1f1b over several chunks is interleaved. Or a file NAME.json, whose
@@ -194,11 +228,15 @@ struct TrainingSetup {
   // Of parameters that are trained: an fp32 copy beside the weight; the weight; its gradient; one moment.
   [[nodiscard]] bool has_master_weights() const { return is_mixed(precision) && !has_wide_adapters(); }
   [[nodiscard]] std::int64_t trained_weight_bytes() const { return has_wide_adapters() ? 4 : weight_bytes(); }
-  [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || framework == Framework::megatron; }
+  [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || has_gradient_buffers(framework); }
   [[nodiscard]] std::int64_t gradient_bytes() const {
+    if (has_main_gradients() && main_gradients == StateType::bf16) return 2;
     return has_main_gradients() || fp32_reduction ? 4 : trained_weight_bytes();
   }
+  [[nodiscard]] std::int64_t master_bytes() const { return has_master_weights() ? master_remainders ? 2 : 4 : 0; }
+  [[nodiscard]] bool recomputes_module(std::string_view module) const;
   [[nodiscard]] std::int64_t state_bytes() const {
+    if (moments != StateType::usual) return moments == StateType::fp32 ? 4 : moments == StateType::bf16 ? 2 : 1;
     return precision == TrainingPrecision::bf16 && !has_wide_adapters() ? 2 : 4;
   }
   // Weights, gradients, master weights and optimizer state per trained parameter: 16 for bf16_mixed AdamW. Without the
@@ -228,6 +266,8 @@ std::string_view to_string(LoraWeights weights);
 std::string_view to_string(BaseWeights weights);
 std::string_view to_string(Recompute recompute);
 std::string_view to_string(AttentionKernel kernel);
+std::string_view to_string(ContextExchange exchange);
+std::string_view to_string(StateType type);
 std::string_view to_string(LossForm form);
 std::string_view to_string(Framework framework);
 std::string_view to_string(StateDevice device);

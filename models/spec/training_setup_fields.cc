@@ -64,7 +64,15 @@ const Words& base_weight_words() {
 }
 
 const Words& recompute_words() {
-  static const Words words = {{"none"}, {"selective", "the attention core alone"}, {"full", "whole layers"}};
+  static const Words words = {{"none"},
+                              {"selective", "what recompute_modules names"},
+                              {"full", "whole layers"},
+                              {"operators", "all but attention and every second linear layer (torchtitan's op)"}};
+  return words;
+}
+
+const Words& state_type_words() {
+  static const Words words = {{"usual", "as precision and framework have it"}, {"fp32"}, {"bf16"}, {"fp8", "a byte"}};
   return words;
 }
 
@@ -72,6 +80,12 @@ const Words& attention_kernel_words() {
   static const Words words = {{"best", "the fastest of the GPU"},
                               {"flash2", "FlashAttention 2"},
                               {"triton", "the first FlashAttention in Triton"}};
+  return words;
+}
+
+const Words& context_exchange_words() {
+  static const Words words = {{"p2p", "keys and values go round a ring"},
+                              {"a2a", "heads for whole sequences, all to all (Ulysses)"}};
   return words;
 }
 
@@ -84,7 +98,8 @@ const Words& loss_words() {
 
 const Words& framework_words() {
   static const Words words = {{"eager", "PyTorch modules as they stand"},
-                              {"megatron", "Megatron-LM's fused ones"},
+                              {"megatron", "Megatron-core's on Transformer Engine"},
+                              {"megatron_2022", "Megatron-LM's fused ones of 2022 and 2023"},
                               {"megatron_2021", "those of its versions up to 2021"}};
   return words;
 }
@@ -171,8 +186,38 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                    .unit = "layers"},
                   setup.frozen_layers);
   fields::word(visitor,
+               {.key = "main_gradients",
+                .about = "Of gradient buffers that live all the time (framework megatron): fp32 or bf16."},
+               setup.main_gradients, state_type_words());
+  fields::word(visitor, {.key = "moments", .about = "How Adam's two moments are stored."}, setup.moments,
+               state_type_words());
+  fields::flag(visitor,
+               {.key = "fp8_weights",
+                .about = "With fp8_mixed: weights of fp8 products are stored in fp8 alone (--fp8-param-gather)."},
+               setup.fp8_weights);
+  fields::flag(
+      visitor,
+      {.key = "master_remainders",
+       .about = "Of master weights only the 16 bits that the bf16 weights haven't (precision-aware optimizer)."},
+      setup.master_remainders);
+  fields::word(visitor,
                {.key = "recompute", .about = "Activations computed again in the backward.", .label = "activations"},
                setup.recompute, recompute_words());
+  fields::text(visitor,
+               {.key = "recompute_modules",
+                .about = "With selective, words between commas: core_attn; framework megatron also layernorm, moe_act, "
+                         "mla_up_proj, shared_experts, mlp, moe."},
+               setup.recompute_modules);
+  fields::integer(visitor,
+                  {.key = "recompute_layers",
+                   .max = 100'000,
+                   .about = "With full: the first so many layers of each stage's chunk; 0: all.",
+                   .label = "recomputed layers",
+                   .unit = "layers"},
+                  setup.recompute_layers);
+  fields::integer(visitor,
+                  {.key = "recompute_every", .min = 1, .max = 100'000, .about = "With full: every n-th layer."},
+                  setup.recompute_every);
   fields::flag(visitor,
                {.key = "flash_attention",
                 .about = "false: scores and probabilities are written to memory.",
@@ -218,13 +263,17 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                {.key = "sequence_parallel",
                 .about = "Norms, dropouts and residuals are split over the tensor-parallel GPUs along the sequence."},
                setup.sequence_parallel);
-  fields::integer(
-      visitor,
-      {.key = "context_parallel",
-       .min = 1,
-       .max = 65536,
-       .about = "GPUs that split the whole network along the sequence, with ring attention; a divisor of sequence."},
-      setup.context_parallel);
+  fields::integer(visitor,
+                  {.key = "context_parallel",
+                   .min = 1,
+                   .max = 65536,
+                   .about = "GPUs that split the whole network along the sequence; a divisor of sequence."},
+                  setup.context_parallel);
+  fields::word(visitor,
+               {.key = "context_exchange",
+                .about = "How context-parallel GPUs share attention. a2a: framework megatron, and context_parallel a "
+                         "divisor of a GPU's key heads."},
+               setup.context_exchange, context_exchange_words());
   fields::integer(visitor,
                   {.key = "pipeline_parallel",
                    .min = 1,
@@ -384,6 +433,8 @@ std::string_view to_string(LoraTargets targets) { return lora_target_words()[tar
 std::string_view to_string(LoraWeights weights) { return lora_weight_words()[weights].name; }
 std::string_view to_string(BaseWeights weights) { return base_weight_words()[weights].name; }
 std::string_view to_string(Recompute recompute) { return recompute_words()[recompute].name; }
+std::string_view to_string(StateType type) { return state_type_words()[type].name; }
+std::string_view to_string(ContextExchange exchange) { return context_exchange_words()[exchange].name; }
 std::string_view to_string(AttentionKernel kernel) { return attention_kernel_words()[kernel].name; }
 std::string_view to_string(LossForm form) { return loss_words()[form].name; }
 std::string_view to_string(Framework framework) { return framework_words()[framework].name; }

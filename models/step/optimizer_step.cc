@@ -61,7 +61,8 @@ void gather_weights(const TrainingSetup& setup, Communication& communication, co
 void allocate_main_gradient(const TrainingSetup& setup, EagerSession& session, TrainedParameter& parameter,
                             bool shares) {
   if (!setup.has_main_gradients()) return;
-  parameter.gradient = session.empty(parameter.shape.name + ".grad", DataType::fp32,
+  const DataType type = setup.main_gradients == StateType::bf16 ? DataType::bf16 : DataType::fp32;
+  parameter.gradient = session.empty(parameter.shape.name + ".grad", type,
                                      shares ? parameter.share : parameter.shape.elements(), TensorRole::gradient);
 }
 
@@ -104,9 +105,12 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
     return session_.empty(name + part, type, elements, TensorRole::optimizer_state);
   };
   const bool is_wide = setup_.state_bytes() == 4 || setup_.optimizer == OptimizerKind::adamw_8bit;
-  const DataType type = is_wide ? DataType::fp32 : DataType::bf16;
+  const DataType type = is_wide ? DataType::fp32 : setup_.state_bytes() == 2 ? DataType::bf16 : DataType::byte;
   const std::int64_t share = parameter.share;
-  if (setup_.has_master_weights()) parameter.master = state(".master", DataType::fp32, share);
+  if (setup_.has_master_weights()) {
+    const DataType master = setup_.master_remainders ? DataType::bf16 : DataType::fp32;
+    parameter.master = state(".master", master, share);
+  }
   if (setup_.optimizer == OptimizerKind::sgd) return;
   if (setup_.optimizer == OptimizerKind::sgd_momentum || is_muon(parameter)) {
     parameter.first_moment = state(".momentum", type, share);

@@ -14,6 +14,7 @@
 #include "models/step/host_optimizer.h"
 #include "models/step/host_times.h"
 #include "models/step/optimizer_step.h"
+#include "models/step/start_up.h"
 
 namespace spillway::models {
 namespace {
@@ -51,6 +52,7 @@ class StageRecorder {
     const auto count = static_cast<std::int64_t>(program_.chunks.size());
     program_.sections.resize(program_.section(count, 0, 0, Part::forward) + 1);
     record(0, [this](StageProgram::Section&) { allocate(); });
+    note_start_up();
     session_.begin_step("step 0");
     std::vector<std::int64_t> order;
     for (std::int64_t c = 0; c < count; ++c) order.push_back(c);
@@ -71,6 +73,8 @@ class StageRecorder {
     // Of a decoder beside an encoder: it begins here; it gets the encoder's result besides its stream; it passes it on.
     bool starts_decoder = false, gets_memory = false, passes_memory = false;
     std::optional<ChunkStates> states;  // in host memory
+    // Names of Megatron-core's loop: gradients as received and as sent back, the last stage's input; see hold().
+    Tensor held_gradient, held_input_gradient, held_input;
     // Between the forward and the backward of a micro-batch.
     struct Slice {
       std::vector<Tensor> inputs;  // what came from the chunk before, or leaves of it
@@ -133,6 +137,7 @@ class StageRecorder {
         if (parameter.trains) parameters_.push_back(&parameter);
       if (setup_.zero_stage == 3) gather_units(chunk);
     }
+    if (is_megatron_core(setup_.framework)) add_workspaces();
     const std::vector<TrainedParameter*> at_home = offload_states();
     if (setup_.optimizer_device == StateDevice::gpu || setup_.offloaded_states > 0) {
       if (!at_home.empty()) optimizer_.emplace(setup_, session_, at_home, &communication_);
@@ -143,6 +148,30 @@ class StageRecorder {
     host_optimizer_.emplace(setup_, session_, parameters_, &communication_,
                             std::min(setup_.gpus(), layout_.gpus_per_machine()));
     reducer_.set_host(*host_optimizer_);
+  }
+
+  void add_workspaces() {
+    workspaces_.emplace(session_);
+    for (Chunk& chunk : chunks_) {
+      workspaces_->add(chunk.transformer->parameters());
+      if (chunk.is_last && chunk.transformer->head_table() != nullptr) {
+        const bool gathers = setup_.sequence_parallel && setup_.tensor_parallel > 1;
+        workspaces_->add_head(*chunk.transformer->head_table(), chunk.transformer->type(),
+                              gathers ? chunk.transformer->stream_elements() * setup_.tensor_parallel : 0);
+      }
+      chunk.transformer->set_workspaces(&*workspaces_);
+    }
+  }
+
+  void note_start_up() {
+    if (!is_megatron_core(setup_.framework)) return;
+    std::vector<BuiltChunk> built;
+    std::vector<Tensor> late = workspaces_->all();
+    for (Chunk& chunk : chunks_) {
+      built.push_back(built_chunk(chunk.transformer->parameters()));
+      for (const Tensor& table : chunk.transformer->tables()) late.push_back(table);
+    }
+    program_.start_up = start_up_of(setup_, built, session_.memory_events(), late);
   }
 
   // In a V the stage of the head has the embedding too. A tied head then reads the same table, if its gradient is there
@@ -266,6 +295,7 @@ class StageRecorder {
     autograd_.set_recording(!shape.passes.recomputes);
     Tensor out = run_layers(chunk, slice);
     autograd_.set_recording(true);
+    if (chunk.is_last && holds_names() && !chunk.is_first) chunk.held_input = slice.inputs.front();
     read_timer();
     const std::int64_t next = layout_.next(stage_, pass.chunk).stage;
     if (!chunk.is_last && shape.after < 0) send("send_forward", out, next, s);
@@ -331,6 +361,7 @@ class StageRecorder {
     session_.forget_kernels();
     read_timer();
     Tensor gradient = incoming(chunk, pass, s), memory_gradient;
+    if (holds_names() && !chunk.is_last) chunk.held_gradient = gradient;
     if (chunk.passes_memory)
       memory_gradient =
           receive("receive_backward", TensorRole::temporary, layout_.next(stage_, pass.chunk).stage, chunk, s);
@@ -356,6 +387,18 @@ class StageRecorder {
       hand_over(pass, std::move(passed.front()));
     else
       for (const Tensor& one : passed) send("send_backward", one, layout_.previous(stage_, pass.chunk).stage, s);
+    if (holds_names() && !chunk.is_first) chunk.held_input_gradient = std::move(passed.front());
+  }
+
+  // Names of 1F1B's loop (megatron/core/pipeline_parallel/schedules.py) live until they get their next values: the
+  // gradient received, through the next forward; the gradient sent, through the next backward; and the loss on the last
+  // stage holds the leaf of its graph, the input, through the next forward.
+  [[nodiscard]] bool holds_names() const {
+    return is_megatron_core(setup_.framework) && layout_.stages() > 1 && program_.chunks.size() == 1 &&
+           program_.slices == 1;
+  }
+  void forget_names() {
+    for (Chunk& chunk : chunks_) chunk.held_gradient = chunk.held_input_gradient = chunk.held_input = {};
   }
 
   void weights(const Pass& pass, StageProgram::Section&) {
@@ -428,6 +471,7 @@ class StageRecorder {
   }
 
   void update() {
+    forget_names();
     session_.set_phase(Phase::backward);
     reducer_.finish(parameters_);
     sum_copies();
@@ -448,6 +492,7 @@ class StageRecorder {
   Autograd autograd_;
   Communication communication_;
   GradientReducer reducer_;
+  std::optional<Workspaces> workspaces_;  // of Megatron-core
   std::deque<Chunk> chunks_;
   std::vector<TrainedParameter*> parameters_;  // those that are trained
   std::optional<OptimizerStep> optimizer_;

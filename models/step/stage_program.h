@@ -55,7 +55,8 @@ struct StageProgram {
   std::int64_t stage = 0;
   std::vector<Chunk> chunks;
   std::vector<Edge> carried;  // to the next step, see Trace::carried
-  std::int64_t slices = 1;    // of each sequence
+  std::vector<StartUpEvent> start_up;
+  std::int64_t slices = 1;  // of each sequence
   // setup, by chunk, recorded micro-batch, slice and part, update; empty where there is none
   std::vector<Section> sections;
 

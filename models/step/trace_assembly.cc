@@ -42,6 +42,12 @@ class TraceAssembly::Stamper {
 
   void run(const std::vector<PipelineOp>& order) {
     stamp(0, no_index16);
+    for (StartUpEvent event : program_.start_up) {
+      event.device = static_cast<std::int16_t>(number_);
+      event.stream = lanes_[index_of(event.stream)];
+      if (event.tensor != TensorId::none) event.tensor = shifted(event.tensor, deltas_[0].tensor);
+      out_.start_up.push_back(event);
+    }
     for (const PipelineOp& op : order) stamp_op(op);
     for (std::int64_t chunk = 0; chunk < static_cast<std::int64_t>(program_.chunks.size()); ++chunk) {
       const StageProgram::Chunk& shape = chunk_of(chunk);

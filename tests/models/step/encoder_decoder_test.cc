@@ -129,7 +129,7 @@ TEST(EncoderDecoder, ZeroSharesEverything) {
   ModelSpec model = t5(2, 2);
   const std::int64_t n = parameter_count(model);
   const auto before = [&](std::int64_t stage) {
-    return memory_of(generate(model, {.framework = Framework::megatron, .data_parallel = 2, .zero_stage = stage}))
+    return memory_of(generate(model, {.framework = Framework::megatron_2022, .data_parallel = 2, .zero_stage = stage}))
         .before;
   };
   EXPECT_EQ(before(0), (2 + 4 + 12) * n);
@@ -178,10 +178,10 @@ TEST(EncoderDecoder, LearnedPositions) {
   model.fused_qkv = false;
   model.encoder_layers = 2, model.layers = 2;
   const std::int64_t n = parameter_count(model);
-  for (const Framework framework : {Framework::eager, Framework::megatron}) {
+  for (const Framework framework : {Framework::eager, Framework::megatron_2022}) {
     const HeldBytes memory = memory_of(generate(model, {.framework = framework}));
-    const std::int64_t padding = framework == Framework::megatron ? (50'304 - 50'257) * 768 : 0;
-    EXPECT_EQ(memory.before - 8 * s, (framework == Framework::megatron ? 18 : 14) * (n + padding));
+    const std::int64_t padding = framework == Framework::megatron_2022 ? (50'304 - 50'257) * 768 : 0;
+    EXPECT_EQ(memory.before - 8 * s, (framework == Framework::megatron_2022 ? 18 : 14) * (n + padding));
     EXPECT_EQ(memory.left, 0);
   }
 }
@@ -300,7 +300,7 @@ TEST(EncoderDecoder, BundledModelsRunInEverySetUp) {
                                   .zero_stage = stage};
         EXPECT_EQ(memory_of(generate(model, setup)).left, 0) << name;
         TrainingSetup stages = setup;
-        stages.framework = stage % 2 == 0 ? Framework::megatron : Framework::eager;
+        stages.framework = stage % 2 == 0 ? Framework::megatron_2022 : Framework::eager;
         stages.pipeline_parallel = 2 + stage / 2;
         stages.gradient_accumulation = 5;
         const Trace trace = generate(model, stages);

@@ -140,7 +140,7 @@ TEST(Fp8, EverySetUpRuns) {
     for (const std::int64_t stage : {0, 1, 2, 3})
       for (const Recompute recompute : {Recompute::none, Recompute::full}) {
         const TrainingSetup setup{.recompute = recompute,
-                                  .framework = stage < 2 ? Framework::megatron : Framework::eager,
+                                  .framework = stage < 2 ? Framework::megatron_2022 : Framework::eager,
                                   .tensor_parallel = 2,
                                   .sequence_parallel = stage % 2 == 1,
                                   .data_parallel = 2,

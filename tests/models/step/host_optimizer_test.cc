@@ -170,7 +170,7 @@ TEST(HostOptimizer, DelayedUpdateHoldsASecondSetOfGradients) {
 TEST(HostOptimizer, StagesUpdateWhatIsTheirs) {
   for (const std::int64_t chunks : {1, 2}) {
     const Trace trace = generate(on(StateDevice::cpu, {.gradient_accumulation = 4,
-                                                       .framework = Framework::megatron,
+                                                       .framework = Framework::megatron_2022,
                                                        .pipeline_parallel = 2,
                                                        .pipeline_chunks = chunks}));
     const auto moved = bytes_by_name(trace);

@@ -55,7 +55,7 @@ TEST(Megatron, FusedSoftmaxTakesMultiplesOfFour) {
   setup.micro_batch = 2;
   EXPECT_GT(count_of(generate(small_gpt(4), setup), "masked_softmax"), 0);
   setup.micro_batch = 1;
-  setup.framework = Framework::megatron;
+  setup.framework = Framework::megatron_2022;
   EXPECT_GT(count_of(generate(small_gpt(4), setup), "masked_softmax"), 0);
 }
 

@@ -77,7 +77,7 @@ constexpr Shape shapes[] = {{64, 2, 256, 8}, {128, 1, 512, 16}, {96, 3, 384, 8}}
 TEST(ParallelActivations, PerLayerAreThePublishedForms) {
   for (const Shape& shape : shapes) {
     const auto [s, b, h, a] = shape;
-    for (const Framework framework : {Framework::eager, Framework::megatron}) {
+    for (const Framework framework : {Framework::eager, Framework::megatron_2022}) {
       for (const std::int64_t t : {2, 4, 8}) {
         TrainingSetup setup{.framework = framework, .tensor_parallel = t};
         const std::int64_t square = 5 * a * s * s * b;
@@ -102,7 +102,7 @@ TEST(ParallelActivations, FirstStageUnderPipelineSchedules) {
   const auto [s, b, h, a] = shape;
   const std::int64_t layer = 34 * s * b * h + 5 * a * s * s * b + 16 * s * b;
   for (const std::int64_t p : {2, 4}) {
-    TrainingSetup setup{.gradient_accumulation = 4 * p, .framework = Framework::megatron, .pipeline_parallel = p};
+    TrainingSetup setup{.gradient_accumulation = 4 * p, .framework = Framework::megatron_2022, .pipeline_parallel = p};
     EXPECT_EQ(layer_activations(shape, setup), p * layer);
     for (const std::int64_t v : {2, 3}) {
       setup.pipeline_chunks = v;
@@ -161,7 +161,7 @@ TEST(ParallelState, BytesAreTheZeroForms) {
 TEST(ParallelState, MegatronHas18BytesPerLocalParameter) {
   const ModelSpec model = gpt(shapes[1], 4);
   const TrainingSetup setup{
-      .gradient_accumulation = 4, .framework = Framework::megatron, .tensor_parallel = 4, .pipeline_parallel = 2};
+      .gradient_accumulation = 4, .framework = Framework::megatron_2022, .tensor_parallel = 4, .pipeline_parallel = 2};
   const State state = model_state(generate(model, setup));
   const std::int64_t local = local_count(model, setup, {{0, 2}, true, false});
   EXPECT_EQ(state.weights, 2 * local);
@@ -202,7 +202,7 @@ std::int64_t waits_for_weight_gradients(const Trace& trace) {
 // gradients up inside their products since February 2022; before, neither.
 TEST(ParallelMegatron, OverlapsAndFusesSince2022) {
   const ModelSpec model = gpt(shapes[0], 2);
-  TrainingSetup setup{.gradient_accumulation = 2, .framework = Framework::megatron, .tensor_parallel = 2};
+  TrainingSetup setup{.gradient_accumulation = 2, .framework = Framework::megatron_2022, .tensor_parallel = 2};
   const Trace now = generate(model, setup);
   setup.framework = Framework::megatron_2021;
   const Trace then = generate(model, setup);
@@ -219,7 +219,7 @@ TEST(ParallelMegatron, OverlapsAndFusesSince2022) {
 // optimizer takes the loss scale off, and in 2021 made fp32 gradients first.
 TEST(ParallelMegatron, ReducesAllGradientsAtOnce) {
   const ModelSpec model = gpt(shapes[0], 2);
-  for (const Framework framework : {Framework::megatron, Framework::megatron_2021}) {
+  for (const Framework framework : {Framework::megatron_2022, Framework::megatron_2021}) {
     for (const std::int64_t d : {1, 2}) {
       const Trace trace = generate(model, {.precision = TrainingPrecision::fp16_mixed,
                                            .framework = framework,

@@ -143,7 +143,7 @@ TEST(SplitExperts, ZeroSharesExpertsAmongTheirHolders) {
   for (const std::int64_t E : {1, 2, 4}) {
     const std::int64_t held = rest + routed / E, shared = (rest + routed) / d;
     const auto before = [&](std::int64_t stage) {
-      TrainingSetup setup{.framework = Framework::megatron, .data_parallel = d, .expert_parallel = E};
+      TrainingSetup setup{.framework = Framework::megatron_2022, .data_parallel = d, .expert_parallel = E};
       setup.zero_stage = stage;
       const HeldBytes memory = memory_of(generate(model, setup));
       EXPECT_EQ(memory.left, 0);
@@ -239,7 +239,7 @@ TEST(SplitExperts, NormsOfQueriesAndKeys) {
 }
 
 TEST(SplitExperts, EverySetUpRuns) {
-  for (const Framework framework : {Framework::eager, Framework::megatron})
+  for (const Framework framework : {Framework::eager, Framework::megatron_2022})
     for (const Recompute recompute : {Recompute::none, Recompute::full})
       for (const std::int64_t stage : {0, 1, 2, 3}) {
         const TrainingSetup setup{.recompute = recompute,

@@ -291,7 +291,7 @@ TEST(Trainable, EverythingIsGivenBack) {
             TrainingSetup{.precision = TrainingPrecision::bf16, .base_weights = BaseWeights::nf4_double},
             TrainingSetup{.recompute = Recompute::full},
             TrainingSetup{.gradient_accumulation = 2, .fused_kernels = false},
-            TrainingSetup{.framework = Framework::megatron, .zero_stage = 1},
+            TrainingSetup{.framework = Framework::megatron_2022, .zero_stage = 1},
             TrainingSetup{.data_parallel = 2, .zero_stage = 3}, TrainingSetup{.optimizer_device = StateDevice::cpu}}) {
         TrainingSetup used = lora(setup);
         used.lora_targets = targets;
@@ -307,7 +307,7 @@ TEST(Trainable, EverythingIsGivenBack) {
 
 TEST(Trainable, PipelinesOfAdapters) {
   for (const char* schedule : {"1f1b", "zb-h1"}) {
-    for (const Framework framework : {Framework::eager, Framework::megatron}) {
+    for (const Framework framework : {Framework::eager, Framework::megatron_2022}) {
       const Trace trace = generate(llama(4), lora({.gradient_accumulation = 4,
                                                    .framework = framework,
                                                    .pipeline_parallel = 2,

@@ -1,0 +1,348 @@
+// Layers of Transformer Engine 2.11 as Megatron-core 0.14 calls them, of EagerOps. What each keeps and frees, in the
+// order in which its Python does: TransformerEngine c188b533, pytorch/module/layernorm_linear.py, linear.py,
+// attention/dot_product_attention; Megatron-LM 23e00ed0, tensor_parallel/layers.py and cross_entropy.py.
+#include <memory>
+#include <utility>
+
+#include "models/network/attention_size.h"
+#include "models/network/eager_ops.h"
+
+namespace spillway::models {
+
+// A function's local names live until it returns: the whole gradient of the norm's result beside its part of the
+// sequence, the incoming gradient beside both.
+Tensor EagerOps::norm_linear(const NormedLinear& both, const Tensor& x, Tensor* kept) {
+  const bool parts = tensor_ranks() > 1 && options_.sequence_parallel;
+  const std::string &norm = both.norm, &name = both.linear.name;
+  const bool centred = both.norm_bias != nullptr;
+  Tensor normed = like(norm + ".out", x);
+  const Tensor statistics =
+      session_.empty(norm + ".statistics", DataType::fp32,
+                     x.elements() / both.norm_weight->shape.rows * (centred ? 2 : 1), TensorRole::activation);
+  std::vector<Tensor> reads = {x, both.norm_weight->value};
+  if (centred) reads.push_back(both.norm_bias->value);
+  session_.kernel({.name = centred ? "layer_norm" : "rms_norm",
+                   .reads = std::move(reads),
+                   .writes = {normed, statistics},
+                   .cost = {.memory = MemoryKind::norm_forward}});
+  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = normed, .parts = parts});
+  if (kept != nullptr) *kept = normed;
+  normed = {};
+  Tensor operand =
+      parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", saved->kept, TensorRole::temporary)
+            : saved->kept;
+  const TrainedParameter& weight = *both.linear.weight;
+  const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows, rows = operand.elements() / inputs;
+  workspaces_->use_product();
+  Tensor out = make(name + ".out", rows * outputs);
+  reads = {operand, weight.value};
+  if (both.linear.bias != nullptr) reads.push_back(both.linear.bias->value);
+  product("gemm", {.m = rows, .n = outputs, .k = inputs}, std::move(reads), out, {});
+  operand = {};
+  return autograd_.record(std::move(out), {x}, true, [this, both, x, statistics, saved](const Tensor& gradient) {
+    return norm_linear_backward(both, x, statistics, saved, gradient);
+  });
+}
+
+void EagerOps::norm_linear_again(const NormedLinear& both, const Tensor& x, const Tensor& normed, const Tensor& out) {
+  const TrainedParameter& weight = *both.linear.weight;
+  session_.kernel({.name = both.norm_bias != nullptr ? "layer_norm" : "rms_norm",
+                   .reads = {x, both.norm_weight->value},
+                   .writes = {normed},
+                   .cost = {.memory = MemoryKind::norm_forward}});
+  product("gemm", {.m = x.elements() / weight.shape.columns, .n = weight.shape.rows, .k = weight.shape.columns},
+          {normed, weight.value}, out, {});
+}
+
+std::vector<Tensor> EagerOps::norm_linear_backward(const NormedLinear& both, const Tensor& x, const Tensor& statistics,
+                                                   const std::shared_ptr<SavedInput>& saved, const Tensor& gradient) {
+  const Linear& layer = both.linear;
+  const std::int64_t inputs = layer.weight->shape.columns, outputs = layer.weight->shape.rows;
+  const std::int64_t rows = gradient.elements() / outputs;
+  const Tensor whole = input_gradient(layer, rows, inputs, *saved, gradient);
+  const Tensor part = reduced_gradient(layer.name, whole, saved->parts);
+  weight_work(layer, gradient, saved);
+  const bool centred = both.norm_bias != nullptr;
+  Tensor x_gradient = like(both.norm + ".in.grad", x, TensorRole::temporary);
+  session_.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
+                   .reads = {part, x, statistics, both.norm_weight->value},
+                   .writes = {x_gradient},
+                   .cost = {.memory = MemoryKind::norm_backward}});
+  Tensor weight_gradient = gradient_of(*both.norm_weight), bias_gradient;
+  std::vector<Tensor> sums = {weight_gradient};
+  if (centred) sums.push_back(bias_gradient = gradient_of(*both.norm_bias));
+  {
+    const Maybe<std::int64_t>& multiprocessors = session_.cost().gpu().sm_count;  // a row of partial sums each
+    const Tensor partial = temporary(both.norm + ".partial_sums", DataType::fp32,
+                                     both.norm_weight->shape.rows * (multiprocessors ? multiprocessors->value : 1));
+    session_.kernel({.name = centred ? "layer_norm_backward_weight" : "rms_norm_backward_weight",
+                     .reads = {part, x, statistics},
+                     .writes = std::move(sums),
+                     .cost = {.memory = MemoryKind::norm_backward}});
+  }
+  autograd_.accumulate(*both.norm_weight, std::move(weight_gradient));
+  if (centred) autograd_.accumulate(*both.norm_bias, std::move(bias_gradient));
+  use_dummy(*layer.weight);
+  return {std::move(x_gradient)};
+}
+
+Tensor EagerOps::input_gradient(const Linear& layer, std::int64_t rows, std::int64_t inputs, SavedInput& saved,
+                                const Tensor& gradient) {
+  if (!autograd_.is_deferring()) static_cast<void>(saved_for_weights(layer.name, saved));
+  Tensor whole = make(layer.name + ".in.grad", rows * inputs, TensorRole::temporary);
+  product("gemm_dgrad", {.m = rows, .n = inputs, .k = layer.weight->shape.rows}, {gradient, layer.weight->value}, whole,
+          {});
+  return whole;
+}
+
+Tensor EagerOps::reduced_gradient(const std::string& name, const Tensor& whole, bool parts) {
+  if (parts)
+    return communication_->reduce_scatter(CommGroup::tensor, name + ".in.grad.part", whole, TensorRole::temporary);
+  if (tensor_ranks() > 1) communication_->all_reduce(CommGroup::tensor, "all_reduce", {whole});
+  return whole;
+}
+
+void EagerOps::weight_work(const Linear& layer, const Tensor& gradient, const std::shared_ptr<SavedInput>& saved) {
+  if (layer.bias != nullptr) sum_bias_gradient(*layer.bias, gradient);
+  autograd_.weight_work([this, layer, saved, gradient] {
+    weight_gradient(layer, gradient, saved_for_weights(layer.name, *saved));
+    saved->kept = saved->whole = {};
+  });
+}
+
+struct EagerOps::Rotated {
+  Tensor q, k, v, out, sums;
+  Tensor exchanged;  // out as attention gave it, of whole sequences
+};
+
+// Through the context group, from parts of the sequence and all heads to whole sequences and some heads, or back. In
+// the order of the library's pipeline of copies and exchanges; what comes out belongs to a stream of its own.
+std::vector<Tensor> EagerOps::exchange_heads(const std::string& name, const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> sent, received, result;
+  for (std::size_t i = 0; i < tensors.size() + 2; ++i) {
+    if (i >= 1 && i <= tensors.size()) {
+      received.push_back(
+          communication_->all_to_all(CommGroup::context, name + ".received", sent[i - 1], TensorRole::temporary));
+    }
+    if (i >= 2) {
+      session_.set_beside_memory(true);
+      result.push_back(like(name + ".exchanged", received[i - 2]));
+      session_.set_beside_memory(false);
+      session_.kernel({.name = "copy", .reads = {received[i - 2]}, .writes = {result.back()}});
+      received[i - 2] = {};
+    }
+    if (i < tensors.size()) {
+      sent.push_back(like(name + ".sent", tensors[i], TensorRole::temporary));
+      session_.kernel({.name = "copy", .reads = {tensors[i]}, .writes = {sent.back()}});
+    }
+  }
+  return result;
+}
+
+// Queries and keys are rotated into tensors of their own, and values copied behind each other, since the library's
+// attention doesn't take the strided view. With several key heads the view of the queries is copied first.
+Tensor EagerOps::rotary_attention(const std::string& name, const Tensor& mixed, const Tensor& angles,
+                                  const AttentionShape& local, bool exchanges, bool recomputes) {
+  const std::int64_t queries = query_elements(local), keys = key_elements(local);
+  AttentionShape shape = local;
+  const auto now = std::make_shared<Rotated>();
+  {
+    Tensor view = mixed;
+    if (local.kv_heads > 1) {
+      view = make(name + ".q.copy", queries, TensorRole::temporary);
+      session_.kernel({.name = "copy", .reads = {mixed}, .writes = {view}, .bytes = view.bytes() + view.bytes()});
+    }
+    now->q = make(name + ".q", queries);
+    session_.kernel(
+        {.name = "rotary", .reads = {view, angles}, .writes = {now->q}, .bytes = now->q.bytes() + now->q.bytes()});
+  }
+  now->k = make(name + ".k", keys);
+  session_.kernel(
+      {.name = "rotary", .reads = {mixed, angles}, .writes = {now->k}, .bytes = now->k.bytes() + now->k.bytes()});
+  now->v = make(name + ".v", keys);
+  session_.kernel({.name = "copy", .reads = {mixed}, .writes = {now->v}, .bytes = now->v.bytes() + now->v.bytes()});
+  std::vector<Tensor> own;  // of this rank's part, until the function returns
+  if (exchanges) {
+    const std::int64_t ranks = communication_->shape(CommGroup::context).ranks;
+    shape.heads /= ranks, shape.kv_heads /= ranks, shape.sequence *= ranks;
+    own = {now->q, now->k, now->v};
+    std::vector<Tensor> whole = exchange_heads(name, own);
+    now->q = std::move(whole[0]), now->k = std::move(whole[1]), now->v = std::move(whole[2]);
+  }
+  Tensor out = now->out = make(name + ".context", queries);
+  now->sums = session_.empty(name + ".log_sum_exp", DataType::fp32, shape.batch * shape.heads * shape.sequence,
+                             TensorRole::activation);
+  session_.kernel(
+      {.name = "flash_attention",
+       .reads = {now->q, now->k, now->v},
+       .writes = {out, now->sums},
+       .cost = {
+           .kind = KernelClass::attention_forward, .type = type_, .attention = shape, .flops = flash_flops(shape, 2)}});
+  if (exchanges) {
+    now->exchanged = std::move(now->out);
+    now->out = out = give_back_heads(name + ".context", now->exchanged, true);
+    own.clear();
+  }
+  if (recomputes) now->out = now->exchanged = now->sums = {};
+  return autograd_.record(std::move(out), {mixed}, false, [=, this](Tensor gradient) {
+    if (recomputes) run_again(name, *now, shape, exchanges);
+    return std::vector<Tensor>{rotary_attention_backward(name, *now, angles, shape, std::move(gradient))};
+  });
+}
+
+// As the forward ran it, on what is saved.
+void EagerOps::run_again(const std::string& name, Rotated& now, const AttentionShape& shape, bool exchanged) {
+  const Phase outer = session_.phase();
+  session_.set_phase(Phase::recompute);
+  Tensor& out = exchanged ? now.exchanged : now.out;
+  out = make(name + ".context", query_elements(shape));
+  now.sums = session_.empty(name + ".log_sum_exp", DataType::fp32, shape.batch * shape.heads * shape.sequence,
+                            TensorRole::activation);
+  session_.kernel(
+      {.name = "flash_attention",
+       .reads = {now.q, now.k, now.v},
+       .writes = {out, now.sums},
+       .cost = {
+           .kind = KernelClass::attention_forward, .type = type_, .attention = shape, .flops = flash_flops(shape, 2)}});
+  session_.set_phase(outer);
+}
+
+// Of the result, which is put in order before it is sent, or `forwards` false: of its gradient.
+Tensor EagerOps::give_back_heads(const std::string& name, const Tensor& x, bool forwards) {
+  const Tensor ordered = like(name + ".sent", x, TensorRole::temporary);
+  session_.kernel({.name = "copy", .reads = {x}, .writes = {ordered}});
+  const Tensor received =
+      communication_->all_to_all(CommGroup::context, name + ".received", ordered, TensorRole::temporary);
+  session_.set_beside_memory(true);
+  Tensor out = like(name + ".exchanged", x, forwards ? TensorRole::activation : TensorRole::temporary);
+  session_.set_beside_memory(false);
+  session_.kernel({.name = "copy", .reads = {received}, .writes = {out}});
+  return out;
+}
+
+Tensor EagerOps::rotary_attention_backward(const std::string& name, Rotated& now, const Tensor& angles,
+                                           const AttentionShape& shape, Tensor gradient) {
+  const bool exchanges = static_cast<bool>(now.exchanged);
+  Tensor whole = exchanges ? give_back_heads(name + ".grad", gradient, false) : gradient;
+  Tensor q = make(name + ".q.grad", query_elements(shape), TensorRole::temporary);
+  Tensor k = make(name + ".k.grad", key_elements(shape), TensorRole::temporary);
+  Tensor v = make(name + ".v.grad", key_elements(shape), TensorRole::temporary);
+  session_.kernel({.name = "flash_attention_backward",
+                   .reads = {whole, exchanges ? now.exchanged : now.out, now.sums, now.q, now.k, now.v},
+                   .writes = {q, k, v},
+                   .cost = {.kind = KernelClass::attention_backward,
+                            .type = type_,
+                            .attention = shape,
+                            .flops = flash_flops(shape, 5)}});
+  if (exchanges) {
+    std::vector<Tensor> parts = exchange_heads(name + ".grad", {q, k, v});
+    q = std::move(parts[0]), k = std::move(parts[1]), v = std::move(parts[2]);
+  }
+  whole = gradient = {};
+  now = {};
+  const auto rotate_back = [&](const char* part, Tensor& rotated) {
+    Tensor back = like(name + part, rotated, TensorRole::temporary);
+    session_.kernel({.name = "rotary_backward", .reads = {rotated, angles}, .writes = {back}});
+    rotated = std::move(back);
+  };
+  rotate_back(".k.unrotated.grad", k);
+  rotate_back(".q.unrotated.grad", q);
+  Tensor mixed = make(name + ".qkv.grad", q.elements() + k.elements() + v.elements(), TensorRole::temporary);
+  session_.kernel({.name = "concatenate", .reads = {q, k, v}, .writes = {mixed}});
+  return mixed;
+}
+
+// Its input is gathered into a buffer that stays, and everything of its backward is one function.
+Tensor EagerOps::head(const Linear& layer, const Tensor& x) {
+  const bool parts = tensor_ranks() > 1 && options_.sequence_parallel;
+  const auto gathered = [this, name = layer.name](const Tensor& part) {
+    const Tensor whole = workspaces_->gathered();
+    workspaces_->use_gathered();
+    communication_->gather_into(CommGroup::tensor, "all_gather", {part}, {whole}, whole.bytes());
+    return whole;
+  };
+  const Tensor operand = parts ? gathered(x) : x;
+  const std::int64_t inputs = layer.weight->shape.columns, outputs = layer.weight->shape.rows;
+  const std::int64_t rows = operand.elements() / inputs;
+  workspaces_->use_head(false);
+  Tensor out = make(layer.name + ".out", rows * outputs);
+  std::vector<Tensor> reads = {operand, layer.weight->value};
+  if (layer.bias != nullptr) reads.push_back(layer.bias->value);
+  product("gemm", {.m = rows, .n = outputs, .k = inputs}, std::move(reads), out, {});
+  return autograd_.record(std::move(out), {x}, true, [=, this](const Tensor& gradient) {
+    workspaces_->use_head(true);
+    const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = parts ? gathered(x) : x});
+    const Tensor whole = input_gradient(layer, rows, inputs, *saved, gradient);
+    const Tensor part = reduced_gradient(layer.name, whole, parts);
+    weight_work(layer, gradient, saved);
+    use_dummy(*layer.weight);
+    return std::vector<Tensor>{part};
+  });
+}
+
+// Transformer Engine's: a few numbers per row, and the gradient takes the logits' place.
+Tensor EagerOps::cross_entropy_in_place(const std::string& name, const Tensor& logits, const Tensor& labels) {
+  const std::int64_t rows = labels.elements(), ranks = tensor_ranks();
+  const auto numbers = [&](const char* part, std::int64_t each) {
+    return session_.empty(name + part, DataType::fp32, rows * each, TensorRole::temporary);
+  };
+  const Tensor losses = session_.empty(name + ".rows", DataType::fp32, rows, TensorRole::activation);
+  {
+    const Tensor own = numbers(".own", 3);
+    session_.kernel({.name = "online_softmax",
+                     .reads = {logits, labels},
+                     .writes = {own},
+                     .cost = {.memory = MemoryKind::softmax}});
+    Tensor all = own;
+    if (ranks > 1) {
+      all = numbers(".of_all", 3 * ranks);
+      communication_->gather_into(CommGroup::tensor, "all_gather", {own}, {all}, all.bytes());
+    }
+    session_.kernel({.name = "cross_entropy",
+                     .reads = {logits, labels, all},
+                     .writes = {losses, logits},
+                     .cost = {.memory = MemoryKind::softmax}});
+  }
+  Tensor loss = session_.empty(name, DataType::fp32, 1, TensorRole::activation);
+  session_.kernel({.name = "mean", .reads = {losses}, .writes = {loss}});
+  return autograd_.record(std::move(loss), {logits}, false, [=, this](const Tensor& gradient) {
+    session_.kernel({.name = "scale_", .reads = {logits, gradient}, .writes = {logits}});
+    return std::vector<Tensor>{logits};
+  });
+}
+
+// Megatron-core's own (fused by a compiler or not): in fp32, in the place of the copy that it makes of the logits.
+Tensor EagerOps::cross_entropy_of_copy(const std::string& name, Tensor logits, const Tensor& labels) {
+  const std::int64_t rows = labels.elements();
+  const Bytes picked = labels.bytes() + Bytes(rows * 8);
+  const auto sum_over_ranks = [this](const Tensor& x) {
+    if (communication_ != nullptr) communication_->all_reduce(CommGroup::tensor, "all_reduce", {x});
+  };
+  const std::uint32_t node = logits.node();
+  const Tensor softmax = session_.empty(name + ".softmax", DataType::fp32, logits.elements(), TensorRole::activation);
+  session_.kernel({.name = "cast", .reads = {logits}, .writes = {softmax}});
+  const Tensor most = temporary(name + ".row_max", DataType::fp32, rows);
+  session_.kernel({.name = "row_max", .reads = {softmax}, .writes = {most}});
+  sum_over_ranks(most);
+  session_.kernel({.name = "subtract_", .reads = {softmax, most}, .writes = {softmax}});
+  const Tensor masked = session_.empty(name + ".mask", DataType::byte, rows, TensorRole::activation);
+  const Tensor targets = session_.empty(name + ".targets", DataType::int64, rows, TensorRole::activation);
+  const Tensor predicted = temporary(name + ".predicted", DataType::fp32, rows);
+  session_.kernel(
+      {.name = "pick", .reads = {softmax, labels}, .writes = {predicted, masked, targets}, .bytes = picked});
+  sum_over_ranks(predicted);
+  const Tensor sums = temporary(name + ".row_sum", DataType::fp32, rows);
+  session_.kernel({.name = "exp_sum_", .reads = {softmax}, .writes = {softmax, sums}});
+  sum_over_ranks(sums);
+  session_.kernel({.name = "divide_", .reads = {softmax, sums}, .writes = {softmax}});
+  Tensor loss = session_.empty(name, DataType::fp32, 1, TensorRole::activation);
+  session_.kernel({.name = "log_mean", .reads = {sums, predicted}, .writes = {loss}});
+  logits = Tensor().with_node(node);
+  return autograd_.record(std::move(loss), {logits}, false, [=, this](const Tensor& gradient) {
+    session_.kernel({.name = "subtract_one_", .reads = {targets, masked}, .writes = {softmax}, .bytes = picked});
+    session_.kernel({.name = "scale_", .reads = {softmax, gradient}, .writes = {softmax}});
+    return std::vector<Tensor>{cast(name + ".logits.grad", softmax, type_)};
+  });
+}
+
+}  // namespace spillway::models

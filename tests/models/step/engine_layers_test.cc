@@ -1,0 +1,256 @@
+// Megatron-core's layers on Transformer Engine: what they keep, what a process keeps for good, how its step came about.
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+#include "base/input_error.h"
+#include "models/step/parallel_trace.h"
+#include "sim/devices/memory/allocation_stream.h"
+#include "tests/models/example_profile.h"
+#include "tests/models/step/measured_trace.h"
+
+namespace spillway::models {
+namespace {
+
+constexpr std::int64_t h = 512, a = 8, g = 4, D = 64, f = 1024, S = 256, b = 2;
+
+ModelSpec small_llama(std::int64_t layers) {
+  ModelSpec model = find_model("llama-3-8b");
+  model.layers = layers;
+  model.hidden = h;
+  model.heads = a;
+  model.kv_heads = g;
+  model.head_dim = D;
+  model.feed_forward = f;
+  model.vocabulary = 1024;
+  return model;
+}
+
+TrainingSetup core() {
+  return {.micro_batch = b, .sequence = S, .loss = LossForm::fused, .framework = Framework::megatron, .zero_stage = 1};
+}
+
+Trace generate(const ModelSpec& model, const TrainingSetup& setup) {
+  Trace trace = generate_parallel_trace(model, setup, CostModel(example_profile()), flat_cluster());
+  trace.check_invariants();
+  return trace;
+}
+
+std::int64_t kept_by_a_layer(const TrainingSetup& setup) {
+  return memory_of(generate(small_llama(3), setup)).kept - memory_of(generate(small_llama(2), setup)).kept;
+}
+
+// Per layer: input, both norms' results and the residual between, h each; queries and result, keys and values; fc1's
+// result twice f wide and the activation; row statistics. RMSNorm has one number a row.
+TEST(EngineLayers, KeepWhatTransformerEngineKeeps) {
+  for (const std::int64_t t : {1, 2, 4}) {
+    TrainingSetup setup = core();
+    setup.tensor_parallel = t;
+    setup.sequence_parallel = t > 1;
+    EXPECT_EQ(kept_by_a_layer(setup),
+              8 * S * b * h / t + 4 * S * b * (a + g) * D / t + 6 * S * b * f / t + 4 * S * b * a / t + 8 * S * b / t)
+        << t;
+  }
+}
+
+// All to all: the result before its exchange is kept as well.
+TEST(EngineLayers, ExchangedHeadsKeepOneResultMore) {
+  TrainingSetup setup = core();
+  setup.context_parallel = 2;
+  setup.context_exchange = ContextExchange::a2a;
+  const std::int64_t local = S / 2;
+  EXPECT_EQ(kept_by_a_layer(setup), 8 * local * b * h + 4 * local * b * (a + g) * D + 2 * local * b * a * D +
+                                        6 * local * b * f + 4 * local * b * a + 8 * local * b);
+}
+
+std::map<std::string, std::int64_t> buffers_of(const Trace& trace) {
+  std::map<std::string, std::int64_t> bytes;
+  for (std::size_t i = 0; i < trace.tensors.size(); ++i)
+    if (trace.tensors.role[i] == TensorRole::buffer)
+      bytes[std::string(trace.strings.text(trace.tensors.name[i]))] += trace.tensors.bytes[i].count();
+  return bytes;
+}
+
+// One dummy gradient per shape of a weight: QKV, output (as wide as it is high), fc1, fc2, head.
+TEST(EngineLayers, WorkspacesAndDummiesStay) {
+  TrainingSetup setup = core();
+  setup.tensor_parallel = 2;
+  setup.sequence_parallel = true;
+  const auto bytes = buffers_of(generate(small_llama(3), setup));
+  EXPECT_EQ(bytes.at("dummy_weight_gradient"),
+            2 * ((a + 2 * g) * D / 2 * h + h * a * D / 2 + 2 * f / 2 * h + h * f / 2 + 1024 / 2 * h));
+  EXPECT_EQ(bytes.at("head.in.gathered"), 2 * S * b * h);
+  EXPECT_EQ(bytes.at("rotary.angles"), 4 * S * D);
+  EXPECT_GT(bytes.at("workspace.transformer_engine"), 1 << 20);
+  setup.framework = Framework::megatron_2022;
+  EXPECT_EQ(buffers_of(generate(small_llama(3), setup)).count("dummy_weight_gradient"), 0U);
+}
+
+// Parameters and gradients lie in one buffer each, padded; a rank's moments come with the first update.
+TEST(EngineLayers, StartUpBuildsBuffers) {
+  TrainingSetup setup = core();
+  setup.data_parallel = 2;
+  const Trace trace = generate(small_llama(2), setup);
+  std::int64_t parameters = 0, whole = 0, kept = 0, states = 0;
+  std::map<std::uint32_t, std::int64_t> live;
+  for (std::size_t i = 0; i < trace.tensors.size(); ++i)
+    parameters += trace.tensors.role[i] == TensorRole::weight ? trace.tensors.bytes[i].count() / 2 : 0;
+  for (const StartUpEvent& event : trace.start_up) {
+    if (event.late && trace.tensors.role[index_of(event.tensor)] == TensorRole::optimizer_state)
+      states += event.bytes.count();
+    if (event.late) continue;
+    event.allocates ? live[event.block] = event.bytes.count() : static_cast<std::int64_t>(live.erase(event.block));
+    std::int64_t now = 0;
+    for (const auto& [block, bytes] : live) now += bytes;
+    whole = std::max(whole, now);
+    kept = now;
+  }
+  EXPECT_NEAR(static_cast<double>(kept), 8.0 * static_cast<double>(parameters), 4096);    // 2 + 4 + master of a half
+  EXPECT_NEAR(static_cast<double>(states), 4.0 * static_cast<double>(parameters), 4096);  // two moments of a half
+  EXPECT_GE(whole, 8 * parameters);  // both copies of the parameters and the gradients
+}
+
+// The allocator's peak is that of the build, a first iteration and the step; the cache that the first two leave holds
+// more than the step alone would reserve.
+TEST(EngineLayers, CacheRemembersTheFirstIteration) {
+  TrainingSetup setup = core();
+  setup.micro_batch = 8;
+  Trace trace = generate(small_llama(4), setup);
+  sim::AllocationStreamOptions options;
+  const sim::AllocationStreamResult cold = sim::replay_allocation_stream(trace, options);
+  EXPECT_TRUE(cold.started_up);
+  trace.start_up.clear();
+  const sim::AllocationStreamResult warm = sim::replay_allocation_stream(trace, options);
+  EXPECT_FALSE(warm.started_up);
+  const auto allocated = [](const sim::AllocationStreamResult& result) {
+    return static_cast<double>(result.statistics.all().allocated_bytes.peak);
+  };
+  EXPECT_NEAR(allocated(cold), allocated(warm), 0.002 * allocated(warm));
+  EXPECT_GT(cold.statistics.all().reserved_bytes.peak, warm.statistics.all().reserved_bytes.peak);
+}
+
+// Stages of 1F1B hold what their names still name: a gradient received, one sent, the last stage's input.
+TEST(EngineLayers, NamesOfTheLoopHoldOneTensorMore) {
+  TrainingSetup setup = core();
+  setup.pipeline_parallel = 2;
+  setup.gradient_accumulation = 4;
+  const Trace trace = generate(small_llama(4), setup);
+  const auto most = [&](const char* name, std::int16_t device) {
+    std::int64_t live = 0, result = 0;
+    for (const MemoryEvent& event : trace.memory_events) {
+      if (event.device != device || event.action == MemoryAction::free_completed) continue;
+      if (trace.strings.text(trace.tensors.name[index_of(event.tensor)]) != name) continue;
+      live += event.action == MemoryAction::allocate ? 1 : -1;
+      result = std::max(result, live);
+    }
+    EXPECT_EQ(live, 0) << name;
+    return result;
+  };
+  EXPECT_EQ(most("receive_backward", 0), 2);
+  EXPECT_EQ(most("receive_forward", 1), 2);
+}
+
+// Megatron's "block" and torchtitan's every n-th layer: the rest keeps what it kept.
+TEST(EngineLayers, SomeLayersAreRecomputed) {
+  const auto kept = [](const TrainingSetup& setup) { return memory_of(generate(small_llama(4), setup)).kept; };
+  TrainingSetup setup = core();
+  const std::int64_t all = kept(setup), layer = kept_by_a_layer(setup), input = 2 * S * b * h;
+  setup.recompute = Recompute::full;
+  EXPECT_EQ(kept(setup), all - 4 * (layer - input));
+  setup.recompute_layers = 1;
+  EXPECT_EQ(kept(setup), all - (layer - input));
+  setup.recompute_layers = 0;
+  setup.recompute_every = 2;
+  EXPECT_EQ(kept(setup), all - 2 * (layer - input));
+}
+
+// Attention runs again, and its row sums aren't kept; its result is, by the projection.
+TEST(EngineLayers, AttentionCoreRunsAgain) {
+  TrainingSetup setup = core();
+  const std::int64_t all = kept_by_a_layer(setup);
+  EXPECT_EQ(count_of(generate(small_llama(2), setup), "flash_attention"), 2);
+  setup.recompute = Recompute::selective;
+  EXPECT_EQ(kept_by_a_layer(setup), all - 4 * S * b * a);
+  EXPECT_EQ(count_of(generate(small_llama(2), setup), "flash_attention"), 4);
+}
+
+// Only the block's input is kept of it, which attention's residual is.
+TEST(EngineLayers, FeedForwardRunsAgain) {
+  TrainingSetup setup = core();
+  const std::int64_t all = kept_by_a_layer(setup);
+  setup.recompute = Recompute::selective;
+  setup.recompute_modules = "mlp";
+  EXPECT_EQ(kept_by_a_layer(setup), all - 2 * S * b * h - 4 * S * b - 6 * S * b * f);
+}
+
+ModelSpec small_experts(std::int64_t layers) {
+  ModelSpec model = find_model("mixtral-8x7b");
+  model.layers = layers;
+  model.hidden = h;
+  model.heads = a;
+  model.kv_heads = g;
+  model.head_dim = D;
+  model.feed_forward = model.experts.width = f;
+  model.vocabulary = 1024;
+  return model;
+}
+
+std::int64_t kept_by_experts(const TrainingSetup& setup) {
+  return memory_of(generate(small_experts(3), setup)).kept - memory_of(generate(small_experts(2), setup)).kept;
+}
+
+// What goes is made again before the backward that reads it: the activation of every row, the norm's result.
+TEST(EngineLayers, ExpertsRecomputeTheirActivationAndNorm) {
+  TrainingSetup setup = core();
+  const std::int64_t rows = 2 * S * b, all = kept_by_experts(setup);
+  setup.recompute = Recompute::selective;
+  setup.recompute_modules = "moe_act";
+  EXPECT_EQ(kept_by_experts(setup), all - 2 * rows * f);
+  EXPECT_EQ(count_of(generate(small_experts(2), setup), "weighted_swiglu"), 4);
+  setup.recompute_modules = "moe_act, layernorm";
+  EXPECT_EQ(kept_by_experts(setup), all - 2 * rows * f - 2 * S * b * h);
+  setup.recompute_modules = "moe";
+  EXPECT_LT(kept_by_experts(setup), all - 2 * rows * (h + 3 * f) + 1);
+  setup.recompute_modules = "moe_act, gearbox";
+  EXPECT_THROW(static_cast<void>(kept_by_experts(setup)), InputError);
+}
+
+// torchtitan: input, queries, values, gate, the last product and attention's result and row sums are kept of a layer
+// with products q, k, v, out, gate, up, down.
+TEST(EngineLayers, OperatorsKeepEverySecondProduct) {
+  TrainingSetup setup{.micro_batch = b, .sequence = S, .recompute = Recompute::operators};
+  EXPECT_EQ(kept_by_a_layer(setup), 2 * S * b * (h + a * D + g * D + f + h) + 2 * S * b * a * D + 4 * S * b * a);
+  EXPECT_EQ(count_of(generate(small_llama(2), setup), "flash_attention"), 2);
+  EXPECT_EQ(count_of(generate(small_llama(2), setup), "gemm"), 2 * (7 + 3) + 1);
+}
+
+TEST(EngineLayers, StatesHaveTypesOfTheirOwn) {
+  TrainingSetup setup = core();
+  EXPECT_EQ(setup.model_state_bytes_per_parameter(), 18);
+  const std::int64_t before = memory_of(generate(small_llama(2), setup)).before;
+  setup.main_gradients = StateType::bf16;
+  setup.moments = StateType::bf16;
+  setup.master_remainders = true;
+  EXPECT_EQ(setup.model_state_bytes_per_parameter(), 10);
+  const std::int64_t narrow = memory_of(generate(small_llama(2), setup)).before;
+  setup = core();
+  std::int64_t parameters = 0;
+  const Trace trace = generate(small_llama(2), setup);
+  for (std::size_t i = 0; i < trace.tensors.size(); ++i)
+    parameters += trace.tensors.role[i] == TensorRole::weight ? trace.tensors.bytes[i].count() / 2 : 0;
+  EXPECT_EQ(before - narrow, 8 * parameters);
+}
+
+TEST(EngineLayers, RefuseWhatTheyCantExchange) {
+  TrainingSetup setup = core();
+  setup.context_parallel = 8;
+  setup.context_exchange = ContextExchange::a2a;
+  EXPECT_THROW(static_cast<void>(generate(small_llama(2), setup)), InputError);  // 4 key heads
+  setup.context_parallel = 2;
+  setup.framework = Framework::eager;
+  EXPECT_THROW(static_cast<void>(generate(small_llama(2), setup)), InputError);
+}
+
+}  // namespace
+}  // namespace spillway::models
