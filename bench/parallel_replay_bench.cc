@@ -15,7 +15,7 @@ Scenario scenario(const char* model, std::int64_t sequence, std::int64_t micro_b
   result.hardware = hardware;
   result.training = {.sequence = sequence,
                      .gradient_accumulation = micro_batches,
-                     .framework = Framework::megatron,
+                     .framework = Framework::megatron_2022,
                      .tensor_parallel = 8,
                      .sequence_parallel = true,
                      .pipeline_parallel = 16};

@@ -81,11 +81,11 @@ OFFLOADED = {"model": {"name": "gpt2-xl", "layers": 8, "sequence": 1024, "micro_
              "offload": {"drives": "samsung-pm1743-15.36tb", "drive_count": 2}}
 # And one for all pipeline schedules: parts enough for four stages of four chunks.
 PIPELINED = {"model": {"name": "gpt2-small", "layers": 16, "sequence": 1024, "micro_batch": 4,
-                       "gradient_accumulation": 8, "framework": "megatron", "pipeline_parallel": 4},
+                       "gradient_accumulation": 8, "framework": "megatron_2022", "pipeline_parallel": 4},
              "hardware": {"profile": "dgx-a100"}}
 # One GPU of many, with all that a data-parallel replica does.
 PARALLEL = {"model": {"name": "gpt2-medium", "layers": 6, "sequence": 1024, "micro_batch": 2, "global_batch": 32,
-                      "framework": "megatron", "tensor_parallel": 2, "sequence_parallel": True, "data_parallel": 4},
+                      "framework": "megatron_2022", "tensor_parallel": 2, "sequence_parallel": True, "data_parallel": 4},
             "hardware": {"profile": "dgx-a100"}}
 
 

@@ -129,7 +129,7 @@ std::vector<std::int64_t> activation_peaks_of(const Trace& trace, std::int64_t d
 std::vector<std::int64_t> layer_peaks(TrainingSetup setup, std::int64_t chunks) {
   setup.micro_batch = 1;
   setup.sequence = 64;
-  setup.framework = Framework::megatron;  // what was sent goes
+  setup.framework = Framework::megatron_2022;  // what was sent goes
   const std::int64_t devices = setup.pipeline_parallel, positions = devices * chunks;
   const auto peaks = [&](std::int64_t layers) {
     return activation_peaks_of(
@@ -179,7 +179,7 @@ TEST(GeneratedPipeline, WeightGradientsKeep32Of34) {
   setup.sequence = 128;
   setup.dropout = 0.1;
   setup.flash_attention = false;
-  setup.framework = Framework::megatron;
+  setup.framework = Framework::megatron_2022;
   setup = resolve(setup, gpt(4));
   const Stages more = record(gpt(6), setup), less = record(gpt(4), setup);
   const auto kept = [&](StageProgram::Part part) {
@@ -226,7 +226,7 @@ TEST(GeneratedPipeline, SplittingLosesNothing) {
       setup.micro_batch = 2, setup.sequence = 128;
       setup.tensor_parallel = 2, setup.sequence_parallel = true;
       setup.data_parallel = 2, setup.zero_stage = zero_stage;
-      setup.framework = zero_stage < 2 ? Framework::megatron : Framework::eager;
+      setup.framework = zero_stage < 2 ? Framework::megatron_2022 : Framework::eager;
       Trace trace = generate_parallel_trace(gpt(4), setup, CostModel(example_profile()), free_network());
       trace.check_invariants();
       std::vector<int> state(trace.tensors.size(), 0);
@@ -278,8 +278,8 @@ TEST(GeneratedPipeline, TiedHeadInAV) {
       EXPECT_NE(trace.strings.text(trace.ops.name[index_of(collective.op)]), "all_reduce_embedding") << name;
     return count;
   };
-  EXPECT_EQ(tables("zb-v", Framework::megatron), 1);
-  EXPECT_EQ(tables("1f1b-v", Framework::megatron), 1);
+  EXPECT_EQ(tables("zb-v", Framework::megatron_2022), 1);
+  EXPECT_EQ(tables("1f1b-v", Framework::megatron_2022), 1);
   EXPECT_EQ(tables("zb-v", Framework::eager), 2);
 }
 
@@ -428,7 +428,7 @@ TEST(GeneratedPipeline, SlicesDoTheWorkOfTheirSequence) {
   };
   const auto sums = [&](const std::string& schedule) {
     TrainingSetup setup = training(schedule, 4, 6);
-    setup.framework = Framework::megatron;
+    setup.framework = Framework::megatron_2022;
     const Trace trace = generate_parallel_trace(model, resolve(setup, model), CostModel(hardware), free_network());
     trace.check_invariants();
     Sums sum;

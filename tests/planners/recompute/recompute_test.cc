@@ -269,7 +269,7 @@ void check_versions(const Trace& trace, const RecomputeIndex& index, const AwayU
 // Random sets of dropped tensors on generated steps.
 TEST(RecomputeClosure, RandomDropsAreSound) {
   for (const char* model : {"", R"(, "recompute": "selective", "flash_attention": false)",
-                            R"(, "tensor_parallel": 2, "sequence_parallel": true, "framework": "megatron")"}) {
+                            R"(, "tensor_parallel": 2, "sequence_parallel": true, "framework": "megatron_2022")"}) {
     const LoadedScenario loaded =
         gpt2(model, std::string(model).find("parallel") != std::string::npos ? "dgx-h100" : "h100-80gb-1gpu");
     const std::vector<SavedTensor> saved = saved_tensors(loaded.trace);

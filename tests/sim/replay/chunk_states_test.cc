@@ -30,7 +30,7 @@ TrainingSetup chronos(std::int64_t offloaded, StateDevice device) {
                       .sequence = 1024,
                       .gradient_accumulation = 8,
                       .optimizer_form = OptimizerForm::fused,
-                      .framework = Framework::megatron,
+                      .framework = Framework::megatron_2022,
                       .pipeline_parallel = 4};
   setup.pipeline_schedule = "chronos";
   setup.offloaded_states = offloaded;

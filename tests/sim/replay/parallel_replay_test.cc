@@ -47,7 +47,7 @@ const TrainingSetup layouts[] = {
     {.gradient_accumulation = 2, .data_parallel = 4, .zero_stage = 3},
     {.gradient_accumulation = 4, .context_parallel = 2, .pipeline_parallel = 2},
     {.gradient_accumulation = 6,
-     .framework = Framework::megatron,
+     .framework = Framework::megatron_2022,
      .tensor_parallel = 2,
      .sequence_parallel = true,
      .pipeline_parallel = 2,
@@ -55,7 +55,7 @@ const TrainingSetup layouts[] = {
      .zero_stage = 1},
     {.gradient_accumulation = 8,
      .recompute = Recompute::full,
-     .framework = Framework::megatron,
+     .framework = Framework::megatron_2022,
      .tensor_parallel = 2,
      .pipeline_parallel = 4,
      .pipeline_chunks = 2,
@@ -93,7 +93,7 @@ TEST(ParallelReplay, OneRankStandsForItsPeersWithAnEncoder) {
   model.encoder_layers = 2;
   for (const std::int64_t split : {1, 2}) {
     const TrainingSetup setup = small({.gradient_accumulation = 6,
-                                       .framework = Framework::megatron,
+                                       .framework = Framework::megatron_2022,
                                        .tensor_parallel = 2,
                                        .sequence_parallel = split == 1,
                                        .pipeline_parallel = 4,

@@ -87,6 +87,12 @@ class RandomTrace {
       edge.from = static_cast<OpId>(below(rows_));
       edge.to = static_cast<OpId>(below(rows_));
     }
+    for (StartUpEvent& event : t.start_up) {
+      event.stream = static_cast<LaneId>(below(rows_));
+      event.tensor = static_cast<TensorId>(below(rows_));
+      event.block = static_cast<std::uint32_t>(below(t.start_up.size()));
+      event.allocates = event.allocates || event.late;
+    }
     if (rows_ == 1) t.edges.clear();
     t.time_base_ns = INT64_MAX;
     t.source_events = UINT64_MAX;
