@@ -66,13 +66,23 @@ PlannedPlace PlannedPool::next_first_choice() {
   return plan_->dynamic_places[next_dynamic_++];
 }
 
+// Once each has been asked for, a stream that begins anew asks for those it lost: by their sizes.
 Allocation PlannedPool::from_before(const AllocationRequest& request, Bytes size) {
   std::uint64_t uncounted = 0;
-  if (next_before_ >= plan_->before.size()) return cached(request, uncounted);
-  const PlannedPlace& place = plan_->before[next_before_++];
-  const bool fits = place.offset >= Bytes::zero() && size <= place.size;
-  if (!fits || is_taken(place.offset, place.offset + size)) return cached(request, uncounted);
-  return in_pool(request, place.offset, size, uncounted);
+  const auto is_usable = [&](const PlannedPlace& place) {
+    return place.offset >= Bytes::zero() && size <= place.size && !is_taken(place.offset, place.offset + size);
+  };
+  const std::vector<PlannedPlace>& places = plan_->before;
+  auto place = places.begin() + static_cast<std::ptrdiff_t>(std::min(next_before_, places.size()));
+  if (next_before_ < places.size()) {
+    ++next_before_;
+    if (!is_usable(*place)) place = places.end();
+  } else {
+    place = std::find_if(places.begin(), places.end(),
+                         [&](const PlannedPlace& one) { return one.size == size && is_usable(one); });
+  }
+  if (place == places.end()) return cached(request, uncounted);
+  return in_pool(request, place->offset, size, uncounted);
 }
 
 Allocation PlannedPool::in_place(const AllocationRequest& request, Bytes size) {

@@ -81,7 +81,10 @@ TEST_F(Planned, BlocksFromBeforeHavePlaces) {
   EXPECT_EQ(pool_->outcome().unplanned, 0U);
   const Allocation third = take(mib);  // where a block from before lives
   EXPECT_EQ(pool_->outcome().overlap, 1U);
-  for (const Allocation& made : {a, b, c, d, first, second, third}) give(made);
+  give(a);
+  EXPECT_EQ(offset(first, before(mib)), 2 * mib);  // the stream begins anew, and lost that one
+  EXPECT_GE(std::abs(offset(first, before(mib))), 4 * mib);
+  for (const Allocation& made : {b, c, d, first, second, third}) give(made);
 }
 
 // A dynamic request tries its place in the profiled step first, if it is no larger; the space's ranges say nothing
