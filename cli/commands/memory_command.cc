@@ -117,7 +117,7 @@ Answer replay(const Context& context, const Request& request) {
   require_addresses(trace, request.file);
   if (!request.requests.empty()) {
     OutputFile out(request.requests);
-    out.write(request_lives_csv(request_lives(trace, device)));
+    out.write(request_lives_csv(request_lives(trace, device), lives_before(trace, device)));
     out.commit();
   }
   Answer answer;

@@ -2,11 +2,13 @@
 
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/input_error.h"
@@ -60,6 +62,23 @@ void write_timeline(const Trace& trace, const Result& result, const std::string&
   out.commit();
 }
 
+// Viewers keep a block until its free is completed. A trace that knows no completions means at once.
+void complete_frees(std::vector<MemoryEvent>& events) {
+  const auto has = [&events](MemoryAction action) {
+    return std::any_of(events.begin(), events.end(), [action](const auto& event) { return event.action == action; });
+  };
+  if (!has(MemoryAction::free_requested) || has(MemoryAction::free_completed)) return;
+  std::vector<MemoryEvent> completed;
+  completed.reserve(2 * events.size());
+  for (const MemoryEvent& event : events) {
+    completed.push_back(event);
+    if (event.action != MemoryAction::free_requested) continue;
+    completed.push_back(event);
+    completed.back().action = MemoryAction::free_completed;
+  }
+  events = std::move(completed);
+}
+
 // The step's own allocations, on the replay's clock.
 void write_snapshot(Trace trace, const Result& result, const std::string& path) {
   constexpr std::array needed = {Capability::memory};
@@ -70,6 +89,7 @@ void write_snapshot(Trace trace, const Result& result, const std::string& path) 
       now = std::max(now, result.op_start[index_of(event.anchor)]);
     event.time = now;
   }
+  complete_frees(trace.memory_events);
   OutputFile out(path);
   write_torch_snapshot(trace, out);
   out.commit();

@@ -12,7 +12,9 @@
 #include "cli/options/interrupt.h"
 #include "cli/output/table.h"
 #include "planners/order/integer_program.h"
+#include "planners/order/order_buffers.h"
 #include "planners/order/order_ilp.h"
+#include "sim/devices/memory/memory_policies.h"
 
 namespace spillway::cli {
 namespace {
@@ -60,6 +62,15 @@ std::int64_t height_of(const OrderGraph& graph, const OrderAnswer& answer) {
   return answer.layout->height + graph.constant_bytes;
 }
 
+Json reserved_json(const OrderGraph& graph, const EmulatedReserve& reserved) {
+  return {{std::string(torch_policy), reserved.torch + graph.constant_bytes},
+          {std::string(expandable_policy), reserved.expandable + graph.constant_bytes}};
+}
+
+std::string reserved_text(const OrderGraph& graph, std::int64_t reserved) {
+  return mib_text(Bytes(reserved + graph.constant_bytes));
+}
+
 double percent_over(std::int64_t value, std::int64_t least) {
   return least == 0 ? 0 : 100.0 * static_cast<double>(value - least) / static_cast<double>(least);
 }
@@ -74,6 +85,7 @@ void print_order_json(const OrderGraph& graph, const OrderAnswer& answer) {
   document["stopped"] = outcome.stopped;
   document["seconds"] = answer.seconds;
   if (answer.greedy_peak_bytes) document["greedy_peak_bytes"] = *answer.greedy_peak_bytes;
+  document["emulated_reserved_bytes"] = reserved_json(graph, answer.reserved);
   if (answer.layout) {
     document["layout"] = {{"height_bytes", height_of(graph, answer)},
                           {"lower_bound_bytes", answer.layout->lower_bound + graph.constant_bytes},
@@ -100,6 +112,7 @@ OrderAnswer answer_order(OrderMethod method, const OrderGraph& graph, const Orde
   const auto begin = Clock::now();
   answer.outcome = order_by(method, graph, options);
   answer.seconds = seconds_since(begin);
+  answer.reserved = emulated_reserve(buffers_of_order(graph, answer.outcome.order));
   if (!layout) return answer;
   LayoutOptions layout_options;
   layout_options.effort = 600'000;
@@ -129,6 +142,8 @@ void print_order(Context& context, const OrderGraph& graph, const OrderAnswer& a
   table.add({"proven", outcome.proven ? "yes" : "no"});
   if (outcome.roam) add_roam(table, *outcome.roam);
   if (answer.layout) table.add({"height of the layout", mib_text(Bytes(height_of(graph, answer)))});
+  table.add({fmt::format("reserved by {}", torch_policy), reserved_text(graph, answer.reserved.torch)});
+  table.add({fmt::format("reserved by {}", expandable_policy), reserved_text(graph, answer.reserved.expandable)});
   table.add({"seconds", fmt::format("{:.3f}", answer.seconds)});
   print(context, table);
   for (const Json& warning : warnings_of(graph)) warn(context, warning.get<std::string>());
@@ -146,18 +161,21 @@ void print_orders(Context& context, const OrderGraph& graph, const std::vector<O
                                      {"proven", answer.outcome.peak_bytes <= bound},
                                      {"height_bytes", height_of(graph, answer)},
                                      {"layout_proven", answer.layout->proven},
+                                     {"emulated_reserved_bytes", reserved_json(graph, answer.reserved)},
                                      {"seconds", answer.seconds},
                                      {"layout_seconds", answer.layout_seconds}});
     document["warnings"] = warnings_of(graph);
     print_json(document);
     return;
   }
-  Table table({"method", "peak", "over bound", "proven", "height", "over peak", "seconds", "layout seconds"});
+  Table table({"method", "peak", "over bound", "proven", "height", "over peak", std::string(torch_policy),
+               std::string(expandable_policy), "seconds", "layout seconds"});
   for (const OrderAnswer& answer : answers) {
     const std::int64_t peak = answer.outcome.peak_bytes, height = height_of(graph, answer);
     table.add({std::string(to_string(answer.method)), mib_text(Bytes(peak)),
                fmt::format("{:.2f} %", percent_over(peak, bound)), peak <= bound ? "yes" : "no",
                mib_text(Bytes(height)), fmt::format("{:.3f} %", percent_over(height, peak)),
+               reserved_text(graph, answer.reserved.torch), reserved_text(graph, answer.reserved.expandable),
                fmt::format("{:.3f}", answer.seconds), fmt::format("{:.3f}", answer.layout_seconds)});
   }
   print(context, table);

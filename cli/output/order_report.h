@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cli/options/context.h"
+#include "planners/layout/emulated_layout.h"
 #include "planners/order/order_method.h"
 
 namespace spillway::cli {
@@ -16,6 +17,7 @@ struct OrderAnswer {
   double seconds = 0;                  // of the order, and of ROAM's layout, which is one with it
   double layout_seconds = 0;           // of other layouts
   std::optional<LayoutResult> layout;  // of the ordered tensors, without the constant
+  EmulatedReserve reserved;            // by PyTorch's allocator for the ordered tensors, without the constant
   std::optional<std::int64_t> greedy_peak_bytes;
 };
 

@@ -1,7 +1,8 @@
 #include "cli/plan/plan_stalloc.h"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <algorithm>
 #include <chrono>
 #include <map>
 #include <memory>
@@ -11,6 +12,7 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
+#include "base/number_text.h"
 #include "base/output_file.h"
 #include "base/read_file.h"
 #include "cli/options/command_options.h"
@@ -94,10 +96,47 @@ double ratio(std::int64_t part, std::int64_t whole) {
 
 struct Report {
   const StallocRequest& request;
+  const MemoryProfile& profile;
   const StallocPlan& made;
   double seconds = 0;
-  std::vector<AllocationStreamResult> replayed;
+  std::vector<AllocationStreamResult> replayed;  // the plan's first
 };
+
+Bytes reserved_by(const AllocationStreamResult& result) { return Bytes(result.statistics.all().reserved_bytes.peak); }
+
+// What the plan reserves beyond what is alive at once, and where.
+std::vector<std::string> reasons(const Report& report) {
+  const PlanOutcome outcome = report.replayed.front().plan.value_or(PlanOutcome{});
+  const StallocPlan& made = report.made;
+  std::vector<std::string> reasons;
+  const auto add = [&](std::uint64_t count, const std::string& what) {
+    if (count > 0) reasons.push_back(fmt::format("{} {}", count, what));
+  };
+  add(report.profile.before.size() - made.plan.before.size(), "blocks from before the first request have no place");
+  add(outcome.dynamic_cached,
+      fmt::format("of {} dynamic requests found no room in their spaces", outcome.dynamic_cached + outcome.reused));
+  add(outcome.unplanned + outcome.size_mismatch + outcome.overlap, "other requests have no place");
+  const Bytes beside = reserved_by(report.replayed.front()) - made.plan.pool;
+  if (!reasons.empty())
+    reasons.back() += fmt::format(": {} beside the pool, in the caching allocator", for_people(beside));
+  if (made.plan.pool > made.lower_bound)
+    reasons.push_back(
+        fmt::format("the pool is {} above what is alive in it at once", for_people(made.plan.pool - made.lower_bound)));
+  if (reasons.empty())
+    reasons.push_back(fmt::format("{} of slots for requests of at most 512 bytes", for_people(beside)));
+  return reasons;
+}
+
+// Where an allocator without a plan reserves less.
+std::vector<std::string> warnings_of(const Report& report) {
+  const auto least = std::min_element(report.replayed.begin() + 1, report.replayed.end(),
+                                      [](const auto& a, const auto& b) { return reserved_by(a) < reserved_by(b); });
+  const Bytes planned = reserved_by(report.replayed.front());
+  if (planned <= reserved_by(*least)) return {};
+  return {fmt::format("reserves {} more than {} would: {}{}", for_people(planned - reserved_by(*least)), least->policy,
+                      fmt::join(reasons(report), "; "),
+                      report.request.algorithm == "best" ? "" : "; --algorithm best plans those too")};
+}
 
 void print_stalloc(Context& context, const Report& report) {
   const StallocPlan& made = report.made;
@@ -121,7 +160,7 @@ void print_stalloc(Context& context, const Report& report) {
                                         {"peak_reserved_bytes", all.reserved_bytes.peak},
                                         {"efficiency", ratio(all.allocated_bytes.peak, all.reserved_bytes.peak)}});
     }
-    document["warnings"] = Json::array();
+    document["warnings"] = warnings_of(report);
     print_json(document);
     return;
   }
@@ -142,6 +181,7 @@ void print_stalloc(Context& context, const Report& report) {
                fmt::format("{:.2f} %", 100 * ratio(all.allocated_bytes.peak, all.reserved_bytes.peak))});
   }
   print(context, table);
+  for (const std::string& warning : warnings_of(report)) warn(context, warning);
 }
 
 void write_plan(const std::string& path, const StallocPlan& made) {
@@ -158,7 +198,7 @@ void run_stalloc(Context& context, StallocRequest& request) {
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (!request.output.empty()) write_plan(request.output, made);
   if (request.output == "-") return;
-  Report report{request, made, seconds, {}};
+  Report report{request, input.profile, made, seconds, {}};
   for (const std::string_view policy : {planned_policy, torch_policy, expandable_policy})
     report.replayed.push_back(replay(input, std::string(policy), made));
   print_stalloc(context, report);

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "planners/layout/emulated_layout.h"
 #include "planners/layout/layout_sections.h"
 #include "planners/layout/result_check.h"
 #include "planners/layout/skyline.h"
@@ -115,6 +116,8 @@ LayoutResult layout_by(OrderMethod method, const OrderGraph& graph, const OrderO
     result.proven = result.height == result.lower_bound;
   } else if (method == OrderMethod::lescea) {
     result = longest_lived_first(buffers);
+  } else if (method == OrderMethod::best) {
+    result = lay_out_step(buffers, options);
   } else {
     result = solve_layout(buffers, options);
   }

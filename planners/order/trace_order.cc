@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "planners/layout/emulated_layout.h"
 #include "planners/layout/result_check.h"
 #include "planners/order/order_check.h"
 #include "sim/devices/memory/request_lives.h"
@@ -41,18 +42,22 @@ void count_peaks(const Trace& trace, bool has_fates, TraceOrder& found) {
 
 LayoutResult lay_out_requests(const Trace& trace, std::int16_t device, const LayoutOptions& options, MemoryPlan& plan) {
   std::vector<LayoutBuffer> buffers;
-  for (const RequestLife& life : request_lives(trace, device))
+  const auto add = [&](const RequestLife& life) {
     buffers.push_back({.lower = life.lower,
                        .upper = life.upper,
                        .size = (life.bytes.count() + step - 1) / step * step,
                        .alignment = step});
-  LayoutResult layout = solve_layout(buffers, options);
+  };
+  for (const RequestLife& life : request_lives(trace, device)) add(life);
+  const std::size_t requests = buffers.size();
+  for (const RequestLife& life : lives_before(trace, device)) add(life);
+  LayoutResult layout = lay_out_step(buffers, options);
   check_result(buffers, layout);
   plan.technique = layout_word;
   plan.kind = PlanKind::layout;
   plan.pool = Bytes(layout.height);
   for (std::size_t i = 0; i < buffers.size(); ++i)
-    plan.places.push_back({Bytes(layout.offsets[i]), Bytes(buffers[i].size)});
+    (i < requests ? plan.places : plan.before).push_back({Bytes(layout.offsets[i]), Bytes(buffers[i].size)});
   const PlanVerdict verdict = check_placement(trace, device, plan, Bytes(0));
   SPILLWAY_ASSERT(verdict.sound());
   return layout;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/input_error.h"
+#include "sim/devices/memory/recorded_state.h"
 
 namespace spillway::planners {
 namespace {
@@ -125,20 +126,28 @@ RequestClass MemoryProfile::class_of(const ProfiledRequest& request) const {
 MemoryProfile profile_of(const Trace& trace, std::int16_t device) {
   MemoryProfile profile;
   std::map<std::string, std::int32_t> phases;
-  std::map<Addr, std::size_t> live;
+  std::map<Addr, std::size_t> live, live_before;
+  for (const BlockBefore& block : blocks_before(trace, device)) {
+    if (!block.is_pending) live_before[block.address] = profile.before.size();
+    profile.before.push_back({.upper = 1, .bytes = block.bytes, .freed = block.is_pending});
+  }
   StepMarks steps(trace);
   ExpertPasses experts(trace);
   OpId last_anchor = OpId::none;
   std::int32_t phase = 0;
-  std::int64_t tick = 0;
-  const auto free = [&](Addr address) {
-    const auto found = live.find(address);
-    if (found == live.end()) return;
-    ProfiledRequest& request = profile.requests[found->second];
+  std::int64_t tick = profile.before.empty() ? 0 : 1;
+  const auto free_of = [&](std::map<Addr, std::size_t>& among, std::vector<ProfiledRequest>& requests, Addr address) {
+    const auto found = among.find(address);
+    if (found == among.end()) return false;
+    ProfiledRequest& request = requests[found->second];
     request.upper = tick++;
     request.phase_freed = phase;
     request.freed = true;
-    live.erase(found);
+    among.erase(found);
+    return true;
+  };
+  const auto free = [&](Addr address) {
+    if (!free_of(live, profile.requests, address)) free_of(live_before, profile.before, address);
   };
   for (const MemoryEvent& event : trace.memory_events) {
     if (event.device != device) continue;
@@ -166,8 +175,9 @@ MemoryProfile profile_of(const Trace& trace, std::int16_t device) {
                      "record with torch.cuda.memory._record_memory_history() or profile_memory=True");
   profile.end = tick;
   profile.iterations = steps.ticks(tick);
-  for (ProfiledRequest& request : profile.requests)
-    if (!request.freed) request.upper = tick;
+  for (std::vector<ProfiledRequest>* requests : {&profile.requests, &profile.before})
+    for (ProfiledRequest& request : *requests)
+      if (!request.freed) request.upper = tick;
   experts.finish(profile);
   return profile;
 }

@@ -49,6 +49,7 @@ struct ProfiledLayer {
 
 struct MemoryProfile {
   std::vector<ProfiledRequest> requests;  // in order of allocation, those of 0 bytes left out
+  std::vector<ProfiledRequest> before;    // blocks from before them, as blocks_before() has them; alive from tick 0 on
   std::vector<std::string> phases;
   std::vector<ProfiledLayer> layers;     // by begin; one entry for each pass
   std::vector<std::int64_t> iterations;  // first ticks of the iterations and of the tail; empty: a single step

@@ -2,13 +2,18 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <memory>
+#include <tuple>
 #include <utility>
 
 #include "base/input_error.h"
+#include "planners/layout/emulated_layout.h"
 #include "planners/layout/layout_check.h"
 #include "planners/stalloc/homo_phase.h"
 #include "planners/stalloc/homo_size.h"
 #include "planners/stalloc/reusable_space.h"
+#include "sim/devices/memory/planned_pool.h"
 
 namespace spillway::planners {
 namespace {
@@ -23,20 +28,25 @@ class Planner {
 
   StallocPlan run() {
     sort_out();
-    if (options_.algorithm == StallocAlgorithm::best)
-      plan_best();
-    else
+    if (!is_best()) {
       stack_regions(options_.algorithm);
-    finish();
-    return std::move(result_);
+      return finish(0);
+    }
+    plan_best();
+    StallocPlan apart = finish(0);
+    if (dynamic_.empty()) return apart;
+    StallocPlan together = plan_with_dynamic();
+    return peak_reserved(together) < peak_reserved(apart) ? together : apart;
   }
 
  private:
   struct Static {
-    std::size_t request = 0;
+    const ProfiledRequest* request = nullptr;
     RequestClass kind = RequestClass::transient;
     LayoutBuffer life;
   };
+
+  [[nodiscard]] bool is_best() const { return options_.algorithm == StallocAlgorithm::best; }
 
   void sort_out() {
     std::uint64_t ordinal = 0;  // above 512 bytes
@@ -44,21 +54,31 @@ class Planner {
       const ProfiledRequest& request = profile_.requests[i];
       const RequestClass kind = profile_.class_of(request);
       ++result_.requests[static_cast<std::size_t>(kind)];
-      if (kind == RequestClass::unreleased) result_.plan.cached.push_back(ordinal);
+      const bool is_cached = kind == RequestClass::unreleased && !is_best();
+      if (is_cached) result_.plan.cached.push_back(ordinal);
       if (kind != RequestClass::small) ++ordinal;
-      if (kind == RequestClass::small || kind == RequestClass::unreleased || kind == RequestClass::repeated ||
-          kind == RequestClass::dynamic)
+      if (kind == RequestClass::dynamic) dynamic_.push_back(i);
+      if (kind == RequestClass::small || is_cached || kind == RequestClass::repeated || kind == RequestClass::dynamic)
         continue;
       if (request.lower < profile_.period_begin()) result_.plan.period_begin = static_.size() + 1;
-      static_.push_back({i, kind, life_of(request)});
+      static_.push_back({&request, kind, life_of(request)});
     }
     if (result_.plan.period_begin >= static_.size()) result_.plan.period_begin = 0;
+    planned_ = static_.size();
+    if (is_best()) add_blocks_before();
     const auto [small, all] = peaks();
     result_.plan.small_peak = Bytes(small);
     result_.allocated = Bytes(all);
     std::vector<LayoutBuffer> lives;
     for (const Static& one : static_) lives.push_back(one.life);
     result_.lower_bound = Bytes(max_live(lives));
+  }
+  void add_blocks_before() {
+    for (const ProfiledRequest& block : profile_.before) {
+      const LayoutBuffer life = life_of(block);
+      const bool is_held = life.upper == profile_.period_end();
+      static_.push_back({&block, is_held ? RequestClass::persistent : RequestClass::transient, life});
+    }
   }
   // What the plan has to keep free for it.
   [[nodiscard]] LayoutBuffer life_of(const ProfiledRequest& request) const {
@@ -71,28 +91,30 @@ class Planner {
   // Of the small ones, in slots, and of all.
   [[nodiscard]] std::pair<std::int64_t, std::int64_t> peaks() const {
     std::vector<LayoutBuffer> small, all;
+    const auto plain = [](const ProfiledRequest& request) {
+      return LayoutBuffer{.lower = request.lower, .upper = request.upper, .size = rounded(request.bytes).count()};
+    };
     for (const ProfiledRequest& request : profile_.requests) {
-      const LayoutBuffer life{.lower = request.lower, .upper = request.upper, .size = rounded(request.bytes).count()};
-      if (life.size <= step) small.push_back(life);
-      all.push_back(life);
+      all.push_back(plain(request));
+      if (all.back().size <= step) small.push_back(all.back());
     }
+    for (const ProfiledRequest& block : profile_.before) all.push_back(plain(block));
     return {max_live(small), max_live(all)};
   }
 
-  // The lowest of several, the cheap ones last: one layout of everything, one above what is held to the end, and the
-  // published ones. Ends with the first that reaches the bound.
+  // The lowest of several: one layout of everything, one above what is held to the end, the published ones, and what
+  // PyTorch's allocator would make. Ends with the first that reaches the bound.
   void plan_best() {
+    std::vector<LayoutBuffer> lives;
+    for (const Static& one : static_) lives.push_back(one.life);
     std::vector<std::int64_t> best;
     std::int64_t least = std::numeric_limits<std::int64_t>::max();
     const auto consider = [&] {
-      std::int64_t height = 0;
-      for (std::size_t i = 0; i < static_.size(); ++i) height = std::max(height, offsets_[i] + static_[i].life.size);
+      const std::int64_t height = height_of(lives, offsets_);
       if (height < least) best = offsets_;
       least = std::min(least, height);
       return least == result_.lower_bound.count();
     };
-    std::vector<LayoutBuffer> lives;
-    for (const Static& one : static_) lives.push_back(one.life);
     offsets_ = lay_out(lives);
     bool is_done = consider();
     for (const StallocAlgorithm algorithm :
@@ -101,14 +123,100 @@ class Planner {
       stack_regions(algorithm);
       is_done = consider();
     }
+    if (!is_done) {
+      offsets_ = emulated_layout(lives);
+      consider();
+    }
     offsets_ = std::move(best);
   }
-  [[nodiscard]] std::vector<std::int64_t> lay_out(std::vector<LayoutBuffer> lives) const {
+
+  // Dynamic requests get places too, which they have while they are no larger than profiled.
+  StallocPlan plan_with_dynamic() {
+    std::vector<LayoutBuffer> lives;
+    for (const Static& one : static_) lives.push_back(one.life);
+    for (const std::size_t i : dynamic_) lives.push_back(life_of(profile_.requests[i]));
+    const LayoutResult layout = lay_out_step(aligned(lives), options_of(lives.size()));
+    offsets_.assign(layout.offsets.begin(), layout.offsets.begin() + static_cast<std::ptrdiff_t>(static_.size()));
+    StallocPlan made = finish(layout.height);
+    made.lower_bound = Bytes(layout.lower_bound);
+    std::map<std::size_t, PlannedPlace> places;
+    for (std::size_t d = 0; d < dynamic_.size(); ++d)
+      places[dynamic_[d]] = {Bytes(layout.offsets[static_.size() + d]), Bytes(lives[static_.size() + d].size)};
+    for (const std::size_t like : requests_like(made)) {
+      const auto found = places.find(like);
+      made.plan.dynamic_places.push_back(found == places.end() ? PlannedPlace{} : found->second);
+    }
+    check_plan(made.plan, "");
+    return made;
+  }
+  // Of each of the plan's dynamic requests: the planned one whose place it has. Later iterations' go by their number
+  // within the space and the iteration.
+  [[nodiscard]] std::vector<std::size_t> requests_like(const StallocPlan& made) const {
+    std::map<RequestSpace, std::vector<std::size_t>> repeated;  // of the period
+    std::map<std::pair<std::int64_t, RequestSpace>, std::size_t> count;
+    std::vector<std::size_t> like;
+    for (const PlannedSpace& dynamic : made.plan.dynamic) {
+      const ProfiledRequest& request = profile_.requests[dynamic.request];
+      if (request.lower < profile_.period_end()) {
+        like.push_back(dynamic.request);
+        if (request.lower >= profile_.period_begin()) repeated[dynamic.space].push_back(dynamic.request);
+        continue;
+      }
+      const std::vector<std::size_t>& same = repeated[dynamic.space];
+      const std::int64_t iteration =
+          std::upper_bound(profile_.iterations.begin(), profile_.iterations.end(), request.lower) -
+          profile_.iterations.begin();
+      const std::size_t number = count[{iteration, dynamic.space}]++;
+      like.push_back(number < same.size() ? same[number] : profile_.requests.size());
+    }
+    return like;
+  }
+
+  // Of the profiled stream, under the plan.
+  [[nodiscard]] std::int64_t peak_reserved(const StallocPlan& made) const {
+    struct Event {
+      std::int64_t tick = 0;
+      bool is_allocation = false;
+      std::size_t request = 0;
+    };
+    const std::size_t before = profile_.before.size(), all = before + profile_.requests.size();
+    const auto at = [&](std::size_t i) { return i < before ? profile_.before[i] : profile_.requests[i - before]; };
+    std::vector<Event> events;
+    for (std::size_t i = 0; i < all; ++i) {
+      events.push_back({i < before ? -1 : at(i).lower, true, i});
+      if (at(i).freed) events.push_back({at(i).upper, false, i});
+    }
+    std::sort(events.begin(), events.end(), [](const Event& a, const Event& b) {
+      return std::tuple(a.tick, a.is_allocation, a.request) < std::tuple(b.tick, b.is_allocation, b.request);
+    });
+    PlannedPool pool(std::make_shared<const MemoryPlan>(made.plan), TorchSettings{});
+    std::vector<BlockId> blocks(all, BlockId::none);
+    for (const Event& event : events) {
+      if (!event.is_allocation) {
+        pool.free(blocks[event.request], Picos{});
+        continue;
+      }
+      AllocationRequest request;
+      request.bytes = at(event.request).bytes;
+      request.before = event.request < before;
+      if (!request.before) request.space = made.spaces[event.request - before];
+      blocks[event.request] = pool.allocate(request).block;
+    }
+    return pool.statistics().all().reserved_bytes.peak;
+  }
+
+  [[nodiscard]] std::vector<std::int64_t> lay_out(const std::vector<LayoutBuffer>& lives) const {
+    return solve_layout(aligned(lives), options_of(lives.size())).offsets;
+  }
+  [[nodiscard]] static std::vector<LayoutBuffer> aligned(std::vector<LayoutBuffer> lives) {
     for (LayoutBuffer& life : lives) life.alignment = step;
+    return lives;
+  }
+  [[nodiscard]] LayoutOptions options_of(std::size_t buffers) const {
     LayoutOptions options;
     options.threads = options_.threads;
-    options.effort = options_.effort > 0 ? options_.effort : 1'000'000 + 4 * static_cast<std::int64_t>(lives.size());
-    return solve_layout(lives, options).offsets;
+    options.effort = options_.effort > 0 ? options_.effort : 1'000'000 + 4 * static_cast<std::int64_t>(buffers);
+    return options;
   }
 
   void stack_regions(StallocAlgorithm algorithm) {
@@ -134,13 +242,13 @@ class Planner {
   }
   // From before the iterations: weights and gradients.
   [[nodiscard]] bool is_early(const Static& one) const {
-    return profile_.iterations.empty() || profile_.requests[one.request].lower < profile_.iterations.front();
+    return profile_.iterations.empty() || one.request->lower < profile_.iterations.front();
   }
   void pack(const std::vector<std::size_t>& members, std::int64_t base, StallocAlgorithm algorithm) {
     std::vector<LayoutBuffer> lives;
     std::vector<PhasedRequest> phased;
     for (const std::size_t i : members) {
-      const ProfiledRequest& request = profile_.requests[static_[i].request];
+      const ProfiledRequest& request = *static_[i].request;
       lives.push_back(static_[i].life);
       phased.push_back({static_[i].life, request.phase_allocated, request.phase_freed});
     }
@@ -150,27 +258,32 @@ class Planner {
     for (std::size_t m = 0; m < members.size(); ++m) offsets_[members[m]] = base + offsets[m];
   }
 
-  void finish() {
+  // A pool of at least `room`.
+  [[nodiscard]] StallocPlan finish(std::int64_t room) const {
+    StallocPlan made = result_;
     std::vector<LaidBuffer> laid;
     for (std::size_t i = 0; i < static_.size(); ++i) {
       const LayoutBuffer& life = static_[i].life;
       laid.push_back({life.lower, life.upper, life.size, offsets_[i], step});
-      result_.plan.places.push_back({Bytes(offsets_[i]), Bytes(life.size)});
+      (i < planned_ ? made.plan.places : made.plan.before).push_back({Bytes(offsets_[i]), Bytes(life.size)});
     }
     const LayoutVerdict verdict = check_layout(laid);
-    SPILLWAY_ASSERT(verdict.legal() && verdict.height >= result_.lower_bound.count());
-    result_.plan.pool = Bytes(verdict.height);
-    ReusableSpaces spaces = reusable_spaces(profile_, laid, result_.plan.pool);
-    result_.plan.spaces = std::move(spaces.spaces);
-    result_.spaces = std::move(spaces.of_request);
-    for (std::size_t i = 0; i < result_.spaces.size(); ++i)
-      if (result_.spaces[i] != RequestSpace::planned) result_.plan.dynamic.push_back({i, result_.spaces[i]});
-    check_plan(result_.plan, "");
+    SPILLWAY_ASSERT(verdict.legal() && verdict.height >= made.lower_bound.count());
+    made.plan.pool = Bytes(std::max(verdict.height, room));
+    ReusableSpaces spaces = reusable_spaces(profile_, laid, made.plan.pool);
+    made.plan.spaces = std::move(spaces.spaces);
+    made.spaces = std::move(spaces.of_request);
+    for (std::size_t i = 0; i < made.spaces.size(); ++i)
+      if (made.spaces[i] != RequestSpace::planned) made.plan.dynamic.push_back({i, made.spaces[i]});
+    check_plan(made.plan, "");
+    return made;
   }
 
   const MemoryProfile& profile_;
   const StallocOptions& options_;
-  std::vector<Static> static_;  // in order of allocation
+  std::vector<Static> static_;        // in order of allocation, blocks from before behind
+  std::size_t planned_ = 0;           // of static_, those that are requests
+  std::vector<std::size_t> dynamic_;  // of the planned part
   std::vector<std::int64_t> offsets_;
   StallocPlan result_;
 };

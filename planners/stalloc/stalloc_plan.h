@@ -4,6 +4,9 @@
 //                            |initial ones...|
 //   pool  |  one layout of all of them, as low as the layout solver gets it    |    best, or as above if that is lower
 //
+// Best also plans blocks from before the stream and requests that are left to the cache as published (unreleased), and
+// may give dynamic requests places in the pool, to try before the spaces: whichever reserves less on the profile.
+//
 // A dynamic request between layers a and b may use what no static request whose life meets T(a, b) = [a begins, b ends)
 // occupies (HomoLayer groups).
 //
@@ -33,7 +36,7 @@ enum class StallocAlgorithm : std::uint8_t {
   group,           // the paper's: HomoPhase groups fused, then HomoSize layers
   split_and_fuse,  // the published code's default: HomoSize layers alone
   best,            // ours: the layout solver, over everything or over all but what is held to the end; or one of the
-                   // above where it is lower
+                   // above, or what PyTorch's allocator would make, where it is lower
 };
 
 struct StallocOptions {
@@ -48,7 +51,7 @@ struct StallocPlan {
   MemoryPlan plan;                   // of kind stalloc
   std::vector<RequestSpace> spaces;  // by request of the profile: what AllocationStreamOptions::spaces wants
   std::array<std::uint64_t, request_class_count> requests{};  // by class
-  Bytes lower_bound;  // most that static requests occupy at once: no plan's pool is smaller
+  Bytes lower_bound;  // most that what has a place occupies at once: no pool for that is smaller
   Bytes allocated;    // most that all requests occupy at once, in steps of 512 bytes
 };
 

@@ -2,7 +2,7 @@
 """Writes the case files of this folder from tables of published measurements.
 
 Usage: make_cases.py DATA [OUTPUT]
-  DATA    folder with published/pipeline.csv and offload.csv, throughput/llm-foundry.csv, ops/cudnn-frontend/
+  DATA    folder with published/pipeline.csv, offload.csv and stalloc.csv, throughput/llm-foundry.csv, ops/cudnn-frontend/
   OUTPUT  folder to write to (default: this one)
 
 Every row of the tables becomes a case: simulated, or skipped with the reason. How a row's words map to a set-up is
@@ -584,6 +584,74 @@ def megatron_b200(path):
                 cases.add(f"{row['case'].replace('_mbc4_cef', '')} stage {stage} {metric}",
                           source="Megatron-core on B200", metric=metric, unit="MiB", value=round(of_ranks(own), 3),
                           stage=stage, **fields)
+
+
+# STAlloc's artifact and Table 3: Megatron-LM on one machine of 8 A800. R full recomputation, V two chunks a stage, Z
+# ZeRO 1 over two replicas, O the optimizer's state in host memory.
+STALLOC_STEPS = {
+    "gpt2 csv": {"model__name": "gpt2-medium", "model__micro_batch": 128, "model__global_batch": 1024,
+                 "model__sequence": 1024},
+    "llama csv": {"model__name": "llama-2-7b", "model__micro_batch": 4, "model__global_batch": 128,
+                  "model__sequence": 4096},
+    "qwen-moe csv": {"model__name": "qwen1.5-moe-a2.7b", "model__micro_batch": 8, "model__global_batch": 128,
+                     "model__sequence": 2048, "model__expert_parallel": 2},
+}
+STALLOC_PARTS = {"V": {"model__pipeline_chunks": 2, "model__pipeline_schedule": "interleaved"},
+                 "R": {"model__recompute": "full"}, "Z": {"model__zero_stage": 1},
+                 "O": {"model__optimizer_device": "cpu"}}
+STALLOC_ALLOCATORS = {"torch2.3.0a0": "torch", "expandable": "torch-expandable", "gmlake": "gmlake",
+                      "STAlloc": "stalloc-paper"}
+
+
+def stalloc_setup(step, parts):
+    fields = {"hardware__profile": "dgx-a100", "model__framework": "megatron_2022", "model__precision": "bf16_mixed",
+              "model__flash_attention": True, "model__tensor_parallel": 2, "model__pipeline_parallel": 2,
+              "model__data_parallel": 2, **STALLOC_STEPS[step]}
+    for part in parts:
+        fields.update(STALLOC_PARTS[part])
+    return fields
+
+
+def stalloc(rows):
+    cases = CaseFile("STAlloc (EuroSys 2026): memory of Megatron-LM steps under four allocators, 8 A800",
+                     "arXiv:2507.16274 and its artifact (infinigence/STAlloc 522ebfe, Apache-2.0). Devices 0 to 3 hold the "
+                     "first stage, 4 to 7 the second; a case is the fuller of them, as a step's peak is that of its "
+                     "fullest rank. GB is read as GiB. The sequence of Qwen1.5-MoE is not stated: 2,048.")
+    source = "STAlloc artifact"
+    pairs = {}
+    for row in rows:
+        table = row["table_or_figure"]
+        if row["source"].startswith("infinigence/STAlloc"):
+            setup, allocator, devices = (part.strip() for part in row["setup"].split("; ")[:1] +
+                                         row["setup"].split("; ")[-2:])
+            if row["metric"] in ("allocated", "reserved"):
+                pairs.setdefault((table, allocator, row["metric"]), []).append((float(row["value"]), devices, row))
+            else:
+                cases.add(f"{table} {allocator} {devices} {row['metric']}", **skipped(row, source, SAME))
+        elif row["source"].startswith("STAlloc EuroSys26"):
+            name = f"{table} {row['setup']} {row['metric']}"
+            if table == "Table 3" and row["metric"] == "total allocation":
+                parts = row["setup"].split()[-1].replace("None", "")
+                cases.add(name, source="STAlloc Table 3", metric="peak_allocated", unit="GiB",
+                          value=float(row["value"]), confidence=row["confidence"], **stalloc_setup("qwen-moe csv", parts))
+                continue
+            why = ("batch and sequence are not stated" if table == "Table 1" else
+                   "the time and the requests of the authors' profiler and planner" if table == "Table 2" else
+                   "shares of the total by the authors' classes of requests, which a result does not show"
+                   if table == "Table 3" else "a statement about a set of runs, not a figure of one")
+            cases.add(name, **skipped(row, "STAlloc (arXiv 2507.16274)", why))
+    for (table, allocator, metric), values in pairs.items():
+        fuller = max(values)
+        for value in values:
+            name = f"{table} {allocator} {value[1]} {metric}"
+            if value is not fuller:
+                cases.add(name, **skipped(value[2], source, "not the step's fullest stage"))
+            elif table == "qwen-moe csv" and allocator == "torch2.3.0a0":
+                cases.add(name, **skipped(value[2], source, "the artifact's own columns contradict each other"))
+            else:
+                cases.add(name, source=f"{source} {STALLOC_ALLOCATORS[allocator]}", metric=f"peak_{metric}", unit="GiB",
+                          value=value[0], confidence=value[2]["confidence"], **stalloc_setup(table, "ROZ"),
+                          memory__allocator=STALLOC_ALLOCATORS[allocator])
     return cases
 
 
@@ -594,6 +662,8 @@ def main():
         rows = list(csv.DictReader(table))
     with open(os.path.join(data, "published/offload.csv"), encoding="utf-8") as table:
         offload_rows = [row for row in csv.DictReader(table)]
+    with open(os.path.join(data, "published/stalloc.csv"), encoding="utf-8") as table:
+        stalloc_rows = list(csv.DictReader(table))
     files = {
         "ssdtrain-projection": ssdtrain(offload_rows),
         "offload": offload(offload_rows),
@@ -609,6 +679,7 @@ def main():
         "llm-foundry": foundry(os.path.join(data, "throughput/llm-foundry.csv")),
         "cudnn-llama": cudnn_llama(os.path.join(data, "ops/cudnn-frontend")),
         "megatron-b200": megatron_b200(os.path.join(data, "published/megatron_b200_8gpu.csv")),
+        "stalloc": stalloc(stalloc_rows),
         "other": remaining(rows),
     }
     for name, cases in files.items():

@@ -163,18 +163,17 @@ class StreamReplay {
     if (trace_.memory_size_is_requested) result_.recorded.peak_requested = requested_;
   }
 
-  // One block in a segment of its own, at an address no process can have.
+  // One block in a segment of its own.
   static void add_resident(RecordedState& initial) {
     const Bytes size((initial.unexplained.count() + 511) / 512 * 512);
-    const Addr address{std::uint64_t{1} << 48};
     SegmentState segment;
-    segment.address = address;
+    segment.address = unknown_place;
     segment.total = size;
     segment.large = !is_small_request(size);
     segment.first_block = static_cast<std::uint32_t>(initial.state.blocks.size());
     segment.block_count = 1;
     initial.state.segments.push_back(segment);
-    initial.state.blocks.push_back({address, size, initial.unexplained, BlockState::allocated});
+    initial.state.blocks.push_back({unknown_place, size, initial.unexplained, BlockState::allocated});
   }
 
   // See Trace::start_up.

@@ -14,6 +14,7 @@ namespace spillway::sim {
 namespace {
 
 constexpr std::int64_t most_requests = 100'000'000;
+constexpr std::string_view before_prefix = "before-";
 constexpr const char* remedy = "write it with `spillway plan`, or see docs/memory-allocators.md for the form";
 
 constexpr double most_bytes = static_cast<double>(std::numeric_limits<std::int64_t>::max() / 4);
@@ -28,6 +29,13 @@ void describe_ordinals(FieldVisitor& visitor, const FieldInfo& info, std::vector
   std::vector<std::int64_t> numbers(ordinals.begin(), ordinals.end());
   visitor.integers(info, numbers);
   ordinals.assign(numbers.begin(), numbers.end());
+}
+
+void describe_places(FieldVisitor& visitor, const FieldInfo& info, std::vector<PlannedPlace>& places) {
+  fields::list(visitor, info, places, [&](PlannedPlace& place) {
+    fields::bytes(visitor, {.key = "offset", .min = -1, .max = most_bytes}, place.offset);
+    fields::bytes(visitor, {.key = "size", .max = most_bytes}, place.size);
+  });
 }
 
 void describe(PlannedSpace& request, FieldVisitor& visitor) {
@@ -49,15 +57,18 @@ class LayoutReader {
     MemoryPlan plan;
     plan.kind = PlanKind::layout;
     while (!text_.empty()) {
-      const std::vector<std::string_view> cells = next_line();
+      std::vector<std::string_view> cells = next_line();
       if (cells.size() == 1 && cells[0].empty()) continue;
       if (cells.size() != columns_)
         fail("has " + std::to_string(cells.size()) + " cells, the heading " + std::to_string(columns_));
+      const bool is_before = cells[id_].starts_with(before_prefix);
+      if (is_before) cells[id_].remove_prefix(before_prefix.size());
       const std::int64_t id = number(cells[id_]), size = number(cells[size_]), offset = number(cells[offset_]);
       if (id > most_requests) fail("has an id that is no ordinal of a request");
       const auto place = static_cast<std::size_t>(id);
-      if (plan.places.size() <= place) plan.places.resize(place + 1);
-      plan.places[place] = {Bytes(offset), Bytes(size)};
+      std::vector<PlannedPlace>& places = is_before ? plan.before : plan.places;
+      if (places.size() <= place) places.resize(place + 1);
+      places[place] = {Bytes(offset), Bytes(size)};
       plan.pool = std::max(plan.pool, Bytes(offset + size));
     }
     check_plan(plan, file_);
@@ -118,14 +129,21 @@ void check_plan(const MemoryPlan& plan, const std::string& file) {
   const auto fail = [&](const std::string& place, const std::string& cause) {
     throw InputError(file, place, cause, remedy);
   };
-  for (std::size_t i = 0; i < plan.places.size(); ++i) {
-    const PlannedPlace& place = plan.places[i];
-    const std::string name = "places[" + std::to_string(i) + "]";
-    if (place.size < Bytes::zero()) fail(name, "has a negative size");
-    if (place.offset < Bytes::zero() && place.offset != Bytes(-1)) fail(name, "has a negative offset");
-    if (place.offset >= Bytes::zero() && (place.size > plan.pool || place.offset > plan.pool - place.size))
-      fail(name, "ends behind the pool");
-  }
+  const auto check_places = [&](const char* key, const std::vector<PlannedPlace>& places) {
+    for (std::size_t i = 0; i < places.size(); ++i) {
+      const PlannedPlace& place = places[i];
+      const std::string name = key + ("[" + std::to_string(i)) + "]";
+      if (place.size < Bytes::zero()) fail(name, "has a negative size");
+      if (place.offset < Bytes::zero() && place.offset != Bytes(-1)) fail(name, "has a negative offset");
+      if (place.offset >= Bytes::zero() && (place.size > plan.pool || place.offset > plan.pool - place.size))
+        fail(name, "ends behind the pool");
+    }
+  };
+  check_places("places", plan.places);
+  check_places("dynamic_places", plan.dynamic_places);
+  check_places("before", plan.before);
+  if (!plan.dynamic_places.empty() && plan.dynamic_places.size() != plan.dynamic.size())
+    fail("dynamic_places", "are not as many as dynamic");
   if (plan.pool < Bytes::zero() || plan.small_peak < Bytes::zero()) fail("pool_bytes", "a size is negative");
   constexpr Bytes most_small{std::int64_t{1} << 32};
   if (plan.small_peak > most_small) fail("small_peak_bytes", "is more than 4 GiB of requests of 512 bytes");
@@ -181,16 +199,13 @@ void describe(MemoryPlan& plan, FieldVisitor& visitor) {
   bytes(visitor,
         {.key = "small_peak_bytes", .max = most_bytes, .about = "Peak of requests of at most 512 bytes, in slots."},
         plan.small_peak);
-  fields::list(visitor,
-               {.key = "places",
-                .about = "[offset, size] in bytes by ordinal; offset -1: left to the caching allocator.",
-                .required = true,
-                .as_tuple = true,
-                .even_empty = true},
-               plan.places, [&](PlannedPlace& place) {
-                 bytes(visitor, {.key = "offset", .min = -1, .max = most_bytes}, place.offset);
-                 bytes(visitor, {.key = "size", .max = most_bytes}, place.size);
-               });
+  describe_places(visitor,
+                  {.key = "places",
+                   .about = "[offset, size] in bytes by ordinal; offset -1: left to the caching allocator.",
+                   .required = true,
+                   .as_tuple = true,
+                   .even_empty = true},
+                  plan.places);
   describe_ordinals(visitor,
                     {.key = "cached",
                      .max = most_bytes,
@@ -217,6 +232,14 @@ void describe(MemoryPlan& plan, FieldVisitor& visitor) {
                 .as_tuple = true,
                 .even_empty = true},
                plan.dynamic, [&](PlannedSpace& request) { describe(request, visitor); });
+  describe_places(
+      visitor, {.key = "dynamic_places", .about = "[offset, size] that each of dynamic tries first.", .as_tuple = true},
+      plan.dynamic_places);
+  describe_places(visitor,
+                  {.key = "before",
+                   .about = "[offset, size] of blocks from before the first request, by address.",
+                   .as_tuple = true},
+                  plan.before);
 }
 
 std::string_view policy_of(const MemoryPlan& plan) {

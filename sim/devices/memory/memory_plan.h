@@ -4,6 +4,8 @@
 //   pool    |====== requests with places, reused over time ======|            one allocation from the driver
 //   order   r0 r1 ... | r_p r_p+1 ... r_last | r_p ...                        the p-th to the last repeat for ever
 //
+// Blocks that live when the plan begins to be followed have places too, if the plan knows of them.
+//
 // Sources: STAlloc (EuroSys 2026, arXiv 2507.16274; run time as in infinigence/STAlloc) for kind stalloc; ROAM's layout
 // (arXiv 2310.19295), fixed places for every tensor, for kind layout.
 #pragma once
@@ -62,6 +64,10 @@ struct MemoryPlan {
   Bytes small_peak{};                 // stalloc: profiled peak of requests of at most 512 bytes, in 512-byte slots
   std::vector<DynamicSpace> spaces;
   std::vector<PlannedSpace> dynamic;  // ascending by request
+  // What each of `dynamic` tries first, if it is no larger: its place in the profiled step. Empty: nothing.
+  std::vector<PlannedPlace> dynamic_places;
+  // Blocks from before the first request, in the order of blocks_before(). Behind the end: the caching allocator.
+  std::vector<PlannedPlace> before;
 };
 
 // The memory policy that follows it.
@@ -71,9 +77,10 @@ std::string_view policy_of(const MemoryPlan& plan);
 std::vector<RequestSpace> request_spaces(const MemoryPlan& plan);
 
 // JSON, schema "spillway-memory-plan": technique (left out when nobody said), kind, pool_bytes, period_begin,
-// small_peak_bytes, places[[offset, size]], cached[], spaces[{name, ranges[[begin, end]]}], dynamic[[request, space]].
-// Or a layout as CSV, MiniMalloc's form with an offset: columns id, size and offset, others ignored; ids are ordinals
-// of requests, those not there are left to the caching allocator, and the whole repeats. Throws InputError for what is
+// small_peak_bytes, places[[offset, size]], cached[], spaces[{name, ranges[[begin, end]]}], dynamic[[request, space]],
+// dynamic_places[[offset, size]], before[[offset, size]]. Or a layout as CSV, MiniMalloc's form with an offset: columns
+// id, size and offset, others ignored; ids are ordinals of requests, or "before-" and the ordinal of a block from
+// before them; those not there are left to the caching allocator, and the whole repeats. Throws InputError for what is
 // neither: see check_plan().
 MemoryPlan read_memory_plan(ByteSource& source);
 std::string memory_plan_json(const MemoryPlan& plan);

@@ -33,9 +33,10 @@ PlannedPool::PlannedPool(std::shared_ptr<const MemoryPlan> plan, const TorchSett
 Allocation PlannedPool::allocate(const AllocationRequest& request) {
   SPILLWAY_ASSERT(request.bytes.count() >= 0 && request.bytes < Bytes(std::int64_t{1} << 62));
   if (request.bytes == Bytes::zero()) return {};
-  if (request.before) return cached(request, outcome_.unplanned);
   const Bytes size = in_slots(request.bytes);
+  if (request.before) return from_before(request, size);
   if (plan_->kind == PlanKind::layout) return in_place(request, size);
+  const PlannedPlace first = request.space == RequestSpace::planned ? PlannedPlace{} : next_first_choice();
   if (size <= slot) return in_slot(request);
   const std::uint64_t ordinal = requests_++;
   if (std::binary_search(plan_->cached.begin(), plan_->cached.end(), ordinal))
@@ -48,7 +49,7 @@ Allocation PlannedPool::allocate(const AllocationRequest& request) {
     case RequestSpace::anywhere:
       break;
   }
-  return in_space(request, size);
+  return in_space(request, size, first);
 }
 
 // The cursor advances, whatever becomes of the request. Null behind the end of a plan without a period.
@@ -56,6 +57,32 @@ const PlannedPlace* PlannedPool::next_place() {
   if (plan_->places.empty()) return nullptr;
   if (next_ == plan_->places.size()) next_ = plan_->period_begin;
   return &plan_->places[next_++];
+}
+
+// Of plan_->dynamic, round after round.
+PlannedPlace PlannedPool::next_first_choice() {
+  if (plan_->dynamic_places.empty()) return {};
+  if (next_dynamic_ == plan_->dynamic_places.size()) next_dynamic_ = 0;
+  return plan_->dynamic_places[next_dynamic_++];
+}
+
+// Once each has been asked for, a stream that begins anew asks for those it lost: by their sizes.
+Allocation PlannedPool::from_before(const AllocationRequest& request, Bytes size) {
+  std::uint64_t uncounted = 0;
+  const auto is_usable = [&](const PlannedPlace& place) {
+    return place.offset >= Bytes::zero() && size <= place.size && !is_taken(place.offset, place.offset + size);
+  };
+  const std::vector<PlannedPlace>& places = plan_->before;
+  auto place = places.begin() + static_cast<std::ptrdiff_t>(std::min(next_before_, places.size()));
+  if (next_before_ < places.size()) {
+    ++next_before_;
+    if (!is_usable(*place)) place = places.end();
+  } else {
+    place = std::find_if(places.begin(), places.end(),
+                         [&](const PlannedPlace& one) { return one.size == size && is_usable(one); });
+  }
+  if (place == places.end()) return cached(request, uncounted);
+  return in_pool(request, place->offset, size, uncounted);
 }
 
 Allocation PlannedPool::in_place(const AllocationRequest& request, Bytes size) {
@@ -68,15 +95,22 @@ Allocation PlannedPool::in_place(const AllocationRequest& request, Bytes size) {
       layout ? wanted <= place->size : in_slots(place->size) == size && wanted <= plan_->pool - place->offset;
   if (!fits) return cached(request, outcome_.size_mismatch);
   if (is_taken(place->offset, place->offset + wanted)) return cached(request, outcome_.overlap);
+  return in_pool(request, place->offset, wanted, outcome_.placed);
+}
+
+// Precondition: nothing live is there.
+Allocation PlannedPool::in_pool(const AllocationRequest& request, Bytes offset, Bytes size, std::uint64_t& outcome) {
   DriverCost cost;
   if (!has_pool_ && !(has_pool_ = take_segment(PoolKind::large, plan_->pool, cost)))
     return out_of_memory(request, plan_->pool);
-  ++outcome_.placed;
-  taken_[place->offset] = place->offset + wanted;
-  return hand_out(request, at_offset(pool_address, place->offset), wanted, Part::pool, cost);
+  ++outcome;
+  taken_[offset] = offset + size;
+  return hand_out(request, at_offset(pool_address, offset), size, Part::pool, cost);
 }
 
-Allocation PlannedPool::in_space(const AllocationRequest& request, Bytes size) {
+Allocation PlannedPool::in_space(const AllocationRequest& request, Bytes size, const PlannedPlace& first) {
+  if (first.offset >= Bytes::zero() && size <= first.size && !is_taken(first.offset, first.offset + size))
+    return in_pool(request, first.offset, size, outcome_.reused);
   const PlanRange whole{Bytes{}, plan_->pool};
   std::span<const PlanRange> ranges(&whole, 1);
   if (request.space != RequestSpace::anywhere) {
@@ -86,12 +120,7 @@ Allocation PlannedPool::in_space(const AllocationRequest& request, Bytes size) {
   }
   const std::optional<Bytes> offset = best_fit(size, ranges);
   if (!offset) return cached(request, outcome_.dynamic_cached);
-  DriverCost cost;
-  if (!has_pool_ && !(has_pool_ = take_segment(PoolKind::large, plan_->pool, cost)))
-    return out_of_memory(request, plan_->pool);
-  ++outcome_.reused;
-  taken_[*offset] = *offset + size;
-  return hand_out(request, at_offset(pool_address, *offset), size, Part::pool, cost);
+  return in_pool(request, *offset, size, outcome_.reused);
 }
 
 // The smallest free interval within the ranges that is large enough; the lowest of equals.
@@ -154,7 +183,7 @@ bool PlannedPool::take_segment(PoolKind kind, Bytes size, DriverCost& cost) {
 }
 
 Allocation PlannedPool::cached(const AllocationRequest& request, std::uint64_t& reason) {
-  if (!request.before) ++reason;
+  ++reason;
   Allocation made = cache_.allocate(request, own_reserved_, ledger_.statistics);
   if (made.out_of_memory) {
     const OutOfMemory& inner = cache_.torch().last_out_of_memory();

@@ -4,10 +4,14 @@
 //   request                                     planned (PlanKind::stalloc)          arena (PlanKind::layout)
 //   <= 512 bytes                                slot pool, doubled when full         as any other
 //   ordinal among those above 512 is in cached  caching allocator                    -
-//   RequestSpace anywhere / a dynamic space     best fit in what is free now of the  -
-//                                               pool / of that space; else caching
+//   RequestSpace anywhere / a dynamic space     its place in the profiled step, if   -
+//                                               the plan has one and it is free and
+//                                               large enough; best fit in what is
+//                                               free now of the pool / of that space;
+//                                               else caching
 //   any other: the next place of the plan       if the size is the planned one, and  if it is not larger
 //   (the ordinal advances in any case)          nothing live overlaps it; else caching allocator
+//   a block from before the stream              its place, if the plan has one; else caching allocator
 //
 // So one request too many or too few shifts the rest of its period to the caching allocator, until the plan's end comes
 // round. The plan's pool is one driver allocation, made at the first request that needs it; if it does not fit, that
@@ -19,7 +23,8 @@
 //
 // Deviations. The published code checks for overlap only when told to (STALLOC_STATIC_FALLBACK) and not between static
 // and reused places; here a place with a live block in it is never handed out. As there, streams are ignored: a block
-// is reusable as soon as it is given back, whatever other streams do with it.
+// is reusable as soon as it is given back, whatever other streams do with it. Places of dynamic requests and of blocks
+// from before are ours; plans made as published have none.
 //
 // Allocate and free: O(log live) for places, O(live + ranges) for dynamic spaces.
 #pragma once
@@ -82,11 +87,14 @@ class PlannedPool {
   Allocation cached(const AllocationRequest& request, std::uint64_t& reason);
   Allocation in_slot(const AllocationRequest& request);
   Allocation in_place(const AllocationRequest& request, Bytes size);
-  Allocation in_space(const AllocationRequest& request, Bytes size);
+  Allocation in_space(const AllocationRequest& request, Bytes size, const PlannedPlace& first);
+  Allocation from_before(const AllocationRequest& request, Bytes size);
+  Allocation in_pool(const AllocationRequest& request, Bytes offset, Bytes size, std::uint64_t& outcome);
   Allocation hand_out(const AllocationRequest& request, Addr address, Bytes size, Part part, const DriverCost& cost);
   Allocation out_of_memory(const AllocationRequest& request, Bytes needed);
   bool take_segment(PoolKind kind, Bytes size, DriverCost& cost);
   const PlannedPlace* next_place();
+  PlannedPlace next_first_choice();
   [[nodiscard]] bool is_taken(Bytes begin, Bytes end) const;
   [[nodiscard]] std::optional<Bytes> best_fit(Bytes size, std::span<const PlanRange> ranges) const;
   void release(const BlockLedger::Block& block, Picos time);
@@ -98,7 +106,9 @@ class PlannedPool {
   std::map<Bytes, Bytes> taken_;  // live ranges of the pool, begin -> end
   Bytes own_reserved_{};
   bool has_pool_ = false;
-  std::size_t next_ = 0;              // place of the next planned request
+  std::size_t next_ = 0;          // place of the next planned request
+  std::size_t next_dynamic_ = 0;  // of plan_->dynamic
+  std::size_t next_before_ = 0;
   std::uint64_t requests_ = 0;        // above 512 bytes, for MemoryPlan::cached
   std::vector<std::uint32_t> slots_;  // free, the next at the back
   std::uint32_t slot_count_ = 0;

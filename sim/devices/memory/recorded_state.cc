@@ -271,6 +271,18 @@ std::int64_t stream_number(const Trace& trace, LaneId lane) {
   return index_of(lane) < trace.lanes.size() ? trace.lanes[index_of(lane)].number : 0;
 }
 
+std::vector<BlockBefore> blocks_before(const Trace& trace, std::int16_t device) {
+  const RecordedState initial = recorded_state(trace, device, TorchSettings{});
+  std::vector<BlockBefore> blocks;
+  for (const MemoryBlock& block : initial.state.blocks)
+    if (block.state != BlockState::inactive && block.requested > Bytes::zero())
+      blocks.push_back({block.address, block.requested, block.state == BlockState::pending_free});
+  if (initial.unexplained > Bytes::zero()) blocks.push_back({unknown_place, initial.unexplained, false});
+  for (const MemoryBlock& block : initial.loose_blocks)
+    if (is_plausible(block.size)) blocks.push_back({block.address, block.size, false});
+  return blocks;
+}
+
 RecordedState recorded_state(const Trace& trace, std::int16_t device, const TorchSettings& settings) {
   return Rewinder(trace, device, settings).rewind();
 }

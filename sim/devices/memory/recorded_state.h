@@ -38,6 +38,20 @@ struct RecordedState {
 // Events of other devices are skipped. O(events + blocks log blocks).
 RecordedState recorded_state(const Trace& trace, std::int16_t device, const TorchSettings& settings);
 
+// A block from before the first event, as a policy that starts from live blocks alone is asked for it
+// (AllocationRequest::before).
+struct BlockBefore {
+  Addr address{};
+  Bytes bytes{};
+  bool is_pending = false;  // freed already, but not reusable yet
+};
+
+// Where what is resident without a known place is put: no process has such an address.
+inline constexpr Addr unknown_place{std::uint64_t{1} << 48};
+
+// In the order they are asked for in: those of segments by address, what has no place, the others.
+std::vector<BlockBefore> blocks_before(const Trace& trace, std::int16_t device);
+
 // Number of the lane a memory event or segment belongs to; 0 if unknown.
 std::int64_t stream_number(const Trace& trace, LaneId lane);
 

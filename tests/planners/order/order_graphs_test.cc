@@ -1,6 +1,8 @@
 // The training graphs of ROAM's evaluation: peaks of the program's order, of ours, and the layout of the ordered graph.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +10,7 @@
 #include <sstream>
 
 #include "base/byte_source.h"
+#include "planners/layout/emulated_layout.h"
 #include "planners/layout/layout_solver.h"
 #include "planners/order/order_buffers.h"
 #include "planners/order/order_check.h"
@@ -137,6 +140,34 @@ TEST(OrderGraphs, RoamReachesItsPublishedPeaks) {
     EXPECT_LE(static_cast<double>(result.height_bytes), 1.001 * static_cast<double>(result.peak_bytes));
     EXPECT_GE(result.height_bytes, result.peak_bytes);
   }
+}
+
+// ROAM's headline is against what PyTorch reserved for the program's order (its simulated peak over 1 less the largest
+// fragmentation). Emulated, the same steps come within 18 % of that, in the middle 3 %; but for small networks at batch
+// 1, whose largest fragmentation is of a moment when little is held. Our layouts of our orders lie below either
+// allocator's reserved memory for them.
+TEST(OrderGraphs, PyTorchReservesWhatRoamMeasured) {
+  if (!std::filesystem::exists(graphs())) GTEST_SKIP() << "no ../shared/data/graphs";
+  const std::vector<std::pair<std::string, double>> published{
+      {"alexnet_1", 770.54},        {"alexnet_32", 797.85},    {"vgg_1", 1856.25},   {"vgg_32", 3658.02},
+      {"mnasnet_32", 932.44},       {"mobilenet_32", 2731.39}, {"vit_1", 769.03},    {"vit_32", 4971.63},
+      {"efficientnet_32", 3787.43}, {"bert_1", 1474.51},       {"bert_32", 1664.69}, {"gpt2xl_1", 27638.6},
+      {"gpt2xl_2", 34215.2},        {"gpt2xl_4", 61197.3}};
+  std::vector<double> apart;
+  for (const auto& [name, measured] : published) {
+    SCOPED_TRACE(name);
+    const OrderGraph graph = graph_named(name);
+    const EmulatedReserve reserved = emulated_reserve(buffers_of_order(graph, graph.program_order));
+    apart.push_back(std::abs(mib(reserved.torch + graph.constant_bytes) / measured - 1));
+    EXPECT_LT(apart.back(), 0.18);
+    const OrderResult order = solve_order(graph);
+    const std::vector<LayoutBuffer> buffers = buffers_of_order(graph, order.order);
+    LayoutOptions options;
+    options.effort = 600'000;
+    EXPECT_LE(lay_out_step(buffers, options).height, emulated_reserve(buffers).least());
+  }
+  std::nth_element(apart.begin(), apart.begin() + 7, apart.end());
+  EXPECT_LT(apart[7], 0.03);
 }
 
 // ExecutionTraces of PyTorch: real programs, with writes in place. The order found keeps every hazard of the trace.

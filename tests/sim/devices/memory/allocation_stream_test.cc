@@ -122,6 +122,27 @@ TEST(AllocationStream, RequestLives) {
   EXPECT_EQ(request_lives_csv(lives), "id,lower,upper,size\n0,2,5,1024\n1,3,7,512\n");
 }
 
+// A block freed that was never allocated, and what a plan of all lives makes of it: it has its place too, as the stream
+// asks for it first.
+TEST(AllocationStream, BlocksFromBeforeAreLaidOut) {
+  Capture capture;
+  capture.alloc(0, mib);
+  capture.free(8 * mib, 2 * mib);
+  capture.alloc(16 * mib, 2 * mib);
+  const std::vector<RequestLife> before = lives_before(capture.trace, 0);
+  ASSERT_EQ(before.size(), 1U);
+  const std::string csv = request_lives_csv(request_lives(capture.trace, 0), before);
+  EXPECT_EQ(csv, "id,lower,upper,size\nbefore-0,0,2,2097152\n0,1,5,1048576\n1,4,5,2097152\n");
+  const std::string laid = "id,size,offset\nbefore-0,2097152,0\n0,1048576,2097152\n1,2097152,0\n";
+  auto source = ByteSource::from_memory("layout", std::as_bytes(std::span(laid)), 1 << 20);
+  AllocationStreamOptions options;
+  options.pool.policy = "arena";
+  options.pool.plan = std::make_shared<const MemoryPlan>(read_memory_plan(source));
+  const AllocationStreamResult result = replay_allocation_stream(capture.trace, options);
+  EXPECT_EQ(result.plan->placed, 2U);
+  EXPECT_EQ(result.statistics.all().reserved_bytes.peak, 3 * mib);
+}
+
 // A layout of those lives, followed: every request in its place, the pool all there is.
 TEST(AllocationStream, FollowsALayout) {
   Capture capture;

@@ -59,6 +59,49 @@ class Planned : public testing::Test {
   std::optional<PlannedPool> pool_;
 };
 
+// Blocks from before the stream have places of their own, in order; one that is too large, and those behind the last,
+// are cached. They take no part in the order of requests.
+TEST_F(Planned, BlocksFromBeforeHavePlaces) {
+  plan.before = {{Bytes(2 * mib), Bytes(mib)}, {Bytes(-1), Bytes(0)}, {Bytes(3 * mib), Bytes(1024)}};
+  start();
+  const auto before = [&](std::int64_t bytes) {
+    AllocationRequest request;
+    request.bytes = Bytes(bytes);
+    request.before = true;
+    return pool_->allocate(request);
+  };
+  const Allocation a = before(mib - 100), b = before(300), c = before(2000), d = before(300);
+  EXPECT_EQ(pool_->statistics().all().reserved_bytes.current, 4 * mib + 2 * mib);  // the pool, a small segment
+  const Allocation first = take(mib);
+  EXPECT_EQ(offset(first, a), 2 * mib);
+  for (const Allocation& cached : {b, c, d}) EXPECT_GE(std::abs(offset(first, cached)), 4 * mib);
+  const Allocation second = take(1024);
+  EXPECT_EQ(offset(first, second), mib);
+  EXPECT_EQ(pool_->outcome().placed, 2U);
+  EXPECT_EQ(pool_->outcome().unplanned, 0U);
+  const Allocation third = take(mib);  // where a block from before lives
+  EXPECT_EQ(pool_->outcome().overlap, 1U);
+  give(a);
+  EXPECT_EQ(offset(first, before(mib)), 2 * mib);  // the stream begins anew, and lost that one
+  EXPECT_GE(std::abs(offset(first, before(mib))), 4 * mib);
+  for (const Allocation& made : {b, c, d, first, second, third}) give(made);
+}
+
+// A dynamic request tries its place in the profiled step first, if it is no larger; the space's ranges say nothing
+// there.
+TEST_F(Planned, DynamicRequestsTryTheirPlaceFirst) {
+  plan.dynamic = {{0, RequestSpace(0)}, {1, RequestSpace(0)}, {2, RequestSpace(0)}};
+  plan.dynamic_places = {{Bytes(2 * mib), Bytes(mib)}, {Bytes(2 * mib), Bytes(mib)}, {Bytes(2 * mib), Bytes(mib / 2)}};
+  start();
+  const Allocation first = take(mib / 2, RequestSpace(0)), taken = take(mib / 2, RequestSpace(0));
+  EXPECT_EQ(offset(first, taken), -2 * mib);  // best fit in the ranges
+  give(first);
+  const Allocation larger = take(mib, RequestSpace(0)), again = take(mib, RequestSpace(0));
+  EXPECT_EQ(offset(first, larger), mib);
+  EXPECT_EQ(offset(first, again), 0);  // the list begins anew
+  EXPECT_EQ(pool_->outcome().reused, 4U);
+}
+
 // Every request goes to the place of its ordinal; after the last comes the period's first.
 TEST_F(Planned, FollowsTheOrder) {
   start();
