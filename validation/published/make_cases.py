@@ -584,6 +584,7 @@ def megatron_b200(path):
                 cases.add(f"{row['case'].replace('_mbc4_cef', '')} stage {stage} {metric}",
                           source="Megatron-core on B200", metric=metric, unit="MiB", value=round(of_ranks(own), 3),
                           stage=stage, **fields)
+    return cases
 
 
 # STAlloc's artifact and Table 3: Megatron-LM on one machine of 8 A800. R full recomputation, V two chunks a stage, Z
