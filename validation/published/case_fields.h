@@ -14,7 +14,7 @@ namespace spillway::validation {
 // A case's own keys, on top of what is common.
 struct CaseDocument {
   std::string id, source, metric, unit, confidence, role = "validation", note, skip;
-  std::optional<double> value;
+  std::optional<double> value, value_to;
   std::vector<std::pair<std::string, Scalar>> settings;  // of a scenario or a projection; the last of a key counts
 };
 

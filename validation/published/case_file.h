@@ -20,8 +20,10 @@
 //   source      whom the figure is from                required; results are summed up by source, metric and role
 //   metric      what was measured (validation/published/metric.h)  required
 //   value,unit  the figure, > 0, in its own unit       required
+//   value_to    the upper end, where a range was published; what lies within it has no error
 //   confidence  how sure the reading is: "exact", "text", "read-off-figure", ...
-//   role        "validation" (default), or "fit" for a case that any constant of the program was fitted to
+//   role        "validation" (default), "fit" for a case that any constant of the program was fitted to, or "derived"
+//               for one whose formula was read off what gave the figure
 //   note        for people
 //   projection.*  instead of a scenario: a closed form's inputs (validation/published/projection_case.h)
 //   skip        why the case can't be simulated; it is listed, not run
@@ -48,6 +50,7 @@ struct Case {
   Metric metric = Metric::iteration_time;
   std::string unit;
   double measured = 0;                // in `unit`
+  double measured_to = 0;             // of a range its upper end; else as `measured`
   std::string skip;                   // reason; empty: it is run
   std::string setup;                  // the scenario's settings in one line: cases with the same one share a replay
   std::vector<std::string> settings;  // the same, each as --set takes it
