@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/input_error.h"
@@ -176,17 +177,18 @@ nlohmann::ordered_json validation_json(const std::vector<CaseSummary>& summaries
       document["skipped"].push_back({{"case", one.id}, {"source", one.source}, {"reason", outcome.skipped}});
       continue;
     }
-    document["rows"].push_back({{"case", one.id},
-                                {"source", one.source},
-                                {"metric", to_string(one.metric)},
-                                {"unit", one.unit},
-                                {"measured", outcome.figure()},
-                                {"predicted", outcome.predicted},
-                                {"relative_error", outcome.relative_error()},
-                                {"role", one.role},
-                                {"fits", fits_json(outcome.verdict)},
-                                {"confidence", one.confidence}});
-    if (one.measured_to > one.measured) document["rows"].back()["published_range"] = {one.measured, one.measured_to};
+    nlohmann::ordered_json row = {{"case", one.id},
+                                  {"source", one.source},
+                                  {"metric", to_string(one.metric)},
+                                  {"unit", one.unit},
+                                  {"measured", outcome.figure()},
+                                  {"predicted", outcome.predicted},
+                                  {"relative_error", outcome.relative_error()},
+                                  {"role", one.role},
+                                  {"fits", fits_json(outcome.verdict)},
+                                  {"confidence", one.confidence}};
+    if (one.measured_to > one.measured) row["published_range"] = {one.measured, one.measured_to};
+    document["rows"].push_back(std::move(row));
   }
   return document;
 }

@@ -255,6 +255,29 @@ TEST(Ssdtrain, LimitsOfStoresAreTheLeastThatDelayNothing) {
   EXPECT_GT(to_seconds(half.result.step_time), 1.005 * to_seconds(ahead.result.step_time));
 }
 
+// Figure 7: three families. At equal batch offloading has keeping's throughput and recomputing is slower; twice the
+// batch goes into about the memory that keeping takes.
+TEST(Ssdtrain, RokPlaneHasThreeFamilies) {
+  const Scenario scenario = parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
+    "model": {"name": "gpt3-175b", "layers": 3, "sequence": 1024, "precision": "bf16", "optimizer": "sgd",
+      "framework": "megatron", "tensor_parallel": 2, "sequence_parallel": true},
+    "hardware": {"profile": "ssdtrain-testbed", "set": {"gpu.peak_flops.bf16": "x0.5426"}}})",
+                                           "test", "");
+  std::map<std::pair<std::string, std::int64_t>, studies::RokPoint> points;
+  for (const studies::RokPoint& point : studies::rok_curve(scenario, std::vector<std::int64_t>{8, 16}, false))
+    points[{point.family, point.micro_batch}] = point;
+  for (const std::int64_t batch : {8, 16}) {
+    const auto& keep = points.at({"keep", batch});
+    const auto& offload = points.at({"offload", batch});
+    const auto& recompute = points.at({"recompute", batch});
+    EXPECT_NEAR(offload.model_flops_per_second / keep.model_flops_per_second, 1, 0.005) << batch;
+    EXPECT_LT(recompute.model_flops_per_second, 0.85 * keep.model_flops_per_second) << batch;
+    EXPECT_LT(in_gib(offload.activations), 0.7 * in_gib(keep.activations)) << batch;
+    EXPECT_LT(recompute.activations, offload.activations) << batch;
+  }
+  EXPECT_LT(in_gib(points.at({"offload", 16}).activations), 1.2 * in_gib(points.at({"keep", 8}).activations));
+}
+
 // Eight stages share the drives of one machine. Where these hold the rate, offloading takes no time and saves; where
 // they don't, the rule keeps what would be late, in the end everything. Interleaved chunks pause between a
 // micro-batch's stores, which says nothing of the drives.
