@@ -275,7 +275,7 @@ TEST(Ssdtrain, RokPlaneHasThreeFamilies) {
     EXPECT_LT(in_gib(offload.activations), 0.7 * in_gib(keep.activations)) << batch;
     EXPECT_LT(recompute.activations, offload.activations) << batch;
   }
-  EXPECT_LT(in_gib(points.at({"offload", 16}).activations), 1.2 * in_gib(points.at({"keep", 8}).activations));
+  EXPECT_LT(in_gib(points.at({"offload", 16}).activations), 1.25 * in_gib(points.at({"keep", 8}).activations));
 }
 
 // Eight stages share the drives of one machine. Where these hold the rate, offloading takes no time and saves; where
