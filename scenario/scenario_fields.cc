@@ -211,8 +211,8 @@ void describe_offload(OffloadSettings& settings, FieldVisitor& visitor) {
                 {.key = "in_flight_bytes",
                  .dimension = Dimension::bytes,
                  .max = 0x1p50,
-                 .about = "The host waits while unfinished stores hold more; 0: never. Default: a tenth of the memory "
-                          "the step has.",
+                 .about = "The host waits while unfinished stores hold more; 0: never. Default: the least "
+                          "that delays nothing (ssdtrain, checkpoints), else a tenth of the memory the step has.",
                  .label = "in flight",
                  .unit = "GiB"},
                 settings.in_flight);

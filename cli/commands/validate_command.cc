@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/input_error.h"
@@ -113,7 +114,7 @@ Table row_table(const std::vector<CaseOutcome>& outcomes) {
   for (const CaseOutcome& outcome : outcomes) {
     if (!outcome.skipped.empty()) continue;
     const Case& one = *outcome.measured;
-    table.add({one.id, one.source, std::string(to_string(one.metric)), one.unit, fmt::format("{}", one.measured),
+    table.add({one.id, one.source, std::string(to_string(one.metric)), one.unit, fmt::format("{}", outcome.figure()),
                fmt::format("{:.6g}", outcome.predicted), fmt::format("{:.5f}", outcome.relative_error()), one.role,
                std::string(yes_or_no(outcome.verdict)), one.confidence, one.setup});
   }
@@ -176,16 +177,18 @@ nlohmann::ordered_json validation_json(const std::vector<CaseSummary>& summaries
       document["skipped"].push_back({{"case", one.id}, {"source", one.source}, {"reason", outcome.skipped}});
       continue;
     }
-    document["rows"].push_back({{"case", one.id},
-                                {"source", one.source},
-                                {"metric", to_string(one.metric)},
-                                {"unit", one.unit},
-                                {"measured", one.measured},
-                                {"predicted", outcome.predicted},
-                                {"relative_error", outcome.relative_error()},
-                                {"role", one.role},
-                                {"fits", fits_json(outcome.verdict)},
-                                {"confidence", one.confidence}});
+    nlohmann::ordered_json row = {{"case", one.id},
+                                  {"source", one.source},
+                                  {"metric", to_string(one.metric)},
+                                  {"unit", one.unit},
+                                  {"measured", outcome.figure()},
+                                  {"predicted", outcome.predicted},
+                                  {"relative_error", outcome.relative_error()},
+                                  {"role", one.role},
+                                  {"fits", fits_json(outcome.verdict)},
+                                  {"confidence", one.confidence}};
+    if (one.measured_to > one.measured) row["published_range"] = {one.measured, one.measured_to};
+    document["rows"].push_back(std::move(row));
   }
   return document;
 }

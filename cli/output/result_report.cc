@@ -76,6 +76,7 @@ Json offload_json(const Result& result) {
           {"forwarded_bytes", offload.forwarded.count()},
           {"kept_bytes", offload.kept.count()},
           {"store_bytes_per_second", offload.store_bytes_per_second},
+          {"in_flight_bytes", offload.in_flight.count()},
           {"settled", offload.settled}};
 }
 

@@ -61,7 +61,7 @@ OffloadOutcome run_checkpoints(const Trace& trace, const Replayer& replayer, con
     }
     outcome.plan.absences.push_back(absence);
   }
-  replay_with_forwarding(trace, replayer, outcome);
+  replay_within_limits(trace, replayer, outcome, settings);
   ++outcome.rounds;
   outcome.moved.kept = outcome.moved.candidates - outcome.moved.stored;
   outcome.result.offload = outcome.moved;

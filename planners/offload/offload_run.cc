@@ -1,12 +1,17 @@
 #include "planners/offload/offload_run.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
+
+#include "planners/offload/store_limits.h"
 
 namespace spillway::planners {
 namespace {
 
-constexpr int most_rounds = 8;  // of forwarding
+constexpr int most_rounds = 8;              // of forwarding
+constexpr int most_widenings = 3;           // of the limits of unfinished stores
+constexpr double slower_by_limits = 0.005;  // a step that waits for its stores no more than this is taken
 const ReplayVariation times{.times_only = true};
 
 Bytes block_bytes(const PlannedTrace& planned, OpId transfer) { return planned.trace.ops.bytes[index_of(transfer)]; }
@@ -25,27 +30,56 @@ void count_bytes(OffloadOutcome& outcome) {
   }
 }
 
-// Bytes a second of each rank's own stores, from the first to the end of the last: its share of drives and links, which
-// ranks of one machine may have in common. 0 of one that stores nothing.
+std::uint16_t rank_of(const Trace& trace, OpId op) { return trace.lanes[index_of(trace.ops.lane[index_of(op)])].rank; }
+
+// By op: which of its rank's passes it is in. A pass is what a rank runs of one micro-batch in one direction before it
+// turns to another, a chunk's where a stage has several.
+std::vector<std::uint32_t> passes_of(const Trace& trace) {
+  struct Last {
+    std::uint16_t micro_batch = no_index16;
+    Phase phase = Phase::unknown;
+  };
+  std::vector<Last> last(trace.rank_count);
+  std::vector<std::uint32_t> current(trace.rank_count, 0), found(trace.ops.size(), 0);
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+    const auto [micro_batch, phase] = std::pair(trace.ops.micro_batch[i], trace.ops.phase[i]);
+    const std::uint16_t rank = rank_of(trace, OpId(static_cast<std::uint32_t>(i)));
+    const bool is_pass = phase == Phase::forward || phase == Phase::backward || phase == Phase::recompute;
+    if (is_device_work(trace.ops.kind[i]) && is_pass &&
+        (micro_batch != last[rank].micro_batch || (phase == Phase::forward) != (last[rank].phase == Phase::forward))) {
+      last[rank] = {micro_batch, phase};
+      ++current[rank];
+    }
+    found[i] = current[rank];
+  }
+  return found;
+}
+
+// Bytes a second of each rank's own stores while it stores what a pass made, from the first to the end of the last: its
+// share of drives and links, which ranks of one machine may have in common. A pipeline's pauses between passes are no
+// such time. 0 of a rank that stores nothing.
 std::vector<double> store_rates(const Trace& trace, const OffloadOutcome& outcome) {
   struct Stores {
     Picos begin = Picos::max(), end{};
     Bytes bytes{};
   };
-  std::vector<Stores> ranks(trace.rank_count);
+  const std::vector<std::uint32_t> pass_of = passes_of(trace);
+  std::map<std::pair<std::uint16_t, std::uint32_t>, Stores> passes;  // rank, pass
   for (std::size_t k = 0; k < outcome.plan.absences.size(); ++k) {
     const OpId store = outcome.planned.transfer[k];
     if (store == OpId::none) continue;
     const OpId writer = outcome.plan.absences[k].store_after;
-    Stores& rank = ranks[trace.lanes[index_of(trace.ops.lane[index_of(writer)])].rank];
-    rank.begin = std::min(rank.begin, outcome.result.op_start[index_of(store)]);
-    rank.end = std::max(rank.end, outcome.result.op_end[index_of(store)]);
-    rank.bytes += block_bytes(outcome.planned, store);
+    Stores& pass = passes[{rank_of(trace, writer), pass_of[index_of(writer)]}];
+    pass.begin = std::min(pass.begin, outcome.result.op_start[index_of(store)]);
+    pass.end = std::max(pass.end, outcome.result.op_end[index_of(store)]);
+    pass.bytes += block_bytes(outcome.planned, store);
   }
-  std::vector<double> rates;
-  for (const Stores& rank : ranks)
-    rates.push_back(rank.end > rank.begin ? static_cast<double>(rank.bytes.count()) / to_seconds(rank.end - rank.begin)
-                                          : 0);
+  std::vector<double> bytes(trace.rank_count, 0), seconds(trace.rank_count, 0), rates;
+  for (const auto& [key, pass] : passes) {
+    bytes[key.first] += static_cast<double>(pass.bytes.count());
+    seconds[key.first] += to_seconds(pass.end - pass.begin);
+  }
+  for (std::size_t r = 0; r < bytes.size(); ++r) rates.push_back(seconds[r] > 0 ? bytes[r] / seconds[r] : 0);
   return rates;
 }
 
@@ -98,6 +132,29 @@ OffloadPlan empty_plan(std::string_view technique, const Replayer& replayer, con
   return plan;
 }
 
+void replay_within_limits(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
+                          const OffloadSettings& settings) {
+  if (!settings.in_flight) {
+    outcome.plan.in_flight = Bytes(0);
+    const VariedReplayer quick(replayer, times);
+    const OffloadPlan unlimited = outcome.plan;
+    replay_with_forwarding(trace, quick, outcome);
+    const Picos wanted = outcome.result.step_time;
+    outcome.plan.rank_in_flight = least_store_limits(trace, outcome.plan, outcome.planned, outcome.result);
+    for (int widening = 0; widening <= most_widenings; ++widening) {
+      std::vector<Bytes> limits = outcome.plan.rank_in_flight;
+      if (widening > 0)
+        for (Bytes& limit : limits) limit = limit * 2;
+      outcome.plan = unlimited;
+      if (widening < most_widenings) outcome.plan.rank_in_flight = std::move(limits);
+      replay_with_forwarding(trace, replayer, outcome);
+      if (to_seconds(outcome.result.step_time) <= (1 + slower_by_limits) * to_seconds(wanted)) break;
+    }
+  } else {
+    replay_with_forwarding(trace, replayer, outcome);
+  }
+}
+
 void replay_with_forwarding(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
                             const std::function<void(PlannedTrace&)>& adapt) {
   const auto plan = [&] {
@@ -127,6 +184,9 @@ void replay_with_forwarding(const Trace& trace, const Replayer& replayer, Offloa
   }
   outcome.moved.technique = outcome.plan.technique;
   outcome.moved.settled = caught.empty();
+  outcome.moved.in_flight = outcome.plan.in_flight;
+  for (const Bytes limit : outcome.plan.rank_in_flight)
+    outcome.moved.in_flight = std::max(outcome.moved.in_flight, limit);
   count_bytes(outcome);
 }
 
@@ -135,14 +195,17 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const 
   outcome.forwards = settings.forwards;
   const std::vector<SavedTensor> candidates = offload_candidates(trace, settings.ssdtrain);
   for (const SavedTensor& saved : candidates) outcome.moved.candidates += saved.bytes;
-  // The profiled step offloads everything.
+  const Result plain = replayer.replay(trace, times);
+  outcome.moved.plain_peak = plain.memory.peak_allocated;
+  // The profiled step offloads everything, and the host waits for no store.
   const std::vector<Picos> none(trace.ops.size(), Picos(0));
   outcome.scopes = offload_scopes(trace, candidates, none, none);
   outcome.plan = empty_plan(ssdtrain_word, replayer, settings);
   outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
+  if (!settings.in_flight) outcome.plan.in_flight = Bytes(0);
   outcome.planned = planned_trace(trace, outcome.plan);
   outcome.result = replayer.replay(outcome.planned, times);
-  outcome.rounds = 1;
+  outcome.rounds = 2;
   std::vector<double> rates = store_rates(trace, outcome);
   for (const double rate : rates)
     if (double& least = outcome.moved.store_bytes_per_second; rate > 0 && (least == 0 || rate < least)) least = rate;
@@ -153,7 +216,7 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const 
   if (settings.ssdtrain.adaptive) keep_adaptively(outcome.scopes, rates);
   outcome.plan = empty_plan(ssdtrain_word, replayer, settings);
   outcome.plan.absences = ssdtrain_absences(trace, candidates, outcome.scopes, settings.ssdtrain, settings.tier);
-  replay_with_forwarding(trace, replayer, outcome);
+  replay_within_limits(trace, replayer, outcome, settings);
   outcome.moved.kept = outcome.moved.candidates - outcome.moved.stored;
   outcome.result.offload = outcome.moved;
   return outcome;

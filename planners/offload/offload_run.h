@@ -30,7 +30,7 @@ Bytes memory_of(const Replayer& replayer);
 OffloadPlan empty_plan(std::string_view technique, const Replayer& replayer, const OffloadSettings& settings);
 
 // Plans and replays a step under SSDTrain. Throws InputError when the trace lacks times, memory, uses or phases, or the
-// hardware a place to offload to. At most ten replays.
+// hardware a place to offload to.
 OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const OffloadSettings& settings);
 
 // Replays outcome.plan, marking absences as forwarded whose load is asked for before their store has ended, until none
@@ -39,5 +39,11 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const 
 // `adapt`: changes each planned trace before its replay.
 void replay_with_forwarding(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
                             const std::function<void(PlannedTrace&)>& adapt = {});
+
+// The same with limits of unfinished stores that are each rank's own, unless the settings say one: the least under which
+// every launch is made before the device comes to it, found in a replay without a limit; wider ones where the step takes
+// longer all the same.
+void replay_within_limits(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
+                          const OffloadSettings& settings);
 
 }  // namespace spillway::planners

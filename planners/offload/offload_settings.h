@@ -31,7 +31,7 @@ struct OffloadSettings {
   std::string drives;                    // drive profile that replaces the hardware's drives; empty: as they are
   std::int64_t drive_count = 1;          // of them in one RAID-0 set per machine
   std::int64_t workers = 12;             // half of them store, half load
-  std::optional<Bytes> in_flight;        // OffloadPlan::in_flight; not given: a tenth of the memory the step has
+  std::optional<Bytes> in_flight;        // OffloadPlan::in_flight; not given: the technique's choice
   double adaptive_bytes_per_second = 0;  // of a rank, for the adaptive rule; 0: measured
   SsdtrainSettings ssdtrain;
   DriveDemands demands;  // of the drives: how long they must live, what is left of them, their free room

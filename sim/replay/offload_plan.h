@@ -62,6 +62,7 @@ struct OffloadPlan {
   // The host waits before it launches on while unfinished stores hold more than this, unless it is one store alone; 0:
   // it never waits.
   Bytes in_flight{};
+  std::vector<Bytes> rank_in_flight;  // by rank, instead; empty: all ranks alike
   // Loads are asked for when the device comes to fetch_at, not when the host launches it: for planners that know when a
   // load must begin, and a host that runs ahead.
   bool paced_by_device = false;
@@ -70,6 +71,9 @@ struct OffloadPlan {
   std::string drives;
 
   [[nodiscard]] bool empty() const { return absences.empty() && recomputations.empty(); }
+  [[nodiscard]] Bytes in_flight_of(std::size_t rank) const {
+    return rank < rank_in_flight.size() ? rank_in_flight[rank] : in_flight;
+  }
 };
 
 }  // namespace spillway::sim

@@ -45,6 +45,14 @@ void op_list(FieldVisitor& visitor, const FieldInfo& info, std::vector<OpId>& op
   for (const std::int64_t number : numbers) ops.push_back(OpId(static_cast<std::uint32_t>(number)));
 }
 
+void bytes_list(FieldVisitor& visitor, const FieldInfo& info, std::vector<Bytes>& sizes) {
+  std::vector<std::int64_t> counts;
+  for (const Bytes size : sizes) counts.push_back(size.count());
+  visitor.integers(info, counts);
+  sizes.clear();
+  for (const std::int64_t count : counts) sizes.emplace_back(count);
+}
+
 void describe(Absence& absence, FieldVisitor& visitor) {
   id(visitor, {.key = "tensor"}, absence.tensor);
   fields::word(visitor, {.key = "tier"}, absence.tier, tier_words());
@@ -76,6 +84,8 @@ void describe(OffloadPlan& plan, FieldVisitor& visitor) {
                  .about = "The host waits while unfinished stores hold more; 0: never.",
                  .required = true},
                 plan.in_flight);
+  bytes_list(visitor, {.key = "rank_in_flight_bytes", .max = most_bytes, .about = "The same by rank, instead."},
+             plan.rank_in_flight);
   fields::flag(visitor,
                {.key = "paced_by_device", .about = "Loads are asked for when the device comes there, not the host."},
                plan.paced_by_device);

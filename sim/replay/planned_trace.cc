@@ -272,15 +272,17 @@ class Rewriter {
     const auto [before, is_first] = last_store_.try_emplace(storage_of(absence), store);
     if (!is_first) edge(std::exchange(before->second, store), store);  // of an earlier absence, forwarded
     const OpId by = old_.ops.launched_by[index_of(absence.store_after)];
-    if (plan_.in_flight > Bytes(0) && by != OpId::none) limit_stores(old_.ops.lane[index_of(by)], store);
+    if (by != OpId::none) limit_stores(old_.ops.lane[index_of(by)], store);
   }
 
   void limit_stores(LaneId host, OpId store) {
+    const Bytes limit = plan_.in_flight_of(old_.lanes[index_of(host)].rank);
+    if (limit == Bytes(0)) return;
     InFlight& stores = in_flight_[host];
     const auto size = [this](OpId op) { return out_.trace.ops.bytes[index_of(op)]; };
     stores.ops.push_back(store);
     stores.bytes += size(store);
-    while (stores.bytes > plan_.in_flight && stores.ops.size() > 1) {
+    while (stores.bytes > limit && stores.ops.size() > 1) {
       host_waits_[host].push_back(stores.ops.front());
       stores.bytes = stores.bytes - size(stores.ops.front());
       stores.ops.pop_front();

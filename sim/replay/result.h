@@ -75,7 +75,9 @@ struct OffloadResult {
   Bytes forwarded{};                  // stored, but asked for back before that had ended: never left
   Bytes kept{};                       // candidates that stayed
   Bytes recomputed{};                 // given back, and computed again
-  double store_bytes_per_second = 0;  // of the slowest rank, first store to the end of the last, all offloaded
+  double store_bytes_per_second = 0;  // of the slowest rank, while it stores, all offloaded
+  Bytes in_flight{};                  // most that unfinished stores of a rank may hold; 0: no limit
+  Bytes plain_peak{};                 // allocated at the peak of the step that moves nothing; 0: not asked
   bool settled = true;                // another replay would take no decision back
 };
 

@@ -30,8 +30,10 @@ const Words& unit_words() {
 }
 
 const Words& role_words() {
-  static const Words words = {{"validation"},
-                              {"fit", "a constant of the program was fitted to it; never counted as validation"}};
+  static const Words words = {
+      {"validation"},
+      {"fit", "a constant of the program was fitted to it; never counted as validation"},
+      {"derived", "the formula was read off what gave the figure; never counted as validation"}};
   return words;
 }
 
@@ -61,6 +63,8 @@ void describe(CaseDocument& one, FieldVisitor& visitor) {
   fields::text(visitor, {.key = "source", .about = about_source, .pattern = "."}, one.source);
   fields::word(visitor, {.key = "metric", .about = about_metric}, one.metric, metric_words());
   fields::number(visitor, {.key = "value", .about = "The figure.", .above_min = true}, one.value);
+  fields::number(visitor, {.key = "value_to", .about = "Other end of a published range.", .above_min = true},
+                 one.value_to);
   fields::word(
       visitor,
       {.key = "unit", .about = "One that fits the metric. GB is 1e9 bytes; M the bytes of the model in 16 bits."},
@@ -80,7 +84,7 @@ void describe(CaseDocument& one, FieldVisitor& visitor) {
                {.key = "skip", .about = "Why the case can't be simulated. It is listed, not run; it needs no figure."},
                one.skip);
   visitor.rest({.about = "A scenario's key as --set takes it (scenario.schema.json), or a closed form's input.",
-                .pattern = "^(model|hardware|what_if|memory|replay|projection)\\.|^trace$|^execution_trace$",
+                .pattern = "^(model|hardware|what_if|memory|offload|replay|projection)\\.|^trace$|^execution_trace$",
                 .or_null = true},
                one.settings);
 }

@@ -21,7 +21,7 @@ namespace {
 constexpr std::uint64_t largest_file = 64U << 20U;
 constexpr std::string_view description = "docs/schemas/cases.schema.json";
 bool is_setting(const std::string& key) {
-  for (const std::string_view part : {"model.", "hardware.", "what_if.", "memory.", "replay."})
+  for (const std::string_view part : {"model.", "hardware.", "what_if.", "memory.", "offload.", "replay."})
     if (key.starts_with(part)) return true;
   return key == "trace" || key == "execution_trace";
 }
@@ -150,6 +150,8 @@ class CaseReader {
     if (one.stage && one.metric != Metric::peak_allocated && one.metric != Metric::peak_reserved)
       fail(place + "/stage", "not of " + own.metric, "leave it out");
     if (!std::isfinite(one.measured) || one.measured <= 0) fail(place, "no positive \"value\"", "give the figure");
+    one.measured_to = own.value_to.value_or(one.measured);
+    if (one.measured_to < one.measured) fail(place, "\"value_to\" is below \"value\"", "give the lower end first");
   }
 
   using Settings = std::map<std::string, std::string>;  // by key

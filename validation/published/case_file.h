@@ -21,8 +21,10 @@
 //   metric      what was measured (validation/published/metric.h)  required
 //   value,unit  the figure, > 0, in its own unit       required
 //   stage       of a peak: the pipeline stage it was measured on, from 0; else the GPU that reserves most
+//   value_to    the upper end, where a range was published; what lies within it has no error
 //   confidence  how sure the reading is: "exact", "text", "read-off-figure", ...
-//   role        "validation" (default), or "fit" for a case that any constant of the program was fitted to
+//   role        "validation" (default), "fit" for a case that any constant of the program was fitted to, or "derived"
+//               for one whose formula was read off what gave the figure
 //   note        for people
 //   projection.*  instead of a scenario: a closed form's inputs (validation/published/projection_case.h)
 //   skip        why the case can't be simulated; it is listed, not run
@@ -50,6 +52,7 @@ struct Case {
   std::string unit;
   double measured = 0;                // in `unit`
   std::optional<std::int64_t> stage;  // of a peak
+  double measured_to = 0;             // of a range its upper end; else as `measured`
   std::string skip;                   // reason; empty: it is run
   std::string setup;                  // the scenario's settings in one line: cases with the same one share a replay
   std::vector<std::string> settings;  // the same, each as --set takes it

@@ -55,7 +55,7 @@ std::vector<ScatterPanel> scatter_panels(const std::vector<CaseOutcome>& outcome
       auto source = std::find(sources.begin(), sources.end(), one.source);
       if (source == sources.end()) source = sources.insert(source, one.source);
       const double scale = unit_scale(one.metric, one.unit) / family.scale;
-      panel.points.push_back({one.measured * scale, outcome.predicted * scale, one.role == "fit",
+      panel.points.push_back({outcome.figure() * scale, outcome.predicted * scale, one.role == "fit",
                               static_cast<std::size_t>(source - sources.begin())});
     }
     for (std::size_t i = 0; i < sources.size(); ++i)

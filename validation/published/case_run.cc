@@ -6,6 +6,7 @@
 #include <atomic>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
@@ -36,14 +37,28 @@ LoadedScenario load_case(const CaseFile& file, Scenario scenario) {
   return own == file.models.end() ? load(scenario) : load(scenario, own->second);
 }
 
+// The same step, with everything in device memory from its making to its use.
+Result run_keeping_all(const CaseFile& file, Scenario scenario) {
+  scenario.offload.technique = no_offload;
+  scenario.training.recompute = Recompute::none;
+  return run(load_case(file, scenario));
+}
+
 void run_group(const Group& group) {
   try {
-    const LoadedScenario loaded = load_case(*group.file, group.outcomes.front()->measured->scenario);
+    const Scenario& scenario = group.outcomes.front()->measured->scenario;
+    const LoadedScenario loaded = load_case(*group.file, scenario);
     const Result result = run(loaded);
+    std::optional<Result> keeping;
+    if (std::any_of(group.outcomes.begin(), group.outcomes.end(),
+                    [](const CaseOutcome* outcome) { return is_comparison(outcome->measured->metric); }))
+      keeping = run_keeping_all(*group.file, scenario);
     for (CaseOutcome* outcome : group.outcomes) {
       const Case& measured = *outcome->measured;
       try {
-        outcome->predicted = predict(measured.metric, measured.unit, loaded, result, measured.stage);
+        outcome->predicted = is_comparison(measured.metric)
+                                 ? compare(measured.metric, measured.unit, loaded, result, *keeping)
+                                 : predict(measured.metric, measured.unit, loaded, result, measured.stage);
         outcome->verdict = result.verdict();
       } catch (const InputError& error) {
         outcome->skipped = reason(error);
@@ -144,7 +159,7 @@ std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std
         return summary.source == measured.source && summary.metric == measured.metric && summary.role == measured.role;
       });
       if (found == summaries.end()) {
-        const bool is_judged = measured.role == "validation";
+        const bool is_judged = measured.role != "fit";
         const Tolerance asked = !is_judged ? Tolerance{} : tolerance != nullptr ? *tolerance : file.tolerance;
         const Tolerance held = is_judged && tolerance == nullptr ? held_to(file, measured) : Tolerance{};
         found = summaries.insert(found, {measured.source, measured.role, measured.metric, asked, held, {}});
@@ -153,7 +168,7 @@ std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std
       // Seconds and milliseconds of one source rank together.
       const double scale = unit_scale(measured.metric, measured.unit);
       Figures& mine = figures[static_cast<std::size_t>(found - summaries.begin())];
-      mine.measured.push_back(measured.measured * scale);
+      mine.measured.push_back(outcomes[at].figure() * scale);
       mine.predicted.push_back(outcomes[at].predicted * scale);
     }
   for (std::size_t i = 0; i < summaries.size(); ++i)

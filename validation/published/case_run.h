@@ -1,6 +1,7 @@
 // Runs the cases of a file and sums their errors up.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <functional>
 #include <string>
@@ -17,7 +18,11 @@ struct CaseOutcome {
   double predicted = 0;                // in the case's unit
   Verdict verdict = Verdict::unknown;  // of the replay's memory; its time is given whatever it is
   std::string skipped;                 // why there is no prediction; empty: there is one
-  [[nodiscard]] double relative_error() const { return predicted / measured->measured - 1; }
+  // In the case's unit; of a range what lies nearest to the prediction.
+  [[nodiscard]] double figure() const {
+    return std::clamp(predicted, measured->measured, std::max(measured->measured, measured->measured_to));
+  }
+  [[nodiscard]] double relative_error() const { return predicted / figure() - 1; }
 };
 
 // Called before the first set-up and after each, from any thread but one at a time; false stops the run.
@@ -31,7 +36,7 @@ std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const Cas
 struct CaseSummary {
   std::string source, role;
   Metric metric = Metric::iteration_time;
-  Tolerance asked;    // of the file, for validation cases; else nothing
+  Tolerance asked;    // of the file; of those used in a fit nothing
   Tolerance held_to;  // instead, where the file states so
   ErrorStatistics errors;
 

@@ -31,21 +31,24 @@ constexpr std::array<Unit, 2> traffic_units = {{{"GB", 1e9}, {"M", 1}}};
 constexpr std::array<Unit, 1> factor_units = {{{"x", 1}}};
 
 constexpr std::array<std::string_view, metric_count> names = {
-    "iteration_time",     "throughput",          "mfu",
-    "peak_allocated",     "peak_reserved",       "state_memory",
-    "activation_memory",  "layer_state_memory",  "layer_kept_memory",
-    "layer_forward_time", "layer_backward_time", "layer_time",
-    "drive_traffic",      "activation_volume",   "write_bandwidth",
-    "forward_time",       "bytes_written",       "training_time",
-    "drive_life",         "write_amplification", "drive_fill_rate",
-    "link_rate"};
+    "iteration_time",      "throughput",          "mfu",
+    "peak_allocated",      "peak_reserved",       "state_memory",
+    "activation_memory",   "layer_state_memory",  "layer_kept_memory",
+    "layer_forward_time",  "layer_backward_time", "layer_time",
+    "drive_traffic",       "activation_saving",   "relative_step_time",
+    "activation_volume",   "write_bandwidth",     "forward_time",
+    "bytes_written",       "training_time",       "drive_life",
+    "write_amplification", "drive_fill_rate",     "link_rate"};
 
 std::span<const Unit> units(Metric metric) {
   switch (metric) {
     case Metric::throughput:
       return rate_units;
     case Metric::mfu:
+    case Metric::activation_saving:
       return share_units;
+    case Metric::relative_step_time:
+      return factor_units;
     case Metric::peak_allocated:
     case Metric::peak_reserved:
     case Metric::state_memory:
@@ -207,6 +210,9 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
                      layer_seconds(Metric::layer_backward_time, loaded, result));
     case Metric::drive_traffic:
       return in_unit(drive_traffic(unit, loaded, result));
+    case Metric::activation_saving:
+    case Metric::relative_step_time:
+      cannot_tell(metric, "it takes a second step to compare with");
     case Metric::activation_volume:
     case Metric::write_bandwidth:
     case Metric::forward_time:
@@ -219,6 +225,19 @@ double predict(Metric metric, std::string_view unit, const LoadedScenario& loade
       break;
   }
   cannot_tell(metric, "it is a closed form's; give projection.* instead of a scenario");
+}
+
+bool is_comparison(Metric metric) {
+  return metric == Metric::activation_saving || metric == Metric::relative_step_time;
+}
+
+double compare(Metric metric, std::string_view unit, const LoadedScenario& loaded, const Result& result,
+               const Result& keeping) {
+  SPILLWAY_ASSERT(is_comparison(metric));
+  const double scale = unit_scale(metric, unit);
+  if (metric == Metric::relative_step_time) return to_seconds(result.step_time) / to_seconds(keeping.step_time) / scale;
+  const double all = predict(Metric::activation_memory, "B", loaded, keeping);
+  return (1 - predict(Metric::activation_memory, "B", loaded, result) / all) / scale;
 }
 
 }  // namespace spillway::validation

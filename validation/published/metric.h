@@ -15,6 +15,10 @@
 //   layer_time           sum of the two                                           same
 //   drive_traffic        bytes drives read and write in a step                    GB, M (bytes of the model in 16 bits)
 //
+// Against the same step with everything kept in device memory:
+//   activation_saving    1 - activation_memory / that of keeping                  fraction, %
+//   relative_step_time   iteration_time / that of keeping                         x
+//
 // And of closed forms, which no replay gives (validation/published/projection_case.h):
 //   activation_volume    a GPU's activations of one pass of a micro-batch         B, MiB, GB, GiB
 //   write_bandwidth      a GPU's drives must take                                 GB/s, GiB/s
@@ -54,6 +58,8 @@ enum class Metric : std::uint8_t {
   layer_backward_time,
   layer_time,
   drive_traffic,
+  activation_saving,
+  relative_step_time,
   activation_volume,
   write_bandwidth,
   forward_time,
@@ -79,5 +85,11 @@ double unit_scale(Metric metric, std::string_view unit);
 // `stage`: of a peak, see Case.
 double predict(Metric metric, std::string_view unit, const LoadedScenario& loaded, const Result& result,
                std::optional<std::int64_t> stage = {});
+
+// activation_saving and relative_step_time.
+bool is_comparison(Metric metric);
+// Precondition: is_comparison(metric). `keeping`: of the same step with everything kept.
+double compare(Metric metric, std::string_view unit, const LoadedScenario& loaded, const Result& result,
+               const Result& keeping);
 
 }  // namespace spillway::validation

@@ -50,6 +50,12 @@ TEST(CaseFile, RowsAreCasesAndNullLeavesWhatIsCommon) {
   EXPECT_EQ(file.cases[1].scenario.hardware_overrides[0].first, "gpu.memory_bandwidth");
 }
 
+TEST(CaseFile, RangesEndAboveTheirBeginning) {
+  const CaseFile file = parse_cases(tiny_cases(R"({"id": "a", "value": 1, "value_to": 2})"), "own.json");
+  EXPECT_EQ(file.cases[0].measured_to, 2);
+  EXPECT_THAT(message(tiny_cases(R"({"id": "a", "value": 2, "value_to": 1})")), HasSubstr("value_to"));
+}
+
 // A skipped case needs no figure and no set-up.
 TEST(CaseFile, SkippedCasesOnlyNeedAReason) {
   const CaseFile file = parse_cases(tiny_cases(R"({"id": "a", "skip": "no micro-batch stated"})"), "own.json");

@@ -121,6 +121,41 @@ TEST(CaseRun, OnlyValidationCasesAreJudged) {
   EXPECT_TRUE(summarize(files, outcomes, &wide)[0].within());
 }
 
+// A derived case is summed up apart from validation, and its formula must give its figure back all the same.
+TEST(CaseRun, DerivedCasesAreNoValidation) {
+  const auto files = files_of(R"({"id": "a", "value": 1e9}, {"id": "b", "value": 1e9, "role": "derived"})",
+                              R"("tolerance": {"median": 0.05},)");
+  const auto summaries = summarize(files, run_cases(files));
+  ASSERT_EQ(summaries.size(), 2U);
+  EXPECT_EQ(summaries[0].errors.n, 1U);
+  EXPECT_EQ(summaries[1].role, "derived");
+  EXPECT_FALSE(summaries[1].within());
+}
+
+// Of a published range the nearest end is compared with, and within it nothing is wrong.
+TEST(CaseRun, ARangeHasNoErrorWithin) {
+  const auto files =
+      files_of(R"({"id": "in", "value": 1e-3, "value_to": 1e9}, {"id": "below", "value": 1e9, "value_to": 2e9})");
+  const auto outcomes = run_cases(files);
+  EXPECT_EQ(outcomes[0].relative_error(), 0);
+  EXPECT_EQ(outcomes[0].figure(), outcomes[0].predicted);
+  EXPECT_EQ(outcomes[1].figure(), 1e9);
+  EXPECT_LT(outcomes[1].relative_error(), -0.9);
+}
+
+// Recomputing everything takes more time and less memory than keeping it; keeping is what it is.
+TEST(CaseRun, ComparisonsAreWithTheStepThatKeepsAll) {
+  const std::string again = R"(, "model.recompute": "full", "model.micro_batch": 8})";
+  const auto files = files_of(R"({"id": "saving", "value": 50, "metric": "activation_saving", "unit": "%")" + again +
+                              R"(, {"id": "slower", "value": 1.3, "metric": "relative_step_time", "unit": "x")" +
+                              again + R"(, {"id": "same", "value": 1, "metric": "relative_step_time", "unit": "x"})");
+  const auto outcomes = run_cases(files);
+  EXPECT_GT(outcomes[0].predicted, 10);
+  EXPECT_LT(outcomes[0].predicted, 90);
+  EXPECT_GT(outcomes[1].predicted, 1.1);
+  EXPECT_EQ(outcomes[2].predicted, 1);
+}
+
 // What a group is held to replaces what is asked, which stays visible; --tolerance replaces both.
 TEST(CaseRun, AGroupIsHeldToWhatTheFileStates) {
   const std::string cases = R"({"id": "a", "value": 1e9}, {"id": "b", "value": 2e9, "source": "other"})";
