@@ -164,11 +164,15 @@ class StageRecorder {
   }
 
   void note_start_up() {
-    if (!is_megatron_core(setup_.framework)) return;
+    // DeepSpeed makes its states before the first step; others' come with the first update.
+    const bool early_states =
+        setup_.framework == Framework::eager && (setup_.zero_stage == 1 || setup_.zero_stage == 2);
+    if (early_states) return;
     std::vector<BuiltChunk> built;
-    std::vector<Tensor> late = workspaces_->all();
+    std::vector<Tensor> late = workspaces_ ? workspaces_->all() : std::vector<Tensor>();
     for (Chunk& chunk : chunks_) {
       built.push_back(built_chunk(chunk.transformer->parameters()));
+      if (!workspaces_) continue;
       for (const Tensor& table : chunk.transformer->tables()) late.push_back(table);
     }
     program_.start_up = start_up_of(setup_, built, session_.memory_events(), late);

@@ -90,7 +90,9 @@ class HeldCurve {
     std::vector<PeakOwner> owners;
     for (const auto& [group, bytes] : groups)
       owners.push_back({group.empty() ? "not known" : group, bytes, !group.empty()});
-    if (initial_ > initial_freed_) owners.push_back({"held before the capture", initial_ - initial_freed_, false});
+    if (initial_ > initial_freed_)
+      owners.push_back({stream_.started_up ? "rounding of buffers" : "held before the capture",
+                        initial_ - initial_freed_, stream_.started_up});
     std::stable_sort(owners.begin(), owners.end(),
                      [](const PeakOwner& a, const PeakOwner& b) { return a.bytes > b.bytes; });
     if (owners.size() <= most) return owners;

@@ -186,7 +186,7 @@ class StreamReplay {
     result_ = {};
     allocation_ = 0;
     mallocs_before_ = pool_.statistics().device_mallocs;
-    result_.started_up = true;
+    started_up_ = result_.started_up = true;
     result_.out_of_memory = failures_before_;
     if (failures_before_ == 0) return;
     result_.first_out_of_memory = std::move(first_failure_);
@@ -309,7 +309,7 @@ class StreamReplay {
 
   void step(std::size_t i) {
     const MemoryEvent& event = at(i);
-    if (result_.started_up && is_initial_[i]) {
+    if (started_up_ && is_initial_[i]) {
       ++allocation_;
       return;
     }
@@ -513,7 +513,8 @@ class StreamReplay {
   std::vector<std::size_t> initial_;        // with a start-up: events before the step
   std::vector<bool> is_initial_, late_of_;  // by event, by tensor; empty without a start-up
   std::vector<Late> late_;                  // in the order of their first uses
-  std::uint64_t failures_before_ = 0;       // of the start-up
+  bool started_up_ = false;
+  std::uint64_t failures_before_ = 0;  // of the start-up
   std::optional<OutOfMemory> first_failure_;
   AddressMap<Held> live_;  // by recorded address
   std::vector<std::pair<std::uint64_t, Held>> initial_live_;

@@ -120,6 +120,8 @@ TEST(EngineLayers, CacheRemembersTheFirstIteration) {
   sim::AllocationStreamOptions options;
   const sim::AllocationStreamResult cold = sim::replay_allocation_stream(trace, options);
   EXPECT_TRUE(cold.started_up);
+  options.repeat = true;
+  EXPECT_TRUE(sim::replay_allocation_stream(trace, options).repeated_costs.empty());  // nothing is made anew
   trace.start_up.clear();
   const sim::AllocationStreamResult warm = sim::replay_allocation_stream(trace, options);
   EXPECT_FALSE(warm.started_up);
