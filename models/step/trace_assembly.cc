@@ -140,8 +140,25 @@ class TraceAssembly::Stamper {
 
   void set_deltas(std::int64_t chunk, std::int64_t recorded, std::int64_t turn) {
     const Deltas* copies = &copy_of(rank_, chunk, turn, 0, Part::forward);
-    std::copy_n(copies, program_.slices * StageProgram::parts,
-                deltas_.begin() + static_cast<std::ptrdiff_t>(program_.section(chunk, recorded, 0, Part::forward)));
+    const std::size_t first = program_.section(chunk, recorded, 0, Part::forward);
+    const auto count = static_cast<std::size_t>(program_.slices * StageProgram::parts);
+    std::copy_n(copies, count, deltas_.begin() + static_cast<std::ptrdiff_t>(first));
+    const std::int64_t source = chunk_of(chunk).recording_of(turn);
+    if (source == recorded) return;
+    // The copies are of another recording, alike piece by piece.
+    const std::size_t other = program_.section(chunk, source, 0, Part::forward);
+    for (std::size_t i = 0; i < count; ++i) rebase(deltas_[first + i], other + i, first + i);
+  }
+
+  // Of one section's copy, to be applied to what another section made.
+  void rebase(Deltas& deltas, std::size_t from, std::size_t to) const {
+    if (!deltas.is_there) return;
+    const TraceMark &source = program_.sections[from].begin, &target = program_.sections[to].begin;
+    deltas.op += static_cast<std::int64_t>(source.ops) - static_cast<std::int64_t>(target.ops);
+    deltas.tensor += static_cast<std::int64_t>(source.tensors) - static_cast<std::int64_t>(target.tensors);
+    if (std::max(source.tensors, target.tensors) < tensor_address_.size())
+      deltas.address += static_cast<std::int64_t>(tensor_address_[source.tensors].count()) -
+                        static_cast<std::int64_t>(tensor_address_[target.tensors].count());
   }
 
   void stamp(std::size_t index, std::uint16_t micro_batch) {

@@ -490,7 +490,7 @@ def ssdtrain(rows):
 # 765 of 1,410 MHz.
 SSDTRAIN = {"hardware__profile": "ssdtrain-testbed", "hardware__set__gpu__peak_flops__bf16": "x0.5426",
             "model__sequence": 1024, "model__precision": "bf16", "model__optimizer": "sgd",
-            "model__framework": "megatron", "model__attention_kernel": "flash2", "model__loss": "native",
+            "model__framework": "megatron_2022", "model__attention_kernel": "flash2", "model__loss": "native",
             "model__tensor_parallel": 2, "model__sequence_parallel": True}
 SSDTRAIN_SHAPES = [(8192, 4), (12288, 3), (16384, 2)]
 PADDED_BERT = 30720

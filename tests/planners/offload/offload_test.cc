@@ -213,7 +213,7 @@ LoadedScenario testbed(int width, int layers, const std::string& more = "") {
   model.published_parameters = 0;
   const std::string text = R"({"schema": "spillway-scenario", "version": 1,
     "model": {"name": "gpt3-175b", "sequence": 1024, "micro_batch": 16, "precision": "bf16", "optimizer": "sgd",
-      "framework": "megatron", "tensor_parallel": 2, "sequence_parallel": true},
+      "framework": "megatron_2022", "tensor_parallel": 2, "sequence_parallel": true},
     "hardware": {"profile": "ssdtrain-testbed", "set": {"gpu.peak_flops.bf16": "x0.5426"}})" +
                            more + "}";
   return load(parse_scenario(text, "test", ""), model);
@@ -260,7 +260,7 @@ TEST(Ssdtrain, LimitsOfStoresAreTheLeastThatDelayNothing) {
 TEST(Ssdtrain, RokPlaneHasThreeFamilies) {
   const Scenario scenario = parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
     "model": {"name": "gpt3-175b", "layers": 3, "sequence": 1024, "precision": "bf16", "optimizer": "sgd",
-      "framework": "megatron", "tensor_parallel": 2, "sequence_parallel": true},
+      "framework": "megatron_2022", "tensor_parallel": 2, "sequence_parallel": true},
     "hardware": {"profile": "ssdtrain-testbed", "set": {"gpu.peak_flops.bf16": "x0.5426"}}})",
                                            "test", "");
   std::map<std::pair<std::string, std::int64_t>, studies::RokPoint> points;
@@ -286,7 +286,7 @@ TEST(Ssdtrain, PipelinesAreNotSlowedWhateverTheDrives) {
     const auto stages = [&](int drives) {
       std::string text = R"({"schema": "spillway-scenario", "version": 1,
         "model": {"name": "gpt3-175b", "layers": 16, "sequence": 1024, "micro_batch": 2, "gradient_accumulation": 8,
-          "framework": "megatron", "pipeline_parallel": 8, "pipeline_schedule": ")" +
+          "framework": "megatron_2022", "pipeline_parallel": 8, "pipeline_schedule": ")" +
                          schedule + R"(", "pipeline_chunks": )" + (schedule == "interleaved" ? "2" : "1") +
                          R"(}, "hardware": {"profile": "dgx-a100"})";
       if (drives > 0)

@@ -182,8 +182,8 @@ TEST(LaunchImport, Torchtitan) {
                       {"model.data_parallel", "8"},
                       {"model.fused_kernels", "true"},
                       {"model.global_batch", "8"},
-                      {"model.recompute", "(none)"}});
-  EXPECT_TRUE(warns(small, "activation_checkpoint.mode"));  // its selective is another one
+                      {"model.recompute", "operators"}});
+  EXPECT_FALSE(warns(small, "activation_checkpoint.mode"));
   const LaunchImport large = import_fixture("titan-llama3-405b.toml");
   expect_keys(large, {{"model.name", "llama-3.1-405b"},
                       {"model.tensor_parallel", "8"},
