@@ -40,6 +40,9 @@ class UnitBuilder {
     std::vector<bool> launches(trace_.ops.size(), false), has_uses(trace_.ops.size(), false);
     for (const OpId by : trace_.ops.launched_by)
       if (by != OpId::none) launches[index_of(by)] = true;
+    for (const Edge& edge : trace_.edges)  // a transfer is asked for by the call that leads to it
+      if (!is_host_call(trace_.ops.kind[index_of(edge.to)]) && trace_.ops.launched_by[index_of(edge.to)] == OpId::none)
+        launches[index_of(edge.from)] = true;
     for (const Use& use : trace_.uses) has_uses[index_of(use.op)] = true;
     waiting_.resize(trace_.lanes.size());
     std::vector<OpId> order = host_order(trace_);
@@ -163,8 +166,8 @@ class Rewriter {
     move_starts();
   }
 
-  // The pause before a host call is from the latest end of any call its rank issued before it; less than 0 where
-  // threads run side by side. The same order gives the same starts.
+  // The pause before a host call, or a work without a launch, is from the latest end of any call its rank issued before
+  // it; less than 0 where threads run side by side. The same order gives the same starts.
   void move_starts() {
     struct Clock {
       Picos first = unknown_time, latest = unknown_time;  // of the recording
@@ -180,7 +183,8 @@ class Rewriter {
         clock.first = trace_.ops.start[i];
       else
         pause[i] = trace_.ops.start[i] - clock.latest;
-      clock.latest = std::max(clock.latest, end_of(trace_, i));
+      if (is_host_call(trace_.ops.kind[i]) || clock.latest == unknown_time)
+        clock.latest = std::max(clock.latest, end_of(trace_, i));
     }
     std::vector<Picos> thread_end(trace_.lanes.size(), unknown_time);
     for (const std::uint32_t unit : order_) {
@@ -193,16 +197,19 @@ class Rewriter {
         out_.ops.start[j] = std::max({free, thread_end[lane], clock.last_start});
         clock.last_start = out_.ops.start[j];
         thread_end[lane] = end_of(out_, j);
-        clock.reached = std::max(clock.reached, thread_end[lane]);
+        if (is_host_call(trace_.ops.kind[i]) || clock.reached == unknown_time)
+          clock.reached = std::max(clock.reached, thread_end[lane]);
       }
     }
   }
   static bool has_host_time(const Trace& trace, std::size_t i) {
-    return is_host_call(trace.ops.kind[i]) && trace.ops.start[i] != unknown_time;
+    return trace.ops.launched_by[i] == OpId::none && trace.ops.start[i] != unknown_time;
   }
+  // For the host: works run beside it.
   static Picos end_of(const Trace& trace, std::size_t i) {
     const Picos lasts = trace.ops.duration[i];
-    return trace.ops.start[i] + (lasts == unknown_time ? Picos(0) : lasts);
+    const bool takes_host = is_host_call(trace.ops.kind[i]) && lasts != unknown_time;
+    return trace.ops.start[i] + (takes_host ? lasts : Picos(0));
   }
 
   void move_references() {

@@ -139,6 +139,23 @@ TEST(Compose, FatesTravelWithTheOrder) {
   }
 }
 
+// Weights that are fetched for every use of every micro-batch.
+TEST(Compose, OrdersKeepWeightsThatAreFetched) {
+  const std::vector<std::string> fetched = {"model.zero_stage=3",
+                                            "model.optimizer_device=cpu",
+                                            "model.weight_device=cpu",
+                                            "model.micro_batch=1",
+                                            "model.recompute=full",
+                                            "model.gradient_accumulation=8",
+                                            "model.layers=4",
+                                            "model.sequence=512",
+                                            "hardware.profile=h100-80gb-1gpu",
+                                            "order.technique=order",
+                                            "offload.drives="};
+  const ScenarioRun run = Evaluator(with(alone, fetched)).run();
+  EXPECT_TRUE(run.plan.order);
+}
+
 // The step that SSDTrain leaves has its transfers placed too.
 TEST(Compose, PlacesAreOfTheStepWithItsTransfers) {
   for (const std::string places : {"stalloc", "stalloc-paper", "layout"}) {
