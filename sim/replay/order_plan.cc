@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <utility>
 
 #include "base/digest.h"
@@ -403,6 +404,7 @@ class FateMover {
     OffloadPlan plan = fates_;
     plan.digest = plan.digest == 0 ? 0 : digest_of_works(after_.trace);
     for (std::size_t k = 0; k < plan.absences.size(); ++k) move(k, plan.absences[k]);
+    store_once_back(plan.absences);
     for (Recomputation& group : plan.recomputations) {
       group.before = now(group.before);
       for (OpId& op : group.ops) op = now(op);
@@ -461,6 +463,22 @@ class FateMover {
     if (absence.tier == Tier::recompute || absence.fetch_at == OpId::none) return;
     const bool too_early = absence.leave_after != OpId::none && absence.fetch_at <= absence.leave_after;
     if (too_early || absence.fetch_at > absence.back_before) absence.fetch_at = absence.back_before;
+  }
+
+  // What leaves a second time is stored once it is back from the first, whoever wrote it before that.
+  void store_once_back(std::vector<Absence>& absences) const {
+    std::map<std::uint32_t, std::vector<Absence*>> of_storage;
+    for (Absence& absence : absences) of_storage[before_.tensors.storage[index_of(absence.tensor)]].push_back(&absence);
+    const auto left = [](const Absence* absence) {
+      return absence->leave_after == OpId::none ? std::size_t{0} : index_of(absence->leave_after) + std::size_t{1};
+    };
+    for (auto& [storage, list] : of_storage) {
+      std::stable_sort(list.begin(), list.end(),
+                       [&left](const Absence* a, const Absence* b) { return left(a) < left(b); });
+      for (std::size_t k = 1; k < list.size(); ++k)
+        if (list[k]->stores() && list[k - 1]->back_before != OpId::none)
+          list[k]->store_after = std::max(list[k]->store_after, list[k - 1]->back_before);
+    }
   }
 
   const Trace& before_;
