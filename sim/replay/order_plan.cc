@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/digest.h"
@@ -94,9 +95,35 @@ class UnitBuilder {
   std::vector<std::vector<OpId>> waiting_;  // by lane
 };
 
+// What repeated ops read and have not made themselves.
+struct RepeatedRead {
+  std::uint32_t storage = 0;
+  OpId before = OpId::none;  // op they are repeated before
+};
+std::vector<RepeatedRead> repeated_reads(const Trace& trace, const OffloadPlan& fates) {
+  std::vector<RepeatedRead> reads;
+  if (fates.recomputations.empty()) return reads;
+  std::vector<std::vector<const Use*>> uses(trace.ops.size());
+  for (const Use& use : trace.uses) uses[index_of(use.op)].push_back(&use);
+  for (const Recomputation& group : fates.recomputations) {
+    std::set<std::uint32_t> made;
+    for (const OpId op : group.ops) {
+      if (index_of(op) >= uses.size()) continue;  // refused where it is put in
+      for (const Use* use : uses[index_of(op)]) {
+        const std::uint32_t storage = trace.tensors.storage[index_of(use->tensor)];
+        if (use->access == Access::read && !made.contains(storage)) reads.push_back({storage, group.before});
+      }
+      for (const Use* use : uses[index_of(op)])
+        if (use->access == Access::write) made.insert(trace.tensors.storage[index_of(use->tensor)]);
+    }
+  }
+  return reads;
+}
+
 class Rewriter {
  public:
-  Rewriter(const Trace& trace, const OrderPlan& plan) : trace_(trace), units_(order_units(trace)) {
+  Rewriter(const Trace& trace, const OrderPlan& plan, const OffloadPlan* fates)
+      : trace_(trace), units_(order_units(trace)), fates_(fates) {
     constexpr std::array needed = {Capability::uses};
     trace.require(needed, "an order plan");
     find_units(plan);
@@ -280,6 +307,10 @@ class Rewriter {
       first[s] = std::min(first[s], gap_of_op[index_of(use.op)]);
       last[s] = std::max(last[s], gap_of_op[index_of(use.op)]);
     }
+    if (fates_ != nullptr)
+      for (const RepeatedRead& read : repeated_reads(trace_, *fates_))
+        if (index_of(read.before) < gap_of_op.size())
+          last[read.storage] = std::max(last[read.storage], gap_of_op[index_of(read.before)]);
     for (std::uint32_t s = 0; s < lives_.storages.size(); ++s) {
       const StorageLife& life = lives_.storages[s];
       if (!life.used || life.bytes <= Bytes(0)) continue;
@@ -379,6 +410,7 @@ class Rewriter {
 
   const Trace& trace_;
   const OrderUnits units_;
+  const OffloadPlan* fates_;          // null: none
   std::vector<std::uint32_t> order_;  // units
   std::vector<OpId> moved_;           // new ids by old
   StorageLives lives_;
@@ -398,6 +430,8 @@ class FateMover {
       if (storage < uses_.size() && is_device_work(before.ops.kind[index_of(use.op)]))
         uses_[storage].push_back({use.op, use.access == Access::write});
     }
+    if (uses_.empty()) return;
+    for (const RepeatedRead& read : repeated_reads(before, fates)) uses_[read.storage].push_back({read.before, false});
   }
 
   OffloadPlan run() {
@@ -484,7 +518,7 @@ class FateMover {
   const Trace& before_;
   const Reordered& after_;
   const OffloadPlan& fates_;
-  std::vector<std::vector<StorageUse>> uses_;  // by storage, in the order of the trace
+  std::vector<std::vector<StorageUse>> uses_;  // by storage
 };
 
 // Numbers byte by byte, the lowest first; texts with their length behind them.
@@ -526,7 +560,9 @@ std::uint64_t digest_of_works(const Trace& trace) {
 
 OrderPlan program_order(const Trace& trace) { return {digest_of_works(trace), order_units(trace).heads}; }
 
-Reordered reorder(const Trace& trace, const OrderPlan& plan) { return Rewriter(trace, plan).run(); }
+Reordered reorder(const Trace& trace, const OrderPlan& plan, const OffloadPlan* fates) {
+  return Rewriter(trace, plan, fates).run();
+}
 
 Trace reordered(const Trace& trace, const OrderPlan& plan) { return reorder(trace, plan).trace; }
 
