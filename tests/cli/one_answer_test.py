@@ -29,6 +29,9 @@ SCENARIOS = {
     "too little memory": {
         "model": {"name": "gpt2-small", "sequence": 1024, "micro_batch": 16},
         "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 8 << 30}},
+    "tight": {
+        "model": {"name": "gpt2-small", "sequence": 1024, "micro_batch": 4},
+        "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 6 << 30, "reserve": "1GiB"}},
 }
 
 
@@ -101,6 +104,10 @@ class OneAnswer(unittest.TestCase):
         self.assertEqual(point["fits"], run["fits"], "sweep: fits")
         self.assertAlmostEqual(point["step_time_ns"], run["step_time_ns"], delta=1, msg="sweep: step time")
         self.assertEqual(point["peak_reserved_bytes"], run["peak_reserved_bytes"], "sweep: peak")
+        with open(sweep, encoding="utf-8") as file:
+            required = {key: value for key, value in json.load(file).items() if key != "require"}
+        front = self.ask("sweep", self.path("required.json", required))["rows"]
+        self.assertEqual(len(front), 1 if run["fits"] else 0, "sweep: meets what is required")
         subprocess.run([PROGRAM, "sweep", sweep, "--point", str(point["point"]), "--output", self.path("point.json")],
                        check=True, timeout=120)
         self.same(self.ask("run", self.path("point.json")), run, "a sweep's point as a scenario")
