@@ -119,7 +119,7 @@ class Writer {
       row("cost per 10⁹ trained tokens, nothing else trained on it", value(*option, "usd_per_billion_alone"), "USD");
     if (option->drive) {
       row("drives in use", value(*option, "drives"), "");
-      row("life of a drive, of the first set", value(*option, "drive_life_years"), "years");
+      row("life of a drive of the first set, written to without a pause", value(*option, "drive_life_years"), "years");
       row("replacements of each drive in the period", value(*option, "replacements"), "");
       row("drives' share of the cost per 10⁹ tokens", value(*option, "drive_usd_per_billion"), "USD");
     }
@@ -130,7 +130,7 @@ class Writer {
           fmt::format("{}: layout {}; step of {} s, {} % of the GPUs' peak, {} of {} GiB of memory; bound by {}.",
                       in_.runs.size() > 1 ? in_.runs[r].name : "Plan", option->fleet.plans[r].label,
                       figure(run.step_seconds), figure(100 * run.mfu), figure(run.peak_bytes / gibibyte),
-                      figure(run.capacity_bytes / gibibyte), run.binding));
+                      figure(run.capacity_bytes / gibibyte), describe(run.binding)));
     }
     add_runner_up(*option, part);
     add_drives_or_not(*option, part);
@@ -269,7 +269,9 @@ class Writer {
         "models "
         "are then replayed on the machine with them: written, peak, life and cost are those of that replay, whose plan "
         "may "
-        "keep more. Years: at {} % utilisation, from the first set; low: its rating as it stands, high: the credit for "
+        "keep more. Years: of the first set, written to step after step, as `spillway run` says; at {} % utilisation "
+        "they "
+        "are so much longer, which is what replacements go by. Low: its rating as it stands, high: the credit for "
         "sequential writes at its largest.",
         drives_replayed, figure(100 * in_.utilisation)));
     part.items.push_back(what_it_brings(option));

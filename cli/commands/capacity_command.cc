@@ -51,9 +51,15 @@ Json json_of(const CapacityTrial& trial) {
   if (trial.usd_per_hour) out["usd_per_hour"] = *trial.usd_per_hour;
   if (trial.kilowatts > 0) out["kilowatts"] = trial.kilowatts;
   if (!trial.replayed) return out;
+  out["fits"] = fits_json(trial.verdict);
+  out["verdict"] = to_string(trial.verdict);
   out["step_time_ns"] = whole_nanoseconds(trial.step_time);
   out["tokens_per_second"] = trial.tokens_per_second;
   out["mfu"] = trial.mfu;
+  if (trial.allocated > Bytes(0)) {
+    out["peak_allocated_bytes"] = trial.allocated.count();
+    out["binding_resource"] = to_string(trial.binding);
+  }
   if (trial.life_years) out["life_years"] = *trial.life_years;
   if (trial.life_years) out["life_low_years"] = number_or_null(trial.rated_years);
   out["owners"] = Json::array();
@@ -109,7 +115,7 @@ std::string beyond_of(const CapacityAnswer& answer, const CapacityAxis& axis) {
 
 std::vector<std::string> figures_of(const CapacityRequest& request, const CapacityTrial& best) {
   std::vector<std::string> cells = {
-      shown(best.value, request.axis),
+      shown(best.value, request.axis) + (best.only_tight ? " (tight)" : ""),
       best.parameters > 0 ? fmt::format("{:.3f}", static_cast<double>(best.parameters) / 1e9) : "-",
       std::to_string(best.gpus),
       fmt::format("{:.4f}", to_seconds(best.step_time)),
@@ -201,6 +207,9 @@ void run_capacity(Context& context, const CapacityCall& call) {
                                      shown(value, request.axis))) &&
            !is_interrupted();
   });
+  for (const CapacityAnswer& answer : outcome.answers)
+    if (answer.best && answer.best->only_tight)
+      warn(context, answer.technique.name + ": tight: it runs, but not with the reserve's margin kept free");
   for (const CapacityAnswer& answer : outcome.answers)
     if (!answer.is_monotone)
       warn(context, answer.technique.name +

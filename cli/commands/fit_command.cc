@@ -23,6 +23,7 @@
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
 #include "cli/output/progress.h"
+#include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "cli/output/way_report.h"
 #include "studies/fit/fit_search.h"
@@ -207,6 +208,7 @@ void run_fit(Context& context, FitCall& call) {
     print_json(outcome_json(call, subject, outcome));
   else
     print_outcome(context, call, subject, outcome);
+  if (outcome.any()) warn_of_verdict(context, outcome.ways.front().row.result);
   if (!call.output.empty() && outcome.any()) write_best(subject, outcome, call.output);
   if (!call.output.empty() && !outcome.any()) note(context, "nothing fits: " + call.output + " is not written");
   if (!outcome.any()) context.exit_code = exit_answer_is_no;

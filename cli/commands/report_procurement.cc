@@ -54,13 +54,16 @@ Json option_json(const ProcurementAnswer& answer, const PricedOption& option) {
   for (std::size_t r = 0; r < option.runs.size(); ++r) {
     const RunReplay& run = option.runs[r];
     json["plans"].push_back({{"layout", option.fleet.plans[r].label},
-                             {"settings", option.fleet.plans[r].settings},
+                             {"settings", option.settings_of(r)},
+                             {"fits", fits_json(run.verdict)},
+                             {"verdict", to_string(run.verdict)},
                              {"step_time_ns", static_cast<std::int64_t>(run.step_seconds * 1e9 + 0.5)},
                              {"tokens_per_step", run.tokens_per_step},
                              {"mfu", run.mfu},
                              {"peak_reserved_bytes", static_cast<std::int64_t>(run.peak_bytes)},
+                             {"peak_allocated_bytes", static_cast<std::int64_t>(run.allocated_bytes)},
                              {"written_bytes_per_step", static_cast<std::int64_t>(run.written_bytes)},
-                             {"binding_resource", run.binding},
+                             {"binding_resource", to_string(run.binding)},
                              {"fingerprint", fmt::format("{:016x}", run.fingerprint)}});
   }
   json["figures"] = case_json(answer.book.tables()[answer.priced], option.place);

@@ -206,7 +206,8 @@ class TraceAssembly::Stamper {
     append_range(ops.flops, from.flops, b, e);
     for (std::size_t i = first; i < ops.size(); ++i) {
       const bool on_host = is_host_call(ops.kind[i]);
-      if (ops.start[i] != unknown_time) ops.start[i] += on_host ? host_shift : stream_shift;
+      const bool by_host = on_host || ops.launched_by[i] == OpId::none;  // a transfer starts when the host asks for it
+      if (ops.start[i] != unknown_time) ops.start[i] += by_host ? host_shift : stream_shift;
       if (ops.launched_by[i] != OpId::none) ops.launched_by[i] = shifted(ops.launched_by[i], deltas.op);
       if (on_host && ops.start[i] != unknown_time) last_call_ = OpId(static_cast<std::uint32_t>(i));
     }

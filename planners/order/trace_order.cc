@@ -82,7 +82,7 @@ TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options) {
     add_order(rank.graph, rank.order.order, plan);
     rank.peak = rank.order.peak_bytes;
   }
-  Reordered found = reorder(trace, plan);
+  Reordered found = reorder(trace, plan, options.fates);
   if (options.fates != nullptr) result.fates = moved_fates(trace, found, *options.fates);
   result.trace = std::move(found.trace);
   count_peaks(trace, options.fates != nullptr, result);

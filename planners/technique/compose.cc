@@ -144,10 +144,10 @@ class Composer {
   }
 
   ComposedStep in_given_order(const Replayer& searching) {
-    Reordered reordered = reorder(request_.trace, *parts_.given_order);
-    ComposedStep step;
     const bool of_program =
         parts_.given_fates != nullptr && parts_.given_fates->digest == digest_of_works(request_.trace);
+    Reordered reordered = reorder(request_.trace, *parts_.given_order, of_program ? parts_.given_fates : nullptr);
+    ComposedStep step;
     if (of_program)
       step = follow(reordered.trace, moved_fates(request_.trace, reordered, *parts_.given_fates), false);
     else
@@ -172,7 +172,7 @@ class Composer {
                              request_.schedule,
                              before.fates ? &*before.fates : nullptr};
     const OrderPlan order = std::move(*parts_.order->make(request).plan.order);
-    Reordered reordered = reorder(request_.trace, order);
+    Reordered reordered = reorder(request_.trace, order, before.fates ? &*before.fates : nullptr);
     ComposedStep step;
     if (before.fates) {
       OffloadPlan fates = moved_fates(request_.trace, reordered, *before.fates);

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <set>
 #include <utility>
 
 #include "base/digest.h"
@@ -40,6 +42,9 @@ class UnitBuilder {
     std::vector<bool> launches(trace_.ops.size(), false), has_uses(trace_.ops.size(), false);
     for (const OpId by : trace_.ops.launched_by)
       if (by != OpId::none) launches[index_of(by)] = true;
+    for (const Edge& edge : trace_.edges)  // a transfer is asked for by the call that leads to it
+      if (!is_host_call(trace_.ops.kind[index_of(edge.to)]) && trace_.ops.launched_by[index_of(edge.to)] == OpId::none)
+        launches[index_of(edge.from)] = true;
     for (const Use& use : trace_.uses) has_uses[index_of(use.op)] = true;
     waiting_.resize(trace_.lanes.size());
     std::vector<OpId> order = host_order(trace_);
@@ -90,9 +95,35 @@ class UnitBuilder {
   std::vector<std::vector<OpId>> waiting_;  // by lane
 };
 
+// What repeated ops read and have not made themselves.
+struct RepeatedRead {
+  std::uint32_t storage = 0;
+  OpId before = OpId::none;  // op they are repeated before
+};
+std::vector<RepeatedRead> repeated_reads(const Trace& trace, const OffloadPlan& fates) {
+  std::vector<RepeatedRead> reads;
+  if (fates.recomputations.empty()) return reads;
+  std::vector<std::vector<const Use*>> uses(trace.ops.size());
+  for (const Use& use : trace.uses) uses[index_of(use.op)].push_back(&use);
+  for (const Recomputation& group : fates.recomputations) {
+    std::set<std::uint32_t> made;
+    for (const OpId op : group.ops) {
+      if (index_of(op) >= uses.size()) continue;  // refused where it is put in
+      for (const Use* use : uses[index_of(op)]) {
+        const std::uint32_t storage = trace.tensors.storage[index_of(use->tensor)];
+        if (use->access == Access::read && !made.contains(storage)) reads.push_back({storage, group.before});
+      }
+      for (const Use* use : uses[index_of(op)])
+        if (use->access == Access::write) made.insert(trace.tensors.storage[index_of(use->tensor)]);
+    }
+  }
+  return reads;
+}
+
 class Rewriter {
  public:
-  Rewriter(const Trace& trace, const OrderPlan& plan) : trace_(trace), units_(order_units(trace)) {
+  Rewriter(const Trace& trace, const OrderPlan& plan, const OffloadPlan* fates)
+      : trace_(trace), units_(order_units(trace)), fates_(fates) {
     constexpr std::array needed = {Capability::uses};
     trace.require(needed, "an order plan");
     find_units(plan);
@@ -163,8 +194,8 @@ class Rewriter {
     move_starts();
   }
 
-  // The pause before a host call is from the latest end of any call its rank issued before it; less than 0 where
-  // threads run side by side. The same order gives the same starts.
+  // The pause before a host call, or a work without a launch, is from the latest end of any call its rank issued before
+  // it; less than 0 where threads run side by side. The same order gives the same starts.
   void move_starts() {
     struct Clock {
       Picos first = unknown_time, latest = unknown_time;  // of the recording
@@ -180,7 +211,8 @@ class Rewriter {
         clock.first = trace_.ops.start[i];
       else
         pause[i] = trace_.ops.start[i] - clock.latest;
-      clock.latest = std::max(clock.latest, end_of(trace_, i));
+      if (is_host_call(trace_.ops.kind[i]) || clock.latest == unknown_time)
+        clock.latest = std::max(clock.latest, end_of(trace_, i));
     }
     std::vector<Picos> thread_end(trace_.lanes.size(), unknown_time);
     for (const std::uint32_t unit : order_) {
@@ -193,16 +225,19 @@ class Rewriter {
         out_.ops.start[j] = std::max({free, thread_end[lane], clock.last_start});
         clock.last_start = out_.ops.start[j];
         thread_end[lane] = end_of(out_, j);
-        clock.reached = std::max(clock.reached, thread_end[lane]);
+        if (is_host_call(trace_.ops.kind[i]) || clock.reached == unknown_time)
+          clock.reached = std::max(clock.reached, thread_end[lane]);
       }
     }
   }
   static bool has_host_time(const Trace& trace, std::size_t i) {
-    return is_host_call(trace.ops.kind[i]) && trace.ops.start[i] != unknown_time;
+    return trace.ops.launched_by[i] == OpId::none && trace.ops.start[i] != unknown_time;
   }
+  // For the host: works run beside it.
   static Picos end_of(const Trace& trace, std::size_t i) {
     const Picos lasts = trace.ops.duration[i];
-    return trace.ops.start[i] + (lasts == unknown_time ? Picos(0) : lasts);
+    const bool takes_host = is_host_call(trace.ops.kind[i]) && lasts != unknown_time;
+    return trace.ops.start[i] + (takes_host ? lasts : Picos(0));
   }
 
   void move_references() {
@@ -272,6 +307,10 @@ class Rewriter {
       first[s] = std::min(first[s], gap_of_op[index_of(use.op)]);
       last[s] = std::max(last[s], gap_of_op[index_of(use.op)]);
     }
+    if (fates_ != nullptr)
+      for (const RepeatedRead& read : repeated_reads(trace_, *fates_))
+        if (index_of(read.before) < gap_of_op.size())
+          last[read.storage] = std::max(last[read.storage], gap_of_op[index_of(read.before)]);
     for (std::uint32_t s = 0; s < lives_.storages.size(); ++s) {
       const StorageLife& life = lives_.storages[s];
       if (!life.used || life.bytes <= Bytes(0)) continue;
@@ -371,6 +410,7 @@ class Rewriter {
 
   const Trace& trace_;
   const OrderUnits units_;
+  const OffloadPlan* fates_;          // null: none
   std::vector<std::uint32_t> order_;  // units
   std::vector<OpId> moved_;           // new ids by old
   StorageLives lives_;
@@ -390,12 +430,15 @@ class FateMover {
       if (storage < uses_.size() && is_device_work(before.ops.kind[index_of(use.op)]))
         uses_[storage].push_back({use.op, use.access == Access::write});
     }
+    if (uses_.empty()) return;
+    for (const RepeatedRead& read : repeated_reads(before, fates)) uses_[read.storage].push_back({read.before, false});
   }
 
   OffloadPlan run() {
     OffloadPlan plan = fates_;
     plan.digest = plan.digest == 0 ? 0 : digest_of_works(after_.trace);
     for (std::size_t k = 0; k < plan.absences.size(); ++k) move(k, plan.absences[k]);
+    store_once_back(plan.absences);
     for (Recomputation& group : plan.recomputations) {
       group.before = now(group.before);
       for (OpId& op : group.ops) op = now(op);
@@ -456,10 +499,26 @@ class FateMover {
     if (too_early || absence.fetch_at > absence.back_before) absence.fetch_at = absence.back_before;
   }
 
+  // What leaves a second time is stored once it is back from the first, whoever wrote it before that.
+  void store_once_back(std::vector<Absence>& absences) const {
+    std::map<std::uint32_t, std::vector<Absence*>> of_storage;
+    for (Absence& absence : absences) of_storage[before_.tensors.storage[index_of(absence.tensor)]].push_back(&absence);
+    const auto left = [](const Absence* absence) {
+      return absence->leave_after == OpId::none ? std::size_t{0} : index_of(absence->leave_after) + std::size_t{1};
+    };
+    for (auto& [storage, list] : of_storage) {
+      std::stable_sort(list.begin(), list.end(),
+                       [&left](const Absence* a, const Absence* b) { return left(a) < left(b); });
+      for (std::size_t k = 1; k < list.size(); ++k)
+        if (list[k]->stores() && list[k - 1]->back_before != OpId::none)
+          list[k]->store_after = std::max(list[k]->store_after, list[k - 1]->back_before);
+    }
+  }
+
   const Trace& before_;
   const Reordered& after_;
   const OffloadPlan& fates_;
-  std::vector<std::vector<StorageUse>> uses_;  // by storage, in the order of the trace
+  std::vector<std::vector<StorageUse>> uses_;  // by storage
 };
 
 // Numbers byte by byte, the lowest first; texts with their length behind them.
@@ -501,7 +560,9 @@ std::uint64_t digest_of_works(const Trace& trace) {
 
 OrderPlan program_order(const Trace& trace) { return {digest_of_works(trace), order_units(trace).heads}; }
 
-Reordered reorder(const Trace& trace, const OrderPlan& plan) { return Rewriter(trace, plan).run(); }
+Reordered reorder(const Trace& trace, const OrderPlan& plan, const OffloadPlan* fates) {
+  return Rewriter(trace, plan, fates).run();
+}
 
 Trace reordered(const Trace& trace, const OrderPlan& plan) { return reorder(trace, plan).trace; }
 

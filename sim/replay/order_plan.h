@@ -55,20 +55,21 @@ struct Reordered {
 // The trace in the plan's order. Lanes keep their ops, whose columns and ids follow the new order, rank by rank. Host
 // calls keep their durations and the pause before them; works with a launch lose their recorded starts, spans are left
 // out (their times are of another run). A tensor's memory is allocated just before its first op and given back just
-// after its last, but what is there before the first op, and what is never given back, stays so; events of tensors no
-// op uses keep their place between the n-th and the next unit of their rank. Where no memory event names a tensor, the
-// events are made from the uses (storage_lives.h) and take the place of recorded ones. Every free is one event,
-// free_requested.
+// after its last, but what is there before the first op, and what is never given back, stays so; the op that `fates`
+// repeat others before uses what these read. Events of tensors no op uses keep their place between the n-th and the
+// next unit of their rank. Where no memory event names a tensor, the events are made from the uses (storage_lives.h)
+// and take the place of recorded ones. Every free is one event, free_requested.
 //
 // Throws InputError for traces without uses, for plans of another trace, and for orders that check_reordering()
 // refuses: a read that would see another write, an edge or a wait broken, ranks that wait in a circle. O(n log n).
-Reordered reorder(const Trace& trace, const OrderPlan& plan);
+Reordered reorder(const Trace& trace, const OrderPlan& plan, const OffloadPlan* fates = nullptr);
 Trace reordered(const Trace& trace, const OrderPlan& plan);
 
 // The fates of `before` as those of the trace in its new order. The uses of a tensor before an absence stay before it:
 // it leaves after the last of them, is stored after the last that writes, and is back before the first of the others;
-// it is asked for where it was, but never before it has left nor after it must be back. Throws InputError for an order
-// that moves a use past an absence of its tensor. O((trace + plan) log).
+// it is asked for where it was, but never before it has left nor after it must be back. Repeated ops use what they read
+// where they are repeated. `after` is reorder()'s with these fates. Throws InputError for an order that moves a use
+// past an absence of its tensor. O((trace + plan) log).
 OffloadPlan moved_fates(const Trace& before, const Reordered& after, const OffloadPlan& fates);
 
 }  // namespace spillway::sim

@@ -18,8 +18,10 @@ constexpr std::array<VerdictWords, 4> verdict_words = {
 std::string_view to_string(Verdict verdict) { return verdict_words[static_cast<std::size_t>(verdict)].sentence; }
 std::string_view yes_or_no(Verdict verdict) { return verdict_words[static_cast<std::size_t>(verdict)].cell; }
 
+bool is_yes(Verdict verdict) { return verdict == Verdict::fits || verdict == Verdict::tight; }
+
 nlohmann::ordered_json fits_json(Verdict verdict) {
-  return verdict == Verdict::unknown ? nlohmann::ordered_json() : nlohmann::ordered_json(verdict <= Verdict::tight);
+  return verdict == Verdict::unknown ? nlohmann::ordered_json() : nlohmann::ordered_json(is_yes(verdict));
 }
 
 Verdict verdict_of_json(const nlohmann::ordered_json& fits, std::string_view words) {

@@ -19,6 +19,8 @@ enum class Verdict : std::uint8_t {
 std::string_view to_string(Verdict verdict);
 // Under a heading "fits": "yes", "tight", "unknown", "no".
 std::string_view yes_or_no(Verdict verdict);
+// What must fit does: fits or tight.
+bool is_yes(Verdict verdict);
 // true (also where it is tight), null, false.
 nlohmann::ordered_json fits_json(Verdict verdict);
 // From what fits_json() and to_string() gave. The words may be missing (files of older versions): then nothing is

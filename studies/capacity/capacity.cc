@@ -36,14 +36,25 @@ class Technique {
     return trials_[value] = judge_value(request_, technique_, value, request_.layouts.searched);
   }
 
+  // With the whole reserve kept free; where no value holds so, what is tight counts.
   CapacityAnswer find() {
+    CapacityAnswer answer = search(false);
+    const bool any_tight =
+        std::any_of(trials_.begin(), trials_.end(), [](const auto& each) { return each.second.only_tight; });
+    return answer.best || !any_tight ? answer : search(true);
+  }
+
+ private:
+  CapacityAnswer search(bool takes_tight) {
     CapacityAnswer answer;
     answer.technique = technique_;
     const CapacityAxis& axis = request_.axis;
     const bool is_largest = axis.goal == CapacityGoal::largest;
     const VerdictEdge edge = find_edge(axis.index(axis.first), axis.count(), [&](std::int64_t index) {
       const CapacityTrial& trial = attempt(axis.value(index));
-      EdgeTrial side{trial.holds == is_largest, std::nullopt};
+      const bool holds = trial.holds || (takes_tight && trial.only_tight);
+      EdgeTrial side{holds == is_largest, std::nullopt};
+      if (takes_tight) return side;
       if (const std::optional<double> missing = missing_memory(trial)) side.measure = is_largest ? *missing : -*missing;
       return side;
     });
@@ -52,7 +63,7 @@ class Technique {
     for (const auto& [value, trial] : trials_) answer.replays += trial.replayed ? 1 : 0;
     const auto& holds = is_largest ? edge.lower : edge.upper;
     const auto& fails = is_largest ? edge.upper : edge.lower;
-    if (holds) answer.best = shown(trials_.at(axis.value(*holds)));
+    if (holds) answer.best = held(shown(trials_.at(axis.value(*holds))));
     if (fails) answer.beyond = shown(trials_.at(axis.value(*fails)));
     const bool never_ran = std::all_of(trials_.begin(), trials_.end(), [&](const auto& each) {
       return each.second.needed == Bytes(0) && (each.second.at_fault || !request_.layouts.searched);
@@ -61,7 +72,6 @@ class Technique {
     return answer;
   }
 
- private:
   // Of memory, where that is what decides.
   [[nodiscard]] static std::optional<double> missing_memory(const CapacityTrial& trial) {
     if (trial.needed == Bytes(0) || trial.capacity == Bytes(0)) return std::nullopt;
@@ -69,6 +79,12 @@ class Technique {
     const double missing = -static_cast<double>(trial.free().count());
     if (!trial.replayed || (missing > 0) == trial.holds) return std::nullopt;
     return missing;
+  }
+
+  static CapacityTrial held(CapacityTrial trial) {
+    trial.holds = true;
+    trial.why_not.clear();
+    return trial;
   }
 
   [[nodiscard]] CapacityTrial shown(const CapacityTrial& trial) const {
@@ -102,6 +118,7 @@ namespace {
 bool goes_farther(const CapacityRequest& request, const CapacityTrial& a, const CapacityTrial& b) {
   const bool is_smallest = request.axis.goal == CapacityGoal::smallest;
   const auto usd = [](const CapacityTrial& trial) { return trial.usd.value_or(1e300); };
+  if (a.only_tight != b.only_tight) return b.only_tight;
   if (request.is_priced && is_smallest && usd(a) != usd(b)) return usd(a) < usd(b);
   if (a.value != b.value) return is_smallest ? a.value < b.value : a.value > b.value;
   if (request.is_priced && usd(a) != usd(b)) return usd(a) < usd(b);
@@ -140,7 +157,7 @@ std::optional<CapacityAnswer> answer_from(const CapacityRequest& request, const 
                                           std::int64_t value, const std::function<bool(std::int64_t)>& ask) {
   if (!ask(value)) throw Stopped{};
   const CapacityTrial trial = judge_value(request, planned, value);
-  if (!trial.holds) return std::nullopt;
+  if (!trial.holds && !trial.only_tight) return std::nullopt;
   CapacityRequest from_there = request;
   from_there.axis.first = value;
   const CapacityTechnique way = way_of(request, planned, trial);

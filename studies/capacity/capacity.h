@@ -6,6 +6,7 @@
 // Unless the techniques were named, the best plan of all (studies/offload/best_offload.h) is tried one value beyond the
 // farthest answer, and there for a faster step; where it does better it is an answer of its own, "planned". So what a
 // scenario's settings of recomputation and offloading can do at all, some answer does.
+// A tight value holds only where none under its technique keeps the whole reserve free.
 // Where layouts are searched, a value's verdict is that of the fastest layout that fits: screened in closed form, then
 // replayed, at most CapacityLayouts::replays of them (sweep/layout_sweep.h).
 #pragma once
@@ -26,13 +27,16 @@ namespace spillway::studies {
 // One value tried.
 struct CapacityTrial {
   std::int64_t value = 0;
-  bool holds = false;
-  bool replayed = false;  // false: the state alone is too much, or the value isn't possible
-  bool at_fault = false;  // the value isn't possible: why_not is the scenario's error
-  std::string why_not;    // not holding: what is missing
-  Bytes needed{};         // reserved at the peak of the fullest GPU; not replayed: at least
-  Bytes capacity{};       // 0: without a limit
-  Bytes reserve{};        // kept free of it
+  bool holds = false;                  // tight: only where no value keeps the whole reserve
+  bool only_tight = false;             // it would hold, but for the reserve's margin
+  Verdict verdict = Verdict::unknown;  // of what was replayed
+  bool replayed = false;               // false: the state alone is too much, or the value isn't possible
+  bool at_fault = false;               // the value isn't possible: why_not is the scenario's error
+  std::string why_not;                 // not holding: what is missing
+  Bytes allocated{};                   // at the peak
+  Bytes needed{};                      // reserved at the peak of the fullest GPU; not replayed: at least
+  Bytes capacity{};                    // 0: without a limit
+  Bytes reserve{};                     // kept free of it
   [[nodiscard]] Bytes free() const { return capacity - reserve - needed; }
   Picos step_time{};
   double tokens_per_second = 0, mfu = 0;  // 0 unknown
@@ -40,7 +44,8 @@ struct CapacityTrial {
   double rated_years = 0;                 // and by its rating as it stands, which constraints are held to
   std::int64_t parameters = 0;            // of the model; 0: a trace
   std::int64_t gpus = 0;
-  std::vector<PeakOwner> owners;  // of the fullest GPU at its peak, by class, largest first
+  std::vector<PeakOwner> owners;    // of the fullest GPU at its peak, by class, largest first
+  Binding binding = Binding::idle;  // of what was replayed
   std::uint64_t fingerprint = 0;
   std::vector<std::string> warnings;
   std::string layout;                 // "t 8, p 4, b 1" of the search; empty: the scenario's own

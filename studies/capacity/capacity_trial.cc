@@ -13,6 +13,7 @@
 #include "models/spec/model_spec.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/machine_power.h"
+#include "scenario/reserve.h"
 #include "scenario/scenario_run.h"
 #include "studies/capacity/capacity_trial.h"
 #include "studies/offload/best_offload.h"
@@ -58,6 +59,8 @@ class Judge {
     trial.warnings = result.warnings;
     trial.capacity = result.memory.capacity;
     trial.reserve = result.reserve.bytes();
+    trial.binding = result.binding;
+    trial.allocated = result.memory.peak_allocated;
     trial.needed = result.memory.peak_reserved;
     trial.gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
     for (const DriveTraffic& drive : result.drives)
@@ -67,8 +70,13 @@ class Judge {
       }
     count_owners(result, trial);
     add_price(loaded, result, trial);
+    trial.verdict = result.verdict();
     trial.why_not = what_fails(result, trial);
     trial.holds = trial.why_not.empty();
+    if (!trial.holds || trial.verdict != Verdict::tight) return;
+    trial.holds = false;
+    trial.only_tight = true;
+    trial.why_not = gib_text(result.reserve.margin) + " of margin would not be kept free";
   }
 
  private:
@@ -91,23 +99,39 @@ class Judge {
     return true;
   }
 
-  // Under the best plan, with the settings that make it; those of a mix find one anew, with more replays.
-  Result run_planned(const LoadedScenario& loaded, CapacityTrial& trial) const {
-    const auto load_with = [&](std::span<const std::string> more) {
-      std::vector<std::string> all = trial.settings;
+  [[nodiscard]] LoadVariant loader_of(std::vector<std::string> settings) const {
+    return [this, settings = std::move(settings)](std::span<const std::string> more) {
+      std::vector<std::string> all = settings;
       all.insert(all.end(), more.begin(), more.end());
       return load(load_scenario(request_.path, all));
     };
+  }
+
+  // Under the best plan, with the settings that make it; those of a mix find one anew, with more replays.
+  Result run_planned(const LoadedScenario& loaded, CapacityTrial& trial) const {
     HybridSettings settings;
     settings.runtime = loaded.scenario.offload;
     settings.budget = settings.runtime.budget;
     settings.replays = planning_replays;
-    BestOffload best = best_offload(loaded, load_with, settings);
+    BestOffload best = best_offload(loaded, loader_of(trial.settings), settings);
+    if (runs_out(best.outcome.best.result) && loaded.reserve.margin > Bytes(0))
+      give_up_margin(loaded, trial.settings, settings, best);
     std::vector<std::string> way = settings_of(best.outcome.best);
     if (way.empty()) way = technique_named(hybrid_word).ways.front().settings;
     trial.settings.insert(trial.settings.end(), best.settings.begin(), best.settings.end());
     trial.settings.insert(trial.settings.end(), way.begin(), way.end());
     return std::move(best.outcome.best.result);
+  }
+
+  // As `plan offload` does where no plan keeps the whole reserve.
+  void give_up_margin(const LoadedScenario& loaded, const std::vector<std::string>& said,
+                      const HybridSettings& settings, BestOffload& best) const {
+    const LoadVariant load_with = loader_of(without_margin(said, loaded));
+    BestOffload found = best_offload(load_with({}), load_with, settings);
+    if (!found.outcome.best.fits()) return;
+    mark_tight(found.outcome.best.result, best.outcome.best.result);
+    found.outcome.best.result.reserve = loaded.reserve;
+    best = std::move(found);
   }
 
   static void count_owners(const Result& result, CapacityTrial& trial) {
@@ -126,14 +150,12 @@ class Judge {
       return gib_text(host.peak - host.capacity) + " of host memory missing";
     for (const RankResult& rank : result.ranks)
       if (rank.verdict == Verdict::does_not_fit) return rank.name + " runs out of memory";
-    if (result.verdict() == Verdict::tight)
-      return gib_text(result.reserve.margin) + " of margin would not be kept free";
     return "whether it fits is unknown: " + result.why_unknown();
   }
 
   [[nodiscard]] std::string what_fails(const Result& result, const CapacityTrial& trial) const {
     const CapacityConstraints& asked = request_.constraints;
-    if (!result.fits()) return why_no_fit(result);
+    if (!is_yes(result.verdict())) return why_no_fit(result);
     const double seconds = to_seconds(trial.step_time);
     if (asked.most_step_seconds > 0 && seconds > asked.most_step_seconds)
       return fmt::format("a step of {:.4g} s is longer than {:.4g} s", seconds, asked.most_step_seconds);
@@ -175,6 +197,7 @@ class Judge {
     if (best == nullptr) {
       trial.why_not = why_no_layout(outcome);
       trial.replayed = !outcome.rows.empty();
+      if (trial.replayed) trial.verdict = Verdict::does_not_fit;
       for (const SweepRow& row : outcome.rows) add_least(row, trial);
       return false;
     }
@@ -193,6 +216,7 @@ class Judge {
     if (!row.failure.empty() || row.replayed.peak_bytes <= 0) return;
     const Bytes needed(static_cast<std::int64_t>(row.replayed.peak_bytes));
     if (trial.needed == Bytes(0) || needed < trial.needed) trial.needed = needed;
+    trial.verdict = std::min(trial.verdict, row.verdict);
   }
 
   void add_price(const LoadedScenario& loaded, const Result& result, CapacityTrial& trial) const {
@@ -303,7 +327,9 @@ std::vector<FurtherChange> try_changes(const CapacityRequest& request, const Cap
 
 std::vector<std::string> CapacityTrial::margins(const CapacityConstraints& asked) const {
   std::vector<std::string> words;
-  if (capacity > Bytes(0))
+  if (only_tight)
+    words.push_back(fmt::format("tight: {} of memory free, nothing of a margin", gib_text(capacity - needed)));
+  else if (capacity > Bytes(0))
     words.push_back(fmt::format("{} of memory free ({:.3g} %) beside {} kept free", gib_text(free()),
                                 100 * static_cast<double>(free().count()) / static_cast<double>(capacity.count()),
                                 gib_text(reserve)));

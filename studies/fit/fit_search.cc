@@ -442,7 +442,7 @@ class Search {
     std::map<std::size_t, std::size_t> place;
     for (const std::size_t row : order) {
       place[row] = outcome_.ways.size();
-      outcome_.fitting += rows_[row].works() ? 1 : 0;
+      outcome_.fitting += rows_[row].is_yes() ? 1 : 0;
       FitWay& way = outcome_.ways.emplace_back();
       way.row = rows_[row];
       way.family = kind_of(of_row_[row]);

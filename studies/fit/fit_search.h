@@ -41,7 +41,7 @@ struct FitAblation {
 
 struct FitOutcome {
   std::vector<FitWay> ways;        // all that were replayed or refused, best first
-  std::size_t fitting = 0;         // of these, the first ones
+  std::size_t fitting = 0;         // of these, the first ones; the tight ones behind those that keep the reserve
   std::vector<FitAblation> worth;  // of ways[0], where that fits
   std::size_t screened = 0;        // layouts that were estimated
   std::size_t replayed = 0;

@@ -87,8 +87,9 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
   run.mfu = result.mfu;
   run.busy = 1 - result.bubble;
   run.peak_bytes = static_cast<double>(result.memory.peak_reserved.count());
+  run.allocated_bytes = static_cast<double>(result.memory.peak_allocated.count());
   run.capacity_bytes = static_cast<double>(result.memory.capacity.count());
-  run.binding = std::string(describe(result.binding));
+  run.binding = result.binding;
   run.fingerprint = result.fingerprint;
   run.provenance = result.provenance;
   run.verdict = result.verdict();

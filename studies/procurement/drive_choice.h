@@ -19,10 +19,10 @@ namespace spillway::studies {
 // A run of an option, replayed.
 struct RunReplay {
   double step_seconds = 0, tokens_per_step = 0, mfu = 0, busy = 0;  // busy: mean share of the step a GPU computes
-  double peak_bytes = 0, capacity_bytes = 0;
+  double peak_bytes = 0, allocated_bytes = 0, capacity_bytes = 0;
   double written_bytes = 0, read_bytes = 0;  // drives, per step and GPU, of the one that writes most
   Verdict verdict = Verdict::unknown;
-  std::string binding;
+  Binding binding = Binding::idle;
   std::uint64_t fingerprint = 0;
   std::vector<InputProvenance> provenance;
   std::vector<std::string> warnings;

@@ -297,7 +297,7 @@ class Procurement {
   }
 
   static bool all_fit(const std::vector<RunReplay>& runs) {
-    return std::all_of(runs.begin(), runs.end(), [](const RunReplay& run) { return run.verdict == Verdict::fits; });
+    return std::all_of(runs.begin(), runs.end(), [](const RunReplay& run) { return is_yes(run.verdict); });
   }
 
   // The number of each model with the least cost when all is written that the step wants to write.
@@ -643,6 +643,19 @@ std::string PricedOption::name() const {
   const std::int64_t machines = (fleet.gpus + hardware.gpu_count - 1) / hardware.gpu_count;
   return fmt::format("{} x {} ({} GPUs), {}{}", machines, fleet.machine, fleet.gpus, fleet.technique,
                      writes_nothing ? " (which writes nothing)" : "");
+}
+
+std::vector<std::string> PricedOption::settings_of(std::size_t r) const {
+  std::vector<std::string> settings = fleet.plans[r].settings;
+  if (writes_nothing) return settings;  // as searched
+  const auto names_drives = [](const std::string& setting) {
+    return setting.starts_with("offload.drives=") || setting.starts_with("offload.drive_count=");
+  };
+  std::erase_if(settings, names_drives);
+  if (!drive) return settings;
+  settings.push_back("offload.drives=" + drive->drive.name);
+  settings.push_back("offload.drive_count=" + std::to_string(drive->chosen * std::min(fleet.gpus, hardware.gpu_count)));
+  return settings;
 }
 
 std::string PricedOption::drive_name() const {

@@ -44,7 +44,9 @@ struct PricedOption {
   double days = 0, usd_per_billion = 0, programme_usd = 0;
   bool in_time = false;
   [[nodiscard]] bool is_rented() const { return !price.price_usd && price.usd_per_hour.has_value(); }
-  [[nodiscard]] std::string name() const;        // "4 x dgx-h100 (32 GPUs), full"
+  [[nodiscard]] std::string name() const;  // "4 x dgx-h100 (32 GPUs), full"
+  // With which `run` does on the programme's scenario what run r was priced by.
+  [[nodiscard]] std::vector<std::string> settings_of(std::size_t r) const;
   [[nodiscard]] std::string drive_name() const;  // "4 x micron-... per GPU"; empty without drives
 };
 

@@ -79,8 +79,8 @@ std::string why_no_layout(const SweepOutcome& outcome) {
   const auto failed = [](const SweepRow& row) { return !row.failure.empty(); };
   if (!outcome.rows.empty() && std::all_of(outcome.rows.begin(), outcome.rows.end(), failed))
     return outcome.rows.front().failure;
-  const bool fits = std::any_of(outcome.rows.begin(), outcome.rows.end(),
-                                [](const SweepRow& row) { return row.verdict == Verdict::fits; });
+  const bool fits =
+      std::any_of(outcome.rows.begin(), outcome.rows.end(), [](const SweepRow& row) { return is_yes(row.verdict); });
   return fmt::format("{} in all of {} layouts ({} by the screen, {} replayed{})",
                      fits ? "a requirement is missed, or memory runs out," : "out of memory", outcome.screened,
                      outcome.unable, outcome.rows.size(),

@@ -53,7 +53,10 @@ void describe(SweepDocument::Axis& axis, FieldVisitor& visitor) {
 }
 
 void describe_require(SweepDocument& document, FieldVisitor& visitor) {
-  fields::flag(visitor, {.key = "fits", .about = "Only points that fit."}, document.must_fit);
+  fields::flag(visitor,
+               {.key = "fits",
+                .about = "Only points that fit, with the reserve kept free; where none does, those that are tight."},
+               document.must_fit);
   fields::number(visitor, {.key = "step_time_seconds", .max = 1e12, .about = "At most."}, document.most_step_seconds);
   fields::number(visitor, {.key = "gpus", .min = 1, .max = 1e12, .about = "At most."}, document.most_gpus);
   fields::number(visitor, {.key = "life_years", .max = 1e12, .about = "Of the drives, at least."},

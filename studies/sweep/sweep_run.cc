@@ -209,9 +209,13 @@ class Sweep {
   void finish() {
     std::sort(outcome_.rows.begin(), outcome_.rows.end(),
               [](const SweepRow& a, const SweepRow& b) { return a.number < b.number; });
+    const bool any =
+        std::any_of(outcome_.rows.begin(), outcome_.rows.end(), [](const SweepRow& row) { return row.does; });
     SweepFront front(file_.objectives.size());
-    for (const SweepRow& row : outcome_.rows)
+    for (SweepRow& row : outcome_.rows) {
+      if (!any) row.does = meets_requirements(file_, row, Verdict::tight);
       if (row.does) front.add(objective_values(file_, row.replayed));
+    }
     std::vector<double> times, peaks;
     for (SweepRow& row : outcome_.rows) {
       row.on_front = row.does && !front.beats(objective_values(file_, row.replayed));

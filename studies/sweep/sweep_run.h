@@ -29,7 +29,7 @@ struct SweepRow : SweepReplay {
   SweepSettings settings;
   std::vector<std::string> options;  // labels, by axis
   SweepMetrics screened;
-  bool does = false;  // meets the requirements
+  bool does = false;  // meets the requirements; a tight one only where none keeps the whole reserve
   bool on_front = false;
 };
 

@@ -167,8 +167,8 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
   return row;
 }
 
-bool meets_requirements(const SweepFile& file, const SweepReplay& row) {
-  if (!row.failure.empty() || (file.must_fit && row.verdict != Verdict::fits)) return false;
+bool meets_requirements(const SweepFile& file, const SweepReplay& row, Verdict worst) {
+  if (!row.failure.empty() || (file.must_fit && row.verdict > worst)) return false;
   if (file.most_step_seconds && row.replayed.step_seconds > *file.most_step_seconds) return false;
   if (file.most_gpus && row.replayed.gpus > *file.most_gpus) return false;
   return !file.least_life_years || row.replayed.rated_years >= *file.least_life_years;

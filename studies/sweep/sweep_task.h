@@ -47,8 +47,9 @@ struct SweepReplay {
 };
 SweepReplay parse_sweep_replay(const std::string& record);
 
-// Whether a replay meets what the file requires.
-bool meets_requirements(const SweepFile& file, const SweepReplay& replay);
+// Whether a replay meets what the file requires. `worst`: tight where the reserve's margin may be given up, as where no
+// point keeps it.
+bool meets_requirements(const SweepFile& file, const SweepReplay& replay, Verdict worst = Verdict::fits);
 // By objective of the file.
 SweepValues objective_values(const SweepFile& file, const SweepMetrics& metrics);
 

@@ -62,7 +62,7 @@ SweepTornado sweep_tornado(const SweepFile& file, const SweepOutcome& outcome, S
   });
   for (std::size_t i = 0; i < replays.size(); ++i) {
     SweepSwing& swing = tornado.swings[tries[i].axis];
-    if (!meets_requirements(file, replays[i])) {
+    if (!meets_requirements(file, replays[i], Verdict::tight)) {
       ++swing.failed;
       continue;
     }

@@ -40,6 +40,8 @@ struct WayRow {
   [[nodiscard]] bool ran() const { return is_done && error.empty(); }
   // Runs, fits, and its drives can do what the step asks of them.
   [[nodiscard]] bool works() const { return ran() && result.fits() && result.drives_refuse.empty(); }
+  // The same, also where the reserve's margin is used up.
+  [[nodiscard]] bool is_yes() const { return ran() && sim::is_yes(result.verdict()) && result.drives_refuse.empty(); }
   // Of the most loaded device: what an allocator without waste would need, over what it took; 0: nothing was allocated.
   [[nodiscard]] double allocator_efficiency() const;
   // USD; none: no price, or tokens are not known.

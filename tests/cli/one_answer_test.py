@@ -29,6 +29,9 @@ SCENARIOS = {
     "too little memory": {
         "model": {"name": "gpt2-small", "sequence": 1024, "micro_batch": 16},
         "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 8 << 30}},
+    "tight": {
+        "model": {"name": "gpt2-small", "sequence": 1024, "micro_batch": 4},
+        "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 6 << 30, "reserve": "1GiB"}},
 }
 
 
@@ -101,9 +104,41 @@ class OneAnswer(unittest.TestCase):
         self.assertEqual(point["fits"], run["fits"], "sweep: fits")
         self.assertAlmostEqual(point["step_time_ns"], run["step_time_ns"], delta=1, msg="sweep: step time")
         self.assertEqual(point["peak_reserved_bytes"], run["peak_reserved_bytes"], "sweep: peak")
+        with open(sweep, encoding="utf-8") as file:
+            required = {key: value for key, value in json.load(file).items() if key != "require"}
+        front = self.ask("sweep", self.path("required.json", required))["rows"]
+        self.assertEqual(len(front), 1 if run["fits"] else 0, "sweep: meets what is required")
         subprocess.run([PROGRAM, "sweep", sweep, "--point", str(point["point"]), "--output", self.path("point.json")],
                        check=True, timeout=120)
         self.same(self.ask("run", self.path("point.json")), run, "a sweep's point as a scenario")
+
+        # The one value of an axis, under a technique that changes nothing.
+        batch = str(document["model"]["micro_batch"])
+        answers = self.ask("capacity", scenario, "--axis", "micro_batch", "--from", batch, "--to", batch,
+                           "--technique", "as given:what_if.gpu=1")["answers"]
+        self.assertEqual(len(answers), 1)
+        self.assertEqual("at" in answers[0], run["fits"], "capacity: fits")
+        self.same(answers[0]["at" if run["fits"] else "beyond"], run, "capacity")
+
+    def test_what_is_bought_runs_as_run_says(self):
+        scenario = self.path("programme.json", {
+            "schema": "spillway-scenario", "version": 1, "title": "a programme",
+            "model": {"name": "gpt2-small", "sequence": 1024, "global_batch": 256},
+            "hardware": {"profile": "dgx-a100"}, "offload": {"least_elements": 1048576},
+            "procurement": {"tokens": 1e11, "gpus": [8], "techniques": ["keep", "full", "ssdtrain"],
+                            "drives": ["micron-9550-max-6.4tb", "samsung-pm9a3-3.84tb"], "drives_per_gpu": 4,
+                            "tensor_parallel": [1], "pipeline_parallel": [1], "micro_batch": [16]}})
+        options = self.ask("report", "procurement", scenario)["options"]
+        self.assertEqual(len(options), 3)
+        for option in options:
+            plan = option["plans"][0]
+            run = self.ask("run", scenario, *[f"--set={setting}" for setting in plan["settings"]])
+            self.same(plan, run, option["name"])
+            self.assertEqual(plan["written_bytes_per_step"] > 0, "drives" in option)
+            if "drives" in option:
+                life = option["figures"]["drive_life_years"]
+                self.assertAlmostEqual(life / run["ssd"]["life_years"], 1, delta=1e-6, msg="life")
+                self.assertEqual(plan["written_bytes_per_step"] * option["gpus"], run["ssd"]["bytes_written_per_step"])
 
 
 if __name__ == "__main__":

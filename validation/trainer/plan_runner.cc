@@ -56,7 +56,10 @@ class Staging {
 PlannedTrace planned_step(const Trace& trace, const Plan& plan) {
   const OffloadPlan nothing;
   const OffloadPlan& offload = plan.fates ? *plan.fates : nothing;
-  return plan.order ? planned_trace(reordered(trace, *plan.order), offload) : planned_trace(trace, offload);
+  if (!plan.order) return planned_trace(trace, offload);
+  const bool of_program = offload.digest == digest_of_works(trace);  // else of the new order
+  const Reordered ordered = reorder(trace, *plan.order, of_program ? &offload : nullptr);
+  return planned_trace(ordered.trace, of_program ? moved_fates(trace, ordered, offload) : offload);
 }
 
 Trace in_program_order(const PlannedTrace& planned) {

@@ -157,6 +157,25 @@ TEST(HostOptimizer, WeightsAreFetchedForEachUse) {
   EXPECT_EQ(from_drives.at("weights_to_drives"), 2 * parameters());
 }
 
+// No transfer is asked for before the call that asks for it, in any micro-batch.
+TEST(HostOptimizer, TransfersBelongToTheirMicroBatch) {
+  for (const StateDevice device : {StateDevice::cpu, StateDevice::drives}) {
+    TrainingSetup setup = on(device, {.gradient_accumulation = 6, .zero_stage = 3});
+    setup.weight_device = device;
+    const Trace trace = generate(setup);
+    const auto asked = [&](OpId op) {
+      return trace.ops.launched_by[index_of(op)] == OpId::none ? trace.ops.start[index_of(op)] : unknown_time;
+    };
+    int transfers = 0;
+    for (const Edge& edge : trace.edges) {
+      if (asked(edge.from) == unknown_time || asked(edge.to) == unknown_time) continue;
+      EXPECT_LE(asked(edge.from), asked(edge.to)) << trace.strings.text(trace.ops.name[index_of(edge.to)]);
+      ++transfers;
+    }
+    EXPECT_GT(transfers, 6 * 4);
+  }
+}
+
 // The delayed update needs last step's gradients and all 16-bit weights in host memory: 18M bytes.
 TEST(HostOptimizer, DelayedUpdateHoldsASecondSetOfGradients) {
   TrainingSetup setup = on(StateDevice::cpu);

@@ -15,6 +15,7 @@
 #include "sim/devices/memory/request_lives.h"
 #include "sim/replay/host_order.h"
 #include "sim/replay/plan_check.h"
+#include "sim/replay/planned_trace.h"
 #include "tests/planners/random_trace.h"
 #include "tests/test_size.h"
 #include "tests/traces/test_files.h"
@@ -121,6 +122,32 @@ TEST_F(FiveKernels, OrdersThatBreakWhatTheyComputeAreRefused) {
   OrderPlan other = order("abcdefg");
   ++other.digest;
   EXPECT_THROW(reordered(trace_, other), InputError);
+}
+
+// c is run again before e, and reads a's then: that stays, though f, which read it last, now comes first.
+TEST_F(FiveKernels, RepeatedOpsKeepWhatTheyRead) {
+  kernel("f", {0}, {});
+  const auto op = [](const Trace& trace, const char* name) {
+    for (std::size_t i = 0; i < trace.ops.size(); ++i)
+      if (trace.strings.text(trace.ops.name[i]) == name) return OpId(static_cast<std::uint32_t>(i));
+    return OpId::none;
+  };
+  const auto freed_at = [](const Trace& trace) {
+    for (const MemoryEvent& event : trace.memory_events)
+      if (event.tensor == TensorId(0) && event.action == MemoryAction::free_requested) return event.anchor;
+    return OpId::none;
+  };
+  const OpId c = op(trace_, "c"), e = op(trace_, "e"), f = op(trace_, "f");
+  OffloadPlan fates;
+  fates.absences = {{TensorId(2), Tier::recompute, OpId::none, c, OpId::none, e},
+                    {TensorId(0), Tier::host, op(trace_, "a"), f, OpId::none, OpId::none}};
+  fates.recomputations = {{e, {c}}};
+  const Reordered plain = reorder(trace_, order("abdcfe")), moved = reorder(trace_, order("abdcfe"), &fates);
+  EXPECT_EQ(freed_at(plain.trace), plain.trace.ops.launched_by[index_of(op(plain.trace, "f"))]);
+  EXPECT_EQ(freed_at(moved.trace), moved.trace.ops.launched_by[index_of(op(moved.trace, "e"))]);
+  const OffloadPlan now = moved_fates(trace_, moved, fates);
+  EXPECT_EQ(now.absences[1].leave_after, op(moved.trace, "e"));
+  EXPECT_EQ(planned_trace(moved.trace, now).fetch.size(), 2U);
 }
 
 TEST_F(FiveKernels, OrdersThatBreakWaitsAreRefused) {

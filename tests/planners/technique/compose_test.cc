@@ -36,6 +36,12 @@ constexpr const char* alone = R"({"schema": "spillway-scenario", "version": 1,
   "hardware": {"profile": "ssdtrain-testbed"},
   "offload": {"least_elements": 100000, "drives": "samsung-990-pro-2tb", "adaptive": false}})";
 
+constexpr const char* two_tiers = R"({"schema": "spillway-scenario", "version": 1,
+  "model": {"name": "llama-3-8b", "layers": 2, "sequence": 2048, "micro_batch": 1, "precision": "bf16_mixed"},
+  "hardware": {"profile": "h100-80gb-1gpu"},
+  "memory": {"capacity_bytes": 20000000000},
+  "offload": {"technique": "lifetimes"}})";
+
 LoadedScenario with(const char* text, const std::vector<std::string>& settings) {
   return load(parse_scenario(text, "compose", "", settings));
 }
@@ -136,6 +142,40 @@ TEST(Compose, FatesTravelWithTheOrder) {
       EXPECT_EQ(ordered.plan.fates->absences.size(), plain.plan.fates->absences.size());
       EXPECT_LE(ordered.result.memory.peak_reserved, plain.result.memory.peak_reserved);
     }
+  }
+}
+
+// Weights that are fetched for every use of every micro-batch.
+TEST(Compose, OrdersKeepWeightsThatAreFetched) {
+  const std::vector<std::string> fetched = {"model.zero_stage=3",
+                                            "model.optimizer_device=cpu",
+                                            "model.weight_device=cpu",
+                                            "model.micro_batch=1",
+                                            "model.recompute=full",
+                                            "model.gradient_accumulation=8",
+                                            "model.layers=4",
+                                            "model.sequence=512",
+                                            "hardware.profile=h100-80gb-1gpu",
+                                            "order.technique=order",
+                                            "offload.drives="};
+  const ScenarioRun run = Evaluator(with(alone, fetched)).run();
+  EXPECT_TRUE(run.plan.order);
+}
+
+// Tensors that leave twice, for a tier each, are written to the second once they are back from the first.
+TEST(Compose, FatesOnTwoTiersTravel) {
+  for (const char* order : {"order", "roam", "lescea"}) {
+    SCOPED_TRACE(order);
+    const ScenarioRun run = Evaluator(with(two_tiers, {std::string("order.technique=") + order})).run();
+    std::set<std::pair<TensorId, Tier>> stored;
+    std::size_t twice = 0;
+    for (const Absence& absence : run.plan.fates->absences)
+      if (absence.stores()) {
+        const Tier other = absence.tier == Tier::host ? Tier::drive : Tier::host;
+        twice += stored.contains({absence.tensor, other}) ? 1 : 0;
+        stored.emplace(absence.tensor, absence.tier);
+      }
+    EXPECT_GT(twice, 0U);
   }
 }
 

@@ -69,7 +69,7 @@ TEST(FindFit, FiguresAreThoseOfRun) {
   for (std::size_t i = 0; i < outcome.ways.size(); ++i) {
     const WayRow& row = outcome.ways[i].row;
     EXPECT_TRUE(seen.insert(row.way.settings).second) << row.way.name;
-    EXPECT_EQ(row.works(), i < outcome.fitting);
+    EXPECT_EQ(row.is_yes(), i < outcome.fitting);
     if (i > 0 && i < outcome.fitting) {
       EXPECT_LE(seconds(outcome.ways[i - 1].row), seconds(row));
     }
