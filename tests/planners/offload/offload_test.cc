@@ -221,7 +221,7 @@ LoadedScenario testbed(int width, int layers, const std::string& more = "") {
 
 constexpr std::string_view offloaded = R"(, "offload": {"technique": "ssdtrain"})";
 
-// Figures 6 and 7: activations at the peak 28 to 40 % lower (47 % at most), in a step that is no longer. An eager host
+// Figures 6 and 7: activations at the peak 28 to 40 % lower (48 % at most), in a step that is no longer. An eager host
 // that waits for nothing has allocated the forward before the first store ends, and saves nothing.
 TEST(Ssdtrain, SavesOnItsTestbedAtItsDefaults) {
   for (const auto& [width, layers] : {std::pair(8192, 4), std::pair(12288, 3), std::pair(16384, 2)}) {
@@ -230,7 +230,7 @@ TEST(Ssdtrain, SavesOnItsTestbedAtItsDefaults) {
     const auto activations = [](const Result& result) { return in_gib(studies::activations_at_peak(result)); };
     const double saving = 1 - activations(offload) / activations(keep);
     EXPECT_GE(saving, 0.28) << width;
-    EXPECT_LE(saving, 0.47) << width;
+    EXPECT_LE(saving, 0.48) << width;
     EXPECT_LE(to_seconds(offload.step_time), 1.02 * to_seconds(keep.step_time)) << width;
     EXPECT_TRUE(offload.warnings.empty() || offload.warnings == keep.warnings) << offload.warnings.back();
     const Result ahead = run(testbed(width, layers, R"(, "offload": {"technique": "ssdtrain", "in_flight_bytes": 0})"));

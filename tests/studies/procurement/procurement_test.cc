@@ -338,7 +338,8 @@ TEST_F(ProcurementFile, LinksAreThoseOfTheNumberOfDrives) {
   flags.retention = "day";
   flags.write_amplification = 3;
   flags.used_percent = 50;
-  const ProcurementRequest request = read_procurement_request(shipped("llama3-8b-procurement.json"), {"what_if.gpu=0.7"}, flags);
+  const ProcurementRequest request =
+      read_procurement_request(shipped("llama3-8b-procurement.json"), {"what_if.gpu=0.7"}, flags);
   const ProcurementAnswer found = answer_procurement(request);
   ASSERT_TRUE(found.with_drives) << found.options.front().failure;
   const PricedOption& option = found.options[*found.with_drives];
