@@ -8,7 +8,8 @@
 // they are carved out of cached activations. Ranks differ by roundings; these are the first one's.
 //
 // Others: the step's own first events tell how the model was built; moments come with the first update as well
-// (PyTorch's, Apex's and Transformer Engine's optimizers make an entry of their state when they first meet a parameter).
+// (PyTorch's, Apex's and Transformer Engine's optimizers make an entry of their state when they first meet a
+// parameter).
 //
 // Elements of a buffer: parameters in reverse order, each from a multiple of 64 on; its end is a multiple of the
 // gradient group's size and of 128.

@@ -40,9 +40,9 @@ OffloadOutcome run_ssdtrain(const Trace& trace, const Replayer& replayer, const 
 void replay_with_forwarding(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
                             const std::function<void(PlannedTrace&)>& adapt = {});
 
-// The same with limits of unfinished stores that are each rank's own, unless the settings say one: the least under which
-// every launch is made before the device comes to it, found in a replay without a limit; wider ones where the step takes
-// longer all the same.
+// The same with limits of unfinished stores that are each rank's own, unless the settings say one: the least under
+// which every launch is made before the device comes to it, found in a replay without a limit; wider ones where the
+// step takes longer all the same.
 void replay_within_limits(const Trace& trace, const Replayer& replayer, OffloadOutcome& outcome,
                           const OffloadSettings& settings);
 

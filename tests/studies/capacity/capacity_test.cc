@@ -337,7 +337,8 @@ TEST_F(CapacityFile, StateBoundIsABound) {
         std::vector<std::string>{"model.optimizer_device=cpu"},
         std::vector<std::string>{"model.pipeline_parallel=3", "model.pipeline_chunks=2",
                                  "model.pipeline_schedule=chronos", "model.gradient_accumulation=6",
-                                 "model.framework=megatron_2022", "model.offloaded_states=1", "model.optimizer_device=cpu"},
+                                 "model.framework=megatron_2022", "model.offloaded_states=1",
+                                 "model.optimizer_device=cpu"},
         std::vector<std::string>{"model.optimizer=adafactor"}}) {
     settings.push_back("hardware.profile=dgx-h100");
     const LoadedScenario loaded = load(load_scenario(path, settings));
