@@ -326,20 +326,18 @@ std::string shipped(const char* name) {
   return std::string(root == nullptr ? "." : root) + "/cli/scenarios/" + name;
 }
 
-// Two Solidigm D7-PS1030 per GPU are fast enough for a slower GPU, and the links to two aren't: what fewer drives' own
-// counts.
+// What the links of the chosen number of drives carry counts, not those of all drives that a machine takes.
 TEST_F(ProcurementFile, LinksAreThoseOfTheNumberOfDrives) {
   ProcurementFlags flags;
   flags.machines = {"dgx-h100"};
   flags.gpus = {32};
-  flags.techniques = {"ssdtrain"};
+  flags.techniques = {"checkpoints"};
   flags.drives = {"solidigm-d7-ps1030-6.4tb", "intel-optane-dc-p5800x-0.4tb"};
   flags.used_prices = true;
   flags.retention = "day";
   flags.write_amplification = 3;
   flags.used_percent = 50;
-  const ProcurementRequest request =
-      read_procurement_request(shipped("llama3-8b-procurement.json"), {"what_if.gpu=0.7"}, flags);
+  const ProcurementRequest request = read_procurement_request(shipped("llama3-8b-procurement.json"), {}, flags);
   const ProcurementAnswer found = answer_procurement(request);
   ASSERT_TRUE(found.with_drives) << found.options.front().failure;
   const PricedOption& option = found.options[*found.with_drives];
@@ -375,7 +373,7 @@ TEST_F(ProcurementFile, LinksAreThoseOfTheNumberOfDrives) {
       const RunReplay& run = fit.runs.front();
       const double bytes = drive_endurance(fit.drive, request.endurance).low * static_cast<double>(fit.chosen);
       EXPECT_NEAR(*table.rows[0][static_cast<std::size_t>(low)].number /
-                      years_to_write(bytes, run.written_bytes / run.step_seconds * request.utilisation),
+                      years_to_write(bytes, run.written_bytes / run.step_seconds),
                   1, 0.001);
     }
   EXPECT_TRUE(seen);
