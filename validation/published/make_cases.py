@@ -589,7 +589,7 @@ HELD_TO = {
     "cudnn-llama": [{"source": "cuDNN Llama-3.2-1B, flash", "metric": "iteration_time", "p90": 0.072}],
     "korthikanti-2022": [{"source": "Korthikanti Sec 6.3", "metric": "iteration_time", "median": 0.06}],
     "llm-foundry": [{"source": "llm-foundry H100 fp8", "metric": "throughput", "median": 0.054},
-                    {"source": "llm-foundry A100", "metric": "throughput", "p90": 0.103}],
+                    {"source": "llm-foundry A100", "metric": "throughput", "p90": 0.104}],
     "megatron-b200": [{"source": "Megatron-core on B200", "metric": "peak_reserved", "median": 0.008, "p90": 0.016}],
     "narayanan-2021": [{"source": "SC'21 Table 2 ZeRO-3", "metric": "iteration_time", "median": 0.48, "p90": 0.68,
                         "kendall": 0.85}],
