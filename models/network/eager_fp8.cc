@@ -43,10 +43,16 @@ Tensor EagerOps::narrow_weight(TrainedParameter& weight, bool transposed) {
   return once;
 }
 
-Tensor EagerOps::narrow_part(const std::string& name, const Tensor& x) {
-  Tensor part = session_.empty(name + ".fp8", DataType::fp8, x.elements(), TensorRole::activation);
-  session_.kernel({.name = "cast_fp8", .reads = {x}, .writes = {part}});
-  return part.with_node(x.node());
+Tensor EagerOps::narrow_rows(const std::string& name, const Tensor& x, TensorRole role) {
+  Tensor rows = session_.empty(name + ".fp8", DataType::fp8, x.elements(), role);
+  session_.kernel({.name = "cast_fp8", .reads = {x}, .writes = {rows}});
+  return rows.with_node(x.node());
+}
+
+Tensor EagerOps::narrow_columns(const std::string& name, const Tensor& x) {
+  Tensor columns = session_.empty(name + ".fp8.transposed", DataType::fp8, x.elements(), TensorRole::temporary);
+  session_.kernel({.name = "cast_fp8", .reads = {x}, .writes = {columns}});
+  return columns;
 }
 
 Tensor EagerOps::transposed(const std::string& name, const Tensor& x) {

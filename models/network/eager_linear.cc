@@ -30,17 +30,20 @@ bool EagerOps::is_fp8(const std::vector<Linear>& layers) {
   return std::all_of(layers.begin(), layers.end(), [](const Linear& layer) { return layer.weight->in_fp8; });
 }
 
-Tensor EagerOps::linear(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias) {
-  const auto saved =
-      std::make_shared<SavedInput>(SavedInput{.kept = x, .users = readers_of(weight), .wants_gradient = x.node() != 0});
+Tensor EagerOps::linear(const Linear& layer, const Tensor& x) {
+  const auto saved = std::make_shared<SavedInput>(
+      SavedInput{.kept = x, .users = readers_of(*layer.weight), .wants_gradient = x.node() != 0});
   if (saved->users == 0) saved->kept = {};
   Tensor operand = x;
-  if (weight.in_fp8) {
-    Narrowed both = narrow(name + ".in", x, TensorRole::activation, nullptr);
+  if (layer.weight->in_fp8 && layer.keeps_input) {
+    operand = narrow_rows(layer.name + ".in", x, TensorRole::temporary);
+    saved->casts = true;
+  } else if (layer.weight->in_fp8) {
+    Narrowed both = narrow(layer.name + ".in", x, TensorRole::activation, nullptr);
     operand = std::move(both.rows);
     saved->kept = std::move(both.columns);
   }
-  return linear({name, &weight, bias}, x, operand, saved);
+  return linear(layer, x, operand, saved);
 }
 
 std::size_t EagerOps::readers_of(const TrainedParameter& weight) const {
@@ -53,9 +56,9 @@ Tensor EagerOps::adapted(const std::string& name, const Tensor& x, Tensor out, c
   if (weight.adapter_a == nullptr) return out;
   const Tensor input = adapter_input(name, x);
   const Tensor low = options_.wide_adapters
-                         ? linear(name + ".lora_a", input, *weight.adapter_a, nullptr)
+                         ? linear({name + ".lora_a", weight.adapter_a}, input)
                          : linear({name + ".lora_a", weight.adapter_a, nullptr}, input, input, saved);
-  return add_adapter(name, out, linear(name + ".lora_b", low, *weight.adapter_b, nullptr));
+  return add_adapter(name, out, linear({name + ".lora_b", weight.adapter_b}, low));
 }
 
 Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& operand,
@@ -93,10 +96,11 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& oper
 
 // The input as weight gradients read it.
 Tensor EagerOps::saved_for_weights(const std::string& name, SavedInput& saved) {
-  if (!saved.parts) return saved.kept;
+  if (!saved.parts) return saved.casts ? narrow_columns(name + ".in.again", saved.kept) : saved.kept;
   if (!saved.whole) {
-    saved.whole = communication_->all_gather(CommGroup::tensor, name + ".in.again", saved.kept, TensorRole::temporary);
-    if (saved.kept.type() == DataType::fp8) saved.whole = transposed(name + ".in.again", saved.whole);
+    const Tensor part = saved.casts ? narrow_rows(name + ".in.part", saved.kept, TensorRole::temporary) : saved.kept;
+    saved.whole = communication_->all_gather(CommGroup::tensor, name + ".in.again", part, TensorRole::temporary);
+    if (part.type() == DataType::fp8) saved.whole = transposed(name + ".in.again", saved.whole);
   }
   return saved.whole;
 }
@@ -108,8 +112,9 @@ void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedI
   TrainedParameter& weight = *layer.weight;
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
   const std::int64_t rows = gradient.elements() / outputs;
-  if (!autograd_.is_deferring() && weight.trains) static_cast<void>(saved_for_weights(layer.name, *saved));
-  const bool in_fp8 = weight.trains && saved->kept.type() == DataType::fp8;
+  if (!autograd_.is_deferring() && weight.trains && saved->parts)
+    static_cast<void>(saved_for_weights(layer.name, *saved));
+  const bool in_fp8 = weight.trains && (saved->casts || saved->kept.type() == DataType::fp8);
   Narrowed both{.rows = gradient, .columns = gradient};
   if (in_fp8) both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
   if (x_gradient != nullptr) {
@@ -159,17 +164,23 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
   std::vector<Tensor> results;
   const bool in_fp8 = is_fp8(layers), parts = tensor_ranks() > 1 && options_.sequence_parallel;
   if (tensor_ranks() == 1 && !in_fp8) {
-    for (const Linear& layer : layers) results.push_back(linear(layer.name, x, *layer.weight, layer.bias));
+    for (const Linear& layer : layers) results.push_back(linear(layer, x));
     return results;
   }
   const std::string& name = layers.front().name;
-  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .parts = parts, .users = 0});
+  const bool casts = in_fp8 && layers.front().keeps_input;
+  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .parts = parts, .casts = casts, .users = 0});
   for (const Linear& layer : layers) saved->users += readers_of(*layer.weight);
-  if (parts && in_fp8) saved->kept = narrow_part(name + ".in", x);
-  const Tensor entered = enter_tensor_region(name, saved->kept, TensorRole::temporary);
+  Tensor sent = x;
+  if (parts && in_fp8) sent = narrow_rows(name + ".in", x, casts ? TensorRole::temporary : TensorRole::activation);
+  if (!casts) saved->kept = sent;
+  const Tensor entered = enter_tensor_region(name, sent, TensorRole::temporary);
+  sent = {};
   saved->wants_gradient = entered.node() != 0;
   Tensor operand = entered;
-  if (in_fp8 && !parts) {
+  if (casts && !parts) {
+    operand = narrow_rows(name + ".in", x, TensorRole::temporary);
+  } else if (in_fp8 && !parts) {
     Narrowed both = narrow(name + ".in", x, TensorRole::activation, nullptr);
     operand = std::move(both.rows);
     saved->kept = std::move(both.columns);
@@ -193,8 +204,10 @@ Tensor EagerOps::enter_tensor_region(const std::string& name, const Tensor& x, T
 }
 
 Tensor EagerOps::row_linear(const Linear& layer, const Tensor& x) {
-  if (tensor_ranks() == 1) return linear(layer.name, x, *layer.weight, layer.bias);
-  Tensor out = linear(layer.name, x, *layer.weight, nullptr);
+  if (tensor_ranks() == 1) return linear(layer, x);
+  Linear product = layer;
+  product.bias = nullptr;
+  Tensor out = linear(product, x);
   out = leave_tensor_region(layer.name, out, options_.sequence_parallel);
   if (layer.bias == nullptr) return out;
   session_.kernel({.name = "add_bias_", .reads = {out, layer.bias->value}, .writes = {out}});

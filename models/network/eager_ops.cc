@@ -52,6 +52,16 @@ Tensor EagerOps::embedding(const std::string& name, const Tensor& ids, TrainedPa
   });
 }
 
+void EagerOps::norm_forward(const Tensor& x, const TrainedParameter& weight, const TrainedParameter* bias,
+                            std::vector<Tensor> writes) {
+  std::vector<Tensor> reads = {x, weight.value};
+  if (bias != nullptr) reads.push_back(bias->value);
+  session_.kernel({.name = bias != nullptr ? "layer_norm" : "rms_norm",
+                   .reads = std::move(reads),
+                   .writes = std::move(writes),
+                   .cost = {.memory = MemoryKind::norm_forward}});
+}
+
 Tensor EagerOps::norm(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias) {
   const bool layer_norm = bias != nullptr;
   Tensor out = like(name + ".out", x);
@@ -59,35 +69,35 @@ Tensor EagerOps::norm(const std::string& name, const Tensor& x, TrainedParameter
   const Tensor statistics =
       session_.empty(name + ".statistics", DataType::fp32, x.elements() / weight.shape.rows * (layer_norm ? 2 : 1),
                      TensorRole::activation);
-  std::vector<Tensor> reads = {x, weight.value};
-  if (layer_norm) reads.push_back(bias->value);
-  session_.kernel({.name = layer_norm ? "layer_norm" : "rms_norm",
-                   .reads = std::move(reads),
-                   .writes = {out, statistics},
-                   .cost = {.memory = MemoryKind::norm_forward}});
-  return autograd_.record(
-      std::move(out), {x}, weight.trains, [this, name, x, statistics, &weight, bias](const Tensor& gradient) {
-        const bool centred = bias != nullptr;
-        Tensor x_gradient;
-        if (x.node() != 0) {
-          x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
-          session_.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
-                           .reads = {gradient, x, statistics, weight.value},
-                           .writes = {x_gradient},
-                           .cost = {.memory = MemoryKind::norm_backward}});
-        }
-        if (!weight.trains) return std::vector<Tensor>{std::move(x_gradient)};
-        Tensor weight_gradient = gradient_of(weight), bias_gradient;
-        std::vector<Tensor> sums = {weight_gradient};
-        if (centred) sums.push_back(bias_gradient = gradient_of(*bias));
-        session_.kernel({.name = centred ? "layer_norm_backward_weight" : "rms_norm_backward_weight",
-                         .reads = {gradient, x, statistics},
-                         .writes = std::move(sums),
-                         .cost = {.memory = MemoryKind::norm_backward}});
-        autograd_.accumulate(weight, std::move(weight_gradient));
-        if (centred) autograd_.accumulate(*bias, std::move(bias_gradient));
-        return std::vector<Tensor>{std::move(x_gradient)};
-      });
+  norm_forward(x, weight, bias, {out, statistics});
+  return autograd_.record(std::move(out), {x}, weight.trains,
+                          [this, name, x, statistics, &weight, bias](const Tensor& gradient) {
+                            return std::vector<Tensor>{norm_backward(name, x, statistics, {&weight, bias}, gradient)};
+                          });
+}
+
+Tensor EagerOps::norm_backward(const std::string& name, const Tensor& x, const Tensor& statistics,
+                               const NormWeights& weights, const Tensor& gradient) {
+  const bool centred = weights.bias != nullptr;
+  Tensor x_gradient;
+  if (x.node() != 0) {
+    x_gradient = like(name + ".in.grad", x, TensorRole::temporary);
+    session_.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
+                     .reads = {gradient, x, statistics, weights.weight->value},
+                     .writes = {x_gradient},
+                     .cost = {.memory = MemoryKind::norm_backward}});
+  }
+  if (!weights.weight->trains) return x_gradient;
+  Tensor weight_gradient = gradient_of(*weights.weight), bias_gradient;
+  std::vector<Tensor> sums = {weight_gradient};
+  if (centred) sums.push_back(bias_gradient = gradient_of(*weights.bias));
+  session_.kernel({.name = centred ? "layer_norm_backward_weight" : "rms_norm_backward_weight",
+                   .reads = {gradient, x, statistics},
+                   .writes = std::move(sums),
+                   .cost = {.memory = MemoryKind::norm_backward}});
+  autograd_.accumulate(*weights.weight, std::move(weight_gradient));
+  if (centred) autograd_.accumulate(*weights.bias, std::move(bias_gradient));
+  return x_gradient;
 }
 
 Tensor EagerOps::pointwise(const std::string& name, const Tensor& x, Pointwise function) {

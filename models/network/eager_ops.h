@@ -28,7 +28,7 @@ struct OpsOptions {
   // Biases of split layers are added, and contexts of plain attention moved behind each other, by kernels of their own
   // (Megatron-LM's layers, whether they are split or not).
   bool separate_passes = false;
-  bool recomputes_shared_experts = false, recomputes_expert_activation = false;
+  bool recomputes_shared_experts = false, recomputes_expert_activation = false, recomputes_norms = false;
   bool merged_experts = false;  // gate and up of experts are one matrix (models/spec/model_part.h)
   bool wide_adapters = false;   // adapters' products are done in fp32, with everything else in 16 bits
   bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
@@ -65,8 +65,6 @@ class EagerOps {
   }
   // rows of `table` picked by `ids`.
   Tensor embedding(const std::string& name, const Tensor& ids, TrainedParameter& table);
-  // x [rows, in] times weight^T [in, out], plus bias when there is one. Saves x; in fp8 its transposed cast.
-  Tensor linear(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias);
 
   // Tensor parallel (Megatron-LM, Shoeybi et al. 2019, section 3; with sequence parallelism Korthikanti et al. 2022,
   // section 4.2). In a group of one they are plain linear layers.
@@ -74,7 +72,12 @@ class EagerOps {
     std::string name;
     TrainedParameter* weight = nullptr;
     TrainedParameter* bias = nullptr;
+    // In fp8: keeps the input as it came, which something else keeps anyway or which is discarded, and casts it again
+    // backwards (Transformer Engine: save_original_input).
+    bool keeps_input = false;
   };
+  // x [rows, in] times weight^T [in, out], plus bias when there is one. Saves x; in fp8 its transposed cast.
+  Tensor linear(const Linear& layer, const Tensor& x);
   // Layers split by outputs that read the same x. Backwards the sum of their input gradients is all-reduced while the
   // last weight gradient is computed. Sequence parallel: x is gathered first, kept in parts and gathered once more
   // backwards; its gradient is reduce-scattered. In fp8 x is cast once for all layers, before it is gathered.
@@ -104,6 +107,9 @@ class EagerOps {
     Tensor rows, columns;
   };
   Narrowed narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias);
+  // The one or the other alone.
+  Tensor narrow_rows(const std::string& name, const Tensor& x, TensorRole role);
+  Tensor narrow_columns(const std::string& name, const Tensor& x);
   Tensor narrow_weight(TrainedParameter& weight, bool transposed);
 
   // Megatron-LM's fused kernels.
@@ -116,6 +122,9 @@ class EagerOps {
 
   // Over the last `weight` elements of each row. Saves x and the row statistics in fp32. `bias`: LayerNorm.
   Tensor norm(const std::string& name, const Tensor& x, TrainedParameter& weight, TrainedParameter* bias);
+  // Its forward kernel alone.
+  void norm_forward(const Tensor& x, const TrainedParameter& weight, const TrainedParameter* bias,
+                    std::vector<Tensor> writes);
   // RMSNorm over rows of which each rank of the tensor group has a part, as it has of the weight.
   Tensor split_rms_norm(const std::string& name, const Tensor& x, TrainedParameter& weight);
   // gelu, silu save x; relu, tanh save their result.
@@ -190,17 +199,23 @@ class EagerOps {
     Linear linear;
   };
   // A norm and the layer behind it, split by outputs, as one function. Saves x, the norm's result (this rank's part of
-  // the sequence) and the statistics.
-  // `kept`: gives the norm's result too.
+  // the sequence; in fp8 as weight gradients read it) and the statistics.
+  // `kept`: gives what is saved of the norm's result too.
   Tensor norm_linear(const NormedLinear& both, const Tensor& x, Tensor* kept = nullptr);
-  // Once more, of whole rows, into the same tensors.
-  void norm_linear_again(const NormedLinear& both, const Tensor& x, const Tensor& normed, const Tensor& out);
+  // Once more, into the same tensors.
+  void norm_linear_again(const NormedLinear& both, const Tensor& x, const Tensor& kept, const Tensor& out);
   // Queries, keys and values in one tensor, whose queries and keys are rotated first. Saves all three apart, the result
   // and the row statistics; not `mixed`.
-  // `exchanges`: over the context group, all to all. `recomputes`: the kernel runs again before its backward, and what
-  // it gave isn't saved.
+  struct NormWeights {
+    TrainedParameter *weight = nullptr, *bias = nullptr;
+  };
+  struct RotaryOptions {
+    bool exchanges = false;      // over the context group, all to all
+    bool recomputes = false;     // the kernel runs again before its backward, and what it gave isn't saved
+    NormWeights q_norm, k_norm;  // of each head before it is rotated; saves queries and keys as they came, too
+  };
   Tensor rotary_attention(const std::string& name, const Tensor& mixed, const Tensor& angles,
-                          const AttentionShape& local, bool exchanges = false, bool recomputes = false);
+                          const AttentionShape& local, const RotaryOptions& options);
   Tensor head(const Linear& layer, const Tensor& x);
   // Losses over a split vocabulary. In place: saves the logits, which become their gradient. Of a copy: saves it, in
   // fp32; `logits` go when the caller holds them no longer.
@@ -212,6 +227,7 @@ class EagerOps {
   struct SavedInput {
     Tensor kept;         // whole, or this rank's part of the sequence; in fp8 the whole is transposed
     bool parts = false;  // kept is a part
+    bool casts = false;  // kept is in 16 bits and cast to fp8 for them
     std::size_t users = 1;
     bool wants_gradient = true;
     Tensor whole;  // of parts, from the first use of the backward to the last
@@ -234,7 +250,6 @@ class EagerOps {
   void gemm(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write, Bytes bias = {});
   // Of a linear layer: operands in options_.product.
   void product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write, Bytes bias);
-  Tensor narrow_part(const std::string& name, const Tensor& x);
   Tensor transposed(const std::string& name, const Tensor& x);
   // `operand`: x, or its cast to fp8.
   Tensor linear(const Linear& layer, const Tensor& x, const Tensor& operand, std::shared_ptr<SavedInput> saved);
@@ -262,6 +277,13 @@ class EagerOps {
   struct Rotated;
   std::vector<Tensor> exchange_heads(const std::string& name, const std::vector<Tensor>& tensors);
   void run_again(const std::string& name, Rotated& now, const AttentionShape& shape, bool exchanged);
+  Tensor run_core(const std::string& name, Rotated& now, const AttentionShape& shape);
+  // The norm's result as the product reads it; `kept`: what is saved of it.
+  // Gradient of x, null where it has none; those of the weight and the bias are accumulated.
+  Tensor norm_backward(const std::string& name, const Tensor& x, const Tensor& statistics, const NormWeights& weights,
+                       const Tensor& gradient);
+  Tensor norm_operand(const NormedLinear& both, Tensor normed, Tensor& kept);
+  void normed_product(const Linear& layer, Tensor operand, const Tensor& out);
   Tensor give_back_heads(const std::string& name, const Tensor& x, bool forwards);
   std::vector<Tensor> norm_linear_backward(const NormedLinear& both, const Tensor& x, const Tensor& statistics,
                                            const std::shared_ptr<SavedInput>& saved, const Tensor& gradient);
@@ -271,6 +293,8 @@ class EagerOps {
   void weight_work(const Linear& layer, const Tensor& gradient, const std::shared_ptr<SavedInput>& saved);
   Tensor rotary_attention_backward(const std::string& name, Rotated& now, const Tensor& angles,
                                    const AttentionShape& shape, Tensor gradient);
+  struct NormedHeads;
+  Tensor norm_heads(const std::string& name, Tensor x, NormedHeads& heads);
   Tensor repeat_heads(const std::string& name, const Tensor& x, const AttentionShape& shape);
   std::vector<Tensor> join_gradients(const std::string& name, const std::vector<Tensor>& inputs,
                                      std::vector<Tensor> gradients);

@@ -10,7 +10,7 @@ Tensor LatentAttentionBlock::make(const std::string& name, std::int64_t elements
 }
 
 Tensor LatentAttentionBlock::linear(const std::string& name, const Tensor& x) {
-  return context_.ops.linear(name, x, weight_(name), nullptr);
+  return context_.ops.linear({name, &weight_(name), nullptr, setup_.recomputes_module("layernorm")}, x);
 }
 
 // Split by heads; x is whole, or this rank's part of the sequence.
@@ -162,30 +162,50 @@ Tensor LatentAttentionBlock::plain_core(const std::string& name, const Tensor& q
   return setup_.recomputes_module("core_attn") ? context_.autograd.checkpoint(qkv, run, false) : run(qkv);
 }
 
-// The bottlenecks' norms and what is behind them are one function each; the shared key goes into the keys as it is.
+bool LatentAttentionBlock::has_engine() const {
+  return context_.ops.workspaces() != nullptr && setup_.flash_attention && setup_.trains_all();
+}
+
+// In place, rope_dim of each head.
+void LatentAttentionBlock::rotate_queries(const Tensor& q, const Tensor& angles) {
+  context_.session.kernel({.name = "rotary",
+                           .reads = {q, angles},
+                           .writes = {q},
+                           .bytes = q.bytes() / model_.head_dim * model_.latent.rope_dim * 2});
+}
+
+void LatentAttentionBlock::assemble(const EngineSaved& saved, const Tensor& expanded, const Tensor& key,
+                                    const Tensor& angles) {
+  context_.session.kernel({.name = "assemble_keys",
+                           .reads = {expanded, key, angles},
+                           .writes = {saved.k, saved.v},
+                           .bytes = saved.k.bytes() + saved.k.bytes() + saved.v.bytes() + saved.v.bytes()});
+}
+
+// The bottlenecks' norms and what is behind them are one function each; the shared key goes into the keys as it is,
+// gathered from all parts of the sequence first. Each rank's heads give it a gradient of their own.
 Tensor LatentAttentionBlock::engine_run(const std::string& prefix, const Tensor& x, const Tensor& angles) {
   EagerSession& session = context_.session;
   EagerOps& ops = context_.ops;
   const std::string name = prefix + "attention";
   const LatentAttention& latent = model_.latent;
-  const std::int64_t tokens = setup_.tokens(), heads = model_.heads;
+  const std::int64_t tokens = setup_.tokens(), heads = local_heads();
   const auto saved = std::make_shared<EngineSaved>();
   if (latent.query_rank > 0) saved->low = linear(name + ".q_down", x);
   Tensor down = linear(name + ".kv_down", x);
   const Tensor q = saved->low ? ops.norm_linear(normed(name, ".q_latent_norm", ".q_up"), saved->low, &saved->q_normed)
-                              : linear(name + ".q", x);
-  session.kernel({.name = "rotary",
-                  .reads = {q, angles},
-                  .writes = {q},
-                  .bytes = q.bytes() / model_.head_dim * latent.rope_dim * 2});
+                              : up(name + ".q", x);
+  rotate_queries(q, angles);
   // The shared key's gradient, which comes with that of the latent.
   const auto slot = std::make_shared<Tensor>();
-  Tensor compressed = make(name + ".kv_latent", tokens * latent.kv_rank, TensorRole::activation);
+  const std::int64_t width = latent.kv_rank + latent.rope_dim;
+  Tensor compressed = make(name + ".kv_latent", down.elements() / width * latent.kv_rank, TensorRole::activation);
   session.kernel(
       {.name = "copy", .reads = {down}, .writes = {compressed}, .bytes = compressed.bytes() + compressed.bytes()});
   compressed =
       context_.autograd.record(std::move(compressed), {down}, false,
                                [this, &session, name, slot, whole = down.elements()](const Tensor& gradient) {
+                                 *slot = key_gradient(name, *slot);
                                  Tensor back = make(name + ".kv_down.out.grad", whole);
                                  session.kernel({.name = "concatenate", .reads = {gradient, *slot}, .writes = {back}});
                                  *slot = {};
@@ -194,19 +214,22 @@ Tensor LatentAttentionBlock::engine_run(const std::string& prefix, const Tensor&
   Tensor expanded = ops.norm_linear(normed(name, ".kv_latent_norm", ".kv_up"), compressed, &saved->kv_normed);
   saved->compressed = std::move(compressed);
   const std::uint32_t expanded_node = expanded.node();
+  Tensor key = down;
+  if (gathers_key()) {
+    const Tensor part = make(name + ".key.part", down.elements() / width * latent.rope_dim);
+    session.kernel({.name = "copy", .reads = {down}, .writes = {part}, .bytes = part.bytes() + part.bytes()});
+    key = context_.communication->all_gather(CommGroup::tensor, name + ".key", part, TensorRole::activation);
+  }
   saved->q = q;
   saved->k = make(name + ".k", tokens * heads * model_.head_dim, TensorRole::activation);
   saved->v = make(name + ".v", tokens * heads * latent.value_dim, TensorRole::activation);
-  session.kernel({.name = "assemble_keys",
-                  .reads = {expanded, down, angles},
-                  .writes = {saved->k, saved->v},
-                  .bytes = saved->k.bytes() + saved->k.bytes() + saved->v.bytes() + saved->v.bytes()});
+  assemble(*saved, expanded, key, angles);
   const std::int64_t expanded_size = expanded.elements();
   if (setup_.recomputes_module("mla_up_proj"))
-    saved->down = std::move(down);
+    saved->key = std::move(key);
   else
     saved->low = saved->compressed = saved->q_normed = saved->kv_normed = {};
-  down = {};
+  key = down = {};
   expanded = Tensor().with_node(expanded_node);
   return engine_core(name, expanded, expanded_size, angles, saved, slot);
 }
@@ -231,53 +254,76 @@ void LatentAttentionBlock::project_again(const std::string& name, EngineSaved& s
     session.restore(saved.q_normed, name + ".q_latent_norm.out");
     session.restore(saved.q, name + ".q_up.out");
     context_.ops.norm_linear_again(normed(name, ".q_latent_norm", ".q_up"), saved.low, saved.q_normed, saved.q);
-    session.kernel({.name = "rotary",
-                    .reads = {saved.q, angles},
-                    .writes = {saved.q},
-                    .bytes = saved.q.bytes() / model_.head_dim * model_.latent.rope_dim * 2});
+    rotate_queries(saved.q, angles);
   }
   session.restore(saved.kv_normed, name + ".kv_latent_norm.out");
   const std::int64_t width = model_.latent.nope_dim + model_.latent.value_dim;
-  const Tensor expanded = make(name + ".kv_up.again", setup_.tokens() * model_.heads * width);
+  const Tensor expanded = make(name + ".kv_up.again", setup_.tokens() * local_heads() * width);
   context_.ops.norm_linear_again(normed(name, ".kv_latent_norm", ".kv_up"), saved.compressed, saved.kv_normed,
                                  expanded);
   session.restore(saved.k, name + ".k");
   session.restore(saved.v, name + ".v");
-  session.kernel({.name = "assemble_keys",
-                  .reads = {expanded, saved.down, angles},
-                  .writes = {saved.k, saved.v},
-                  .bytes = saved.k.bytes() + saved.k.bytes() + saved.v.bytes() + saved.v.bytes()});
+  assemble(saved, expanded, saved.key, angles);
   session.set_phase(outer);
+}
+
+// Of the whole sequence and this rank's heads, to this rank's part of the sequence, or the whole, and all heads.
+Tensor LatentAttentionBlock::key_gradient(const std::string& name, const Tensor& whole) {
+  if (gathers_key())
+    return context_.communication->reduce_scatter(CommGroup::tensor, name + ".key.grad.part", whole,
+                                                  TensorRole::temporary);
+  if (setup_.tensor_parallel > 1) context_.communication->all_reduce(CommGroup::tensor, "all_reduce", {whole});
+  return whole;
+}
+
+AttentionShape LatentAttentionBlock::engine_shape() const {
+  return {.batch = setup_.micro_batch,
+          .heads = local_heads(),
+          .kv_heads = local_heads(),
+          .sequence = setup_.sequence,
+          .head_dim = model_.head_dim,
+          .value_dim = model_.latent.value_dim};
+}
+
+Tensor LatentAttentionBlock::engine_forward(const std::string& name, EngineSaved& saved) {
+  const AttentionShape shape = engine_shape();
+  const std::int64_t rows = setup_.tokens() * shape.heads;
+  Tensor out = make(name + ".context", rows * shape.value_dim, TensorRole::activation);
+  saved.sums = context_.session.empty(name + ".log_sum_exp", DataType::fp32, rows, TensorRole::activation);
+  context_.session.kernel({.name = "flash_attention",
+                           .reads = {saved.q, saved.k, saved.v},
+                           .writes = {out, saved.sums},
+                           .cost = {.kind = KernelClass::attention_forward,
+                                    .type = options_.type,
+                                    .attention = shape,
+                                    .flops = Flops(rows * shape.sequence * (shape.head_dim + shape.value_dim))}});
+  return out;
 }
 
 Tensor LatentAttentionBlock::engine_core(const std::string& name, const Tensor& expanded, std::int64_t expanded_size,
                                          const Tensor& angles, const std::shared_ptr<EngineSaved>& saved,
                                          const std::shared_ptr<Tensor>& slot) {
   EagerSession& session = context_.session;
-  const std::int64_t rows = setup_.tokens() * model_.heads;
-  const AttentionShape shape{.batch = setup_.micro_batch,
-                             .heads = model_.heads,
-                             .kv_heads = model_.heads,
-                             .sequence = setup_.sequence,
-                             .head_dim = model_.head_dim,
-                             .value_dim = model_.latent.value_dim};
-  const auto flops = [rows, this](std::int64_t width) { return Flops(rows * setup_.sequence * width); };
-  Tensor out = saved->out = make(name + ".context", rows * model_.latent.value_dim, TensorRole::activation);
-  saved->sums = session.empty(name + ".log_sum_exp", DataType::fp32, rows, TensorRole::activation);
-  session.kernel({.name = "flash_attention",
-                  .reads = {saved->q, saved->k, saved->v},
-                  .writes = {out, saved->sums},
-                  .cost = {.kind = KernelClass::attention_forward,
-                           .type = options_.type,
-                           .attention = shape,
-                           .flops = flops(model_.head_dim + model_.latent.value_dim)}});
+  Tensor out = engine_forward(name, *saved);
+  const bool attends_again = setup_.recomputes_module("core_attn");
+  if (attends_again)
+    saved->sums = {};
+  else
+    saved->out = out;
   const Tensor q = Tensor().with_node(saved->q.node());
-  const bool again = static_cast<bool>(saved->down) && context_.autograd.is_recording();
+  const bool again = static_cast<bool>(saved->key) && context_.autograd.is_recording();
   if (again) discard_projections(*saved);
   return context_.autograd.record(
       std::move(out), {q, expanded}, false,
-      [this, &session, name, expanded_size, angles, saved, slot, shape, flops, again](Tensor gradient) {
+      [this, &session, name, expanded_size, angles, saved, slot, again, attends_again](Tensor gradient) {
         if (again) project_again(name, *saved, angles);
+        if (attends_again) {
+          const Phase outer = session.phase();
+          session.set_phase(Phase::recompute);
+          saved->out = engine_forward(name, *saved);
+          session.set_phase(outer);
+        }
+        const AttentionShape shape = engine_shape();
         Tensor q_back = make(name + ".q.grad", saved->q.elements());
         Tensor k_back = make(name + ".k.grad", saved->k.elements());
         Tensor v_back = make(name + ".v.grad", saved->v.elements());
@@ -287,7 +333,8 @@ Tensor LatentAttentionBlock::engine_core(const std::string& name, const Tensor& 
                         .cost = {.kind = KernelClass::attention_backward,
                                  .type = options_.type,
                                  .attention = shape,
-                                 .flops = flops(3 * shape.head_dim + 2 * shape.value_dim)}});
+                                 .flops = Flops(setup_.tokens() * shape.heads * shape.sequence *
+                                                (3 * shape.head_dim + 2 * shape.value_dim))}});
         gradient = {};
         *saved = {};
         session.kernel({.name = "rotary_backward", .reads = {q_back, angles}, .writes = {q_back}});
@@ -299,10 +346,8 @@ Tensor LatentAttentionBlock::engine_core(const std::string& name, const Tensor& 
 }
 
 Tensor LatentAttentionBlock::run(const std::string& prefix, const Tensor& x, const Tensor& angles) {
+  if (has_engine()) return engine_run(prefix, x, angles);
   const bool recomputes = setup_.flash_attention && setup_.recomputes_module("core_attn");
-  if (context_.ops.workspaces() != nullptr && !recomputes && setup_.tensor_parallel == 1 && setup_.flash_attention &&
-      setup_.precision != TrainingPrecision::fp8_mixed && setup_.trains_all())
-    return engine_run(prefix, x, angles);
   const std::string name = prefix + "attention";
   const Tensor q = queries(name, x, angles);
   Tensor down = linear(name + ".kv_down", x);

@@ -48,13 +48,21 @@ class LatentAttentionBlock {
   Tensor plain_core(const std::string& name, const Tensor& q, const std::vector<Tensor>& pair,
                     const AttentionShape& shape);
   Tensor make(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
-  // Megatron-core's on Transformer Engine, not split over tensors. `expanded` has no body any more, but its node.
+  // Megatron-core's on Transformer Engine. `expanded` has no body any more, but its node.
   struct EngineSaved {
     Tensor q, k, v, out, sums;
-    // Of recomputed up-projections: their inputs, the norms' results, and what the shared key is read from.
-    Tensor low, compressed, q_normed, kv_normed, down;
+    // Of recomputed up-projections: their inputs, what was kept of the norms' results, and what the shared key is in.
+    Tensor low, compressed, q_normed, kv_normed, key;
   };
+  [[nodiscard]] bool has_engine() const;
+  [[nodiscard]] bool gathers_key() const { return setup_.tensor_parallel > 1 && setup_.sequence_parallel; }
+  [[nodiscard]] std::int64_t local_heads() const { return model_.heads / setup_.tensor_parallel; }
+  void rotate_queries(const Tensor& q, const Tensor& angles);
+  void assemble(const EngineSaved& saved, const Tensor& expanded, const Tensor& key, const Tensor& angles);
+  Tensor engine_forward(const std::string& name, EngineSaved& saved);
+  [[nodiscard]] AttentionShape engine_shape() const;
   EagerOps::NormedLinear normed(const std::string& name, const char* norm, const char* layer);
+  Tensor key_gradient(const std::string& name, const Tensor& whole);
   void discard_projections(EngineSaved& saved);
   void project_again(const std::string& name, EngineSaved& saved, const Tensor& angles);
   Tensor engine_run(const std::string& prefix, const Tensor& x, const Tensor& angles);

@@ -96,7 +96,9 @@ bool MoeBlock::has_own_type(DataType type) const {
 }
 
 // rows [t k, in] times the matrix [out, in] of each row's expert.
-Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight) {
+// `keeps_input`: as EagerOps::Linear's.
+Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight,
+                                bool keeps_input) {
   const std::int64_t groups = weight.shape.experts, inputs = weight.shape.columns;
   const std::int64_t outputs = weight.shape.rows / groups, count = rows.elements() / inputs;
   const std::int64_t each = std::max<std::int64_t>(1, (count + groups - 1) / groups),
@@ -105,7 +107,10 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
   EagerOps& ops = context_.ops;
   const bool in_fp8 = weight.in_fp8;
   EagerOps::Narrowed operand{.rows = rows, .columns = rows};
-  if (in_fp8) operand = ops.narrow(name + ".in", rows, TensorRole::activation, nullptr);
+  if (in_fp8 && keeps_input)
+    operand.rows = ops.narrow_rows(name + ".in", rows, TensorRole::temporary);
+  else if (in_fp8)
+    operand = ops.narrow(name + ".in", rows, TensorRole::activation, nullptr);
   if (!weight.trains) operand.columns = {};
   Tensor out = session.empty(name + ".out", rows.type(), count * outputs, TensorRole::activation);
   if (ops.workspaces() != nullptr) ops.workspaces()->use_grouped();
@@ -131,9 +136,11 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
         }
         if (!weight.trains) return std::vector<Tensor>{std::move(back)};
         const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups};
-        context_.autograd.weight_work([this, shape, flops, kept, columns = std::move(incoming.columns), &weight] {
+        context_.autograd.weight_work([this, name, shape, flops, kept, casts = in_fp8 && kept.type() != DataType::fp8,
+                                       columns = std::move(incoming.columns), &weight] {
+          const Tensor input = casts ? context_.ops.narrow_columns(name + ".in.again", kept) : kept;
           if (options_.fused_accumulation) {
-            grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {columns, kept, weight.gradient},
+            grouped_product("grouped_gemm_wgrad_accumulate", shape, flops, {columns, input, weight.gradient},
                             weight.gradient);
             context_.autograd.accumulate(weight, {});
             if (context_.ops.workspaces() != nullptr) context_.ops.workspaces()->use_dummy(weight);
@@ -141,7 +148,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
             const DataType product = columns.type() == DataType::fp8 ? options_.type : columns.type();
             Tensor sum = context_.session.empty(weight.shape.name + ".grad", product, weight.shape.elements(),
                                                 TensorRole::gradient);
-            grouped_product("grouped_gemm_wgrad", shape, flops, {columns, kept}, sum);
+            grouped_product("grouped_gemm_wgrad", shape, flops, {columns, input}, sum);
             context_.ops.accumulate(weight, std::move(sum));
           }
         });
@@ -167,7 +174,9 @@ EagerOps::Pointwise MoeBlock::function() const {
 
 Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
   EagerOps& ops = context_.ops;
-  const auto layer = [this](const std::string& part) { return EagerOps::Linear{part, &weight_(part), nullptr}; };
+  const auto layer = [this](const std::string& part) {
+    return EagerOps::Linear{part, &weight_(part), nullptr, options_.recomputes_norms};
+  };
   const std::string name = prefix + "mlp.shared";
   Tensor inner;
   if (options_.merged_experts) {
@@ -179,10 +188,10 @@ Tensor MoeBlock::shared(const std::string& prefix, const Tensor& x) {
   } else {
     inner = ops.pointwise(name + ".activated", ops.column_linears({layer(name + ".up")}, x)[0], function());
   }
-  Tensor out = ops.row_linear(layer(name + ".down"), inner);
+  Tensor out = ops.row_linear({name + ".down", &weight_(name + ".down")}, inner);
   inner = {};
   if (!model_.experts.shared_gate) return out;
-  const Tensor gate = ops.linear(prefix + "mlp.shared_gate", x, weight_(prefix + "mlp.shared_gate"), nullptr);
+  const Tensor gate = ops.linear({prefix + "mlp.shared_gate", &weight_(prefix + "mlp.shared_gate")}, x);
   EagerSession& session = context_.session;
   Tensor weighed = session.empty(name + ".weighed", out.type(), out.elements(), TensorRole::activation);
   session.kernel({.name = "sigmoid_multiply", .reads = {out, gate}, .writes = {weighed}});
@@ -204,7 +213,7 @@ MoeBlock::EngineRouting MoeBlock::engine_route(const std::string& name, const Te
   const auto make = [&](const char* part, DataType type, std::int64_t elements, TensorRole role) {
     return session.empty(name + part, type, elements, role);
   };
-  const Tensor logits = context_.ops.linear(name, x, weight_(name), nullptr);
+  const Tensor logits = context_.ops.linear({name, &weight_(name)}, x);
   const Tensor softmax = make(".softmax", DataType::fp32, cells, TensorRole::activation);
   const Tensor narrow = make(".scores", logits.type(), cells, TensorRole::temporary);
   const Tensor best = make(".best", logits.type(), chosen, TensorRole::temporary);
@@ -331,7 +340,9 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   gates_ = grouped_linear(name + ".gate_up", sorted);
   sorted = {};
   Tensor inner = weighted_swiglu(name, gates_, weights);
-  Tensor results = without_activation(name, inner, weights, grouped_linear(name + ".down", inner));
+  const bool keeps_input = options_.recomputes_expert_activation;
+  Tensor results = without_activation(name, inner, weights,
+                                      grouped_linear(name + ".down", inner, weight_(name + ".down"), keeps_input));
   inner = {};
   const Tensor unsorted = sort(name + ".down", results);
   results = {};
@@ -348,7 +359,7 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   EagerOps& ops = context_.ops;
   const std::string name = prefix + "mlp.experts";
   const std::string router = prefix + "mlp.router";
-  Routing routing = route(router, ops.linear(router, x, weight_(router), nullptr), x.elements() / model_.hidden);
+  Routing routing = route(router, ops.linear({router, &weight_(router)}, x), x.elements() / model_.hidden);
   Tensor entered = x;
   if (!gathers()) {
     entered = ops.enter_tensor_region(name, x, TensorRole::activation);

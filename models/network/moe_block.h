@@ -52,7 +52,8 @@ class MoeBlock {
   Tensor grouped_linear(const std::string& name, const Tensor& rows) {
     return grouped_linear(name, rows, weight_(name));
   }
-  Tensor grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight);
+  Tensor grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight,
+                        bool keeps_input = false);
   void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,
                        const Tensor& write);
   [[nodiscard]] bool has_own_type(DataType type) const;

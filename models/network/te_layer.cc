@@ -7,22 +7,13 @@
 
 namespace spillway::models {
 
-// Others go through the layers of 2022: encoders beside decoders, norms elsewhere, adapters, 8-bit products, slices.
-bool Transformer::has_engine_layers() const {
-  return ops_.workspaces() != nullptr && setup_.precision != TrainingPrecision::fp8_mixed && setup_.trains_all() &&
-         setup_.flash_attention && setup_.fused_kernels && !model_.has_encoder() && !model_.reads_images() &&
-         model_.norm_placement == NormPlacement::pre && model_.block_layout == BlockLayout::sequential &&
-         !model_.query_key_norm && !model_.wide_query_key_norm && setup_.sequence_slices == 1 &&
-         setup_.zero_stage < 3 && (setup_.context_parallel == 1 || setup_.context_exchange == ContextExchange::a2a);
-}
-
 EagerOps::NormedLinear Transformer::normed(const std::string& norm, const std::string& layer, bool with_bias) {
   return {norm, &weight(norm), bias(norm), {layer, &weight(layer), with_bias ? bias(layer) : nullptr}};
 }
 
 // The projection of a branch; its bias is added with the residual.
-Tensor Transformer::engine_branch(const std::string& name, const Tensor& inner) {
-  return ops_.row_linear({name, &weight(name), nullptr}, inner);
+Tensor Transformer::engine_branch(const std::string& name, const Tensor& inner, bool keeps_input) {
+  return ops_.row_linear({name, &weight(name), nullptr, keeps_input}, inner);
 }
 
 Tensor Transformer::engine_add(const std::string& name, const Tensor& branch, const Tensor& x) {
@@ -56,10 +47,7 @@ Tensor Transformer::without_norm(const std::string& name, const Tensor& normed, 
     const Phase outer = session_.phase();
     session_.set_phase(Phase::recompute);
     session_.restore(normed, name + ".out");
-    session_.kernel({.name = bias(name) != nullptr ? "layer_norm" : "rms_norm",
-                     .reads = {x, weight(name).value},
-                     .writes = {normed},
-                     .cost = {.memory = MemoryKind::norm_forward}});
+    ops_.norm_forward(x, weight(name), bias(name), {normed});
     session_.set_phase(outer);
     return std::vector<Tensor>{gradient};
   });
@@ -72,23 +60,32 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
   if (model_.has_latent()) {
     const Tensor normed = norm(name + ".norm", x);
     const Tensor context = latent_.run(model_.layer_prefix(index), normed, angles_[slice_]);
-    return without_norm(name + ".norm", normed, x, engine_branch(name + ".out", context));
+    const bool keeps_input = setup_.recomputes_module("mla_up_proj");  // which attention keeps
+    return without_norm(name + ".norm", normed, x, engine_branch(name + ".out", context, keeps_input));
   }
-  const Tensor mixed = ops_.norm_linear(normed(name + ".norm", name + ".qkv", true), x);
+  Tensor mixed = ops_.norm_linear(normed(name + ".norm", name + ".qkv", true), x);
+  const bool is_rotary = model_.positions == Positions::rotary, is_split = setup_.context_parallel > 1;
+  const bool is_causal = model_.mask == AttentionMask::causal;
+  if (!is_rotary || (is_split && setup_.context_exchange == ContextExchange::p2p)) {
+    if (is_rotary) mixed = rotary(name + ".rotary", mixed);
+    CoreInput input{.causal = is_causal, .window = model_.window_of(index)};
+    input.qkv.push_back(std::move(mixed));
+    return engine_branch(name + ".out", attend(core, std::move(input)));
+  }
   const AttentionShape shape{.batch = setup_.micro_batch,
                              .heads = model_.heads / setup_.tensor_parallel,
                              .kv_heads = model_.kv_heads / setup_.tensor_parallel,
                              .sequence = setup_.local_sequence(),
                              .head_dim = model_.head_dim,
-                             .causal = model_.mask == AttentionMask::causal,
+                             .causal = is_causal,
                              .window = model_.window_of(index),
                              .kernel = setup_.attention_kernel};
-  if (model_.positions != Positions::rotary)
-    return engine_branch(name + ".out", ops_.flash_attention(core, {mixed}, shape));
-  const bool exchanges = setup_.context_parallel > 1;
-  const bool recomputes = setup_.recomputes_module("core_attn");
-  return engine_branch(name + ".out",
-                       ops_.rotary_attention(core, mixed, angles_[slice_], shape, exchanges, recomputes));
+  EagerOps::RotaryOptions options{.exchanges = is_split, .recomputes = setup_.recomputes_module("core_attn")};
+  if (model_.query_key_norm) {
+    options.q_norm = {&weight(name + ".q_norm"), bias(name + ".q_norm")};
+    options.k_norm = {&weight(name + ".k_norm"), bias(name + ".k_norm")};
+  }
+  return engine_branch(name + ".out", ops_.rotary_attention(core, mixed, angles_[slice_], shape, options));
 }
 
 Tensor Transformer::engine_feed_forward(const std::string& prefix, const Tensor& x) {

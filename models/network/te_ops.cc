@@ -19,39 +19,62 @@ Tensor EagerOps::norm_linear(const NormedLinear& both, const Tensor& x, Tensor* 
   const Tensor statistics =
       session_.empty(norm + ".statistics", DataType::fp32,
                      x.elements() / both.norm_weight->shape.rows * (centred ? 2 : 1), TensorRole::activation);
-  std::vector<Tensor> reads = {x, both.norm_weight->value};
-  if (centred) reads.push_back(both.norm_bias->value);
-  session_.kernel({.name = centred ? "layer_norm" : "rms_norm",
-                   .reads = std::move(reads),
-                   .writes = {normed, statistics},
-                   .cost = {.memory = MemoryKind::norm_forward}});
-  const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = normed, .parts = parts});
-  if (kept != nullptr) *kept = normed;
-  normed = {};
-  Tensor operand =
-      parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", saved->kept, TensorRole::temporary)
-            : saved->kept;
+  norm_forward(x, *both.norm_weight, both.norm_bias, {normed, statistics});
+  const auto saved = std::make_shared<SavedInput>(SavedInput{.parts = parts});
+  Tensor operand = norm_operand(both, std::move(normed), saved->kept);
+  if (kept != nullptr) *kept = saved->kept;
   const TrainedParameter& weight = *both.linear.weight;
-  const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows, rows = operand.elements() / inputs;
   workspaces_->use_product();
-  Tensor out = make(name + ".out", rows * outputs);
-  reads = {operand, weight.value};
-  if (both.linear.bias != nullptr) reads.push_back(both.linear.bias->value);
-  product("gemm", {.m = rows, .n = outputs, .k = inputs}, std::move(reads), out, {});
-  operand = {};
+  Tensor out = make(name + ".out", operand.elements() / weight.shape.columns * weight.shape.rows);
+  normed_product(both.linear, std::move(operand), out);
   return autograd_.record(std::move(out), {x}, true, [this, both, x, statistics, saved](const Tensor& gradient) {
     return norm_linear_backward(both, x, statistics, saved, gradient);
   });
 }
 
-void EagerOps::norm_linear_again(const NormedLinear& both, const Tensor& x, const Tensor& normed, const Tensor& out) {
-  const TrainedParameter& weight = *both.linear.weight;
-  session_.kernel({.name = both.norm_bias != nullptr ? "layer_norm" : "rms_norm",
-                   .reads = {x, both.norm_weight->value},
-                   .writes = {normed},
-                   .cost = {.memory = MemoryKind::norm_forward}});
-  product("gemm", {.m = x.elements() / weight.shape.columns, .n = weight.shape.rows, .k = weight.shape.columns},
-          {normed, weight.value}, out, {});
+Tensor EagerOps::norm_operand(const NormedLinear& both, Tensor normed, Tensor& kept) {
+  const std::string& name = both.linear.name;
+  const bool parts = tensor_ranks() > 1 && options_.sequence_parallel;
+  if (both.linear.weight->in_fp8 && !parts) {
+    Narrowed narrowed = narrow(name + ".in", normed, TensorRole::activation, nullptr);
+    kept = std::move(narrowed.columns);
+    return std::move(narrowed.rows);
+  }
+  kept = both.linear.weight->in_fp8 ? narrow_rows(name + ".in", normed, TensorRole::activation) : std::move(normed);
+  normed = {};
+  return parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", kept, TensorRole::temporary) : kept;
+}
+
+void EagerOps::normed_product(const Linear& layer, Tensor operand, const Tensor& out) {
+  TrainedParameter& weight = *layer.weight;
+  const std::int64_t inputs = weight.shape.columns, rows = operand.elements() / inputs;
+  std::vector<Tensor> reads = {std::move(operand), weight.in_fp8 ? narrow_weight(weight, false) : weight.value};
+  if (layer.bias != nullptr) reads.push_back(layer.bias->value);
+  product("gemm", {.m = rows, .n = weight.shape.rows, .k = inputs}, std::move(reads), out, {});
+}
+
+// What was kept has its place again: the norm, or the cast behind it, writes there.
+void EagerOps::norm_linear_again(const NormedLinear& both, const Tensor& x, const Tensor& kept, const Tensor& out) {
+  const std::string& name = both.linear.name;
+  const bool parts = tensor_ranks() > 1 && options_.sequence_parallel;
+  if (!both.linear.weight->in_fp8) {
+    norm_forward(x, *both.norm_weight, both.norm_bias, {kept});
+    return normed_product(
+        both.linear,
+        parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", kept, TensorRole::temporary) : kept,
+        out);
+  }
+  const Tensor normed = like(both.norm + ".out", x, TensorRole::temporary);
+  norm_forward(x, *both.norm_weight, both.norm_bias, {normed});
+  if (parts) {
+    session_.kernel({.name = "cast_fp8", .reads = {normed}, .writes = {kept}});
+    return normed_product(
+        both.linear, communication_->all_gather(CommGroup::tensor, name + ".in.whole", kept, TensorRole::temporary),
+        out);
+  }
+  const Tensor rows = session_.empty(name + ".in.fp8", DataType::fp8, x.elements(), TensorRole::temporary);
+  session_.kernel({.name = "cast_transpose_fp8", .reads = {normed}, .writes = {rows, kept}});
+  normed_product(both.linear, rows, out);
 }
 
 std::vector<Tensor> EagerOps::norm_linear_backward(const NormedLinear& both, const Tensor& x, const Tensor& statistics,
@@ -59,9 +82,12 @@ std::vector<Tensor> EagerOps::norm_linear_backward(const NormedLinear& both, con
   const Linear& layer = both.linear;
   const std::int64_t inputs = layer.weight->shape.columns, outputs = layer.weight->shape.rows;
   const std::int64_t rows = gradient.elements() / outputs;
-  const Tensor whole = input_gradient(layer, rows, inputs, *saved, gradient);
+  Narrowed incoming{.rows = gradient, .columns = gradient};
+  if (layer.weight->in_fp8) incoming = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
+  const Tensor whole = input_gradient(layer, rows, inputs, *saved, incoming.rows);
   const Tensor part = reduced_gradient(layer.name, whole, saved->parts);
-  weight_work(layer, gradient, saved);
+  weight_work(layer, incoming.columns, saved);
+  incoming = {};
   const bool centred = both.norm_bias != nullptr;
   Tensor x_gradient = like(both.norm + ".in.grad", x, TensorRole::temporary);
   session_.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
@@ -90,8 +116,8 @@ Tensor EagerOps::input_gradient(const Linear& layer, std::int64_t rows, std::int
                                 const Tensor& gradient) {
   if (!autograd_.is_deferring()) static_cast<void>(saved_for_weights(layer.name, saved));
   Tensor whole = make(layer.name + ".in.grad", rows * inputs, TensorRole::temporary);
-  product("gemm_dgrad", {.m = rows, .n = inputs, .k = layer.weight->shape.rows}, {gradient, layer.weight->value}, whole,
-          {});
+  product("gemm_dgrad", {.m = rows, .n = inputs, .k = layer.weight->shape.rows},
+          {gradient, layer.weight->in_fp8 ? narrow_weight(*layer.weight, true) : layer.weight->value}, whole, {});
   return whole;
 }
 
@@ -103,16 +129,23 @@ Tensor EagerOps::reduced_gradient(const std::string& name, const Tensor& whole, 
 }
 
 void EagerOps::weight_work(const Linear& layer, const Tensor& gradient, const std::shared_ptr<SavedInput>& saved) {
-  if (layer.bias != nullptr) sum_bias_gradient(*layer.bias, gradient);
+  if (layer.bias != nullptr && !layer.weight->in_fp8) sum_bias_gradient(*layer.bias, gradient);
   autograd_.weight_work([this, layer, saved, gradient] {
     weight_gradient(layer, gradient, saved_for_weights(layer.name, *saved));
     saved->kept = saved->whole = {};
   });
 }
 
+// Of heads that are normed before they are rotated: what came, and the norm's statistics.
+struct EagerOps::NormedHeads {
+  NormWeights weights;
+  Tensor x, statistics;
+};
+
 struct EagerOps::Rotated {
   Tensor q, k, v, out, sums;
   Tensor exchanged;  // out as attention gave it, of whole sequences
+  NormedHeads q_norm, k_norm;
 };
 
 // Through the context group, from parts of the sequence and all heads to whole sequences and some heads, or back. In
@@ -139,28 +172,50 @@ std::vector<Tensor> EagerOps::exchange_heads(const std::string& name, const std:
   return result;
 }
 
+// `x` itself without a norm. The norm takes no strided view: x is behind each other, and stays.
+Tensor EagerOps::norm_heads(const std::string& name, Tensor x, NormedHeads& heads) {
+  const NormWeights& weights = heads.weights;
+  if (weights.weight == nullptr) return x;
+  heads.x = std::move(x);
+  const std::int64_t rows = heads.x.elements() / weights.weight->shape.rows;
+  heads.statistics = session_.empty(name + ".statistics", DataType::fp32, rows * (weights.bias != nullptr ? 2 : 1),
+                                    TensorRole::activation);
+  Tensor normed = like(name + ".normed", heads.x, TensorRole::temporary);
+  norm_forward(heads.x, *weights.weight, weights.bias, {normed, heads.statistics});
+  return normed;
+}
+
 // Queries and keys are rotated into tensors of their own, and values copied behind each other, since the library's
 // attention doesn't take the strided view. With several key heads the view of the queries is copied first.
 Tensor EagerOps::rotary_attention(const std::string& name, const Tensor& mixed, const Tensor& angles,
-                                  const AttentionShape& local, bool exchanges, bool recomputes) {
+                                  const AttentionShape& local, const RotaryOptions& options) {
+  const bool exchanges = options.exchanges, recomputes = options.recomputes;
   const std::int64_t queries = query_elements(local), keys = key_elements(local);
   AttentionShape shape = local;
   const auto now = std::make_shared<Rotated>();
+  now->q_norm.weights = options.q_norm, now->k_norm.weights = options.k_norm;
+  const auto copy = [&](const char* part, std::int64_t elements, TensorRole role) {
+    Tensor behind = make(name + part, elements, role);
+    session_.kernel({.name = "copy", .reads = {mixed}, .writes = {behind}, .bytes = behind.bytes() + behind.bytes()});
+    return behind.with_node(mixed.node());
+  };
+  const bool norms = options.q_norm.weight != nullptr;
+  const TensorRole kept_by_norm = norms ? TensorRole::activation : TensorRole::temporary;
   {
-    Tensor view = mixed;
-    if (local.kv_heads > 1) {
-      view = make(name + ".q.copy", queries, TensorRole::temporary);
-      session_.kernel({.name = "copy", .reads = {mixed}, .writes = {view}, .bytes = view.bytes() + view.bytes()});
-    }
+    Tensor view = norms || local.kv_heads > 1 ? copy(".q.copy", queries, kept_by_norm) : mixed;
+    view = norm_heads(name + ".q", std::move(view), now->q_norm);
     now->q = make(name + ".q", queries);
     session_.kernel(
         {.name = "rotary", .reads = {view, angles}, .writes = {now->q}, .bytes = now->q.bytes() + now->q.bytes()});
   }
-  now->k = make(name + ".k", keys);
-  session_.kernel(
-      {.name = "rotary", .reads = {mixed, angles}, .writes = {now->k}, .bytes = now->k.bytes() + now->k.bytes()});
-  now->v = make(name + ".v", keys);
-  session_.kernel({.name = "copy", .reads = {mixed}, .writes = {now->v}, .bytes = now->v.bytes() + now->v.bytes()});
+  {
+    Tensor view = norms ? copy(".k.copy", keys, kept_by_norm) : mixed;
+    view = norm_heads(name + ".k", std::move(view), now->k_norm);
+    now->k = make(name + ".k", keys);
+    session_.kernel(
+        {.name = "rotary", .reads = {view, angles}, .writes = {now->k}, .bytes = now->k.bytes() + now->k.bytes()});
+  }
+  now->v = copy(".v", keys, TensorRole::activation);
   std::vector<Tensor> own;  // of this rank's part, until the function returns
   if (exchanges) {
     const std::int64_t ranks = communication_->shape(CommGroup::context).ranks;
@@ -169,15 +224,7 @@ Tensor EagerOps::rotary_attention(const std::string& name, const Tensor& mixed, 
     std::vector<Tensor> whole = exchange_heads(name, own);
     now->q = std::move(whole[0]), now->k = std::move(whole[1]), now->v = std::move(whole[2]);
   }
-  Tensor out = now->out = make(name + ".context", queries);
-  now->sums = session_.empty(name + ".log_sum_exp", DataType::fp32, shape.batch * shape.heads * shape.sequence,
-                             TensorRole::activation);
-  session_.kernel(
-      {.name = "flash_attention",
-       .reads = {now->q, now->k, now->v},
-       .writes = {out, now->sums},
-       .cost = {
-           .kind = KernelClass::attention_forward, .type = type_, .attention = shape, .flops = flash_flops(shape, 2)}});
+  Tensor out = now->out = run_core(name, *now, shape);
   if (exchanges) {
     now->exchanged = std::move(now->out);
     now->out = out = give_back_heads(name + ".context", now->exchanged, true);
@@ -194,8 +241,12 @@ Tensor EagerOps::rotary_attention(const std::string& name, const Tensor& mixed, 
 void EagerOps::run_again(const std::string& name, Rotated& now, const AttentionShape& shape, bool exchanged) {
   const Phase outer = session_.phase();
   session_.set_phase(Phase::recompute);
-  Tensor& out = exchanged ? now.exchanged : now.out;
-  out = make(name + ".context", query_elements(shape));
+  (exchanged ? now.exchanged : now.out) = run_core(name, now, shape);
+  session_.set_phase(outer);
+}
+
+Tensor EagerOps::run_core(const std::string& name, Rotated& now, const AttentionShape& shape) {
+  Tensor out = make(name + ".context", query_elements(shape));
   now.sums = session_.empty(name + ".log_sum_exp", DataType::fp32, shape.batch * shape.heads * shape.sequence,
                             TensorRole::activation);
   session_.kernel(
@@ -204,7 +255,7 @@ void EagerOps::run_again(const std::string& name, Rotated& now, const AttentionS
        .writes = {out, now.sums},
        .cost = {
            .kind = KernelClass::attention_forward, .type = type_, .attention = shape, .flops = flash_flops(shape, 2)}});
-  session_.set_phase(outer);
+  return out;
 }
 
 // Of the result, which is put in order before it is sent, or `forwards` false: of its gradient.
@@ -239,14 +290,18 @@ Tensor EagerOps::rotary_attention_backward(const std::string& name, Rotated& now
     q = std::move(parts[0]), k = std::move(parts[1]), v = std::move(parts[2]);
   }
   whole = gradient = {};
+  NormedHeads q_norm = std::move(now.q_norm), k_norm = std::move(now.k_norm);
   now = {};
-  const auto rotate_back = [&](const char* part, Tensor& rotated) {
-    Tensor back = like(name + part, rotated, TensorRole::temporary);
+  const auto rotate_back = [&](const std::string& part, Tensor& rotated, NormedHeads& norm) {
+    Tensor back = like(name + part + ".unrotated.grad", rotated, TensorRole::temporary);
     session_.kernel({.name = "rotary_backward", .reads = {rotated, angles}, .writes = {back}});
     rotated = std::move(back);
+    if (norm.weights.weight != nullptr)
+      rotated = norm_backward(name + part, norm.x, norm.statistics, norm.weights, rotated);
+    norm = {};
   };
-  rotate_back(".k.unrotated.grad", k);
-  rotate_back(".q.unrotated.grad", q);
+  rotate_back(".k", k, k_norm);
+  rotate_back(".q", q, q_norm);
   Tensor mixed = make(name + ".qkv.grad", q.elements() + k.elements() + v.elements(), TensorRole::temporary);
   session_.kernel({.name = "concatenate", .reads = {q, k, v}, .writes = {mixed}});
   return mixed;

@@ -26,6 +26,7 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .separate_passes = setup.framework == Framework::megatron_2022 && setup.precision != TrainingPrecision::fp8_mixed,
       .recomputes_shared_experts = setup.recomputes_module("shared_experts"),
       .recomputes_expert_activation = setup.recomputes_module("moe_act"),
+      .recomputes_norms = setup.recomputes_module("layernorm"),
       .merged_experts = has_merged_experts(model, setup),
       .wide_adapters = setup.has_wide_adapters() && setup.precision == TrainingPrecision::bf16,
       .softmax_limits = setup.framework == Framework::megatron_2021};
@@ -276,7 +277,7 @@ Tensor Transformer::layer(std::int64_t index, const Tensor& x) {
 }
 
 Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
-  if (has_engine_layers()) return engine_layer(index, input.x);
+  if (has_engine_layers(model_, setup_)) return engine_layer(index, input.x);
   const std::string prefix = model_.layer_prefix(index);
   const bool before = model_.norms_inputs(), post = model_.norm_placement == NormPlacement::post;
   Tensor branch = before ? norm(prefix + "attention.norm", input.x) : input.x;
@@ -293,10 +294,12 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   branch = before ? norm(prefix + "mlp.norm", middle) : middle;
   Tensor out;
   if (model_.has_experts(index)) {
-    branch = experts_.run(prefix, branch);
+    const auto run = [this, prefix](const std::vector<Tensor>& again) { return experts_.run(prefix, again.front()); };
+    branch = setup_.recomputes_module("moe") ? autograd_.checkpoint({branch}, run, true) : run({branch});
     out = add_result(prefix + "mlp.experts", branch, middle);
   } else {
-    branch = feed_forward(prefix, branch);
+    const auto run = [this, prefix](const std::vector<Tensor>& again) { return feed_forward(prefix, again.front()); };
+    branch = setup_.recomputes_module("mlp") ? autograd_.checkpoint({branch}, run, true) : run({branch});
     if (is_t5()) branch = ops_.dropout(prefix + "mlp.dropout", branch, setup_.dropout);
     out = add_branch(prefix + "mlp.down", branch, middle);
   }
@@ -373,7 +376,7 @@ Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor&
                  .window = model_.window_of(index)});
 }
 
-Tensor Transformer::attend(const std::string& name, const CoreInput& input) {
+Tensor Transformer::attend(const std::string& name, CoreInput input) {
   if (!setup_.recomputes_module("core_attn")) return core(name, input);
   std::vector<Tensor> inputs = input.qkv;
   if (input.bias) inputs.push_back(input.bias);
@@ -436,7 +439,7 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
 Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   TrainedParameter& matrix = weight(model_.tied_embeddings ? "embedding" : "head");
   const bool scales = is_t5() && model_.tied_embeddings;
-  if (has_engine_layers()) return engine_loss({"head", &matrix, bias("head")}, x, labels);
+  if (has_engine_layers(model_, setup_)) return engine_loss({"head", &matrix, bias("head")}, x, labels);
   Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
   if (is_megatron() || setup_.tensor_parallel > 1) return ops_.split_cross_entropy("loss", logits, labels);

@@ -77,7 +77,7 @@ class Transformer {
   [[nodiscard]] TrainedParameter* bias(const std::string& name);
   [[nodiscard]] EagerOps::Linear layer_of(const std::string& name) { return {name, &weight(name), bias(name)}; }
   // A layer that every rank of a tensor group has whole.
-  Tensor linear(const std::string& name, const Tensor& x) { return ops_.linear(name, x, weight(name), bias(name)); }
+  Tensor linear(const std::string& name, const Tensor& x) { return ops_.linear({name, &weight(name), bias(name)}, x); }
   [[nodiscard]] bool has(const std::string& name) const { return by_name_.find(name + ".weight") != by_name_.end(); }
   [[nodiscard]] bool is_t5() const { return model_.has_encoder() && model_.positions == Positions::relative_bias; }
   [[nodiscard]] bool is_megatron() const { return spillway::models::is_megatron(setup_.framework); }
@@ -101,10 +101,9 @@ class Transformer {
   };
   Tensor layer_result(std::int64_t index, const LayerInput& input);
   // Layers of Transformer Engine (te_layer.cc).
-  [[nodiscard]] bool has_engine_layers() const;
   Tensor engine_layer(std::int64_t index, const Tensor& x);
   Tensor without_norm(const std::string& name, const Tensor& normed, const Tensor& x, const Tensor& result);
-  Tensor engine_branch(const std::string& name, const Tensor& inner);
+  Tensor engine_branch(const std::string& name, const Tensor& inner, bool keeps_input = false);
   Tensor engine_add(const std::string& name, const Tensor& branch, const Tensor& x);
   Tensor engine_attention(std::int64_t index, const Tensor& x);
   Tensor engine_loss(const EagerOps::Linear& head, const Tensor& x, const Tensor& labels);
@@ -118,7 +117,7 @@ class Transformer {
     bool causal = true;
     std::int64_t window = 0;
   };
-  Tensor attend(const std::string& name, const CoreInput& input);  // recomputed later, if the set-up says so
+  Tensor attend(const std::string& name, CoreInput input);  // recomputed later, if the set-up says so
   Tensor core(const std::string& name, const CoreInput& input);
   Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection
   Tensor embed_patches(const Tensor& images);

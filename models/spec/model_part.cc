@@ -56,7 +56,8 @@ struct Merged {
 };
 Merged merged_with(const ModelSpec& model, const TrainingSetup& setup, std::string_view stem) {
   if (!is_megatron(setup.framework)) return {};
-  const bool packed_attention = !model.has_latent() && !model.query_key_norm && !model.wide_query_key_norm &&
+  const bool packed_attention = !model.has_latent() && !model.wide_query_key_norm &&
+                                (!model.query_key_norm || has_engine_layers(model, setup)) &&
                                 (setup.flash_attention || model.kv_heads == model.heads);
   if (packed_attention && contains({"attention.q", "attention.k", "attention.v"}, stem))
     return {"attention.qkv", stem == "attention.q"};
@@ -151,9 +152,18 @@ void add_adapters(std::vector<LocalParameter>& list, std::string_view stem, cons
 
 }  // namespace
 
+bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup) {
+  const bool goes_round = setup.context_parallel > 1 && setup.context_exchange == ContextExchange::p2p;
+  return is_megatron_core(setup.framework) && setup.trains_all() && setup.flash_attention && setup.fused_kernels &&
+         !model.has_encoder() && !model.reads_images() && model.norm_placement == NormPlacement::pre &&
+         model.block_layout == BlockLayout::sequential && !model.wide_query_key_norm &&
+         !(model.query_key_norm && (goes_round || model.positions != Positions::rotary)) &&
+         setup.sequence_slices == 1 && setup.zero_stage < 3;
+}
+
 bool has_merged_experts(const ModelSpec& model, const TrainingSetup& setup) {
   return is_megatron_core(setup.framework) && model.gated() && model.activation == Activation::silu_gated &&
-         setup.precision != TrainingPrecision::fp8_mixed && setup.trains_all();
+         setup.trains_all();
 }
 
 std::vector<LocalParameter> local_parameters(const ModelSpec& model, const TrainingSetup& setup,

@@ -44,6 +44,10 @@ struct LocalParameter {
   std::int64_t uses = 1;  // gradients that meet in it in one backward
 };
 
+// Whether layers are built from Transformer Engine's modules (Megatron-core). Others under megatron go through the
+// layers of 2022: encoders beside decoders, norms elsewhere than before a branch, adapters, slices, ZeRO 3, unfused
+// kernels.
+bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup);
 // Whether experts' gate and up are one matrix, of each.
 bool has_merged_experts(const ModelSpec& model, const TrainingSetup& setup);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/input_error.h"
+#include "models/spec/model_part.h"
 
 namespace spillway::models {
 namespace {
@@ -16,6 +17,29 @@ void refuse(const ModelSpec& model, const Gap& gap, const char* remedy) {
   if (gap.present)
     throw InputError(model.name, "",
                      fmt::format("{} has {}, which the trace generator does not know", model.title, gap.what), remedy);
+}
+
+// What a module's recomputation needs that this model or set-up lacks.
+void require_recomputable(const ModelSpec& model, const TrainingSetup& setup) {
+  const bool engine = has_engine_layers(model, setup), merged = has_merged_experts(model, setup);
+  const struct {
+    const char* module;
+    bool works;
+    const char* needs;
+  } modules[] = {
+      {"layernorm", engine, "Transformer Engine's layers"},
+      {"mla_up_proj", setup.flash_attention && setup.trains_all() && model.has_latent(),
+       "latent attention, fused, and all weights trained"},
+      {"moe_act", merged && model.has_experts(), "gated experts, all weights trained"},
+      {"shared_experts", merged && model.experts.shared_width > 0, "shared experts, gated, all weights trained"},
+      {"moe", model.has_experts(), "experts"},
+  };
+  for (const auto& [module, works, needs] : modules)
+    if (setup.recomputes_module(module) && !works)
+      throw InputError(
+          "", "recompute_modules",
+          fmt::format("{} can't be recomputed apart in this step of {}: it needs {}", module, model.title, needs),
+          "leave it out, or set recompute to full");
 }
 
 }  // namespace
@@ -51,6 +75,7 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
                      "give a divisor of the number of experts");
   if (!model.has_experts() && setup.expert_parallel > 1)
     throw InputError("", "expert_parallel", model.title + " has no experts", "set it to 1");
+  require_recomputable(model, setup);
   if (model.reads_images() && setup.sequence != model.max_positions)
     throw InputError("", "sequence", fmt::format("{} sees {} tokens of an image", model.title, model.max_positions),
                      "leave it out");
