@@ -6,6 +6,7 @@
 
 #include "base/input_error.h"
 #include "models/step/parallel_trace.h"
+#include "models/step/trace_generator.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
@@ -37,8 +38,8 @@ Trace generate(const ModelSpec& model, const TrainingSetup& setup) {
   return trace;
 }
 
-std::int64_t kept_by_a_layer(const TrainingSetup& setup) {
-  return memory_of(generate(small_llama(3), setup)).kept - memory_of(generate(small_llama(2), setup)).kept;
+std::int64_t kept_by_a_layer(const TrainingSetup& setup, ModelSpec (*model)(std::int64_t layers) = small_llama) {
+  return memory_of(generate(model(3), setup)).kept - memory_of(generate(model(2), setup)).kept;
 }
 
 // Per layer: input, both norms' results and the residual between, h each; queries and result, keys and values; fc1's
@@ -62,6 +63,99 @@ TEST(EngineLayers, ExchangedHeadsKeepOneResultMore) {
   const std::int64_t local = S / 2;
   EXPECT_EQ(kept_by_a_layer(setup), 8 * local * b * h + 4 * local * b * (a + g) * D + 2 * local * b * a * D +
                                         6 * local * b * f + 4 * local * b * a + 8 * local * b);
+}
+
+// What weight gradients read has one byte; attention's result is kept by itself and, cast, by the projection.
+TEST(EngineLayers, KeepOneByteOfProductsInputsInFp8) {
+  for (const std::int64_t t : {1, 2}) {
+    TrainingSetup setup = core();
+    setup.precision = TrainingPrecision::fp8_mixed;
+    setup.tensor_parallel = t;
+    setup.sequence_parallel = t > 1;
+    EXPECT_EQ(kept_by_a_layer(setup), S * b / t * (6 * h + 4 * (a + g) * D + a * D + 5 * f + 4 * a + 8)) << t;
+  }
+}
+
+ModelSpec small_qwen(std::int64_t layers) {
+  ModelSpec model = small_llama(layers);
+  model.query_key_norm = true;
+  return model;
+}
+
+// The norms of heads keep what they read, and a number for each head; their weights have gradients.
+TEST(EngineLayers, NormsOfHeadsKeepTheirInputs) {
+  const TrainingSetup setup = core();
+  EXPECT_EQ(kept_by_a_layer(setup, small_qwen), kept_by_a_layer(setup) + S * b * (a + g) * (2 * D + 4));
+  EXPECT_EQ(count_of(generate(small_qwen(2), setup), "rms_norm_backward_weight"), 2 * 4 + 1);
+}
+
+// Round the ring queries, keys and values stay packed.
+TEST(EngineLayers, GoRoundTheRing) {
+  TrainingSetup setup = core();
+  setup.context_parallel = 2;
+  const std::int64_t local = S / 2;
+  EXPECT_EQ(kept_by_a_layer(setup), local * b * (8 * h + 2 * (a + 2 * g) * D + 2 * a * D + 6 * f + 4 * a + 8));
+}
+
+constexpr std::int64_t low = 128, latent = 96, nope = 64, rope = 32, value = 48;
+
+ModelSpec small_latent(std::int64_t layers) {
+  ModelSpec model = small_llama(layers);
+  model.kv_heads = a;
+  model.head_dim = nope + rope;
+  model.latent = {.query_rank = low, .kv_rank = latent, .rope_dim = rope, .nope_dim = nope, .value_dim = value};
+  return model;
+}
+
+// Heads and the parts of the sequence alike: a rank keeps its share of everything.
+TEST(EngineLayers, LatentAttentionIsSplitOverTensorRanks) {
+  const std::int64_t projected = 2 * a * (2 * (nope + rope) + value);
+  const std::int64_t all = S * b * (8 * h + 4 * low + 4 * latent + projected + 2 * a * value + 4 * a + 16 + 6 * f);
+  TrainingSetup setup = core();
+  EXPECT_EQ(kept_by_a_layer(setup, small_latent), all);
+  setup.tensor_parallel = 2;
+  setup.sequence_parallel = true;
+  EXPECT_EQ(kept_by_a_layer(setup, small_latent), all / 2);
+  setup.recompute = Recompute::selective;
+  setup.recompute_modules = "core_attn";
+  EXPECT_EQ(kept_by_a_layer(setup, small_latent), all / 2 - 4 * S * b * a / 2);
+  setup.recompute_modules = "mla_up_proj";  // the gathered key is kept whole
+  EXPECT_EQ(kept_by_a_layer(setup, small_latent),
+            all / 2 - S * b / 2 * (projected + 2 * low + 2 * latent) + 2 * S * b * rope);
+}
+
+// In fp8 what is made again isn't kept as a cast either.
+TEST(EngineLayers, RecomputedInputsAreCastAgainInFp8) {
+  TrainingSetup setup = core();
+  setup.precision = TrainingPrecision::fp8_mixed;
+  const std::int64_t rows = 2 * S * b;
+  ModelSpec (*const model)(std::int64_t) = +[](std::int64_t layers) {
+    ModelSpec result = small_llama(layers);
+    result.experts = {.count = 8, .active = 2, .width = f};
+    return result;
+  };
+  const std::int64_t all = kept_by_a_layer(setup, model);
+  setup.recompute = Recompute::selective;
+  setup.recompute_modules = "moe_act";
+  EXPECT_EQ(kept_by_a_layer(setup, model), all - rows * f);
+}
+
+TEST(EngineLayers, RefuseModulesThatAStepHasNot) {
+  TrainingSetup setup = core();
+  setup.recompute = Recompute::selective;
+  for (const char* module : {"moe_act", "moe", "shared_experts", "mla_up_proj"}) {
+    setup.recompute_modules = module;
+    EXPECT_THROW(static_cast<void>(generate_trace(small_llama(2), setup, CostModel(example_profile()), flat_cluster())),
+                 InputError)
+        << module;
+  }
+  setup.zero_stage = 3;
+  setup.data_parallel = 2;
+  setup.recompute_modules = "layernorm";
+  EXPECT_THROW(static_cast<void>(generate_trace(small_llama(2), setup, CostModel(example_profile()), flat_cluster())),
+               InputError);
+  setup.recompute_modules = "mlp";  // which any layer can
+  EXPECT_EQ(count_of(generate(small_llama(2), setup), "swiglu"), 4);
 }
 
 std::map<std::string, std::int64_t> buffers_of(const Trace& trace) {
@@ -193,35 +287,25 @@ TEST(EngineLayers, FeedForwardRunsAgain) {
 }
 
 ModelSpec small_experts(std::int64_t layers) {
-  ModelSpec model = find_model("mixtral-8x7b");
-  model.layers = layers;
-  model.hidden = h;
-  model.heads = a;
-  model.kv_heads = g;
-  model.head_dim = D;
-  model.feed_forward = model.experts.width = f;
-  model.vocabulary = 1024;
+  ModelSpec model = small_llama(layers);
+  model.experts = {.count = 8, .active = 2, .width = f};
   return model;
-}
-
-std::int64_t kept_by_experts(const TrainingSetup& setup) {
-  return memory_of(generate(small_experts(3), setup)).kept - memory_of(generate(small_experts(2), setup)).kept;
 }
 
 // What goes is made again before the backward that reads it: the activation of every row, the norm's result.
 TEST(EngineLayers, ExpertsRecomputeTheirActivationAndNorm) {
   TrainingSetup setup = core();
-  const std::int64_t rows = 2 * S * b, all = kept_by_experts(setup);
+  const std::int64_t rows = 2 * S * b, all = kept_by_a_layer(setup, small_experts);
   setup.recompute = Recompute::selective;
   setup.recompute_modules = "moe_act";
-  EXPECT_EQ(kept_by_experts(setup), all - 2 * rows * f);
+  EXPECT_EQ(kept_by_a_layer(setup, small_experts), all - 2 * rows * f);
   EXPECT_EQ(count_of(generate(small_experts(2), setup), "weighted_swiglu"), 4);
   setup.recompute_modules = "moe_act, layernorm";
-  EXPECT_EQ(kept_by_experts(setup), all - 2 * rows * f - 2 * S * b * h);
+  EXPECT_EQ(kept_by_a_layer(setup, small_experts), all - 2 * rows * f - 2 * S * b * h);
   setup.recompute_modules = "moe";
-  EXPECT_LT(kept_by_experts(setup), all - 2 * rows * (h + 3 * f) + 1);
+  EXPECT_LT(kept_by_a_layer(setup, small_experts), all - 2 * rows * (h + 3 * f) + 1);
   setup.recompute_modules = "moe_act, gearbox";
-  EXPECT_THROW(static_cast<void>(kept_by_experts(setup)), InputError);
+  EXPECT_THROW(static_cast<void>(kept_by_a_layer(setup, small_experts)), InputError);
 }
 
 // torchtitan: input, queries, values, gate, the last product and attention's result and row sums are kept of a layer
