@@ -18,5 +18,7 @@ struct BlockContext {
 
 // The parameter NAME.weight.
 using WeightLookup = std::function<TrainedParameter&(const std::string& name)>;
+// The parameter NAME.bias, null where there is none.
+using BiasLookup = std::function<TrainedParameter*(const std::string& name)>;
 
 }  // namespace spillway::models

@@ -48,6 +48,11 @@ Tensor EagerOps::swiglu(const std::string& name, const Tensor& x) {
   });
 }
 
+Tensor EagerOps::widened(const std::string& name, const Tensor& x) {
+  return autograd_.record(cast(name + ".fp32", x, DataType::fp32), {x}, false,
+                          [](const Tensor& gradient) { return std::vector<Tensor>{gradient}; });
+}
+
 Tensor EagerOps::split_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels) {
   const std::int64_t rows = labels.elements();
   const auto sum_over_ranks = [this](const Tensor& x) {

@@ -176,6 +176,10 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
   if (!casts) saved->kept = sent;
   const Tensor entered = enter_tensor_region(name, sent, TensorRole::temporary);
   sent = {};
+  if (parts && options_.keeps_gathered) {
+    saved->kept = entered;
+    saved->parts = false;
+  }
   saved->wants_gradient = entered.node() != 0;
   Tensor operand = entered;
   if (casts && !parts) {

@@ -31,6 +31,7 @@ struct OpsOptions {
   bool recomputes_shared_experts = false, recomputes_expert_activation = false, recomputes_norms = false;
   bool merged_experts = false;  // gate and up of experts are one matrix (models/spec/model_part.h)
   bool wide_adapters = false;   // adapters' products are done in fp32, with everything else in 16 bits
+  bool keeps_gathered = false;  // sequence parallel: inputs are kept whole, not gathered once more backwards
   bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
 };
 
@@ -186,6 +187,9 @@ class EagerOps {
   // The same with classes split over the tensor group, as Megatron-LM computes it: the row maximum, the logit of the
   // label and the sum of exponentials are all-reduced; saves the softmax in fp32, which becomes the gradient in place.
   Tensor split_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+
+  // In fp32; its gradient comes in x's type.
+  Tensor widened(const std::string& name, const Tensor& x);
 
   // Linear layers, attention and reduce-scatters keep their results there, or take them; null: off. Gives what was set.
   KeptResults* keep(KeptResults* results) { return std::exchange(kept_, results); }

@@ -95,6 +95,19 @@ bool MoeBlock::has_own_type(DataType type) const {
   return type == DataType::fp8 || (type == DataType::fp32 && options_.type != DataType::fp32);
 }
 
+// In place, each row its expert's; the gradient is the sum over the rows of an expert.
+Tensor MoeBlock::add_expert_bias(const Tensor& rows, TrainedParameter& bias) {
+  EagerSession& session = context_.session;
+  session.kernel({.name = "add_bias_", .reads = {rows, bias.value}, .writes = {rows}});
+  return context_.autograd.record(rows, {rows}, bias.trains, [this, &session, &bias](const Tensor& gradient) {
+    if (!bias.trains) return std::vector<Tensor>{gradient};
+    Tensor sum = session.empty(bias.shape.name + ".grad", gradient.type(), bias.shape.elements(), TensorRole::gradient);
+    session.kernel({.name = "bias_gradient", .reads = {gradient}, .writes = {sum}});
+    context_.ops.accumulate(bias, std::move(sum));
+    return std::vector<Tensor>{gradient};
+  });
+}
+
 // rows [t k, in] times the matrix [out, in] of each row's expert.
 // `keeps_input`: as EagerOps::Linear's.
 Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight,
@@ -154,6 +167,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
         });
         return std::vector<Tensor>{std::move(back)};
       });
+  if (TrainedParameter* bias = bias_(name)) out = add_expert_bias(out, *bias);
   if (weight.adapter_a == nullptr) return out;
   const Tensor low = grouped_linear(name + ".lora_a", ops.adapter_input(name, rows), *weight.adapter_a);
   return ops.add_adapter(name, out, grouped_linear(name + ".lora_b", low, *weight.adapter_b));
@@ -213,7 +227,7 @@ MoeBlock::EngineRouting MoeBlock::engine_route(const std::string& name, const Te
   const auto make = [&](const char* part, DataType type, std::int64_t elements, TensorRole role) {
     return session.empty(name + part, type, elements, role);
   };
-  const Tensor logits = context_.ops.linear({name, &weight_(name)}, x);
+  const Tensor logits = context_.ops.linear({name, &weight_(name), bias_(name)}, x);
   const Tensor softmax = make(".softmax", DataType::fp32, cells, TensorRole::activation);
   const Tensor narrow = make(".scores", logits.type(), cells, TensorRole::temporary);
   const Tensor best = make(".best", logits.type(), chosen, TensorRole::temporary);
@@ -359,7 +373,8 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   EagerOps& ops = context_.ops;
   const std::string name = prefix + "mlp.experts";
   const std::string router = prefix + "mlp.router";
-  Routing routing = route(router, ops.linear({router, &weight_(router)}, x), x.elements() / model_.hidden);
+  Routing routing =
+      route(router, ops.linear({router, &weight_(router), bias_(router)}, x), x.elements() / model_.hidden);
   Tensor entered = x;
   if (!gathers()) {
     entered = ops.enter_tensor_region(name, x, TensorRole::activation);

@@ -33,8 +33,9 @@ namespace spillway::models {
 
 class MoeBlock {
  public:
-  MoeBlock(const ModelSpec& model, const OpsOptions& options, const BlockContext& context, WeightLookup weight)
-      : model_(model), options_(options), context_(context), weight_(std::move(weight)) {}
+  MoeBlock(const ModelSpec& model, const OpsOptions& options, const BlockContext& context, WeightLookup weight,
+           BiasLookup bias)
+      : model_(model), options_(options), context_(context), weight_(std::move(weight)), bias_(std::move(bias)) {}
 
   // x [t, h], normalised, to the block's result [t, h]. `prefix`: "layers.3.".
   Tensor run(const std::string& prefix, const Tensor& x);
@@ -54,6 +55,7 @@ class MoeBlock {
   }
   Tensor grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight,
                         bool keeps_input = false);
+  Tensor add_expert_bias(const Tensor& rows, TrainedParameter& bias);
   void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,
                        const Tensor& write);
   [[nodiscard]] bool has_own_type(DataType type) const;
@@ -81,6 +83,7 @@ class MoeBlock {
   const OpsOptions options_;
   const BlockContext context_;
   const WeightLookup weight_;
+  const BiasLookup bias_;
   Tensor gates_;                                          // gate and up of the rows at hand
   std::map<std::string, std::shared_ptr<Tensor>> slots_;  // of the block at hand: its probabilities' gradient
 };

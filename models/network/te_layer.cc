@@ -55,11 +55,11 @@ Tensor Transformer::without_norm(const std::string& name, const Tensor& normed, 
 
 // A name holds the packed projections until the branch is there.
 Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
-  const std::string name = model_.layer_prefix(index) + "attention", core = name + ".core";
+  const std::string prefix = model_.layer_prefix(index), name = prefix + "attention", core = name + ".core";
   for (const Tensor& table : angles_) session_.touch(table);
   if (model_.has_latent()) {
     const Tensor normed = norm(name + ".norm", x);
-    const Tensor context = latent_.run(model_.layer_prefix(index), normed, angles_[slice_]);
+    const Tensor context = latent_.run(prefix, normed, angles_[slice_]);
     const bool keeps_input = setup_.recomputes_module("mla_up_proj");  // which attention keeps
     return without_norm(name + ".norm", normed, x, engine_branch(name + ".out", context, keeps_input));
   }
@@ -70,7 +70,7 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
     if (is_rotary) mixed = rotary(name + ".rotary", mixed);
     CoreInput input{.causal = is_causal, .window = model_.window_of(index)};
     input.qkv.push_back(std::move(mixed));
-    return engine_branch(name + ".out", attend(core, std::move(input)));
+    return engine_branch(name + ".out", with_sinks(prefix, attend(core, std::move(input))));
   }
   const AttentionShape shape{.batch = setup_.micro_batch,
                              .heads = model_.heads / setup_.tensor_parallel,
@@ -85,7 +85,8 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
     options.q_norm = {&weight(name + ".q_norm"), bias(name + ".q_norm")};
     options.k_norm = {&weight(name + ".k_norm"), bias(name + ".k_norm")};
   }
-  return engine_branch(name + ".out", ops_.rotary_attention(core, mixed, angles_[slice_], shape, options));
+  return engine_branch(name + ".out",
+                       with_sinks(prefix, ops_.rotary_attention(core, mixed, angles_[slice_], shape, options)));
 }
 
 Tensor Transformer::engine_feed_forward(const std::string& prefix, const Tensor& x) {

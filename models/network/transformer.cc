@@ -29,6 +29,7 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .recomputes_norms = setup.recomputes_module("layernorm"),
       .merged_experts = has_merged_experts(model, setup),
       .wide_adapters = setup.has_wide_adapters() && setup.precision == TrainingPrecision::bf16,
+      .keeps_gathered = setup.framework == Framework::nanotron,
       .softmax_limits = setup.framework == Framework::megatron_2021};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
@@ -56,8 +57,10 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       autograd_(autograd),
       type_(activation_type(setup)),
       ops_(session, autograd, options_of(model, setup), communication),
-      experts_(model, options_of(model, setup), {session, autograd, ops_, communication},
-               [this](const std::string& name) -> TrainedParameter& { return weight(name); }),
+      experts_(
+          model, options_of(model, setup), {session, autograd, ops_, communication},
+          [this](const std::string& name) -> TrainedParameter& { return weight(name); },
+          [this](const std::string& name) { return bias(name); }),
       latent_(model, setup, options_of(model, setup), {session, autograd, ops_, communication},
               [this](const std::string& name) -> TrainedParameter& { return weight(name); }) {
   std::int64_t fp8_linears = 0;
@@ -359,6 +362,7 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
     qkv[0] = norm(prefix + "attention.q_norm", qkv[0]);
     qkv[1] = norm(prefix + "attention.k_norm", qkv[1]);
   }
+  if (setup_.framework == Framework::nanotron) regroup(prefix + "attention", qkv);
   if (rotates) {
     qkv[0] = rotary(prefix + "attention.q_rotary", qkv[0]);
     qkv[1] = rotary(prefix + "attention.k_rotary", qkv[1]);
@@ -366,14 +370,39 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
   return qkv;
 }
 
+// nanotron puts keys and values behind each other, apart from the packed projections, of which its queries are a view.
+void Transformer::regroup(const std::string& name, std::vector<Tensor>& qkv) {
+  const Tensor packed_k = qkv[1], packed_v = qkv[2];
+  qkv[1] = ops_.copied(name + ".k_regrouped", packed_k);
+  qkv[2] = ops_.copied(name + ".v_regrouped", packed_v);
+  const std::vector<Tensor> inputs = {qkv[0]};
+  qkv[0] = autograd_.record(std::move(qkv[0]), inputs, false,
+                            [packed_k, packed_v](const Tensor& gradient) { return std::vector<Tensor>{gradient}; });
+}
+
 Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor& bias) {
   const std::string prefix = model_.layer_prefix(index);
   if (model_.has_latent()) return latent_.run(prefix, x, angles_[slice_]);
-  return attend(prefix + "attention.core",
-                {.qkv = projections(prefix, x),
-                 .bias = bias,
-                 .causal = model_.mask == AttentionMask::causal && !model_.is_encoder_layer(index),
-                 .window = model_.window_of(index)});
+  return with_sinks(prefix, attend(prefix + "attention.core",
+                                   {.qkv = projections(prefix, x),
+                                    .bias = bias,
+                                    .causal = model_.mask == AttentionMask::causal && !model_.is_encoder_layer(index),
+                                    .window = model_.window_of(index)}));
+}
+
+// Learned numbers beside the scores of each row: in attention's kernels as they are, but for their own gradient.
+Tensor Transformer::with_sinks(const std::string& prefix, Tensor result) {
+  if (!model_.attention_sinks) return result;
+  TrainedParameter& sinks = weight(prefix + "attention.sinks");
+  const std::vector<Tensor> inputs = {result};
+  return autograd_.record(std::move(result), inputs, sinks.trains, [this, &sinks](const Tensor& gradient) {
+    if (!sinks.trains) return std::vector<Tensor>{gradient};
+    Tensor sum =
+        session_.empty(sinks.shape.name + ".grad", gradient.type(), sinks.shape.elements(), TensorRole::gradient);
+    session_.kernel({.name = "sink_gradient", .reads = {gradient}, .writes = {sum}});
+    ops_.accumulate(sinks, std::move(sum));
+    return std::vector<Tensor>{gradient};
+  });
 }
 
 Tensor Transformer::attend(const std::string& name, CoreInput input) {
@@ -442,7 +471,9 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   if (has_engine_layers(model_, setup_)) return engine_loss({"head", &matrix, bias("head")}, x, labels);
   Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
-  if (is_megatron() || setup_.tensor_parallel > 1) return ops_.split_cross_entropy("loss", logits, labels);
+  if (setup_.framework == Framework::nanotron) logits = ops_.widened("logits", logits);
+  const bool is_split = is_megatron() || setup_.framework == Framework::nanotron || setup_.tensor_parallel > 1;
+  if (is_split) return ops_.split_cross_entropy("loss", logits, labels);
   if (setup_.loss_metrics > 0) judged_ = {logits, labels};
   return ops_.cross_entropy("loss", logits, labels);
 }

@@ -110,6 +110,7 @@ class Transformer {
   Tensor engine_feed_forward(const std::string& prefix, const Tensor& x);
   [[nodiscard]] EagerOps::NormedLinear normed(const std::string& norm, const std::string& layer, bool with_bias);
   Tensor attention(std::int64_t index, const Tensor& x, const Tensor& bias);  // without the output projection
+  void regroup(const std::string& name, std::vector<Tensor>& qkv);
   std::vector<Tensor> projections(const std::string& prefix, const Tensor& x);
   struct CoreInput {
     std::vector<Tensor> qkv;
@@ -119,6 +120,7 @@ class Transformer {
   };
   Tensor attend(const std::string& name, CoreInput input);  // recomputed later, if the set-up says so
   Tensor core(const std::string& name, const CoreInput& input);
+  Tensor with_sinks(const std::string& prefix, Tensor result);
   Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection
   Tensor embed_patches(const Tensor& images);
   Tensor parallel_blocks(std::int64_t index, const Tensor& normed, const Tensor& x);

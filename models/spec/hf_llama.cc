@@ -288,4 +288,50 @@ void read_deepseek_v3(const HfObject& config, ModelSpec& spec) {
   read_deepseek_experts(config, spec, 3, true);
 }
 
+void read_gpt_oss(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {8, 64, 131'072, false});
+  set_attention_bias(config, spec, true);
+  read_window(config, spec, 128, 2);
+  spec.attention_sinks = true;
+  spec.experts = {.count = config.required("num_local_experts"),
+                  .active = config.required("num_experts_per_tok"),
+                  .width = spec.feed_forward,
+                  .bias = true};
+}
+
+void read_glm4_moe(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {8, 128, 131'072, false});
+  spec.qkv_bias = config.flag("attention_bias", false);
+  spec.query_key_norm = config.flag("use_qk_norm", false);
+  read_deepseek_experts(config, spec, 1, true);
+}
+
+void read_minimax_m2(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {8, 128, 196'608, false});
+  if (config.flag("use_qk_norm", true)) {
+    if (config.text("qk_norm_type", "per_layer") != "per_layer")
+      config.unsupported("qk_norm_type", "a norm of each head apart");
+    spec.wide_query_key_norm = true;
+  }
+  spec.experts = {.count = config.required("num_local_experts"),
+                  .active = config.required("num_experts_per_tok"),
+                  .width = spec.feed_forward,
+                  .selection_bias = config.flag("use_routing_bias", true)};
+}
+
+// The text model. Its chunks of attention are windows here.
+void read_llama4(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {8, 128, 131'072, false});
+  set_attention_bias(config, spec);
+  const std::int64_t width = spec.feed_forward;
+  spec.feed_forward = config.required("intermediate_size_mlp");
+  spec.attention_window = config.integer("attention_chunk_size", 8192, 0);
+  spec.global_every = spec.attention_window == 0 ? 0 : config.integer("no_rope_layer_interval", 4);
+  spec.experts = {.count = config.required("num_local_experts"),
+                  .active = config.integer("num_experts_per_tok", 1),
+                  .width = width,
+                  .shared_width = width,
+                  .every = config.integer("interleave_moe_layer_step", 1)};
+}
+
 }  // namespace spillway::models::hf

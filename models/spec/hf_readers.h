@@ -44,6 +44,10 @@ void read_olmoe(const HfObject& config, ModelSpec& spec);
 void read_deepseek_moe(const HfObject& config, ModelSpec& spec);
 void read_deepseek_v2(const HfObject& config, ModelSpec& spec);
 void read_deepseek_v3(const HfObject& config, ModelSpec& spec);
+void read_gpt_oss(const HfObject& config, ModelSpec& spec);
+void read_glm4_moe(const HfObject& config, ModelSpec& spec);
+void read_minimax_m2(const HfObject& config, ModelSpec& spec);
+void read_llama4(const HfObject& config, ModelSpec& spec);
 
 // The rest: hf_classics.cc.
 void read_gpt2(const HfObject& config, ModelSpec& spec);

@@ -128,6 +128,8 @@ void describe(Experts& experts, FieldVisitor& visitor) {
       visitor,
       {.key = "selection_bias", .about = "A number per expert added to the scores it is selected by (DeepSeek-V3)."},
       experts.selection_bias);
+  fields::flag(visitor, {.key = "bias", .about = "Of the router and of each expert's matrices (GPT-OSS)."},
+               experts.bias);
 }
 
 void describe(Patches& patches, FieldVisitor& visitor) {
@@ -154,6 +156,8 @@ void describe_kinds(ModelSpec& spec, FieldVisitor& visitor) {
   fields::flag(visitor, {.key = "head_bias", .about = "Of the LM head."}, spec.head_bias);
   fields::flag(visitor, {.key = "query_key_norm", .about = "A norm over each head of queries and keys (Qwen3)."},
                spec.query_key_norm);
+  fields::flag(visitor, {.key = "attention_sinks", .about = "A learned number per head in each softmax (GPT-OSS)."},
+               spec.attention_sinks);
   fields::flag(visitor, {.key = "wide_query_key_norm", .about = "The same over their whole width (OLMoE)."},
                spec.wide_query_key_norm);
   fields::flag(visitor, {.key = "tied_embeddings"}, spec.tied_embeddings);

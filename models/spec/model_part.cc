@@ -26,9 +26,9 @@ bool contains(std::initializer_list<std::string_view> names, std::string_view na
 
 Split split_of(std::string_view stem) {
   if (contains({"attention.qkv", "attention.q", "attention.k", "attention.v", "attention.q_up", "attention.kv_up",
-                "cross_attention.q", "cross_attention.k", "cross_attention.v", "mlp.up", "mlp.gate", "mlp.gate_up",
-                "mlp.shared.up", "mlp.shared.gate", "mlp.shared.gate_up", "mlp.experts.up", "mlp.experts.gate",
-                "mlp.experts.gate_up"},
+                "attention.sinks", "cross_attention.q", "cross_attention.k", "cross_attention.v", "mlp.up", "mlp.gate",
+                "mlp.gate_up", "mlp.shared.up", "mlp.shared.gate", "mlp.shared.gate_up", "mlp.experts.up",
+                "mlp.experts.gate", "mlp.experts.gate_up"},
                stem))
     return Split::rows;
   if (contains({"attention.out", "cross_attention.out", "attention.relative_bias", "mlp.down", "mlp.shared.down",

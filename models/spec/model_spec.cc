@@ -22,8 +22,9 @@ class ParameterList {
     if (spec.norm == NormKind::layer_norm && spec.norm_bias) add(name + ".bias", width, 1, Component::norm, 0);
   }
   void rms_norm(const std::string& name, std::int64_t width) { add(name + ".weight", width, 1, Component::norm, 0); }
-  void experts(const std::string& name, std::int64_t count, std::int64_t outputs, std::int64_t inputs) {
-    add(name + ".weight", count * outputs, inputs, Component::experts, count);
+  void experts(const std::string& name, std::int64_t outputs, std::int64_t inputs, const Experts& experts) {
+    add(name + ".weight", experts.count * outputs, inputs, Component::experts, experts.count);
+    if (experts.bias) add(name + ".bias", experts.count * outputs, 1, Component::experts, experts.count);
   }
 
  private:
@@ -80,6 +81,7 @@ void add_attention(ParameterList& list, const ModelSpec& spec) {
     add_projections(list, spec, "attention");
   }
   add_query_key_norms(list, spec);
+  if (spec.attention_sinks) list.matrix("attention.sinks", spec.heads, 1);
   list.linear("attention.out", spec.hidden, spec.context_width(), spec.output_bias);
 }
 
@@ -100,11 +102,11 @@ void add_feed_forward(ParameterList& list, const ModelSpec& spec, const std::str
 void add_experts(ParameterList& list, const ModelSpec& spec) {
   const Experts& experts = spec.experts;
   list.belongs_to(Component::router);
-  list.matrix("mlp.router", experts.count, spec.hidden);
+  list.linear("mlp.router", experts.count, spec.hidden, experts.bias);
   if (experts.selection_bias) list.vector("mlp.router.selection_bias", experts.count);
-  if (spec.gated()) list.experts("mlp.experts.gate", experts.count, experts.width, spec.hidden);
-  list.experts("mlp.experts.up", experts.count, experts.width, spec.hidden);
-  list.experts("mlp.experts.down", experts.count, spec.hidden, experts.width);
+  if (spec.gated()) list.experts("mlp.experts.gate", experts.width, spec.hidden, experts);
+  list.experts("mlp.experts.up", experts.width, spec.hidden, experts);
+  list.experts("mlp.experts.down", spec.hidden, experts.width, experts);
   if (experts.shared_width == 0) return;
   add_feed_forward(list, spec, "mlp.shared", experts.shared_width);
   if (experts.shared_gate) list.matrix("mlp.shared_gate", 1, spec.hidden);
@@ -185,7 +187,8 @@ bool multiplies_tokens(const Parameter& parameter) {
   const bool of_one_token = parameter.name.starts_with("pooler") || parameter.name.starts_with("nsp") ||
                             parameter.name.starts_with("classifier");
   const bool matrix = parameter.name.ends_with(".weight") && parameter.component != Component::norm;
-  return matrix && !gathered && !of_one_token && !parameter.name.ends_with("relative_bias.weight");
+  return matrix && !gathered && !of_one_token && !parameter.name.ends_with("relative_bias.weight") &&
+         !parameter.name.ends_with("sinks.weight");
 }
 
 }  // namespace

@@ -6,7 +6,9 @@
 //                      Gemma 1-3 (norms around each sub-layer, wide heads, soft caps, local layers)
 //
 //   with experts       Mixtral, Qwen2/3-MoE, OLMoE, DeepSeek-V2/V3 (latent attention, shared experts, dense layers
-//   first)
+//                      first), GPT-OSS (biases, attention sinks), GLM-4.5, MiniMax-M2, Llama 4 (its text model; the
+//                      norm of queries and keys, which has no weights, is left out, and its chunks of attention are
+//                      windows of the same length)
 //
 //   encoders           BERT, RoBERTa; ViT (patches, class token, classifier)
 //
@@ -62,6 +64,7 @@ struct Experts {
   std::int64_t every = 1;               // layer i has experts if (i + 1) % every == 0
   bool shared_gate = false;             // a sigmoid of the token weighs the shared experts (Qwen2-MoE)
   bool selection_bias = false;          // one number per expert added to the scores it is selected by (DeepSeek-V3)
+  bool bias = false;                    // of the router and of each routed expert's matrices (GPT-OSS)
 };
 
 // Images cut into squares (ViT, arXiv:2010.11929). The sequence is the patches and one class token.
@@ -119,6 +122,7 @@ struct ModelSpec {
   bool head_bias = false;
   bool query_key_norm = false;       // a norm over each head of queries and keys (Qwen3), or
   bool wide_query_key_norm = false;  // over their whole width (OLMoE); at most one of the two
+  bool attention_sinks = false;      // a learned number per head beside the scores of a row (GPT-OSS)
   bool tied_embeddings = false;      // the LM head shares the embedding matrix
   bool pretraining_heads = false;    // BERT: pooler, masked-LM transform, next-sentence classifier
   bool masked_lm_head = false;       // the masked-LM transform alone

@@ -25,11 +25,33 @@ ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& mode
       const PipelinePlan::Place& place = routes_[route][i];
       where_.at(static_cast<std::size_t>(place.chunk * stages_ + place.device)) = {route, static_cast<std::int64_t>(i)};
     }
+  if (setup.framework == Framework::nanotron && split_ == 0) {
+    spread_by_cost(model);
+    return;
+  }
   const std::span<LayerRange> all(ranges_);
   const auto encoder = static_cast<std::size_t>(split_);
   if (split_ > 0) spread(0, model.encoder_layers, all.first(encoder));
   const std::int64_t first = split_ > 0 ? model.encoder_layers : 0;
   spread(first, model.all_layers() - first, all.subspan(encoder));
+}
+
+// nanotron's cut (src/nanotron/models/base.py): the block with which the work so far exceeds what a stage and those
+// before it should have is the stage's last. The head is a block, too; here each stage has one layer at least.
+void ParallelLayout::spread_by_cost(const ModelSpec& model) {
+  const auto parts = static_cast<std::int64_t>(ranges_.size());
+  const double layer =
+      static_cast<double>(4 * model.query_width() + 3 * model.feed_forward) * static_cast<double>(model.hidden);
+  const double all = layer * static_cast<double>(model.layers) +
+                     static_cast<double>(model.vocabulary) * static_cast<double>(model.hidden);
+  std::int64_t stage = 0;
+  for (std::int64_t i = 0; i < model.layers; ++i) {
+    LayerRange& range = ranges_[static_cast<std::size_t>(stage)];
+    if (range.count++ == 0) range.first = i;
+    const bool is_full = static_cast<double>((i + 1) * parts) * layer > static_cast<double>(stage + 1) * all;
+    const bool needs_one = model.layers - i - 1 == parts - 1 - stage;
+    if (stage < parts - 1 && (is_full || needs_one)) ++stage;
+  }
 }
 
 void ParallelLayout::spread(std::int64_t first_layer, std::int64_t layers, std::span<LayerRange> over) {

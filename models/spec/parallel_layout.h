@@ -10,7 +10,8 @@
 // Layers over positions (an encoder's first, then the decoder's): each of p v gets layers / (p v) of them, rounded up;
 // where that is too many, positions lose one layer each, from the last and the first inwards, since these also hold the
 // head and the embedding (22 layers on 8 stages: 2, 3, 3, 3, 3, 3, 3, 2). With an encoder, so for the encoder's layers
-// over the first `pipeline_split` stages, and for the decoder's over the others.
+// over the first `pipeline_split` stages, and for the decoder's over the others. nanotron cuts by the work of layers and
+// the head instead.
 #pragma once
 
 #include <cstdint>
@@ -92,6 +93,7 @@ class ParallelLayout {
     return where_.at(static_cast<std::size_t>(chunk * stages_ + stage));
   }
   [[nodiscard]] Site beside(std::int64_t stage, std::int64_t chunk, std::int64_t step) const;
+  void spread_by_cost(const ModelSpec& model);
   void spread(std::int64_t first_layer, std::int64_t layers, std::span<LayerRange> over);
   // `ranks` ranks `stride` apart, starting at rank 0.
   [[nodiscard]] GroupShape group(std::int64_t ranks, std::int64_t stride) const;

@@ -337,6 +337,12 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.dropout == -1) result.dropout = model.dropout;
   if (!(result.dropout >= 0 && result.dropout < 1))
     throw InputError("", "dropout", fmt::format("{} is not a probability", result.dropout), "give a number in [0, 1)");
+  if (result.framework == Framework::nanotron) {
+    if (result.zero_stage > 1)
+      throw InputError("", "zero_stage", "nanotron shares out optimizer states alone",
+                       "set it to 0 or 1, or framework to eager");
+    result.fp32_gradients = is_mixed(result.precision);
+  }
   if (result.fp32_gradients && !is_mixed(result.precision))
     throw InputError("", "fp32_gradients", "only mixed precision has gradients wider than its weights",
                      "set precision to bf16_mixed or fp32_gradients to false");

@@ -94,8 +94,14 @@ enum class LossForm : std::uint8_t { fp32, native, fused };
 // (SC'21; its DeepSpeed fork until July 2023): as megatron_2022, but gradients are in the type of the weights and added
 // up by kernels of their own, those of a pipeline are reduced through a copy of all of them, and collectives of a
 // tensor group are waited for; without flash attention its fused softmax takes shapes in multiples of four only.
-enum class Framework : std::uint8_t { eager, megatron, megatron_2022, megatron_2021 };
-constexpr bool is_megatron(Framework framework) { return framework != Framework::eager; }
+// nanotron: PyTorch modules, with Megatron-LM's loss over a split vocabulary on logits in fp32; gradients of a
+// micro-batch stay until its backward ends and are added into fp32 buffers
+// (src/nanotron/optim/gradient_accumulator.py); between replicas PyTorch's DistributedDataParallel, whose buckets hold
+// all gradients once more for good.
+enum class Framework : std::uint8_t { eager, megatron, megatron_2022, megatron_2021, nanotron };
+constexpr bool is_megatron(Framework framework) {
+  return framework != Framework::eager && framework != Framework::nanotron;
+}
 constexpr bool is_megatron_core(Framework framework) { return framework == Framework::megatron; }
 // Weight gradients are added into fp32 buffers that live all the time.
 constexpr bool has_gradient_buffers(Framework framework) {

@@ -97,10 +97,12 @@ const Words& loss_words() {
 }
 
 const Words& framework_words() {
-  static const Words words = {{"eager", "PyTorch modules as they stand"},
-                              {"megatron", "Megatron-core's on Transformer Engine"},
-                              {"megatron_2022", "Megatron-LM's fused ones of 2022 and 2023"},
-                              {"megatron_2021", "those of its versions up to 2021"}};
+  static const Words words = {
+      {"eager", "PyTorch modules as they stand"},
+      {"megatron", "Megatron-core's on Transformer Engine"},
+      {"megatron_2022", "Megatron-LM's fused ones of 2022 and 2023"},
+      {"megatron_2021", "those of its versions up to 2021"},
+      {"nanotron", "PyTorch modules, fp32 gradient buffers, DistributedDataParallel's buckets"}};
   return words;
 }
 

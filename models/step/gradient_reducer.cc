@@ -17,10 +17,14 @@ void GradientReducer::begin_backward(bool is_last_micro_batch) {
   if (!is_last_) seen_.clear();  // a parameter of two chunks meets its gradients in two backwards
 }
 
-void GradientReducer::end_backward() { reduce(); }
+void GradientReducer::end_backward() {
+  reduce();
+  held_.clear();
+}
 
 void GradientReducer::take(TrainedParameter& parameter, Tensor gradient) {
   if (shares_gradients()) return put(parameter, std::move(gradient));
+  if (setup_.framework == Framework::nanotron && gradient) held_.push_back(gradient);
   autograd_.add(parameter, std::move(gradient));
   const bool leaves = reduces_ ? setup_.overlap_gradients : host_ != nullptr;
   if (!leaves || !is_last_) return;

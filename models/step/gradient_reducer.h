@@ -66,6 +66,7 @@ class GradientReducer {
   bool reduces_ = false;  // there is a group to reduce over
   bool is_last_ = false;
   std::map<std::string, std::int64_t> seen_;  // gradients of a parameter with several uses, in this backward
+  std::vector<Tensor> held_;                  // of this backward (nanotron)
   std::vector<Pending> bucket_;
   std::int64_t bucket_bytes_ = 0;
 };

@@ -73,7 +73,7 @@ class StageRecorder {
     // Of a decoder beside an encoder: it begins here; it gets the encoder's result besides its stream; it passes it on.
     bool starts_decoder = false, gets_memory = false, passes_memory = false;
     std::optional<ChunkStates> states;  // in host memory
-    // Names of Megatron-core's loop: gradients as received and as sent back, the last stage's input; see hold().
+    // Names of Megatron-core's loop: gradients as received and as sent back, the last stage's input; see holds_names().
     Tensor held_gradient, held_input_gradient, held_input;
     // Between the forward and the backward of a micro-batch.
     struct Slice {
@@ -138,6 +138,7 @@ class StageRecorder {
       if (setup_.zero_stage == 3) gather_units(chunk);
     }
     if (is_megatron_core(setup_.framework)) add_workspaces();
+    if (setup_.framework == Framework::nanotron) add_buckets();
     const std::vector<TrainedParameter*> at_home = offload_states();
     if (setup_.optimizer_device == StateDevice::gpu || setup_.offloaded_states > 0) {
       if (!at_home.empty()) optimizer_.emplace(setup_, session_, at_home, &communication_);
@@ -148,6 +149,14 @@ class StageRecorder {
     host_optimizer_.emplace(setup_, session_, parameters_, &communication_,
                             std::min(setup_.gpus(), layout_.gpus_per_machine()));
     reducer_.set_host(*host_optimizer_);
+  }
+
+  // DistributedDataParallel copies gradients into them (gradient_as_bucket_view is false).
+  void add_buckets() {
+    std::int64_t elements = 0;
+    for (const TrainedParameter* parameter : parameters_) elements += parameter->shape.elements();
+    if (communication_.shape(CommGroup::gradient).ranks > 1 && elements > 0)
+      buckets_ = session_.empty("gradient.buckets", parameters_.front()->value.type(), elements, TensorRole::buffer);
   }
 
   void add_workspaces() {
@@ -306,8 +315,7 @@ class StageRecorder {
     if (chunk.passes_memory) send("send_forward", slice.inputs.back(), next, s);
     if (shape.after >= 0) hand_over(pass, out);
     // Megatron-LM frees what it has sent (Korthikanti et al. 2022, appendix B).
-    if (!shape.passes.recomputes && (chunk.is_last || setup_.framework == Framework::eager))
-      slice.output = std::move(out);
+    if (!shape.passes.recomputes && (chunk.is_last || !is_megatron(setup_.framework))) slice.output = std::move(out);
     out = {};
     if (!shape.passes.recomputes) forget_input(slice);
     session_.set_layer(-1);
@@ -497,6 +505,7 @@ class StageRecorder {
   Communication communication_;
   GradientReducer reducer_;
   std::optional<Workspaces> workspaces_;  // of Megatron-core
+  Tensor buckets_;                        // of DistributedDataParallel
   std::deque<Chunk> chunks_;
   std::vector<TrainedParameter*> parameters_;  // those that are trained
   std::optional<OptimizerStep> optimizer_;

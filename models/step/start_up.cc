@@ -1,6 +1,7 @@
 #include "models/step/start_up.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <unordered_set>
 #include <utility>
@@ -25,6 +26,10 @@ std::vector<Piece> pieces_of(const BuiltChunk& chunk, bool experts) {
     for (std::int64_t i = 0; i < count; ++i) pieces.push_back({parameter, parameter->shape.elements() / count});
   }
   return pieces;
+}
+
+std::array<const Tensor*, 4> states_of(const TrainedParameter& parameter) {
+  return {&parameter.first_moment, &parameter.second_moment, &parameter.first_scale, &parameter.second_scale};
 }
 
 struct Buffer {
@@ -62,7 +67,7 @@ class Builder {
   Builder(const TrainingSetup& setup, const std::vector<BuiltChunk>& chunks,
           const std::vector<MemoryEvent>& setup_events, const std::vector<Tensor>& late)
       : setup_(setup), chunks_(chunks), events_(setup_events) {
-    for (const Tensor& tensor : late) late_.push_back(tensor.id());
+    for (const Tensor& tensor : late) late_.insert(tensor.id());
     stream_ = setup_events.empty() ? LaneId::none : setup_events.front().stream;
   }
 
@@ -81,9 +86,7 @@ class Builder {
   }
 
  private:
-  [[nodiscard]] bool is_listed_late(TensorId tensor) const {
-    return std::find(late_.begin(), late_.end(), tensor) != late_.end();
-  }
+  [[nodiscard]] bool is_listed_late(TensorId tensor) const { return late_.count(tensor) != 0; }
   [[nodiscard]] bool is_adam() const {
     return setup_.optimizer == OptimizerKind::adam || setup_.optimizer == OptimizerKind::adamw;
   }
@@ -106,9 +109,10 @@ class Builder {
     std::vector<std::vector<std::uint32_t>> blocks;  // of pieces, by buffer
     for (const BuiltChunk& chunk : chunks_) {
       for (TrainedParameter* parameter : chunk)
-        for (const Tensor* tensor : {&parameter->value, &parameter->gradient, &parameter->master,
-                                     &parameter->first_moment, &parameter->second_moment})
-          if (parameter->trains) place(*tensor);
+        if (parameter->trains) {
+          for (const Tensor* tensor : {&parameter->value, &parameter->gradient, &parameter->master}) place(*tensor);
+          for (const Tensor* state : states_of(*parameter)) place(*state);
+        }
       for (const bool experts : {false, true}) {
         const std::vector<Piece> pieces = pieces_of(chunk, experts);
         if (pieces.empty()) continue;
@@ -130,6 +134,7 @@ class Builder {
       for (std::size_t i = blocks[b].size(); is_split() && i-- > 0;) free(blocks[b][i]);
     }
   }
+
   // Elements of each piece that the first rank's optimizer has, those with weight decay first.
   [[nodiscard]] std::vector<std::pair<TrainedParameter*, std::int64_t>> shards() const {
     std::vector<std::pair<TrainedParameter*, std::int64_t>> result;
@@ -169,15 +174,14 @@ class Builder {
   void make_own_states() {
     for (const BuiltChunk& chunk : chunks_)
       for (const TrainedParameter* parameter : chunk)
-        for (const Tensor* state :
-             {&parameter->first_moment, &parameter->second_moment, &parameter->first_scale, &parameter->second_scale})
+        for (const Tensor* state : states_of(*parameter))
           if (*state) make_late(state->bytes(), state->id());
   }
 
   const TrainingSetup& setup_;
   const std::vector<BuiltChunk>& chunks_;
   const std::vector<MemoryEvent>& events_;
-  std::vector<TensorId> late_;
+  std::unordered_set<TensorId> late_;
   std::vector<Buffer> buffers_;
   std::vector<StartUpEvent> out_;
   std::uint32_t blocks_ = 0;

@@ -52,6 +52,16 @@ const std::map<std::string, std::string>& sizes() {
                          "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128)"},
       {"phi3", R"("vocab_size": 32064, "hidden_size": 3072, "num_hidden_layers": 32, "num_attention_heads": 32,
                   "intermediate_size": 8192)"},
+      {"gpt_oss", R"("vocab_size": 201088, "hidden_size": 2880, "num_hidden_layers": 36, "num_attention_heads": 64,
+                     "intermediate_size": 2880, "num_local_experts": 128, "num_experts_per_tok": 4)"},
+      {"glm4_moe", R"("vocab_size": 151552, "hidden_size": 4096, "num_hidden_layers": 46, "num_attention_heads": 96,
+                      "intermediate_size": 10944, "moe_intermediate_size": 1408, "n_routed_experts": 128,
+                      "num_experts_per_tok": 8, "n_shared_experts": 1)"},
+      {"minimax_m2", R"("vocab_size": 200064, "hidden_size": 3072, "num_hidden_layers": 62, "num_attention_heads": 48,
+                        "intermediate_size": 1536, "num_local_experts": 256, "num_experts_per_tok": 8)"},
+      {"llama4_text", R"("vocab_size": 202048, "hidden_size": 5120, "num_hidden_layers": 48,
+                         "num_attention_heads": 40, "intermediate_size": 8192, "intermediate_size_mlp": 16384,
+                         "num_local_experts": 16)"},
       {"vit", R"("hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12, "intermediate_size": 3072,
                  "image_size": 224, "patch_size": 16)"},
   };
@@ -76,6 +86,10 @@ TEST(HfConfig, CountsOfPublishedModels) {
   EXPECT_EQ(count_of(config("gpt_neox")), 20'554'567'680);
   EXPECT_EQ(count_of(config("deepseek_v3", R"("q_lora_rank": 1536)")), 671'026'419'200);
   EXPECT_EQ(count_of(config("phi3")), 3'821'079'552);
+  EXPECT_EQ(count_of(config("gpt_oss")), 116'829'156'672);
+  EXPECT_EQ(count_of(config("glm4_moe", R"("attention_bias": true)")), 106'852'251'264);
+  EXPECT_EQ(count_of(config("minimax_m2")), 228'689'764'864);
+  EXPECT_EQ(count_of(config("llama4_text")), 107'769'861'120);
   // 86,567,656 with a thousand classes; the class's default is two.
   EXPECT_EQ(count_of(config("vit")), 86'567'656 - 998 * 769);
 }

@@ -292,6 +292,20 @@ ModelSpec small_experts(std::int64_t layers) {
   return model;
 }
 
+// GPT-OSS: sinks and the experts' biases have gradients of their own, in either framework.
+TEST(EngineLayers, ExpertsMayHaveBiasesAndHeadsSinks) {
+  ModelSpec model = small_experts(2);
+  model.experts.bias = model.qkv_bias = model.output_bias = model.attention_sinks = true;
+  for (const Framework framework : {Framework::megatron, Framework::eager}) {
+    TrainingSetup setup = core();
+    setup.framework = framework;
+    const Trace trace = generate(model, setup);
+    const int matrices = framework == Framework::megatron ? 2 : 3;  // gate and up are one, or two
+    EXPECT_EQ(count_of(trace, "sink_gradient"), 2);
+    EXPECT_EQ(count_of(trace, "bias_gradient"), 2 * (1 + matrices + (framework == Framework::megatron ? 2 : 4)));
+  }
+}
+
 // What goes is made again before the backward that reads it: the activation of every row, the norm's result.
 TEST(EngineLayers, ExpertsRecomputeTheirActivationAndNorm) {
   TrainingSetup setup = core();
