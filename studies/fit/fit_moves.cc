@@ -169,6 +169,10 @@ std::vector<FitMove> FitMoves::other_maths(const FitPoint& point) const {
     list.set(std::string(to_string(kind)), {setting("model.optimizer", to_string(kind))});
   for (const TrainingPrecision precision : {TrainingPrecision::bf16, TrainingPrecision::fp8_mixed})
     list.set(std::string(to_string(precision)), {setting("model.precision", to_string(precision))});
+  if (list.setup().has_adapters())
+    for (const Trainable trainable : {Trainable::lora, Trainable::qlora})
+      list.set(std::string(to_string(trainable)),
+               {setting("model.trainable", to_string(trainable)), setting("model.base_weights", "same")});
   if (list.setup().optimizer_device == StateDevice::cpu) list.set("delayed update", {"model.delayed_update=true"});
   return list.take();
 }

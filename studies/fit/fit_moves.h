@@ -26,8 +26,8 @@ class FitMoves {
   // works as it is, asked for speed, is not offered what can only cost time: other allocators, operator orders, and
   // offloading where nothing is recomputed, but with larger micro-batches.
   [[nodiscard]] std::vector<FitMove> from(const FitPoint& point, bool works) const;
-  // Other arithmetic: optimizers with less state, narrower numbers, an update a step late. None where the question
-  // wants the same maths.
+  // Other arithmetic: optimizers with less state, narrower numbers, an update a step late; where adapters are trained,
+  // on a base in NF4 or not. None where the question wants the same maths.
   [[nodiscard]] std::vector<FitMove> other_maths(const FitPoint& point) const;
   // The technique that searches by replays of its own, which takes as long as many moves: put in place of what is
   // recomputed and offloaded, and micro-batches under it. None for steps that are too long for that.

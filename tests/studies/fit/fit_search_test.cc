@@ -10,6 +10,7 @@
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluator.h"
 #include "studies/fit/fit_search.h"
+#include "studies/fit/other_training.h"
 #include "studies/sweep/layout_sweep.h"
 
 namespace spillway::studies {
@@ -175,6 +176,41 @@ TEST(FindFit, TakesTheFewestGpus) {
   const FitOutcome outcome = find_fit(question, fit_subject(question));
   ASSERT_TRUE(outcome.any());
   EXPECT_LT(outcome.ways.front().row.gpus, 8);
+}
+
+// Adapters are no answer to a question about all weights, and are told beside it; each as `run` has it.
+TEST(OtherTrainings, AreToldByTheirName) {
+  FitQuestion question = tight("1500000000");
+  question.replays = 30;
+  const FitSubject subject = fit_subject(question);
+  const FitOutcome outcome = find_fit(question, subject);
+  for (const FitWay& way : outcome.ways)
+    for (const std::string& edit : way.row.way.settings) EXPECT_FALSE(edit.starts_with("model.trainable=")) << edit;
+  const std::vector<OtherTraining> others = other_trainings(question, subject);
+  ASSERT_EQ(others.size(), 2U);
+  EXPECT_EQ(others[0].name, "LoRA");
+  EXPECT_EQ(others[1].name, "QLoRA");
+  for (const OtherTraining& other : others) {
+    ASSERT_TRUE(other.best) << other.name;
+    EXPECT_TRUE(other.best->changes_maths);
+    const Scenario scenario = scenario_of(subject.scenario, other.best->row.way.settings);
+    EXPECT_TRUE(scenario.training.has_adapters());
+    EXPECT_EQ(run(load(scenario)).fingerprint, other.best->row.result.fingerprint);
+  }
+  question.same_maths = true;
+  EXPECT_TRUE(other_trainings(question, subject).empty());
+  question = tight("1500000000");
+  question.settings.emplace_back("model.trainable=lora");
+  const FitSubject adapters = fit_subject(question);
+  EXPECT_TRUE(other_trainings(question, adapters).empty());
+  // There the base's form is a way, which changes the maths.
+  bool quantizes = false;
+  const FitPoints points(adapters);
+  for (const FitMove& move : FitMoves(question, adapters, points).other_maths(points.as_given())) {
+    quantizes |= move.point.setup.trainable == Trainable::qlora;
+    EXPECT_TRUE(points.changes_maths(move.point)) << move.name;
+  }
+  EXPECT_TRUE(quantizes);
 }
 
 TEST(FindFit, StopsWithTheBestSoFar) {
