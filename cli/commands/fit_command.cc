@@ -27,6 +27,7 @@
 #include "cli/output/table.h"
 #include "cli/output/way_report.h"
 #include "studies/fit/fit_search.h"
+#include "studies/fit/other_training.h"
 
 namespace spillway::cli {
 namespace {
@@ -60,7 +61,14 @@ Json fit_way_json(const FitWay& way) {
   return json;
 }
 
-Json outcome_json(const FitCall& call, const FitSubject& subject, const FitOutcome& outcome) {
+Json other_json(const OtherTraining& other) {
+  Json json = other.best ? fit_way_json(*other.best) : Json{{"verdict", to_string(Verdict::does_not_fit)}};
+  json["training"] = other.name;
+  return json;
+}
+
+Json outcome_json(const FitCall& call, const FitSubject& subject, const FitOutcome& outcome,
+                  const std::vector<OtherTraining>& others) {
   Json document = json_document("spillway.fit");
   document["goal"] = call.goal;
   document["gpus"] = subject.gpus;
@@ -74,6 +82,8 @@ Json outcome_json(const FitCall& call, const FitSubject& subject, const FitOutco
   for (const FitWay& way : outcome.ways) document["ways"].push_back(fit_way_json(way));
   document["without"] = Json::array();
   for (const FitAblation& each : outcome.worth) document["without"].push_back({{"name", each.name}, {"way", each.way}});
+  document["other_trainings"] = Json::array();
+  for (const OtherTraining& other : others) document["other_trainings"].push_back(other_json(other));
   document["layouts_estimated"] = outcome.screened;
   document["replays"] = outcome.replayed;
   document["stopped"] = outcome.stopped;
@@ -153,7 +163,26 @@ void print_best(const FitCall& call, const FitOutcome& outcome) {
   print(text);
 }
 
-void print_outcome(Context& context, const FitCall& call, const FitSubject& subject, const FitOutcome& outcome) {
+// Another training of the same model, beside the ways of the one that was asked for.
+void print_others(Context& context, const std::vector<OtherTraining>& others) {
+  if (others.empty()) return;
+  print("\nanother training of the model: adapters alone\n");
+  Table table({"training", "fits", "step (s)", "tokens/s", "peak (GiB)", "memory", "way"});
+  for (const OtherTraining& other : others) {
+    if (!other.best) {
+      table.add({other.name, "no", "-", "-", "-", "-", "none that was tried"});
+      continue;
+    }
+    const std::vector<std::string> figures = figures_of(other.best->row);
+    table.add({other.name, figures[0], figures[1], figures[2], figures[4], figures[5], other.best->row.way.name});
+  }
+  print(context, table);
+  for (const OtherTraining& other : others)
+    if (other.best) print(fmt::format("edits of {}: {}\n", other.name, edits_text(other.best->row.way.settings)));
+}
+
+void print_outcome(Context& context, const FitCall& call, const FitSubject& subject, const FitOutcome& outcome,
+                   const std::vector<OtherTraining>& others) {
   print(context, ways_table(outcome, call.all));
   if (context.rows_only()) return;
   if (outcome.any()) {
@@ -165,6 +194,7 @@ void print_outcome(Context& context, const FitCall& call, const FitSubject& subj
   } else {
     print("\nno way that was tried fits; the nearest is at the top\n");
   }
+  print_others(context, others);
   std::string text = "\n";
   for (const std::string& each : subject.assumptions) text += "assumed: " + each + "\n";
   text += fmt::format("{} layouts estimated, {} ways replayed, {} fit{}{}\n", outcome.screened, outcome.replayed,
@@ -190,12 +220,15 @@ void run_fit(Context& context, FitCall& call) {
   const Deadline deadline(call.seconds);
   const FitSubject subject = fit_subject(call.question);
   FitOutcome outcome;
+  std::vector<OtherTraining> others;
   {
     const Progress progress(context);
     const StopScope scope(&deadline.flag());
-    outcome = find_fit(call.question, subject, {.progress = [&](const std::string& what, std::size_t replays) {
-                         return progress.show(fmt::format("{} ({} replays)", what, replays)) && !deadline.is_reached();
-                       }});
+    const auto show = [&](const std::string& what, std::size_t replays) {
+      return progress.show(fmt::format("{} ({} replays)", what, replays)) && !deadline.is_reached();
+    };
+    outcome = find_fit(call.question, subject, {.progress = show});
+    if (!outcome.stopped) others = other_trainings(call.question, subject, {.progress = show});
   }
   if (outcome.stopped)
     note(context, is_interrupted() ? "interrupted: the best so far"
@@ -205,9 +238,9 @@ void run_fit(Context& context, FitCall& call) {
     throw InputError("--budget", fmt::format("{:g}", call.seconds), "not one way was replayed in that time",
                      "give more seconds");
   if (context.json())
-    print_json(outcome_json(call, subject, outcome));
+    print_json(outcome_json(call, subject, outcome, others));
   else
-    print_outcome(context, call, subject, outcome);
+    print_outcome(context, call, subject, outcome, others);
   if (outcome.any()) warn_of_verdict(context, outcome.ways.front().row.result);
   if (!call.output.empty() && outcome.any()) write_best(subject, outcome, call.output);
   if (!call.output.empty() && !outcome.any()) note(context, "nothing fits: " + call.output + " is not written");

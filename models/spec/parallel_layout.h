@@ -10,8 +10,8 @@
 // Layers over positions (an encoder's first, then the decoder's): each of p v gets layers / (p v) of them, rounded up;
 // where that is too many, positions lose one layer each, from the last and the first inwards, since these also hold the
 // head and the embedding (22 layers on 8 stages: 2, 3, 3, 3, 3, 3, 3, 2). With an encoder, so for the encoder's layers
-// over the first `pipeline_split` stages, and for the decoder's over the others. nanotron cuts by the work of layers and
-// the head instead.
+// over the first `pipeline_split` stages, and for the decoder's over the others. nanotron cuts by the work of layers
+// and the head instead.
 #pragma once
 
 #include <cstdint>

@@ -37,6 +37,12 @@ TechniquePart make_layout(const TechniqueRequest& request) {
   return part;
 }
 
+TechniquePart make_roam_layout(const TechniqueRequest& request) {
+  TechniquePart part;
+  part.plan.memory = roam_places(request.trace);
+  return part;
+}
+
 Technique order_row(std::string_view word, std::string title, std::string about, std::string source,
                     TechniquePart (*make)(const TechniqueRequest&)) {
   const std::string name(word);
@@ -73,6 +79,17 @@ const std::vector<Technique>& order_techniques() {
                  "a place for every request, planned as low as can be",
                  {setting(allocator_key, layout_word)}}},
        .make = make_layout},
+      {.name = std::string(roam_layout_word),
+       .title = "ROAM's layout",
+       .about = "a place for every request as ROAM's paper has them, leaf by leaf of its subgraph tree",
+       .source = roam_source,
+       .part = PlanPart::memory,
+       .key = std::string(allocator_key),
+       .needs = {Capability::uses, Capability::memory},
+       .ways = {{std::string(roam_layout_word),
+                 "places by ROAM's own layout",
+                 {setting(allocator_key, roam_layout_word)}}},
+       .make = make_roam_layout},
   };
   return rows;
 }

@@ -7,13 +7,20 @@
 #include "planners/layout/emulated_layout.h"
 #include "planners/layout/result_check.h"
 #include "planners/order/order_check.h"
+#include "planners/order/roam.h"
+#include "planners/order/roam_branches.h"
+#include "planners/order/roam_dag.h"
+#include "planners/order/roam_layout.h"
+#include "planners/order/roam_segments.h"
 #include "sim/devices/memory/request_lives.h"
+#include "sim/replay/host_order.h"
 #include "sim/replay/plan_check.h"
 
 namespace spillway::planners {
 namespace {
 
 constexpr std::int64_t step = 512;
+constexpr std::size_t most_roam_requests = 10'000;  // squared: seconds
 
 std::int64_t peak_of(const std::vector<RequestLife>& lives) {
   std::vector<LayoutBuffer> buffers;
@@ -38,29 +45,118 @@ void count_peaks(const Trace& trace, bool has_fates, TraceOrder& found) {
   }
 }
 
+// What lies on a device: requests first, then blocks from before the first event.
+struct DeviceRequests {
+  std::vector<LayoutBuffer> buffers;
+  std::size_t requests = 0;
+};
+DeviceRequests requests_of(const Trace& trace, std::int16_t device) {
+  DeviceRequests all;
+  const auto add = [&](const RequestLife& life) {
+    all.buffers.push_back({.lower = life.lower,
+                           .upper = life.upper,
+                           .size = (life.bytes.count() + step - 1) / step * step,
+                           .alignment = step});
+  };
+  for (const RequestLife& life : request_lives(trace, device)) add(life);
+  all.requests = all.buffers.size();
+  for (const RequestLife& life : lives_before(trace, device)) add(life);
+  return all;
+}
+
+MemoryPlan placed(const Trace& trace, std::int16_t device, const DeviceRequests& all,
+                  const std::vector<std::int64_t>& offsets, std::int64_t height) {
+  MemoryPlan plan;
+  plan.kind = PlanKind::layout;
+  plan.pool = Bytes(height);
+  for (std::size_t i = 0; i < all.buffers.size(); ++i)
+    (i < all.requests ? plan.places : plan.before).push_back({Bytes(offsets[i]), Bytes(all.buffers[i].size)});
+  const PlanVerdict verdict = check_placement(trace, device, plan, Bytes(0));
+  SPILLWAY_ASSERT(verdict.sound());
+  return plan;
+}
+
+void require_tensors_stay(const Trace& trace) {
+  std::vector<bool> made(trace.tensors.size());
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.action != MemoryAction::allocate) continue;
+    if (made[index_of(event.tensor)])
+      throw InputError("", "memory", "tensors leave and come back: ROAM's layout is of a graph whose tensors stay",
+                       "take another layout: memory.allocator=" + std::string(layout_word));
+    made[index_of(event.tensor)] = true;
+  }
+}
+
+// ROAM's subgraph tree in the time of requests: memory events of the device.
+struct RoamNest {
+  std::vector<RoamLeaf> leaves;
+  std::size_t loss = 0;
+};
+
+// By operator of the graph in its program's order, and behind the last: the events of its device before it.
+std::vector<std::size_t> events_before(const Trace& trace, const TraceOrderGraph& rank,
+                                       const std::vector<OperatorIndex>& order) {
+  std::vector<std::size_t> place(trace.ops.size()), of_place(trace.ops.size() + 1);
+  const std::vector<OpId> issued = host_order(trace);
+  for (std::size_t i = 0; i < issued.size(); ++i) place[index_of(issued[i])] = i;
+  std::size_t events = 0, at = 0;
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.device != rank.device) continue;
+    if (event.anchor != OpId::none) at = std::max(at, place[index_of(event.anchor)]);
+    of_place[at + 1] = ++events;
+  }
+  for (std::size_t i = 1; i < of_place.size(); ++i) of_place[i] = std::max(of_place[i], of_place[i - 1]);
+  std::vector<std::size_t> before;
+  for (const OperatorIndex op : order) {
+    const OpId head = rank.heads[op];
+    const std::size_t last = before.empty() ? 0 : before.back();
+    before.push_back(std::max(last, head == OpId::none ? last : of_place[place[index_of(head)]]));
+  }
+  if (!before.empty()) before.front() = 0;
+  before.push_back(events + 1);
+  return before;
+}
+
+RoamNest nest_of(const Trace& trace, const TraceOrderGraph& rank) {
+  const std::size_t node_limit = RoamOptions().node_limit;
+  const std::vector<OperatorIndex> order = legal_order(rank.graph);
+  const RoamDag dag(rank.graph);
+  const OperatorIndex loss = find_branches(rank.graph, dag).loss;
+  const auto position = static_cast<std::size_t>(std::find(order.begin(), order.end(), loss) - order.begin());
+  RoamNest nest{subgraph_tree(key_positions(dag, order), position, order.size(), node_limit), 0};
+  const std::vector<std::size_t> before = events_before(trace, rank, order);
+  nest.loss = before[position];
+  for (RoamLeaf& leaf : nest.leaves)
+    leaf = {before[leaf.forward_begin], before[leaf.forward_end], before[leaf.backward_begin],
+            before[leaf.backward_end]};
+  return nest;
+}
+
 }  // namespace
 
 LayoutResult lay_out_requests(const Trace& trace, std::int16_t device, const LayoutOptions& options, MemoryPlan& plan) {
-  std::vector<LayoutBuffer> buffers;
-  const auto add = [&](const RequestLife& life) {
-    buffers.push_back({.lower = life.lower,
-                       .upper = life.upper,
-                       .size = (life.bytes.count() + step - 1) / step * step,
-                       .alignment = step});
-  };
-  for (const RequestLife& life : request_lives(trace, device)) add(life);
-  const std::size_t requests = buffers.size();
-  for (const RequestLife& life : lives_before(trace, device)) add(life);
-  LayoutResult layout = lay_out_step(buffers, options);
-  check_result(buffers, layout);
+  const DeviceRequests all = requests_of(trace, device);
+  LayoutResult layout = lay_out_step(all.buffers, options);
+  check_result(all.buffers, layout);
+  plan = placed(trace, device, all, layout.offsets, layout.height);
   plan.technique = layout_word;
-  plan.kind = PlanKind::layout;
-  plan.pool = Bytes(layout.height);
-  for (std::size_t i = 0; i < buffers.size(); ++i)
-    (i < requests ? plan.places : plan.before).push_back({Bytes(layout.offsets[i]), Bytes(buffers[i].size)});
-  const PlanVerdict verdict = check_placement(trace, device, plan, Bytes(0));
-  SPILLWAY_ASSERT(verdict.sound());
   return layout;
+}
+
+std::map<std::int16_t, MemoryPlan> roam_places(const Trace& trace) {
+  std::map<std::int16_t, MemoryPlan> plans;
+  require_tensors_stay(trace);
+  for (const TraceOrderGraph& rank : order_graphs_of(trace)) {
+    const DeviceRequests all = requests_of(trace, rank.device);
+    if (all.buffers.size() > most_roam_requests)
+      throw InputError("", "memory", "ROAM's layout of so many requests would take hours",
+                       "take another layout: memory.allocator=" + std::string(layout_word));
+    const RoamNest nest = nest_of(trace, rank);
+    const RoamLayout layout = roam_layout(all.buffers, nest.leaves, nest.loss);
+    MemoryPlan& plan = plans[rank.device] = placed(trace, rank.device, all, layout.offsets, layout.height);
+    plan.technique = roam_layout_word;
+  }
+  return plans;
 }
 
 const RankOrder& TraceOrder::widest() const {

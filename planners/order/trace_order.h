@@ -15,7 +15,7 @@
 
 namespace spillway::planners {
 
-inline constexpr std::string_view order_word = "order";
+inline constexpr std::string_view order_word = "order", roam_layout_word = "roam-layout";
 
 struct RankOrder {
   TraceOrderGraph graph;
@@ -47,5 +47,11 @@ TraceOrder plan_order(const Trace& trace, const TraceOrderOptions& options = {})
 
 // Of all requests of one device, in steps of 512 bytes; checked by check_placement().
 LayoutResult lay_out_requests(const Trace& trace, std::int16_t device, const LayoutOptions& options, MemoryPlan& plan);
+
+// The same by ROAM's layout (roam_layout.h) of the order that the trace has, for its ranks' devices: key points, leaves
+// and the loss are those of the rank's graph, and a leaf is the requests from its first operator to its last. Checked
+// alike. Throws InputError as order_graphs_of(); where tensors leave and come back, which ROAM's graph doesn't have;
+// and beyond 10,000 requests on a device. Requests squared.
+std::map<std::int16_t, MemoryPlan> roam_places(const Trace& trace);
 
 }  // namespace spillway::planners

@@ -37,6 +37,9 @@ bool is_to_drives(const TechniqueWay& way) {
          way.settings.end();
 }
 
+// Packs or orders what is there, and makes nothing faster by itself.
+bool only_packs(const Technique& row) { return row.part == PlanPart::order || row.part == PlanPart::memory; }
+
 }  // namespace
 
 // Points that are new, each once.
@@ -71,6 +74,7 @@ bool FitMoves::applies(const FitPoint& point, const TechniqueWay& way, const Tec
   if (row.key == allocator_key && row.name == ideal_policy) return false;  // a bound, no allocator one can have
   if (row.key == offload_key && row.name == hybrid_word) return false;     // searched()
   if (!subject_.model) return !is_of_model(way);
+  if (row.part == PlanPart::order && is_long(*subject_.model, point.setup)) return false;
   if (row.part == PlanPart::schedule && point.setup.pipeline_parallel == 1) return false;
   if (way.offered == Offered::with_replicas && point.setup.data_parallel * point.setup.context_parallel == 1)
     return false;
@@ -93,7 +97,7 @@ void FitMoves::add_table(List& list, bool works) const {
   for (const Technique& row : techniques())
     for (const TechniqueWay& way : row.ways) {
       if (!applies(list.from(), way, row)) continue;
-      if (!only_faster || (row.key != allocator_key && (row.key != offload_key || recomputes)))
+      if (!only_faster || (!only_packs(row) && (row.key != offload_key || recomputes)))
         add_technique(list, row, way);
       else if (row.key == offload_key && subject_.model && setup.pipeline_parallel == 1)
         add_with_batch(list, way.name, way.settings);
@@ -165,6 +169,10 @@ std::vector<FitMove> FitMoves::other_maths(const FitPoint& point) const {
     list.set(std::string(to_string(kind)), {setting("model.optimizer", to_string(kind))});
   for (const TrainingPrecision precision : {TrainingPrecision::bf16, TrainingPrecision::fp8_mixed})
     list.set(std::string(to_string(precision)), {setting("model.precision", to_string(precision))});
+  if (list.setup().has_adapters())
+    for (const Trainable trainable : {Trainable::lora, Trainable::qlora})
+      list.set(std::string(to_string(trainable)),
+               {setting("model.trainable", to_string(trainable)), setting("model.base_weights", "same")});
   if (list.setup().optimizer_device == StateDevice::cpu) list.set("delayed update", {"model.delayed_update=true"});
   return list.take();
 }
@@ -205,6 +213,19 @@ std::vector<FitMove> FitMoves::searched(const FitPoint& point) const {
   list.set(std::string(hybrid_word), settings);
   if (subject_.model) add_with_batch(list, std::string(hybrid_word), settings);
   return list.take();
+}
+
+std::vector<FitMove> FitMoves::packings(const FitPoint& point, PlanPart part) const {
+  List list(points_, point);
+  for (const Technique& row : techniques())
+    for (const TechniqueWay& way : row.ways)
+      if (row.part == part && applies(point, way, row)) list.set(way.name, way.settings);
+  return list.take();
+}
+
+std::optional<FitPoint> FitMoves::lean(const FitPoint& point) const {
+  if (!subject_.model || point.setup.loss == LossForm::fused) return {};
+  return points_.with(point, {setting("model.loss", to_string(LossForm::fused))});
 }
 
 std::vector<FitMove> FitMoves::removals(const FitPoint& point) const {

@@ -2,6 +2,7 @@
 // settings of the training that hold memory or cost time.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,15 +23,20 @@ class FitMoves {
       : question_(question), subject_(subject), points_(points) {}
 
   // In a set order; none leaves the point as it is, no two lead to the same. Some may turn out impossible. A point that
-  // works as it is, asked for speed, is not offered what can only cost time: other allocators, and offloading where
-  // nothing is recomputed, but with larger micro-batches.
+  // works as it is, asked for speed, is not offered what can only cost time: other allocators, operator orders, and
+  // offloading where nothing is recomputed, but with larger micro-batches.
   [[nodiscard]] std::vector<FitMove> from(const FitPoint& point, bool works) const;
-  // Other arithmetic: optimizers with less state, narrower numbers, an update a step late. None where the question
-  // wants the same maths.
+  // Other arithmetic: optimizers with less state, narrower numbers, an update a step late; where adapters are trained,
+  // on a base in NF4 or not. None where the question wants the same maths.
   [[nodiscard]] std::vector<FitMove> other_maths(const FitPoint& point) const;
   // The technique that searches by replays of its own, which takes as long as many moves: put in place of what is
   // recomputed and offloaded, and micro-batches under it. None for steps that are too long for that.
   [[nodiscard]] std::vector<FitMove> searched(const FitPoint& point) const;
+  // What makes the same work take less memory: of PlanPart::memory, other allocators and places; of PlanPart::order,
+  // orders of operators, but for long steps, whose orders take minutes to plan.
+  [[nodiscard]] std::vector<FitMove> packings(const FitPoint& point, PlanPart part) const;
+  // The point with kernels that hold less and take no more time; none: it has them, or is a capture.
+  [[nodiscard]] std::optional<FitPoint> lean(const FitPoint& point) const;
   // The point without each technique that it has and the plainest step has not: what the technique is worth.
   [[nodiscard]] std::vector<FitMove> removals(const FitPoint& point) const;
   // Ways to hold less on the GPU than recomputation and ZeRO alone: offloading, an optimizer on the CPU or on drives,

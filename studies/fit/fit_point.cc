@@ -143,7 +143,8 @@ std::string FitPoints::name(const FitPoint& point) const {
 
 bool FitPoints::changes_maths(const FitPoint& point) const {
   const TrainingSetup &setup = point.setup, &given = given_.setup;
-  return subject_.model && (setup.optimizer != given.optimizer || setup.precision != given.precision ||
+  return subject_.model && (setup.trainable != given.trainable || setup.base_weights != given.base_weights ||
+                            setup.optimizer != given.optimizer || setup.precision != given.precision ||
                             setup.delayed_update != given.delayed_update || setup.global_batch != given.global_batch);
 }
 

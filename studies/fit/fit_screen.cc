@@ -8,6 +8,7 @@
 #include "base/input_error.h"
 #include "base/stop.h"
 #include "models/step/generatable.h"
+#include "planners/offload/checkpoints.h"
 #include "planners/offload/lifetimes.h"
 #include "planners/offload/offload_settings.h"
 #include "planners/technique/technique_table.h"
@@ -47,9 +48,10 @@ struct FitScreen::Prepared {
   std::string invalid;
   TrainingSetup setup;  // resolved
   Stand time, peak;
-  Bytes state{};       // at least
-  Bytes not_there{};   // of the peak's: state that is elsewhere
-  bool moves = false;  // tensors, by a technique
+  Bytes state{};      // at least
+  Bytes not_there{};  // of the peak's: state that is elsewhere
+  // Tensors, by a technique; of these, what the backward needs.
+  bool moves = false, moves_activations = false;
 };
 
 FitScreen::FitScreen(const FitSubject& subject, const FitPoints& points)
@@ -83,9 +85,12 @@ FitScreen::Prepared FitScreen::prepare(const FitPoint& point) const {
     prepared.moves = !technique.empty() && technique != no_offload;
     const bool moves_state = prepared.moves && technique_named(technique).moves_state;
     const bool is_elsewhere = prepared.setup.optimizer_device != StateDevice::gpu;
-    prepared.time = stand_of(is_elsewhere ? without_state(prepared.setup) : prepared.setup);
+    TrainingSetup work = is_elsewhere ? without_state(prepared.setup) : prepared.setup;
+    if (technique == checkpoints_word) work.recompute = Recompute::full;
+    prepared.time = stand_of(work);
     TrainingSetup least = is_elsewhere || moves_state ? without_state(prepared.setup) : prepared.setup;
-    if (prepared.moves && technique != streaming_word) least.recompute = Recompute::full;
+    prepared.moves_activations = prepared.moves && technique != streaming_word;
+    if (prepared.moves_activations) least.recompute = Recompute::full;
     prepared.peak = stand_of(least);
     if (moves_state) prepared.state = Bytes(0);
     if (moves_state || prepared.setup.weight_device != StateDevice::gpu)
@@ -153,13 +158,14 @@ FitEstimate FitScreen::finish(const Prepared& prepared) const {
   return estimate;
 }
 
-// Under a technique that moves activations: nine tenths of what holds the layers' inputs alone.
 Bytes FitScreen::peak_of(const Prepared& prepared) const {
   const auto found = shapes_.find(prepared.peak.key);
   if (found == shapes_.end() || !found->second.shape || !has_closed_form(prepared.peak.setup)) return Bytes(0);
-  const Bytes peak =
-      estimate_step(machine_, *found->second.shape, prepared.peak.setup).peak_allocated - prepared.not_there;
-  return prepared.moves ? peak / 10 * 9 : peak;
+  const StepShape& shape = *found->second.shape;
+  const TrainingSetup& setup = prepared.peak.setup;
+  const Bytes peak = prepared.moves_activations ? least_peak(machine_, shape, setup)
+                                                : estimate_step(machine_, shape, setup).peak_allocated;
+  return peak - prepared.not_there;
 }
 
 std::vector<FitEstimate> FitScreen::estimate(std::span<const FitPoint> points) {

@@ -2,7 +2,8 @@
 //
 // Models whose layers are not all alike are estimated as if they were of the common kind. An optimizer off the GPU is
 // estimated as a step that updates without state, and the time the CPU takes for it on top; under a technique that
-// moves tensors the time is that of the step without it, and the peak that of a step that keeps layers' inputs alone.
+// moves tensors the time is that of the step without it (of one that computes its layers again, where the technique
+// does), and the peak what no such technique goes below (least_peak()).
 // These say what is replayed, and what first; no verdict is theirs.
 #pragma once
 

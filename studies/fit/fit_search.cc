@@ -23,7 +23,9 @@ namespace spillway::studies {
 namespace {
 
 constexpr double time_margin = 0.1, memory_margin = 0.15;  // of estimates, against replays
+constexpr double bound_margin = 0.1;                       // of bounds, whose closed forms are off as well
 constexpr double lost_clearly = 1.05;                      // of the goal's figure: not tried again
+constexpr double trifle = 0.005;                           // of it: not worth another round
 constexpr std::size_t wave = 8;                            // replays between two looks at what is known
 constexpr std::size_t most_layouts = 24, most_savings = 40, alike_layouts = 2, most_rounds = 6;
 
@@ -90,7 +92,9 @@ class Search {
       replay("as given", {points_.as_given()});
       if (question_.goal == FitGoal::change) single_moves();
       if (subject_.model) look_at_layouts();
+      if (!rows_.front().works()) single_moves();
       climb([this](const FitPoint& point) { return moves_.from(point, found()); });
+      pack_near_misses();
       search_fates();
       climb([this](const FitPoint& point) { return moves_.other_maths(point); });
       ablate();
@@ -187,14 +191,26 @@ class Search {
     if (!goes_on("layouts estimated", outcome_.replayed)) throw Stopped{};
     outcome_.screened += layouts.size();
     std::vector<Candidate> candidates = estimated(std::move(layouts));
+    add_lean(candidates);
     if (is_verbose())
       log_choice("search",
                  fmt::format("{} layouts that may run, {} shapes measured", candidates.size(), screen_->shapes()));
+    const auto kind = [](const Candidate& one) { return kind_of(one.point); };
     for (const double margin : {0.0, memory_margin})
-      replay_best("layouts replayed", candidates, most_layouts / 2, [this, margin](const Candidate& one) {
-        return !seen_.contains(points_.settings(one.point)) && fits_perhaps(one, margin) && fits_as_learnt(one);
-      });
+      replay_best("layouts replayed", candidates, {.all = most_layouts / 2, .of_kind = alike_layouts}, kind,
+                  [this, margin](const Candidate& one) { return fits_perhaps(one, margin) && fits_as_learnt(one); });
     look_at_savings(candidates);
+  }
+
+  // Where a layout doesn't fit, the same with kernels that hold less at no cost: they may be what opens it.
+  void add_lean(std::vector<Candidate>& candidates) {
+    std::vector<FitPoint> points;
+    for (const Candidate& one : candidates)
+      if (!fits_perhaps(one, 0) && one.point.setup.recompute != Recompute::selective)
+        if (std::optional<FitPoint> lean = moves_.lean(one.point)) points.push_back(std::move(*lean));
+    std::vector<Candidate> lean = estimated(std::move(points));
+    candidates.insert(candidates.end(), std::make_move_iterator(lean.begin()), std::make_move_iterator(lean.end()));
+    sort(candidates);
   }
 
   std::vector<Candidate> estimated(std::vector<FitPoint> points) {
@@ -203,10 +219,13 @@ class Search {
     for (std::size_t i = 0; i < points.size(); ++i)
       if (estimates[i].invalid.empty())
         candidates.push_back({std::move(points[i]), estimates[i], figure_of_estimate(points[i], estimates[i])});
+    sort(candidates);
+    return candidates;
+  }
+  static void sort(std::vector<Candidate>& candidates) {
     std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
       return std::pair(a.figure, a.estimate.seconds) < std::pair(b.figure, b.estimate.seconds);
     });
-    return candidates;
   }
 
   [[nodiscard]] double figure_of_estimate(const FitPoint& point, const FitEstimate& estimate) const {
@@ -231,32 +250,35 @@ class Search {
                                                static_cast<double>(screen_->capacity().count());
   }
 
-  // By how far the estimates of its class were off in the replays before.
+  // By how far the estimates of its class were off in the replays before; a bound is as far off under one technique
+  // as it is, about.
   [[nodiscard]] bool fits_as_learnt(const Candidate& one) const {
-    constexpr double rest = 0.05;
-    const auto known = peak_ratios_.find(class_of(one.point));
-    if (known == peak_ratios_.end() || one.estimate.is_bound) return true;
+    const double rest = one.estimate.is_bound ? 0.2 : 0.05;
+    const auto known = peak_ratios_.find(class_of(one));
+    if (known == peak_ratios_.end()) return true;
     const double ratio = known->second.first / known->second.second;
     return static_cast<double>(one.estimate.peak.count()) * ratio * (1 - rest) <=
            static_cast<double>(screen_->capacity().count());
   }
   void learn(const Candidate& one) {
     const auto seen = seen_.find(points_.settings(one.point));
-    if (seen == seen_.end() || !rows_[seen->second].ran() || one.estimate.is_bound || one.estimate.peak <= Bytes(0))
-      return;
-    auto& [sum, count] = peak_ratios_[class_of(one.point)];
+    if (seen == seen_.end() || !rows_[seen->second].ran() || one.estimate.peak <= Bytes(0)) return;
+    auto& [sum, count] = peak_ratios_[class_of(one)];
     sum += static_cast<double>(rows_[seen->second].result.memory.peak_allocated.count()) /
            static_cast<double>(one.estimate.peak.count());
     count += 1;
   }
-  using PeakClass = std::tuple<std::int64_t, bool, bool, bool, StateDevice>;
-  [[nodiscard]] static PeakClass class_of(const FitPoint& point) {
-    const TrainingSetup& s = point.setup;
-    return {s.zero_stage, s.pipeline_parallel > 1, s.context_parallel > 1, s.recompute == Recompute::none,
-            s.optimizer_device};
+  using PeakClass = std::tuple<std::int64_t, bool, bool, bool, StateDevice, std::string>;
+  [[nodiscard]] static PeakClass class_of(const Candidate& one) {
+    const TrainingSetup& s = one.point.setup;
+    const bool pipelined = s.pipeline_parallel > 1, keeps = s.recompute == Recompute::none;
+    if (!one.estimate.is_bound) return {s.zero_stage, pipelined, s.context_parallel > 1, keeps, s.optimizer_device, ""};
+    std::string technique;
+    for (const auto& [key, text] : one.point.others) technique += key + text;
+    return {0, pipelined, false, keeps, s.optimizer_device, technique};
   }
 
-  // Layouts that differ in micro-batch and schedule alone count as alike, at most two of which are replayed here.
+  // Layouts that differ in micro-batch, schedule and kernels alone are of one kind.
   [[nodiscard]] static std::string kind_of(const FitPoint& point) {
     const TrainingSetup& s = point.setup;
     std::string others;
@@ -280,28 +302,49 @@ class Search {
     return usd_per_hour_ > 0 && tokens > 0 ? usd_per_hour_ / 3600 / tokens * 1e6 : 1;
   }
 
-  template <class May>
-  void replay_best(const std::string& what, const std::vector<Candidate>& candidates, std::size_t most,
-                   const May& may) {
-    std::map<std::string, std::size_t> alike;
-    std::vector<FitPoint> next;
-    std::vector<const Candidate*> of_next;
-    std::size_t taken = 0;
+  struct ReplayLimits {
+    std::size_t all, of_kind;
+    bool counts_failures = false;  // among those of a kind
+  };
+  // In turn, so many of each kind that work, what fails teaching which of the rest need not be tried; again, until
+  // none is left.
+  template <class Kind, class May>
+  void replay_best(const std::string& what, const std::vector<Candidate>& candidates, const ReplayLimits& limits,
+                   const Kind& kind, const May& may) {
+    std::map<std::string, std::size_t> taken;
+    std::vector<const Candidate*> next;
+    std::size_t all = 0;
     const auto replay_next = [&] {
-      const bool more = replay(what, std::exchange(next, {}));
-      for (const Candidate* one : std::exchange(of_next, {})) learn(*one);
+      std::vector<FitPoint> points;
+      for (const Candidate* one : next) points.push_back(one->point);
+      const bool more = replay(what, points);
+      for (const Candidate* one : std::exchange(next, {})) {
+        learn(*one);
+        if (!limits.counts_failures && !works(one->point)) --taken[kind(*one)];
+      }
       return more;
     };
-    for (const Candidate& one : candidates) {
-      if (taken == most || !may(one)) continue;
-      if (next.empty() && !may_beat(one)) continue;
-      if (++alike[kind_of(one.point)] > alike_layouts) continue;
-      next.push_back(one.point);
-      of_next.push_back(&one);
-      ++taken;
-      if (next.size() == wave && !replay_next()) return;
+    for (std::size_t before = all + 1; before != all;) {
+      before = all;
+      for (const Candidate& one : candidates) {
+        if (all == limits.all) break;
+        if (seen_.contains(points_.settings(one.point)) || !may(one) || (next.empty() && !may_beat(one))) continue;
+        std::size_t& alike = taken[kind(one)];
+        if (alike == limits.of_kind || is_pending(next, one)) continue;
+        ++alike;
+        ++all;
+        next.push_back(&one);
+        if (next.size() == wave && !replay_next()) return;
+      }
+      if (!replay_next()) return;
     }
-    replay_next();
+  }
+  static bool is_pending(const std::vector<const Candidate*>& next, const Candidate& one) {
+    return std::find(next.begin(), next.end(), &one) != next.end();
+  }
+  [[nodiscard]] bool works(const FitPoint& point) const {
+    const auto seen = seen_.find(points_.settings(point));
+    return seen != seen_.end() && rows_[seen->second].works();
   }
 
   // ---- what holds less ----
@@ -316,34 +359,66 @@ class Search {
     for (const Candidate& one : layouts) {
       const TrainingSetup& setup = one.point.setup;
       if (setup.recompute == Recompute::full || setup.pipeline_chunks > 1 || setup.micro_batch > 2) continue;
+      if (!fits_perhaps(one, 0) && moves_.lean(one.point)) continue;  // the lean one stands for it
       if (bases == most_bases || !may_beat(one)) continue;
       ++bases;
       for (FitMove& move : moves_.savings(one.point))
         if (names.emplace(points_.settings(move.point), move.name).second) points.push_back(std::move(move.point));
     }
     std::vector<Candidate> candidates = estimated(std::move(points));
-    for (const double margin : {0.0, memory_margin}) {
-      std::map<std::string, std::size_t> taken;
-      replay_best("ways to hold less replayed", candidates, most_savings / 2, [&](const Candidate& one) {
-        const Settings settings = points_.settings(one.point);
-        return !seen_.contains(settings) && fits_perhaps(one, one.estimate.is_bound ? 0 : margin) &&
-               fits_as_learnt(one) && ++taken[names.at(settings)] <= most_each;
-      });
-    }
+    const auto kind = [&](const Candidate& one) { return names.at(points_.settings(one.point)); };
+    for (const double margin : {0.0, memory_margin})
+      replay_best("ways to hold less replayed", candidates, {.all = most_savings / 2, .of_kind = most_each}, kind,
+                  [&](const Candidate& one) {
+                    return fits_perhaps(one, one.estimate.is_bound ? bound_margin : margin) && fits_as_learnt(one);
+                  });
     if (found()) return;
     std::stable_sort(candidates.begin(), candidates.end(),
                      [](const Candidate& a, const Candidate& b) { return a.estimate.peak < b.estimate.peak; });
-    std::map<std::string, std::size_t> taken;
-    replay_best("ways that hold least replayed", candidates, most_savings,
-                [&](const Candidate& one) { return ++taken[names.at(points_.settings(one.point))] <= most_each; });
+    replay_best("ways that hold least replayed", candidates,
+                {.all = most_savings, .of_kind = most_each, .counts_failures = true}, kind,
+                [](const Candidate& /*one*/) { return true; });
   }
 
   // ---- one move at a time ----
 
   void single_moves() {
+    std::vector<FitMove> moves = moves_.from(points_.as_given(), rows_.front().works());
+    if (question_.goal != FitGoal::change) drop_hopeless(moves);
     std::vector<FitPoint> points;
-    for (FitMove& move : moves_.from(points_.as_given(), found())) points.push_back(std::move(move.point));
+    for (FitMove& move : moves) points.push_back(std::move(move.point));
     replay("single edits replayed", points);
+  }
+
+  // Ways that would be better than the best, had they a little more room: what packs them better may give it.
+  void pack_near_misses() {
+    constexpr std::size_t most_misses = 4;
+    constexpr double by_packing = 0.1;  // of the capacity
+    std::vector<std::size_t> misses;
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      const Class is = static_cast<Class>(std::get<0>(rank(i)));
+      const MemoryResult& memory = rows_[i].result.memory;
+      const bool is_near = is == tight || (is == too_large && rows_[i].result.drives_refuse.empty() &&
+                                           rows_[i].result.host_memory.verdict() != Verdict::does_not_fit);
+      const double room = (1 + by_packing) * static_cast<double>(memory.limit.count());
+      if (!is_near || static_cast<double>(memory.peak_allocated.count()) > room) continue;
+      if (!found() || figure_of(question_.goal, rows_[i]) < best_figure()) misses.push_back(i);
+    }
+    std::sort(misses.begin(), misses.end(), [this](std::size_t a, std::size_t b) {
+      return figure_of(question_.goal, rows_[a]) < figure_of(question_.goal, rows_[b]);
+    });
+    if (misses.size() > most_misses) misses.resize(most_misses);
+    for (const std::size_t row : misses) {
+      pack(row, PlanPart::memory, 1);
+      pack(row, PlanPart::order, 1 - trifle);  // which take longest to plan
+    }
+  }
+  // Unless the best is that good without.
+  void pack(std::size_t row, PlanPart part, double share) {
+    if (found() && figure_of(question_.goal, rows_[row]) >= share * best_figure()) return;
+    std::vector<FitPoint> points;
+    for (FitMove& move : moves_.packings(of_row_[row], part)) points.push_back(std::move(move.point));
+    replay("what lacks little memory packed better", points);
   }
 
   // As given, and on the way to the best.
@@ -387,7 +462,6 @@ class Search {
 
   // Whether the best way now is better than this one by more than a trifle.
   [[nodiscard]] bool is_worth_another(std::size_t from) const {
-    constexpr double trifle = 0.005;
     if (*best_ == from || rank(*best_) >= rank(from)) return false;
     const Rank now = rank(*best_), before = rank(from);
     if (std::get<0>(now) != std::get<0>(before)) return true;
@@ -405,7 +479,7 @@ class Search {
     std::erase_if(moves, [&](const FitMove& move) {
       const FitEstimate& estimate = estimates[at++];
       const Candidate one{move.point, estimate, figure_of_estimate(move.point, estimate)};
-      const double margin = estimate.is_bound ? 0 : 2 * memory_margin;
+      const double margin = estimate.is_bound ? bound_margin : 2 * memory_margin;
       return !estimate.invalid.empty() || !fits_perhaps(one, margin) || (move.is_layout && !may_beat(one)) ||
              (!estimate.is_bound && !may_beat(one));
     });

@@ -46,6 +46,21 @@ class Estimator {
     return work / layout_.stages() * setup_.gradient_accumulation;
   }
 
+  // Of the fullest stage, its activations but those of two layers elsewhere.
+  [[nodiscard]] Bytes least_held() const {
+    Bytes most{};
+    for (std::int64_t index = 0; index < layout_.stages(); ++index) {
+      StageSum stage = stages_[static_cast<std::size_t>(index)];
+      stage.kept = Bytes(0);
+      for (std::int64_t chunk = 0; chunk < layout_.chunks(); ++chunk) {
+        const std::int64_t layers = std::min<std::int64_t>(2, layout_.layers(index, chunk).count);
+        stage.kept = std::max(stage.kept, chunk_shape(index, chunk).kept + shape_.layer_kept * layers);
+      }
+      most = std::max(most, peak(stage));
+    }
+    return most;
+  }
+
   StepEstimate run() const {
     StepEstimate estimate;
     const Picos pipeline = pipeline_time();
@@ -57,7 +72,7 @@ class Estimator {
     estimate.step_time = pipeline + after;
     estimate.busy = std::min(estimate.step_time, least() + all_after / layout_.stages());
     for (std::int64_t stage = 0; stage < layout_.stages(); ++stage)
-      estimate.peak_allocated = std::max(estimate.peak_allocated, peak(stage));
+      estimate.peak_allocated = std::max(estimate.peak_allocated, peak(stages_[static_cast<std::size_t>(stage)]));
     estimate.peak_reserved =
         Bytes(std::llround(static_cast<double>(estimate.peak_allocated.count()) * shape_.reserved_per_allocated));
     return estimate;
@@ -222,8 +237,7 @@ class Estimator {
     return std::min(count, m);
   }
 
-  [[nodiscard]] Bytes peak(std::int64_t index) const {
-    const StageSum& stage = stages_[static_cast<std::size_t>(index)];
+  [[nodiscard]] Bytes peak(const StageSum& stage) const {
     const std::int64_t states = setup_.zero_stage == 1 ? replicas_ : 1;
     const Bytes fixed = stage.weights + stage.gradients + stage.buffers + share(stage.states, states);
     Bytes update = stage.update_transient;
@@ -259,6 +273,11 @@ bool has_closed_form(const TrainingSetup& setup) {
 
 Picos least_step_time(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
   return Estimator(machine, shape, setup).least();
+}
+
+Bytes least_peak(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
+  SPILLWAY_ASSERT(has_closed_form(setup));
+  return Estimator(machine, shape, setup).least_held();
 }
 
 StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {

@@ -36,4 +36,10 @@ StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, c
 // No schedule of the same passes, whatever its placement, is faster: all work spread evenly over the stages. O(p v).
 Picos least_step_time(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
 
+// No technique that moves a layer's activations off the device between its passes holds less there: weights, gradients
+// and states, and of activations what one micro-batch has outside the layers and in two of them, the one at work and
+// the one that leaves or comes. `setup` as of estimate_step(); a shape of full recomputation, whose layers keep their
+// inputs alone, bounds those that also compute again. O(p v).
+Bytes least_peak(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
+
 }  // namespace spillway::studies

@@ -194,6 +194,31 @@ TEST(Compose, PlacesAreOfTheStepWithItsTransfers) {
 }
 
 // A replay that didn't keep to its trace is found out.
+// ROAM's own layout is a plan's memory part as any other, on every rank and of any order; its file, followed, is the
+// same step; and it needs no less than ours. What leaves and comes back its graph doesn't have.
+TEST(Compose, RoamsLayoutIsAMemoryPart) {
+  for (const char* text : {pipelined, alone})
+    for (const std::vector<std::string>& parts : {std::vector<std::string>{}, {"order.technique=roam"}}) {
+      SCOPED_TRACE(parts.empty() ? "plain" : parts.front());
+      std::vector<std::string> roam = parts, ours = parts;
+      roam.emplace_back("memory.allocator=roam-layout");
+      ours.emplace_back("memory.allocator=layout");
+      const LoadedScenario loaded = with(text, roam);
+      const ScenarioRun run = Evaluator(loaded).run();
+      ASSERT_EQ(run.plan.memory.size(), run.result.ranks.empty() ? 1U : run.result.ranks.size());
+      for (const auto& [device, plan] : run.plan.memory) EXPECT_EQ(plan.technique, "roam-layout");
+      const LoadedScenario plain = with(text, {});
+      const ScenarioRun again = Evaluator(plain).run(read_back(run.plan));
+      EXPECT_EQ(again.result.fingerprint, run.result.fingerprint);
+      EXPECT_EQ(again.result.memory.peak_reserved, run.result.memory.peak_reserved);
+      EXPECT_GE(run.result.memory.peak_reserved, run.result.memory.peak_allocated);
+      const LoadedScenario best = with(text, ours);
+      EXPECT_GE(run.result.memory.peak_reserved, Evaluator(best).run().result.memory.peak_reserved);
+    }
+  const LoadedScenario leaving = with(alone, {"offload.technique=ssdtrain", "memory.allocator=roam-layout"});
+  EXPECT_THROW(static_cast<void>(Evaluator(leaving).run()), InputError);
+}
+
 TEST(Compose, TheCheckerFindsWhatIsWrong) {
   const LoadedScenario loaded = with(alone, {"offload.technique=ssdtrain"});
   const ScenarioRun run = Evaluator(loaded).run();

@@ -74,7 +74,7 @@ TEST(TechniqueTable, NamesAreUniqueAndSaid) {
 // Whatever a scenario can say is a word, and the scenario's reader takes it.
 TEST(TechniqueTable, ScenariosTakeEveryWay) {
   EXPECT_EQ(schedule_words().size(), named_schedules().size());
-  EXPECT_EQ(allocator_words().size(), memory_policy_table.size() + 3);  // and planned places
+  EXPECT_EQ(allocator_words().size(), memory_policy_table.size() + 4);  // and planned places
   EXPECT_THAT(offload_words().names(), Contains(no_offload));
   EXPECT_FALSE(offload_words().find(moved_by_schedule));  // the schedule says it
   const std::string text = R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small"},

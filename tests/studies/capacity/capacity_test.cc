@@ -151,6 +151,40 @@ TEST_F(CapacityFile, LeastMemory) {
   EXPECT_FALSE(fits(path, {"memory.capacity_bytes=" + std::to_string(answer.beyond->value)}));
 }
 
+// What fits without the reserve's margin alone is a yes with its tightness, as `run` has it; a value that keeps the
+// whole reserve goes before it.
+TEST_F(CapacityFile, TightIsAYesAsInRun) {
+  const std::string path = write(R"(, "capacity": {"techniques": ["keep"]})", R"("sequence": 1024, "micro_batch": 4)");
+  const std::vector<std::string> limits = {"memory.capacity_bytes=6442450944", "memory.reserve=1GiB"};
+  const auto run_of = [&](std::int64_t batch) {
+    std::vector<std::string> settings = limits;
+    settings.push_back("model.micro_batch=" + std::to_string(batch));
+    return run(load(load_scenario(path, settings)));
+  };
+  const Result tight = run_of(4);
+  ASSERT_EQ(tight.verdict(), Verdict::tight);
+  CapacityFlags flags;
+  flags.axis = "micro_batch";
+  flags.from = flags.to = 4;
+  const CapacityOutcome alone = find_capacity(read_capacity_request(path, limits, flags));
+  ASSERT_TRUE(alone.best && alone.answers.front().best);
+  const CapacityTrial& best = *alone.answers.front().best;
+  EXPECT_TRUE(best.only_tight);
+  EXPECT_EQ(best.verdict, Verdict::tight);
+  EXPECT_EQ(best.step_time, tight.step_time);
+  EXPECT_EQ(best.needed, tight.memory.peak_reserved);
+  EXPECT_EQ(best.fingerprint, tight.fingerprint);
+  // Among others: the largest that keeps the reserve.
+  flags.from = 1;
+  const CapacityOutcome among = find_capacity(read_capacity_request(path, limits, flags));
+  ASSERT_TRUE(among.answers.front().best);
+  const CapacityTrial& whole = *among.answers.front().best;
+  EXPECT_FALSE(whole.only_tight);
+  EXPECT_LT(whole.value, 4);
+  EXPECT_EQ(run_of(whole.value).verdict(), Verdict::fits);
+  EXPECT_NE(run_of(whole.value + 1).verdict(), Verdict::fits);
+}
+
 // A constraint on time ends the axis before memory does, and is named.
 TEST_F(CapacityFile, ConstraintsBind) {
   const std::string path = write(R"(, "capacity": {"techniques": ["full"]})");

@@ -145,5 +145,41 @@ TEST(FitScreen, EstimatesWhatReplaysSay) {
   }
 }
 
+// Where activations leave, no replay holds less than the bound by more than its closed form is off; and it is no idle
+// one.
+TEST(FitScreen, BoundsWhatMovesActivations) {
+  const FitSubject on = subject("gpt2-medium", "8xa100", 32);
+  const FitPoints points(on);
+  FitScreen screen(on, points);
+  double nearest = 0;
+  std::vector<FitPoint> moving;
+  std::size_t index = 0;
+  for (const FitPoint& layout : fit_layouts(on, points, 8)) {
+    const TrainingSetup& setup = layout.setup;
+    if (++index % 3 != 0) continue;
+    if (setup.recompute != Recompute::none || setup.micro_batch != 2 || setup.pipeline_chunks > 1) continue;
+    for (const char* technique : {"checkpoints", "ssdtrain"})
+      moving.push_back(points.with(
+          layout, {std::string("offload.technique=") + technique, "offload.tier=host", "offload.least_elements=1000"}));
+  }
+  const std::vector<FitEstimate> estimates = screen.estimate(moving);
+  std::vector<Way> ways;
+  for (const FitPoint& point : moving) ways.push_back(points.way(point));
+  const std::vector<WayRow> rows = evaluate_ways(on.scenario, ways);
+  std::size_t compared = 0;
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (!rows[i].ran() || !estimates[i].invalid.empty()) continue;
+    ++compared;
+    EXPECT_TRUE(estimates[i].is_bound);
+    const double share = static_cast<double>(estimates[i].peak.count()) /
+                         static_cast<double>(rows[i].result.memory.peak_allocated.count());
+    EXPECT_LE(share, 1.1) << ways[i].name;
+    nearest = std::max(nearest, share);
+    EXPECT_LE(estimates[i].seconds, 1.25 * to_seconds(rows[i].result.step_time)) << ways[i].name;
+  }
+  EXPECT_GT(compared, 10U);
+  EXPECT_GT(nearest, 0.8);
+}
+
 }  // namespace
 }  // namespace spillway::studies

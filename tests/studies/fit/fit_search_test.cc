@@ -10,6 +10,7 @@
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluator.h"
 #include "studies/fit/fit_search.h"
+#include "studies/fit/other_training.h"
 #include "studies/sweep/layout_sweep.h"
 
 namespace spillway::studies {
@@ -112,6 +113,27 @@ TEST(FindFit, IsNeverWorseThanTheSearchOfLayouts) {
   }
 }
 
+// What no single edit of a layout that fits leads to: sequences split in eight hold too much under the plain loss, and
+// under the fused one in the blocks of PyTorch's allocator; under both edits they are the fastest.
+TEST(FindFit, LooksBeyondLayoutsThatFitAsTheyAre) {
+  FitQuestion question{
+      .what = "llama-3-8b", .machine = "8xh100", .same_maths = true, .sequence = 131072, .global_batch = 8};
+  question.settings = {"model.layers=6", "memory.capacity_bytes=40000000000"};
+  const FitSubject subject = fit_subject(question);
+  const FitOutcome outcome = find_fit(question, subject);
+  ASSERT_TRUE(outcome.any());
+  EXPECT_FALSE(outcome.exhausted);
+  const std::vector<std::string> layout = {"model.context_parallel=8", "model.data_parallel=1", "model.zero_stage=1"};
+  std::vector<Way> ways = {{"layout", layout}, {"lean", layout}, {"lean and packed", layout}};
+  for (const std::size_t i : {1U, 2U}) ways[i].settings.emplace_back("model.loss=fused");
+  ways[2].settings.emplace_back("memory.allocator=torch-expandable");
+  const std::vector<WayRow> rows = evaluate_ways(subject.scenario, ways);
+  EXPECT_FALSE(rows[0].is_yes());
+  EXPECT_FALSE(rows[1].is_yes());
+  ASSERT_TRUE(rows[2].works()) << rows[2].error;
+  EXPECT_LE(seconds(outcome.ways.front().row), seconds(rows[2]));
+}
+
 TEST(FindFit, SaysWhatIsMissingWhereNothingFits) {
   const FitQuestion question = tight("200000000");
   const FitOutcome outcome = find_fit(question, fit_subject(question));
@@ -149,11 +171,46 @@ TEST(FindFit, TakesTheFewestGpus) {
                        .goal = FitGoal::gpus,
                        .sequence = 1024,
                        .global_batch = 8,
-                       .replays = 60};
+                       .replays = 40};
   question.settings = {"memory.capacity_bytes=4500000000"};
   const FitOutcome outcome = find_fit(question, fit_subject(question));
   ASSERT_TRUE(outcome.any());
   EXPECT_LT(outcome.ways.front().row.gpus, 8);
+}
+
+// Adapters are no answer to a question about all weights, and are told beside it; each as `run` has it.
+TEST(OtherTrainings, AreToldByTheirName) {
+  FitQuestion question = tight("1500000000");
+  question.replays = 30;
+  const FitSubject subject = fit_subject(question);
+  const FitOutcome outcome = find_fit(question, subject);
+  for (const FitWay& way : outcome.ways)
+    for (const std::string& edit : way.row.way.settings) EXPECT_FALSE(edit.starts_with("model.trainable=")) << edit;
+  const std::vector<OtherTraining> others = other_trainings(question, subject);
+  ASSERT_EQ(others.size(), 2U);
+  EXPECT_EQ(others[0].name, "LoRA");
+  EXPECT_EQ(others[1].name, "QLoRA");
+  for (const OtherTraining& other : others) {
+    ASSERT_TRUE(other.best) << other.name;
+    EXPECT_TRUE(other.best->changes_maths);
+    const Scenario scenario = scenario_of(subject.scenario, other.best->row.way.settings);
+    EXPECT_TRUE(scenario.training.has_adapters());
+    EXPECT_EQ(run(load(scenario)).fingerprint, other.best->row.result.fingerprint);
+  }
+  question.same_maths = true;
+  EXPECT_TRUE(other_trainings(question, subject).empty());
+  question = tight("1500000000");
+  question.settings.emplace_back("model.trainable=lora");
+  const FitSubject adapters = fit_subject(question);
+  EXPECT_TRUE(other_trainings(question, adapters).empty());
+  // There the base's form is a way, which changes the maths.
+  bool quantizes = false;
+  const FitPoints points(adapters);
+  for (const FitMove& move : FitMoves(question, adapters, points).other_maths(points.as_given())) {
+    quantizes |= move.point.setup.trainable == Trainable::qlora;
+    EXPECT_TRUE(points.changes_maths(move.point)) << move.name;
+  }
+  EXPECT_TRUE(quantizes);
 }
 
 TEST(FindFit, StopsWithTheBestSoFar) {

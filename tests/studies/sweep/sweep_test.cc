@@ -334,6 +334,35 @@ TEST_F(SweepStoreTest, AnswersTheSameFromAnyMixOfShardsAndInterruptions) {
 
 // The fastest layout by estimate turns out not to fit, and with it all sizes of buckets: the replays that are left go
 // to others.
+// What fits without the reserve's margin alone meets "require fits", as `run` says yes to it, where nothing keeps the
+// whole reserve; its row says how tight it is.
+TEST(Sweep, TightIsAYesAsInRun) {
+  const std::string base = R"("model": {"name": "gpt2-small", "sequence": 1024, "micro_batch": 1},
+    "hardware": {"profile": "h100-80gb-1gpu"}, "memory": {"capacity_bytes": 6442450944, "reserve": "1GiB"})";
+  const auto rows_of = [&](const std::string& batches) {
+    SweepStore store;
+    return run_sweep(parsed(R"({"schema": "spillway-sweep", "version": 1, "title": "tight", "base": {)" + base +
+                            R"(}, "axes": [{"name": "b", "key": "model.micro_batch", "values": [)" + batches +
+                            R"(]}], "objectives": ["gpu_time_per_token", "peak_memory"]})"),
+                     {}, store)
+        .rows;
+  };
+  const auto run_of = [&](const std::string& batch) {
+    return run(load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1, )" + base + "}", "s", "",
+                                   std::vector{"model.micro_batch=" + batch})));
+  };
+  const Result tight = run_of("4");
+  ASSERT_EQ(tight.verdict(), Verdict::tight);
+  const std::vector<SweepRow> alone = rows_of("4");
+  ASSERT_EQ(alone.size(), 1U);
+  EXPECT_TRUE(alone.front().does);
+  EXPECT_EQ(alone.front().verdict, tight.verdict());
+  EXPECT_TRUE(is_yes(alone.front().verdict));
+  EXPECT_NEAR(alone.front().replayed.step_seconds, to_seconds(tight.step_time), 1e-9);
+  ASSERT_EQ(run_of("1").verdict(), Verdict::fits);
+  for (const SweepRow& row : rows_of("1, 4")) EXPECT_EQ(row.does, row.verdict == Verdict::fits) << row.label;
+}
+
 TEST(Sweep, SpendsItsReplaysOnPointsThatDiffer) {
   auto json = nlohmann::ordered_json::parse(small_sweep);
   json["axes"] = {

@@ -1,0 +1,45 @@
+#include "studies/fit/other_training.h"
+
+#include <utility>
+
+#include "planners/technique.h"
+
+namespace spillway::studies {
+namespace {
+
+constexpr std::int64_t most_replays = 24;  // of each training
+
+OtherTraining with(FitQuestion question, std::string name, Trainable trainable, const FitOptions& options,
+                   bool& stopped) {
+  const std::string said = setting("model.trainable", to_string(trainable));
+  question.settings.push_back(said);
+  question.same_maths = true;
+  question.replays = most_replays;
+  const FitSubject subject = fit_subject(question);
+  FitOutcome outcome = find_fit(question, subject, options);
+  stopped = outcome.stopped;
+  OtherTraining found{.name = std::move(name), .best = {}};
+  if (!outcome.any()) return found;
+  found.best = std::move(outcome.ways.front());
+  found.best->changes_maths = true;
+  std::vector<std::string>& edits = found.best->row.way.settings;
+  edits.insert(edits.begin(), said);
+  return found;
+}
+
+}  // namespace
+
+std::vector<OtherTraining> other_trainings(const FitQuestion& question, const FitSubject& subject,
+                                           const FitOptions& options) {
+  if (!subject.model || question.same_maths || subject.parsed.training.has_adapters()) return {};
+  std::vector<OtherTraining> found;
+  bool stopped = false;
+  for (const auto& [name, trainable] : {std::pair("LoRA", Trainable::lora), std::pair("QLoRA", Trainable::qlora)}) {
+    OtherTraining one = with(question, name, trainable, options, stopped);
+    if (stopped) break;
+    found.push_back(std::move(one));
+  }
+  return found;
+}
+
+}  // namespace spillway::studies

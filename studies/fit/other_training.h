@@ -1,0 +1,25 @@
+// What another training of the same model would come to on the same machines: adapters beside frozen weights (LoRA),
+// and on a base in NF4 (QLoRA). No way to do what was asked, which is to train all weights: said beside the ways, under
+// its own name, as somebody whose model is too large may have a use for it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "studies/fit/fit_search.h"
+
+namespace spillway::studies {
+
+struct OtherTraining {
+  std::string name;  // "LoRA"
+  std::optional<FitWay>
+      best;  // of those that fit; its edits make it of the question, training and all. None: none does
+};
+
+// The best that few replays find of each. None of a capture, of a question that has adapters itself or keeps its maths;
+// those for which the thread's StopScope leaves no time are left out. Preconditions as of find_fit().
+std::vector<OtherTraining> other_trainings(const FitQuestion& question, const FitSubject& subject,
+                                           const FitOptions& options = {});
+
+}  // namespace spillway::studies
