@@ -28,10 +28,14 @@ Tensor EagerOps::norm_linear(const NormedLinear& both, const Tensor& x, Tensor* 
   const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = normed, .parts = parts});
   if (kept != nullptr) *kept = normed;
   normed = {};
+  const TrainedParameter& weight = *both.linear.weight;
+  if (parts)
+    cut_up_gather({.rows = x.elements() / weight.shape.columns * tensor_ranks(),
+                   .inputs = weight.shape.columns,
+                   .outputs = weight.shape.rows});
   Tensor operand =
       parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", saved->kept, TensorRole::temporary)
             : saved->kept;
-  const TrainedParameter& weight = *both.linear.weight;
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows, rows = operand.elements() / inputs;
   workspaces_->use_product();
   Tensor out = make(name + ".out", rows * outputs);
@@ -60,6 +64,7 @@ std::vector<Tensor> EagerOps::norm_linear_backward(const NormedLinear& both, con
   const std::int64_t inputs = layer.weight->shape.columns, outputs = layer.weight->shape.rows;
   const std::int64_t rows = gradient.elements() / outputs;
   const Tensor whole = input_gradient(layer, rows, inputs, *saved, gradient);
+  if (saved->parts) cut_up_scatter({.rows = rows, .inputs = outputs, .outputs = inputs});
   const Tensor part = reduced_gradient(layer.name, whole, saved->parts);
   weight_work(layer, gradient, saved);
   const bool centred = both.norm_bias != nullptr;

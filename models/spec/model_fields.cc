@@ -128,6 +128,12 @@ void describe(Experts& experts, FieldVisitor& visitor) {
       visitor,
       {.key = "selection_bias", .about = "A number per expert added to the scores it is selected by (DeepSeek-V3)."},
       experts.selection_bias);
+  fields::integer(visitor,
+                  {.key = "groups", .max = 65536, .about = "Of neighbours, of which a token chooses from some."},
+                  experts.groups);
+  fields::integer(visitor,
+                  {.key = "chosen_groups", .max = 65536, .about = "So many of them; 0: experts are in no groups."},
+                  experts.chosen_groups);
 }
 
 void describe(Patches& patches, FieldVisitor& visitor) {
