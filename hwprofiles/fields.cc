@@ -458,6 +458,10 @@ namespace {
 void describe_system_leaves(HardwareProfile& system, ProfileVisitor& visitor) {
   text(visitor, "note", "For people.", system.note);
   number(visitor, count("machines", "Machines of this kind.", 1, 1e6), system.machines);
+  number(visitor,
+         count("scale_up_gpus",
+               "GPUs that the scale-up network joins, of several machines; left out: those of one machine.", 1, 65536),
+         system.scale_up_gpus);
   number(visitor, money("price", "Of one machine, US dollars."), system.price_usd);
   number(visitor, {"price_per_hour", Dimension::money_per_hour, 0, 1e7, "Of renting one machine, US dollars per hour."},
          system.price_usd_per_hour);

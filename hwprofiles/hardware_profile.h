@@ -36,12 +36,14 @@ struct HardwareProfile {
   std::vector<std::size_t> gpu_slots;  // indices of GPU slots in host.pcie, one per GPU
   HostProfile host;
   std::vector<DriveGroup> drives;
-  std::optional<NetworkProfile> scale_up;   // between the GPUs of one machine
+  std::optional<NetworkProfile> scale_up;   // between the GPUs of one machine, or of several
+  Maybe<std::int64_t> scale_up_gpus;        // that it joins, a multiple of gpu_count; absent: those of one machine
   std::optional<NetworkProfile> scale_out;  // between machines
   std::int64_t machines = 1;
   Maybe<double> price_usd, price_usd_per_hour, power_watts, electricity_usd_per_kwh;
 
   [[nodiscard]] std::int64_t total_gpus() const { return gpu_count * machines; }
+  [[nodiscard]] std::int64_t joined_gpus() const { return scale_up_gpus ? scale_up_gpus->value : gpu_count; }
 };
 
 // Gives GPUs and drives their slots in the host's tree, in order. Slots that the host lacks: with `extend` they

@@ -15,6 +15,7 @@
 #include "base/stop.h"
 #include "models/cost/collective_time.h"
 #include "models/cost/cost_model.h"
+#include "models/cost/token_exchange.h"
 #include "models/pipeline/named_schedules.h"
 #include "models/pipeline/pipeline_json.h"
 #include "models/spec/model_spec.h"
@@ -263,9 +264,11 @@ void set_drives(LoadedScenario& loaded, const ProfileLibrary& library) {
 }  // namespace
 
 Cluster cluster_of(const HardwareProfile& hardware) {
-  return {hardware.gpu_count, [hardware](NetworkCollective kind, Bytes bytes, const GroupShape& group) {
-            return collective_time(hardware, kind, bytes, group.ranks, group.per_machine, group.stride).time;
-          }};
+  const auto timer = [hardware](NetworkCollective kind, Bytes bytes, const GroupShape& group) {
+    if (group.tokens.chosen > 0) return token_exchange_time(hardware, bytes, group).time;
+    return collective_time(hardware, kind, bytes, group.ranks, group.per_machine, group.stride).time;
+  };
+  return {.gpus_per_machine = hardware.joined_gpus(), .timer = timer, .gpus_per_host = hardware.gpu_count};
 }
 
 HardwareProfile hardware_of(const Scenario& scenario) {

@@ -9,13 +9,15 @@
 //   ring  all-reduce                   2(n-1) steps, 2(n-1)/n of the bytes
 //   tree  all-reduce                   2 ceil(log2 n) steps, the bytes up and down once each
 //   ring  all-gather, reduce-scatter   n-1 steps, (n-1)/n of the bytes
-//   pairwise all-to-all                n-1 steps, (n-1)/n of the bytes
+//   all-to-all                         1 step and a tenth of one per further peer, (n-1)/n of the bytes: one kernel
+//                                      posts all messages
 //   send-receive                       1 step, the bytes once; a mesh gives one peer 1/(max_group-1) of its links
 //   pipelined tree broadcast           ceil(log2 n) steps, the bytes once
 // The cheaper of ring and tree is taken. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
 // Communication Operations in MPICH", IJHPCA 19(1), 2005; we pipeline the tree, which they don't.
 // Across machines: reduce-scatter inside, all-reduce of 1/g of the bytes between, all-gather inside; likewise
-// all-gather and reduce-scatter; all-to-all and broadcast take inside and outside parts one after the other.
+// all-gather and reduce-scatter; broadcast takes inside and outside parts one after the other, all-to-all beside each
+// other, as NCCL posts both in one kernel.
 // Where several GPUs share a port (gpus_per_port), a ring enters a machine by the GPU next to a port and leaves by
 // another one next to the same port. A group with several ranks in a machine, but one behind each port, has none: its
 // ring leaves through the memory of the host, all of it at ring_through_host. Groups whose ranks are neighbours, or one

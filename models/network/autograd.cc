@@ -9,7 +9,7 @@ namespace spillway::models {
 
 Tensor Autograd::record(Tensor output, const std::vector<Tensor>& inputs, bool has_parameters, Backward backward) {
   if (!recording_) return output;
-  Node node{.backward = std::move(backward), .layer = session_.layer()};
+  Node node{.backward = std::move(backward), .layer = session_.layer(), .is_captured = session_.is_captured()};
   bool wanted = has_parameters;
   for (const Tensor& input : inputs) {
     node.inputs.push_back(input.node());
@@ -76,6 +76,7 @@ void Autograd::run_down_to(std::size_t floor) {
     nodes_.pop_back();
     if (!node.gradient) continue;
     session_.set_layer(node.layer);
+    const CapturedScope scope(session_, node.is_captured);
     std::vector<Tensor> gradients = node.backward(std::move(node.gradient));
     SPILLWAY_ASSERT(gradients.size() == node.inputs.size());
     node.backward = nullptr;  // what it saved goes before gradients are added up
@@ -105,7 +106,7 @@ void Autograd::accumulate(TrainedParameter& parameter, Tensor gradient) {
 
 void Autograd::weight_work(std::function<void()> work) {
   if (!deferring_) return work();
-  deferred_.push_back({std::move(work), session_.layer()});
+  deferred_.push_back({std::move(work), session_.layer(), session_.is_captured()});
 }
 
 void Autograd::run_deferred() {
@@ -113,6 +114,7 @@ void Autograd::run_deferred() {
   std::vector<Deferred> all = std::exchange(deferred_, {});
   for (Deferred& one : all) {
     session_.set_layer(one.layer);
+    const CapturedScope scope(session_, one.is_captured);
     one.work();
     one.work = nullptr;  // what it held goes
   }

@@ -94,6 +94,7 @@ class Autograd {
     std::vector<std::uint32_t> inputs;  // nodes; 0: no gradient wanted
     Backward backward;
     std::int64_t layer = -1;
+    bool is_captured = false;  // its forward was, and so is its backward
     Tensor gradient;
   };
   void run_down_to(std::size_t floor);
@@ -104,6 +105,7 @@ class Autograd {
   struct Deferred {
     std::function<void()> work;
     std::int64_t layer = -1;
+    bool is_captured = false;
   };
   std::vector<Deferred> deferred_;
   bool recording_ = true, deferring_ = false;

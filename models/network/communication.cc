@@ -69,6 +69,8 @@ GroupShape Communication::shape(CommGroup group) const {
 void Communication::run(CommGroup group, std::string_view name, NetworkCollective kind, Bytes whole,
                         std::vector<Tensor> reads, std::vector<Tensor> writes) {
   const GroupShape members = shape(group);
+  Picos time = timer_(kind, whole, members);
+  if (exposed_) time = std::exchange(exposed_, nullptr)(time);
   const Bytes input = kind == NetworkCollective::all_gather ? whole / members.ranks : whole;
   session_.collective({.name = name,
                        .kind = recorded_kind(kind),
@@ -76,7 +78,7 @@ void Communication::run(CommGroup group, std::string_view name, NetworkCollectiv
                        .group_size = members.ranks,
                        .input = input,
                        .buffer = whole,
-                       .time = timer_(kind, whole, members),
+                       .time = time,
                        .reads = std::move(reads),
                        .writes = std::move(writes),
                        .after_kernels = after_kernels_});
@@ -108,6 +110,25 @@ Tensor Communication::all_to_all(CommGroup group, const std::string& name, const
   if (shape(group).ranks == 1) return x;
   Tensor result = session_.empty(name, x.type(), x.elements(), role);
   run(group, "all_to_all", NetworkCollective::all_to_all, x.bytes(), {x}, {result});
+  return result;
+}
+
+Tensor Communication::exchange_tokens(const std::string& name, const Tensor& x, const TokenRoute& route, Bytes rows,
+                                      std::int64_t elements, TensorRole role) {
+  GroupShape members = shape(CommGroup::expert);
+  members.tokens = route;
+  Tensor result = session_.empty(name, x.type(), elements, role);
+  const Picos whole = timer_(NetworkCollective::all_to_all, rows, members);
+  session_.collective({.name = "all_to_all",
+                       .kind = CollectiveKind::all_to_all,
+                       .group = to_string(CommGroup::expert),
+                       .group_size = members.ranks,
+                       .input = rows,
+                       .buffer = rows,
+                       .time = from_seconds(to_seconds(whole) * (1 - hidden_exchange_)),
+                       .reads = {x},
+                       .writes = {result},
+                       .after_kernels = after_kernels_});
   return result;
 }
 

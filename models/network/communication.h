@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hwprofiles/network_profile.h"
@@ -50,6 +51,15 @@ class Communication {
                    Bytes whole);
   void scatter_into(CommGroup group, std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
                     Bytes whole);
+  // Tokens to the ranks of their experts, or results back. `rows`: bytes of a row for each expert of each token of this
+  // rank; the result has so many elements.
+  [[nodiscard]] Tensor exchange_tokens(const std::string& name, const Tensor& x, const TokenRoute& route, Bytes rows,
+                                       std::int64_t elements, TensorRole role);
+  // Share of that which other work hides, 0 .. 1; 0 unless called.
+  void hide_exchanges(double share) { hidden_exchange_ = share; }
+  // The next collective is cut up beside a product, which leaves so much of its time to be seen. For groups of several.
+  using Exposed = std::function<Picos(Picos whole)>;
+  void expose_next(Exposed exposed) { exposed_ = std::move(exposed); }
   // One step of a ring: x goes to the next rank, `into` comes from the one before.
   void shift(CommGroup group, std::string_view name, const Tensor& x, const Tensor& into);
 
@@ -71,6 +81,8 @@ class Communication {
   const CollectiveTimer& timer_;
   std::int64_t stage_;
   bool after_kernels_ = false;
+  double hidden_exchange_ = 0;
+  Exposed exposed_;
 };
 
 }  // namespace spillway::models

@@ -160,6 +160,31 @@ void EagerOps::sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient)
   });
 }
 
+Picos EagerOps::product_time(const GemmShape& shape) const {
+  return session_.cost()
+      .duration({.kind = KernelClass::gemm, .type = options_.product, .gemm = shape, .is_cast_before = true})
+      .time;
+}
+
+void EagerOps::cut_up_gather(const Sides& product) {
+  if (!options_.overlap_tensor || tensor_ranks() == 1 || product.rows < tensor_ranks()) return;
+  const std::int64_t pieces = tensor_ranks();
+  const Picos whole = product_time({.m = product.rows, .n = product.outputs, .k = product.inputs});
+  const Picos piece = product_time({.m = product.rows / pieces, .n = product.outputs, .k = product.inputs});
+  communication_->expose_next([pieces, whole, piece](Picos gather) {
+    const Picos late = std::max(Picos{}, gather / (pieces - 1) - piece) * (pieces - 1);
+    return std::min(gather, std::max(Picos{}, piece * pieces - whole) + late);
+  });
+}
+
+void EagerOps::cut_up_scatter(const Sides& product) {
+  if (!options_.overlap_tensor || tensor_ranks() == 1 || product.rows == 0) return;
+  constexpr std::int64_t pieces = 4;
+  const Picos piece = product_time({.m = product.rows, .n = product.outputs, .k = product.inputs}) / pieces;
+  communication_->expose_next(
+      [piece](Picos scatter) { return scatter / pieces + std::max(Picos{}, scatter / pieces - piece) * (pieces - 1); });
+}
+
 std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, const Tensor& x) {
   std::vector<Tensor> results;
   const bool in_fp8 = is_fp8(layers), parts = tensor_ranks() > 1 && options_.sequence_parallel;
@@ -171,10 +196,13 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
   const bool casts = in_fp8 && layers.front().keeps_input;
   const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .parts = parts, .casts = casts, .users = 0});
   for (const Linear& layer : layers) saved->users += readers_of(*layer.weight);
+  Sides sides{.inputs = layers.front().weight->shape.columns};
+  sides.rows = x.elements() / sides.inputs * (parts ? tensor_ranks() : 1);
+  for (const Linear& layer : layers) sides.outputs += layer.weight->shape.rows;
   Tensor sent = x;
   if (parts && in_fp8) sent = narrow_rows(name + ".in", x, casts ? TensorRole::temporary : TensorRole::activation);
   if (!casts) saved->kept = sent;
-  const Tensor entered = enter_tensor_region(name, sent, TensorRole::temporary);
+  const Tensor entered = enter_tensor_region(name, sent, TensorRole::temporary, sides);
   sent = {};
   if (parts && options_.keeps_gathered) {
     saved->kept = entered;
@@ -194,11 +222,13 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
   return results;
 }
 
-Tensor EagerOps::enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role) {
+Tensor EagerOps::enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside) {
   if (tensor_ranks() == 1) return x;
   const bool parts = options_.sequence_parallel;
+  if (parts) cut_up_gather(beside);
   Tensor entered = parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", x, role) : x;
-  return autograd_.record(std::move(entered), {x}, false, [this, name, parts](const Tensor& gradient) {
+  return autograd_.record(std::move(entered), {x}, false, [this, name, parts, beside](const Tensor& gradient) {
+    if (parts) cut_up_scatter({.rows = beside.rows, .inputs = beside.outputs, .outputs = beside.inputs});
     if (parts)
       return std::vector<Tensor>{
           communication_->reduce_scatter(CommGroup::tensor, name + ".in.grad.part", gradient, TensorRole::temporary)};
@@ -212,7 +242,9 @@ Tensor EagerOps::row_linear(const Linear& layer, const Tensor& x) {
   Linear product = layer;
   product.bias = nullptr;
   Tensor out = linear(product, x);
-  out = leave_tensor_region(layer.name, out, options_.sequence_parallel);
+  const std::int64_t inputs = layer.weight->shape.columns, outputs = layer.weight->shape.rows;
+  out = leave_tensor_region(layer.name, out, options_.sequence_parallel,
+                            {.rows = x.elements() / inputs, .inputs = inputs, .outputs = outputs});
   if (layer.bias == nullptr) return out;
   session_.kernel({.name = "add_bias_", .reads = {out, layer.bias->value}, .writes = {out}});
   return autograd_.record(out, {out}, layer.bias->trains, [this, bias = layer.bias](const Tensor& gradient) {
@@ -221,7 +253,7 @@ Tensor EagerOps::row_linear(const Linear& layer, const Tensor& x) {
   });
 }
 
-Tensor EagerOps::leave_tensor_region(const std::string& name, const Tensor& x, bool scatter) {
+Tensor EagerOps::leave_tensor_region(const std::string& name, const Tensor& x, bool scatter, const Sides& beside) {
   if (tensor_ranks() == 1) return x;
   if (!scatter) {
     communication_->all_reduce(CommGroup::tensor, "all_reduce", {x});
@@ -229,10 +261,12 @@ Tensor EagerOps::leave_tensor_region(const std::string& name, const Tensor& x, b
   }
   Tensor part = kept_result();
   if (!part) {
+    cut_up_scatter(beside);
     part = communication_->reduce_scatter(CommGroup::tensor, name + ".part", x, TensorRole::activation);
     keep_result(part);
   }
-  return autograd_.record(std::move(part), {x}, false, [this, name](const Tensor& gradient) {
+  return autograd_.record(std::move(part), {x}, false, [this, name, beside](const Tensor& gradient) {
+    cut_up_gather({.rows = beside.rows, .inputs = beside.outputs, .outputs = beside.inputs});
     return std::vector<Tensor>{
         communication_->all_gather(CommGroup::tensor, name + ".out.grad.whole", gradient, TensorRole::temporary)};
   });

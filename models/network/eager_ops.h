@@ -29,10 +29,16 @@ struct OpsOptions {
   // (Megatron-LM's layers, whether they are split or not).
   bool separate_passes = false;
   bool recomputes_shared_experts = false, recomputes_expert_activation = false, recomputes_norms = false;
-  bool merged_experts = false;  // gate and up of experts are one matrix (models/spec/model_part.h)
-  bool wide_adapters = false;   // adapters' products are done in fp32, with everything else in 16 bits
-  bool keeps_gathered = false;  // sequence parallel: inputs are kept whole, not gathered once more backwards
-  bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
+  bool merged_experts = false;    // gate and up of experts are one matrix (models/spec/model_part.h)
+  bool wide_adapters = false;     // adapters' products are done in fp32, with everything else in 16 bits
+  bool keeps_gathered = false;    // sequence parallel: inputs are kept whole, not gathered once more backwards
+  bool whole_experts = false;     // tensor ranks share out the experts, and each keeps its part of the sequence
+  bool fused_experts = false;     // casts and activations of experts are part of their products
+  bool waits_for_counts = false;  // the host waits for the number of rows each expert gets
+  ExpertDispatcher dispatcher = ExpertDispatcher::nccl;
+  bool captures_router = false;  // a CUDA graph has it
+  bool overlap_tensor = false;   // collectives of the tensor group are cut up beside their products
+  bool softmax_limits = false;   // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
 };
 
 // What a selectively recomputed block keeps of its forward, in the order in which it was made; taken again, in that
@@ -87,9 +93,20 @@ class EagerOps {
   Tensor row_linear(const Linear& layer, const Tensor& x);
   // Into what each rank of a tensor group does apart: x itself, whose gradient is then summed over the group; sequence
   // parallel: gathered, the gradient reduce-scattered.
-  Tensor enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role);
-  // Partial sums of a tensor group to their sum; `scatter`: this rank's part of the sequence.
-  Tensor leave_tensor_region(const std::string& name, const Tensor& x, bool scatter);
+  // `beside`: the product that reads it, whose pieces hide the collectives where OpsOptions::overlap_tensor says so.
+  struct Sides {
+    std::int64_t rows = 0, inputs = 0, outputs = 0;  // 0: none
+  };
+  Tensor enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role, const Sides& beside);
+  Tensor enter_tensor_region(const std::string& name, const Tensor& x, TensorRole role) {
+    return enter_tensor_region(name, x, role, {});
+  }
+  // Partial sums of a tensor group to their sum; `scatter`: this rank's part of the sequence. `beside`: the product
+  // that made them.
+  Tensor leave_tensor_region(const std::string& name, const Tensor& x, bool scatter, const Sides& beside);
+  Tensor leave_tensor_region(const std::string& name, const Tensor& x, bool scatter) {
+    return leave_tensor_region(name, x, scatter, {});
+  }
   // This rank's part of the sequence of a tensor all ranks have.
   Tensor split_sequence(const std::string& name, const Tensor& x);
 
@@ -156,6 +173,11 @@ class EagerOps {
   // round the ring while the part at hand is worked on, backwards with their gradients. The causal work is balanced:
   // every rank does 1 / c of it in every turn. `shape`: of this rank's queries.
   Tensor ring_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape);
+  // The same as PyTorch's context_parallel has it (torch/distributed/tensor/experimental/_attention.py at the end of
+  // 2024, as torchtitan calls it): keys and values are repeated for every query head, and gathered while this rank's
+  // own are worked on; partial results are merged in fp32 by elementwise kernels, turn by turn. Backwards keys and
+  // values are gathered again, and their gradients go round in fp32, turn by turn, all the way home.
+  Tensor gathered_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape);
   // Keys and values of one layer and micro-batch whose sequence comes in slices, and their gradient.
   struct SlicedKeys {
     Tensor kept, gradient;
@@ -266,11 +288,18 @@ class EagerOps {
   void linear_backward(const Linear& layer, const std::shared_ptr<SavedInput>& saved, const Tensor& gradient,
                        Tensor* x_gradient);
   void weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x);
+  // The next collective of the tensor group is cut up: a gathering one in a ring of as many pieces as ranks, each
+  // multiplied when it is there; a scattering one in four, each on its way while the next is multiplied.
+  void cut_up_gather(const Sides& product);
+  void cut_up_scatter(const Sides& product);
+  [[nodiscard]] Picos product_time(const GemmShape& shape) const;
   void sum_bias_gradient(TrainedParameter& bias, const Tensor& gradient);
   void use_dummy(const TrainedParameter& weight);
   struct Slice;
   std::vector<Tensor> slice_backward(const std::string& name, const Slice& slice, std::size_t parts,
                                      const Tensor& gradient, SlicedKeys& keys);
+  struct Gathered;
+  std::vector<Tensor> gathered_backward(const std::string& name, const Gathered& all, const Tensor& gradient);
   struct Ring;
   std::vector<Tensor> ring_backward(const std::string& name, const Ring& ring, const Tensor& gradient);
   // The log-softmax of each row; and what its passes over x read from device memory.
@@ -287,6 +316,7 @@ class EagerOps {
   Tensor norm_backward(const std::string& name, const Tensor& x, const Tensor& statistics, const NormWeights& weights,
                        const Tensor& gradient);
   Tensor norm_operand(const NormedLinear& both, Tensor normed, Tensor& kept);
+  Tensor gathered_operand(const Linear& layer, const Tensor& part);
   void normed_product(const Linear& layer, Tensor operand, const Tensor& out);
   Tensor give_back_heads(const std::string& name, const Tensor& x, bool forwards);
   std::vector<Tensor> norm_linear_backward(const NormedLinear& both, const Tensor& x, const Tensor& statistics,

@@ -24,6 +24,20 @@ struct EagerOps::Ring {
     const std::int64_t one = 2 * shape.batch * shape.heads * shape.sequence * shape.sequence * shape.head_dim;
     return Flops(products * one / (shape.causal ? 2 : 1));
   }
+  // A rank has a chunk from the sequence's front and the one as far from its end. Its own keys it sees causally; of a
+  // rank before it all queries see the front chunk's keys, of one behind it the queries of the end chunk see all keys.
+  [[nodiscard]] AttentionShape of_turn(std::int64_t turn) const {
+    AttentionShape result = shape;
+    if (!shape.causal || turn == 0 || shape.sequence < 2) return result;
+    result.causal = false;
+    if (turn % 2 == 1) {
+      result.keys = shape.sequence / 2;
+    } else {
+      result.sequence = shape.sequence / 2;
+      result.keys = shape.sequence;
+    }
+    return result;
+  }
 };
 
 Tensor EagerOps::ring_attention(const std::string& name, const std::vector<Tensor>& qkv, const AttentionShape& shape) {
@@ -48,12 +62,21 @@ Tensor EagerOps::ring_attention(const std::string& name, const std::vector<Tenso
       communication_->shift(CommGroup::context, "ring_exchange", sent, pair);
     }
     std::vector<Tensor> reads = turn == 0 ? qkv : std::vector<Tensor>{qkv[0], now, ring.out, ring.statistics};
-    session_.kernel(
-        {.name = "flash_attention",
-         .reads = std::move(reads),
-         .writes = {ring.out, ring.statistics},
-         .cost = {.kind = KernelClass::attention_forward, .type = type_, .attention = shape, .flops = ring.flops(2)}});
+    session_.kernel({.name = "flash_attention",
+                     .reads = std::move(reads),
+                     .writes = {ring.out, ring.statistics},
+                     .cost = {.kind = KernelClass::attention_forward,
+                              .type = type_,
+                              .attention = ring.of_turn(turn),
+                              .flops = ring.flops(2)}});
+    if (turn > 0)
+      session_.kernel({.name = "merge_log_sum_exp", .reads = {ring.statistics}, .writes = {ring.statistics}});
   }
+  if (ring.turns > 1)  // each turn's result is read once, to be weighed
+    session_.kernel({.name = "merge_turns",
+                     .reads = {ring.out, ring.statistics},
+                     .writes = {ring.out},
+                     .bytes = Bytes((2 * ring.turns + 2) * ring.query_elements())});
   Tensor out = ring.out;
   return autograd_.record(std::move(out), qkv, false, [this, name, ring = std::move(ring)](const Tensor& gradient) {
     return ring_backward(name, ring, gradient);
@@ -74,12 +97,13 @@ std::vector<Tensor> EagerOps::ring_backward(const std::string& name, const Ring&
     std::vector<Tensor> reads = {gradient, ring.out, ring.statistics};
     reads.insert(reads.end(), ring.qkv.begin(), now ? ring.qkv.begin() + 1 : ring.qkv.end());
     if (now) reads.push_back(now);
-    session_.kernel(
-        {.name = "flash_attention_backward",
-         .reads = std::move(reads),
-         .writes = {sums, pair_gradient},
-         .cost = {
-             .kind = KernelClass::attention_backward, .type = type_, .attention = ring.shape, .flops = ring.flops(5)}});
+    session_.kernel({.name = "flash_attention_backward",
+                     .reads = std::move(reads),
+                     .writes = {sums, pair_gradient},
+                     .cost = {.kind = KernelClass::attention_backward,
+                              .type = type_,
+                              .attention = ring.of_turn(turn),
+                              .flops = ring.flops(5)}});
     const Tensor moved = temporary(name + ".kv.grad_fp32", DataType::fp32, ring.pair_elements());
     communication_->shift(CommGroup::context, "ring_exchange", pair_gradient, moved);
     pair_gradient = moved;

@@ -153,7 +153,8 @@ OpId EagerSession::kernel(const Kernel& kernel) {
     for (const Tensor& tensor : kernel.reads) cost.bytes += tensor.bytes();
     for (const Tensor& tensor : kernel.writes) cost.bytes += tensor.bytes();
   }
-  const Duration duration = duration_of(cost);
+  Duration duration = duration_of(cost);
+  if (is_fused_ && cost.kind == KernelClass::memory_bound) duration.time = Picos(1000);
   if (duration.source != CostSource::table) ++modelled_kernels_;
   const OpId op = launch({.name = trace_.strings.intern(kernel.name),
                           .kind = kernel.kind,
@@ -182,7 +183,7 @@ OpId EagerSession::launch(OpRow row, Picos& lane_clock) {
   row.layer = layer_;
   row.micro_batch = micro_batch_;
   row.step = step_;
-  host_clock_ += phase_ == Phase::backward ? engine_time_ : program_time_;
+  host_clock_ += is_captured_ ? graph_node_time : phase_ == Phase::backward ? engine_time_ : program_time_;
   OpRow call{.name = launch_name_,
              .kind = OpKind::launch,
              .phase = phase_,
@@ -190,7 +191,7 @@ OpId EagerSession::launch(OpRow row, Picos& lane_clock) {
              .layer = layer_,
              .micro_batch = micro_batch_,
              .step = step_,
-             .duration = cost_.launch_call()};
+             .duration = is_captured_ ? std::min(graph_node_time, cost_.launch_call()) : cost_.launch_call()};
   call.start = host_clock_ - call.duration;
   last_launch_ = trace_.append_op(call);
   row.launched_by = last_launch_;

@@ -29,6 +29,9 @@ namespace spillway::models {
 
 class EagerSession;
 
+// Host time of a kernel in a CUDA graph that is replayed: the GPU's front end takes it up in so long (assumed).
+inline constexpr Picos graph_node_time{500'000};
+
 // Where a tensor's memory is; on drives it takes none.
 enum class TensorPlace : std::uint8_t { device, host, drives };
 constexpr TensorPlace place_of(StateDevice device) {
@@ -172,6 +175,12 @@ class EagerSession {
     program_time_ = program;
     engine_time_ = engine;
   }
+  // What follows is replayed as a CUDA graph: an operator takes the host no time but graph_node_time.
+  void set_captured(bool is_captured) { is_captured_ = is_captured; }
+  [[nodiscard]] bool is_captured() const { return is_captured_; }
+  // Kernels that only move bytes are, from here on, part of the products beside them and take no time of their own.
+  void set_fused(bool is_fused) { is_fused_ = is_fused; }
+  [[nodiscard]] bool is_fused() const { return is_fused_; }
   // Frees are one event from now on, not a request and a completion.
   void merge_free_events() { one_event_per_free_ = true; }
 
@@ -240,7 +249,38 @@ class EagerSession {
   LaneId memory_stream_ = LaneId::none;
   bool beside_memory_ = false;
   bool one_event_per_free_ = false;
+  bool is_captured_ = false, is_fused_ = false;
   bool finished_ = false;
+};
+
+// Captured while it lives, or as before where it is not wanted.
+class CapturedScope {
+ public:
+  CapturedScope(EagerSession& session, bool is_wanted) : session_(session), outer_(session.is_captured()) {
+    session_.set_captured(outer_ || is_wanted);
+  }
+  ~CapturedScope() { session_.set_captured(outer_); }
+  CapturedScope(const CapturedScope&) = delete;
+  CapturedScope& operator=(const CapturedScope&) = delete;
+
+ private:
+  EagerSession& session_;
+  bool outer_;
+};
+
+// The same for fused kernels.
+class FusedScope {
+ public:
+  FusedScope(EagerSession& session, bool is_wanted) : session_(session), outer_(session.is_fused()) {
+    session_.set_fused(outer_ || is_wanted);
+  }
+  ~FusedScope() { session_.set_fused(outer_); }
+  FusedScope(const FusedScope&) = delete;
+  FusedScope& operator=(const FusedScope&) = delete;
+
+ private:
+  EagerSession& session_;
+  bool outer_;
 };
 
 }  // namespace spillway::models

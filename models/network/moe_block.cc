@@ -1,10 +1,19 @@
 #include "models/network/moe_block.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <utility>
 
+#include "models/cost/token_exchange.h"
+
 namespace spillway::models {
+namespace {
+
+// Of the host, for each further expert's product (assumed: a call of cuBLASLt from a loop in C++, 2 to 3 us).
+constexpr Picos expert_launch_time{3'000'000};
+
+}  // namespace
 
 // The k weights are the node's result; which experts they belong to has no gradient.
 MoeBlock::Routing MoeBlock::route(const std::string& name, const Tensor& logits, std::int64_t tokens) {
@@ -40,20 +49,48 @@ Tensor MoeBlock::permute(const std::string& name, const Tensor& x, const Routing
 }
 
 // Rows to the ranks of the experts they chose, or back; the same the other way round in the backward.
-Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows) {
+Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows, bool combines, std::int64_t elements) {
   if (expert_ranks() == 1) return rows;
   Communication& communication = *context_.communication;
-  Tensor out = communication.all_to_all(CommGroup::expert, name + ".exchanged", rows, TensorRole::activation);
-  return context_.autograd.record(std::move(out), {rows}, false, [&communication, name](const Tensor& gradient) {
-    return std::vector<Tensor>{
-        communication.all_to_all(CommGroup::expert, name + ".grad", gradient, TensorRole::temporary)};
-  });
+  const Experts& experts = model_.experts;
+  TokenRoute route{.chosen = experts.active,
+                   .groups = experts.groups,
+                   .chosen_groups = experts.chosen_groups,
+                   .dispatcher = permutes_late() ? options_.dispatcher : ExpertDispatcher::nccl,
+                   .combines = combines};
+  const std::int64_t each = permutes_late() ? (combines ? elements : rows.elements()) * experts.active : elements;
+  const Bytes bytes(each * size_of(rows.type()));
+  Tensor out = communication.exchange_tokens(name + ".exchanged", rows, route, bytes, elements, TensorRole::activation);
+  route.combines = !combines;
+  return context_.autograd.record(
+      std::move(out), {rows}, false,
+      [&communication, name, route, bytes, count = rows.elements()](const Tensor& gradient) {
+        return std::vector<Tensor>{
+            communication.exchange_tokens(name + ".grad", gradient, route, bytes, count, TensorRole::temporary)};
+      });
+}
+
+std::int64_t MoeBlock::copies_of(std::int64_t elements) const {
+  const double ranks =
+      distinct_choices(static_cast<double>(expert_ranks()), static_cast<double>(model_.experts.active));
+  return std::llround(static_cast<double>(elements / model_.hidden) * ranks) * model_.hidden;
+}
+
+// Transformer Engine launches a product per expert from one operator, unless the GPU reads the shapes itself.
+void MoeBlock::launch_each(std::int64_t experts) {
+  EagerSession& session = context_.session;
+  if (!options_.merged_experts || options_.fused_experts || session.is_captured() || experts < 2) return;
+  session.host_work("launch_experts", expert_launch_time * (experts - 1), {}, {});
+}
+
+void MoeBlock::wait_for_counts(OpId counted) {
+  if (options_.waits_for_counts) context_.session.host_wait({counted});
 }
 
 // Rows that came from several ranks, by local expert, or back in the order of the ranks.
 Tensor MoeBlock::sort(const std::string& name, const Tensor& rows) {
   const std::int64_t sources = expert_ranks() * (gathers() ? context_.ops.tensor_ranks() : 1);
-  if (sources == 1 || expert_ranks() == model_.experts.count) return rows;
+  if (sources == 1 || expert_ranks() == model_.experts.count || permutes_late()) return rows;
   EagerSession& session = context_.session;
   Tensor out = session.empty(name + ".sorted", rows.type(), rows.elements(), TensorRole::activation);
   session.kernel({.name = "sort_chunks", .reads = {rows}, .writes = {out}});
@@ -87,6 +124,7 @@ void MoeBlock::grouped_product(std::string_view kernel, const GemmShape& shape, 
                         .gemm = shape,
                         .flops = Flops(flops),
                         .is_cast_before = true};
+  launch_each(shape.batch);
   context_.session.kernel({.name = kernel, .reads = std::move(reads), .writes = {write}, .cost = cost});
 }
 
@@ -227,6 +265,7 @@ MoeBlock::EngineRouting MoeBlock::engine_route(const std::string& name, const Te
   const auto make = [&](const char* part, DataType type, std::int64_t elements, TensorRole role) {
     return session.empty(name + part, type, elements, role);
   };
+  const CapturedScope scope(session, options_.captures_router);
   const Tensor logits = context_.ops.linear({name, &weight_(name), bias_(name)}, x);
   const Tensor softmax = make(".softmax", DataType::fp32, cells, TensorRole::activation);
   const Tensor narrow = make(".scores", logits.type(), cells, TensorRole::temporary);
@@ -250,16 +289,16 @@ MoeBlock::EngineRouting MoeBlock::engine_route(const std::string& name, const Te
         return std::vector<Tensor>{std::move(result)};
       });
   const Tensor rows = make(".row_ids", DataType::byte, 4 * tokens * (2 * experts + 1), TensorRole::activation);
-  session.kernel({.name = "row_id_map", .reads = {map}, .writes = {rows}});
+  const OpId counted = session.kernel({.name = "row_id_map", .reads = {map}, .writes = {rows}});
+  wait_for_counts(counted);
   return {.probabilities = std::move(probabilities), .rows = rows};
 }
 
 // Rows of tokens in the order of their experts; each with its probability, which takes part in the experts' activation.
 Tensor MoeBlock::engine_permute(const std::string& name, const Tensor& x, const EngineRouting& routing,
-                                Tensor& probabilities) {
+                                std::int64_t rows, Tensor& probabilities) {
   EagerSession& session = context_.session;
-  const std::int64_t rows = x.elements() / model_.hidden * model_.experts.active, elements = x.elements(),
-                     cells = routing.probabilities.elements();
+  const std::int64_t elements = x.elements(), cells = routing.probabilities.elements();
   Tensor out = session.empty(name + ".permuted", x.type(), rows * model_.hidden, TensorRole::activation);
   probabilities = session.empty(name + ".probabilities", x.type(), rows, TensorRole::activation);
   session.kernel(
@@ -328,19 +367,44 @@ Tensor MoeBlock::engine_unpermute(const std::string& name, const Tensor& rows, c
       });
 }
 
+// The rows of the local experts to theirs.
+Tensor MoeBlock::engine_experts(const std::string& name, Tensor rows, const Tensor& weights) {
+  gates_ = grouped_linear(name + ".gate_up", rows);
+  rows = {};
+  const FusedScope scope(context_.session, options_.fused_experts);
+  const Tensor inner = weighted_swiglu(name, gates_, weights);
+  const bool keeps_input = options_.recomputes_expert_activation;
+  return without_activation(name, inner, weights,
+                            grouped_linear(name + ".down", inner, weight_(name + ".down"), keeps_input));
+}
+
+// Results to the ranks of their tokens, and each token's sum.
+Tensor MoeBlock::engine_combine(const std::string& name, const Tensor& results, const EngineRouting& routing,
+                                std::int64_t elements) {
+  if (!permutes_late()) {
+    const Tensor back = exchange(name + ".down", results, true, results.elements());
+    return engine_unpermute(name, back, routing, elements);
+  }
+  const Tensor sums = engine_unpermute(name + ".down", results, routing, copies_of(elements));
+  return exchange(name, sums, true, elements);
+}
+
 // Names keep the rows as permuted, as they came and as they go back until the block's result is there.
 Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   EagerOps& ops = context_.ops;
   const std::string name = prefix + "mlp.experts";
   const EngineRouting routing = engine_route(prefix + "mlp.router", x);
   Tensor probabilities;
-  Tensor entered = gathers() ? x : ops.enter_tensor_region(name, x, TensorRole::activation);
-  const Tensor permuted = engine_permute(name, entered, routing, probabilities);
-  entered = {};
-  const Tensor arrived = exchange(name, permuted);
-  const Tensor with = expert_ranks() == 1 ? probabilities
-                                          : context_.communication->all_to_all(CommGroup::expert, name + ".with",
-                                                                               probabilities, TensorRole::temporary);
+  Tensor entered = gathers() || is_apart() ? x : ops.enter_tensor_region(name, x, TensorRole::activation);
+  const std::int64_t rows = entered.elements() / model_.hidden * model_.experts.active, elements = entered.elements();
+  Tensor sent = permutes_late() ? exchange(name, entered, false, copies_of(elements)) : Tensor();
+  const Tensor permuted = engine_permute(name, sent ? sent : entered, routing, rows, probabilities);
+  entered = sent = {};
+  const Tensor arrived = permutes_late() ? permuted : exchange(name, permuted, false, permuted.elements());
+  const Tensor with =
+      expert_ranks() == 1 || permutes_late()
+          ? probabilities
+          : context_.communication->all_to_all(CommGroup::expert, name + ".with", probabilities, TensorRole::temporary);
   Tensor shared_result;
   if (model_.experts.shared_width > 0) {
     const auto run = [this, prefix](const std::vector<Tensor>& again) { return shared(prefix, again.front()); };
@@ -350,21 +414,13 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   Tensor sorted = sort(name, whole);
   const Tensor weights = context_.session.empty(name + ".row_probabilities", x.type(),
                                                 sorted.elements() / model_.hidden, TensorRole::activation);
-  context_.session.kernel({.name = "sort_chunks", .reads = {with}, .writes = {weights}});
-  gates_ = grouped_linear(name + ".gate_up", sorted);
-  sorted = {};
-  Tensor inner = weighted_swiglu(name, gates_, weights);
-  const bool keeps_input = options_.recomputes_expert_activation;
-  Tensor results = without_activation(name, inner, weights,
-                                      grouped_linear(name + ".down", inner, weight_(name + ".down"), keeps_input));
-  inner = {};
+  if (!permutes_late()) context_.session.kernel({.name = "sort_chunks", .reads = {with}, .writes = {weights}});
+  Tensor results = engine_experts(name, std::exchange(sorted, {}), permutes_late() ? with : weights);
   const Tensor unsorted = sort(name + ".down", results);
   results = {};
   const Tensor reduced = gathers() ? ops.leave_tensor_region(name + ".down", unsorted, true) : unsorted;
-  Tensor back = exchange(name + ".down", reduced);
-  Tensor routed = engine_unpermute(name, back, routing, x.elements());
-  back = {};
-  if (!gathers()) routed = ops.leave_tensor_region(name, routed, false);
+  Tensor routed = engine_combine(name, reduced, routing, elements);
+  if (!gathers() && !is_apart()) routed = ops.leave_tensor_region(name, routed, false);
   return shared_result ? ops.add(name + ".add_shared", routed, shared_result) : routed;
 }
 
@@ -376,12 +432,13 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   Routing routing =
       route(router, ops.linear({router, &weight_(router), bias_(router)}, x), x.elements() / model_.hidden);
   Tensor entered = x;
-  if (!gathers()) {
+  if (!gathers() && !is_apart()) {
     entered = ops.enter_tensor_region(name, x, TensorRole::activation);
     routing.weights = ops.enter_tensor_region(router, routing.weights, TensorRole::activation);
   }
-  Tensor rows = exchange(name, permute(name, entered, routing));
+  Tensor rows = permute(name, entered, routing);
   entered = {};
+  rows = exchange(name, rows, false, rows.elements());
   if (gathers()) rows = ops.enter_tensor_region(name, rows, TensorRole::activation);
   rows = sort(name, rows);
   Tensor inner;
@@ -396,9 +453,9 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   inner = {};
   results = sort(name + ".down", results);
   if (gathers()) results = ops.leave_tensor_region(name + ".down", results, true);
-  results = exchange(name + ".down", results);
+  results = exchange(name + ".down", results, true, results.elements());
   Tensor routed = unpermute(name, results, routing, x.elements());
-  if (!gathers()) routed = ops.leave_tensor_region(name, routed, false);
+  if (!gathers() && !is_apart()) routed = ops.leave_tensor_region(name, routed, false);
   if (model_.experts.shared_width == 0) return routed;
   return ops.add(name + ".add_shared", routed, shared(prefix, x));
 }

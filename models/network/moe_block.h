@@ -11,8 +11,13 @@
 // result; with sequence parallelism (Megatron-Core's all-to-all dispatcher) each rank permutes and exchanges its part,
 // rows are gathered before the products and reduce-scattered after them. The router is whole on every rank.
 //
+// Experts that tensor ranks hold whole (OpsOptions::whole_experts) take their rows from each rank's part of the
+// sequence by the exchange alone. DeepEP and Hybrid-EP send a token once per rank, before it is copied to its experts'
+// rows, and the sum of its results on a rank comes back.
+//
 // Tokens are taken to be spread evenly: every expert gets t k / E rows, every rank of an expert group as many as it
-// sends. Auxiliary losses are left out: they see t E numbers.
+// sends. Auxiliary losses are left out: they see t E numbers. Unless shapes are static, the host waits for the counts
+// of rows before it launches what works on them (OpsOptions::waits_for_counts).
 //
 // Megatron-core on Transformer Engine (engine_run): the probability of a row takes part in the activation, so that no
 // result of an expert is kept: 2 t k (h + 3 f) bytes, about 12 t E of the router, 8 t E of row numbers.
@@ -47,7 +52,11 @@ class MoeBlock {
   };
   Routing route(const std::string& name, const Tensor& logits, std::int64_t tokens);
   Tensor permute(const std::string& name, const Tensor& x, const Routing& routing);
-  Tensor exchange(const std::string& name, const Tensor& rows);
+  Tensor exchange(const std::string& name, const Tensor& rows, bool combines, std::int64_t elements);
+  // Of a tensor that holds each token once per rank that it goes to, from one that holds each once.
+  [[nodiscard]] std::int64_t copies_of(std::int64_t elements) const;
+  void wait_for_counts(OpId counted);
+  void launch_each(std::int64_t experts);
   Tensor sort(const std::string& name, const Tensor& rows);
   Tensor unpermute(const std::string& name, const Tensor& rows, const Routing& routing, std::int64_t elements);
   Tensor grouped_linear(const std::string& name, const Tensor& rows) {
@@ -68,13 +77,25 @@ class MoeBlock {
   };
   Tensor engine_run(const std::string& prefix, const Tensor& x);
   EngineRouting engine_route(const std::string& name, const Tensor& x);
-  Tensor engine_permute(const std::string& name, const Tensor& x, const EngineRouting& routing, Tensor& probabilities);
+  Tensor engine_permute(const std::string& name, const Tensor& x, const EngineRouting& routing, std::int64_t rows,
+                        Tensor& probabilities);
+  Tensor engine_experts(const std::string& name, Tensor rows, const Tensor& weights);
+  Tensor engine_combine(const std::string& name, const Tensor& results, const EngineRouting& routing,
+                        std::int64_t elements);
   Tensor weighted_swiglu(const std::string& name, const Tensor& x, const Tensor& probabilities);
   Tensor without_activation(const std::string& name, const Tensor& inner, const Tensor& weights, const Tensor& result);
   Tensor engine_unpermute(const std::string& name, const Tensor& rows, const EngineRouting& routing,
                           std::int64_t elements);
   // Sequence parallel: rows of the tensor group's parts come together for the products.
-  [[nodiscard]] bool gathers() const { return options_.sequence_parallel && context_.ops.tensor_ranks() > 1; }
+  [[nodiscard]] bool gathers() const {
+    return options_.sequence_parallel && context_.ops.tensor_ranks() > 1 && !options_.whole_experts;
+  }
+  // Each tensor rank works on its own tokens, as on a GPU of its own.
+  [[nodiscard]] bool is_apart() const { return options_.whole_experts; }
+  // Tokens travel once per rank, and are copied to their experts' rows where they arrive.
+  [[nodiscard]] bool permutes_late() const {
+    return options_.merged_experts && expert_ranks() > 1 && options_.dispatcher != ExpertDispatcher::nccl;
+  }
   [[nodiscard]] std::int64_t expert_ranks() const {
     return context_.communication == nullptr ? 1 : context_.communication->shape(CommGroup::expert).ranks;
   }

@@ -1,5 +1,6 @@
 // A Transformer's layers as Megatron-core 0.14 builds them from Transformer Engine's modules (core/models/gpt,
 // gpt_layer_specs.py: get_gpt_layer_with_transformer_engine_spec).
+#include <optional>
 #include <utility>
 
 #include "models/network/soft_cap.h"
@@ -24,7 +25,10 @@ Tensor Transformer::engine_add(const std::string& name, const Tensor& branch, co
 
 Tensor Transformer::engine_layer(std::int64_t index, const Tensor& x) {
   const std::string prefix = model_.layer_prefix(index);
+  std::optional<CapturedScope> scope(std::in_place, session_, setup_.captures("attn"));
   const Tensor middle = engine_add(prefix + "attention.out", engine_attention(index, x), x);
+  scope.reset();
+  scope.emplace(session_, setup_.captures("mlp") && !model_.has_experts(index));
   if (model_.has_experts(index)) {
     const Tensor normed = norm(prefix + "mlp.norm", middle);
     const auto run = [this, prefix](const std::vector<Tensor>& again) { return experts_.run(prefix, again.front()); };

@@ -42,7 +42,14 @@ Tensor EagerOps::norm_operand(const NormedLinear& both, Tensor normed, Tensor& k
   }
   kept = both.linear.weight->in_fp8 ? narrow_rows(name + ".in", normed, TensorRole::activation) : std::move(normed);
   normed = {};
-  return parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", kept, TensorRole::temporary) : kept;
+  return parts ? gathered_operand(both.linear, kept) : kept;
+}
+
+Tensor EagerOps::gathered_operand(const Linear& layer, const Tensor& part) {
+  const Parameter& shape = layer.weight->shape;
+  cut_up_gather(
+      {.rows = part.elements() / shape.columns * tensor_ranks(), .inputs = shape.columns, .outputs = shape.rows});
+  return communication_->all_gather(CommGroup::tensor, layer.name + ".in.whole", part, TensorRole::temporary);
 }
 
 void EagerOps::normed_product(const Linear& layer, Tensor operand, const Tensor& out) {
@@ -59,18 +66,13 @@ void EagerOps::norm_linear_again(const NormedLinear& both, const Tensor& x, cons
   const bool parts = tensor_ranks() > 1 && options_.sequence_parallel;
   if (!both.linear.weight->in_fp8) {
     norm_forward(x, *both.norm_weight, both.norm_bias, {kept});
-    return normed_product(
-        both.linear,
-        parts ? communication_->all_gather(CommGroup::tensor, name + ".in.whole", kept, TensorRole::temporary) : kept,
-        out);
+    return normed_product(both.linear, parts ? gathered_operand(both.linear, kept) : kept, out);
   }
   const Tensor normed = like(both.norm + ".out", x, TensorRole::temporary);
   norm_forward(x, *both.norm_weight, both.norm_bias, {normed});
   if (parts) {
     session_.kernel({.name = "cast_fp8", .reads = {normed}, .writes = {kept}});
-    return normed_product(
-        both.linear, communication_->all_gather(CommGroup::tensor, name + ".in.whole", kept, TensorRole::temporary),
-        out);
+    return normed_product(both.linear, gathered_operand(both.linear, kept), out);
   }
   const Tensor rows = session_.empty(name + ".in.fp8", DataType::fp8, x.elements(), TensorRole::temporary);
   session_.kernel({.name = "cast_transpose_fp8", .reads = {normed}, .writes = {rows, kept}});
@@ -85,6 +87,7 @@ std::vector<Tensor> EagerOps::norm_linear_backward(const NormedLinear& both, con
   Narrowed incoming{.rows = gradient, .columns = gradient};
   if (layer.weight->in_fp8) incoming = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
   const Tensor whole = input_gradient(layer, rows, inputs, *saved, incoming.rows);
+  if (saved->parts) cut_up_scatter({.rows = rows, .inputs = outputs, .outputs = inputs});
   const Tensor part = reduced_gradient(layer.name, whole, saved->parts);
   weight_work(layer, incoming.columns, saved);
   incoming = {};

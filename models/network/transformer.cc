@@ -1,6 +1,7 @@
 #include "models/network/transformer.h"
 
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "base/input_error.h"
@@ -30,6 +31,13 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .merged_experts = has_merged_experts(model, setup),
       .wide_adapters = setup.has_wide_adapters() && setup.precision == TrainingPrecision::bf16,
       .keeps_gathered = setup.framework == Framework::nanotron,
+      .whole_experts = setup.has_whole_experts(),
+      .fused_experts = setup.fused_experts,
+      .waits_for_counts =
+          is_megatron_core(setup.framework) && !setup.static_experts && !setup.captures("full_iteration"),
+      .dispatcher = setup.expert_dispatcher,
+      .captures_router = setup.captures("moe_router"),
+      .overlap_tensor = setup.overlap_tensor && setup.sequence_parallel,
       .softmax_limits = setup.framework == Framework::megatron_2021};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
@@ -76,11 +84,12 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
       buffers_.push_back(session.empty(name, DataType::fp32, local.shape.elements(), TensorRole::buffer));
       continue;
     }
-    parameters_.push_back({.is_partial_sum = local.is_partial_sum,
-                           .is_expert = setup.expert_parallel > 1 && local.shape.experts > 0,
-                           .uses = local.uses,
-                           .trains = local.trains,
-                           .storage = local.storage});
+    parameters_.push_back(
+        {.is_partial_sum = local.is_partial_sum,
+         .is_expert = local.shape.experts > 0 && (setup.expert_parallel > 1 || setup.has_whole_experts()),
+         .uses = local.uses,
+         .trains = local.trains,
+         .storage = local.storage});
     TrainedParameter& parameter = parameters_.back();
     parameter.share = setup.optimizer_share(local.shape.elements(), parameter.is_expert);
     parameter.shape = std::move(local.shape);
@@ -283,12 +292,15 @@ Tensor Transformer::layer_result(std::int64_t index, const LayerInput& input) {
   if (has_engine_layers(model_, setup_)) return engine_layer(index, input.x);
   const std::string prefix = model_.layer_prefix(index);
   const bool before = model_.norms_inputs(), post = model_.norm_placement == NormPlacement::post;
+  std::optional<CapturedScope> scope(std::in_place, session_, setup_.captures("attn"));
   Tensor branch = before ? norm(prefix + "attention.norm", input.x) : input.x;
   if (model_.block_layout != BlockLayout::sequential) return parallel_blocks(index, branch, input.x);
   branch = attention(index, branch, input.bias);
   Tensor middle = add_branch(prefix + "attention.out", branch, input.x);
   branch = {};
   if (post) middle = norm(prefix + "attention.norm", middle);
+  scope.reset();
+  scope.emplace(session_, setup_.captures("mlp") && !model_.has_experts(index));
   if (input.memory) {
     branch = cross_attention(prefix, norm(prefix + "cross_attention.norm", middle), input.memory);
     middle = add_branch(prefix + "cross_attention.out", branch, middle);
@@ -431,7 +443,9 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
                              .window = input.window,
                              .kernel = setup_.attention_kernel};
   if (setup_.sequence_slices > 1) return ops_.flash_slice(name, input.qkv, shape, setup_.sequence, sliced_keys_[name]);
-  if (setup_.context_parallel > 1) return ops_.ring_attention(name, input.qkv, shape);
+  if (setup_.context_parallel > 1)
+    return setup_.context_exchange == ContextExchange::all_gather ? ops_.gathered_attention(name, input.qkv, shape)
+                                                                  : ops_.ring_attention(name, input.qkv, shape);
   const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
   if (!setup_.flash_attention)
     return ops_.plain_attention(name, input.qkv, shape, dropout, input.bias, model_.attention_softcap > 0);

@@ -253,6 +253,9 @@ void read_deepseek_experts(const HfObject& config, ModelSpec& spec, std::int64_t
                   .shared_width = shares_none ? 0 : config.required("n_shared_experts", 0) * width,
                   .first_dense_layers = config.integer("first_k_dense_replace", dense_layers, 0),
                   .selection_bias = selection_bias};
+  const std::int64_t groups = config.integer("n_group", 0);
+  if (groups > 1) spec.experts.groups = groups;
+  if (groups > 1) spec.experts.chosen_groups = config.integer("topk_group", 1);
 }
 
 void read_latent(const HfObject& config, ModelSpec& spec) {

@@ -51,6 +51,10 @@ Fault expert_fault(const ModelSpec& spec) {
                       "correct one of the two"};
   if (spec.feed_forward_bias)
     return ShapeFault{"feed_forward_bias", "experts with biases are not modelled", "set it to false"};
+  const std::int64_t groups = spec.experts.groups;
+  if (groups > 0 && (spec.experts.count % groups != 0 || spec.experts.chosen_groups > groups))
+    return ShapeFault{"experts/groups", fmt::format("{} experts in {} groups", spec.experts.count, groups),
+                      "give a divisor of count, and no more chosen_groups than groups"};
   if (spec.experts.shared_gate && spec.experts.shared_width == 0)
     return ShapeFault{"experts/shared_gate", "no shared experts to weigh", "add shared_width"};
   return {};

@@ -130,6 +130,12 @@ void describe(Experts& experts, FieldVisitor& visitor) {
       experts.selection_bias);
   fields::flag(visitor, {.key = "bias", .about = "Of the router and of each expert's matrices (GPT-OSS)."},
                experts.bias);
+  fields::integer(visitor,
+                  {.key = "groups", .max = 65536, .about = "Of neighbours, of which a token chooses from some."},
+                  experts.groups);
+  fields::integer(visitor,
+                  {.key = "chosen_groups", .max = 65536, .about = "So many of them; 0: experts are in no groups."},
+                  experts.chosen_groups);
 }
 
 void describe(Patches& patches, FieldVisitor& visitor) {

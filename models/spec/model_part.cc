@@ -100,7 +100,7 @@ std::int64_t padded(std::int64_t rows, const TrainingSetup& setup) {
 bool is_query_key_norm(std::string_view stem) { return contains({"attention.q_norm", "attention.k_norm"}, stem); }
 
 void split(Parameter& shape, std::string_view stem, const ModelSpec& model, const TrainingSetup& setup) {
-  const std::int64_t t = setup.tensor_parallel;
+  const std::int64_t t = shape.experts > 0 && setup.has_whole_experts() ? 1 : setup.tensor_parallel;
   if (is_query_key_norm(stem) && model.wide_query_key_norm) shape.rows /= t;
   const bool is_bias = shape.name.ends_with(".bias");
   switch (split_of(stem)) {

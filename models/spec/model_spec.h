@@ -65,6 +65,9 @@ struct Experts {
   bool shared_gate = false;             // a sigmoid of the token weighs the shared experts (Qwen2-MoE)
   bool selection_bias = false;          // one number per expert added to the scores it is selected by (DeepSeek-V3)
   bool bias = false;                    // of the router and of each routed expert's matrices (GPT-OSS)
+  // The experts are in so many groups of neighbours, and a token chooses from so many of these (DeepSeek-V2 and V3: to
+  // keep it on few machines); 0: from all.
+  std::int64_t groups = 0, chosen_groups = 0;
 };
 
 // Images cut into squares (ViT, arXiv:2010.11929). The sequence is the patches and one class token.

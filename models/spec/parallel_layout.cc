@@ -8,14 +8,16 @@
 namespace spillway::models {
 
 ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine,
-                               const PipelinePlan& plan)
+                               const PipelinePlan& plan, std::int64_t gpus_per_host)
     : stages_(setup.pipeline_parallel),
       split_(setup.pipeline_split),
       tensor_(setup.tensor_parallel),
       context_(setup.context_parallel),
       data_(setup.data_parallel),
       expert_(setup.expert_parallel),
+      expert_stride_(setup.has_whole_experts() ? 1 : tensor_),
       per_machine_(gpus_per_machine),
+      per_host_(gpus_per_host > 0 ? gpus_per_host : gpus_per_machine),
       routes_(plan.routes),
       where_(static_cast<std::size_t>(plan.devices * plan.chunks_of_device())),
       ranges_(static_cast<std::size_t>(plan.positions())) {
@@ -25,14 +27,19 @@ ParallelLayout::ParallelLayout(const TrainingSetup& setup, const ModelSpec& mode
       const PipelinePlan::Place& place = routes_[route][i];
       where_.at(static_cast<std::size_t>(place.chunk * stages_ + place.device)) = {route, static_cast<std::int64_t>(i)};
     }
-  if (setup.framework == Framework::nanotron && split_ == 0) {
-    spread_by_cost(model);
-    return;
-  }
   const std::span<LayerRange> all(ranges_);
   const auto encoder = static_cast<std::size_t>(split_);
   if (split_ > 0) spread(0, model.encoder_layers, all.first(encoder));
   const std::int64_t first = split_ > 0 ? model.encoder_layers : 0;
+  if (const std::vector<std::int64_t> stated = setup.stated_layers(); stated.size() == ranges_.size()) {
+    for (std::size_t i = 0; i < stated.size(); ++i)
+      ranges_[i] = {i == 0 ? 0 : ranges_[i - 1].first + ranges_[i - 1].count, stated[i]};
+    return;
+  }
+  if (setup.framework == Framework::nanotron && split_ == 0) {
+    spread_by_cost(model);
+    return;
+  }
   spread(first, model.all_layers() - first, all.subspan(encoder));
 }
 

@@ -11,7 +11,7 @@
 // where that is too many, positions lose one layer each, from the last and the first inwards, since these also hold the
 // head and the embedding (22 layers on 8 stages: 2, 3, 3, 3, 3, 3, 3, 2). With an encoder, so for the encoder's layers
 // over the first `pipeline_split` stages, and for the decoder's over the others. nanotron cuts by the work of layers
-// and the head instead.
+// and the head instead. TrainingSetup::stage_layers goes before.
 #pragma once
 
 #include <cstdint>
@@ -25,11 +25,22 @@ namespace spillway::models {
 
 struct ModelSpec;
 
-// The ranks of one communicator, for the time of its collectives.
+// The experts that a token goes to, of the ranks of a group, and what carries it (models/cost/token_exchange.h).
+struct TokenRoute {
+  std::int64_t chosen = 0;  // experts of a token; 0: what is exchanged are no tokens
+  // The experts are in so many groups, of which a token chooses from so many; 0: from all.
+  std::int64_t groups = 0, chosen_groups = 0;
+  ExpertDispatcher dispatcher = ExpertDispatcher::nccl;
+  bool combines = false;  // results come back
+};
+
+// The ranks of one communicator, for the time of its collectives. A machine is what the scale-up network joins: where
+// that is more than one host (NVL72), all of these.
 struct GroupShape {
   std::int64_t ranks = 1;
   std::int64_t per_machine = 1;  // of the group's ranks, in each machine it touches
   std::int64_t stride = 1;       // GPUs from one of them to the next
+  TokenRoute tokens{};           // of an all-to-all
 };
 
 struct LayerRange {
@@ -46,8 +57,9 @@ class ParallelLayout {
 
   // `setup` as resolve() gave it. gpus_per_machine >= 1. Of the plan, one of setup.pipeline_parallel devices, only the
   // placement counts.
+  // gpus_per_host: 0: as many; where a machine is several hosts, a divisor of it.
   ParallelLayout(const TrainingSetup& setup, const ModelSpec& model, std::int64_t gpus_per_machine,
-                 const PipelinePlan& plan);
+                 const PipelinePlan& plan, std::int64_t gpus_per_host = 0);
 
   [[nodiscard]] std::int64_t stages() const { return stages_; }
   [[nodiscard]] std::int64_t chunks() const {  // per stage, of all routes
@@ -75,12 +87,13 @@ class ParallelLayout {
   [[nodiscard]] GroupShape context_group() const { return group(context_, tensor_); }
   // Ranks that hold the same weights: data * context.
   [[nodiscard]] GroupShape gradient_group() const { return group(data_ * context_, tensor_); }
-  // Ranks that share out one set of experts, and those that hold the same experts.
-  [[nodiscard]] GroupShape expert_group() const { return group(expert_, tensor_); }
+  // Ranks that share out one set of experts, and those that hold the same experts. Experts that tensor ranks hold whole
+  // are spread over these too.
+  [[nodiscard]] GroupShape expert_group() const { return group(expert_, expert_stride_); }
   [[nodiscard]] GroupShape expert_gradient_group() const {
-    return group(data_ * context_ / expert_, tensor_ * expert_);
+    return group(data_ * context_ * tensor_ / expert_stride_ / expert_, expert_stride_ * expert_);
   }
-  [[nodiscard]] std::int64_t gpus_per_machine() const { return per_machine_; }
+  [[nodiscard]] std::int64_t gpus_per_host() const { return per_host_; }
   // Two stages (neighbours, or first and last for tied embeddings); per_machine is 2 when they share a machine.
   [[nodiscard]] GroupShape stage_pair(std::int64_t one, std::int64_t other) const;
 
@@ -98,7 +111,7 @@ class ParallelLayout {
   // `ranks` ranks `stride` apart, starting at rank 0.
   [[nodiscard]] GroupShape group(std::int64_t ranks, std::int64_t stride) const;
 
-  std::int64_t stages_, split_, tensor_, context_, data_, expert_, per_machine_;
+  std::int64_t stages_, split_, tensor_, context_, data_, expert_, expert_stride_, per_machine_, per_host_;
   std::vector<std::vector<PipelinePlan::Place>> routes_;
   std::vector<Where> where_;        // by chunk and stage
   std::vector<LayerRange> ranges_;  // by position

@@ -1,6 +1,7 @@
 #include "models/spec/training_setup.h"
 
 #include <algorithm>
+#include <charconv>
 #include <string>
 
 #include <fmt/format.h>
@@ -133,6 +134,67 @@ void check_slices(const TrainingSetup& setup, const ModelSpec& model) {
     check_divides("sequence_parallel", setup.tensor_parallel, "tokens of a slice", setup.slice_tokens());
 }
 
+std::vector<std::string_view> words_of(std::string_view list) {
+  std::vector<std::string_view> words;
+  while (!list.empty()) {
+    const std::size_t end = std::min(list.find_first_of(", "), list.size());
+    if (end > 0) words.push_back(list.substr(0, end));
+    list.remove_prefix(std::min(end + 1, list.size()));
+  }
+  return words;
+}
+
+void check_experts(const TrainingSetup& setup) {
+  if (setup.expert_tensor_parallel != 0 && setup.expert_tensor_parallel != 1 &&
+      setup.expert_tensor_parallel != setup.tensor_parallel)
+    throw InputError(
+        "", "expert_tensor_parallel",
+        fmt::format("experts are split {} ways, other layers {}", setup.expert_tensor_parallel, setup.tensor_parallel),
+        "give 1 or tensor_parallel");
+  if (setup.has_whole_experts() && !setup.sequence_parallel)
+    throw InputError("", "expert_tensor_parallel", "tensor ranks with the same tokens would send each of them twice",
+                     "set sequence_parallel to true");
+  const std::int64_t ranks = setup.data_parallel * setup.context_parallel;
+  if (setup.has_whole_experts())
+    check_divides("expert_parallel", setup.expert_parallel, "ranks of a stage", ranks * setup.tensor_parallel);
+  else
+    check_divides("expert_parallel", setup.expert_parallel, "data-parallel ranks", ranks);
+  if (setup.expert_dispatcher != ExpertDispatcher::nccl && !is_megatron_core(setup.framework))
+    throw InputError("", "expert_dispatcher", "DeepEP and Hybrid-EP are called by Megatron-core's dispatcher",
+                     "set framework to megatron or expert_dispatcher to nccl");
+  if (setup.fused_experts && (!is_megatron_core(setup.framework) || setup.precision != TrainingPrecision::fp8_mixed))
+    throw InputError("", "fused_experts", "Transformer Engine fuses experts' products and casts in fp8 alone",
+                     "set framework to megatron and precision to fp8_mixed, or leave it out");
+}
+
+void check_graphs(const TrainingSetup& setup) {
+  static const std::vector<std::string_view> known = {"attn", "mlp", "moe_router", "moe_preprocess", "full_iteration"};
+  for (const std::string_view word : words_of(setup.cuda_graphs))
+    if (std::find(known.begin(), known.end(), word) == known.end())
+      throw InputError("", "cuda_graphs", fmt::format("no scope '{}'", word),
+                       "use some of attn, mlp, moe_router, moe_preprocess, full_iteration");
+}
+
+void check_stage_layers(const TrainingSetup& setup, const ModelSpec& model) {
+  if (setup.stage_layers.empty()) return;
+  std::int64_t sum = 0, parts = 0;
+  for (const std::string_view word : words_of(setup.stage_layers)) {
+    std::int64_t layers = -1;
+    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), layers);
+    if (error != std::errc() || end != word.data() + word.size() || layers < 0 || layers > model.all_layers())
+      throw InputError("", "stage_layers", fmt::format("'{}' is no number of layers", word),
+                       "give whole numbers with commas");
+    sum += layers;
+    ++parts;
+  }
+  const std::int64_t wanted = setup.pipeline_parallel * setup.pipeline_chunks;
+  if (parts != wanted || sum != model.all_layers() || model.has_encoder())
+    throw InputError(
+        "", "stage_layers",
+        fmt::format("{} parts with {} layers, for {} parts and a model of {}", parts, sum, wanted, model.all_layers()),
+        "give pipeline_parallel x pipeline_chunks numbers whose sum is the decoder's layers");
+}
+
 void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   constexpr std::int64_t most = 1 << 16;
   check_range("tensor_parallel", setup.tensor_parallel, most);
@@ -158,8 +220,7 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   check_divides("context_parallel", setup.context_parallel, "tokens of a sequence", setup.sequence);
   if (setup.sequence_parallel)
     check_divides("tensor_parallel", t, "tokens of a sequence's part", setup.local_sequence());
-  check_divides("expert_parallel", setup.expert_parallel, "data-parallel ranks",
-                setup.data_parallel * setup.context_parallel);
+  check_experts(setup);
   if (setup.context_parallel > 1 && !setup.flash_attention)
     throw InputError("", "context_parallel", "ring attention is a form of flash attention",
                      "set flash_attention to true or context_parallel to 1");
@@ -175,7 +236,13 @@ void check_layout(TrainingSetup& setup, const ModelSpec& model) {
   if (setup.optimizer == OptimizerKind::muon && setup.zero_stage > 0)
     throw InputError("", "optimizer", "Muon orthogonalises whole matrices, ZeRO shares them out",
                      "set zero_stage to 0 or choose another optimizer");
+  if (setup.context_parallel > 1 && setup.context_exchange == ContextExchange::all_gather &&
+      setup.framework != Framework::eager)
+    throw InputError("", "context_exchange", "gathered keys and values are PyTorch's, not Megatron-core's",
+                     "set framework to eager or context_exchange to p2p");
+  check_graphs(setup);
   check_pipeline(setup, model);
+  check_stage_layers(setup, model);
   check_slices(setup, model);
 }
 
@@ -266,16 +333,6 @@ void check_state_types(const TrainingSetup& setup) {
                      "set precision to bf16_mixed and optimizer_device to gpu");
 }
 
-std::vector<std::string_view> words_of(std::string_view list) {
-  std::vector<std::string_view> words;
-  while (!list.empty()) {
-    const std::size_t end = std::min(list.find_first_of(", "), list.size());
-    if (end > 0) words.push_back(list.substr(0, end));
-    list.remove_prefix(std::min(end + 1, list.size()));
-  }
-  return words;
-}
-
 void check_recompute(const TrainingSetup& setup) {
   static const std::vector<std::string_view> known = {"core_attn",      "layernorm", "moe_act", "mla_up_proj",
                                                       "shared_experts", "mlp",       "moe"};
@@ -309,6 +366,19 @@ void apply_global_batch(TrainingSetup& setup) {
 }
 
 }  // namespace
+
+bool TrainingSetup::captures(std::string_view scope) const {
+  const std::vector<std::string_view> words = words_of(cuda_graphs);
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::string_view word) { return word == scope || word == "full_iteration"; });
+}
+
+std::vector<std::int64_t> TrainingSetup::stated_layers() const {
+  std::vector<std::int64_t> layers;
+  for (const std::string_view word : words_of(stage_layers))
+    std::from_chars(word.data(), word.data() + word.size(), layers.emplace_back());
+  return layers;
+}
 
 bool TrainingSetup::recomputes_module(std::string_view module) const {
   if (recompute != Recompute::selective) return false;

@@ -77,8 +77,14 @@ enum class AttentionKernel : std::uint8_t { best, flash2, triton };
 
 // How the context group shares attention. p2p: keys and values go round a ring (Liu et al. 2023). a2a: queries, keys
 // and values are exchanged for whole sequences of some of the heads, as many key heads as ranks or more (DeepSpeed
-// Ulysses, Jacobs et al. 2023).
-enum class ContextExchange : std::uint8_t { p2p, a2a };
+// Ulysses, Jacobs et al. 2023). all_gather: PyTorch's context_parallel as torchtitan runs it: keys and values, repeated
+// for every query head, are gathered, partial results are merged in fp32, gradients of keys go round in fp32.
+enum class ContextExchange : std::uint8_t { p2p, a2a, all_gather };
+
+// What carries tokens to the ranks of their experts and back (models/cost/token_exchange.h). nccl: a row per token and
+// expert, in one all-to-all. deepep, hybridep: kernels that send a token once per rank, and across NVLink domains once
+// per domain.
+enum class ExpertDispatcher : std::uint8_t { nccl, deepep, hybridep };
 
 // The cross-entropy of the whole vocabulary on one GPU. fp32: PyTorch's kernels on a fp32 copy of the logits, as under
 // autocast. native: the same on the logits as they are. fused: one kernel each way that keeps a number per row
@@ -179,8 +185,30 @@ struct TrainingSetup {
   // Of a model with an encoder: the first so many stages are the encoder's, the others the decoder's (Megatron-LM's
   // pipeline split rank), 1 .. p - 1; 0: by their layers.
   std::int64_t pipeline_split = 0;
+  // Layers of each of the p v parts of the model, in the order of the forward, with commas; empty: as even as can be,
+  // fewer in the first and last.
+  std::string stage_layers;
   std::int64_t data_parallel = 1;    // d replicas
   std::int64_t expert_parallel = 1;  // e: experts are spread over e of the d * context_parallel ranks
+  // GPUs that split each expert's matrices: tensor_parallel, or 1: the experts are then spread over e of all the ranks
+  // of a stage, t * context_parallel * d of them. 0: tensor_parallel.
+  std::int64_t expert_tensor_parallel = 0;
+  ExpertDispatcher expert_dispatcher = ExpertDispatcher::nccl;
+  // The exchange of one micro-batch runs beside the computation of another (Megatron-core's
+  // --overlap-moe-expert-parallel-comm).
+  bool overlap_experts = false;
+  // Rows of experts have shapes that the host knows: a capacity factor, padded or paged buffers. false: the host waits
+  // for the counts of tokens in every layer (framework megatron).
+  bool static_experts = false;
+  // fp8_mixed, framework megatron: up product, activation and the cast of its result as one grouped kernel, whose
+  // shapes the GPU reads itself (Transformer Engine's cuteDSL grouped MLP).
+  bool fused_experts = false;
+  // Parts of a micro-batch that the program replays as CUDA graphs, with commas: attn, mlp, moe_router,
+  // moe_preprocess, full_iteration. Their operators cost the host next to nothing.
+  std::string cuda_graphs;
+  // Collectives of a tensor group are cut up and run beside the product that needs or makes them (Transformer Engine's
+  // user buffers, torchtitan's asynchronous tensor parallelism); sequence_parallel only.
+  bool overlap_tensor = false;
   // 0: every replica holds everything. 1: optimizer state and master weights are split over d * context_parallel
   // ranks; 2: gradients too; 3: weights too (FSDP).
   std::int64_t zero_stage = 0;
@@ -220,10 +248,19 @@ struct TrainingSetup {
   // Elements of a parameter whose optimizer state one rank keeps (ZeRO stage 1 and up: a share, rounded up). Experts
   // spread over e ranks are held by e times fewer ranks.
   [[nodiscard]] std::int64_t optimizer_share(std::int64_t elements, bool is_expert = false) const {
-    const std::int64_t holders = data_parallel * context_parallel / (is_expert ? expert_parallel : 1);
+    const std::int64_t holders = is_expert ? expert_replicas() : data_parallel * context_parallel;
     const std::int64_t ranks = zero_stage == 0 ? 1 : holders;
     return (elements + ranks - 1) / ranks;
   }
+  // Ranks of a stage that hold the same part of the same experts.
+  [[nodiscard]] std::int64_t expert_replicas() const {
+    return data_parallel * context_parallel * (has_whole_experts() ? tensor_parallel : 1) / expert_parallel;
+  }
+  // Tensor ranks share out the experts, not each expert's matrices.
+  [[nodiscard]] bool has_whole_experts() const { return tensor_parallel > 1 && expert_tensor_parallel == 1; }
+  [[nodiscard]] bool captures(std::string_view scope) const;  // one of cuda_graphs, or all
+  // Of stage_layers, which resolve() checked; empty: none stated.
+  [[nodiscard]] std::vector<std::int64_t> stated_layers() const;
   [[nodiscard]] bool is_wide() const {
     return precision == TrainingPrecision::fp32 || precision == TrainingPrecision::tf32;
   }
@@ -273,6 +310,7 @@ std::string_view to_string(BaseWeights weights);
 std::string_view to_string(Recompute recompute);
 std::string_view to_string(AttentionKernel kernel);
 std::string_view to_string(ContextExchange exchange);
+std::string_view to_string(ExpertDispatcher dispatcher);
 std::string_view to_string(StateType type);
 std::string_view to_string(LossForm form);
 std::string_view to_string(Framework framework);

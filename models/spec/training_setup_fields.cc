@@ -85,7 +85,15 @@ const Words& attention_kernel_words() {
 
 const Words& context_exchange_words() {
   static const Words words = {{"p2p", "keys and values go round a ring"},
-                              {"a2a", "heads for whole sequences, all to all (Ulysses)"}};
+                              {"a2a", "heads for whole sequences, all to all (Ulysses)"},
+                              {"all_gather", "PyTorch's: repeated keys and values gathered, results merged in fp32"}};
+  return words;
+}
+
+const Words& expert_dispatcher_words() {
+  static const Words words = {{"nccl", "a row per token and expert, all to all"},
+                              {"deepep", "DeepEP: a token once per rank and NVLink domain"},
+                              {"hybridep", "Hybrid-EP: the same by another kernel"}};
   return words;
 }
 
@@ -274,7 +282,7 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor,
                {.key = "context_exchange",
                 .about = "How context-parallel GPUs share attention. a2a: framework megatron, and context_parallel a "
-                         "divisor of a GPU's key heads."},
+                         "divisor of a GPU's key heads. all_gather: framework eager."},
                setup.context_exchange, context_exchange_words());
   fields::integer(visitor,
                   {.key = "pipeline_parallel",
@@ -337,6 +345,11 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
        .about =
            "Of a model with an encoder: stages of the encoder, the others being the decoder's; 0: by their layers."},
       setup.pipeline_split);
+  fields::text(visitor,
+               {.key = "stage_layers",
+                .about = "Layers of each of the pipeline_parallel x pipeline_chunks parts of the model, first to last, "
+                         "with commas; empty: as even as can be."},
+               setup.stage_layers);
   fields::integer(visitor,
                   {.key = "data_parallel",
                    .min = 1,
@@ -351,6 +364,38 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                    .max = 65536,
                    .about = "GPUs that split the experts, out of data_parallel x context_parallel."},
                   setup.expert_parallel);
+  fields::integer(visitor,
+                  {.key = "expert_tensor_parallel",
+                   .max = 65536,
+                   .about = "GPUs that split each expert: tensor_parallel, or 1, where expert_parallel counts tensor "
+                            "ranks too. 0: tensor_parallel."},
+                  setup.expert_tensor_parallel);
+  fields::word(visitor, {.key = "expert_dispatcher", .about = "What carries tokens to their experts and back."},
+               setup.expert_dispatcher, expert_dispatcher_words());
+  fields::flag(visitor,
+               {.key = "overlap_experts",
+                .about = "The exchange of one micro-batch's tokens runs beside another's computation."},
+               setup.overlap_experts);
+  fields::flag(visitor,
+               {.key = "static_experts",
+                .about = "The host knows how many rows experts get (capacity factor, padding). false: it waits for "
+                         "the counts in every layer, with framework megatron."},
+               setup.static_experts);
+  fields::flag(visitor,
+               {.key = "fused_experts",
+                .about = "With framework megatron and fp8_mixed: experts' activation and casts are part of their "
+                         "products."},
+               setup.fused_experts);
+  fields::text(visitor,
+               {.key = "cuda_graphs",
+                .about = "What is replayed as CUDA graphs, with commas: attn, mlp, moe_router, moe_preprocess, "
+                         "full_iteration."},
+               setup.cuda_graphs);
+  fields::flag(visitor,
+               {.key = "overlap_tensor",
+                .about = "With sequence_parallel: collectives of a tensor group run in pieces beside the products "
+                         "they belong to."},
+               setup.overlap_tensor);
   fields::integer(visitor,
                   {.key = "zero_stage",
                    .max = 3,
@@ -437,6 +482,7 @@ std::string_view to_string(BaseWeights weights) { return base_weight_words()[wei
 std::string_view to_string(Recompute recompute) { return recompute_words()[recompute].name; }
 std::string_view to_string(StateType type) { return state_type_words()[type].name; }
 std::string_view to_string(ContextExchange exchange) { return context_exchange_words()[exchange].name; }
+std::string_view to_string(ExpertDispatcher dispatcher) { return expert_dispatcher_words()[dispatcher].name; }
 std::string_view to_string(AttentionKernel kernel) { return attention_kernel_words()[kernel].name; }
 std::string_view to_string(LossForm form) { return loss_words()[form].name; }
 std::string_view to_string(Framework framework) { return framework_words()[framework].name; }

@@ -20,6 +20,7 @@ class RankGrid {
       : tensor_(setup.tensor_parallel),
         context_(setup.context_parallel),
         expert_(setup.expert_parallel),
+        expert_stride_(setup.has_whole_experts() ? 1 : tensor_),
         peers_(scope == RankScope::all ? tensor_ * context_ * setup.data_parallel : 1),
         stages_(setup.pipeline_parallel) {}
 
@@ -39,8 +40,8 @@ class RankGrid {
       groups(assembly, stage, CommGroup::tensor, 1, tensor_);
       groups(assembly, stage, CommGroup::context, tensor_, context_);
       groups(assembly, stage, CommGroup::gradient, tensor_, peers_ / tensor_);
-      groups(assembly, stage, CommGroup::expert, tensor_, expert_);
-      groups(assembly, stage, CommGroup::expert_gradient, tensor_ * expert_, peers_ / tensor_ / expert_);
+      groups(assembly, stage, CommGroup::expert, expert_stride_, expert_);
+      groups(assembly, stage, CommGroup::expert_gradient, expert_stride_ * expert_, peers_ / expert_stride_ / expert_);
     }
   }
 
@@ -56,7 +57,7 @@ class RankGrid {
     }
   }
 
-  std::int64_t tensor_, context_, expert_, peers_, stages_;
+  std::int64_t tensor_, context_, expert_, expert_stride_, peers_, stages_;
 };
 
 void connect_stages(const PipelinePlan& plan, const RankGrid& grid, TraceAssembly& assembly) {
@@ -102,7 +103,7 @@ Trace generate_parallel_trace(const ModelSpec& model, const TrainingSetup& wante
   if (model.has_encoder() && plan.chunks_of_device() > 1)
     throw InputError("", "pipeline_schedule", "an encoder beside the decoder goes through one chunk per stage",
                      "use 1f1b, gpipe, eager-1f1b or a zb-h1, zb-h2, zb-1p, zb-2p");
-  const ParallelLayout layout(setup, model, cluster.gpus_per_machine, plan);
+  const ParallelLayout layout(setup, model, cluster.gpus_per_machine, plan, cluster.gpus_per_host);
   const RankGrid grid(setup, scope);
   std::vector<StageProgram> programs;
   for (std::int64_t stage = 0; stage < layout.stages(); ++stage)

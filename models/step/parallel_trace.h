@@ -22,8 +22,9 @@ namespace spillway::models {
 enum class RankScope : std::uint8_t { representative, all };
 
 struct Cluster {
-  std::int64_t gpus_per_machine = 8;
-  CollectiveTimer timer;  // needed when the set-up has more than one GPU
+  std::int64_t gpus_per_machine = 8;  // that the scale-up network joins, of one host or several
+  CollectiveTimer timer;              // needed when the set-up has more than one GPU
+  std::int64_t gpus_per_host = 0;     // 0: as many; else a divisor
 };
 
 // Throws InputError as resolve() does, and without a timer. O(ops); the model's layers themselves are worked out once

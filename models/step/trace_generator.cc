@@ -50,7 +50,7 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   if (setup.gpus() > 1 || setup.weight_device != StateDevice::gpu || setup.zero_stage == 3)
     return generate_parallel_trace(model, setup, cost, cluster);
   EagerSession session(cost, cost.gpu().title);
-  set_host_times(session, setup.framework);
+  set_host_times(session, setup);
   Autograd autograd(session);
   Transformer transformer(model, setup, {.layers = {0, model.all_layers()}}, session, autograd, nullptr);
   std::vector<TrainedParameter*> parameters;

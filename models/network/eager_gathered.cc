@@ -1,0 +1,113 @@
+// Attention of EagerOps over a context group whose keys and values are gathered (PyTorch's context_parallel).
+#include <utility>
+
+#include "base/input_error.h"
+#include "models/network/attention_size.h"
+#include "models/network/eager_ops.h"
+
+namespace spillway::models {
+
+struct EagerOps::Gathered {
+  AttentionShape shape;     // of this rank's queries, with as many key heads
+  std::vector<Tensor> qkv;  // three
+  Tensor out, statistics;
+  std::int64_t turns = 1;
+
+  // As Ring::of_turn has it: a causal square, then halves of one.
+  [[nodiscard]] AttentionShape of_turn(std::int64_t turn) const {
+    AttentionShape result = shape;
+    if (!shape.causal || turn == 0 || shape.sequence < 2) return result;
+    result.causal = false;
+    result.sequence = turn % 2 == 1 ? shape.sequence : shape.sequence / 2;
+    result.keys = turn % 2 == 1 ? shape.sequence / 2 : shape.sequence;
+    return result;
+  }
+};
+
+namespace {
+
+// Traffic of the elementwise kernels that merge a turn's result, per element of it: sigmoid of the difference of row
+// sums, differences, products and sums on fp32 copies, and a chunk and a concatenation where half the queries took
+// part. Backwards sums and casts of three gradients. Counted from the code, operator by operator.
+constexpr std::int64_t merge_bytes = 72, merge_backward_bytes = 54;
+
+}  // namespace
+
+Tensor EagerOps::gathered_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape) {
+  SPILLWAY_ASSERT(communication_ != nullptr && qkv.size() == 3);
+  qkv[1] = repeat_heads(name + ".k", qkv[1], shape);
+  qkv[2] = repeat_heads(name + ".v", qkv[2], shape);
+  shape.kv_heads = shape.heads;
+  Gathered all{.shape = shape, .qkv = qkv, .turns = communication_->shape(CommGroup::context).ranks};
+  all.out = kept_result();
+  all.statistics = kept_result();
+  if (!all.out) {
+    all.out = make(name + ".context", query_elements(shape));
+    all.statistics = session_.empty(name + ".log_sum_exp", DataType::fp32, shape.batch * shape.heads * shape.sequence,
+                                    TensorRole::activation);
+    Tensor pairs = make(name + ".kv.all", 2 * all.turns * key_elements(shape), TensorRole::temporary);
+    communication_->gather_into(CommGroup::context, "all_gather", {qkv[1], qkv[2]}, {pairs}, pairs.bytes());
+    for (std::int64_t turn = 0; turn < all.turns; ++turn) {
+      const std::vector<Tensor> reads = turn == 0 ? qkv : std::vector<Tensor>{qkv[0], pairs, all.out, all.statistics};
+      const AttentionShape part = all.of_turn(turn);
+      session_.kernel({.name = "flash_attention",
+                       .reads = reads,
+                       .writes = {all.out, all.statistics},
+                       .cost = {.kind = KernelClass::attention_forward,
+                                .type = type_,
+                                .attention = part,
+                                .flops = Flops(2 * 2 * part.batch * part.heads * part.sequence * part.key_count() *
+                                               part.head_dim / (part.causal ? 2 : 1))}});
+      if (turn > 0)
+        session_.kernel({.name = "merge_turn",
+                         .reads = {all.out, all.statistics},
+                         .writes = {all.out, all.statistics},
+                         .bytes = Bytes(merge_bytes * query_elements(part))});
+    }
+    keep_result(all.out);
+    keep_result(all.statistics);
+  }
+  Tensor out = all.out;
+  return autograd_.record(std::move(out), qkv, false, [this, name, all = std::move(all)](const Tensor& gradient) {
+    return gathered_backward(name, all, gradient);
+  });
+}
+
+// Each turn's gradient of keys goes to the next rank in fp32 and is added to there; the last one brings it home.
+std::vector<Tensor> EagerOps::gathered_backward(const std::string& name, const Gathered& all, const Tensor& gradient) {
+  const AttentionShape& shape = all.shape;
+  const Tensor q_gradient = make(name + ".q.grad", query_elements(shape), TensorRole::temporary);
+  const Tensor sums = temporary(name + ".q.grad_fp32", DataType::fp32, query_elements(shape));
+  const Tensor pairs = make(name + ".kv.all", 2 * all.turns * key_elements(shape), TensorRole::temporary);
+  communication_->gather_into(CommGroup::context, "all_gather", {all.qkv[1], all.qkv[2]}, {pairs}, pairs.bytes());
+  Tensor pair_gradient = temporary(name + ".kv.grad_fp32", DataType::fp32, 2 * key_elements(shape));
+  for (std::int64_t turn = 0; turn < all.turns; ++turn) {
+    const AttentionShape part = all.of_turn(turn);
+    std::vector<Tensor> reads = {gradient, all.out, all.statistics, all.qkv[0]};
+    if (turn == 0) reads.insert(reads.end(), all.qkv.begin() + 1, all.qkv.end());
+    if (turn > 0) reads.push_back(pairs);
+    session_.kernel({.name = "flash_attention_backward",
+                     .reads = std::move(reads),
+                     .writes = {sums, pair_gradient},
+                     .cost = {.kind = KernelClass::attention_backward,
+                              .type = type_,
+                              .attention = part,
+                              .flops = Flops(5 * 2 * part.batch * part.heads * part.sequence * part.key_count() *
+                                             part.head_dim / (part.causal ? 2 : 1))}});
+    if (turn > 0)
+      session_.kernel({.name = "merge_gradients",
+                       .reads = {sums, pair_gradient},
+                       .writes = {sums, pair_gradient},
+                       .bytes = Bytes(merge_backward_bytes * query_elements(part))});
+    const Tensor moved = temporary(name + ".kv.grad_fp32", DataType::fp32, 2 * key_elements(shape));
+    communication_->shift(CommGroup::context, "ring_exchange", pair_gradient, moved);
+    pair_gradient = moved;
+  }
+  session_.kernel({.name = "cast", .reads = {sums}, .writes = {q_gradient}});
+  const Tensor k_gradient = make(name + ".k.grad", key_elements(shape), TensorRole::temporary);
+  const Tensor v_gradient = make(name + ".v.grad", key_elements(shape), TensorRole::temporary);
+  session_.kernel({.name = "cast", .reads = {pair_gradient}, .writes = {k_gradient, v_gradient}});
+  return {q_gradient, k_gradient, v_gradient};
+}
+
+}  // namespace spillway::models

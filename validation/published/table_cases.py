@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""Writes case files of published tables of current software that this repository has no copy of.
+
+Usage: table_cases.py DATA OUTPUT
+  DATA    folder with published/megatron_bridge.csv, torchtitan.csv, bigscience_tr11.csv, nanotron_playbook_h100.csv
+  OUTPUT  folder to write to
+
+`spillway validate OUTPUT/NAME.json` runs them. How a row's words map to a set-up is stated here, once for each table;
+nothing is chosen row by row. A fifth of the rows, those whose group's SHA-256 is 0 modulo 5, may be fitted to.
+"""
+import csv
+import os
+import re
+import sys
+
+from make_cases import CaseFile, gpt, role_by_hash
+
+
+def table(data, name):
+    with open(os.path.join(data, "published", name + ".csv"), encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def step(source, seconds, group, **fields):
+    """A measured step: its time in seconds, of the group of rows that shares a configuration."""
+    return {"source": source, "metric": "iteration_time", "unit": "s", "value": round(seconds, 5),
+            "role": role_by_hash(group), **fields}
+
+
+BRIDGE_MODELS = {"DeepSeekV3": "deepseek-v3", "Kimi_K2": "kimi-k2", "Qwen3_235B_a22B": "qwen3-235b-a22b",
+                 "Qwen3_30B_a3B": "qwen3-30b-a3b", "GPT OSS 120B": "gpt-oss-120b", "LLAMA3.1_405B": "llama-3.1-405b",
+                 "LLAMA3_70B": "llama-3-70b", "LLAMA3_8B": "llama-3-8b"}
+BRIDGE_SYSTEMS = {"DGX-GB300": "gb300-nvl72", "DGX-GB200": "gb200-nvl72", "DGX-B300": "hgx-b300",
+                  "DGX-B200": "hgx-b200", "DGX-H100": "dgx-h100"}
+BRIDGE_PRECISIONS = {"BF16": "bf16_mixed"}  # else fp8_mixed
+DISPATCHERS = {"alltoall": "nccl", "deepep": "deepep", "hybridep": "hybridep"}
+STATE_TYPES = {"bfloat16": "bf16", "float32": "fp32"}
+
+# Of config.json at huggingface.co/openai/gpt-oss-120b; attention's sinks are left out.
+GPT_OSS = {"schema": "spillway.model", "version": 1, "title": "GPT-OSS 120B", "source": "the shape as published",
+           "layers": 36, "hidden": 2880, "heads": 64, "kv_heads": 8, "head_dim": 64, "feed_forward": 2880,
+           "experts": {"count": 128, "active": 4, "width": 2880}, "vocabulary": 201088, "max_positions": 131072,
+           "attention_window": 128, "global_every": 2, "mask": "causal", "norm": "rms_norm", "norm_placement": "pre",
+           "activation": "silu_gated", "positions": "rotary", "qkv_bias": True, "output_bias": True,
+           "tied_embeddings": False}
+
+
+def bridge_skip(row):
+    if row["model"] not in BRIDGE_MODELS and "tokendrop" not in row["model"] and "w/o MTP" not in row["model"]:
+        return "a model with layers that are not attention, or of another kind"
+    if any("(" in row[key] for key in ("tp", "pp", "cp", "vp", "tok_s_gpu", "fsdp")):
+        return "two layouts in one row"
+    if row["precision"] == "NVFP4":
+        return "products in NVFP4 are not simulated"
+    if row["section"].startswith("LoRA"):
+        return "adapters beside frozen weights in fp8 are not simulated"
+    return ""
+
+
+def bridge_graphs(row):
+    """Scopes as scenarios name them."""
+    scopes = row["cuda_graph_scope"].split("+") if row["cuda_graph_scope"] else []
+    if row["cuda_graph_impl"] == "full_iteration" or "full_iteration" in scopes:
+        return "full_iteration"
+    return ",".join(scope for scope in scopes if scope != "mamba")
+
+
+def bridge_experts(row):
+    """The settings of a row's blocks of experts."""
+    dispatcher = DISPATCHERS[row["moe_dispatcher"].split()[0]]
+    own = {"model__expert_dispatcher": dispatcher}
+    if row["ep"] not in ("", "n/a"):
+        own["model__expert_parallel"] = int(row["ep"])
+    if row["moe_a2a_overlap"] == "true":
+        own["model__overlap_experts"] = True
+    if row["expert_rank_capacity"] or row["paged_stash"] == "true" or "tokendrop" in row["model"]:
+        own["model__static_experts"] = True
+    if row["grouped_mlp_fused_cutedsl"] == "true":
+        own["model__fused_experts"] = True
+    if int(row["tp"]) > 1:
+        own["model__expert_tensor_parallel"] = int(row["expert_tensor_parallel"] or 1)
+    return own
+
+
+def megatron_bridge(rows):
+    cases = CaseFile("Megatron-Bridge: throughput of 25.09 to 26.08 on H100 to GB300",
+                     "NVIDIA-NeMo/Megatron-Bridge docs/performance-summary*.md, settings from each release's recipe. "
+                     "Routing is forced even. Layers that predict further tokens are left out.",
+                     {"median": 0.06, "p90": 0.15})
+    cases.models["gpt-oss-120b"] = GPT_OSS
+    for row in rows:
+        experts = row["moe_dispatcher"] != ""
+        source = "Megatron-Bridge " + ("experts" if experts else "dense") + \
+                 ("" if row["recipe_match"] == "exact" else ", recipe not exact")
+        name = f"{row['release'].split()[0]} {row['config_group']} {row['gbs']}x{row['seq_len']} {row['section'][:3]}"
+        why = bridge_skip(row)
+        if why:
+            cases.add(name, source=source, confidence=row["recipe_match"], skip=why)
+            continue
+        tensor, pipeline, context = int(row["tp"]), int(row["pp"]), int(row["cp"])
+        gpus, sequence, batch = int(row["n_gpus"]), int(row["seq_len"]), int(row["gbs"])
+        fields = {"hardware__profile": BRIDGE_SYSTEMS[row["system"]],
+                  "model__name": BRIDGE_MODELS[row["model"].split(" (")[0]], "model__framework": "megatron",
+                  "model__precision": BRIDGE_PRECISIONS.get(row["precision"], "fp8_mixed"), "model__dropout": 0,
+                  "model__sequence": sequence, "model__micro_batch": int(row["mbs"]), "model__global_batch": batch,
+                  "model__tensor_parallel": tensor, "model__sequence_parallel": tensor > 1,
+                  "model__pipeline_parallel": pipeline, "model__context_parallel": context,
+                  "model__data_parallel": gpus // (tensor * pipeline * context), "model__zero_stage": 1,
+                  "model__loss": "fused", "model__main_gradients": "bf16"}
+        if row["vp"] not in ("n/a", "1"):
+            fields["model__pipeline_chunks"] = int(row["vp"])
+        if row["exp_avg_dtype"] == "bfloat16":
+            fields["model__moments"] = "bf16"
+        if row["recompute_modules"]:
+            fields.update(model__recompute="selective",
+                          model__recompute_modules=row["recompute_modules"].replace("+", ","))
+        if row["megatron_fsdp"] == "true":
+            fields["model__zero_stage"] = 3
+        elif row["fp8_param_gather"] == "true" and fields["model__precision"] == "fp8_mixed":
+            fields["model__fp8_weights"] = True
+        if row["tp_comm_overlap"].startswith("true") and tensor > 1:
+            fields["model__overlap_tensor"] = True
+        graphs = bridge_graphs(row)
+        if graphs:
+            fields["model__cuda_graphs"] = graphs
+        if experts:
+            fields.update(bridge_experts(row))
+        cases.add(name, **step(source, batch * sequence / (float(row["tok_s_gpu"]) * gpus), row["config_group"],
+                               confidence=row["recipe_match"], **fields))
+    return cases
+
+
+TITAN_MODELS = {"Llama3.1-8B": "llama-3.1-8b", "Llama3-8B": "llama-3-8b", "Llama3.1-405B": "llama-3.1-405b",
+                "Llama3-70B": "llama-3-70b", "Llama2-13B": "llama-2-13b", "Llama2-70B": "llama-2-70b"}
+TITAN_RECOMPUTE = {"selective": {"model__recompute": "operators"}, "selective op": {"model__recompute": "operators"},
+                   "selective layer": {"model__recompute": "full", "model__recompute_every": 2},
+                   "full": {"model__recompute": "full"}, "none": {}}
+
+
+def torchtitan(rows):
+    cases = CaseFile("torchtitan on H100 of 500 W and 96 GB, and on A100",
+                     "pytorch/torchtitan benchmarks/*.md and docs/performance.md. In pipelines the number of "
+                     "micro-batches is not published: that of the stages, the default. There FSDP keeps what it gathered "
+                     "and reduces gradients once, which is ZeRO 1 in time.", {"median": 0.06, "p90": 0.15})
+    for row in rows:
+        sequence, batch, tensor = int(row["seq_len_filled"].split()[0]), int(row["local_bs"]), int(row["tp"])
+        name = f"{row['config_group']} {row['n_gpus']} {row['tech']} {row['ac']} {sequence} {batch}"
+        source = "torchtitan " + ("A100" if "A100" in row["gpu"] else "H100 of 500 W")
+        if not row["tok_s_gpu"]:
+            cases.add(name, source=source, confidence="exact", skip="out of memory")
+            continue
+        data, pipeline, context = int(row["fsdp"]), int(row["pp"]), int(row["cp"])
+        chunks = 2 if row["pp_schedule"].startswith("Interleaved") else 1
+        micro_batches = pipeline * chunks if pipeline > 1 else 1
+        fields = {"hardware__profile": "dgx-a100" if "A100" in row["gpu"] else "dgx-h100-500w-96gb",
+                  "model__name": TITAN_MODELS[row["model"]], "model__framework": "eager",
+                  "model__precision": "fp8_mixed" if row["float8"] else "bf16_mixed",
+                  "model__fused_kernels": row["compile"] != "no", "model__attention_kernel": "flash2",
+                  "model__optimizer_form": "fused", "model__sequence": sequence,
+                  "model__micro_batch": batch // micro_batches, "model__gradient_accumulation": micro_batches,
+                  "model__tensor_parallel": tensor, "model__sequence_parallel": tensor > 1,
+                  "model__pipeline_parallel": pipeline, "model__context_parallel": context,
+                  "model__data_parallel": data, **TITAN_RECOMPUTE[row["ac"]],
+                  **({"model__zero_stage": 1, "model__fp32_gradients": True} if pipeline > 1 else
+                     {"model__zero_stage": 3, "model__fp32_reduction": True})}
+        if chunks > 1:
+            fields["model__pipeline_chunks"] = chunks
+        if context > 1:
+            fields["model__context_exchange"] = "all_gather"
+        if row["async_tp"] == "true":
+            fields["model__overlap_tensor"] = True
+        tokens = batch * data * sequence
+        cases.add(name, **step(source, tokens / (float(row["tok_s_gpu"]) * int(row["n_gpus"])), row["config_group"],
+                               confidence="exact" if pipeline == 1 else "micro-batches assumed", **fields))
+    return cases
+
+
+def bigscience_fill(row):
+    """What a row leaves out and its section's heading or its size says; gives the confidence that remains."""
+    stated = dict(re.findall(r"(LAYERS|HEADS|HIDDEN)=(\d+)", row["context"]))
+    row["nhidden"] = row["nhidden"] or stated.get("HIDDEN", "")
+    row["nheads"] = row["nheads"] or stated.get("HEADS", "")
+    if row["nlayers"] == "" and "tweaked per row" not in row["notes"]:
+        row["nlayers"] = stated.get("LAYERS", "")
+    confidence = "text"
+    if row["nlayers"] == "" and row["size"] and row["pp"] and row["nhidden"]:
+        hidden, stages = int(row["nhidden"]), int(row["pp"])
+        layers = (float(row["size"].rstrip("B")) * 1e9 - 250880 * hidden) / (12 * hidden * hidden)
+        row["nlayers"], confidence = str(round(layers / stages) * stages), "layers from the size"
+    if row["nheads"] == "":
+        row["nheads"], confidence = "64", "heads assumed: those of the trials that state them and take as long"
+    return confidence
+
+
+def bigscience(rows):
+    """BLOOM's trials: DeepSpeed's pipeline engine around Megatron-LM's layers of 2021, A100 with 4 x 100 Gb/s a machine."""
+    cases = CaseFile("BigScience tr11: trials for BLOOM on A100",
+                     "bigscience-workshop/bigscience train/tr11-176B-ml/chronicles-prequel.md. Sequences of 2,048, a "
+                     "vocabulary of 250k, every layer recomputed, one bf16 or fp16 gradient per parameter.",
+                     {"median": 0.07, "p90": 0.15, "kendall": 0.8})
+    for row in rows:
+        name = f"line {row['line']}"
+        source = "BigScience tr11"
+        if not row["sec_per_iter"].replace(".", "", 1).isdigit():
+            cases.add(name, source=source, confidence="text", skip="no time")
+            continue
+        confidence = bigscience_fill(row)
+        if any(not row[key] for key in ("nhidden", "nlayers", "nheads", "dp", "tp", "pp", "mbs", "gbs")):
+            cases.add(name, source=source, confidence="text", skip="the set-up is not stated in full")
+            continue
+        layers, hidden, heads = int(row["nlayers"]), int(row["nhidden"]), int(row["nheads"])
+        shape = f"gpt-{layers}x{hidden}-{heads}"
+        cases.models[shape] = {**gpt(layers, hidden, heads, 2048, 250880), "dropout": 0}
+        group = f"{row['section']} {shape} {row['dp']}/{row['tp']}/{row['pp']}/{row['mbs']}"
+        cases.add(name, **step(source, float(row["sec_per_iter"]), group, confidence=confidence,
+                               hardware__profile="cloud-8xa100",
+                               model__name=shape, model__framework="megatron_2021", model__precision="bf16_mixed",
+                               model__flash_attention=False, model__optimizer="adam", model__optimizer_form="fused",
+                               model__recompute="full", model__overlap_gradients=False,
+                               model__zero_stage=int(row["zero_stage"] or 1),
+                               model__global_batch=int(row["gbs"]), model__micro_batch=int(row["mbs"]),
+                               model__tensor_parallel=int(row["tp"]), model__pipeline_parallel=int(row["pp"]),
+                               model__data_parallel=int(row["dp"])))
+    return cases
+
+
+def nanotron_stages(row):
+    """Layers of each stage as build_model (nanotron/models/base.py) cuts by cost: a block stays on the stage at hand, and
+    the next one goes on to the following stage once the sum is above that stage's share."""
+    hidden, stages, layers = int(row["hidden"]), int(row["pp"]), int(row["layers"])
+    layer = 4 * hidden * hidden + 3 * int(row["intermediate"]) * hidden
+    costs = [layer] * layers + [int(row["vocab"]) * hidden]
+    counts, stage, done = [0] * stages, 0, 0
+    for index, cost in enumerate(costs):
+        done += cost
+        counts[stage] += index < layers
+        if done * stages > sum(costs) * (stage + 1):
+            stage += 1
+    return ",".join(str(count) for count in counts)
+
+
+def nanotron(rows):
+    cases = CaseFile("nanotron's grid on H100", "vinjn/nanotron-ultrascale-playbook 924e4d0, measured rows above 5 % MFU. "
+                     "PyTorch eager, fused norms and rotary embedding, FlashAttention 2, no recomputation, 1F1B.",
+                     {"median": 0.10, "p90": 0.25, "kendall": 0.85})
+    for row in rows:
+        if row["outcome"] != "measured":
+            continue
+        shape = "nanotron-" + row["model"].lower()
+        cases.models[shape] = {
+            "schema": "spillway.model", "version": 1, "title": row["model"], "source": "nanotron's script",
+            "layers": int(row["layers"]), "hidden": int(row["hidden"]), "heads": int(row["heads"]),
+            "feed_forward": int(row["intermediate"]), "vocabulary": int(row["vocab"]), "max_positions": 4096,
+            "mask": "causal", "norm": "rms_norm", "norm_placement": "pre", "activation": "silu_gated",
+            "positions": "rotary", "tied_embeddings": row["tied"] == "true"}
+        name = "{model} {nodes} d{dp} t{tp} p{pp} b{micro_batch} z{zero_stage}".format(**row)
+        if float(row["mfu_pct"]) < 5:
+            cases.add(name, source="nanotron H100", confidence="rounded", skip="below 5 % MFU: the cluster's accidents")
+            continue
+        own = {"model__stage_layers": nanotron_stages(row)} if int(row["pp"]) > 1 else {}
+        if row["zero_stage"] == "1":  # with fp32 accumulation there is no DDP then: gradients wait for the backward's end
+            own["model__overlap_gradients"] = False
+        cases.add(name, **step("nanotron H100", float(row["step_s"]), name, confidence="rounded", **own,
+                               hardware__profile="cloud-8xh100", model__name=shape, model__framework="eager",
+                               model__precision="bf16_mixed", model__fp32_gradients=True,
+                               model__attention_kernel="flash2", model__optimizer_form="fused",
+                               model__zero_stage=int(row["zero_stage"]), model__micro_batch=int(row["micro_batch"]),
+                               model__global_batch=256, model__tensor_parallel=int(row["tp"]),
+                               model__sequence_parallel=row["sequence_parallel"] == "true",
+                               model__pipeline_parallel=int(row["pp"]), model__data_parallel=int(row["dp"])))
+    return cases
+
+
+TABLES = {"megatron_bridge": megatron_bridge, "torchtitan": torchtitan, "bigscience_tr11": bigscience,
+          "nanotron_playbook_h100": nanotron}
+
+
+def main():
+    data, output = sys.argv[1:3]
+    for name, read in TABLES.items():
+        cases = read(table(data, name))
+        with open(os.path.join(output, name + ".json"), "w", encoding="utf-8") as out:
+            out.write(cases.document())
+        print(f"{name}: {len(cases.cases)} cases, {sum('skip' in case for case in cases.cases)} skipped")
+
+
+if __name__ == "__main__":
+    main()
