@@ -32,6 +32,7 @@ struct OpsOptions {
   bool merged_experts = false;  // gate and up of experts are one matrix (models/spec/model_part.h)
   bool wide_adapters = false;   // adapters' products are done in fp32, with everything else in 16 bits
   bool softmax_limits = false;  // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
+  bool before_cuda_12 = false;  // products are those of cuBLAS 11 (KernelCost::before_cuda_12)
 };
 
 // What a selectively recomputed block keeps of its forward, in the order in which it was made; taken again, in that

@@ -28,7 +28,8 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .recomputes_expert_activation = setup.recomputes_module("moe_act"),
       .merged_experts = has_merged_experts(model, setup),
       .wide_adapters = setup.has_wide_adapters() && setup.precision == TrainingPrecision::bf16,
-      .softmax_limits = setup.framework == Framework::megatron_2021};
+      .softmax_limits = setup.framework == Framework::megatron_2021,
+      .before_cuda_12 = is_megatron(setup.framework) && !is_megatron_core(setup.framework)};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
 }
