@@ -240,10 +240,11 @@ Duration CostModel::duration(const KernelCost& kernel) const {
   const double full_watts = large.flop_joules * peak(DataType::bf16) * large.physics.large_tile;
   duration.chip_joules = bytes * power_->chip_byte_joules + active_share * full_watts * to_seconds(duration.time) +
                          (1 - active_share) * flops * flop_joules;
-  // What was timed at a clock of its own drew no more than the limit.
+  // What no clock slows draws the limit at most: with more, its clock would be lower at the same time.
   if (duration.clocked <= Picos(0))
     duration.chip_joules =
-        std::min(duration.chip_joules, (power_->limit_watts - power_->idle_watts) * to_seconds(duration.time));
+        std::clamp((power_->limit_watts - power_->idle_watts) * to_seconds(duration.time) - duration.memory_joules, 0.0,
+                   duration.chip_joules);
   return duration;
 }
 
