@@ -296,6 +296,15 @@ void describe(GpuProfile& gpu, ProfileVisitor& visitor) {
   number(visitor, power("tdp", "Board power limit, watts."), gpu.tdp_watts);
   number(visitor, power("idle_power", "Board power with nothing to do, watts."), gpu.idle_watts);
   number(visitor,
+         {"power_limit", Dimension::power, 1, 1e7,
+          "Board power that the clock is held to (nvidia-smi -pl), watts; left out: the tdp."},
+         gpu.power_limit_watts);
+  number(visitor,
+         {"sustained_flops", Dimension::flop_rate, 1e9, 1e18,
+          "Rate that a long bf16 product (sides of 8,192, for a second) settles at on these machines; goes before the "
+          "power limit."},
+         gpu.sustained_flops_per_second);
+  number(visitor,
          {"loaded_clock_mhz", Dimension::plain, 100, 10'000,
           "Clock of the multiprocessors under matrix products, MHz; for people."},
          gpu.loaded_clock_mhz);

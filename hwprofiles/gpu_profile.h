@@ -118,6 +118,11 @@ struct GpuProfile {
   Maybe<double> locked_clock_mhz;
 
   Maybe<double> tdp_watts, idle_watts;
+  // Board power the clock is held to (nvidia-smi -pl); absent: tdp_watts.
+  Maybe<double> power_limit_watts;
+  // Rate that a long bf16 product (sides of 8,192, repeated for a second) settles at on these very machines: what
+  // power, cooling and chips of a site come to. It goes before power_limit_watts.
+  Maybe<double> sustained_flops_per_second;
   Maybe<double> loaded_clock_mhz,
       loaded_watts;  // of the multiprocessors and the board under matrix products; for people
   Maybe<double> price_usd, price_usd_per_hour;

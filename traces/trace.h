@@ -334,6 +334,14 @@ struct Device {
   std::int32_t multiprocessors = 0;
 };
 
+// What a device draws during a generated step, as models/cost/gpu_power.h finds it.
+struct DevicePower {
+  std::uint16_t rank = 0;
+  std::int64_t clock_millionths = 0;  // share of its highest clock that the device settles at
+  std::int64_t idle_milliwatts = 0, limit_milliwatts = 0;
+  std::int64_t work_microjoules = 0;  // of one step's kernels, beyond what it draws idle
+};
+
 // Rows that could not be used, by kind, with the first few places. Never silently dropped.
 struct Finding {
   std::string kind;    // stable key: "negative_duration", "missing_launch", ...
@@ -375,6 +383,7 @@ struct Trace {
   std::vector<Collective> collectives;    // sorted by op
   std::vector<Step> steps;                // sorted by (rank, start)
   std::vector<Device> devices;
+  std::vector<DevicePower> powers;     // of a generated step's devices; empty: unknown
   std::vector<Provenance> provenance;  // several after a join
   std::vector<Finding> findings;
   CaptureFit capture_fit;

@@ -225,6 +225,15 @@ void visit_start_up(Trace& t, Visitor& v) {
   member(v, "tensor", e, &StartUpEvent::tensor);
 }
 
+template <class Visitor>
+void visit_powers(std::vector<DevicePower>& t, Visitor& v) {
+  if (!v.optional_table("powers", t.size())) return;
+  member(v, "rank", t, &DevicePower::rank), member(v, "clock_millionths", t, &DevicePower::clock_millionths);
+  member(v, "idle_milliwatts", t, &DevicePower::idle_milliwatts);
+  member(v, "limit_milliwatts", t, &DevicePower::limit_milliwatts);
+  member(v, "work_microjoules", t, &DevicePower::work_microjoules);
+}
+
 }  // namespace detail
 
 template <class Visitor>
@@ -238,6 +247,7 @@ void visit_trace(Trace& trace, Visitor& visitor) {
   detail::visit_fit(trace.capture_fit, visitor);
   detail::visit_carried(trace.carried, visitor);
   detail::visit_start_up(trace, visitor);
+  detail::visit_powers(trace.powers, visitor);
 }
 
 // The rest of a Trace: a few numbers, and texts in groups of fixed length.

@@ -203,6 +203,11 @@ Json result_json(const Result& result) {
   document["tokens_per_second"] = result.tokens_per_second > 0 ? Json(result.tokens_per_second) : Json();
   document["mfu"] = result.mfu > 0 ? Json(result.mfu) : Json();
   document["mfu_basis"] = result.mfu_basis;
+  if (result.power)
+    document["power"] = {{"clock_share", result.power->clock_share},
+                         {"gpu_watts", result.power->watts},
+                         {"gpu_limit_watts", result.power->limit_watts},
+                         {"gpu_joules_per_step", result.power->joules}};
   document["steps"] = steps_json(result);
   document["memory"] = memory_json(result.memory);
   if (result.host_memory.known)
@@ -246,6 +251,10 @@ std::string result_text(const Result& result) {
                       percent_text(binding_share(result, result.binding)));
   if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
   if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent_text(result.mfu));
+  if (result.power)
+    text += fmt::format("  GPU power      {:.0f} of {:.0f} W, clock at {} of its highest, {:.0f} J a step\n",
+                        result.power->watts, result.power->limit_watts, percent_text(result.power->clock_share),
+                        result.power->joules);
   text += fmt::format("  GPU idle       {}\n", percent_text(result.bubble));
   if (result.memory.known) {
     text += fmt::format("  peak allocated {}{}\n", gib_text(result.memory.peak_allocated),

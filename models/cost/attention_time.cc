@@ -1,6 +1,7 @@
 #include "models/cost/attention_time.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace spillway::models {
@@ -12,6 +13,11 @@ struct Products {
 };
 constexpr Products forward_products = {1, 1}, backward_products = {3, 2};
 constexpr double forward_passes = 1, backward_passes = 2;  // over queries, keys, values and results in memory
+
+// Head dimensions of FlashAttention 2's kernels (csrc/flash_attn), and what GAC measured of others on A100
+// (github.com/JihaoXin/GAC, report 1.3): 107 takes 1.39 times as long as the kernel of 128 that runs.
+constexpr std::array<double, 7> flash2_dimensions = {32, 64, 96, 128, 160, 192, 256};
+constexpr double copied_unless_multiple = 8, read_and_written = 2, padding_efficiency = 0.5;
 
 constexpr double flash2_forward = 0.80, flash2_backward = 0.66;                  // of the peak on Ampere
 constexpr double register_share_forward = 0.54, register_share_backward = 0.57;  // of what wgmma reaches
@@ -39,8 +45,27 @@ AttentionPhysics triton_physics(AttentionPass pass, bool feeds_from_registers) {
   return physics;
 }
 
+double padded_dimension(double dimension) {
+  const auto* found = std::lower_bound(flash2_dimensions.begin(), flash2_dimensions.end(), dimension);
+  return found == flash2_dimensions.end() ? dimension : *found;
+}
+
+double padding_seconds(const AttentionMachine& machine, const AttentionSides& sides, AttentionPass pass) {
+  if (std::fmod(sides.key_dim, copied_unless_multiple) == 0 && std::fmod(sides.value_dim, copied_unless_multiple) == 0)
+    return 0;
+  const double elements = sides.batch * (sides.heads * sides.queries + sides.kv_heads * sides.keys) *
+                          (padded_dimension(sides.key_dim) + padded_dimension(sides.value_dim)) *
+                          (pass == AttentionPass::forward ? forward_passes : backward_passes);
+  return read_and_written * elements * sides.element_bytes / (machine.bandwidth * padding_efficiency);
+}
+
 double attention_seconds(const AttentionPhysics& physics, const AttentionMachine& machine, const AttentionSides& sides,
                          AttentionPass pass) {
+  return attention_time(physics, machine, sides, pass).total;
+}
+
+AttentionSeconds attention_time(const AttentionPhysics& physics, const AttentionMachine& machine,
+                                const AttentionSides& sides, AttentionPass pass) {
   const bool forward = pass == AttentionPass::forward;
   const double blocks = std::ceil(sides.queries / block), across = std::ceil(sides.keys / block);
   // Causal: each block sees one tile fewer than the next; under a window it also loses those before the window.
@@ -61,7 +86,8 @@ double attention_seconds(const AttentionPhysics& physics, const AttentionMachine
   const double memory = elements * sides.element_bytes / (machine.bandwidth * physics.memory_efficiency);
   const double larger = std::max(compute, memory), ratio = std::min(compute, memory) / larger;
   const double both = larger * std::pow(1 + std::pow(ratio, physics.overlap), 1 / physics.overlap);
-  return both * (1 + physics.throttle * both / (both + physics.throttle_ms * 1e-3)) + physics.fixed_us * 1e-6;
+  const double throttled = both * (1 + physics.throttle * both / (both + physics.throttle_ms * 1e-3));
+  return {throttled + physics.fixed_us * 1e-6, throttled * std::pow(compute / both, physics.overlap)};
 }
 
 }  // namespace spillway::models

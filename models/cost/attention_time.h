@@ -59,7 +59,19 @@ constexpr std::array<double, 4> attention_point(const AttentionSides& sides) {
   return {sides.queries, sides.batch * sides.heads, sides.heads / sides.kv_heads, sides.key_dim};
 }
 
+// FlashAttention 2 has kernels for some head dimensions (32 to 256): the next larger one runs, on operands that are
+// copied into it first where the dimension is not a multiple of 8. These sides, and the seconds of the copies.
+double padded_dimension(double dimension);
+double padding_seconds(const AttentionMachine& machine, const AttentionSides& sides, AttentionPass pass);
+
+struct AttentionSeconds {
+  double total = 0;
+  double clocked = 0;  // of it, what goes with the inverse of the multiprocessors' clock
+};
+
 // Seconds. Precondition: sides >= 1.
+AttentionSeconds attention_time(const AttentionPhysics& physics, const AttentionMachine& machine,
+                                const AttentionSides& sides, AttentionPass pass);
 double attention_seconds(const AttentionPhysics& physics, const AttentionMachine& machine, const AttentionSides& sides,
                          AttentionPass pass);
 

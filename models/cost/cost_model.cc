@@ -15,8 +15,17 @@ constexpr std::int64_t small_side = 64, medium_side = 1024;
 constexpr std::int64_t small_sequence = 256, medium_sequence = 2048;
 // Adam's bytes per parameter on the CPU: gradient, master weight and two moments read, the last three written, fp32.
 constexpr double adam_bytes = 28, host_stream_efficiency = 0.6, core_bytes_per_second = 12e9;
-constexpr double published_error = 0.1;  // of what was read off published figures
-constexpr double guessed_error = 0.2;    // of what nobody measured
+constexpr double accumulated_bytes = 8;  // an fp32 element of C read and written
+constexpr double misaligned_hopper =
+    0.62;                            // mma.sync's share of wgmma's peak, as FlashAttention 2's (attention_time.cc)
+constexpr double vector_rate = 0.5;  // of the fp32 peak: misaligned batched bf16 products before CUDA 12
+// Of what large products draw at the highest clock: what busy multiprocessors draw whatever they do
+// (docs/operator-times.md).
+constexpr double active_share = 0.6;
+constexpr double launch_each_us = 8.9;    // of one product of a group launched one by one (Transformer Engine, B200)
+constexpr std::int64_t long_side = 8192;  // of the product of GpuProfile::sustained_flops_per_second
+constexpr double published_error = 0.1;   // of what was read off published figures
+constexpr double guessed_error = 0.2;     // of what nobody measured
 
 Duration made(double seconds, CostSource source, double error = 0) {
   return {from_seconds(std::max(seconds, least_seconds)), source, error};
@@ -92,8 +101,34 @@ double matrix_clock(double peak, double multiprocessors) {
   return clock;
 }
 
-// Throttling that is left when the clock is this share of the highest anyway.
-double throttle_at(double throttle, double clock_share) { return std::max(0.0, (1 + throttle) * clock_share - 1); }
+// Largest power of two that divides so many bytes, at most widest_load. Sides below `least_side` are of vectors and
+// the like, which have kernels of their own.
+double alignment_of(std::int64_t elements, double element_bytes) {
+  constexpr std::int64_t least_side = 8;
+  if (elements < least_side) return widest_load;
+  double alignment = widest_load;
+  while (alignment > 1 && std::fmod(static_cast<double>(elements) * element_bytes, alignment) != 0) alignment /= 2;
+  return alignment;
+}
+
+std::int64_t contiguous_in_a(const GemmShape& shape) { return shape.layout == GemmLayout::nt ? shape.m : shape.k; }
+std::int64_t contiguous_in_b(const GemmShape& shape) { return shape.layout == GemmLayout::tn ? shape.k : shape.n; }
+
+GemmSides sides_of(const KernelCost& kernel) {
+  const auto whole = [](std::int64_t side) { return static_cast<double>(side); };
+  const GemmShape& shape = kernel.gemm;
+  const double element = whole(size_of(kernel.type)), result = kernel.type == DataType::fp8 ? 2.0 : element;
+  return {.m = whole(shape.m),
+          .n = whole(shape.n),
+          .k = whole(shape.k),
+          .batch = whole(shape.batch),
+          .element_bytes = element,
+          .result_bytes = kernel.accumulates ? accumulated_bytes : result,
+          .accumulates = kernel.accumulates,
+          .alignment =
+              std::min(alignment_of(contiguous_in_a(shape), element), alignment_of(contiguous_in_b(shape), element)),
+          .result_alignment = alignment_of(shape.n, result)};
+}
 
 }  // namespace
 
@@ -143,6 +178,7 @@ CostModel::CostModel(const HardwareProfile& profile) : gpu_(profile.gpu) {
   if (gpu_.locked_clock_mhz && times_ && times_->facts.multiprocessors > 0)
     clock_share_ = std::min(
         1.0, gpu_.locked_clock_mhz->value * 1e6 / matrix_clock(peak(DataType::bf16), times_->facts.multiprocessors));
+  set_power();
   host_time_ = std::max(profile.host.dispatch_cost.value, gpu_.launch_call.value);
   copy_bytes_per_second_ = gpu_.host_to_device_bandwidth
                                ? to_bytes_per_second(gpu_.host_to_device_bandwidth->value)
@@ -168,7 +204,51 @@ Duration CostModel::host_update(Bytes bytes, std::int64_t sharers) const {
 
 double CostModel::peak(DataType type) const { return peak_[static_cast<std::size_t>(precision_of(type))]; }
 
+void CostModel::set_power() {
+  if (!times_ || times_->gemm.empty() || times_->facts.tdp_watts <= 0) return;
+  power_ = power_of(*times_, gpu_);
+  if (gpu_.sustained_flops_per_second) meet_sustained_rate(gpu_.sustained_flops_per_second->value);
+}
+
+// The limit at which long products run at this rate; where they don't reach it at the highest clock, all products are
+// made that much faster, and the clock is free.
+void CostModel::meet_sustained_rate(double flops_per_second) {
+  KernelCost product{.kind = KernelClass::gemm, .gemm = {long_side, long_side, long_side}};
+  product.flops = Flops(2 * long_side * long_side * long_side);
+  product.bytes = Bytes(3 * long_side * long_side * size_of(product.type));
+  const Duration highest = duration(product);
+  const double seconds = static_cast<double>(product.flops.count()) / flops_per_second;
+  const double other = to_seconds(highest.time - highest.clocked);
+  const double clock = to_seconds(highest.clocked) / std::max(seconds - other, least_seconds);
+  power_->limit_watts = watts(*power_,
+                              {.chip_joules = highest.chip_joules,
+                               .memory_joules = highest.memory_joules,
+                               .clocked_seconds = to_seconds(highest.clocked) * clock_share_,
+                               .other_seconds = other},
+                              std::min(clock, 1.0) * clock_share_);
+  if (clock <= 1) return;
+  for (GemmTimes& gemm : times_->gemm) gemm.physics.large_tile = std::min(1.0, gemm.physics.large_tile * clock);
+}
+
 Duration CostModel::duration(const KernelCost& kernel) const {
+  Duration duration = timed(kernel);
+  if (!power_ || kernel.kind == KernelClass::copy_to_device) return duration;
+  const auto bytes = static_cast<double>(kernel.bytes.count()), flops = static_cast<double>(kernel.flops.count());
+  duration.memory_joules = bytes * power_->memory_byte_joules;
+  const double flop_joules = power_->flop_joules[static_cast<std::size_t>(precision_of(kernel.type))];
+  const GemmTimes& large = times_->gemm.front();
+  const double full_watts = large.flop_joules * peak(DataType::bf16) * large.physics.large_tile;
+  duration.chip_joules = bytes * power_->chip_byte_joules + active_share * full_watts * to_seconds(duration.time) +
+                         (1 - active_share) * flops * flop_joules;
+  // What no clock slows draws the limit at most: with more, its clock would be lower at the same time.
+  if (duration.clocked <= Picos(0))
+    duration.chip_joules =
+        std::clamp((power_->limit_watts - power_->idle_watts) * to_seconds(duration.time) - duration.memory_joules, 0.0,
+                   duration.chip_joules);
+  return duration;
+}
+
+Duration CostModel::timed(const KernelCost& kernel) const {
   switch (kernel.kind) {
     case KernelClass::gemm:
       return gemm(kernel);
@@ -204,32 +284,36 @@ Duration CostModel::gemm(const KernelCost& kernel) const {
 }
 
 Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& times) const {
-  const auto whole = [](std::int64_t side) { return static_cast<double>(side); };
-  const GemmSides sides{.m = whole(kernel.gemm.m),
-                        .n = whole(kernel.gemm.n),
-                        .k = whole(kernel.gemm.k),
-                        .batch = whole(kernel.gemm.batch),
-                        .element_bytes = whole(size_of(kernel.type)),
-                        .result_bytes = kernel.type == DataType::fp8 ? 2.0 : whole(size_of(kernel.type))};
+  const GemmSides sides = sides_of(kernel);
   GemmPhysics physics = times.physics;
   if (kernel.is_cast_before) physics.quantise_us = 0;
   physics.l2_gbps *= clock_share_;
-  physics.throttle = throttle_at(physics.throttle, clock_share_);
-  physics.throttle_ms = 0;  // a step keeps the GPU busy for longer than its clock takes to settle
-  const double seconds = gemm_seconds(
-      physics,
-      {peak(kernel.type) * clock_share_, bytes_per_second_, times_->facts.multiprocessors, times_->facts.l2_bytes},
-      sides);
+  physics.throttle = 0;
+  GemmSeconds seconds =
+      gemm_time(physics,
+                {.peak = peak(kernel.type) * clock_share_,
+                 .bandwidth = bytes_per_second_,
+                 .multiprocessors = times_->facts.multiprocessors,
+                 .l2_bytes = times_->facts.l2_bytes,
+                 .misaligned_share = times_->facts.path == MatrixPath::registers ? 1 : misaligned_hopper},
+                sides);
+  if (kernel.before_cuda_12 && kernel.type == DataType::bf16 && kernel.gemm.batch > 1 && sides.alignment < widest_load)
+    seconds.total = seconds.clocked = std::max(
+        seconds.total, static_cast<double>(kernel.flops.count()) / (vector_rate * clock_share_ * peak(DataType::fp32)));
+  if (kernel.one_by_one) seconds.total = std::max(seconds.total, launch_each_us * 1e-6 * sides.batch);
   const std::int64_t smallest = std::min({kernel.gemm.m, kernel.gemm.n, kernel.gemm.k});
   const std::array<double, 3> point = {sides.m, sides.n, sides.k};
   const bool tabled = !times.residual.empty() && kernel.gemm.batch == 1;
   const double residual = tabled ? std::exp(times.residual.at(point)) : 1;
   const bool inside = tabled && times.residual.contains(point);
-  return made(seconds * residual,
-              times_->carried_over ? CostSource::kin
-              : inside             ? CostSource::table
-                                   : CostSource::fitted,
-              of_regime(inside ? times.table_error : times.physics_error, smallest, small_side, medium_side));
+  Duration duration =
+      made(seconds.total * residual,
+           times_->carried_over ? CostSource::kin
+           : inside             ? CostSource::table
+                                : CostSource::fitted,
+           of_regime(inside ? times.table_error : times.physics_error, smallest, small_side, medium_side));
+  duration.clocked = from_seconds(std::min(seconds.clocked, seconds.total) * residual);
+  return duration;
 }
 
 // max(flops / (efficiency peak), bytes / (efficiency bandwidth)) + latency, with the profile's constants.
@@ -271,33 +355,42 @@ AttentionTimes CostModel::published_attention(const KernelCost& kernel) const {
 Duration CostModel::attention_by_physics(const KernelCost& kernel, const AttentionTimes& times) const {
   const AttentionShape& shape = kernel.attention;
   const auto whole = [](std::int64_t side) { return static_cast<double>(side); };
-  const AttentionSides sides{.batch = whole(shape.batch),
-                             .heads = whole(shape.heads),
-                             .kv_heads = whole(shape.kv_heads),
-                             .queries = whole(shape.sequence),
-                             .keys = whole(shape.key_count()),
-                             .key_dim = whole(shape.head_dim),
-                             .value_dim = whole(shape.value_dim > 0 ? shape.value_dim : shape.head_dim),
-                             .element_bytes = whole(size_of(kernel.type)),
-                             .causal = shape.causal,
-                             .window = whole(shape.window),
-                             .deterministic = shape.deterministic};
+  AttentionSides sides{.batch = whole(shape.batch),
+                       .heads = whole(shape.heads),
+                       .kv_heads = whole(shape.kv_heads),
+                       .queries = whole(shape.sequence),
+                       .keys = whole(shape.key_count()),
+                       .key_dim = whole(shape.head_dim),
+                       .value_dim = whole(shape.value_dim > 0 ? shape.value_dim : shape.head_dim),
+                       .element_bytes = whole(size_of(kernel.type)),
+                       .causal = shape.causal,
+                       .window = whole(shape.window),
+                       .deterministic = shape.deterministic};
   const AttentionPass pass =
       kernel.kind == KernelClass::attention_forward ? AttentionPass::forward : AttentionPass::backward;
   AttentionPhysics physics = times.physics;
-  physics.throttle = throttle_at(physics.throttle, clock_share_);
-  const double seconds = attention_seconds(
-      physics, {peak(kernel.type) * clock_share_, bytes_per_second_, times_->facts.multiprocessors}, sides, pass);
+  physics.throttle = 0;
+  const AttentionMachine machine{peak(kernel.type) * clock_share_, bytes_per_second_, times_->facts.multiprocessors};
+  double copies = 0;
+  const bool is_flash2 = shape.kernel != AttentionKernel::best || times_->facts.path == MatrixPath::registers;
+  if (is_flash2 && !shape.serving) {
+    copies = padding_seconds(machine, sides, pass);
+    sides.key_dim = padded_dimension(sides.key_dim);
+    sides.value_dim = padded_dimension(sides.value_dim);
+  }
+  const AttentionSeconds seconds = attention_time(physics, machine, sides, pass);
   const LogGrid& table = shape.causal ? times.causal : times.full;
   const std::array<double, 4> point = attention_point(sides);
   const double residual = table.empty() ? 1 : std::exp(table.at(point));
   const bool inside = !table.empty() && table.contains(point);
-  return made(
-      seconds * residual,
+  Duration duration = made(
+      seconds.total * residual + copies,
       times_->carried_over || times.carried_over ? CostSource::kin
       : inside                                   ? CostSource::table
                                                  : CostSource::fitted,
       of_regime(inside ? times.table_error : times.physics_error, shape.sequence, small_sequence, medium_sequence));
+  duration.clocked = from_seconds(seconds.clocked * residual);
+  return duration;
 }
 
 Duration CostModel::memory_bound(const KernelCost& kernel) const {

@@ -11,12 +11,12 @@
 // times are installed, the profile's roofline and 0.8 of the bandwidth plus 3 us. tf32 and fp32 products take the
 // constants of bf16 with their own peak (CostSource::assumed).
 //
-// Products are at the settled clock: the share by which a long one throttles (GemmPhysics) holds for all, because a
-// training step keeps the GPU busy for longer than the clock takes to settle.
+// Times are at the highest clock. What of them goes with the clock, and what the kernel draws, is said beside them: who
+// knows which kernels follow each other finds the clock that they settle at (gpu_power.h, models/step/step_clock.h).
 //
 // A locked clock (GpuProfile::locked_clock_mhz) slows products and attention by its share of the clock at which the
-// datasheet states the tensor peak, which the measured efficiencies are taken to belong to; where power would have
-// lowered the clock further, the lower one counts. Device memory keeps its rate.
+// datasheet states the tensor peak, which the measured efficiencies are taken to belong to; power may lower it further.
+// Device memory keeps its rate.
 #pragma once
 
 #include <array>
@@ -54,9 +54,14 @@ constexpr std::int64_t size_of(DataType type) {
 }
 std::string_view to_string(DataType type);
 
+// Which sides lie contiguous in the row-major operands: tn x w^T of a forward (k in both), nn of an input's gradient (k
+// in A, n in B), nt of a weight's gradient (m in A, n in B). C is contiguous in n.
+enum class GemmLayout : std::uint8_t { tn, nn, nt };
+
 // C[m,n] = A[m,k] B[k,n], `batch` times. Precondition of every use: all >= 1.
 struct GemmShape {
   std::int64_t m = 1, n = 1, k = 1, batch = 1;
+  GemmLayout layout = GemmLayout::tn;
 };
 struct AttentionShape {
   std::int64_t batch = 1, heads = 1, kv_heads = 1, sequence = 1, head_dim = 1;
@@ -81,6 +86,9 @@ struct KernelCost {
   MemoryKind memory = MemoryKind::elementwise;  // kind memory_bound
   // Kind gemm in fp8: A comes in fp8. false: it is scaled and cast on the way, as the published products are.
   bool is_cast_before = false;
+  bool accumulates = false;     // kind gemm: C, in fp32, is added to
+  bool one_by_one = false;      // kind gemm: the library launches a kernel for each of the batch (Transformer Engine)
+  bool before_cuda_12 = false;  // kind gemm: of a library that leaves misaligned batched bf16 to the vector unit
 };
 
 enum class CostSource : std::uint8_t {
@@ -94,7 +102,9 @@ std::string_view to_string(CostSource source);
 struct Duration {
   Picos time{};
   CostSource source = CostSource::assumed;
-  double relative_error = 0;  // standard error of `time`, from rows kept out of the fit; 0: unknown
+  double relative_error = 0;                  // standard error of `time`, from rows kept out of the fit; 0: unknown
+  Picos clocked{};                            // of `time`, what goes with the inverse of the multiprocessors' clock
+  double chip_joules = 0, memory_joules = 0;  // drawn beyond idle at the highest clock (gpu_power.h)
 };
 
 class CostModel {
@@ -112,11 +122,18 @@ class CostModel {
   [[nodiscard]] Duration host_update(Bytes bytes, std::int64_t sharers) const;
 
   [[nodiscard]] const GpuProfile& gpu() const { return gpu_; }
+  // What it draws; null where nothing is known of it.
+  [[nodiscard]] const GpuPower* power() const { return power_ ? &*power_ : nullptr; }
+  // Share of the highest clock that durations are at: below 1 where the profile locks it.
+  [[nodiscard]] double clock_share() const { return clock_share_; }
   [[nodiscard]] Picos host_time_per_kernel() const { return host_time_; }  // framework dispatch, launch call included
   [[nodiscard]] Picos launch_call() const { return gpu_.launch_call.value; }
 
  private:
   void set_host_update(const HostProfile& host);
+  void set_power();
+  void meet_sustained_rate(double flops_per_second);
+  [[nodiscard]] Duration timed(const KernelCost& kernel) const;
   [[nodiscard]] Duration gemm(const KernelCost& kernel) const;
   [[nodiscard]] Duration gemm_by_physics(const KernelCost& kernel, const GemmTimes& times) const;
   [[nodiscard]] Duration attention(const KernelCost& kernel) const;
@@ -129,6 +146,7 @@ class CostModel {
 
   GpuProfile gpu_;
   std::optional<OperatorTimes> times_;
+  std::optional<GpuPower> power_;
   Picos host_time_{};
   double host_update_bytes_per_second_ = 0;
   CostSource host_update_source_ = CostSource::assumed;

@@ -17,7 +17,21 @@ constexpr double least_split_k = 128;  // splitting k further than this never pa
 constexpr int most_splits = 16;
 constexpr double partial_sum_bytes = 4;
 constexpr double weight_copies = 5;
-constexpr double quantise_bytes = 5;  // an element read twice in two bytes, written once in one
+constexpr double quantise_bytes = 5;   // an element read twice in two bytes, written once in one
+constexpr double tile_depth = 32;      // of k, in elements
+constexpr double accumulating = 1.04;  // time of a product that adds to C in fp32 over one that doesn't, traffic apart
+
+// Of kernels for operands aligned to at least so many bytes.
+struct AlignmentClass {
+  double least, tile_share, bandwidth_share;
+  bool splits;
+};
+constexpr std::array<AlignmentClass, 4> alignment_classes = {
+    {{widest_load, 1, 1, true}, {8, 0.90, 0.95, true}, {4, 0.67, 0.85, true}, {0, 0.40, 0.55, false}}};
+const AlignmentClass& class_of(double alignment) {
+  return *std::find_if(alignment_classes.begin(), alignment_classes.end(),
+                       [&](const AlignmentClass& one) { return alignment >= one.least; });
+}
 
 double tile_efficiency(const GemmPhysics& physics, const Tile& tile) {
   const double area = tile.rows * tile.columns;
@@ -28,23 +42,26 @@ double tile_efficiency(const GemmPhysics& physics, const Tile& tile) {
 double compute_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {
   const double l2_of_one = physics.l2_gbps * 1e9;
   const double reduction = partial_sum_bytes * sides.m * sides.n * sides.batch / (l2_of_one * machine.multiprocessors);
+  const AlignmentClass& aligned = class_of(sides.alignment);
+  const double peak = machine.peak * (aligned.least < widest_load ? machine.misaligned_share : 1) * aligned.tile_share;
+  const double depth = std::ceil(sides.k / tile_depth) * tile_depth;
   double best = -1;
   for (const Tile& tile : tiles) {
     const double unsplit =
         std::ceil(sides.m / tile.rows) * std::ceil(sides.n / tile.columns) * sides.batch / machine.multiprocessors;
-    const double rate = machine.peak * tile_efficiency(physics, tile);
+    const double rate = peak * tile_efficiency(physics, tile);
     const double step = std::max(machine.multiprocessors * 2 * tile.rows * tile.columns / rate,
                                  (tile.rows + tile.columns) * sides.element_bytes / l2_of_one);
     for (int splits = 1; splits <= most_splits; splits *= 2) {
-      if (splits > 1 && sides.k / splits < least_split_k) break;
+      if (splits > 1 && (sides.k / splits < least_split_k || !aligned.splits)) break;
       const double full = unsplit * splits;
       const double waves = (1 - physics.partial_wave) * std::ceil(full) + physics.partial_wave * std::max(full, 1.0);
-      double seconds = waves * step * (sides.k / splits + physics.fill);
+      double seconds = waves * step * (depth / splits + physics.fill);
       if (splits > 1) seconds += physics.split_us * 1e-6 + splits * reduction;
       if (best < 0 || seconds < best) best = seconds;
     }
   }
-  return best;
+  return best * (sides.accumulates ? accumulating : 1);
 }
 
 // Share of accesses that a cache of `capacity` serves when `working_set` bytes come round again and again.
@@ -54,9 +71,11 @@ double hit_share(double working_set, double capacity) {
 }
 
 double memory_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {
-  const double a = sides.element_bytes * sides.batch * sides.m * sides.k;
-  const double weights = sides.element_bytes * sides.batch * sides.n * sides.k;
-  const double c = sides.result_bytes * sides.batch * sides.m * sides.n;
+  const double share = class_of(sides.alignment).bandwidth_share;
+  const double a = sides.element_bytes * sides.batch * sides.m * sides.k / share;
+  const double weights = sides.element_bytes * sides.batch * sides.n * sides.k / share;
+  const double c =
+      sides.result_bytes * sides.batch * sides.m * sides.n / class_of(sides.result_alignment).bandwidth_share;
   const double capacity = physics.l2_share * machine.l2_bytes;
   const double copies = std::clamp(std::ceil(machine.l2_bytes / weights), 1.0, weight_copies);
   const double weight_hits = hit_share(copies * weights + a + c, capacity),
@@ -69,16 +88,21 @@ double memory_seconds(const GemmPhysics& physics, const GemmMachine& machine, co
 
 }  // namespace
 
-double gemm_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {
+GemmSeconds gemm_time(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {
   const double compute = compute_seconds(physics, machine, sides), memory = memory_seconds(physics, machine, sides);
   // (compute^q + memory^q)^(1/q), from the larger one.
   const double larger = std::max(compute, memory), ratio = std::min(compute, memory) / larger;
   const double both = larger * std::pow(1 + std::pow(ratio, physics.overlap), 1 / physics.overlap);
-  double seconds = both * (1 + physics.throttle * both / (both + physics.throttle_ms * 1e-3)) + physics.fixed_us * 1e-6;
+  const double throttled = both * (1 + physics.throttle * both / (both + physics.throttle_ms * 1e-3));
+  double seconds = throttled + physics.fixed_us * 1e-6;
   if (physics.quantise_us > 0)
     seconds += physics.quantise_us * 1e-6 +
                quantise_bytes * sides.batch * sides.m * sides.k / (machine.bandwidth * physics.quantise_efficiency);
-  return seconds;
+  return {seconds, throttled * std::pow(compute / both, physics.overlap)};
+}
+
+double gemm_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides) {
+  return gemm_time(physics, machine, sides).total;
 }
 
 }  // namespace spillway::models

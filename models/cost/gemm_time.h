@@ -21,12 +21,21 @@
 
 namespace spillway::models {
 
+// Alignment: a library's best kernels load 16 bytes at once (cp.async, TMA); operands whose rows begin elsewhere get
+// kernels with narrower loads, which reach a share of the tensor unit and of the bandwidth, and at two bytes don't
+// split k. Shares from GAC's measurements on A100 (github.com/JihaoXin/GAC, cuBLAS 12.8) and PyTorch's learned rule for
+// padding (_PadMMA100.py); on Hopper and later these kernels are Ampere's, which have mma.sync's share of the peak. m
+// is no leading dimension of row-major operands, so it never matters by itself. A contraction is padded to a tile's
+// depth.
+inline constexpr double widest_load = 16;  // bytes
+
 // What a datasheet says of a GPU; every field positive.
 struct GemmMachine {
   double peak = 0;             // flops/s, dense, of the product's precision
   double bandwidth = 0;        // of device memory, bytes/s
   double multiprocessors = 0;  // count
   double l2_bytes = 0;
+  double misaligned_share = 1;  // of the peak that kernels for misaligned operands can use: those of mma.sync
 };
 
 // Fitted; ranges are those of the fit.
@@ -52,10 +61,19 @@ inline constexpr std::size_t gemm_physics_count = 15;
 struct GemmSides {
   double m = 1, n = 1, k = 1, batch = 1;
   double element_bytes = 2;  // of A and B
-  double result_bytes = 2;   // of C
+  double result_bytes = 2;   // of C moved an element; added to C: read and written
+  bool accumulates = false;  // C is added to
+  // Bytes that rows (and, batched, matrices) of A and B, and of C, begin at multiples of; powers of two, at most 16.
+  double alignment = widest_load, result_alignment = widest_load;
+};
+
+struct GemmSeconds {
+  double total = 0;
+  double clocked = 0;  // of it, what goes with the inverse of the multiprocessors' clock
 };
 
 // Seconds. Precondition: sides >= 1. About 45 tile choices, no memory.
+GemmSeconds gemm_time(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides);
 double gemm_seconds(const GemmPhysics& physics, const GemmMachine& machine, const GemmSides& sides);
 
 }  // namespace spillway::models

@@ -17,6 +17,16 @@ constexpr double whole_l2_share = 0.9;                 // of a cache of one part
 constexpr double carried_error = 0.12;  // what carrying over adds: B200 and L40S left out (docs/operator-times.md)
 constexpr double other_path_distance = 2, other_architecture_distance = 1;
 
+// Power, docs/operator-times.md.
+constexpr double idle_share = 0.25;  // of the tdp, drawn with work there whatever it is
+struct PowerClass {
+  double voltage_slope;     // of voltage over clock
+  double chip_byte_joules;  // between memory and registers
+};
+constexpr PowerClass ampere_and_before = {1, 100e-12}, hopper_and_later = {0.5, 60e-12};
+constexpr double stacked_byte_joules = 35e-12, graphics_byte_joules = 60e-12;  // HBM, GDDR
+constexpr double fp8_flop_energy = 0.60, fp4_flop_energy = 0.35;               // over bf16's
+
 // NVIDIA's PCIe cards other than the few with HBM.
 bool has_graphics_memory(const GpuProfile& gpu) {
   const auto begins = [&](std::string_view text) { return gpu.name.starts_with(text); };
@@ -57,6 +67,29 @@ double sustained_ratio(const DatasheetFacts& kin, const DatasheetFacts& target) 
 
 double clock_ratio(const DatasheetFacts& kin, const DatasheetFacts& target) {
   return kin.clock_hz > 0 && target.clock_hz > 0 ? kin.clock_hz / target.clock_hz : 1;
+}
+
+// At its datasheet's limit.
+GpuPower base_power(const DatasheetFacts& facts) {
+  const PowerClass& own = facts.path == MatrixPath::registers ? ampere_and_before : hopper_and_later;
+  return {.idle_watts = idle_share * facts.tdp_watts,
+          .limit_watts = facts.tdp_watts,
+          .chip_byte_joules = own.chip_byte_joules,
+          .memory_byte_joules = facts.graphics_memory ? graphics_byte_joules : stacked_byte_joules,
+          .voltage_slope = own.voltage_slope};
+}
+
+double large_rate(const GemmTimes& gemm, const DatasheetFacts& facts) {
+  return dense(facts, gemm.precision) * gemm.physics.large_tile;
+}
+
+void set_flop_joules(GemmTimes& gemm, const DatasheetFacts& facts) {
+  gemm.flop_joules = full_product_watts(base_power(facts), 1 / (1 + gemm.physics.throttle)) / large_rate(gemm, facts);
+}
+
+bool is_of_one_kind(const DatasheetFacts& one, const DatasheetFacts& other) {
+  return one.path == other.path && one.architecture == other.architecture &&
+         one.graphics_memory == other.graphics_memory;
 }
 
 double widened(double error) { return std::hypot(error, carried_error); }
@@ -128,8 +161,17 @@ OperatorTimes carried_over(const OperatorTimes& kin, const DatasheetFacts& targe
   times.facts = target;
   if (times.facts.multiprocessors <= 0) times.facts.multiprocessors = kin.facts.multiprocessors;
   if (times.facts.l2_bytes <= 0) times.facts.l2_bytes = kin.facts.l2_bytes;
-  const double sustained = sustained_ratio(kin.facts, target), slower = clock_ratio(kin.facts, target);
+  // Without a limit of its own it has the kin's for its peak.
+  if (times.facts.tdp_watts <= 0)
+    times.facts.tdp_watts = kin.facts.tdp_watts * dense(target, Precision::bf16) / dense(kin.facts, Precision::bf16);
+  const bool alike = is_of_one_kind(kin.facts, target);
+  const double sustained = alike ? 1 : sustained_ratio(kin.facts, target), slower = clock_ratio(kin.facts, target);
   for (GemmTimes& gemm : times.gemm) {
+    if (alike && kin.facts.tdp_watts > 0) {
+      set_flop_joules(gemm, kin.facts);
+      const double full_watts = gemm.flop_joules * large_rate(gemm, times.facts);
+      gemm.physics.throttle = 1 / product_clock(base_power(times.facts), full_watts) - 1;
+    }
     gemm.physics.large_tile = std::min(1.0, gemm.physics.large_tile * sustained);
     gemm.physics.fixed_us *= slower;
     gemm.physics.split_us *= slower;
@@ -202,7 +244,30 @@ OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const 
                taken.name + (is_measured ? ", measured on " : ", the nearest measured GPU's, carried to ") + gpu.name);
   OperatorTimes times = is_measured ? *own : carried_over(taken, facts);
   fill_gaps(times, measured);
+  for (GemmTimes& gemm : times.gemm)
+    if (gemm.flop_joules <= 0) set_flop_joules(gemm, times.facts);
   return times;
+}
+
+GpuPower power_of(const OperatorTimes& times, const GpuProfile& gpu) {
+  GpuPower power = base_power(times.facts);
+  if (gpu.power_limit_watts)
+    power.limit_watts = gpu.power_limit_watts->value;
+  else if (gpu.tdp_watts)
+    power.limit_watts = gpu.tdp_watts->value;
+  const double bf16 = times.gemm.empty() ? 0 : times.gemm.front().flop_joules;
+  const double peak = dense(times.facts, Precision::bf16);
+  for (std::size_t i = 0; i < precision_count; ++i) {
+    // A unit of lower rate is taken to draw as much at its peak.
+    const double own = times.facts.peak[i];
+    power.flop_joules[i] = own > 0 && own < peak ? bf16 * peak / own : bf16;
+  }
+  power.flop_joules[static_cast<std::size_t>(Precision::fp8)] = fp8_flop_energy * bf16;
+  power.flop_joules[static_cast<std::size_t>(Precision::int8)] = fp8_flop_energy * bf16;
+  power.flop_joules[static_cast<std::size_t>(Precision::fp4)] = fp4_flop_energy * bf16;
+  for (const GemmTimes& gemm : times.gemm)
+    power.flop_joules[static_cast<std::size_t>(gemm.precision)] = gemm.flop_joules;
+  return power;
 }
 
 }  // namespace spillway::models

@@ -4,9 +4,11 @@
 // A GPU without measurements gets those of its nearest measured kin, carried over by datasheet (carried_over()):
 //   - rates scale with the dense peak, the memory bandwidth and the number of multiprocessors, which the formulas of
 //     gemm_time.h and attention_time.h take from the target;
-//   - sustained matrix efficiency scales with the best product measured on each (GpuProfile::achieved_flops) where both
-//     have one; else, between GPUs whose tensor units are fed the same way, with the watts a peak flop may draw, when
-//     the target has fewer: an energy per flop like the kin's at a lower power limit means a lower clock;
+//   - a GPU of the kin's architecture and kind of memory spends the kin's energy per flop, so its own power limit gives
+//     its settled clock, lower or higher than the kin's (gpu_power.h);
+//   - between other GPUs matrix efficiency scales with the best product measured on each (GpuProfile::achieved_flops)
+//     where both have one; else, where their tensor units are fed the same way, with the watts a peak flop may draw,
+//     when the target has fewer; the settled share of the clock is the kin's;
 //   - fixed times and pipeline fill scale with the inverse of the clock;
 //   - caches of GPUs with graphics memory are one partition, those with HBM two that hold copies (assumed).
 #pragma once
@@ -21,6 +23,7 @@
 #include "models/cost/attention_time.h"
 #include "models/cost/cost_kinds.h"
 #include "models/cost/gemm_time.h"
+#include "models/cost/gpu_power.h"
 #include "models/cost/log_grid.h"
 
 namespace spillway::models {
@@ -52,6 +55,9 @@ struct GemmTimes {
   GemmPhysics physics;
   LogGrid residual;  // log(measured / physics) over m, n, k; empty: none
   RegimeErrors table_error, physics_error;
+  // Of large products at the highest clock. Not in the files: it follows from physics.throttle and the power limit that
+  // the products were measured at, the datasheet's.
+  double flop_joules = 0;
 };
 
 struct AttentionTimes {
@@ -91,6 +97,10 @@ std::string operator_times_text(const OperatorTimes& times);  // JSON
 // per flop. Precondition: not empty.
 std::size_t nearest_kin(std::span<const OperatorTimes> measured, const DatasheetFacts& target);
 OperatorTimes carried_over(const OperatorTimes& kin, const DatasheetFacts& target);
+
+// What the GPU draws, within `gpu`'s own power limit; formats without products of their own take bf16's energy by
+// assumed ratios. Precondition: gpu has a tdp or a power limit.
+GpuPower power_of(const OperatorTimes& times, const GpuProfile& gpu);
 
 // For a profile: its own when it was measured, else its kin's; operators that its own tables lack come from the nearest
 // kin that has them. Precondition: measured is not empty.

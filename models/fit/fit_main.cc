@@ -144,6 +144,26 @@ AttentionTimes published_a100(AttentionPass pass) {
   return times;
 }
 
+// cuDNN on B200 as Transformer Engine timed it (ops/transformer-engine/attention.csv, the ten rows whose shape's
+// SHA-256 is 0 modulo 5), with cuDNN's own rows from 4,096 tokens: a random search over the six numbers, memory and
+// overlap as for H200. Shorter rows of cuDNN's are PyTorch's launches, up to 0.5 ms, not kernels. The other 54 rows: 12
+// % median.
+AttentionTimes searched_b200(AttentionPass pass) {
+  constexpr double error = 0.12;
+  const bool forward = pass == AttentionPass::forward;
+  AttentionTimes times;
+  times.physics = {.efficiency = forward ? 0.6731 : 0.6215,
+                   .softmax = 0,
+                   .prologue = 8,
+                   .memory_efficiency = 0.8,
+                   .fixed_us = forward ? 36.8 : 5.0,
+                   .overlap = 3,
+                   .throttle = forward ? 0.1292 : 0.3034,
+                   .throttle_ms = forward ? 30 : 1};
+  times.table_error = times.physics_error = {error, error, error};
+  return times;
+}
+
 void Fit::attention() {
   fmt::print("attention\n");
   for (const GpuTables& gpu : gpu_tables())
@@ -155,6 +175,9 @@ void Fit::attention() {
   OperatorTimes& a100 = times_.at("a100-sxm");
   a100.attention_forward.push_back(published_a100(AttentionPass::forward));
   a100.attention_backward.push_back(published_a100(AttentionPass::backward));
+  OperatorTimes& b200 = times_.at("b200-sxm");
+  b200.attention_forward = {searched_b200(AttentionPass::forward)};
+  b200.attention_backward = {searched_b200(AttentionPass::backward)};
 }
 
 void Fit::memory() {

@@ -133,11 +133,13 @@ struct EagerOps::Core {
 
   // The operand of a product that holds queries (0), keys (1), values (2).
   [[nodiscard]] const Tensor& part(std::size_t i) const { return qkv.size() == 1 ? qkv[0] : qkv[i]; }
+  // A head begins at a multiple of its width in its operand, so the width is what the products' alignment comes from:
+  // contiguous in all operands but scores, and the stride between matrices.
   [[nodiscard]] GemmShape rows_by_rows() const {
     return {shape.sequence, shape.sequence, shape.head_dim, shape.batch * shape.heads};
   }
   [[nodiscard]] GemmShape rows_by_width() const {
-    return {shape.sequence, shape.head_dim, shape.sequence, shape.batch * shape.heads};
+    return {shape.sequence, shape.head_dim, shape.sequence, shape.batch * shape.heads, GemmLayout::nn};
   }
   // The same two with values.
   [[nodiscard]] std::int64_t value_width() const { return shape.value_dim > 0 ? shape.value_dim : shape.head_dim; }
@@ -145,7 +147,7 @@ struct EagerOps::Core {
     return {shape.sequence, shape.sequence, value_width(), shape.batch * shape.heads};
   }
   [[nodiscard]] GemmShape rows_by_value_width() const {
-    return {shape.sequence, value_width(), shape.sequence, shape.batch * shape.heads};
+    return {shape.sequence, value_width(), shape.sequence, shape.batch * shape.heads, GemmLayout::nn};
   }
   [[nodiscard]] std::int64_t result_elements() const {
     return shape.batch * shape.sequence * shape.heads * value_width();

@@ -13,6 +13,9 @@ void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vec
   const DataType of_data = reads[0].type();
   const bool apart = of_data == DataType::fp8 || (of_data == DataType::fp32 && type_ != DataType::fp32);
   const DataType type = apart ? of_data : options_.product;
+  const bool accumulates =
+      write.type() == DataType::fp32 &&
+      std::any_of(reads.begin(), reads.end(), [&](const Tensor& read) { return read.id() == write.id(); });
   bytes += Bytes(shape.m * shape.k * size_of(reads[0].type()) + shape.k * shape.n * size_of(reads[1].type()) +
                  shape.m * shape.n * size_of(write.type()));
   session_.kernel({.name = kernel,
@@ -22,7 +25,8 @@ void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vec
                             .type = type,
                             .gemm = shape,
                             .flops = Flops(2 * shape.m * shape.n * shape.k),
-                            .is_cast_before = true},
+                            .is_cast_before = true,
+                            .accumulates = accumulates},
                    .bytes = bytes});
 }
 
@@ -119,7 +123,7 @@ void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedI
   if (in_fp8) both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
   if (x_gradient != nullptr) {
     *x_gradient = session_.empty(layer.name + ".in.grad", gradient.type(), rows * inputs, TensorRole::temporary);
-    product("gemm_dgrad", {.m = rows, .n = inputs, .k = outputs},
+    product("gemm_dgrad", {.m = rows, .n = inputs, .k = outputs, .layout = in_fp8 ? GemmLayout::tn : GemmLayout::nn},
             {both.rows, in_fp8 ? narrow_weight(weight, true) : weight_operand(weight, gradient.type())}, *x_gradient,
             {});
   }
@@ -135,7 +139,9 @@ void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedI
 void EagerOps::weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x) {
   TrainedParameter& weight = *layer.weight;
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
-  const GemmShape shape{.m = outputs, .n = inputs, .k = x.elements() / inputs};
+  const bool in_fp8 = x.type() == DataType::fp8;  // its products take both operands with k contiguous
+  const GemmShape shape{
+      .m = outputs, .n = inputs, .k = x.elements() / inputs, .layout = in_fp8 ? GemmLayout::tn : GemmLayout::nt};
   if (options_.fused_accumulation) {
     product("gemm_wgrad_accumulate", shape, {gradient, x, weight.gradient}, weight.gradient, weight.gradient.bytes());
     autograd_.accumulate(weight, {});

@@ -24,7 +24,8 @@ void EagerOps::gemm(std::string_view kernel, const GemmShape& shape, std::vector
   const KernelCost cost{.kind = KernelClass::gemm,
                         .type = options_.product == DataType::tf32 ? DataType::tf32 : type_,
                         .gemm = shape,
-                        .flops = Flops(2 * shape.m * shape.n * shape.k * shape.batch)};
+                        .flops = Flops(2 * shape.m * shape.n * shape.k * shape.batch),
+                        .before_cuda_12 = options_.before_cuda_12};
   session_.kernel({.name = kernel,
                    .reads = std::move(reads),
                    .writes = {std::move(write)},

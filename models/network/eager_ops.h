@@ -39,6 +39,7 @@ struct OpsOptions {
   bool captures_router = false;  // a CUDA graph has it
   bool overlap_tensor = false;   // collectives of the tensor group are cut up beside their products
   bool softmax_limits = false;   // shapes that Megatron-LM's fused softmax does not take get PyTorch's, in fp32
+  bool before_cuda_12 = false;   // products are those of cuBLAS 11 (KernelCost::before_cuda_12)
 };
 
 // What a selectively recomputed block keeps of its forward, in the order in which it was made; taken again, in that

@@ -17,8 +17,8 @@ constexpr std::int64_t first_transfer_lane = 200, memory_stream_number = 198, be
 // Of kernels of kind gemm.
 bool is_same_product(const KernelCost& a, const KernelCost& b) {
   const auto sides = [](const KernelCost& one) {
-    return std::tie(one.gemm.m, one.gemm.n, one.gemm.k, one.gemm.batch, one.type, one.flops, one.bytes,
-                    one.is_cast_before);
+    return std::tie(one.gemm.m, one.gemm.n, one.gemm.k, one.gemm.batch, one.gemm.layout, one.type, one.flops, one.bytes,
+                    one.is_cast_before, one.accumulates, one.one_by_one, one.before_cuda_12);
   };
   return sides(a) == sides(b);
 }
@@ -163,6 +163,8 @@ OpId EagerSession::kernel(const Kernel& kernel) {
                           .bytes = cost.bytes,
                           .flops = cost.flops},
                          kernel.beside ? beside_clock_ : stream_clock_);
+  if (cost_.power() != nullptr && kernel.kind == OpKind::kernel)
+    drawing_.push_back({op, duration.clocked, duration.chip_joules, duration.memory_joules});
   depend(op, kernel.reads, kernel.writes);
   note_touches(op);
   if (!kernel.beside) last_kernel_ = op;

@@ -121,6 +121,13 @@ struct TraceMark {
   Picos host{}, stream{};  // clocks
 };
 
+// A kernel whose time depends on the clock, or that draws power (models/cost/gpu_power.h).
+struct DrawingOp {
+  OpId op = OpId::none;
+  Picos clocked{};  // of its duration, as recorded
+  double chip_joules = 0, memory_joules = 0;
+};
+
 class EagerSession {
  public:
   // `cost` must outlive the session.
@@ -165,6 +172,8 @@ class EagerSession {
   // Memory events before this call are before the step.
   void begin_step(std::string_view name);
 
+  // Of all kernels so far.
+  [[nodiscard]] std::vector<DrawingOp> take_drawing() { return std::move(drawing_); }
   [[nodiscard]] TraceMark mark() const;
   [[nodiscard]] const std::vector<MemoryEvent>& memory_events() const { return trace_.memory_events; }
   [[nodiscard]] OpKind kind_of(OpId op) const { return trace_.ops.kind[index_of(op)]; }
@@ -224,6 +233,7 @@ class EagerSession {
 
   const CostModel& cost_;
   std::array<TimedProduct, 64> timed_{};  // by shape
+  std::vector<DrawingOp> drawing_;
   std::array<StringId, 7> type_names_{};
   Trace trace_;
   std::vector<History> history_;

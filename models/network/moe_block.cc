@@ -123,7 +123,9 @@ void MoeBlock::grouped_product(std::string_view kernel, const GemmShape& shape, 
                         .type = has_own_type(reads[0].type()) ? reads[0].type() : options_.product,
                         .gemm = shape,
                         .flops = Flops(flops),
-                        .is_cast_before = true};
+                        .is_cast_before = true,
+                        .accumulates = reads.back().id() == write.id() && write.type() == DataType::fp32,
+                        .one_by_one = context_.ops.workspaces() != nullptr};
   launch_each(shape.batch);
   context_.session.kernel({.name = kernel, .reads = std::move(reads), .writes = {write}, .cost = cost});
 }
@@ -181,12 +183,13 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
         Tensor back;
         if (is_wanted) {
           back = session_now.empty(name + ".in.grad", type, count * inputs, TensorRole::temporary);
-          grouped_product("grouped_gemm_dgrad", {.m = each, .n = inputs, .k = outputs, .batch = groups}, flops,
+          grouped_product("grouped_gemm_dgrad",
+                          {.m = each, .n = inputs, .k = outputs, .batch = groups, .layout = GemmLayout::nn}, flops,
                           {incoming.rows, in_fp8 ? now.narrow_weight(weight, true) : now.weight_operand(weight, type)},
                           back);
         }
         if (!weight.trains) return std::vector<Tensor>{std::move(back)};
-        const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups};
+        const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups, .layout = GemmLayout::nt};
         context_.autograd.weight_work([this, name, shape, flops, kept, casts = in_fp8 && kept.type() != DataType::fp8,
                                        columns = std::move(incoming.columns), &weight] {
           const Tensor input = casts ? context_.ops.narrow_columns(name + ".in.again", kept) : kept;

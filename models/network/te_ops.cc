@@ -119,7 +119,7 @@ Tensor EagerOps::input_gradient(const Linear& layer, std::int64_t rows, std::int
                                 const Tensor& gradient) {
   if (!autograd_.is_deferring()) static_cast<void>(saved_for_weights(layer.name, saved));
   Tensor whole = make(layer.name + ".in.grad", rows * inputs, TensorRole::temporary);
-  product("gemm_dgrad", {.m = rows, .n = inputs, .k = layer.weight->shape.rows},
+  product("gemm_dgrad", {.m = rows, .n = inputs, .k = layer.weight->shape.rows, .layout = GemmLayout::nn},
           {gradient, layer.weight->in_fp8 ? narrow_weight(*layer.weight, true) : layer.weight->value}, whole, {});
   return whole;
 }

@@ -38,7 +38,8 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .dispatcher = setup.expert_dispatcher,
       .captures_router = setup.captures("moe_router"),
       .overlap_tensor = setup.overlap_tensor && setup.sequence_parallel,
-      .softmax_limits = setup.framework == Framework::megatron_2021};
+      .softmax_limits = setup.framework == Framework::megatron_2021,
+      .before_cuda_12 = is_megatron(setup.framework) && !is_megatron_core(setup.framework)};
   if (setup.precision == TrainingPrecision::tf32) options.product = DataType::tf32;
   return options;
 }

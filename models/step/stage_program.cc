@@ -15,6 +15,7 @@
 #include "models/step/host_times.h"
 #include "models/step/optimizer_step.h"
 #include "models/step/start_up.h"
+#include "models/step/step_clock.h"
 
 namespace spillway::models {
 namespace {
@@ -68,6 +69,7 @@ class StageRecorder {
     for (std::int64_t recorded = 0; recorded < StageProgram::most_recorded; ++recorded) record_turn(order, recorded);
     record(program_.update_section(), [this](StageProgram::Section&) { update(); });
     program_.trace = session_.finish();
+    settle_clock(program_, session_.take_drawing(), session_.cost());
     return std::move(program_);
   }
 

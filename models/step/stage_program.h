@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/cost/cost_model.h"
@@ -38,7 +39,8 @@ struct StageProgram {
   struct Section {
     TraceMark begin, end;
     std::vector<OpId> sends,
-        receives;  // to and from neighbouring stages; the n-th receive gets what the n-th send sent
+        receives;       // to and from neighbouring stages; the n-th receive gets what the n-th send sent
+    double joules = 0;  // of its kernels, beyond what the GPU draws idle
   };
   struct Chunk {
     ChunkPasses passes;
@@ -54,7 +56,8 @@ struct StageProgram {
   Trace trace;
   std::int64_t stage = 0;
   std::vector<Chunk> chunks;
-  std::vector<Edge> carried;  // to the next step, see Trace::carried
+  std::vector<Edge> carried;         // to the next step, see Trace::carried
+  std::optional<DevicePower> power;  // but for the step's work; absent: nothing is known of it
   std::vector<StartUpEvent> start_up;
   std::int64_t slices = 1;  // of each sequence
   // setup, by chunk, recorded micro-batch, slice and part, update; empty where there is none

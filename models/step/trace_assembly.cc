@@ -1,6 +1,7 @@
 #include "models/step/trace_assembly.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/input_error.h"
@@ -55,6 +56,11 @@ class TraceAssembly::Stamper {
         set_deltas(chunk, recorded, recorded == shape.recorded - 1 ? shape.passes.turns - 1 : recorded);
     }
     stamp(program_.update_section(), no_index16);
+    if (program_.power) {
+      DevicePower& power = out_.powers.emplace_back(*program_.power);
+      power.rank = number_;
+      power.work_microjoules = std::llround(joules_ * 1e6);
+    }
     for (Edge edge : program_.carried) {
       edge.from = mapped(edge.from);
       edge.to = mapped(edge.to);
@@ -164,6 +170,7 @@ class TraceAssembly::Stamper {
   void stamp(std::size_t index, std::uint16_t micro_batch) {
     const Section& section = program_.sections[index];
     Deltas& deltas = deltas_[index];
+    joules_ += section.joules;
     deltas.is_there = true;
     deltas.op = static_cast<std::int64_t>(out_.ops.size()) - static_cast<std::int64_t>(section.begin.ops);
     deltas.tensor = static_cast<std::int64_t>(out_.tensors.size()) - static_cast<std::int64_t>(section.begin.tensors);
@@ -278,6 +285,7 @@ class TraceAssembly::Stamper {
   const StageProgram& program_;
   const Trace& from_;
   std::uint16_t number_;
+  double joules_ = 0;  // of the sections copied
   std::vector<StringId> names_, op_names_, tensor_names_, tensor_types_;
   std::vector<LaneId> lanes_, op_lanes_;
   std::vector<std::uint32_t> op_section_, tensor_section_;

@@ -10,6 +10,7 @@
 #include "models/step/host_optimizer.h"
 #include "models/step/host_times.h"
 #include "models/step/optimizer_step.h"
+#include "models/step/step_clock.h"
 
 namespace spillway::models {
 namespace {
@@ -79,6 +80,7 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   else
     optimizer->run();
   Trace trace = session.finish();
+  settle_clock(trace, session.take_drawing(), cost);
   trace.provenance.push_back(
       {.file = model.name, .format = "generated", .producer = "spillway: " + model.title + " on " + cost.gpu().title});
   return trace;

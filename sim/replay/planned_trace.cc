@@ -76,6 +76,7 @@ class Rewriter {
     to.memory_size_is_requested = old_.memory_size_is_requested;
     to.steps = old_.steps;
     to.devices = old_.devices;
+    to.powers = old_.powers;
     to.provenance = old_.provenance;
     to.findings = old_.findings;
     to.capture_fit = old_.capture_fit;

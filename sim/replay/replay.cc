@@ -275,6 +275,20 @@ void record_memory(const Trace& trace, const MemoryReplay& memory, const std::ve
   record_ranks(trace, memory.peaks(), result);
 }
 
+std::optional<PowerResult> power_of(const Trace& trace, double step_seconds) {
+  if (trace.powers.empty()) return std::nullopt;
+  PowerResult power;
+  for (const DevicePower& device : trace.powers) {
+    power.clock_share = std::min(power.clock_share, static_cast<double>(device.clock_millionths) * 1e-6);
+    power.limit_watts = std::max(power.limit_watts, static_cast<double>(device.limit_milliwatts) * 1e-3);
+    power.joules += static_cast<double>(device.idle_milliwatts) * 1e-3 * step_seconds +
+                    static_cast<double>(device.work_microjoules) * 1e-6;
+  }
+  power.joules /= static_cast<double>(trace.powers.size());
+  power.watts = power.joules / step_seconds;
+  return power;
+}
+
 void rate_the_step(const Trace& trace, const ReplayOptions& options, Result& result) {
   if (options.ranks_run_ahead) result.step_time = longest_rank_span(trace, result);
   result.step_time = std::max(result.step_time, carried_pace(trace, result));
@@ -285,6 +299,7 @@ void rate_the_step(const Trace& trace, const ReplayOptions& options, Result& res
     result.mfu = options.model_flops_per_step / seconds / options.peak_flops_per_second;
     result.mfu_basis = "model flops without recomputation over the GPU's dense peak";
   }
+  result.power = power_of(trace, seconds);
 }
 
 // Drives' write caches begin the step as full as the steps before left them. again(levels): the same run from these.

@@ -151,6 +151,14 @@ struct RankResult {
   Verdict verdict = Verdict::unknown;
 };
 
+// Of one GPU, the mean over those replayed, as a generated step's kernels draw it.
+struct PowerResult {
+  double clock_share = 1;  // lowest settled clock of a GPU, share of the highest
+  double watts = 0;        // over the step
+  double limit_watts = 0;
+  double joules = 0;  // a step
+};
+
 struct InputProvenance {
   std::string name, value, provenance, source;
 };
@@ -166,8 +174,9 @@ struct Result {
   double tokens_per_second = 0;  // 0 unknown
   double mfu = 0;                // model flops / (step time x peak); 0 unknown
   std::string mfu_basis;
-  MemoryResult memory;  // of the rank that needs most
-  Reserve reserve;      // of each device
+  std::optional<PowerResult> power;  // absent: the trace does not say
+  MemoryResult memory;               // of the rank that needs most
+  Reserve reserve;                   // of each device
   HostMemoryResult host_memory;
   std::vector<RankResult> ranks;  // empty for a trace of one
   std::vector<LinkResult> links;

@@ -1,0 +1,22 @@
+// A generated step at the clock that its kernels settle at (models/cost/gpu_power.h).
+//
+// Kernels are recorded at the highest clock. One micro-batch through the stage, with what the GPU waits for in between,
+// is what the power controller sees for most of a step; its sums give the clock in closed form, and the recording is
+// stretched once: kernels by their clocked part, starts of what follows by what that takes. Bubbles and the update,
+// which are longer than the controller's window or rare, do not raise the clock of what is between them.
+#pragma once
+
+#include <span>
+
+#include "models/cost/cost_model.h"
+#include "models/network/eager_session.h"
+#include "models/step/stage_program.h"
+
+namespace spillway::models {
+
+// `drawing`: in the order of the ops, as the session of the program's trace recorded them.
+void settle_clock(StageProgram& program, std::span<const DrawingOp> drawing, const CostModel& cost);
+// Of a whole step on one GPU.
+void settle_clock(Trace& step, std::span<const DrawingOp> drawing, const CostModel& cost);
+
+}  // namespace spillway::models
