@@ -159,7 +159,7 @@ AttentionTimes searched_b200(AttentionPass pass) {
                    .fixed_us = forward ? 36.8 : 5.0,
                    .overlap = 3,
                    .throttle = forward ? 0.1292 : 0.3034,
-                   .throttle_ms = forward ? 30 : 1};
+                   .throttle_ms = forward ? 30.0 : 1.0};
   times.table_error = times.physics_error = {error, error, error};
   return times;
 }

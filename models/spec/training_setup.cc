@@ -412,6 +412,7 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
       throw InputError("", "zero_stage", "nanotron shares out optimizer states alone",
                        "set it to 0 or 1, or framework to eager");
     result.fp32_gradients = is_mixed(result.precision);
+    if (result.zero_stage == 1) result.overlap_gradients = false;
   }
   if (result.fp32_gradients && !is_mixed(result.precision))
     throw InputError("", "fp32_gradients", "only mixed precision has gradients wider than its weights",

@@ -36,15 +36,6 @@ BRIDGE_PRECISIONS = {"BF16": "bf16_mixed"}  # else fp8_mixed
 DISPATCHERS = {"alltoall": "nccl", "deepep": "deepep", "hybridep": "hybridep"}
 STATE_TYPES = {"bfloat16": "bf16", "float32": "fp32"}
 
-# Of config.json at huggingface.co/openai/gpt-oss-120b; attention's sinks are left out.
-GPT_OSS = {"schema": "spillway.model", "version": 1, "title": "GPT-OSS 120B", "source": "the shape as published",
-           "layers": 36, "hidden": 2880, "heads": 64, "kv_heads": 8, "head_dim": 64, "feed_forward": 2880,
-           "experts": {"count": 128, "active": 4, "width": 2880}, "vocabulary": 201088, "max_positions": 131072,
-           "attention_window": 128, "global_every": 2, "mask": "causal", "norm": "rms_norm", "norm_placement": "pre",
-           "activation": "silu_gated", "positions": "rotary", "qkv_bias": True, "output_bias": True,
-           "tied_embeddings": False}
-
-
 def bridge_skip(row):
     if row["model"] not in BRIDGE_MODELS and "tokendrop" not in row["model"] and "w/o MTP" not in row["model"]:
         return "a model with layers that are not attention, or of another kind"
@@ -87,7 +78,6 @@ def megatron_bridge(rows):
                      "NVIDIA-NeMo/Megatron-Bridge docs/performance-summary*.md, settings from each release's recipe. "
                      "Routing is forced even. Layers that predict further tokens are left out.",
                      {"median": 0.06, "p90": 0.15})
-    cases.models["gpt-oss-120b"] = GPT_OSS
     for row in rows:
         experts = row["moe_dispatcher"] != ""
         source = "Megatron-Bridge " + ("experts" if experts else "dense") + \
@@ -224,21 +214,6 @@ def bigscience(rows):
     return cases
 
 
-def nanotron_stages(row):
-    """Layers of each stage as build_model (nanotron/models/base.py) cuts by cost: a block stays on the stage at hand, and
-    the next one goes on to the following stage once the sum is above that stage's share."""
-    hidden, stages, layers = int(row["hidden"]), int(row["pp"]), int(row["layers"])
-    layer = 4 * hidden * hidden + 3 * int(row["intermediate"]) * hidden
-    costs = [layer] * layers + [int(row["vocab"]) * hidden]
-    counts, stage, done = [0] * stages, 0, 0
-    for index, cost in enumerate(costs):
-        done += cost
-        counts[stage] += index < layers
-        if done * stages > sum(costs) * (stage + 1):
-            stage += 1
-    return ",".join(str(count) for count in counts)
-
-
 def nanotron(rows):
     cases = CaseFile("nanotron's grid on H100", "vinjn/nanotron-ultrascale-playbook 924e4d0, measured rows above 5 % MFU. "
                      "PyTorch eager, fused norms and rotary embedding, FlashAttention 2, no recomputation, 1F1B.",
@@ -257,13 +232,9 @@ def nanotron(rows):
         if float(row["mfu_pct"]) < 5:
             cases.add(name, source="nanotron H100", confidence="rounded", skip="below 5 % MFU: the cluster's accidents")
             continue
-        own = {"model__stage_layers": nanotron_stages(row)} if int(row["pp"]) > 1 else {}
-        if row["zero_stage"] == "1":  # with fp32 accumulation there is no DDP then: gradients wait for the backward's end
-            own["model__overlap_gradients"] = False
-        cases.add(name, **step("nanotron H100", float(row["step_s"]), name, confidence="rounded", **own,
-                               hardware__profile="cloud-8xh100", model__name=shape, model__framework="eager",
-                               model__precision="bf16_mixed", model__fp32_gradients=True,
-                               model__attention_kernel="flash2", model__optimizer_form="fused",
+        cases.add(name, **step("nanotron H100", float(row["step_s"]), name, confidence="rounded",
+                               hardware__profile="cloud-8xh100", model__name=shape, model__framework="nanotron",
+                               model__precision="bf16_mixed", model__attention_kernel="flash2", model__optimizer_form="fused",
                                model__zero_stage=int(row["zero_stage"]), model__micro_batch=int(row["micro_batch"]),
                                model__global_batch=256, model__tensor_parallel=int(row["tp"]),
                                model__sequence_parallel=row["sequence_parallel"] == "true",
