@@ -4,10 +4,10 @@
 // program calls costs several times as much; the backward is driven by autograd's engine in C++, calling back into
 // Python for Megatron's own functions. Both factors were fitted to iteration times, by hand to half a unit, because the
 // optimum is flat: 7 to 8 and 4.5 to 5.5 do equally well on the fit-role rows (a fifth, by hash) of vTrain's
-// single-machine table (MICRO 2024, Megatron-DeepSpeed on A100), with 8 us per operator: 60 and 40 us. Layers that
-// other PyTorch programs split over tensors are written likewise: nanotron's take 4.3 to 4.8 ms a layer and
-// micro-batch, forwards and backwards, at widths of 2048 to 4096 and splits of 4 and 8. Half as much again per operator
-// as Megatron's gives that, fitted by hand to the fit-role rows of its grid on H100 with one sequence per micro-batch.
+// single-machine table (MICRO 2024, Megatron-DeepSpeed on A100), with 8 us per operator: 60 and 40 us. nanotron's
+// layers split over tensors are written likewise: they take 4.3 to 4.8 ms a layer and micro-batch, forwards and
+// backwards, at widths of 2048 to 4096 and splits of 4 and 8. Half as much again per operator as Megatron's gives that,
+// fitted by hand to the fit-role rows of its grid on H100 with one sequence per micro-batch.
 #pragma once
 
 #include "models/network/eager_session.h"
@@ -20,9 +20,10 @@ inline constexpr double megatron_engine_factor = 5;     // backward
 inline constexpr double split_program_factor = 11, split_engine_factor = 7.5;
 
 inline void set_host_times(EagerSession& session, const TrainingSetup& setup) {
-  if (!is_megatron(setup.framework) && setup.tensor_parallel == 1) return;
-  const double base = to_seconds(session.cost().host_time_per_kernel());
   const bool megatron = is_megatron(setup.framework);
+  const bool is_split = setup.framework == Framework::nanotron && setup.tensor_parallel > 1;
+  if (!megatron && !is_split) return;
+  const double base = to_seconds(session.cost().host_time_per_kernel());
   session.set_host_times(from_seconds(base * (megatron ? megatron_program_factor : split_program_factor)),
                          from_seconds(base * (megatron ? megatron_engine_factor : split_engine_factor)));
 }

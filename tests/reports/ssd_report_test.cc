@@ -156,8 +156,8 @@ TEST(SsdReport, TellsWhatBinds) {
 // Its cache takes more than a step's bytes: the first steps hold, the steady ones don't.
 TEST(SsdReport, NamesDrivesThatFallBehindOnceTheirCacheIsFull) {
   NvmeProfile drive = bundled("samsung-980-pro-1tb");
-  drive.write_bandwidth = {rate_from_bytes_per_second(12e9), {}};
-  drive.read_bandwidth = {rate_from_bytes_per_second(14e9), {}};
+  drive.write_bandwidth = {rate_from_bytes_per_second(20e9), {}};
+  drive.read_bandwidth = {rate_from_bytes_per_second(22e9), {}};
   const SsdQuestion question{.drives = {drive}, .count = 2};
   const SsdAnswer answer = ask(question);
   ASSERT_TRUE(answer.drives[0].holds_first);
