@@ -17,6 +17,22 @@ inline Flops flash_flops(const AttentionShape& s, std::int64_t products) {
   return Flops(products * one / (s.causal ? 2 : 1));
 }
 
+// Of a turn of context-parallel attention, `whole` that of a rank's own part. A rank has a chunk from the sequence's
+// front and the one as far from its end. Its own keys it sees causally; of a rank before it all queries see the front
+// chunk's keys, of one behind it the queries of the end chunk see all keys.
+inline AttentionShape shape_of_turn(const AttentionShape& whole, std::int64_t turn) {
+  AttentionShape result = whole;
+  if (!whole.causal || turn == 0 || whole.sequence < 2) return result;
+  result.causal = false;
+  if (turn % 2 == 1) {
+    result.keys = whole.sequence / 2;
+  } else {
+    result.sequence = whole.sequence / 2;
+    result.keys = whole.sequence;
+  }
+  return result;
+}
+
 inline std::int64_t query_elements(const AttentionShape& s) { return s.batch * s.sequence * s.heads * s.head_dim; }
 // Of keys, or of values as wide as keys.
 inline std::int64_t key_elements(const AttentionShape& s) { return s.batch * s.key_count() * s.kv_heads * s.head_dim; }

@@ -12,16 +12,6 @@ struct EagerOps::Gathered {
   std::vector<Tensor> qkv;  // three
   Tensor out, statistics;
   std::int64_t turns = 1;
-
-  // As Ring::of_turn has it: a causal square, then halves of one.
-  [[nodiscard]] AttentionShape of_turn(std::int64_t turn) const {
-    AttentionShape result = shape;
-    if (!shape.causal || turn == 0 || shape.sequence < 2) return result;
-    result.causal = false;
-    result.sequence = turn % 2 == 1 ? shape.sequence : shape.sequence / 2;
-    result.keys = turn % 2 == 1 ? shape.sequence / 2 : shape.sequence;
-    return result;
-  }
 };
 
 namespace {
@@ -49,7 +39,7 @@ Tensor EagerOps::gathered_attention(const std::string& name, std::vector<Tensor>
     communication_->gather_into(CommGroup::context, "all_gather", {qkv[1], qkv[2]}, {pairs}, pairs.bytes());
     for (std::int64_t turn = 0; turn < all.turns; ++turn) {
       const std::vector<Tensor> reads = turn == 0 ? qkv : std::vector<Tensor>{qkv[0], pairs, all.out, all.statistics};
-      const AttentionShape part = all.of_turn(turn);
+      const AttentionShape part = shape_of_turn(all.shape, turn);
       session_.kernel({.name = "flash_attention",
                        .reads = reads,
                        .writes = {all.out, all.statistics},
@@ -82,7 +72,7 @@ std::vector<Tensor> EagerOps::gathered_backward(const std::string& name, const G
   communication_->gather_into(CommGroup::context, "all_gather", {all.qkv[1], all.qkv[2]}, {pairs}, pairs.bytes());
   Tensor pair_gradient = temporary(name + ".kv.grad_fp32", DataType::fp32, 2 * key_elements(shape));
   for (std::int64_t turn = 0; turn < all.turns; ++turn) {
-    const AttentionShape part = all.of_turn(turn);
+    const AttentionShape part = shape_of_turn(all.shape, turn);
     std::vector<Tensor> reads = {gradient, all.out, all.statistics, all.qkv[0]};
     if (turn == 0) reads.insert(reads.end(), all.qkv.begin() + 1, all.qkv.end());
     if (turn > 0) reads.push_back(pairs);

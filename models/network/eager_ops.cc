@@ -78,7 +78,7 @@ Tensor EagerOps::norm(const std::string& name, const Tensor& x, TrainedParameter
 }
 
 Tensor EagerOps::norm_backward(const std::string& name, const Tensor& x, const Tensor& statistics,
-                               const NormWeights& weights, const Tensor& gradient) {
+                               const NormWeights& weights, const Tensor& gradient, std::int64_t partial_rows) {
   const bool centred = weights.bias != nullptr;
   Tensor x_gradient;
   if (x.node() != 0) {
@@ -92,10 +92,14 @@ Tensor EagerOps::norm_backward(const std::string& name, const Tensor& x, const T
   Tensor weight_gradient = gradient_of(*weights.weight), bias_gradient;
   std::vector<Tensor> sums = {weight_gradient};
   if (centred) sums.push_back(bias_gradient = gradient_of(*weights.bias));
+  Tensor partial;
+  if (partial_rows > 0)
+    partial = temporary(name + ".partial_sums", DataType::fp32, weights.weight->shape.rows * partial_rows);
   session_.kernel({.name = centred ? "layer_norm_backward_weight" : "rms_norm_backward_weight",
                    .reads = {gradient, x, statistics},
                    .writes = std::move(sums),
                    .cost = {.memory = MemoryKind::norm_backward}});
+  partial = {};
   autograd_.accumulate(*weights.weight, std::move(weight_gradient));
   if (centred) autograd_.accumulate(*weights.bias, std::move(bias_gradient));
   return x_gradient;

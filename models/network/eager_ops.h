@@ -313,9 +313,10 @@ class EagerOps {
   void run_again(const std::string& name, Rotated& now, const AttentionShape& shape, bool exchanged);
   Tensor run_core(const std::string& name, Rotated& now, const AttentionShape& shape);
   // The norm's result as the product reads it; `kept`: what is saved of it.
-  // Gradient of x, null where it has none; those of the weight and the bias are accumulated.
+  // Gradient of x, null where it has none; those of the weight and the bias are accumulated. `partial_rows`: of sums
+  // that the weight's gradient is added up from, beside it.
   Tensor norm_backward(const std::string& name, const Tensor& x, const Tensor& statistics, const NormWeights& weights,
-                       const Tensor& gradient);
+                       const Tensor& gradient, std::int64_t partial_rows = 0);
   Tensor norm_operand(const NormedLinear& both, Tensor normed, Tensor& kept);
   Tensor gathered_operand(const Linear& layer, const Tensor& part);
   void normed_product(const Linear& layer, Tensor operand, const Tensor& out);

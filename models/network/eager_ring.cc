@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "models/network/attention_size.h"
 #include "models/network/eager_ops.h"
 
 namespace spillway::models {
@@ -23,20 +24,6 @@ struct EagerOps::Ring {
   [[nodiscard]] Flops flops(std::int64_t products) const {
     const std::int64_t one = 2 * shape.batch * shape.heads * shape.sequence * shape.sequence * shape.head_dim;
     return Flops(products * one / (shape.causal ? 2 : 1));
-  }
-  // A rank has a chunk from the sequence's front and the one as far from its end. Its own keys it sees causally; of a
-  // rank before it all queries see the front chunk's keys, of one behind it the queries of the end chunk see all keys.
-  [[nodiscard]] AttentionShape of_turn(std::int64_t turn) const {
-    AttentionShape result = shape;
-    if (!shape.causal || turn == 0 || shape.sequence < 2) return result;
-    result.causal = false;
-    if (turn % 2 == 1) {
-      result.keys = shape.sequence / 2;
-    } else {
-      result.sequence = shape.sequence / 2;
-      result.keys = shape.sequence;
-    }
-    return result;
   }
 };
 
@@ -67,7 +54,7 @@ Tensor EagerOps::ring_attention(const std::string& name, const std::vector<Tenso
                      .writes = {ring.out, ring.statistics},
                      .cost = {.kind = KernelClass::attention_forward,
                               .type = type_,
-                              .attention = ring.of_turn(turn),
+                              .attention = shape_of_turn(ring.shape, turn),
                               .flops = ring.flops(2)}});
     if (turn > 0)
       session_.kernel({.name = "merge_log_sum_exp", .reads = {ring.statistics}, .writes = {ring.statistics}});
@@ -102,7 +89,7 @@ std::vector<Tensor> EagerOps::ring_backward(const std::string& name, const Ring&
                      .writes = {sums, pair_gradient},
                      .cost = {.kind = KernelClass::attention_backward,
                               .type = type_,
-                              .attention = ring.of_turn(turn),
+                              .attention = shape_of_turn(ring.shape, turn),
                               .flops = ring.flops(5)}});
     const Tensor moved = temporary(name + ".kv.grad_fp32", DataType::fp32, ring.pair_elements());
     communication_->shift(CommGroup::context, "ring_exchange", pair_gradient, moved);

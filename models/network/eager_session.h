@@ -263,34 +263,22 @@ class EagerSession {
   bool finished_ = false;
 };
 
-// Captured while it lives, or as before where it is not wanted.
-class CapturedScope {
+// One of a session's switches, on while it lives, or as before where it is not wanted.
+template <bool (EagerSession::*is_on)() const, void (EagerSession::*turn)(bool)>
+class SwitchScope {
  public:
-  CapturedScope(EagerSession& session, bool is_wanted) : session_(session), outer_(session.is_captured()) {
-    session_.set_captured(outer_ || is_wanted);
+  SwitchScope(EagerSession& session, bool is_wanted) : session_(session), outer_((session.*is_on)()) {
+    (session_.*turn)(outer_ || is_wanted);
   }
-  ~CapturedScope() { session_.set_captured(outer_); }
-  CapturedScope(const CapturedScope&) = delete;
-  CapturedScope& operator=(const CapturedScope&) = delete;
+  ~SwitchScope() { (session_.*turn)(outer_); }
+  SwitchScope(const SwitchScope&) = delete;
+  SwitchScope& operator=(const SwitchScope&) = delete;
 
  private:
   EagerSession& session_;
   bool outer_;
 };
-
-// The same for fused kernels.
-class FusedScope {
- public:
-  FusedScope(EagerSession& session, bool is_wanted) : session_(session), outer_(session.is_fused()) {
-    session_.set_fused(outer_ || is_wanted);
-  }
-  ~FusedScope() { session_.set_fused(outer_); }
-  FusedScope(const FusedScope&) = delete;
-  FusedScope& operator=(const FusedScope&) = delete;
-
- private:
-  EagerSession& session_;
-  bool outer_;
-};
+using CapturedScope = SwitchScope<&EagerSession::is_captured, &EagerSession::set_captured>;
+using FusedScope = SwitchScope<&EagerSession::is_fused, &EagerSession::set_fused>;
 
 }  // namespace spillway::models

@@ -415,10 +415,13 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   }
   const Tensor whole = gathers() ? ops.enter_tensor_region(name, arrived, TensorRole::activation) : arrived;
   Tensor sorted = sort(name, whole);
-  const Tensor weights = context_.session.empty(name + ".row_probabilities", x.type(),
-                                                sorted.elements() / model_.hidden, TensorRole::activation);
-  if (!permutes_late()) context_.session.kernel({.name = "sort_chunks", .reads = {with}, .writes = {weights}});
-  Tensor results = engine_experts(name, std::exchange(sorted, {}), permutes_late() ? with : weights);
+  Tensor weights = with;
+  if (!permutes_late()) {
+    weights = context_.session.empty(name + ".row_probabilities", x.type(), sorted.elements() / model_.hidden,
+                                     TensorRole::activation);
+    context_.session.kernel({.name = "sort_chunks", .reads = {with}, .writes = {weights}});
+  }
+  Tensor results = engine_experts(name, std::exchange(sorted, {}), weights);
   const Tensor unsorted = sort(name + ".down", results);
   results = {};
   const Tensor reduced = gathers() ? ops.leave_tensor_region(name + ".down", unsorted, true) : unsorted;

@@ -91,26 +91,9 @@ std::vector<Tensor> EagerOps::norm_linear_backward(const NormedLinear& both, con
   const Tensor part = reduced_gradient(layer.name, whole, saved->parts);
   weight_work(layer, incoming.columns, saved);
   incoming = {};
-  const bool centred = both.norm_bias != nullptr;
-  Tensor x_gradient = like(both.norm + ".in.grad", x, TensorRole::temporary);
-  session_.kernel({.name = centred ? "layer_norm_backward" : "rms_norm_backward",
-                   .reads = {part, x, statistics, both.norm_weight->value},
-                   .writes = {x_gradient},
-                   .cost = {.memory = MemoryKind::norm_backward}});
-  Tensor weight_gradient = gradient_of(*both.norm_weight), bias_gradient;
-  std::vector<Tensor> sums = {weight_gradient};
-  if (centred) sums.push_back(bias_gradient = gradient_of(*both.norm_bias));
-  {
-    const Maybe<std::int64_t>& multiprocessors = session_.cost().gpu().sm_count;  // a row of partial sums each
-    const Tensor partial = temporary(both.norm + ".partial_sums", DataType::fp32,
-                                     both.norm_weight->shape.rows * (multiprocessors ? multiprocessors->value : 1));
-    session_.kernel({.name = centred ? "layer_norm_backward_weight" : "rms_norm_backward_weight",
-                     .reads = {part, x, statistics},
-                     .writes = std::move(sums),
-                     .cost = {.memory = MemoryKind::norm_backward}});
-  }
-  autograd_.accumulate(*both.norm_weight, std::move(weight_gradient));
-  if (centred) autograd_.accumulate(*both.norm_bias, std::move(bias_gradient));
+  const Maybe<std::int64_t>& multiprocessors = session_.cost().gpu().sm_count;  // a row of partial sums each
+  Tensor x_gradient = norm_backward(both.norm, x, statistics, {both.norm_weight, both.norm_bias}, part,
+                                    multiprocessors ? multiprocessors->value : 1);
   use_dummy(*layer.weight);
   return {std::move(x_gradient)};
 }

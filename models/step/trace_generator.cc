@@ -48,7 +48,9 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   const TrainingSetup setup = resolve(wanted, model);
   require_generatable(model, setup);
   require_precision(setup, cost.gpu());
-  if (setup.gpus() > 1 || setup.weight_device != StateDevice::gpu || setup.zero_stage == 3)
+  // Whose buffers and loop are the stage's (models/step/stage_program.h), on one GPU too.
+  const bool has_stage = is_megatron_core(setup.framework) || setup.framework == Framework::nanotron;
+  if (has_stage || setup.gpus() > 1 || setup.weight_device != StateDevice::gpu || setup.zero_stage == 3)
     return generate_parallel_trace(model, setup, cost, cluster);
   EagerSession session(cost, cost.gpu().title);
   set_host_times(session, setup);

@@ -158,6 +158,14 @@ TEST(EngineLayers, RefuseModulesThatAStepHasNot) {
   EXPECT_EQ(count_of(generate(small_llama(2), setup), "swiglu"), 4);
 }
 
+// One GPU has the same workspaces, start-up and layers.
+TEST(EngineLayers, RunOnOneGpu) {
+  const Trace trace = generate_trace(small_llama(2), core(), CostModel(example_profile()), {});
+  trace.check_invariants();
+  EXPECT_FALSE(trace.start_up.empty());
+  EXPECT_EQ(count_of(trace, "rotary"), 4);  // queries and keys apart
+}
+
 std::map<std::string, std::int64_t> buffers_of(const Trace& trace) {
   std::map<std::string, std::int64_t> bytes;
   for (std::size_t i = 0; i < trace.tensors.size(); ++i)
