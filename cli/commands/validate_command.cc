@@ -109,14 +109,27 @@ Table summary_table(const std::vector<CaseSummary>& summaries) {
 }
 
 Table row_table(const std::vector<CaseOutcome>& outcomes) {
-  Table table({"case", "source", "metric", "unit", "measured", "predicted", "relative_error", "role", "fits",
-               "confidence", "setup"});
+  std::vector<std::string> titles = {"case",           "source", "metric", "unit",       "measured", "predicted",
+                                     "relative_error", "role",   "fits",   "confidence", "setup"};
+  for (int i = 0; i < binding_count; ++i)
+    titles.push_back("share_" + std::string(to_string(static_cast<Binding>(i))));
+  Table table(titles);
   for (const CaseOutcome& outcome : outcomes) {
     if (!outcome.skipped.empty()) continue;
     const Case& one = *outcome.measured;
-    table.add({one.id, one.source, std::string(to_string(one.metric)), one.unit, fmt::format("{}", outcome.figure()),
-               fmt::format("{:.6g}", outcome.predicted), fmt::format("{:.5f}", outcome.relative_error()), one.role,
-               std::string(yes_or_no(outcome.verdict)), one.confidence, one.setup});
+    std::vector<std::string> cells = {one.id,
+                                      one.source,
+                                      std::string(to_string(one.metric)),
+                                      one.unit,
+                                      fmt::format("{}", outcome.figure()),
+                                      fmt::format("{:.6g}", outcome.predicted),
+                                      fmt::format("{:.5f}", outcome.relative_error()),
+                                      one.role,
+                                      std::string(yes_or_no(outcome.verdict)),
+                                      one.confidence,
+                                      one.setup};
+    for (const double share : outcome.shares) cells.push_back(fmt::format("{:.4f}", share));
+    table.add(cells);
   }
   return table;
 }

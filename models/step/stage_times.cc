@@ -1,6 +1,7 @@
 // What recorded stages say of their passes: time and memory.
 #include <algorithm>
 #include <string_view>
+#include <vector>
 
 #include "models/step/stage_program.h"
 
@@ -19,18 +20,34 @@ std::int64_t sum_over_slices(const StageProgram& program, std::int64_t chunk, Pa
   return sum;
 }
 
+// Exchanges that the stage's kernels wait for; others (of gradients, of weights, between stages) run beside it.
+bool is_of_pass(const Trace& trace, const Lane& lane) {
+  const std::string_view name = trace.strings.text(lane.name);
+  return name == to_string(CommGroup::tensor) || name == to_string(CommGroup::context) ||
+         name == to_string(CommGroup::expert);
+}
+
+// Lanes run beside each other; within one, in order; an op starts when what it waits for in the section has ended.
+// O(ops + edges of the section).
 Ticks time_of(const StageProgram& program, const StageProgram::Section& section, const GpuProfile& gpu) {
-  const Ops& ops = program.trace.ops;
+  const Trace& trace = program.trace;
+  const Ops& ops = trace.ops;
+  std::vector<Picos> clocks(trace.lanes.size()), ends(section.end.ops - section.begin.ops);
   Picos device{};
+  std::size_t edge = section.begin.edges;
   for (std::size_t i = section.begin.ops; i < section.end.ops; ++i) {
+    Picos start{};
+    for (; edge < section.end.edges && index_of(trace.edges[edge].to) == i; ++edge) {
+      const std::size_t from = index_of(trace.edges[edge].from);
+      if (from >= section.begin.ops) start = std::max(start, ends[from - section.begin.ops]);
+    }
     if (is_host_call(ops.kind[i])) continue;
-    const Lane& lane = program.trace.lanes[index_of(ops.lane[i])];
-    const std::string_view name = program.trace.strings.text(lane.name);
-    if (lane.kind == LaneKind::stream)
-      device += ops.duration[i] + gpu.kernel_gap.value;
-    else if (name == to_string(CommGroup::tensor) || name == to_string(CommGroup::context) ||
-             name == to_string(CommGroup::expert))
-      device += ops.duration[i];
+    const std::size_t lane = index_of(ops.lane[i]);
+    const bool is_stream = trace.lanes[lane].kind == LaneKind::stream;
+    Picos& end = ends[i - section.begin.ops] = start;
+    if (!is_stream && !is_of_pass(trace, trace.lanes[lane])) continue;
+    end = clocks[lane] = std::max(start, clocks[lane]) + ops.duration[i] + (is_stream ? gpu.kernel_gap.value : Picos{});
+    device = std::max(device, end);
   }
   return std::max(device, section.end.host - section.begin.host).count();
 }

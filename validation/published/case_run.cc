@@ -60,6 +60,8 @@ void run_group(const Group& group) {
                                  ? compare(measured.metric, measured.unit, loaded, result, *keeping)
                                  : predict(measured.metric, measured.unit, loaded, result, measured.stage);
         outcome->verdict = result.verdict();
+        for (std::size_t i = 0; i < outcome->shares.size() && result.replayed > Picos(0); ++i)
+          outcome->shares[i] = to_seconds(result.breakdown[i]) / to_seconds(result.replayed);
       } catch (const InputError& error) {
         outcome->skipped = reason(error);
       }
@@ -132,7 +134,7 @@ std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const Cas
   for (const CaseFile& file : files)
     for (const Case& measured : file.cases)
       outcomes.push_back(
-          {.measured = &measured, .predicted = 0, .verdict = Verdict::unknown, .skipped = measured.skip});
+          {.measured = &measured, .predicted = 0, .verdict = Verdict::unknown, .shares = {}, .skipped = measured.skip});
   const std::vector<Group> groups = group_by_setup(files, outcomes);
   for (CaseOutcome& outcome : outcomes)
     if (outcome.skipped.empty() && outcome.measured->projection) run_projection(outcome);

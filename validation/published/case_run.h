@@ -2,12 +2,13 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "sim/replay/verdict.h"
+#include "sim/replay/result.h"
 #include "validation/published/case_file.h"
 #include "validation/published/error_statistics.h"
 
@@ -17,6 +18,8 @@ struct CaseOutcome {
   const Case* measured = nullptr;
   double predicted = 0;                // in the case's unit
   Verdict verdict = Verdict::unknown;  // of the replay's memory; its time is given whatever it is
+  // Of the step's critical path, by what binds there; none for a projection.
+  std::array<double, binding_count> shares{};
   std::string skipped;                 // why there is no prediction; empty: there is one
   // In the case's unit; of a range what lies nearest to the prediction.
   [[nodiscard]] double figure() const {
