@@ -9,9 +9,7 @@
 #include "base/input_error.h"
 
 namespace spillway::models {
-namespace {
 
-// Of the bytes, how many cross a rank's link: the factor between algorithm and bus bandwidth.
 double bus_factor(NetworkCollective kind, double n) {
   switch (kind) {
     case NetworkCollective::all_reduce:
@@ -26,6 +24,8 @@ double bus_factor(NetworkCollective kind, double n) {
   }
   return 1;
 }
+
+namespace {
 
 std::optional<CollectiveTime> from_table(const NetworkProfile& network, NetworkCollective kind, Bytes bytes,
                                          std::int64_t group) {

@@ -31,6 +31,9 @@
 
 namespace spillway::models {
 
+// Of an operation's bytes, how many cross a rank's link each way: the factor between algorithm and bus bandwidth.
+double bus_factor(NetworkCollective kind, double ranks);
+
 struct CollectiveTime {
   Picos time;
   bool measured = false;      // from a table

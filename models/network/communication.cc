@@ -1,12 +1,18 @@
 #include "models/network/communication.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/input_error.h"
+#include "models/cost/collective_time.h"
 
 namespace spillway::models {
 namespace {
+
+Bytes crossing(NetworkCollective kind, Bytes whole, std::int64_t ranks) {
+  return Bytes(std::llround(static_cast<double>(whole.count()) * bus_factor(kind, static_cast<double>(ranks))));
+}
 
 CollectiveKind recorded_kind(NetworkCollective kind) {
   switch (kind) {
@@ -78,6 +84,7 @@ void Communication::run(CommGroup group, std::string_view name, NetworkCollectiv
                        .group_size = members.ranks,
                        .input = input,
                        .buffer = whole,
+                       .crossing = crossing(kind, whole, members.ranks),
                        .time = time,
                        .reads = std::move(reads),
                        .writes = std::move(writes),
@@ -125,6 +132,7 @@ Tensor Communication::exchange_tokens(const std::string& name, const Tensor& x, 
                        .group_size = members.ranks,
                        .input = rows,
                        .buffer = rows,
+                       .crossing = crossing(NetworkCollective::all_to_all, rows, members.ranks),
                        .time = from_seconds(to_seconds(whole) * (1 - hidden_exchange_)),
                        .reads = {x},
                        .writes = {result},
@@ -157,6 +165,7 @@ void Communication::transfer(std::string_view name, std::string_view lane, Colle
                         .group_size = 2,
                         .input = message,
                         .buffer = message,
+                        .crossing = message / 2,  // reads or writes it
                         .time = timer_(NetworkCollective::send_receive, message, layout_.stage_pair(stage_, other))};
   (kind == CollectiveKind::send ? collection.reads : collection.writes).push_back(tensor);
   session_.collective(collection);
@@ -184,6 +193,7 @@ void Communication::all_reduce_stages(std::string_view name, std::vector<Tensor>
                        .group_size = group.ranks,
                        .input = whole,
                        .buffer = whole,
+                       .crossing = crossing(NetworkCollective::all_reduce, whole, group.ranks),
                        .time = timer_(NetworkCollective::all_reduce, whole, group),
                        .reads = in_place,
                        .writes = in_place});

@@ -300,6 +300,10 @@ OpId EagerSession::collective(const Collection& c) {
                           .bytes = c.buffer},
                          lane.clock);
   trace_.ops.phase[index_of(op)] = trace_.ops.phase[index_of(last_launch_)] = Phase::communication;
+  if (const GpuPower* power = cost_.power(); power != nullptr && c.crossing > Bytes(0)) {
+    const double bytes = 2.0 * static_cast<double>(c.crossing.count());
+    drawing_.push_back({op, Picos{}, bytes * power->chip_byte_joules, bytes * power->memory_byte_joules});
+  }
   lane.last = op;
   trace_.collectives.push_back({.op = op,
                                 .kind = c.kind,

@@ -93,8 +93,9 @@ struct Collection {
   CollectiveKind kind = CollectiveKind::unknown;
   std::string_view group;  // also names the lane
   std::int64_t group_size = 1;
-  Bytes input{};   // of one rank
-  Bytes buffer{};  // the larger of input and result, as nccl-tests counts
+  Bytes input{};     // of one rank
+  Bytes buffer{};    // the larger of input and result, as nccl-tests counts
+  Bytes crossing{};  // a rank's link, each way
   Picos time{};
   std::vector<Tensor> reads;
   std::vector<Tensor> writes;
@@ -121,7 +122,8 @@ struct TraceMark {
   Picos host{}, stream{};  // clocks
 };
 
-// A kernel whose time depends on the clock, or that draws power (models/cost/gpu_power.h).
+// A kernel whose time depends on the clock, or that draws power (models/cost/gpu_power.h). Of a collective's kernel
+// every byte that crosses a link is read or written on both sides of it.
 struct DrawingOp {
   OpId op = OpId::none;
   Picos clocked{};  // of its duration, as recorded

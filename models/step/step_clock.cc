@@ -29,7 +29,10 @@ std::vector<Picos> stretch(Trace& trace, std::span<const DrawingOp> drawing, dou
   for (const DrawingOp& one : drawing)
     ops.duration[index_of(one.op)] += from_seconds(to_seconds(one.clocked) * (factor - 1));
   std::vector<Picos> clocks(trace.lanes.size()), done = {Picos(0)};
-  const LaneId stream = drawing.empty() ? LaneId::none : ops.lane[index_of(drawing.front().op)];
+  const auto kernel = std::find_if(drawing.begin(), drawing.end(), [&](const DrawingOp& one) {
+    return trace.lanes[index_of(ops.lane[index_of(one.op)])].kind == LaneKind::stream;
+  });
+  const LaneId stream = kernel == drawing.end() ? LaneId::none : ops.lane[index_of(kernel->op)];
   done.reserve(ops.size() + 1);
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const OpId call = ops.launched_by[i];
