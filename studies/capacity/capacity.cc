@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "planners/offload/hybrid_search.h"
+#include "planners/technique/technique_table.h"
 #include "studies/capacity/capacity_trial.h"
 #include "studies/capacity/edge_search.h"
 
@@ -161,7 +163,15 @@ std::optional<CapacityAnswer> answer_from(const CapacityRequest& request, const 
   CapacityRequest from_there = request;
   from_there.axis.first = value;
   const CapacityTechnique way = way_of(request, planned, trial);
-  return Technique(from_there, way, ask).find();
+  CapacityAnswer answer = Technique(from_there, way, ask).find();
+  // What won beside a mix of few replays may lose to the one that a run finds.
+  CapacityTechnique mix{planned.name, planned.settings};
+  const std::vector<std::string>& by_name = technique_named(hybrid_word).ways.front().settings;
+  mix.settings.insert(mix.settings.end(), by_name.begin(), by_name.end());
+  if (mix.settings == way.settings || !ask(value)) return answer;
+  CapacityAnswer mixed = Technique(from_there, mix, ask).find();
+  if (mixed.best && (!answer.best || goes_farther(request, *mixed.best, *answer.best))) return mixed;
+  return answer;
 }
 
 // One value beyond the farthest answer, else at it for a faster step. Nothing where that does no better.
