@@ -12,6 +12,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
+#include "scenario/figure_range.h"
 #include "scenario/reserve.h"
 
 namespace spillway::scenario {
@@ -128,6 +129,12 @@ const ScenarioRun& Evaluator::run() const {
       within_reserve(loaded_, *this, [this](const Replayer& replayer) { return evaluate(loaded_, replayer); });
   Result& result = run.result;
   result.title = loaded_.scenario.title;
+  if (loaded_.scenario.model.empty()) {
+    result.step_time_range.basis = result.peak_range.basis = "a recorded step";
+  } else {
+    result.step_time_range = step_time_range(result, loaded_.hardware.gpu);
+    result.peak_range = peak_range(loaded_.setup, result);
+  }
   result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());
   result.provenance.insert(result.provenance.begin(), loaded_.provenance.begin(), loaded_.provenance.end());
   known = std::make_unique<const ScenarioRun>(std::move(run));

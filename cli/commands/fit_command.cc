@@ -46,18 +46,14 @@ struct FitCall {
 
 // ---- JSON ----
 
-Json confidence_json(const FigureConfidence& confidence) {
-  return {{"relative_error", confidence.error ? Json(*confidence.error) : Json()}, {"from", confidence.from}};
-}
-
 Json fit_way_json(const FitWay& way) {
   Json json = way_json(way.row);
   json["same_maths"] = !way.changes_maths;
   json["confidence"] = Json();
   if (way.row.ran())
-    json["confidence"] = {{"step_time", confidence_json(way.confidence.step_time)},
-                          {"memory", confidence_json(way.confidence.memory)},
-                          {"binding_provenance", way.confidence.binding_provenance}};
+    json["confidence"] = {{"step_time", range_json(way.row.result.step_time_range)},
+                          {"memory", range_json(way.row.result.peak_range)},
+                          {"binding_provenance", way.binding_provenance}};
   return json;
 }
 
@@ -156,7 +152,11 @@ void print_best(const FitCall& call, const FitOutcome& outcome) {
   const FitWay& best = outcome.ways.front();
   std::string text =
       fmt::format("\nbest for {}: {}\nedits: {}\n", call.goal, best.row.way.name, edits_text(best.row.way.settings));
-  text += "confidence: " + best.confidence.words(to_string(best.row.result.binding)) + "\n";
+  text += fmt::format("80 % of steps like it: {}\n80 % of its peaks: {}\n", step_range_words(best.row.result),
+                      peak_range_words(best.row.result));
+  if (!best.binding_provenance.empty())
+    text += fmt::format("figures of what binds, {}: {}\n", to_string(best.row.result.binding),
+                        fmt::join(best.binding_provenance, ", "));
   if (const std::size_t same = outcome.best_of_same_maths(); same != 0)
     text += same < outcome.ways.size() ? "the same maths, best: " + outcome.ways[same].row.way.name + "\n"
                                        : "no way found that fits leaves the maths as it is\n";

@@ -96,13 +96,14 @@ std::string asked_words(const CaseSummary& summary) {
 }
 
 Table summary_table(const std::vector<CaseSummary>& summaries) {
-  Table table({"source", "metric", "role", "cases", "median", "|median|", "|90th|", "|worst|", "Kendall", "asked",
-               "held to instead", "kept"});
+  Table table({"source", "metric", "role", "cases", "median", "|median|", "|90th|", "|worst|", "Kendall", "in range",
+               "asked", "held to instead", "kept"});
   for (const CaseSummary& summary : summaries) {
     const ErrorStatistics& errors = summary.errors;
     table.add({summary.source, std::string(to_string(summary.metric)), summary.role, std::to_string(errors.n),
                signed_percent_text(errors.median), percent_text(errors.median_abs), percent_text(errors.p90_abs),
                percent_text(errors.worst_abs), errors.n < 2 ? "-" : fmt::format("{:.3f}", errors.kendall_tau),
+               summary.with_range == 0 ? "-" : fmt::format("{} of {}", summary.in_range, summary.with_range),
                asked_words(summary), words_of(summary.held_to), summary.within() ? "yes" : "no"});
   }
   return table;
@@ -111,8 +112,7 @@ Table summary_table(const std::vector<CaseSummary>& summaries) {
 Table row_table(const std::vector<CaseOutcome>& outcomes) {
   std::vector<std::string> titles = {"case",           "source", "metric", "unit",       "measured", "predicted",
                                      "relative_error", "role",   "fits",   "confidence", "setup"};
-  for (int i = 0; i < binding_count; ++i)
-    titles.push_back("share_" + std::string(to_string(static_cast<Binding>(i))));
+  for (int i = 0; i < binding_count; ++i) titles.push_back("share_" + std::string(to_string(static_cast<Binding>(i))));
   Table table(titles);
   for (const CaseOutcome& outcome : outcomes) {
     if (!outcome.skipped.empty()) continue;
@@ -173,6 +173,8 @@ nlohmann::ordered_json summary_json(const CaseSummary& summary) {
           {"mean_abs_error", summary.errors.mean_abs},
           {"median_error", summary.errors.median},
           {"kendall_tau", summary.errors.kendall_tau},
+          {"cases_with_range", summary.with_range},
+          {"cases_in_range", summary.in_range},
           {"asked", tolerance_json(summary.asked)},
           {"missed", tolerance_json(summary.missed())},
           {"tolerance", tolerance_json(summary.asked.but_for(summary.held_to))},

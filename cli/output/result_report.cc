@@ -180,6 +180,13 @@ Json reserve_json(const Reserve& reserve) {
           {"margin_bytes", reserve.margin.count()}};
 }
 
+Json range_json(const FigureRange& range) {
+  return {{"low", range.known ? Json(range.low) : Json()},
+          {"high", range.known ? Json(range.high) : Json()},
+          {"share", 0.8},
+          {"basis", range.basis}};
+}
+
 Json result_json(const Result& result) {
   Json document = json_document("spillway-result");
   document["title"] = result.title;
@@ -189,6 +196,8 @@ Json result_json(const Result& result) {
   document["short_of_bytes"] = short_of_json(result);
   document["reserve"] = reserve_json(result.reserve);
   document["step_time_ns"] = whole_nanoseconds(result.step_time);
+  document["step_time_range"] = range_json(result.step_time_range);
+  document["peak_range"] = range_json(result.peak_range);
   document["peak_allocated_bytes"] = result.memory.known ? Json(result.memory.peak_allocated.count()) : Json();
   document["peak_reserved_bytes"] = result.memory.known ? Json(result.memory.peak_reserved.count()) : Json();
   document["binding_resource"] = to_string(result.binding);
@@ -247,6 +256,7 @@ std::string result_text(const Result& result) {
   text += fmt::format("  step time      {}{}{}\n", milliseconds_text(result.step_time),
                       result.steps.size() > 2 ? fmt::format(", median of {} steps", result.steps.size() - 1) : "",
                       result.may_fit() ? "" : " (if it fitted)");
+  text += fmt::format("  80 % range     {}\n", step_range_words(result));
   text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding),
                       percent_text(binding_share(result, result.binding)));
   if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);

@@ -232,12 +232,17 @@ void fill_gaps(OperatorTimes& own, std::span<const OperatorTimes> measured) {
 
 }  // namespace
 
-OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu) {
-  const DatasheetFacts facts = datasheet_facts(gpu);
+const OperatorTimes* own_operator_times(std::span<const OperatorTimes> measured, const GpuProfile& gpu) {
   const auto own = std::find_if(measured.begin(), measured.end(), [&](const OperatorTimes& times) {
     return std::find(times.profiles.begin(), times.profiles.end(), gpu.name) != times.profiles.end();
   });
-  const bool is_measured = own != measured.end();
+  return own == measured.end() ? nullptr : &*own;
+}
+
+OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu) {
+  const DatasheetFacts facts = datasheet_facts(gpu);
+  const OperatorTimes* const own = own_operator_times(measured, gpu);
+  const bool is_measured = own != nullptr;
   const OperatorTimes& taken = is_measured ? *own : measured[nearest_kin(measured, facts)];
   if (is_verbose())
     log_choice("cost table",

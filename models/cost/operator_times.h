@@ -102,6 +102,8 @@ OperatorTimes carried_over(const OperatorTimes& kin, const DatasheetFacts& targe
 // assumed ratios. Precondition: gpu has a tdp or a power limit.
 GpuPower power_of(const OperatorTimes& times, const GpuProfile& gpu);
 
+// Those measured on a profile's own GPU; null: on none.
+const OperatorTimes* own_operator_times(std::span<const OperatorTimes> measured, const GpuProfile& gpu);
 // For a profile: its own when it was measured, else its kin's; operators that its own tables lack come from the nearest
 // kin that has them. Precondition: measured is not empty.
 OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu);

@@ -159,6 +159,13 @@ struct PowerResult {
   double joules = 0;  // a step
 };
 
+// Where the measured value of a predicted figure is to be expected, in 80 % of steps like it.
+struct FigureRange {
+  bool known = false;
+  double low = 1, high = 1;  // measured over predicted; low <= 1 <= high
+  std::string basis;         // what it rests on; of an unknown one, why it is
+};
+
 struct InputProvenance {
   std::string name, value, provenance, source;
 };
@@ -166,6 +173,7 @@ struct InputProvenance {
 struct Result {
   std::string title;
   Picos step_time{};
+  FigureRange step_time_range, peak_range;  // peak_range: of peak_reserved and peak_allocated
   std::vector<StepResult> steps;
   std::array<Picos, binding_count> breakdown{};  // sums to the replayed time
   Binding binding = Binding::idle;

@@ -521,7 +521,7 @@ class Search {
       way.row = rows_[row];
       way.family = kind_of(of_row_[row]);
       way.changes_maths = points_.changes_maths(of_row_[row]);
-      if (way.row.ran()) way.confidence = confidence_of(subject_, points_, of_row_[row], way.row.result);
+      if (way.row.ran()) way.binding_provenance = binding_provenance(way.row.result, subject_.hardware);
     }
     for (const auto& [name, row] : worth_)
       if (place.contains(row)) outcome_.worth.push_back({name, place[row]});

@@ -28,9 +28,9 @@ namespace spillway::studies {
 
 struct FitWay {
   WayRow row;
-  std::string family;          // of ways that differ in micro-batch, schedule and kernels alone
-  bool changes_maths = false;  // FitPoints::changes_maths()
-  WayConfidence confidence;    // of what ran
+  std::string family;                           // of ways that differ in micro-batch, schedule and kernels alone
+  bool changes_maths = false;                   // FitPoints::changes_maths()
+  std::vector<std::string> binding_provenance;  // of what ran (way_confidence.h)
 };
 
 // The winner without one of its techniques, or with a part of it as in the plainest step.

@@ -38,6 +38,22 @@ std::string verdict(const Result& result) {
   return "fits with " + to_spare(result);
 }
 
+std::string step_range_words(const Result& result) {
+  const FigureRange& range = result.step_time_range;
+  if (!range.known) return "not known: " + range.basis;
+  const double seconds = to_seconds(result.step_time);
+  return fmt::format("{} to {} ({})", precise_duration_text(from_seconds(seconds * range.low)),
+                     precise_duration_text(from_seconds(seconds * range.high)), range.basis);
+}
+
+std::string peak_range_words(const Result& result) {
+  const FigureRange& range = result.peak_range;
+  if (!range.known) return "not known: " + range.basis;
+  const double bytes = static_cast<double>(result.memory.peak_reserved.count());
+  const auto gib = [bytes](double factor) { return gib_text(Bytes(std::llround(bytes * factor))); };
+  return fmt::format("{} to {} reserved ({})", gib(range.low), gib(range.high), range.basis);
+}
+
 double binding_share(const Result& result, Binding binding) {
   const double whole = to_seconds(result.replayed);
   return whole > 0 ? to_seconds(result.breakdown[static_cast<std::size_t>(binding)]) / whole : 0;

@@ -14,6 +14,10 @@ namespace spillway::studies {
 std::string verdict(const Result& result);
 
 // The share of the replayed time, 0 .. 1, in which the critical path goes through a resource.
+// "322.1 ms to 402.4 ms (1,159 published steps ...)"; "not known: ..."
+std::string step_range_words(const Result& result);
+// "28.71 GiB to 29.30 GiB reserved (...)"; "not known: ..."
+std::string peak_range_words(const Result& result);
 double binding_share(const Result& result, Binding binding);
 
 // Of the slots GPUs sit in: the busier direction of the busiest, 0 .. 1. None where nothing crosses PCIe.

@@ -44,6 +44,12 @@ Result run_keeping_all(const CaseFile& file, Scenario scenario) {
   return run(load_case(file, scenario));
 }
 
+FigureRange range_of(Metric metric, const Result& result) {
+  if (metric == Metric::iteration_time || metric == Metric::throughput) return result.step_time_range;
+  if (metric == Metric::peak_allocated || metric == Metric::peak_reserved) return result.peak_range;
+  return {};
+}
+
 void run_group(const Group& group) {
   try {
     const Scenario& scenario = group.outcomes.front()->measured->scenario;
@@ -60,6 +66,7 @@ void run_group(const Group& group) {
                                  ? compare(measured.metric, measured.unit, loaded, result, *keeping)
                                  : predict(measured.metric, measured.unit, loaded, result, measured.stage);
         outcome->verdict = result.verdict();
+        outcome->range = range_of(measured.metric, result);
         for (std::size_t i = 0; i < outcome->shares.size() && result.replayed > Picos(0); ++i)
           outcome->shares[i] = to_seconds(result.breakdown[i]) / to_seconds(result.replayed);
       } catch (const InputError& error) {
@@ -133,8 +140,12 @@ std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const Cas
   std::vector<CaseOutcome> outcomes;
   for (const CaseFile& file : files)
     for (const Case& measured : file.cases)
-      outcomes.push_back(
-          {.measured = &measured, .predicted = 0, .verdict = Verdict::unknown, .shares = {}, .skipped = measured.skip});
+      outcomes.push_back({.measured = &measured,
+                          .predicted = 0,
+                          .verdict = Verdict::unknown,
+                          .shares = {},
+                          .range = {},
+                          .skipped = measured.skip});
   const std::vector<Group> groups = group_by_setup(files, outcomes);
   for (CaseOutcome& outcome : outcomes)
     if (outcome.skipped.empty() && outcome.measured->projection) run_projection(outcome);
@@ -143,6 +154,11 @@ std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const Cas
 }
 
 Tolerance CaseSummary::missed() const { return missed_of(asked, errors); }
+bool CaseOutcome::is_in_range() const {
+  const double ratio = measured->metric == Metric::throughput ? predicted / figure() : figure() / predicted;
+  return range.low <= ratio && ratio <= range.high;
+}
+
 bool CaseSummary::within() const { return missed_of(asked.but_for(held_to), errors).states_nothing(); }
 
 std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std::vector<CaseOutcome>& outcomes,
@@ -172,6 +188,8 @@ std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std
       Figures& mine = figures[static_cast<std::size_t>(found - summaries.begin())];
       mine.measured.push_back(outcomes[at].figure() * scale);
       mine.predicted.push_back(outcomes[at].predicted * scale);
+      found->with_range += outcomes[at].range.known ? 1 : 0;
+      found->in_range += outcomes[at].range.known && outcomes[at].is_in_range() ? 1 : 0;
     }
   for (std::size_t i = 0; i < summaries.size(); ++i)
     summaries[i].errors = error_statistics(figures[i].measured, figures[i].predicted);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,12 +21,15 @@ struct CaseOutcome {
   Verdict verdict = Verdict::unknown;  // of the replay's memory; its time is given whatever it is
   // Of the step's critical path, by what binds there; none for a projection.
   std::array<double, binding_count> shares{};
-  std::string skipped;                 // why there is no prediction; empty: there is one
+  FigureRange range;    // of steps' times and of peaks
+  std::string skipped;  // why there is no prediction; empty: there is one
   // In the case's unit; of a range what lies nearest to the prediction.
   [[nodiscard]] double figure() const {
     return std::clamp(predicted, measured->measured, std::max(measured->measured, measured->measured_to));
   }
   [[nodiscard]] double relative_error() const { return predicted / figure() - 1; }
+  // Precondition: range.known. Of times and peaks; of rates the other way round.
+  [[nodiscard]] bool is_in_range() const;
 };
 
 // Called before the first set-up and after each, from any thread but one at a time; false stops the run.
@@ -42,6 +46,7 @@ struct CaseSummary {
   Tolerance asked;    // of the file; of those used in a fit nothing
   Tolerance held_to;  // instead, where the file states so
   ErrorStatistics errors;
+  std::int64_t with_range = 0, in_range = 0;  // cases whose 80 % range is known; of them, those measured within it
 
   [[nodiscard]] Tolerance missed() const;  // what is asked and isn't reached
   [[nodiscard]] bool within() const;       // what is asked, but for what it is held to instead

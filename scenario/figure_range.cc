@@ -1,0 +1,99 @@
+#include "scenario/figure_range.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/number_text.h"
+#include "models/cost/operator_times.h"
+
+namespace spillway::scenario {
+namespace {
+
+using sim::Binding;
+using sim::FigureRange;
+using sim::Result;
+
+struct Factors {
+  double low, high;
+};
+
+// What validation/published/range_fit.py printed for the 1,159 validation rows of 15 sources.
+constexpr Factors arithmetic{0.928, 1.03}, device_memory{0.849, 1.03}, network{0.97, 5.539}, host{0.909, 1.197};
+constexpr const char* basis_of_times = "published steps of 15 sources";
+
+// Share of a step that may wait for what no published step waits for.
+constexpr double most_unmeasured = 0.02;
+
+constexpr double of_kin = 0.12;  // more, of a GPU whose kernels are another's
+
+bool is_measured(const hwprofiles::GpuProfile& gpu) {
+  const bool has_own_products =
+      std::any_of(gpu.gemm_efficiency.begin(), gpu.gemm_efficiency.end(),
+                  [](const auto& each) { return each.origin.provenance == OriginKind::measured; });
+  return has_own_products || models::own_operator_times(models::measured_operator_times(), gpu) != nullptr;
+}
+
+Factors factors_of(Binding binding, bool is_of_kin) {
+  const auto of_kernels = [is_of_kin](Factors factors) {
+    return is_of_kin ? Factors{factors.low - of_kin, factors.high + of_kin} : factors;
+  };
+  switch (binding) {
+    case Binding::compute:
+      return of_kernels(arithmetic);
+    case Binding::hbm:
+      return of_kernels(device_memory);
+    case Binding::network:
+      return network;
+    case Binding::pcie:
+    case Binding::storage:
+    case Binding::host:
+    case Binding::launch_latency:
+    case Binding::idle:
+      break;
+  }
+  return host;
+}
+
+FigureRange not_known(std::string why) { return {.known = false, .low = 1, .high = 1, .basis = std::move(why)}; }
+
+}  // namespace
+
+FigureRange step_time_range(const Result& result, const hwprofiles::GpuProfile& gpu) {
+  const double whole = to_seconds(result.replayed);
+  if (whole <= 0) return not_known("nothing was replayed");
+  FigureRange range{.known = true, .low = 0, .high = 0, .basis = basis_of_times};
+  const bool is_of_kin = !is_measured(gpu);
+  if (is_of_kin) range.basis += fmt::format(", and 12 % for kernels that nobody measured on {}", gpu.name);
+  double unmeasured = 0;
+  for (int i = 0; i < sim::binding_count; ++i) {
+    const auto binding = static_cast<Binding>(i);
+    const double share = to_seconds(result.breakdown[static_cast<std::size_t>(i)]) / whole;
+    const Factors factors = factors_of(binding, is_of_kin);
+    range.low += share * factors.low;
+    range.high += share * factors.high;
+    if (binding == Binding::pcie || binding == Binding::storage) unmeasured += share;
+  }
+  if (unmeasured > most_unmeasured)
+    return not_known(fmt::format("{} of the step wait for copies or drives, and no published step like it is known",
+                                 percent_text(unmeasured)));
+  return range;
+}
+
+FigureRange peak_range(const models::TrainingSetup& setup, const Result& result) {
+  if (!result.memory.known) return not_known("the memory is not known");
+  if (result.offload) return not_known("no published peak of a step that moves its tensors is known");
+  switch (setup.framework) {
+    case models::Framework::megatron:
+      return {.known = true, .low = 0.993, .high = 1.013, .basis = "10 stages of Megatron-core on B200"};
+    case models::Framework::megatron_2021:
+    case models::Framework::megatron_2022:
+      return {.known = true, .low = 0.995, .high = 1.084, .basis = "84 peaks of Zero Bubble's tables"};
+    case models::Framework::eager:
+    case models::Framework::nanotron:
+      break;
+  }
+  return not_known("too few published peaks of this framework's layers are known");
+}
+
+}  // namespace spillway::scenario

@@ -1,0 +1,80 @@
+// Ranges of predicted figures.
+#include "scenario/figure_range.h"
+
+#include <gtest/gtest.h>
+
+#include "hwprofiles/profile_library.h"
+#include "scenario/evaluator.h"
+#include "scenario/scenario_run.h"
+
+namespace spillway::scenario {
+namespace {
+
+Result step(std::initializer_list<std::pair<Binding, int>> parts) {
+  Result result;
+  for (const auto& [binding, microseconds] : parts) {
+    result.breakdown[static_cast<std::size_t>(binding)] = Picos(microseconds * 1'000'000);
+    result.replayed += Picos(microseconds * 1'000'000);
+  }
+  return result;
+}
+
+GpuProfile gpu(const char* system) { return ProfileLibrary::shared().load_system(system).gpu; }
+
+FigureRange range_of(const Result& result, const char* system = "h100-80gb-1gpu") {
+  return step_time_range(result, gpu(system));
+}
+
+TEST(FigureRange, IsWiderWhereNobodyMeasuredTheKernels) {
+  const Result compute = step({{Binding::compute, 5}}), network = step({{Binding::network, 5}});
+  EXPECT_NEAR(range_of(compute, "workstation-4090").low, range_of(compute).low - 0.12, 1e-12);
+  EXPECT_NEAR(range_of(compute, "workstation-4090").high, range_of(compute).high + 0.12, 1e-12);
+  EXPECT_EQ(range_of(network, "workstation-4090").high, range_of(network).high);
+}
+
+TEST(FigureRange, HoldsThePrediction) {
+  for (const Binding binding : {Binding::compute, Binding::hbm, Binding::network, Binding::host, Binding::idle}) {
+    const FigureRange range = range_of(step({{binding, 7}}));
+    ASSERT_TRUE(range.known);
+    EXPECT_LE(range.low, 0.97);
+    EXPECT_GE(range.high, 1.03);
+  }
+}
+
+TEST(FigureRange, IsASumOverWhatBinds) {
+  const FigureRange compute = range_of(step({{Binding::compute, 5}}));
+  const FigureRange network = range_of(step({{Binding::network, 5}}));
+  const FigureRange both = range_of(step({{Binding::compute, 6}, {Binding::network, 2}}));
+  EXPECT_NEAR(both.low, 0.75 * compute.low + 0.25 * network.low, 1e-12);
+  EXPECT_NEAR(both.high, 0.75 * compute.high + 0.25 * network.high, 1e-12);
+  EXPECT_GT(network.high, compute.high);
+}
+
+TEST(FigureRange, IsUnknownWhereNothingLikeItWasMeasured) {
+  EXPECT_TRUE(range_of(step({{Binding::compute, 99}, {Binding::storage, 1}})).known);
+  const FigureRange waiting = range_of(step({{Binding::compute, 9}, {Binding::pcie, 1}}));
+  EXPECT_FALSE(waiting.known);
+  EXPECT_EQ(waiting.basis.substr(0, 6), "10.0 %");
+  EXPECT_FALSE(range_of({}).known);
+}
+
+Result run_on(const char* framework) {
+  return run(load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
+      "model": {"name": "gpt2-small", "framework": ")" +
+                                     std::string(framework) + R"("},
+      "hardware": {"profile": "h100-80gb-1gpu"}})",
+                                 "test", "", {})));
+}
+
+TEST(FigureRange, OfPeaksGoByFramework) {
+  const Result engine = run_on("megatron");
+  ASSERT_TRUE(engine.peak_range.known);
+  EXPECT_LT(engine.peak_range.high, 1.05);
+  EXPECT_TRUE(engine.step_time_range.known);
+  const Result eager = run_on("eager");
+  EXPECT_FALSE(eager.peak_range.known);
+  EXPECT_TRUE(eager.step_time_range.known);
+}
+
+}  // namespace
+}  // namespace spillway::scenario
