@@ -45,7 +45,7 @@ def apply(model, plan, *, folder=None, layers=None, modules=None, scenario=None,
     refused = list(said.refused) + set_allocator(said.allocator)
     if strict and refused:
         raise Refused(refused)
-    if any(DISK in fates.moves() for fates in said.layers) and folder is None:
+    if any(fates.moves_to(DISK) for fates in said.layers) and folder is None:
         raise InputError("the plan moves tensors to disk; say where with folder=")
     statistics = Statistics()
     in_flight = said.in_flight_bytes if in_flight_bytes is None else in_flight_bytes
@@ -56,10 +56,12 @@ def apply(model, plan, *, folder=None, layers=None, modules=None, scenario=None,
 
 class _Frame:
     """What counts while a layer's forward runs."""
-    __slots__ = ("of_pass", "fate", "unit", "decided")
+    __slots__ = ("of_pass", "rule", "unit", "decided", "made_by")
 
-    def __init__(self, of_pass, fate, unit, decided):
-        self.of_pass, self.fate, self.unit, self.decided = of_pass, fate, unit, decided
+    def __init__(self, of_pass, rule, unit, decided, made_by):
+        self.of_pass, self.rule, self.unit = of_pass, rule, unit
+        self.decided = decided  # StorageKey -> (fate, unit), of the whole layer
+        self.made_by = made_by  # StorageKey -> path of the module, of the whole layer
 
 
 class Handle:
@@ -115,18 +117,17 @@ class Handle:
 
     def _wrap_layer(self, path, block, fates):
         inner = dict(block.named_modules())
-        for each in {**fates.by_path, **dict.fromkeys(fates.units)}:
+        for each in sorted({*fates.by_path, *fates.units, *fates.makers()} - {""}):
             if each not in inner:
                 raise InputError(f"{path} has no module {each}")
-            if each:
-                self._wrap_inner(f"{path}.{each}", inner[each], fates.by_path.get(each), each in fates.units, fates)
+            self._wrap_inner(path, each, inner[each], fates)
         forward = block.forward
 
         @functools.wraps(forward)
         def run(*arguments, **keywords):
             if not torch.is_grad_enabled() or self._is_running_again():
                 return forward(*arguments, **keywords)
-            frame = _Frame(self._next_pass(), fates.default, None, {})
+            frame = _Frame(self._next_pass(), fates.default, None, {}, {})
             if "" in fates.units:
                 frame.unit = self._unit(path, forward, arguments, keywords, fates, frame)
             with self._in(frame), saved_tensors_hooks(self._pack, self._unpack):
@@ -138,19 +139,23 @@ class Handle:
 
         self._replace(block, run)
 
-    def _wrap_inner(self, path, module, fate, is_unit, fates):
-        forward = module.forward
+    def _wrap_inner(self, layer, path, module, fates):
+        forward, rule = module.forward, fates.by_path.get(path)
+        is_unit, is_maker = path in fates.units, path in fates.makers()
 
         @functools.wraps(forward)
         def run(*arguments, **keywords):
             outer = getattr(self._local, "frame", None)
             if outer is None or not torch.is_grad_enabled():
                 return forward(*arguments, **keywords)
-            frame = _Frame(outer.of_pass, fate or outer.fate, outer.unit, outer.decided)
+            frame = _Frame(outer.of_pass, rule or outer.rule, outer.unit, outer.decided, outer.made_by)
             if is_unit:
-                frame.unit = self._unit(path, forward, arguments, keywords, fates, frame)
+                frame.unit = self._unit(f"{layer}.{path}", forward, arguments, keywords, fates, frame)
             with self._in(frame):
-                return forward(*arguments, **keywords)
+                made = forward(*arguments, **keywords)
+            if is_maker and isinstance(made, torch.Tensor) and is_plain(made):
+                frame.made_by[StorageKey(made)] = path
+            return made
 
         self._replace(module, run)
 
@@ -215,11 +220,12 @@ class Handle:
         key = StorageKey(tensor)
         if unit is not None and key in unit.inputs and self._place.known(key) is None:
             return tensor  # held anyway
-        fate, of_unit = frame.decided.get(key, (frame.fate, unit))
-        frame.decided[key] = (fate, of_unit)
+        if key not in frame.decided:
+            frame.decided[key] = (frame.rule.of(bytes_of(storage_of(tensor)), frame.made_by.get(key)), unit)
+        fate, of_unit = frame.decided[key]
         if fate == RECOMPUTE:
-            # Saved once more outside of the unit that makes it again: it stays there.
-            return unit.drop(index, tensor) if of_unit is unit else tensor
+            # Saved once more outside of the unit that makes it again, or in no unit: it stays.
+            return unit.drop(index, tensor) if unit is not None and of_unit is unit else tensor
         if fate == KEEP or not self._may_leave(tensor):
             return tensor
         return self._place.put(tensor, fate, frame.of_pass)

@@ -2,7 +2,7 @@
 import re
 
 from ..errors import InputError
-from .fates import KEEP, RECOMPUTE, LayerFates
+from .fates import KEEP, RECOMPUTE, LayerFates, Rule
 from .layers import attention_of
 from .tiers import DISK, HOST
 
@@ -23,16 +23,16 @@ _ALIASES = {"host": "ssdtrain-host", "none": "keep", "disk": "ssdtrain"}
 def _offload(tier):
     def fates(blocks, _):
         last = len(blocks) - 1
-        return [LayerFates(tier if index < last else KEEP) for index in range(len(blocks))]
+        return [LayerFates(Rule(tier if index < last else KEEP)) for index in range(len(blocks))]
     return fates
 
 
 def _checkpoints(tier):
-    return lambda blocks, _: [LayerFates(RECOMPUTE, units=("",), inputs=tier) for _ in blocks]
+    return lambda blocks, _: [LayerFates(Rule(RECOMPUTE), units=("",), inputs=tier) for _ in blocks]
 
 
 def _every(blocks, count):
-    return [LayerFates(RECOMPUTE, units=("",)) if index % count == 0 else LayerFates() for index in range(len(blocks))]
+    return [LayerFates(Rule(RECOMPUTE), units=("",)) if index % count == 0 else LayerFates() for index in range(len(blocks))]
 
 
 def _selective(blocks, _):
@@ -41,7 +41,7 @@ def _selective(blocks, _):
         attention = attention_of(block)
         if attention is None:
             raise InputError(f"no module of {path} is named as attention is; use attention=PATH_WITHIN_THE_LAYER")
-        fates.append(LayerFates(KEEP, {attention: RECOMPUTE}, units=(attention,)))
+        fates.append(LayerFates(Rule(), {attention: Rule(RECOMPUTE)}, units=(attention,)))
     return fates
 
 
@@ -68,8 +68,8 @@ def _together(first, second):
     for one, other in zip(first, second):
         if other.by_path or other.units:
             raise InputError("of techniques joined with + the one that makes layers again comes first")
-        inputs = other.default if one.units and one.inputs == KEEP else one.inputs
-        default = other.default if one.default == KEEP else one.default
+        inputs = other.default.usual if one.units and one.inputs == KEEP else one.inputs
+        default = other.default if one.default == Rule() else one.default
         joined.append(LayerFates(default, dict(one.by_path), one.units, inputs))
     return joined
 

@@ -21,7 +21,7 @@ class Attention(nn.Module):
         self.k_proj = nn.Linear(width, self.groups * self.size, bias)
         self.v_proj = nn.Linear(width, self.groups * self.size, bias)
         self.o_proj = nn.Linear(width, width, bias)
-        self.attn_dropout = nn.Dropout(shape["dropout"])
+        self.attn_dropout, self.resid_dropout = nn.Dropout(shape["dropout"]), nn.Dropout(shape["dropout"])
         self.is_causal, self.is_rotary = shape["causal"], shape["rotary"]
 
     def _heads(self, x, count):
@@ -45,7 +45,7 @@ class Attention(nn.Module):
         if self.groups < self.heads:
             key, value = (each.repeat_interleave(self.heads // self.groups, 1) for each in (key, value))
         mixed = self._mixed(query, key, value)
-        return self.o_proj(mixed.transpose(1, 2).reshape(x.shape))
+        return self.resid_dropout(self.o_proj(mixed.transpose(1, 2).reshape(x.shape)))
 
     def _mixed(self, query, key, value):
         if hasattr(functional, "scaled_dot_product_attention"):
@@ -71,26 +71,28 @@ class FusedAttention(Attention):
 
     def forward(self, x):
         query, key, value = (self._heads(part, self.heads) for part in self.c_attn(x).split(x.shape[-1], dim=2))
-        return self.c_proj(self._mixed(query, key, value).transpose(1, 2).reshape(x.shape))
+        return self.resid_dropout(self.c_proj(self._mixed(query, key, value).transpose(1, 2).reshape(x.shape)))
 
 
 class Mlp(nn.Module):
-    def __init__(self, width, inner):
+    def __init__(self, width, inner, dropout):
         super().__init__()
         self.c_fc, self.act, self.c_proj = nn.Linear(width, inner), nn.GELU(), nn.Linear(inner, width)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x):
-        return self.c_proj(self.act(self.c_fc(x)))
+        return self.dropout(self.c_proj(self.act(self.c_fc(x))))
 
 
 class GatedMlp(nn.Module):
-    def __init__(self, width, inner):
+    def __init__(self, width, inner, dropout):
         super().__init__()
         self.gate_proj, self.up_proj = nn.Linear(width, inner, False), nn.Linear(width, inner, False)
         self.down_proj, self.act_fn = nn.Linear(inner, width, False), nn.SiLU()
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, x):
-        return self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x))
+        return self.dropout(self.down_proj(self.act_fn(self.gate_proj(x)) * self.up_proj(x)))
 
 
 class Experts(nn.Module):
@@ -100,7 +102,8 @@ class Experts(nn.Module):
         super().__init__()
         self.chosen = shape["chosen"]
         self.gate = nn.Linear(shape["width"], shape["experts"], bias=False)
-        self.experts = nn.ModuleList(GatedMlp(shape["width"], shape["inner"]) for _ in range(shape["experts"]))
+        self.dropout = nn.Dropout(shape["dropout"])
+        self.experts = nn.ModuleList(GatedMlp(shape["width"], shape["inner"], 0.0) for _ in range(shape["experts"]))
 
     def forward(self, x):
         flat = x.reshape(-1, x.shape[-1])
@@ -111,7 +114,7 @@ class Experts(nn.Module):
             tokens, place = torch.where(picked == index)
             if tokens.numel():
                 out = out.index_add(0, tokens, expert(flat[tokens]) * weights[tokens, place].unsqueeze(-1))
-        return out.view_as(x)
+        return self.dropout(out.view_as(x))
 
 
 class RmsNorm(nn.Module):
@@ -134,18 +137,17 @@ class Block(nn.Module):
         if shape["experts"]:
             mlp = Experts(shape)
         else:
-            mlp = GatedMlp(width, shape["inner"]) if shape["gated"] else Mlp(width, shape["inner"])
+            mlp = (GatedMlp if shape["gated"] else Mlp)(width, shape["inner"], shape["dropout"])
         self.input_layernorm, self.self_attn = norm(width), attention
         self.post_attention_layernorm, self.mlp = norm(width), mlp
-        self.resid_dropout = nn.Dropout(shape["dropout"])
         self.is_post = shape["post"]
 
     def forward(self, x):
         if self.is_post:
-            x = self.input_layernorm(x + self.resid_dropout(self.self_attn(x)))
-            return self.post_attention_layernorm(x + self.resid_dropout(self.mlp(x)))
-        x = x + self.resid_dropout(self.self_attn(self.input_layernorm(x)))
-        return x + self.resid_dropout(self.mlp(self.post_attention_layernorm(x)))
+            x = self.input_layernorm(x + self.self_attn(x))
+            return self.post_attention_layernorm(x + self.mlp(x))
+        x = x + self.self_attn(self.input_layernorm(x))
+        return x + self.mlp(self.post_attention_layernorm(x))
 
 
 class Transformer(nn.Module):
