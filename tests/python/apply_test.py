@@ -346,13 +346,33 @@ class PlanTest(InFolder):
         fates = handle.fates[1]
         self.assertEqual({path: rule.usual for path, rule in fates.by_path.items() if rule.usual != "keep"},
                          {"mlp.c_proj": "recompute", "self_attn.c_attn": "host", "mlp.act": "disk"})
-        self.assertEqual(fates.units, ("mlp",))
+        self.assertEqual((fates.units, fates.remade), ((), ("mlp.act",)))
         handle.remove()
         found = self.assert_same("gpt2", plan)
         size = fixture.BATCH * fixture.SEQUENCE * 4
         self.assertEqual(found["stored_bytes"],
                          2 * fixture.LAYERS * size * (fixture.WIDTH + fixture.INNER))
         self.assertEqual(found["recomputed_tensors"], 2 * fixture.LAYERS)
+
+    def test_only_what_dropped_tensors_need_runs_again(self):
+        names = ("attention.norm.out", "mlp.norm.out", "mlp.up.out", "mlp.gelu.out")
+        plan = self.edited("gpt2", dict.fromkeys(names, "recompute"))
+        found = self.assert_same("gpt2", plan)
+        # Of each layer in each step: two norms, a product and an activation, once each.
+        self.assertEqual(found["recomputations"], 4 * fixture.LAYERS * 2)
+        self.assertEqual(found["not_dropped_bytes"], 0)
+        model, watched, ran = fixture.model_of("gpt2"), [], []
+        for layer in model.layers:
+            for module in (layer.input_layernorm, layer.mlp.c_fc, layer.mlp.act):
+                module.register_forward_hook(lambda _, __, out: watched.append(StorageWeakRef(out.storage())))
+            forward = layer.self_attn.forward
+            layer.self_attn.forward = lambda *x, forward=forward: ran.append(1) or forward(*x)
+        with self.apply(model, plan):
+            loss = model(torch.arange(16).view(2, 8)).square().mean()
+            gc.collect()
+            self.assertTrue(all(each.expired() for each in watched))
+            loss.backward()
+        self.assertEqual((len(watched), len(ran)), (3 * fixture.LAYERS, fixture.LAYERS))
 
     def test_two_tensors_of_one_module_and_size_are_told_by_who_made_them(self):
         for like, names in (("llama", ("mlp.silu.out", "mlp.up.out")),

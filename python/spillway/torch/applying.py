@@ -7,12 +7,12 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from ..errors import InputError, Refused
-from .again import Dropped, Unit
+from .again import Dropped, Remade, Result, Unit
 from .allocator import set_allocator
 from .fates import KEEP, RECOMPUTE
 from .layers import find_layers
 from .plans import read_fates
-from .storages import StorageKey, bytes_of, is_of_parameter, is_plain, storage_of
+from .storages import StorageKey, bytes_of, is_of_parameter, is_plain, shape_of, storage_of
 from .tiers import DISK, Pass, Place, Saved, Statistics
 
 WORKERS = 6  # of each direction, as SSDTrain's and the program's default
@@ -54,14 +54,23 @@ def apply(model, plan, *, folder=None, layers=None, modules=None, scenario=None,
     return Handle(model, blocks, said, refused, place, statistics, least_bytes)
 
 
-class _Frame:
-    """What counts while a layer's forward runs."""
-    __slots__ = ("of_pass", "rule", "unit", "decided", "made_by")
+class _Layer:
+    """One forward of one layer."""
 
-    def __init__(self, of_pass, rule, unit, decided, made_by):
-        self.of_pass, self.rule, self.unit = of_pass, rule, unit
-        self.decided = decided  # StorageKey -> (fate, unit), of the whole layer
-        self.made_by = made_by  # StorageKey -> path of the module, of the whole layer
+    def __init__(self, of_pass):
+        self.of_pass = of_pass
+        self.decided = {}  # StorageKey -> (fate, unit)
+        self.made_by = {}  # StorageKey -> path of the module
+        self.results = {}  # StorageKey -> Result
+        self.units = []
+
+
+class _Frame:
+    """What counts while a module's forward runs."""
+    __slots__ = ("layer", "rule", "unit")
+
+    def __init__(self, layer, rule, unit):
+        self.layer, self.rule, self.unit = layer, rule, unit
 
 
 class Handle:
@@ -117,7 +126,7 @@ class Handle:
 
     def _wrap_layer(self, path, block, fates):
         inner = dict(block.named_modules())
-        for each in sorted({*fates.by_path, *fates.units, *fates.makers()} - {""}):
+        for each in sorted({*fates.by_path, *fates.units, *fates.remade, *fates.makers()} - {""}):
             if each not in inner:
                 raise InputError(f"{path} has no module {each}")
             self._wrap_inner(path, each, inner[each], fates)
@@ -127,34 +136,42 @@ class Handle:
         def run(*arguments, **keywords):
             if not torch.is_grad_enabled() or self._is_running_again():
                 return forward(*arguments, **keywords)
-            frame = _Frame(self._next_pass(), fates.default, None, {}, {})
+            layer = _Layer(self._next_pass())
+            frame = _Frame(layer, fates.default, None)
             if "" in fates.units:
-                frame.unit = self._unit(path, forward, arguments, keywords, fates, frame)
+                frame.unit = self._unit(path, forward, arguments, keywords, fates, layer)
             with self._in(frame), saved_tensors_hooks(self._pack, self._unpack):
                 try:
-                    return forward(*arguments, **keywords)
+                    made = forward(*arguments, **keywords)
                 except RuntimeError:
                     self._place.raise_error()  # 1.13 turns what a hook raises into a RuntimeError
                     raise
+            self._settle(layer)
+            return made
 
         self._replace(block, run)
 
     def _wrap_inner(self, layer, path, module, fates):
         forward, rule = module.forward, fates.by_path.get(path)
-        is_unit, is_maker = path in fates.units, path in fates.makers()
+        is_unit, is_maker, is_remade = path in fates.units, path in fates.makers(), path in fates.remade
 
         @functools.wraps(forward)
         def run(*arguments, **keywords):
             outer = getattr(self._local, "frame", None)
             if outer is None or not torch.is_grad_enabled():
                 return forward(*arguments, **keywords)
-            frame = _Frame(outer.of_pass, rule or outer.rule, outer.unit, outer.decided, outer.made_by)
+            frame = _Frame(outer.layer, rule or outer.rule, outer.unit)
             if is_unit:
-                frame.unit = self._unit(f"{layer}.{path}", forward, arguments, keywords, fates, frame)
+                frame.unit = self._unit(f"{layer}.{path}", forward, arguments, keywords, fates, outer.layer)
+            if is_remade:
+                result = Result(f"{layer}.{path}", self._plain(forward), arguments, keywords, self._statistics)
             with self._in(frame):
                 made = forward(*arguments, **keywords)
-            if is_maker and isinstance(made, torch.Tensor) and is_plain(made):
-                frame.made_by[StorageKey(made)] = path
+            if (is_maker or is_remade) and isinstance(made, torch.Tensor) and is_plain(made):
+                key = StorageKey(made)
+                outer.layer.made_by[key] = path
+                if is_remade and key not in self._keys_of(arguments):  # not what it was given
+                    outer.layer.results[key] = result
             return made
 
         self._replace(module, run)
@@ -186,18 +203,46 @@ class Handle:
         self._last_pass = Pass(self._last_pass)
         return self._last_pass
 
-    def _unit(self, path, forward, arguments, keywords, fates, frame):
+    @staticmethod
+    def _keys_of(arguments):
+        return {StorageKey(each) for each in arguments if isinstance(each, torch.Tensor) and is_plain(each)}
+
+    def _plain(self, forward):
         def run(*again, **words):
             with self._again():
                 return forward(*again, **words)
+        return run
 
+    def _settle(self, layer):
+        """What runs again holds no inputs that are away or made again themselves."""
+        for each in (*layer.units, *layer.results.values()):
+            each.settle(functools.partial(self._resolve, layer))
+
+    def _resolve(self, layer, tensor):
+        """How an input comes back; None: it is held."""
+        if not is_plain(tensor):
+            return None
+        key = StorageKey(tensor)
+        fate, _ = layer.decided.get(key, (RECOMPUTE, None))
+        result = layer.results.get(key)
+        if result is not None and fate == RECOMPUTE:
+            result.settle(functools.partial(self._resolve, layer))
+            return functools.partial(result.get, shape_of(tensor))
+        entry = self._place.known(key)
+        if entry is None or fate == KEEP:
+            return None
+        return functools.partial(self._place.get, Saved(entry, tensor))
+
+    def _unit(self, path, forward, arguments, keywords, fates, layer):
         def store(tensor):
             if fates.inputs == KEEP or not self._may_leave(tensor):
                 return None
-            saved = self._place.put(tensor, fates.inputs, frame.of_pass)
+            saved = self._place.put(tensor, fates.inputs, layer.of_pass)
             return lambda: self._place.get(saved)
 
-        return Unit(path, run, arguments, keywords, store, self._statistics)
+        unit = Unit(path, self._plain(forward), arguments, keywords, store, self._statistics)
+        layer.units.append(unit)
+        return unit
 
     # Saved tensors.
 
@@ -217,22 +262,26 @@ class Handle:
             index, unit.saved = unit.saved, unit.saved + 1
         if not is_plain(tensor) or is_of_parameter(tensor):
             return tensor
-        key = StorageKey(tensor)
-        if unit is not None and key in unit.inputs and self._place.known(key) is None:
+        layer, key = frame.layer, StorageKey(tensor)
+        if unit is not None and key in unit.inputs and key not in layer.results and self._place.known(key) is None:
             return tensor  # held anyway
-        if key not in frame.decided:
-            frame.decided[key] = (frame.rule.of(bytes_of(storage_of(tensor)), frame.made_by.get(key)), unit)
-        fate, of_unit = frame.decided[key]
+        if key not in layer.decided:
+            layer.decided[key] = (frame.rule.of(bytes_of(storage_of(tensor)), layer.made_by.get(key)), unit)
+        fate, of_unit = layer.decided[key]
         if fate == RECOMPUTE:
-            # Saved once more outside of the unit that makes it again, or in no unit: it stays.
-            return unit.drop(index, tensor) if unit is not None and of_unit is unit else tensor
+            if key in layer.results:
+                return layer.results[key].stand_for(tensor)
+            if unit is not None and of_unit is unit and key not in unit.inputs:
+                return unit.drop(index, tensor)
+            self._statistics.add(not_dropped_bytes=bytes_of(storage_of(tensor)))
+            return tensor  # an input, or saved once more outside of the unit that would make it again
         if fate == KEEP or not self._may_leave(tensor):
             return tensor
-        return self._place.put(tensor, fate, frame.of_pass)
+        return self._place.put(tensor, fate, layer.of_pass)
 
     def _unpack(self, packed):
         if isinstance(packed, Saved):
             return self._place.get(packed)
-        if isinstance(packed, Dropped):
-            return packed.unit.get(packed.index)
+        if isinstance(packed, (Dropped, Remade)):
+            return packed.get()
         return packed

@@ -37,7 +37,8 @@ class LayerFates:
     the longest path that it lies under."""
     default: Rule = Rule()
     by_path: dict = field(default_factory=dict)  # path -> Rule
-    units: tuple = ()     # paths of modules that run again; what is made again lies under one of them
+    units: tuple = ()     # paths of modules that run again for what is saved within them
+    remade: tuple = ()    # paths of modules that run again for what they returned
     inputs: str = KEEP    # of the units' inputs
 
     def fates(self):
@@ -51,7 +52,7 @@ class LayerFates:
         return tier in self.fates() or self.inputs == tier
 
     def is_plain(self):
-        return not self.units and self.fates() == {KEEP}
+        return not self.units and not self.remade and self.fates() == {KEEP}
 
 
 def outermost(paths):

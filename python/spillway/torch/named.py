@@ -70,7 +70,7 @@ def _together(first, second):
             raise InputError("of techniques joined with + the one that makes layers again comes first")
         inputs = other.default.usual if one.units and one.inputs == KEEP else one.inputs
         default = other.default if one.default == Rule() else one.default
-        joined.append(LayerFates(default, dict(one.by_path), one.units, inputs))
+        joined.append(LayerFates(default, dict(one.by_path), one.units, inputs=inputs))
     return joined
 
 

@@ -107,7 +107,7 @@ class _Layer:
                 by_path.setdefault(path, []).append(saved)
         rules = {path: self._rule(path, tensors) for path, tensors in by_path.items()}
         default = rules.pop("", None) or self._usual()
-        units = self._units()
+        units, remade = self._runs_again()
         if self.layer.get("core") == RECOMPUTE:
             attention = attention_of(self.block)
             if attention is None:
@@ -115,7 +115,7 @@ class _Layer:
             else:
                 rules[attention] = Rule(RECOMPUTE)
                 units = outermost((*units, attention))
-        return LayerFates(default, rules, units, of_inputs if units == ("",) else KEEP)
+        return LayerFates(default, rules, units, remade, of_inputs if units == ("",) else KEEP)
 
     def _usual(self):
         """Of what lies in no module that the plan names: what all tensors made in the layer have in common."""
@@ -156,25 +156,35 @@ class _Layer:
             return (usual if usual in fates else next(iter(fates))), []
         return (unknown[0] if unknown else usual), told
 
-    def _units(self):
-        units = []
+    def _runs_again(self):
+        """(units, makers whose results are remade) for what is made again."""
+        units, remade = [], []
+        made_here = [saved for saved in self.saved if saved["made_by"]]
+        if made_here and all(saved["fate"] == RECOMPUTE for saved in made_here):
+            units = [""]  # all of it: the layer runs as a whole
         for saved in self.saved:
             if saved["fate"] != RECOMPUTE:
                 continue
             if not saved["made_by"]:
                 self._refuse(f"{saved['tensor']} is made again, and the layer before makes it")
                 continue
-            ends = [*self.roles.paths(saved["module"]), *self.roles.paths(saved["made_by"])]
-            units.append(self._common(ends))
-        return outermost(units)
+            makers = self.roles.paths(saved["made_by"])
+            for saver in self.roles.paths(saved["module"]):
+                around = [maker for maker in makers if lies_under(saver, maker)]
+                if around:
+                    units.append(self._that_runs(around[0]))
+                else:
+                    remade += [(self._that_runs(maker), saver) for maker in makers]
+        units = outermost(units)
+        alone = {maker for maker, saver in remade
+                 if not any(lies_under(maker, unit) and lies_under(saver, unit) for unit in units)}
+        return units, tuple(sorted(alone))
 
-    def _common(self, paths):
-        """The innermost module around all of them that runs more than one."""
-        parts = paths[0].split(".") if paths[0] else []
-        while parts and not (all(lies_under(path, ".".join(parts)) for path in paths)
-                             and self.roles.runs_several(".".join(parts))):
-            parts.pop()
-        return ".".join(parts)
+    def _that_runs(self, path):
+        """The module itself, or the one around it where it is but a list."""
+        while path and not self.roles.runs(path):
+            path = path.rpartition(".")[0]
+        return path
 
     def _refuse(self, sentence):
         sentence = f"{self.path}: {sentence}"

@@ -74,10 +74,9 @@ class BlockRoles:
     def _like(self, pattern):
         return [each for each in self._modules if re.fullmatch(pattern, each)]
 
-    def runs_several(self, path):
-        """Whether the module has a forward around those of others."""
-        module = self._modules[path]
-        return not isinstance(module, (nn.ModuleList, nn.ModuleDict)) and any(True for _ in module.children())
+    def runs(self, path):
+        """Whether the module has a forward of its own."""
+        return not isinstance(self._modules[path], (nn.ModuleList, nn.ModuleDict))
 
     def paths(self, name):
         """Of a module as the plan calls it: those of the longest part of its name that this block has; [""]: the block."""

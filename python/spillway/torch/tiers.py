@@ -34,7 +34,7 @@ class Statistics:
         self.lock = threading.RLock()  # a collected graph may count from within
         self.counts = {"stored_bytes": 0, "loaded_bytes": 0, "forwarded_bytes": 0, "stores": 0, "loads": 0,
                        "store_wait_seconds": 0.0, "load_wait_seconds": 0.0, "away_peak_bytes": 0, "away_bytes": 0,
-                       "kept_small_bytes": 0, "recomputed_tensors": 0, "recomputations": 0}
+                       "kept_small_bytes": 0, "not_dropped_bytes": 0, "recomputed_tensors": 0, "recomputations": 0}
 
     def add(self, **amounts):
         with self.lock:
