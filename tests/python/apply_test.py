@@ -4,12 +4,14 @@ comes back; what is refused.
 
 usage: apply_test.py SPILLWAY
 """
+import contextlib
 import gc
 import os
 import subprocess
 import sys
 import tempfile
 import unittest
+from unittest import mock
 
 import fixture
 
@@ -19,7 +21,7 @@ from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
 import spillway  # noqa: E402
 import spillway.torch as carried  # noqa: E402
-from spillway.torch import again, allocator  # noqa: E402
+from spillway.torch import again, allocator, tiers  # noqa: E402
 from spillway.torch.layers import find_layers  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv[1])
@@ -277,6 +279,66 @@ except (spillway.SpillwayError, RuntimeError) as error:
         self.assertEqual(find_layers(two, {1: "b.layers.0", 0: "a.layers.0"})[1][0], "b.layers.0")
 
 
+class StandInGpu:
+    """The calls that the tiers make where tensors are on a GPU, with the CPU's tensors: says in which order."""
+
+    def __init__(self):
+        self.calls, plain = [], torch.empty
+
+        class Stream:
+            def __init__(stream, name="side"):
+                stream.name = name
+
+            def wait_stream(stream, other):
+                self.calls.append(f"{stream.name} waits for {other.name}")
+
+            def wait_event(stream, event):
+                self.calls.append(f"{stream.name} waits for what {event.of} had")
+
+        class Event:
+            of = None
+
+            def record(event, stream):
+                event.of = stream.name
+
+            def synchronize(event):
+                self.calls.append(f"host waits for {event.of}")
+
+        names = iter(["stores", "loads"])
+        compute = Stream("compute")
+        self.patches = [
+            mock.patch.object(torch.cuda, "Stream", lambda device: Stream(next(names))),
+            mock.patch.object(torch.cuda, "Event", Event),
+            mock.patch.object(torch.cuda, "stream", lambda stream: contextlib.nullcontext()),
+            mock.patch.object(torch.cuda, "current_stream", lambda device: compute),
+            mock.patch.object(torch.Tensor, "record_stream", lambda tensor, stream: None),
+            mock.patch.object(torch, "empty", lambda *sizes, pin_memory=False, device=None, **others: plain(
+                *sizes, **others)),
+            mock.patch.object(tiers.Entry, "device", property(lambda entry: torch.device("cuda", 0),
+                                                              lambda entry, value: None), create=True)]
+
+    def __enter__(self):
+        for patch in self.patches:
+            patch.start()
+        return self
+
+    def __exit__(self, *what):
+        for patch in self.patches:
+            patch.stop()
+
+
+class GpuCallsTest(InFolder):
+    def test_copies_wait_for_what_they_need_and_bits_stay(self):
+        for technique in ("ssdtrain", "host", "checkpoints", "selective+host"):
+            with self.subTest(technique=technique), StandInGpu() as gpu:
+                found = self.assert_same("gpt2", technique)
+                self.assertEqual(gpu.calls.count("stores waits for compute"), found["stores"])
+                self.assertEqual(gpu.calls.count("host waits for stores"), found["stores"])
+                self.assertEqual(gpu.calls.count("loads waits for what compute had"), found["loads"])
+                self.assertGreaterEqual(gpu.calls.count("compute waits for what loads had"), found["loads"])
+                self.assertGreater(found["loads"], 0)
+
+
 class AllocatorTest(unittest.TestCase):
     def setUp(self):
         before = os.environ.pop(allocator.VARIABLE, None)
@@ -286,13 +348,17 @@ class AllocatorTest(unittest.TestCase):
     def test_settings_are_set_before_the_allocator_begins_and_refused_after(self):
         self.assertEqual(allocator.set_allocator("expandable_segments:True"), [])
         self.assertEqual(os.environ[allocator.VARIABLE], "expandable_segments:True")
-        is_available, is_initialized = torch.cuda.is_available, torch.cuda.is_initialized
-        torch.cuda.is_available = torch.cuda.is_initialized = lambda: True
-        try:
+        taken = []
+        with mock.patch.object(torch.cuda, "is_available", lambda: True), \
+                mock.patch.object(torch.cuda, "is_initialized", lambda: True), \
+                mock.patch.object(torch.cuda.memory, "_set_allocator_settings", taken.append, create=True):
             self.assertEqual(allocator.set_allocator("expandable_segments:True"), [])
-            refused = allocator.set_allocator("max_split_size_mb:128")
-        finally:
-            torch.cuda.is_available, torch.cuda.is_initialized = is_available, is_initialized
+            with mock.patch.object(torch.cuda, "memory_reserved", lambda: 1):
+                refused = allocator.set_allocator("max_split_size_mb:128")
+            self.assertEqual(taken, [])
+            with mock.patch.object(torch.cuda, "memory_reserved", lambda: 0):
+                self.assertEqual(allocator.set_allocator("max_split_size_mb:256"), [])
+            self.assertEqual(taken, ["max_split_size_mb:256"])
         self.assertRegex(refused[0], "max_split_size_mb:128: the CUDA allocator has begun with expandable_segments:True")
 
 

@@ -14,7 +14,7 @@ import torch
 from torch.autograd.graph import saved_tensors_hooks
 
 from ..errors import SpillwayError
-from .storages import StorageKey, as_bytes, shape_of, view_like
+from .storages import StorageKey, as_bytes, is_plain, shape_of, view_like
 
 
 class _Enough(Exception):
@@ -101,7 +101,7 @@ class Unit:
         """`store`: what the inputs are held through, (tensor) to a function that gives it back."""
         self.name, self.forward, self.statistics = name, forward, statistics
         tensors = _tensors_of(arguments, keywords)
-        self.inputs = {StorageKey(tensor) for tensor in tensors if tensor.layout is torch.strided}
+        self.inputs = {StorageKey(tensor) for tensor in tensors if is_plain(tensor)}
         self.held = map_leaves(torch.Tensor, lambda tensor: _Held(tensor, store), (arguments, keywords))
         self.first_run = _FirstRun(tensors)
         self.saved = 0       # so far

@@ -12,7 +12,7 @@ def set_allocator(settings):
     own, None: as it is."""
     if settings is None or settings == os.environ.get(VARIABLE, ""):
         return []
-    if torch.cuda.is_available() and torch.cuda.is_initialized():
+    if torch.cuda.is_available() and torch.cuda.is_initialized() and not _set_before_first_use(settings):
         return [f"allocator settings {settings or 'of its own'}: the CUDA allocator has begun with "
                 f"{os.environ.get(VARIABLE) or 'its own'}; set {VARIABLE} before the program starts, or apply the plan "
                 "before the model is moved to the GPU"]
@@ -22,3 +22,15 @@ def set_allocator(settings):
         else:
             os.environ.pop(name, None)
     return []
+
+
+def _set_before_first_use(settings):
+    """Whether an allocator that is there, but has reserved nothing, took them (2.0)."""
+    change = getattr(torch.cuda.memory, "_set_allocator_settings", None)
+    if change is None or not settings or torch.cuda.memory_reserved() > 0:
+        return False
+    try:
+        change(settings)
+    except RuntimeError:
+        return False
+    return True

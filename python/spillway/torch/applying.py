@@ -42,11 +42,14 @@ def apply(model, plan, *, folder=None, layers=None, modules=None, scenario=None,
                          "was compiled, and run that")
     blocks = find_layers(model, layers)
     said = read_fates(plan, blocks, modules or {}, scenario=scenario, program=program)
-    refused = list(said.refused) + set_allocator(said.allocator)
-    if strict and refused:
-        raise Refused(refused)
+    if strict and said.refused:
+        raise Refused(said.refused)
     if any(fates.moves_to(DISK) for fates in said.layers) and folder is None:
         raise InputError("the plan moves tensors to disk; say where with folder=")
+    refused = set_allocator(said.allocator)
+    if strict and refused:
+        raise Refused(refused)
+    refused = [*said.refused, *refused]
     statistics = Statistics()
     in_flight = said.in_flight_bytes if in_flight_bytes is None else in_flight_bytes
     place = Place(folder, store_workers or said.store_workers or WORKERS, load_workers or said.load_workers or WORKERS,

@@ -177,7 +177,7 @@ class Place:
                     entry.flat = None
                     self.statistics.add(away_bytes=size)
             self.statistics.add(stored_bytes=size, stores=1)
-        except OSError as error:
+        except Exception as error:  # nobody waits for a store: the next one to come tells
             self._fail(error)
         finally:
             with self.landed:
@@ -216,29 +216,28 @@ class Place:
 
     def _begin_load(self, entry):
         with entry.lock:
-            if entry.is_wanted or entry.reading is not None:
+            if entry.is_wanted:
                 return
+            entry.is_wanted = True
             if entry.flat is not None:
-                entry.is_wanted = True
                 if entry.writing.cancel():
                     with self.landed:
                         self.in_flight -= entry.bytes
                         self.landed.notify_all()
                 self.statistics.add(forwarded_bytes=entry.bytes)
                 return
-            entry.is_wanted = True
-        self.statistics.add(loaded_bytes=entry.bytes, loads=1, away_bytes=-entry.bytes)
-        if entry.device.type != "cuda":
-            entry.reading = self.readers.submit(self._load, entry)
-            return
-        # Memory of the stream that will use it; the copy comes behind whoever had it before.
-        flat = torch.empty(entry.bytes, dtype=torch.uint8, device=entry.device)
-        free = torch.cuda.Event()
-        free.record(torch.cuda.current_stream(entry.device))
-        if entry.tier == HOST:
-            self._copy_back(entry, flat, entry.host, free)
-        else:
-            entry.reading = self.readers.submit(self._load_to_gpu, entry, flat, free)
+            self.statistics.add(loaded_bytes=entry.bytes, loads=1, away_bytes=-entry.bytes)
+            if entry.device.type != "cuda":
+                entry.reading = self.readers.submit(self._load, entry)
+                return
+            # Memory of the stream that will use it; the copy comes behind whoever had it before.
+            flat = torch.empty(entry.bytes, dtype=torch.uint8, device=entry.device)
+            free = torch.cuda.Event()
+            free.record(torch.cuda.current_stream(entry.device))
+            if entry.tier == HOST:
+                self._copy_back(entry, flat, entry.host, free)
+            else:
+                entry.reading = self.readers.submit(self._load_to_gpu, entry, flat, free)
 
     def _load(self, entry):
         try:
@@ -328,8 +327,10 @@ def _remove(folder):
 
 
 def _sentence(error, folder):
-    return (f"{folder}: the disk tier failed: {error.strerror or error}; make room there or name another folder, then "
-            "run the step again")
+    if isinstance(error, OSError) and folder is not None:
+        return (f"{folder}: the disk tier failed: {error.strerror or error}; make room there or name another folder, "
+                "then run the step again")
+    return f"a tensor could not leave the device: {error}"
 
 
 def _write(path, flat):
