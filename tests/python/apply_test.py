@@ -427,6 +427,9 @@ class PlanTest(InFolder):
         # Of each layer in each step: two norms, a product and an activation, once each.
         self.assertEqual(found["recomputations"], 4 * fixture.LAYERS * 2)
         self.assertEqual(found["not_dropped_bytes"], 0)
+        # Three products save what one norm made: it runs once for them all.
+        found = self.assert_same("llama", self.edited("llama", {"attention.norm.out": "recompute"}))
+        self.assertEqual(found["recomputations"], fixture.LAYERS * 2)
         model, watched, ran = fixture.model_of("gpt2"), [], []
         for layer in model.layers:
             for module in (layer.input_layernorm, layer.mlp.c_fc, layer.mlp.act):
