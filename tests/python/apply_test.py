@@ -21,7 +21,7 @@ from torch.multiprocessing.reductions import StorageWeakRef  # noqa: E402
 
 import spillway  # noqa: E402
 import spillway.torch as carried  # noqa: E402
-from spillway.torch import again, allocator, tiers  # noqa: E402
+from spillway.torch import again, allocator, roles, tiers  # noqa: E402
 from spillway.torch.layers import find_layers  # noqa: E402
 
 PROGRAM = os.path.abspath(sys.argv[1])
@@ -268,6 +268,17 @@ except (spillway.SpillwayError, RuntimeError) as error:
         with self.assertRaisesRegex(spillway.InputError, "no module"):
             self.apply(model, "full", layers="nothing.there")
 
+    def test_one_plan_at_a_time(self):
+        model = fixture.model_of("gpt2")
+        with self.apply(model, "every:2"):
+            with self.assertRaisesRegex(spillway.InputError, "layers.0 is under a plan already"):
+                self.apply(model, "full")
+        with self.apply(model, "full") as handle:
+            handle.remove()
+            handle.remove()
+        self.assertEqual([name for name, module in model.named_modules() if "forward" in module.__dict__], [])
+        self.assertEqual(os.listdir(self.tiers()), [])
+
     def test_layers_are_found_and_may_be_named(self):
         model = fixture.model_of("mixtral")  # as many experts as layers
         self.assertEqual([path for path, _ in find_layers(model)], [f"layers.{index}" for index in range(4)])
@@ -277,6 +288,67 @@ except (spillway.SpillwayError, RuntimeError) as error:
             find_layers(two)
         self.assertEqual(find_layers(two, "b.layers")[3][0], "b.layers.3")
         self.assertEqual(find_layers(two, {1: "b.layers.0", 0: "a.layers.0"})[1][0], "b.layers.0")
+
+
+def modules(paths):
+    """A block with modules of these paths."""
+    block = torch.nn.Module()
+    for path in paths:
+        at = block
+        for part in path.split("."):
+            if not hasattr(at, part):
+                at.add_module(part, torch.nn.Module())
+            at = getattr(at, part)
+    return block
+
+
+class RolesTest(unittest.TestCase):
+    # Of Hugging Face's and torchtitan's blocks: the plan's name of a module -> its paths here.
+    BLOCKS = {
+        "GPT-2": (["ln_1", "attn.c_attn", "attn.c_proj", "attn.attn_dropout", "attn.resid_dropout", "ln_2", "mlp.c_fc",
+                   "mlp.c_proj", "mlp.act", "mlp.dropout"],
+                  {"attention.norm": ["ln_1"], "attention.qkv": ["attn.c_attn"],
+                   "attention.core.q": ["attn", "attn.attn_dropout"], "attention.out": ["attn.c_proj"],
+                   "attention.out.dropout.mask": ["attn.resid_dropout"], "attention.out.residual": [""],
+                   "mlp.norm.statistics": ["ln_2"], "mlp.up": ["mlp.c_fc"], "mlp.gelu": ["mlp.act"],
+                   "mlp.down": ["mlp.c_proj"], "mlp.down.dropout": ["mlp.dropout"]}),
+        "Llama": (["input_layernorm", "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+                   "post_attention_layernorm", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", "mlp.act_fn"],
+                  {"attention.q": ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"],
+                   "attention.q_rotary": ["self_attn"], "attention.core.context": ["self_attn"],
+                   "mlp.gate": ["mlp.gate_proj", "mlp.up_proj"], "mlp.silu": ["mlp.act_fn"],
+                   "mlp.product.left": ["mlp"], "mlp.down": ["mlp.down_proj"], "mlp.norm": ["post_attention_layernorm"]}),
+        "BERT": (["attention.self.query", "attention.self.key", "attention.self.value", "attention.self.dropout",
+                  "attention.output.dense", "attention.output.LayerNorm", "attention.output.dropout",
+                  "intermediate.dense", "intermediate.intermediate_act_fn", "output.dense", "output.LayerNorm",
+                  "output.dropout"],
+                 {"attention.v": ["attention.self.query", "attention.self.key", "attention.self.value"],
+                  "attention.core.q": ["attention.self", "attention.self.dropout"],
+                  "attention.out.dropout": ["attention.output.dropout"],
+                  "attention.norm": ["attention.output.LayerNorm"], "mlp.up": ["intermediate.dense"],
+                  "mlp.gelu": ["intermediate.intermediate_act_fn"], "mlp.down": ["output.dense"],
+                  "mlp.down.dropout": ["output.dropout"], "mlp.norm": ["output.LayerNorm"]}),
+        "Mixtral": (["input_layernorm", "self_attn.q_proj", "block_sparse_moe.gate", "block_sparse_moe.experts.0.w1",
+                     "block_sparse_moe.experts.0.w2", "block_sparse_moe.experts.0.w3",
+                     "block_sparse_moe.experts.0.act_fn"],
+                    {"mlp.router.logits": ["block_sparse_moe.gate"],
+                     "mlp.experts.gate": ["block_sparse_moe.experts.0.w1", "block_sparse_moe.experts.0.w3"],
+                     "mlp.experts.gated": ["block_sparse_moe.experts.0.act_fn"],
+                     "mlp.experts.product.right": ["block_sparse_moe.experts.0"],
+                     "mlp.experts.down": ["block_sparse_moe.experts.0.w2"], "mlp.experts.rows": ["block_sparse_moe"],
+                     "mlp.norm": [""]}),
+        "torchtitan": (["attention_norm", "attention.wq", "attention.wk", "attention.wv", "attention.wo", "ffn_norm",
+                        "feed_forward.w1", "feed_forward.w2", "feed_forward.w3"],
+                       {"attention.q": ["attention.wq", "attention.wk", "attention.wv"],
+                        "attention.core": ["attention"], "mlp.up": ["feed_forward.w1", "feed_forward.w3"],
+                        "mlp.silu": ["feed_forward"], "mlp.down": ["feed_forward.w2"]}),
+    }
+
+    def test_modules_are_known_by_their_names(self):
+        for name, (paths, wanted) in self.BLOCKS.items():
+            found = roles.BlockRoles("layer", modules(paths), {})
+            for module, where in wanted.items():
+                self.assertEqual(found.paths(module), where, f"{name}: {module}")
 
 
 class StandInGpu:

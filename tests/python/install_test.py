@@ -25,6 +25,7 @@ assert os.path.realpath(spillway.__file__).startswith(os.path.realpath(sys.prefi
 assert "torch" not in sys.modules and "numpy" not in sys.modules
 print(spillway.run(sys.argv[1]).verdict)
 """
+VERSION = "import importlib.metadata; print(importlib.metadata.version('spillway'))"
 USED_WITH_TORCH = """
 import torch, spillway.torch
 model = torch.nn.Sequential(*(torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.Tanh()) for _ in range(2)))
@@ -57,6 +58,9 @@ def main():
         nowhere = {**os.environ, "PYTHONPATH": "", "SPILLWAY": PROGRAM, "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
         run(*alone, python, "-m", "pip", "install", "--quiet", "--no-index", "--no-build-isolation", source, env=nowhere)
         scenario = os.path.join(fixture.ROOT, "cli/scenarios/gpt2-xl-1k-h100.json")
+        said = run(*alone, python, "-c", VERSION, cwd=folder, env=nowhere).strip()
+        if said not in run(PROGRAM, "--version"):
+            sys.exit(f"python/pyproject.toml has version {said}, the program is {run(PROGRAM, '--version').strip()}")
         assert run(*alone, python, "-c", USED, scenario, cwd=folder, env=nowhere) == "fits\n"
         if importlib.util.find_spec("torch") is None:
             print("installed; not tried with torch, which isn't there: apt-get install python3-torch")

@@ -17,6 +17,6 @@ except ImportError as error:
 from .applying import Handle, apply
 from .capability import capabilities
 from .named import TECHNIQUES
-from .recording import record
+from .recording import phase, record
 
-__all__ = ["Handle", "InputError", "TECHNIQUES", "apply", "capabilities", "record"]
+__all__ = ["Handle", "InputError", "TECHNIQUES", "apply", "capabilities", "phase", "record"]

@@ -17,6 +17,7 @@ from .tiers import DISK, Pass, Place, Saved, Statistics
 
 WORKERS = 6  # of each direction, as SSDTrain's and the program's default
 LEAST_BYTES = 1 << 20
+_MARK = "_is_under_a_plan"  # of the forwards that are put in place
 
 
 def apply(model, plan, *, folder=None, layers=None, modules=None, scenario=None, strict=True, least_bytes=LEAST_BYTES,
@@ -54,7 +55,7 @@ def apply(model, plan, *, folder=None, layers=None, modules=None, scenario=None,
     in_flight = said.in_flight_bytes if in_flight_bytes is None else in_flight_bytes
     place = Place(folder, store_workers or said.store_workers or WORKERS, load_workers or said.load_workers or WORKERS,
                   in_flight, prefetch, statistics)
-    return Handle(model, blocks, said, refused, place, statistics, least_bytes)
+    return Handle(blocks, said, refused, place, statistics, least_bytes)
 
 
 class _Layer:
@@ -79,17 +80,22 @@ class _Frame:
 class Handle:
     """A plan at work in a model."""
 
-    def __init__(self, model, blocks, said, refused, place, statistics, least_bytes):
+    def __init__(self, blocks, said, refused, place, statistics, least_bytes):
         self.technique, self.refused, self.fates = said.technique, refused, said.layers
         self.layers = [path for path, _ in blocks]
         self._place, self._statistics, self._least = place, statistics, least_bytes
         self._local = threading.local()
         self._last_pass = None
         self._wrapped = []
-        del model
-        for (path, block), fates in zip(blocks, said.layers):
-            if not fates.is_plain():
-                self._wrap_layer(path, block, fates)
+        try:
+            for (path, block), fates in zip(blocks, said.layers):
+                if hasattr(block.forward, _MARK):
+                    raise InputError(f"{path} is under a plan already; remove() its handle first")
+                if not fates.is_plain():
+                    self._wrap_layer(path, block, fates)
+        except InputError:
+            self.remove()
+            raise
 
     def __enter__(self):
         return self
@@ -125,6 +131,7 @@ class Handle:
 
     def _replace(self, module, forward):
         self._wrapped.append((module, module.__dict__.get("forward")))
+        setattr(forward, _MARK, True)
         module.forward = forward
 
     def _wrap_layer(self, path, block, fates):
