@@ -9,6 +9,7 @@
 #include "cli/options/command_options.h"
 #include "hwprofiles/profile_schema.h"
 #include "models/spec/model_fields.h"
+#include "scenario/module_plan.h"
 #include "scenario/scenario_fields.h"
 #include "sim/replay/plan_fields.h"
 #include "studies/sweep/sweep_fields.h"
@@ -22,9 +23,10 @@ struct Document {
   const char* name;
   std::string (*schema)();
 };
-constexpr Document documents[] = {{"scenario", scenario_schema}, {"sweep", sweep_schema},   {"profile", profile_schema},
-                                  {"model", model_schema},       {"prices", prices_schema}, {"plan", plan_schema},
-                                  {"cases", cases_schema},       {"trace", trace_schema}};
+constexpr Document documents[] = {
+    {"scenario", scenario_schema}, {"sweep", sweep_schema},   {"profile", profile_schema},
+    {"model", model_schema},       {"prices", prices_schema}, {"plan", plan_schema},
+    {"cases", cases_schema},       {"trace", trace_schema},   {"module-plan", module_plan_schema}};
 
 struct Request {
   std::string name;

@@ -9,6 +9,7 @@
 #include "cli/options/command_options.h"
 #include "cli/output/table.h"
 #include "scenario/launch/launch_export.h"
+#include "scenario/module_plan.h"
 
 namespace spillway::cli {
 namespace {
@@ -50,8 +51,19 @@ void print_as_json(const LaunchExport& made, const std::string& target) {
   print_json(document);
 }
 
+// The fates of the scenario's run, by modules.
+LaunchExport export_modules(const Scenario& scenario) {
+  const LoadedScenario loaded = load(scenario);
+  const ModulePlan plan = module_plan(loaded, Evaluator(loaded).run());
+  LaunchExport made{.text = module_plan_json(plan)};
+  for (const std::string& sentence : plan.refused) made.unsaid.push_back({"plan", "as the run has it", sentence});
+  return made;
+}
+
 void run_export(const Context& context, const Request& request) {
-  const LaunchExport made = export_launch(load_scenario(request.scenario, request.settings), request.target);
+  const Scenario scenario = load_scenario(request.scenario, request.settings);
+  const LaunchExport made =
+      request.target == module_plan_target ? export_modules(scenario) : export_launch(scenario, request.target);
   const bool writes = !request.output.empty() && request.output != "-";
   if (writes) {
     OutputFile file(request.output);
@@ -69,10 +81,14 @@ void run_export(const Context& context, const Request& request) {
 void add_export_command(Command& app, Context& context) {
   std::vector<std::string> targets;
   for (const Word& each : export_target_words()) targets.emplace_back(each.name);
+  targets.emplace_back(module_plan_target);
   Command* command = app.add_subcommand("export", "A scenario as a framework's flags and files");
   const auto request = std::make_shared<Request>();
   command->add_option("SCENARIO", request->scenario, "a scenario that names a model")->required();
-  command->add_option("--for", request->target, "the framework; torch is accelerate with Hugging Face's Trainer")
+  command
+      ->add_option("--for", request->target,
+                   "the framework; torch is accelerate with Hugging Face's Trainer, pytorch a plan's fates for "
+                   "spillway.torch.apply")
       ->required()
       ->choices(targets);
   command->add_option("--output", request->output, "write the script or configuration here; else it is printed")

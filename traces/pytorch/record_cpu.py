@@ -7,8 +7,8 @@ writes OUT_FOLDER/steps.json.gz (operators with shapes, annotations, memory even
 trace) and OUT_FOLDER/graph.json.gz (the execution graph of one more step, by PyTorch's own observer).
 
 Debian's PyTorch is built without libkineto, so export_chrome_trace() writes the pre-Kineto form, with no shapes and
-no memory events. The profiler collects them all the same; this script writes the collected event tree itself, and
-adds nothing to it but the order of events. Recording starts before the model exists, so every tensor's allocation
+no memory events. The profiler collects them all the same; spillway.torch.event_tree writes the collected event
+tree. Recording starts before the model exists, so every tensor's allocation
 is in the file. Nothing here is needed to build or test spillway.
 """
 import gzip
@@ -21,6 +21,9 @@ import tempfile
 import torch
 from torch import nn
 from torch.profiler import ExecutionGraphObserver, ProfilerActivity, profile, record_function
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../python"))
+from spillway.torch.event_tree import chrome_trace  # noqa: E402
 
 LAYERS, WIDTH, HEADS, SEQUENCE, BATCH, VOCABULARY, STEPS = 4, 256, 8, 128, 4, 4096, 3
 
@@ -84,50 +87,6 @@ def record():
             with record_function(f"ProfilerStep#{step}"):
                 train_step(model, optimizer)
     return profiler.profiler.kineto_results, model, optimizer
-
-
-def walk(events):
-    for event in events:
-        yield event
-        yield from walk(event.children)
-
-
-def operator_row(event, link):
-    annotation = str(event.extra_fields.scope).endswith("USER_SCOPE")
-    arguments = {"External id": event.correlation_id}
-    if not annotation:
-        inputs = event.extra_fields.inputs
-        arguments.update({"Input Dims": inputs.shapes, "Input type": inputs.dtypes})
-        if event.extra_fields.sequence_number >= 0:
-            arguments.update({"Fwd thread id": link.get(event.correlation_id, 0),
-                              "Sequence number": event.extra_fields.sequence_number})
-    return {"ph": "X", "cat": "user_annotation" if annotation else "cpu_op", "name": event.name,
-            "dur": event.duration_time_ns / 1000, "args": arguments}
-
-
-def memory_row(event):
-    what = event.extra_fields
-    return {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]",
-            "args": {"Total Reserved": what.total_reserved, "Total Allocated": what.total_allocated,
-                     "Bytes": what.alloc_size, "Addr": what.ptr, "Device Id": -1, "Device Type": 0}}
-
-
-def chrome_trace(results):
-    link = {event.correlation_id(): event.fwd_thread_id() for event in results.events()}
-    events = sorted(walk(results.experimental_event_tree()), key=lambda event: event.start_time_ns)
-    origin = events[0].start_time_ns
-    rows = []
-    for index, event in enumerate(events):
-        kind = type(event.extra_fields).__name__
-        if kind not in ("_ExtraFields_TorchOp", "_ExtraFields_Allocation"):
-            continue
-        row = memory_row(event) if kind == "_ExtraFields_Allocation" else operator_row(event, link)
-        row.update(pid=1, tid=event.start_tid, ts=(event.start_time_ns - origin) / 1000)
-        row["args"]["Ev Idx"] = index
-        rows.append(row)
-    return {"schemaVersion": 1, "record_shapes": 1, "profile_memory": 1, "with_stack": 0, "deviceProperties": [],
-            "displayTimeUnit": "ms", "baseTimeNanoseconds": 0, "torch_version": torch.__version__,
-            "traceEvents": rows}
 
 
 def execution_graph(model, optimizer):

@@ -1,0 +1,65 @@
+"""Finds the program spillway and calls it."""
+import os
+import re
+import shutil
+import subprocess
+
+from .errors import InputError, NotFound, ProgramError
+
+ANSWER_IS_NO = 1  # exit codes of the program
+BAD_INPUT = 2
+
+# Where the program is, seen from a folder above this package: a checkout's build, a release's programs.
+_BESIDE = ("build/cli/spillway", "bin/spillway", "spillway")
+
+
+def _is_program(path):
+    return os.path.isfile(path) and os.access(path, os.X_OK)
+
+
+def find_program(program=None):
+    """The path of the program: `program`, else $SPILLWAY, else on PATH, else beside the checkout or release that this
+    package lies in. Raises NotFound with the places that were tried."""
+    for named, source in ((program, "the argument"), (os.environ.get("SPILLWAY"), "$SPILLWAY")):
+        if not named:
+            continue
+        found = shutil.which(os.fspath(named))
+        if found is None:
+            raise NotFound(f"{named} ({source}) is no program that can be run; name spillway's program")
+        return found
+    found = shutil.which("spillway")
+    if found:
+        return found
+    folder = os.path.dirname(os.path.abspath(__file__))
+    for _ in range(5):
+        folder = os.path.dirname(folder)
+        for beside in _BESIDE:
+            if _is_program(os.path.join(folder, beside)):
+                return os.path.join(folder, beside)
+    raise NotFound("the program spillway is neither on PATH nor beside this package; set SPILLWAY to its path, or pass "
+                   "program=")
+
+
+def _sentence(words):
+    """The program's error and its remedy as one line."""
+    error = re.search(r"^error: (.*)$", words, re.MULTILINE)
+    remedy = re.search(r"^\s*remedy: (.*)$", words, re.MULTILINE)
+    if error is None:
+        lines = [line.strip() for line in words.splitlines() if line.strip()]
+        return lines[-1] if lines else "no message"
+    return error.group(1) + (f"; remedy: {remedy.group(1)}" if remedy else "")
+
+
+def call(*arguments, program=None, answers=(0, ANSWER_IS_NO)):
+    """Runs the program and returns (stdout, stderr, exit code). Exit codes that aren't `answers` are errors: InputError
+    for bad input, ProgramError otherwise, each with the program's own words on one line."""
+    path = find_program(program)
+    environment = dict(os.environ, NO_COLOR="1")
+    done = subprocess.run([path, *map(os.fspath, arguments)], stdin=subprocess.DEVNULL, capture_output=True,
+                          env=environment, check=False)
+    out, words = done.stdout.decode(), done.stderr.decode(errors="replace")
+    if done.returncode in answers:
+        return out, words, done.returncode
+    if done.returncode == BAD_INPUT:
+        raise InputError(_sentence(words))
+    raise ProgramError(f"spillway ended with status {done.returncode}: {_sentence(words)}", done.returncode, words)

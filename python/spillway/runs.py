@@ -1,0 +1,88 @@
+"""Scenarios and sweeps through the program."""
+import contextlib
+import json
+import os
+import tempfile
+
+from .errors import InputError, ProgramError, SpillwayError
+from .program import call
+from .results import Result
+
+
+@contextlib.contextmanager
+def _as_file(what, beside, noun):
+    """The path of a scenario or sweep: its own, or that of a file written of a dict. `beside`: the folder that relative
+    paths within the dict are read from."""
+    if not isinstance(what, dict):
+        yield os.fspath(what)
+        return
+    try:
+        text = json.dumps(what)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the {noun} isn't JSON: {error}") from None
+    handle, path = tempfile.mkstemp(prefix=".spillway-", suffix=".json", dir=beside)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        yield path
+    except SpillwayError as error:
+        error.args = (str(error).replace(path, f"the {noun}"), *error.args[1:])
+        raise
+    finally:
+        os.unlink(path)
+
+
+def _text(value):
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value) if isinstance(value, (dict, list)) else str(value)
+
+
+def _settings(settings):
+    # model__sequence=4096 is model.sequence, as Python's keywords have no dots.
+    for key, value in settings.items():
+        yield f"--set={key.replace('__', '.')}={_text(value)}"
+
+
+def _answer(arguments, program):
+    out, words, code = call(*arguments, "--format", "json", program=program)
+    try:
+        document = json.loads(out)
+    except ValueError:
+        raise ProgramError("spillway printed no JSON", code, words) from None
+    return Result(document, code, words.splitlines())
+
+
+def run(scenario, *, program=None, beside=None, reserve=None, **settings):
+    """Replays a scenario (`spillway run`): a path (also of a trace) or a dict of its JSON.
+
+    settings  changes, as with --set: `model__sequence=4096` or `**{"model.sequence": 4096}`
+    beside    folder that relative paths in a dict are read from (the current one)
+    reserve   device memory kept free, as with --reserve: "2GiB", "8%"
+    Returns a Result; `fits` is True, False or None (unknown). Raises InputError with the program's message.
+    """
+    with _as_file(scenario, beside or os.getcwd(), "scenario") as path:
+        arguments = ["run", path, *_settings(settings)]
+        if reserve is not None:
+            arguments.append(f"--reserve={reserve}")
+        return _answer(arguments, program)
+
+
+def sweep(space, *, output=None, resume=False, jobs=None, shard=None, all_points=False, program=None, beside=None):
+    """Searches a space of scenarios (`spillway sweep`): a path of a sweep file or a dict of its JSON. `output` keeps
+    what is found in a store, `resume` goes on with one. Returns a Result."""
+    with _as_file(space, beside or os.getcwd(), "sweep") as path:
+        arguments = ["sweep", path]
+        for flag, value in (("--output", output), ("--jobs", jobs), ("--shard", shard)):
+            if value is not None:
+                arguments += [flag, str(value)]
+        arguments += ["--resume"] if resume else []
+        arguments += ["--all"] if all_points else []
+        return _answer(arguments, program)
+
+
+def export(scenario, target="pytorch", *, program=None, beside=None, **settings):
+    """The text that `spillway export SCENARIO --for TARGET` makes; of "pytorch": the fates of a module plan, parsed."""
+    with _as_file(scenario, beside or os.getcwd(), "scenario") as path:
+        answer = _answer(["export", path, "--for", target, *_settings(settings)], program)
+    return json.loads(answer["text"]) if target == "pytorch" else answer["text"]
