@@ -15,6 +15,7 @@
 #include "base/input_error.h"
 #include "base/log.h"
 #include "base/nearest_name.h"
+#include "base/version.h"
 #include "cli/commands/calibrate_command.h"
 #include "cli/commands/capacity_command.h"
 #include "cli/commands/fit_command.h"
@@ -91,7 +92,8 @@ std::string usage_message(const Command& app, const UsageError& error) {
 }
 
 void add_global_options(Command& app, Context& context) {
-  app.set_version_flag("--version", "spillway " SPILLWAY_VERSION);
+  app.set_version_flag("--version",
+                       std::string("spillway ") + program_version() + " (commit " + program_commit() + ")");
   app.add_option("--format", context.format, "how results are printed: table, json, csv or markdown")
       ->choices({"table", "json", "csv", "markdown"})
       ->type_name("FORMAT");
