@@ -72,6 +72,8 @@ void use_installed_data() {
   const fs::path data = beside_program(SPILLWAY_DATA_FROM_PROGRAM);
   constexpr int keep_the_users = 0;
   if (fs::is_directory(data, error)) setenv(variable, data.c_str(), keep_the_users);
+  if (const fs::path fonts = data / "fonts/fonts.conf"; fs::exists(fonts, error))
+    setenv("FONTCONFIG_FILE", fonts.c_str(), keep_the_users);
 }
 
 }  // namespace spillway

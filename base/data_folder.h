@@ -21,7 +21,8 @@ std::vector<std::string> json_files_in(const std::string& folder);
 
 // Points SPILLWAY_DATA at share/spillway of the program's own prefix, when that is there and the user has set no other:
 // an installation may be moved, or put together under another root (DESTDIR), and never reads the folder it was built
-// in. A program that was not installed keeps its source tree. To be called before threads start.
+// in. A program that was not installed keeps its source tree. Where share/spillway has fonts, as releases do,
+// fontconfig is pointed to them (FONTCONFIG_FILE) in the same way. To be called before threads start.
 void use_installed_data();
 
 }  // namespace spillway

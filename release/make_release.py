@@ -26,6 +26,8 @@ NVIDIA = re.compile(r"lib(cuda|cublas|cublasLt|cupti|cudart|cudnn\w*|nvidia-ml|n
 WINDOW_FILES = ["bin/spillway-gui", "share/applications", "share/icons", "share/spillway/start"]
 # The window draws by itself on X11, or into a picture without any display.
 QT_PLUGINS = ["platforms/libqxcb.so", "platforms/libqoffscreen.so", "imageformats/libqsvg.so", "iconengines/libqsvgicon.so"]
+# For systems that have none.
+FONTS = [f"/usr/share/fonts/truetype/dejavu/{name}.ttf" for name in ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono")]
 # Compiled into the programs, by the Debian package that has its licence.
 COMPILED_IN = ["libboost1.74-dev", "libcli11-dev", "libeigen3-dev", "nlohmann-json3-dev", "libstdc++6"]
 SCRIPTS = ["gpu_campaign.sh", "campaign", "allocator_checks.py"]
@@ -117,6 +119,16 @@ def add_plugins(root, libraries):
     with open(os.path.join(root, "bin/qt.conf"), "w", encoding="utf-8") as conf:
         conf.write(f"[Paths]\nPrefix = ..\nPlugins = {os.path.relpath(target, root)}\n")
     return copied
+
+
+def add_fonts(root):
+    folder = os.path.join(root, "share/spillway/fonts")
+    os.makedirs(folder, exist_ok=True)
+    for path in FONTS:
+        if not os.path.exists(path):
+            raise Refused(f"{path} is not there: install fonts-dejavu-core")
+        shutil.copyfile(path, os.path.join(folder, os.path.basename(path)))
+    shutil.copyfile(os.path.join(SOURCE, "release/fonts.conf"), os.path.join(folder, "fonts.conf"))
 
 
 def add_licences(root, files):
@@ -216,7 +228,8 @@ def make(build, root, window):
     folder = library_folder(root)
     plugins = add_plugins(root, folder) if window else {}
     libraries = add_libraries(root, folder)
-    add_licences(root, sorted(set(libraries.values()) | set(plugins.values())))
+    add_fonts(root)
+    add_licences(root, sorted({*libraries.values(), *plugins.values(), *FONTS}))
     add_python(root)
     refuse_build_paths(root, build)
     write_version(root)
