@@ -40,11 +40,14 @@ void* cuda_module_function(const char* name) {
   if (places.empty())
     throw InputError("CUDA", "", "this spillway was built without it",
                      "install the CUDA toolkit, then `meson setup --reconfigure` and build again");
-  load_what_the_module_needs();
   std::string why;
   for (const std::string& place : places) {
     // Stays loaded: what it makes has its code in it.
     void* module = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (module == nullptr) {
+      load_what_the_module_needs();
+      module = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
     if (module == nullptr) {
       if (const char* error = dlerror(); error != nullptr) why = error;
       continue;

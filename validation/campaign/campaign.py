@@ -260,9 +260,11 @@ class Campaign:
 
     @staticmethod
     def last_words(path):
+        """The program's error where it tells one (a remedy follows it), else the last line."""
         with open(path, encoding="utf-8", errors="replace") as file:
             lines = file.read().strip().splitlines()
-        return lines[-1][:300] if lines else ""
+        told = [line for line in lines if line.startswith("error: ")] or lines
+        return told[-1][:300] if told else ""
 
     def pack_folder(self, folder):
         root = os.path.join(self.work, "results")
