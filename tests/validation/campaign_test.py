@@ -227,7 +227,7 @@ class CampaignTest(unittest.TestCase):
             with self.subTest(sign):
                 shutil.rmtree(self.path("out"), ignore_errors=True)
                 campaign = subprocess.Popen(self.command("environment,smoke,calibration"), stderr=subprocess.PIPE, text=True,
-                                            env=self.environment(FAKE_SLOW="calibrate gpu"))
+                                            env=self.environment(FAKE_SLOW="calibrate gpu --quick"))
                 lines = []
                 while "calibrate-pcie" not in (lines or [""])[-1]:
                     lines.append(campaign.stderr.readline())
