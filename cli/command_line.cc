@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -105,6 +106,13 @@ void add_global_options(Command& app, Context& context) {
   app.fallthrough();
 }
 
+// A program that was copied without its share/spillway, or out of its build folder, knows no model and no machine.
+bool has_bundled_data() {
+  const std::vector<std::string> places = data_places("hwprofiles", "hwprofiles/data");
+  return std::any_of(places.begin(), places.end(),
+                     [](const std::string& place) { return access(place.c_str(), R_OK) == 0; });
+}
+
 // Exit codes of what a command may throw.
 int run_guarded(Command& app, int argc, const char* const* argv, Context& context) {
   try {
@@ -120,6 +128,10 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
     return exit_interrupted;
   } catch (const InputError& error) {
     report_error(error.what());
+    if (!has_bundled_data())
+      report_error(
+          "its bundled data are not beside the program: keep bin and share together, or name the folder "
+          "share/spillway in SPILLWAY_DATA");
     return exit_bad_input;
   } catch (const std::exception& error) {
     report_error(std::string("internal: ") + error.what());

@@ -169,6 +169,16 @@ class ReleaseTest(unittest.TestCase):
         for profile in listed:
             self.assertTrue(profile["path"].startswith(self.inside(self.root) + "/share/"), profile["path"])
 
+    def test_a_program_without_its_data_says_so(self):
+        alone = os.path.join(self.folder, "alone/bin")
+        os.makedirs(alone, exist_ok=True)
+        shutil.copy(os.path.join(self.root, "bin/spillway"), alone)
+        os.symlink(os.path.relpath(os.path.join(self.root, "lib"), os.path.dirname(alone)), os.path.join(alone, "../lib"))
+        scenario = os.path.join(self.root, "share/spillway/examples/scenarios/gpt2-xl-1k-h100.json")
+        result = self.run_program("run", self.inside(scenario), program=os.path.join(alone, "spillway"))
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("its bundled data are not beside the program", result.stderr)
+
     def test_a_drive_is_measured(self):
         result = self.run_program("calibrate", "nvme", "--quick", "--file", "scratch", "--output", "drive.json")
         if result.returncode == 2 and re.search("io_uring|O_DIRECT|direct", result.stderr):
