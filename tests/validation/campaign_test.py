@@ -225,7 +225,8 @@ class CampaignTest(unittest.TestCase):
     def test_an_interrupt_ends_it_with_what_is_done(self):
         for sign in (signal.SIGINT, signal.SIGTERM):
             with self.subTest(sign):
-                shutil.rmtree(self.path("out"), ignore_errors=True)
+                for name in ("out", "work"):
+                    shutil.rmtree(self.path(name), ignore_errors=True)
                 campaign = subprocess.Popen(self.command("environment,smoke,calibration"), stderr=subprocess.PIPE, text=True,
                                             env=self.environment(FAKE_SLOW="calibrate gpu --quick"))
                 lines = []
