@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -15,6 +16,7 @@
 #include "base/input_error.h"
 #include "base/log.h"
 #include "base/nearest_name.h"
+#include "base/version.h"
 #include "cli/commands/calibrate_command.h"
 #include "cli/commands/capacity_command.h"
 #include "cli/commands/fit_command.h"
@@ -91,7 +93,8 @@ std::string usage_message(const Command& app, const UsageError& error) {
 }
 
 void add_global_options(Command& app, Context& context) {
-  app.set_version_flag("--version", "spillway " SPILLWAY_VERSION);
+  app.set_version_flag("--version",
+                       std::string("spillway ") + program_version() + " (commit " + program_commit() + ")");
   app.add_option("--format", context.format, "how results are printed: table, json, csv or markdown")
       ->choices({"table", "json", "csv", "markdown"})
       ->type_name("FORMAT");
@@ -101,6 +104,13 @@ void add_global_options(Command& app, Context& context) {
       "say on standard error which profiles, tables, techniques and searches are taken, and why");
   app.require_subcommand();
   app.fallthrough();
+}
+
+// A program that was copied without its share/spillway, or out of its build folder, knows no model and no machine.
+bool has_bundled_data() {
+  const std::vector<std::string> places = data_places("hwprofiles", "hwprofiles/data");
+  return std::any_of(places.begin(), places.end(),
+                     [](const std::string& place) { return access(place.c_str(), R_OK) == 0; });
 }
 
 // Exit codes of what a command may throw.
@@ -118,6 +128,10 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
     return exit_interrupted;
   } catch (const InputError& error) {
     report_error(error.what());
+    if (!has_bundled_data())
+      report_error(
+          "its bundled data are not beside the program: keep bin and share together, or name the folder "
+          "share/spillway in SPILLWAY_DATA");
     return exit_bad_input;
   } catch (const std::exception& error) {
     report_error(std::string("internal: ") + error.what());

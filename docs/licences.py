@@ -79,7 +79,9 @@ licences in their packages (`/usr/share/doc/PACKAGE/copyright`).
 |---|---|---|---|---|
 """
 NOTES = """
-NVIDIA's NVML and cuFile are looked for and loaded at run time where a driver brought them; nothing of them is linked.
+NVIDIA's NVML, cuFile and, for the recorder, CUPTI are looked for and loaded at run time; nothing of them is linked.
+Releases (`./spill release`) carry none of NVIDIA's libraries, and the licences of those that they carry in
+`share/doc/spillway/licences`; they are built without CBC.
 
 {gpl}
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 
+#include "base/version.h"
 #include "cli/options/command_options.h"
 #include "cli/options/completion_script.h"
 #include "cli/options/manual_page.h"
@@ -19,7 +20,7 @@ void print_whole(const std::string& text) { std::fwrite(text.data(), 1, text.siz
 
 void add_manual_commands(Command& app) {
   Command* manual = app.add_subcommand("manual", "Print the manual page")->hide();
-  manual->callback([&app] { print_whole(manual_page(option_table(app), scenario_rows(), SPILLWAY_VERSION)); });
+  manual->callback([&app] { print_whole(manual_page(option_table(app), scenario_rows(), program_version())); });
 
   const auto shell = std::make_shared<std::string>();
   Command* completion = app.add_subcommand("completion", "Print a shell's completion script")->hide();

@@ -19,6 +19,7 @@
 #include "base/stop.h"
 #include "cli/commands/validate_choices.h"
 #include "cli/commands/validate_kernels.h"
+#include "cli/commands/validate_results.h"
 #include "cli/options/command_options.h"
 #include "cli/options/interrupt.h"
 #include "cli/options/number_check.h"
@@ -33,7 +34,7 @@ namespace spillway::cli {
 namespace {
 
 struct ValidateArguments {
-  std::string cases, output, plot;
+  std::string cases, folder, output, plot;
   std::vector<std::string> sources;
   std::optional<std::int64_t> sample;
   std::optional<double> tolerance;
@@ -240,6 +241,12 @@ void validate(const ValidateArguments& arguments, Context& context) {
     context.exit_code = exit_answer_is_no;
 }
 
+void results(const ValidateArguments& arguments, Context& context) {
+  if (arguments.folder.empty())
+    throw InputError("FOLDER", "", "is missing", "name the folder that validation/gpu_campaign.sh wrote to (--out)");
+  validate_results(arguments.folder, context);
+}
+
 }  // namespace
 
 void add_validate_commands(Command& app, Context& context) {
@@ -248,8 +255,9 @@ void add_validate_commands(Command& app, Context& context) {
       "validate", "Predict published or own measurements; exit code 1 outside the tolerance they are held to");
   command
       ->add_option("CASES", arguments->cases,
-                   "published, kernels, choices, or a file of cases (docs/schemas/cases.schema.json)")
+                   "published, kernels, choices, results, or a file of cases (docs/schemas/cases.schema.json)")
       ->required();
+  command->add_option("FOLDER", arguments->folder, "results: what a GPU campaign brought back (docs/gpu-campaign.md)");
   command->add_option("--source", arguments->sources, "only sources with this in their name; may be given again")
       ->type_name("NAME");
   command
@@ -289,6 +297,10 @@ void add_validate_commands(Command& app, Context& context) {
   command->add_option("--hardware", kernels.hardware, "kernels: profile of the machine that predictions are for")
       ->type_name("NAME");
   command->callback([arguments, &context] {
+    if (arguments->cases == "results") return results(*arguments, context);
+    if (!arguments->folder.empty())
+      throw InputError("FOLDER", "", "'" + arguments->folder + "' is given, which results alone take",
+                       "leave it out, or say: spillway validate results " + arguments->folder);
     if (arguments->cases == "choices") {
       arguments->choices.output = arguments->output;
       return validate_choices(arguments->choices, case_files(*arguments), context);

@@ -11,6 +11,7 @@
 #include <filesystem>
 
 #include "base/data_folder.h"
+#include "base/version.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/message_bar.h"
 #include "studies/procurement/procurement_fields.h"
@@ -80,7 +81,7 @@ int run_window(int count, char** arguments) {
   QApplication app(count, arguments);
   QApplication::setApplicationName("spillway");
   QApplication::setOrganizationName("spillway");
-  QApplication::setApplicationVersion(SPILLWAY_VERSION);
+  QApplication::setApplicationVersion(program_version());
   QApplication::setDesktopFileName("spillway");
   QApplication::setWindowIcon(QIcon::fromTheme("spillway"));
   QCommandLineParser parser;

@@ -24,6 +24,7 @@
 
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "base/version.h"
 #include "gui/panels/input_guard.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
@@ -383,7 +384,7 @@ void MainWindow::show_outcome() {
   comparison_->show(compare_table());
   compare_->resizeColumnsToContents();
   fingerprint_->setText(
-      QString("%1  spillway %2").arg(drawn_->result().fingerprint, 16, 16, QChar('0')).arg(SPILLWAY_VERSION));
+      QString("%1  spillway %2").arg(drawn_->result().fingerprint, 16, 16, QChar('0')).arg(program_version()));
   pin_->setChecked(drawn_baseline_ != nullptr && drawn_baseline_ == drawn_);
   show_selection();
   session_.drop(std::move(old));

@@ -15,6 +15,7 @@
 #include <QTableView>
 #include <QVBoxLayout>
 
+#include "base/version.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/sweep_view.h"
@@ -92,7 +93,7 @@ void MainWindow::make_actions() {
     QMessageBox::about(this, tr("About spillway"),
                        tr("<b>spillway %1</b><br>Apache-2.0. This window uses Qt Charts, which is GPL-3: the window's "
                           "program as a whole is distributed under GPL-3.")
-                           .arg(SPILLWAY_VERSION));
+                           .arg(program_version()));
   });
 }
 

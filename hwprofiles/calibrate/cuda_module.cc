@@ -4,31 +4,39 @@
 
 #include <cstdlib>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/data_folder.h"
 #include "base/input_error.h"
+#include "hwprofiles/calibrate/cuda_libraries.h"
 
 namespace spillway::hwprofiles {
 namespace {
 
-#ifdef SPILLWAY_CUDA_MODULE_BUILT
-constexpr const char* built = SPILLWAY_CUDA_MODULE_BUILT;
-constexpr const char* installed = SPILLWAY_CUDA_MODULE_INSTALLED;
+#ifdef SPILLWAY_HAS_CUDA_MODULE
+constexpr bool is_built = true;
 #else
-constexpr const char* built = "";
-constexpr const char* installed = "";
+constexpr bool is_built = false;
 #endif
+
+// What the module needs by name, where the dynamic loader may not look by itself.
+void load_what_the_module_needs() {
+#ifdef SPILLWAY_HAS_CUDA_MODULE
+  for (const char* library : {SPILLWAY_CUBLASLT, SPILLWAY_CUPTI}) load_cuda_library(library);
+#endif
+}
 
 }  // namespace
 
-bool has_cuda_module() { return *built != '\0'; }
+bool has_cuda_module() { return is_built; }
 
 void* cuda_module_function(const char* name) {
   const char* named = std::getenv("SPILLWAY_CUDA_MODULE");
   std::vector<std::string> places;
   if (named != nullptr) places.emplace_back(named);
-  for (const char* place : {built, installed})
-    if (*place != '\0') places.emplace_back(place);
+  if (is_built)
+    for (std::string& place : module_places("libspillway_cuda.so", "validation")) places.push_back(std::move(place));
   if (places.empty())
     throw InputError("CUDA", "", "this spillway was built without it",
                      "install the CUDA toolkit, then `meson setup --reconfigure` and build again");
@@ -37,14 +45,20 @@ void* cuda_module_function(const char* name) {
     // Stays loaded: what it makes has its code in it.
     void* module = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (module == nullptr) {
+      load_what_the_module_needs();
+      module = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
+    }
+    if (module == nullptr) {
       if (const char* error = dlerror(); error != nullptr) why = error;
       continue;
     }
     if (void* function = dlsym(module, name); function != nullptr) return function;
     why = place + " is no module of this spillway";
   }
-  throw InputError("CUDA", "", "its module can't be loaded: " + why,
-                   "install cuBLAS of the CUDA toolkit, or name the module in SPILLWAY_CUDA_MODULE");
+  throw InputError(
+      "CUDA", "", "its module can't be loaded: " + why,
+      "install cuBLAS and CUPTI of CUDA 13 (the toolkit, or pip's nvidia-cublas and nvidia-cuda-cupti), or name "
+      "their folders in SPILLWAY_CUDA_LIBRARIES");
 }
 
 }  // namespace spillway::hwprofiles

@@ -4,7 +4,8 @@
 
 namespace spillway::hwprofiles {
 
-// A function of the module by name. Looks in $SPILLWAY_CUDA_MODULE, the build tree, the library folder. Throws
+// A function of the module by name. Looks in $SPILLWAY_CUDA_MODULE, the build folder, lib/spillway of the
+// program's prefix; what the module needs of CUDA is found as cuda_libraries.h says. Throws
 // InputError: built without CUDA; the module or a library it needs is not found.
 void* cuda_module_function(const char* name);
 

@@ -13,6 +13,7 @@
 #include "base/field_reader.h"
 #include "base/field_writer.h"
 #include "base/input_error.h"
+#include "base/version.h"
 #include "planners/offload/drive_life.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_run.h"
@@ -181,7 +182,7 @@ SweepValues objective_values(const SweepFile& file, const SweepMetrics& metrics)
 }
 
 std::string sweep_key(const SweepFile& file, const SweepTask& task) {
-  return fmt::format("{}-{}-{:016x}-{}-{}", SPILLWAY_VERSION, record_version, file.digest,
+  return fmt::format("{}-{}-{:016x}-{}-{}", program_version(), record_version, file.digest,
                      task.is_replay ? "replay" : "block", task.number);
 }
 

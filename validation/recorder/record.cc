@@ -13,8 +13,11 @@
 #include <filesystem>
 #include <fstream>
 #include <string_view>
+#include <utility>
 
+#include "base/data_folder.h"
 #include "base/input_error.h"
+#include "hwprofiles/calibrate/cuda_libraries.h"
 
 namespace spillway::validation {
 namespace {
@@ -35,6 +38,10 @@ std::int64_t number_behind(std::string_view text, std::string_view key) {
   std::signal(SIGINT, SIG_DFL);  // what this process ignores, a program would too
   setenv("CUDA_INJECTION64_PATH", library.c_str(), 1);
   setenv("SPILLWAY_RECORD_FILE", options.files.c_str(), 1);
+#ifdef SPILLWAY_HAS_INJECTION
+  if (const auto cupti = hwprofiles::cuda_library_files(SPILLWAY_CUPTI); !cupti.empty())
+    setenv("SPILLWAY_RECORD_CUPTI", cupti.front().c_str(), 1);  // where the program's own loader finds none
+#endif
   std::vector<char*> arguments;
   for (const std::string& word : options.command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
@@ -68,9 +75,8 @@ std::string injection_library() {
   const char* named = std::getenv("SPILLWAY_CUDA_INJECTION");
   std::vector<std::string> places;
   if (named != nullptr) places.emplace_back(named);
-#ifdef SPILLWAY_INJECTION_BUILT
-  places.emplace_back(SPILLWAY_INJECTION_BUILT);
-  places.emplace_back(SPILLWAY_INJECTION_INSTALLED);
+#ifdef SPILLWAY_HAS_INJECTION
+  for (std::string& place : module_places("libspillway_inject.so", "validation")) places.push_back(std::move(place));
 #endif
   for (const std::string& place : places)
     if (std::error_code error; fs::is_regular_file(place, error)) return fs::absolute(place);

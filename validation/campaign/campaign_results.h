@@ -1,0 +1,63 @@
+// What a GPU campaign (validation/gpu_campaign.sh) brought back: campaign.json and the packs beside it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/units.h"
+#include "base/words.h"
+#include "validation/published/error_statistics.h"
+
+namespace spillway::validation {
+
+enum class StepStatus : std::uint8_t { done, failed, skipped, stopped, left };
+const Words& step_status_words();
+
+struct CampaignStep {
+  std::string name, phase;
+  StepStatus status = StepStatus::left;
+  double seconds = 0;
+  std::string reason;         // why it isn't done; empty where it is
+  bool from_earlier = false;  // done by a call that this one resumed
+};
+
+// One figure of one run: ns of a step time, bytes of a peak.
+struct CampaignComparison {
+  std::string case_name, metric, unit;
+  std::optional<double> measured;
+  std::optional<double> blind;       // predicted before the case ran, from a profile and the model's shape alone
+  std::string blind_profile;         // that profile: "measured" or a bundled one's name
+  std::optional<double> from_trace;  // predicted from a recorded step of the same model and batch
+};
+
+struct CampaignPack {
+  std::string name;
+  Bytes bytes;
+  std::int64_t crc32 = 0;  // of the file's first `bytes`
+};
+
+struct CampaignResults {
+  std::string program;  // what spillway --version said there; empty where it did not run
+  std::vector<std::pair<std::string, std::string>> machine;
+  bool is_finished = false;  // the last call came to its end
+  std::vector<CampaignStep> steps;
+  std::vector<CampaignComparison> comparisons;
+  std::vector<CampaignPack> packs;
+  std::vector<std::pair<std::string, Bytes>> left_out;  // files that found no room in the packs
+};
+
+// Reads FOLDER/campaign.json and checks every pack that it names, by length and CRC-32 (ISO 3309). Throws InputError:
+// no such file, cut off or not a campaign's, a pack that is missing, shorter than stated or of other bytes.
+CampaignResults read_campaign(const std::string& folder);
+
+// Errors of one column over all cases of a metric that were measured and predicted.
+struct CampaignErrors {
+  std::string metric, column;  // column: "blind" or "from_trace"
+  ErrorStatistics errors;
+};
+std::vector<CampaignErrors> campaign_errors(const CampaignResults& results);
+
+}  // namespace spillway::validation
