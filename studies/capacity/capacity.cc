@@ -13,8 +13,6 @@
 #include <utility>
 
 #include "base/input_error.h"
-#include "planners/offload/hybrid_search.h"
-#include "planners/technique/technique_table.h"
 #include "studies/capacity/capacity_trial.h"
 #include "studies/capacity/edge_search.h"
 
@@ -155,23 +153,25 @@ CapacityTechnique way_of(const CapacityRequest& request, const CapacityTechnique
 }
 
 // The best plan of all under a technique's settings, at one value; then, where it holds, its way along the axis.
-std::optional<CapacityAnswer> answer_from(const CapacityRequest& request, const CapacityTechnique& planned,
-                                          std::int64_t value, const std::function<bool(std::int64_t)>& ask) {
+std::optional<CapacityAnswer> way_from(const CapacityRequest& request, const CapacityTechnique& planned,
+                                       std::int64_t value, const std::function<bool(std::int64_t)>& ask) {
   if (!ask(value)) throw Stopped{};
   const CapacityTrial trial = judge_value(request, planned, value);
   if (!trial.holds && !trial.only_tight) return std::nullopt;
   CapacityRequest from_there = request;
   from_there.axis.first = value;
-  const CapacityTechnique way = way_of(request, planned, trial);
-  CapacityAnswer answer = Technique(from_there, way, ask).find();
-  // What won beside a mix of few replays may lose to the one that a run finds.
-  CapacityTechnique mix{planned.name, planned.settings};
-  const std::vector<std::string>& by_name = technique_named(hybrid_word).ways.front().settings;
-  mix.settings.insert(mix.settings.end(), by_name.begin(), by_name.end());
-  if (mix.settings == way.settings || !ask(value)) return answer;
-  CapacityAnswer mixed = Technique(from_there, mix, ask).find();
-  if (mixed.best && (!answer.best || goes_farther(request, *mixed.best, *answer.best))) return mixed;
-  return answer;
+  return Technique(from_there, way_of(request, planned, trial), ask).find();
+}
+
+// What wins with few replays may lose to a mix that a run finds with all of its own: at the end they are all tried.
+std::optional<CapacityAnswer> answer_from(const CapacityRequest& request, const CapacityTechnique& planned,
+                                          std::int64_t value, const std::function<bool(std::int64_t)>& ask) {
+  std::optional<CapacityAnswer> quick = way_from(request, planned, value, ask);
+  if (!quick || !quick->best) return quick;
+  CapacityTechnique thorough = planned;
+  thorough.is_thorough = true;
+  std::optional<CapacityAnswer> answer = way_from(request, thorough, quick->best->value, ask);
+  return answer && answer->best && goes_farther(request, *answer->best, *quick->best) ? answer : quick;
 }
 
 // One value beyond the farthest answer, else at it for a faster step. Nothing where that does no better.

@@ -62,6 +62,7 @@ struct CapacityTechnique {
   std::string name;
   std::vector<std::string> settings;  // as from --set
   bool is_planned = false;            // under these the best plan of all (studies/offload/best_offload.h)
+  bool is_thorough = false;           // with the replays of a plan on its own, not the few of a look along the axis
 };
 
 inline constexpr std::string_view planned_technique = "planned";

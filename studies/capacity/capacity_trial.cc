@@ -34,7 +34,7 @@ bool keeps_state(const Scenario& scenario) {
 class Judge {
  public:
   Judge(const CapacityRequest& request, const CapacityTechnique& technique, bool is_shown)
-      : request_(request), settings_(technique.settings), is_planned_(technique.is_planned), is_shown_(is_shown) {}
+      : request_(request), settings_(technique.settings), is_planned_(technique.is_planned), is_thorough_(technique.is_thorough), is_shown_(is_shown) {}
 
   void judge(CapacityTrial& trial) const {
     std::vector<std::string> settings = request_.settings;
@@ -112,7 +112,7 @@ class Judge {
     HybridSettings settings;
     settings.runtime = loaded.scenario.offload;
     settings.budget = settings.runtime.budget;
-    settings.replays = planning_replays;
+    if (!is_thorough_) settings.replays = planning_replays;
     BestOffload best = best_offload(loaded, loader_of(trial.settings), settings);
     if (runs_out(best.outcome.best.result) && loaded.reserve.margin > Bytes(0))
       give_up_margin(loaded, trial.settings, settings, best);
@@ -242,7 +242,7 @@ class Judge {
 
   const CapacityRequest& request_;
   const std::vector<std::string>& settings_;
-  bool is_planned_, is_shown_;
+  bool is_planned_, is_thorough_, is_shown_;
 };
 
 struct Change {
