@@ -9,11 +9,11 @@ import subprocess
 import sys
 import tempfile
 
-SPILLWAY, LIBRARY = sys.argv[1:3]
+SPILLWAY, LIBRARY = map(os.path.abspath, sys.argv[1:3])
 
 
 def run(folder, *arguments, code=0, **environment):
-    env = dict(os.environ, SPILLWAY_CUDA_MODULE=LIBRARY, LD_LIBRARY_PATH=folder, NO_COLOR="1", **environment)
+    env = {**os.environ, "SPILLWAY_CUDA_MODULE": LIBRARY, "LD_LIBRARY_PATH": folder, "NO_COLOR": "1", **environment}
     done = subprocess.run([SPILLWAY, "calibrate", "gpu", *arguments], cwd=folder, env=env, capture_output=True,
                           text=True, timeout=300)
     assert done.returncode == code, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
