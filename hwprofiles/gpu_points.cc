@@ -216,11 +216,14 @@ GpuPointFile::GpuPointFile(std::string path) : path_(std::move(path)) {
 }
 
 GpuPointFile::~GpuPointFile() {
-  if (file_ >= 0) ::close(file_);
+  if (file_ < 0) return;
+  ::close(file_);
+  if (is_empty_) ::unlink(path_.c_str());
 }
 
 void GpuPointFile::add(const std::string& line) {
   std::size_t done = 0;
+  is_empty_ = false;
   while (done < line.size()) {
     const ssize_t wrote = ::write(file_, line.data() + done, line.size() - done);
     if (wrote < 0 && errno == EINTR) continue;

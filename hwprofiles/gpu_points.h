@@ -101,7 +101,7 @@ GpuPoint read_point(std::string_view line, const std::string& file, std::size_t 
 GpuMeasurement read_gpu_points(const std::string& path);
 
 // Such a file while it is being written: each line goes to the system at once. Throws InputError where the file is
-// there already (measurements are not to be lost), or can't be written.
+// there already (measurements are not to be lost), or can't be written. Leaves no file where nothing was added.
 class GpuPointFile {
  public:
   explicit GpuPointFile(std::string path);
@@ -114,6 +114,7 @@ class GpuPointFile {
  private:
   std::string path_;
   int file_ = -1;
+  bool is_empty_ = true;
 };
 
 }  // namespace spillway::hwprofiles

@@ -89,6 +89,9 @@ TEST(GpuPoints, AreNotWrittenOver) {
   std::ifstream file(path);
   EXPECT_EQ(std::string(std::istreambuf_iterator<char>(file), {}), "mine");
   EXPECT_THROW(GpuPointFile{"/nowhere/at/all"}, InputError);
+  const std::string empty = place("empty.jsonl");
+  { const GpuPointFile nothing(empty); }
+  EXPECT_FALSE(std::ifstream(empty).good());
 }
 
 std::string refusal(const std::string& text) {
