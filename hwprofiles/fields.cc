@@ -260,6 +260,32 @@ void describe_efficiency(GpuProfile& gpu, ProfileVisitor& visitor) {
               Dimension::plain, curve);
         });
       });
+  const auto scale = [&](std::string_view key, std::string_view about, Sourced<double>& value) {
+    number(visitor, {key, Dimension::plain, 0.01, 100, about}, value);
+  };
+  fields::list(visitor,
+               {.key = "operator_scales",
+                .about = "Factors on the fitted operator times of this model of GPU, as measured on this one."},
+               gpu.operator_scales, [&](OperatorScale& item) {
+                 choice(visitor, "of", "Whose times.", item.of, scaled_operator_count, scaled_operator_name);
+                 choice(visitor, "precision", "Of products.", item.precision, precision_count, precision_name);
+                 scale("compute", "On the rate of arithmetic.", item.compute);
+                 scale("memory", "On the rate of device memory.", item.memory);
+                 scale("fixed", "On fixed times.", item.fixed);
+               });
+  fields::list(visitor,
+               {.key = "product_lines",
+                .about = "Products of one m and n against the fitted operator times, as measured on this GPU."},
+               gpu.product_lines, [&](ProductLine& item) {
+                 choice(visitor, "precision", "Of the product's factors.", item.precision, precision_count,
+                        precision_name);
+                 number(visitor, count("m", "Rows of the result.", 1, 1e9), item.m);
+                 number(visitor, count("n", "Columns of the result.", 1, 1e9), item.n);
+                 owned_curve(item.curve, item.origin, [&](Maybe<Curve>& curve) {
+                   visitor.curve({"curve", Dimension::plain, 0.1, 10, "Time over the fitted one, by k."},
+                                 Dimension::plain, curve);
+                 });
+               });
   visitor.curve(fraction("memory_bound_efficiency",
                          "Share of memory_bandwidth by bytes moved, where kernel_efficiency has no curve.", 0),
                 Dimension::bytes, gpu.memory_bound_efficiency);
@@ -274,6 +300,9 @@ void describe(GpuProfile& gpu, ProfileVisitor& visitor) {
   text(visitor, "architecture", "Name of the generation, as Hopper.", gpu.architecture);
   text(visitor, "form_factor", "SXM, PCIe, ...", gpu.form_factor);
   text(visitor, "note", "For people.", gpu.note);
+  text(visitor, "operator_times_of",
+       "Bundled profile of the same model, whose fitted operator times hold; left out: its own name.",
+       gpu.operator_times_of);
   number(visitor, bytes("memory", "Bytes of device memory.", 1e15), gpu.memory);
   number(visitor, rate("memory_bandwidth", "Bytes per second of device memory."), gpu.memory_bandwidth);
   describe_precisions(visitor,

@@ -67,6 +67,13 @@ std::string_view kernel_kind_name(KernelKind kind) {
   return names[static_cast<std::size_t>(kind)];
 }
 
+std::string_view scaled_operator_name(ScaledOperator of) {
+  static constexpr std::array<std::string_view, scaled_operator_count> names = {
+      "product",      "memory_bound",  "attention_forward", "attention_backward",
+      "norm_forward", "norm_backward", "cross_entropy",     "optimizer"};
+  return names[static_cast<std::size_t>(of)];
+}
+
 Maybe<double> peak_flops_or_wider(const GpuProfile& gpu, Precision precision) {
   for (const Precision candidate : wider(precision)) {
     const Maybe<double>& peak = gpu.peak_flops_per_second[static_cast<std::size_t>(candidate)];

@@ -51,6 +51,38 @@ struct KernelEfficiency {
   Origin origin;
 };
 
+// Whose operator times a scale is of.
+enum class ScaledOperator : std::uint8_t {
+  product,
+  memory_bound,  // all kernels bound by memory
+  attention_forward,
+  attention_backward,
+  norm_forward,
+  norm_backward,
+  cross_entropy,
+  optimizer
+};
+inline constexpr std::size_t scaled_operator_count = 8;
+std::string_view scaled_operator_name(ScaledOperator of);
+
+// Factors on what fitted operator times (models/cost/operator_times.h) say of a GPU of this model, measured on this
+// very one.
+struct OperatorScale {
+  ScaledOperator of = ScaledOperator::product;
+  Precision precision = Precision::bf16;  // of products
+  Sourced<double> compute, memory;        // on the rate of arithmetic, on that of device memory
+  Sourced<double> fixed;                  // on fixed times
+};
+
+// Products of one m and n: time over that of the fitted operator times, against k. What tiles a library takes for such
+// a result goes for all k.
+struct ProductLine {
+  Precision precision = Precision::bf16;
+  std::int64_t m = 1, n = 1;
+  Curve curve;
+  Origin origin;
+};
+
 // Three-constant roofline: time = latency + max(flops / (compute * peak), bytes / (memory * bandwidth)).
 // Fitted to products with sides of at least 1024 in NVIDIA's aiconfigurator tables; each profile names its source.
 struct RooflineFit {
@@ -61,6 +93,8 @@ struct RooflineFit {
 
 struct GpuProfile {
   std::string name, title, vendor, architecture, form_factor, note;
+  // Bundled profile of the same model, whose fitted operator times hold for this one; empty: its own name.
+  std::string operator_times_of;
 
   Sourced<Bytes> memory;
   Sourced<Rate> memory_bandwidth;
@@ -111,6 +145,8 @@ struct GpuProfile {
   RooflineFit roofline;
   std::vector<GemmEfficiency> gemm_efficiency;      // by precision, then smallest_side, rising
   std::vector<KernelEfficiency> kernel_efficiency;  // by kind, each at most once
+  std::vector<OperatorScale> operator_scales;       // at most one of an operator and precision
+  std::vector<ProductLine> product_lines;           // at most one of m, n and precision
   Maybe<Curve> memory_bound_efficiency;             // bytes moved -> fraction of memory_bandwidth
   Maybe<Curve> copy_efficiency;                     // bytes of one copy -> fraction of the large-copy rate
 

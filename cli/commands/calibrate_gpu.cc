@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,13 +17,12 @@
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
 #include "hwprofiles/calibrate/gpu_calibration.h"
-#include "hwprofiles/calibrate/gpu_fit.h"
-#include "hwprofiles/calibrate/load_sampler.h"
 #include "hwprofiles/calibrate/nvml.h"
+#include "hwprofiles/gpu_match.h"
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
-#include "validation/trainer/cuda_backend.h"
-#include "validation/trainer/kernel_calibration.h"
+#include "models/fit/gpu_profile_fit.h"
+#include "validation/calibration/calibration_verdict.h"
 
 namespace spillway::cli {
 namespace {
@@ -31,157 +31,179 @@ using Json = nlohmann::ordered_json;
 
 struct Request {
   GpuCalibrationOptions options;
-  std::string base, output;
+  std::string base, output, points, from;
 };
 
-// The bundled profile whose title the device's name contains, or the other way round: "NVIDIA H200" and "H200 SXM".
-std::string base_for(const Request& request, const std::string& device) {
-  if (!request.base.empty()) return request.base;
-  const ProfileLibrary library = ProfileLibrary::standard();
-  std::string best;
-  std::size_t best_length = 0;
-  for (const ProfileEntry& entry : library.list()) {
-    if (entry.kind != ProfileKind::gpu) continue;
-    std::string chip = entry.name.substr(0, entry.name.find('-'));
-    std::transform(chip.begin(), chip.end(), chip.begin(), [](char c) { return c >= 'a' && c <= 'z' ? c - 32 : c; });
-    if (device.find(chip) == std::string::npos || chip.size() <= best_length) continue;
-    best = entry.name;
-    best_length = chip.size();
+// Writes what is new each time that it is told of all there is.
+class PointWriter {
+ public:
+  explicit PointWriter(const std::string& path) {
+    if (!path.empty()) file_.emplace(path);
   }
-  if (best.empty())
-    throw InputError("--base", "", "no bundled profile fits '" + device + "'",
-                     "name the profile whose peaks and prices to keep, or write one first");
-  return best;
+  void add(const GpuMeasurement& measured) {
+    if (!file_) return;
+    if (!has_device_) file_->add(device_line(measured.device));
+    has_device_ = true;
+    for (; points_ < measured.points.size(); ++points_) file_->add(point_line(measured.points[points_]));
+    for (; notes_ < measured.notes.size(); ++notes_) file_->add(note_line(measured.notes[notes_]));
+    for (; failed_ < measured.failed.size(); ++failed_) file_->add(failed_line(measured.failed[failed_]));
+  }
+  void end() {
+    if (file_) file_->add(end_line());
+  }
+
+ private:
+  std::optional<GpuPointFile> file_;
+  bool has_device_ = false;
+  std::size_t points_ = 0, notes_ = 0, failed_ = 0;
+};
+
+// Beside the profile, unless it is told.
+std::string points_path(const Request& request) {
+  if (!request.points.empty() || request.output.empty() || request.output == "-") return request.points;
+  return std::filesystem::path(request.output).replace_extension().string() + ".points.jsonl";
 }
 
-std::string microseconds_of(const Spread& seconds) {
-  return fmt::format("{:.2f} us +-{:.1f} %", seconds.median * 1e6, 100 * seconds.relative);
+std::string base_for(const Request& request, const GpuIdentity& device) {
+  return request.base.empty() ? matching_gpu(ProfileLibrary::standard(), device) : request.base;
 }
 
-std::string gigabytes(Bytes bytes, const Spread& seconds) {
-  return fmt::format("{:.1f} GB/s", static_cast<double>(bytes.count()) / seconds.median * 1e-9);
-}
-
-Table figure_table(const GpuMeasurement& measured) {
-  Table table({"figure", "of", "value", "time"});
-  table.add({"launch call", "", "", microseconds_of(measured.launch_call)});
-  table.add({"launch to start", "", "", microseconds_of(measured.launch_to_start)});
-  table.add({"kernel gap", "", "", microseconds_of(measured.kernel_gap)});
-  table.add({"event record", "", "", microseconds_of(measured.event_record_call)});
-  table.add({"event wait", "", "", microseconds_of(measured.event_wait_call)});
-  table.add({"across streams", "", "", microseconds_of(measured.event_gap)});
-  table.add({"two streams", "halves of the GPU", fmt::format("{:.2f} times", measured.two_stream_speedup), ""});
-  table.add(
-      {"copies beside kernels", "both ways",
-       fmt::format("{:.1f} of {:.1f} GB/s", measured.copy_rate_beside_kernels * 1e-9, measured.copy_rate_alone * 1e-9),
-       ""});
-  table.add({"kernels beside copies", "copy",
-             fmt::format("{:.1f} of {:.1f} GB/s", measured.kernel_rate_beside_copies * 1e-9,
-                         measured.kernel_rate_alone * 1e-9),
-             ""});
-  table.add({"cudaMalloc", "20 MiB", "", microseconds_of(measured.malloc_cost)});
-  table.add({"cudaFree", "20 MiB", "", microseconds_of(measured.free_cost)});
-  const auto size = [](Bytes bytes) {
-    const PrintedQuantity printed = print_quantity(static_cast<double>(bytes.count()), Dimension::bytes);
-    return printed.value + " " + printed.unit;
+GpuMeasurement measure(const Request& request, const Context& context) {
+  const Progress progress(context);
+  const std::optional<Nvml> nvml = Nvml::load();
+  PointWriter writer(points_path(request));
+  GpuCalibrationHooks hooks;
+  hooks.progress = progress.counter("measuring the GPU");
+  bool is_known = false;
+  hooks.added = [&](const GpuMeasurement& measured) {
+    writer.add(measured);
+    // A card that no profile is of is told before it is measured for minutes.
+    if (!is_known) base_for(request, measured.device);
+    is_known = true;
   };
-  for (const SizedTime& one : measured.memory_bound)
-    table.add({one.what, size(one.bytes), gigabytes(one.bytes, one.seconds), microseconds_of(one.seconds)});
-  for (const SizedTime& one : measured.copies)
-    table.add({std::string(one.pinned ? "pinned " : "pageable ") + one.what, size(one.bytes),
-               gigabytes(one.bytes, one.seconds), microseconds_of(one.seconds)});
-  for (const GemmPoint& one : measured.products) {
-    const double flops = 2.0 * static_cast<double>(one.m) * static_cast<double>(one.n) * static_cast<double>(one.k);
-    table.add({fmt::format("product {}", precision_name(one.precision)), fmt::format("{}x{}x{}", one.m, one.n, one.k),
-               fmt::format("{:.1f} TFLOPS", flops / one.seconds.median * 1e-12), microseconds_of(one.seconds)});
-  }
-  for (const KernelPoint& one : measured.kernels) {
-    const bool is_attention = one.kind >= KernelKind::attention_forward;
-    table.add(
-        {std::string(kernel_kind_name(one.kind)),
-         is_attention ? fmt::format("{:.3g} GFLOP", one.work * 1e-9) : size(Bytes(static_cast<std::int64_t>(one.work))),
-         is_attention ? fmt::format("{:.1f} TFLOPS", one.work / one.seconds.median * 1e-12)
-                      : fmt::format("{:.1f} GB/s", one.work / one.seconds.median * 1e-9),
-         microseconds_of(one.seconds)});
+  if (nvml && !nvml->gpus().empty()) hooks.load = [&] { return nvml->state(0); };
+  GpuMeasurement measured = measure_gpu(request.options, hooks);
+  if (measured.is_whole) writer.end();
+  return measured;
+}
+
+void check_whole(const GpuMeasurement& measured, const std::string& points) {
+  if (measured.failed.empty()) return;
+  const FailedPart& first = measured.failed.front();
+  throw InputError("GPU", first.part, first.cause,
+                   points.empty() ? "try again"
+                                  : fmt::format("try again; what was measured is in {0}, and `spillway calibrate gpu "
+                                                "--from {0}` makes a profile of it",
+                                                points));
+}
+
+std::string figure_text(const GpuPoint& point) {
+  const auto is_one_of = [&](std::initializer_list<PointKind> kinds) {
+    return std::find(kinds.begin(), kinds.end(), point.kind) != kinds.end();
+  };
+  if (is_one_of({PointKind::launch_queue})) return fmt::format("{:.0f}", point.value.median);
+  if (is_one_of({PointKind::two_stream_speedup})) return fmt::format("{:.2f} times", point.value.median);
+  if (is_one_of({PointKind::sustained_product})) return fmt::format("{:.1f} TFLOPS", point.value.median * 1e-12);
+  if (is_one_of({PointKind::duplex_rate, PointKind::kernel_rate_alone, PointKind::kernel_rate_beside_copies,
+                 PointKind::copy_rate_alone, PointKind::copy_rate_beside_kernels}))
+    return fmt::format("{:.1f} GB/s", point.value.median * 1e-9);
+  return fmt::format("{:.2f} us", point.value.median * 1e6);
+}
+
+// One row a figure; products and windows of the load are in the file of points.
+Table figure_table(const GpuMeasurement& measured) {
+  Table table({"figure", "of", "value", "spread"});
+  for (const GpuPoint& point : measured.points) {
+    if (point.kind == PointKind::product || point.kind == PointKind::sustained_window) continue;
+    std::string of = point.what;
+    if (point.bytes > Bytes(0)) {
+      const PrintedQuantity size = print_quantity(static_cast<double>(point.bytes.count()), Dimension::bytes);
+      of += (of.empty() ? "" : " ") + size.value + " " + size.unit + (point.pinned ? "" : ", pageable");
+    }
+    if (point.clock_mhz > 0) of += fmt::format("{:.0f} MHz, {:.0f} W", point.clock_mhz, point.watts);
+    table.add({std::string(point_kind_name(point.kind)), of, figure_text(point),
+               fmt::format("{:.1f} %", 100 * point.value.relative)});
   }
   return table;
 }
 
-void add_kernels(GpuMeasurement& measured, bool quick, const Progress& progress) {
-  KernelCalibrationOptions options;
-  options.cache = measured.l2_cache;
-  options.seconds = GpuTimeBudget{}.step_kernels * (quick ? 1 : GpuTimeBudget::full);
-  if (!quick) {
-    options.tokens = {64, 256, 1024, 4096, 16384, 32768};
-    options.batches = 15;
-  }
-  KernelCalibration calibration =
-      measure_kernels(*load_cuda_backend(), options, progress.counter("measuring kernels of training steps"));
-  measured.kernels = std::move(calibration.points);
-  if (calibration.is_cut) measured.left_out.emplace_back("kernels of training steps");
+Table verdict_table(const CalibrationVerdict& verdict) {
+  Table table({"held out", "points", "error before", "after"});
+  for (const CalibrationRow& row : verdict.rows)
+    table.add({row.what, std::to_string(row.points), fmt::format("{:.2f} %", 100 * row.before),
+               fmt::format("{:.2f} %", 100 * row.after)});
+  return table;
 }
 
-Json load_json(const std::vector<LoadSample>& samples, const LoadedState& loaded) {
+Json verdict_json(const CalibrationVerdict& verdict) {
   Json rows = Json::array();
-  for (const LoadSample& sample : samples)
-    rows.push_back({{"seconds", sample.seconds},
-                    {"sm_clock_mhz", sample.state.sm_clock_mhz.value_or(0)},
-                    {"watts", sample.state.milliwatts.value_or(0) * 1e-3},
-                    {"celsius", sample.state.celsius.value_or(0)}});
-  return {{"sm_clock_mhz", loaded.sm_clock_mhz},
-          {"watts", loaded.milliwatts * 1e-3},
-          {"limited_by", loaded.limited_by},
-          {"samples", std::move(rows)}};
+  for (const CalibrationRow& row : verdict.rows)
+    rows.push_back({{"what", row.what},
+                    {"points", row.points},
+                    {"median_abs_error_before", row.before},
+                    {"median_abs_error_after", row.after}});
+  return {{"helps", verdict.helps}, {"held_out", std::move(rows)}};
 }
 
-void run(const Request& request, const Context& context) {
-  const Progress progress(context);
-  const std::optional<Nvml> nvml = Nvml::load();
-  std::optional<LoadSampler> sampler;
-  if (nvml && !nvml->gpus().empty()) sampler.emplace(*nvml, 0);
-  GpuMeasurement measured = measure_gpu(request.options, progress.counter("measuring the GPU"));
-  add_kernels(measured, request.options.quick, progress);
-  const std::vector<LoadSample> samples = sampler ? sampler->stop() : std::vector<LoadSample>{};
-  const LoadedState loaded = loaded_state(samples);
-  measured.sm_clock_mhz = loaded.sm_clock_mhz;
-  measured.milliwatts = loaded.milliwatts;
+void run(const Request& request, Context& context) {
+  const bool measures = request.from.empty();
+  const GpuMeasurement measured = measures ? measure(request, context) : read_gpu_points(request.from);
+  const std::string points = measures ? points_path(request) : request.from;
+  if (measures) check_whole(measured, points);
   const std::string date = today();
-  const GpuProfile base = ProfileLibrary::standard().load_gpu(base_for(request, measured.name));
-  GpuFit fit = fit_gpu(measured, base, date);
-  for (const std::string& limit : loaded.limited_by) fit.notes.push_back("clocks under load are limited by " + limit);
+  const GpuProfile base = ProfileLibrary::standard().load_gpu(base_for(request, measured.device));
+  const CalibrationVerdict verdict = calibrated_profile(measured, base, date);
   const std::string text =
-      profile_text(fit.profile, {OriginKind::measured, "spillway calibrate on the machine itself", date, 0});
-  if (!request.output.empty()) {
+      profile_text(verdict.profile, {OriginKind::measured, models::fit::calibration_origin(date).source, date, 0});
+  if (!request.output.empty() && verdict.helps) {
     OutputFile out(request.output);
     out.write(text);
     out.commit();
   }
+  std::vector<std::string> notes = verdict.notes;
+  if (!verdict.helps)
+    notes.push_back(fmt::format(
+        "what was measured predicts the held-out points no better than {} does: {}", base.name,
+        request.output.empty() ? "there is nothing to write" : "no profile is written, the raw points are kept"));
+  if (!request.output.empty() && !verdict.helps) context.exit_code = exit_answer_is_no;
   if (context.json()) {
     Json document = json_document("spillway.calibrate_gpu");
-    document["device"] = measured.name;
-    document["driver"] = measured.driver;
-    document["seconds"] = measured.seconds;
-    document["load"] = load_json(samples, loaded);
+    document["device"] = measured.device.name;
+    document["driver"] = measured.device.driver;
+    document["base"] = base.name;
+    document["points"] = measured.points.size();
+    document["points_file"] = points.empty() ? Json(nullptr) : Json(points);
+    document["verdict"] = verdict_json(verdict);
+    document["written"] = !request.output.empty() && verdict.helps;
     document["profile"] = Json::parse(text);
-    document["warnings"] = fit.notes;
+    document["warnings"] = notes;
     return print_json(document);
   }
   print(context, figure_table(measured));
-  if (!context.rows_only())
-    for (const std::string& line : fit.notes) print("note: " + line + "\n");
+  if (context.rows_only()) return;
+  print("\n" + verdict_table(verdict).text());
+  for (const std::string& line : notes) print("note: " + line + "\n");
 }
 
 }  // namespace
 
 void add_calibrate_gpu(Command& group, Context& context) {
   const auto request = std::make_shared<Request>();
-  Command* command = group.add_subcommand(
-      "gpu", "Measure the GPU: launches, memory, matrix products, kernels of training steps, copies");
+  Command* command =
+      group.add_subcommand("gpu", "Measure the GPU: launches, memory, matrix products, copies, sustained load");
   command->add_flag("--quick", request->options.quick,
                     "less than 90 seconds instead of six minutes: fewer shapes and sizes");
-  command->add_option("--base", request->base, "GPU profile whose peaks and prices stay; by default that of the model")
+  command
+      ->add_option("--base", request->base,
+                   "GPU profile whose peaks, prices and tables stay; by default that of the very card")
       ->type_name("NAME");
-  command->add_option("--output", request->output, "write the GPU's hardware profile")->type_name("PROFILE.json");
+  command
+      ->add_option("--points", request->points, "write each raw point as it is measured; by default beside the profile")
+      ->type_name("FILE.jsonl");
+  command->add_option("--from", request->from, "measure nothing: take the raw points of such a file")
+      ->type_name("FILE.jsonl");
+  command->add_option("--output", request->output, "write the GPU's hardware profile, if it helps")
+      ->type_name("PROFILE.json");
   command->callback([request, &context] { run(*request, context); });
 }
 

@@ -171,6 +171,17 @@ std::vector<ScatterPanel> panels_of(const std::vector<KernelOutcome>& outcomes) 
   return panels;
 }
 
+// What the runs say, and what they don't.
+std::string_view meaning_of(const Backend& backend) {
+  if (backend.name() == "cpu")
+    return "on the processor this proves bits, order and bytes: that plans are carried out as they were made. It says "
+           "nothing of times on a GPU, nor of PyTorch's allocator: peaks are those of the simulator's own pool on both "
+           "sides";
+  return "peaks are those of the simulator's own pool on both sides, not of PyTorch's allocator; attention is the "
+         "trainer's plain kernel, without tensor cores, so step times tell how plans overlap, not how fast a library's "
+         "step is";
+}
+
 Json overlap_json(const Overlap& overlap) {
   return {{"transfer_seconds", overlap.transfer_seconds},
           {"hidden_seconds", overlap.hidden_seconds},
@@ -199,6 +210,7 @@ Json outcomes_json(const std::vector<KernelOutcome>& outcomes, const Backend& ba
   document["backend"] = backend.name();
   document["device"] = backend.device();
   document["hardware"] = hardware;
+  document["meaning"] = meaning_of(backend);
   for (const char* key : {"summary", "rows", "skipped", "runs", "warnings"}) document[key] = Json::array();
   for (const KernelSummary& summary : summarize(outcomes)) document["summary"].push_back(summary_json(summary));
   for (const KernelOutcome& outcome : outcomes) {
@@ -284,7 +296,8 @@ void validate_kernels(const ValidateKernelsArguments& arguments, Context& contex
   else if (context.rows_only())
     print(context, row_table(outcomes));
   else
-    print(outcome_table(outcomes).text() + "\n" + summary_table(summarize(outcomes)).text());
+    print(outcome_table(outcomes).text() + "\n" + summary_table(summarize(outcomes)).text() +
+          fmt::format("\nnote: {}\n", meaning_of(*backend)));
   for (const KernelOutcome& outcome : outcomes)
     if (!outcome.skipped.empty())
       warn(context, outcome.run.model + ", " + outcome.run.technique + ": skipped: " + outcome.skipped);

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/units.h"
-#include "hwprofiles/calibrate/spread.h"
+#include "hwprofiles/spread.h"
 
 namespace spillway::hwprofiles {
 

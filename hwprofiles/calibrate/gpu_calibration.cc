@@ -4,12 +4,10 @@
 
 namespace spillway::hwprofiles {
 
-GpuMeasurement measure_gpu(const GpuCalibrationOptions& options,
-                           const std::function<bool(std::size_t, std::size_t)>& progress) {
-  using Measure =
-      void (*)(const GpuCalibrationOptions&, const std::function<bool(std::size_t, std::size_t)>&, GpuMeasurement&);
+GpuMeasurement measure_gpu(const GpuCalibrationOptions& options, const GpuCalibrationHooks& hooks) {
+  using Measure = void (*)(const GpuCalibrationOptions&, const GpuCalibrationHooks&, GpuMeasurement&);
   GpuMeasurement measured;
-  reinterpret_cast<Measure>(cuda_module_function("spillway_measure_gpu"))(options, progress, measured);
+  reinterpret_cast<Measure>(cuda_module_function("spillway_measure_gpu"))(options, hooks, measured);
   return measured;
 }
 

@@ -1,34 +1,44 @@
-// Measures the GPU: what `spillway calibrate gpu` does. The work is done in the GPU module.
+// Measures the GPU: what `spillway calibrate gpu` does. The work is done in the GPU module; raw points come back, as
+// they are measured, and no model.
 //
 // Kernels and copies are timed by CUPTI's activity records where the system allows them, else by events, which add a
-// few microseconds to what is short. Data is random; buffers rotate through twice the L2 cache, so that none is found
-// there.
+// few microseconds to what is short; tracing is on while something is timed by it and not else. Operands are random
+// normal numbers; buffers rotate through twice the L2 cache, so that none is found there.
 #pragma once
 
 #include <cstddef>
 #include <functional>
 
-#include "hwprofiles/calibrate/gpu_measurement.h"
+#include "hwprofiles/calibrate/nvml.h"
+#include "hwprofiles/gpu_points.h"
 
 namespace spillway::hwprofiles {
 
-// What each part may take, in seconds: quick, and four times that else. What does not fit is left out and told.
-// Together with the step's kernels (validation/trainer/kernel_calibration.h) less than 90 s, less than six minutes.
+// What each part may take, in seconds: quick, and four times that else. What does not fit is left out and told. Less
+// than 90 s in all, less than six minutes.
 struct GpuTimeBudget {
-  double launches = 6, driver_calls = 4, memory = 10, products = 24, copies = 14, sharing = 9;
-  double step_kernels = 15;
-  double device_and_slack = 5;
+  double device_and_slack = 5, launches = 5, driver_calls = 3, memory = 8, products = 20, copies = 10, sharing = 13;
+  double sustained = 22;
   static constexpr double full = 4;  // times as long
 };
 
 struct GpuCalibrationOptions {
-  bool quick = false;  // fewer shapes and sizes
-  std::uint64_t seed = 1;
+  bool quick = false;              // fewer shapes and sizes
+  double sustained_seconds = 20;   // of load
+  std::int64_t most_products = 0;  // of each precision; 0: all
 };
 
-// `progress(part, parts)` between the parts, while the GPU is still under load; false ends with Cancelled. Throws
-// InputError: built without CUDA, no GPU, a driver that is too old, a device that is lost.
-GpuMeasurement measure_gpu(const GpuCalibrationOptions& options,
-                           const std::function<bool(std::size_t, std::size_t)>& progress);
+struct GpuCalibrationHooks {
+  // (part, parts) between the parts; false ends with Cancelled.
+  std::function<bool(std::size_t, std::size_t)> progress;
+  // After each point, note or part that failed, with all there is.
+  std::function<void(const GpuMeasurement&)> added;
+  // Clock and power, now; may be empty.
+  std::function<NvmlState()> load;
+};
+
+// A part that fails is in `failed`, and the others are measured all the same, unless the device is lost. Throws
+// InputError where nothing can be measured at all: built without CUDA, no GPU, a driver that is too old.
+GpuMeasurement measure_gpu(const GpuCalibrationOptions& options, const GpuCalibrationHooks& hooks);
 
 }  // namespace spillway::hwprofiles

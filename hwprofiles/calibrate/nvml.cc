@@ -108,6 +108,7 @@ NvmlState Nvml::state(unsigned index) const {
   state.sm_clock_mhz = library_->ask<unsigned>("nvmlDeviceGetClockInfo", *device, static_cast<int>(Clock::sm));
   state.memory_clock_mhz = library_->ask<unsigned>("nvmlDeviceGetClockInfo", *device, static_cast<int>(Clock::memory));
   state.milliwatts = library_->ask<unsigned>("nvmlDeviceGetPowerUsage", *device);
+  state.limit_milliwatts = library_->ask<unsigned>("nvmlDeviceGetEnforcedPowerLimit", *device);
   state.celsius = library_->ask<unsigned>("nvmlDeviceGetTemperature", *device, gpu_sensor);
   using Reasons = unsigned long long;
   if (const auto reasons = library_->ask<Reasons>("nvmlDeviceGetCurrentClocksThrottleReasons", *device))

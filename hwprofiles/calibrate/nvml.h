@@ -19,6 +19,7 @@ struct NvmlGpu {
 // Of one moment; nothing where the GPU doesn't tell.
 struct NvmlState {
   std::optional<unsigned> sm_clock_mhz, memory_clock_mhz, milliwatts, celsius;
+  std::optional<unsigned> limit_milliwatts;       // that the clock is held to now
   std::optional<std::uint64_t> throttle_reasons;  // nvmlClocksThrottleReason bits; 1: idle
 };
 

@@ -277,6 +277,7 @@ Duration CostModel::gemm(const KernelCost& kernel) const {
   // Another format: the constants of bf16 with this format's peak and bytes.
   GemmTimes other = times_->gemm.front();
   other.residual = {};
+  other.lines.clear();
   Duration duration = gemm_by_physics(kernel, other);
   duration.source = CostSource::assumed;
   duration.relative_error = guessed_error;
@@ -304,7 +305,8 @@ Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& t
   const std::int64_t smallest = std::min({kernel.gemm.m, kernel.gemm.n, kernel.gemm.k});
   const std::array<double, 3> point = {sides.m, sides.n, sides.k};
   const bool tabled = !times.residual.empty() && kernel.gemm.batch == 1;
-  const double residual = tabled ? std::exp(times.residual.at(point)) : 1;
+  const double line = kernel.gemm.batch == 1 ? line_factor(times, sides.m, sides.n, sides.k) : 1;
+  const double residual = line * (tabled ? std::exp(times.residual.at(point)) : 1);
   const bool inside = tabled && times.residual.contains(point);
   Duration duration =
       made(seconds.total * residual,

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/input_error.h"
 #include "base/log.h"
@@ -230,11 +231,65 @@ void fill_gaps(OperatorTimes& own, std::span<const OperatorTimes> measured) {
   }
 }
 
+void scale_memory(OperatorTimes& times, const OperatorScale& scale, std::optional<MemoryKind> kind) {
+  for (MemoryTimes& memory : times.memory)
+    if (!kind || memory.kind == *kind) {
+      memory.efficiency = std::min(1.0, memory.efficiency * scale.memory.value);
+      memory.fixed_us *= scale.fixed.value;
+    }
+}
+
+void scale_attention(std::vector<AttentionTimes>& list, const OperatorScale& scale) {
+  for (AttentionTimes& attention : list) {
+    attention.physics.efficiency = std::min(1.0, attention.physics.efficiency * scale.compute.value);
+    attention.physics.memory_efficiency = std::min(1.0, attention.physics.memory_efficiency * scale.memory.value);
+    attention.physics.fixed_us *= scale.fixed.value;
+  }
+}
+
+void scale_products(std::vector<GemmTimes>& list, const OperatorScale& scale) {
+  for (GemmTimes& gemm : list) {
+    if (gemm.precision != scale.precision) continue;
+    gemm.physics.large_tile = std::min(1.0, gemm.physics.large_tile * scale.compute.value);
+    gemm.physics.memory_efficiency = std::min(1.0, gemm.physics.memory_efficiency * scale.memory.value);
+    gemm.physics.fixed_us *= scale.fixed.value;
+    gemm.physics.split_us *= scale.fixed.value;
+  }
+}
+
 }  // namespace
 
+void apply_scale(OperatorTimes& times, const OperatorScale& scale) {
+  switch (scale.of) {
+    case ScaledOperator::product:
+      return scale_products(times.gemm, scale);
+    case ScaledOperator::memory_bound:
+      return scale_memory(times, scale, std::nullopt);
+    case ScaledOperator::attention_forward:
+      return scale_attention(times.attention_forward, scale);
+    case ScaledOperator::attention_backward:
+      return scale_attention(times.attention_backward, scale);
+    case ScaledOperator::norm_forward:
+      return scale_memory(times, scale, MemoryKind::norm_forward);
+    case ScaledOperator::norm_backward:
+      return scale_memory(times, scale, MemoryKind::norm_backward);
+    case ScaledOperator::cross_entropy:
+      return scale_memory(times, scale, MemoryKind::softmax);
+    case ScaledOperator::optimizer:
+      return scale_memory(times, scale, MemoryKind::optimizer);
+  }
+}
+
+double line_factor(const GemmTimes& gemm, double m, double n, double k) {
+  if (gemm.lines.empty()) return 1;
+  const auto line = gemm.lines.find({m, n});
+  return line == gemm.lines.end() ? 1 : line->second.at(k).value;
+}
+
 const OperatorTimes* own_operator_times(std::span<const OperatorTimes> measured, const GpuProfile& gpu) {
+  const std::string& model = gpu.operator_times_of.empty() ? gpu.name : gpu.operator_times_of;
   const auto own = std::find_if(measured.begin(), measured.end(), [&](const OperatorTimes& times) {
-    return std::find(times.profiles.begin(), times.profiles.end(), gpu.name) != times.profiles.end();
+    return std::find(times.profiles.begin(), times.profiles.end(), model) != times.profiles.end();
   });
   return own == measured.end() ? nullptr : &*own;
 }
@@ -251,6 +306,11 @@ OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const 
   fill_gaps(times, measured);
   for (GemmTimes& gemm : times.gemm)
     if (gemm.flop_joules <= 0) set_flop_joules(gemm, times.facts);
+  for (const OperatorScale& scale : gpu.operator_scales) apply_scale(times, scale);
+  for (const ProductLine& line : gpu.product_lines)
+    for (GemmTimes& gemm : times.gemm)
+      if (gemm.precision == line.precision)
+        gemm.lines[{static_cast<double>(line.m), static_cast<double>(line.n)}] = line.curve;
   return times;
 }
 

@@ -14,9 +14,11 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hwprofiles/gpu_profile.h"
@@ -55,6 +57,8 @@ struct GemmTimes {
   GemmPhysics physics;
   LogGrid residual;  // log(measured / physics) over m, n, k; empty: none
   RegimeErrors table_error, physics_error;
+  // Of the profile at hand, by m and n: time over physics and table, against k. Not in the files.
+  std::map<std::pair<double, double>, Curve> lines;
   // Of large products at the highest clock. Not in the files: it follows from physics.throttle and the power limit that
   // the products were measured at, the datasheet's.
   double flop_joules = 0;
@@ -104,8 +108,14 @@ GpuPower power_of(const OperatorTimes& times, const GpuProfile& gpu);
 
 // Those measured on a profile's own GPU; null: on none.
 const OperatorTimes* own_operator_times(std::span<const OperatorTimes> measured, const GpuProfile& gpu);
+// What a calibration measured of some operators.
+void apply_scale(OperatorTimes& times, const OperatorScale& scale);
+
+// Time of a product of these sides on the very GPU over physics and table: 1 where nothing is known of it.
+double line_factor(const GemmTimes& gemm, double m, double n, double k);
+
 // For a profile: its own when it was measured, else its kin's; operators that its own tables lack come from the nearest
-// kin that has them. Precondition: measured is not empty.
+// kin that has them; with the scales and lines of a profile that was calibrated. Precondition: measured is not empty.
 OperatorTimes operator_times_for(std::span<const OperatorTimes> measured, const GpuProfile& gpu);
 
 }  // namespace spillway::models

@@ -115,8 +115,9 @@ GemmMachine machine_of(const DatasheetFacts& facts, Precision precision) {
 double predicted_seconds(const GemmTimes& times, const DatasheetFacts& facts, const GemmRow& row) {
   const GemmSides sides = sides_of(row, times.precision);
   const double seconds = gemm_seconds(times.physics, machine_of(facts, times.precision), sides);
-  return times.residual.empty() ? seconds
-                                : seconds * std::exp(times.residual.at(std::array{sides.m, sides.n, sides.k}));
+  const double line = line_factor(times, sides.m, sides.n, sides.k);
+  if (times.residual.empty()) return line * seconds;
+  return line * seconds * std::exp(times.residual.at(std::array{sides.m, sides.n, sides.k}));
 }
 
 GemmErrors gemm_errors(const GemmTimes& times, const MeasuredGemm& measured, bool only_held_out) {

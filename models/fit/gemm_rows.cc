@@ -7,15 +7,17 @@
 
 namespace spillway::models::fit {
 
-bool held_out(std::int64_t m, std::int64_t n, std::int64_t k) {
+std::uint64_t fold_of(std::int64_t m, std::int64_t n, std::int64_t k) {
   constexpr std::uint64_t prime = 1'000'003;
   std::uint64_t hash =
       (static_cast<std::uint64_t>(m) * prime + static_cast<std::uint64_t>(n)) * prime + static_cast<std::uint64_t>(k);
   hash ^= hash >> 29U;
   hash *= scramble_first;
   hash ^= hash >> 32U;
-  return hash % 5 == 0;
+  return hash % fold_count;
 }
+
+bool held_out(std::int64_t m, std::int64_t n, std::int64_t k) { return fold_of(m, n, k) == 0; }
 
 std::vector<GemmRow> read_gemm_rows(const std::string& path, std::string_view format) {
   const CsvTable table = CsvTable::read(path);

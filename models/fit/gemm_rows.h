@@ -13,7 +13,10 @@ struct GemmRow {
   double seconds = 0;
 };
 
-// A fifth of all shapes, by a hash of (m, n, k): kept out of every fit and table, used for the stated errors only.
+// One of five parts of all shapes, by a hash of (m, n, k).
+inline constexpr std::uint64_t fold_count = 5;
+std::uint64_t fold_of(std::int64_t m, std::int64_t n, std::int64_t k);
+// Part 0: kept out of every fit and table, used for the stated errors only.
 bool held_out(std::int64_t m, std::int64_t n, std::int64_t k);
 
 // Rows of one format ("bfloat16", "fp8") of a gemm_perf table, in its order; rows without a side or a time are left

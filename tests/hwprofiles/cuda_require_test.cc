@@ -1,4 +1,4 @@
-#include "hwprofiles/calibrate/cuda_require.cuh"
+#include "hwprofiles/calibrate/cuda_require.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -6,36 +6,36 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdlib>
+#include <utility>
 
-#include "hwprofiles/calibrate/cuda_require.cuh"
+#include "hwprofiles/calibrate/cuda_require.h"
+#include "hwprofiles/calibrate/gpu_kernels.h"
 
 namespace spillway::hwprofiles {
 
-static __global__ void fill_kernel(unsigned* words, std::size_t count, unsigned seed) {
-  for (std::size_t i = blockIdx.x * static_cast<std::size_t>(blockDim.x) + threadIdx.x; i < count;
-       i += static_cast<std::size_t>(gridDim.x) * blockDim.x) {
-    unsigned x = static_cast<unsigned>(i) * 2654435761U + seed;
-    x ^= x >> 16U;
-    x *= 0x7feb352dU;
-    x ^= x >> 15U;
-    // As bf16 pairs and as fp32 these are ordinary numbers between 0.5 and 2.
-    words[i] = (x & 0x007f007fU) | 0x3f803f00U;
-  }
-}
-
-// Filled with numbers that look random, so that no compression helps.
+// Random normal numbers of mean 0 and variance 1, as an operand's elements are: bf16, fp32 or fp8 without NaN. What a
+// multiplier draws, and so its clock, depends on the bits that it is given.
 class DeviceBuffer {
  public:
-  explicit DeviceBuffer(std::size_t bytes) : bytes_(bytes) {
+  explicit DeviceBuffer(std::size_t bytes, Precision elements = Precision::bf16) : bytes_(bytes) {
     require(cudaMalloc(&memory_, bytes), "taking memory");
-    fill_kernel<<<1024, 256>>>(static_cast<unsigned*>(memory_), bytes / sizeof(unsigned), 1);
-    require(cudaGetLastError(), "filling memory");
+    fill(elements);
   }
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
   ~DeviceBuffer() { cudaFree(memory_); }
   std::byte* data() const { return static_cast<std::byte*>(memory_); }
   std::size_t size() const { return bytes_; }
+
+  // On the default stream; waits for it.
+  void fill(Precision elements) {
+    launch_fill(memory_, bytes_, elements, 1);
+    const cudaError_t error = cudaGetLastError();
+    const cudaError_t ended = error == cudaSuccess ? cudaDeviceSynchronize() : error;
+    if (ended == cudaSuccess) return;
+    cudaFree(std::exchange(memory_, nullptr));
+    require(ended, "filling memory");
+  }
 
  private:
   void* memory_ = nullptr;
@@ -50,7 +50,9 @@ class HostBuffer {
     else
       memory_ = std::calloc(bytes, 1);
     if (memory_ == nullptr) throw InputError("host", "", "no memory for a buffer to copy from", "free some");
-    std::fill_n(static_cast<std::byte*>(memory_), bytes, std::byte{0x3f});  // touched, so that it is there
+    // Touched, so that it is there; pinned memory is.
+    if (!pinned)
+      for (std::size_t at = 0; at < bytes; at += page) static_cast<std::byte*>(memory_)[at] = std::byte{0x3f};
   }
   HostBuffer(const HostBuffer&) = delete;
   HostBuffer& operator=(const HostBuffer&) = delete;
@@ -58,6 +60,8 @@ class HostBuffer {
   std::byte* data() const { return static_cast<std::byte*>(memory_); }
 
  private:
+  static constexpr std::size_t page = 4096;
+
   void* memory_ = nullptr;
   bool pinned_;
 };
@@ -80,7 +84,10 @@ class Event {
   Event() { require(cudaEventCreate(&event_), "making an event"); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
-  ~Event() { cudaEventDestroy(event_); }
+  Event(Event&& other) noexcept : event_(std::exchange(other.event_, nullptr)) {}
+  ~Event() {
+    if (event_ != nullptr) cudaEventDestroy(event_);
+  }
   cudaEvent_t get() const { return event_; }
 
  private:

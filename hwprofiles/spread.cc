@@ -1,4 +1,4 @@
-#include "hwprofiles/calibrate/spread.h"
+#include "hwprofiles/spread.h"
 
 #include "base/input_error.h"
 #include "base/quantile.h"

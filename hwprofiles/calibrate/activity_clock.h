@@ -1,4 +1,4 @@
-// Durations of what runs on the GPU, from CUPTI's activity records.
+// Begins and ends of what runs on the GPU, from CUPTI's activity records.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,21 +9,28 @@
 #include <cstdlib>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "hwprofiles/calibrate/cuda_require.cuh"
+#include "hwprofiles/calibrate/cuda_require.h"
 
 namespace spillway::hwprofiles {
 
-// Durations of kernels and copies by CUPTI, in the order they ran; one at a time in a process.
+// Of a kernel or a copy, in nanoseconds of CUPTI's clock.
+struct Activity {
+  std::uint64_t start = 0, end = 0;
+  [[nodiscard]] double seconds() const { return static_cast<double>(end - start) * 1e-9; }
+};
+
+// One at a time in a process. Records nothing but within a Tracing: to be traced costs the host time at each launch.
 class ActivityClock {
  public:
   ActivityClock() {
     current() = this;
     CUptiResult result = cuptiActivityRegisterCallbacks(give_buffer, take_buffer);
-    for (const CUpti_ActivityKind kind : {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY})
-      if (result == CUPTI_SUCCESS) result = cuptiActivityEnable(kind);
+    if (result == CUPTI_SUCCESS) result = enable();
     works_ = result == CUPTI_SUCCESS;
+    disable();
     if (works_) return;
     const char* name = nullptr;
     why_not_ = cuptiGetResultString(result, &name) == CUPTI_SUCCESS && name != nullptr ? name : "CUPTI does not start";
@@ -31,34 +38,53 @@ class ActivityClock {
   ActivityClock(const ActivityClock&) = delete;
   ActivityClock& operator=(const ActivityClock&) = delete;
   ~ActivityClock() {
-    if (works_) {
-      cuptiActivityDisable(CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
-      cuptiActivityDisable(CUPTI_ACTIVITY_KIND_MEMCPY);
-      cuptiActivityFlushAll(0);
-    }
+    if (works_) cuptiActivityFlushAll(0);
     current() = nullptr;
   }
   // Whether the system lets us (a container or another profiler may not).
-  bool works() const { return works_; }
+  [[nodiscard]] bool works() const { return works_; }
   // CUPTI's name of the error; empty where it works.
-  const std::string& why_not() const { return why_not_; }
+  [[nodiscard]] const std::string& why_not() const { return why_not_; }
 
-  // What ran since the last call. Waits for the device.
-  std::vector<double> take() {
+  // While it lives, kernels and copies are recorded. Precondition: works().
+  class Tracing {
+   public:
+    explicit Tracing(ActivityClock& clock) : clock_(clock) {
+      clock_.take();
+      if (clock_.enable() != CUPTI_SUCCESS) {
+        disable();
+        throw InputError("GPU", "tracing", "CUPTI stopped working", "end other profilers");
+      }
+    }
+    Tracing(const Tracing&) = delete;
+    Tracing& operator=(const Tracing&) = delete;
+    ~Tracing() { disable(); }
+
+    // What ran since the last call, by start. Waits for the device.
+    std::vector<Activity> take() { return clock_.take(); }
+
+   private:
+    ActivityClock& clock_;
+  };
+
+ private:
+  static constexpr CUpti_ActivityKind kinds[] = {CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY};
+
+  static CUptiResult enable() {
+    for (const CUpti_ActivityKind kind : kinds)
+      if (const CUptiResult result = cuptiActivityEnable(kind); result != CUPTI_SUCCESS) return result;
+    return CUPTI_SUCCESS;
+  }
+  static void disable() {
+    for (const CUpti_ActivityKind kind : kinds) cuptiActivityDisable(kind);
+  }
+  std::vector<Activity> take() {
     require(cudaDeviceSynchronize(), "measuring");
     cuptiActivityFlushAll(0);
     const std::lock_guard lock(mutex_);
-    std::sort(records_.begin(), records_.end(), [](const Record& a, const Record& b) { return a.start < b.start; });
-    std::vector<double> seconds;
-    for (const Record& record : records_) seconds.push_back(static_cast<double>(record.end - record.start) * 1e-9);
-    records_.clear();
-    return seconds;
+    std::sort(records_.begin(), records_.end(), [](const Activity& a, const Activity& b) { return a.start < b.start; });
+    return std::exchange(records_, {});
   }
-
- private:
-  struct Record {
-    std::uint64_t start = 0, end = 0;
-  };
   static ActivityClock*& current() {
     static ActivityClock* clock = nullptr;
     return clock;
@@ -89,7 +115,7 @@ class ActivityClock {
   bool works_ = false;
   std::string why_not_;
   std::mutex mutex_;
-  std::vector<Record> records_;
+  std::vector<Activity> records_;
 };
 
 }  // namespace spillway::hwprofiles

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "hwprofiles/calibrate/cuda_product.cuh"
+#include "hwprofiles/calibrate/cuda_product.h"
 #include "validation/trainer/backend.h"
 #include "validation/trainer/cuda_kernels.cuh"
 

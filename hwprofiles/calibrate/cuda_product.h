@@ -8,28 +8,67 @@
 
 #include <cstdint>
 
-#include "hwprofiles/calibrate/cuda_require.cuh"
-#include "hwprofiles/gpu_profile.h"
+#include "hwprofiles/calibrate/cuda_require.h"
+#include "hwprofiles/calibrate/product_shapes.h"
 
 namespace spillway::hwprofiles {
-
-struct ProductShape {
-  std::int64_t m = 0, n = 0, k = 0;
-  bool transpose_a = false, transpose_b = false, has_bias = false;
-  Precision precision = Precision::bf16;  // of a and b: bf16, fp32, or fp8 (e4m3) with a result in bf16
-  friend auto operator<=>(const ProductShape&, const ProductShape&) = default;
-};
 
 constexpr std::size_t operand_bytes(Precision precision) {
   return precision == Precision::fp8 ? 1 : precision == Precision::bf16 ? 2 : 4;
 }
 constexpr std::size_t result_bytes(Precision precision) { return precision == Precision::fp32 ? 4 : 2; }
 
+// cuBLASLt has no algorithm for the shape.
+class UnsupportedProduct : public InputError {
+ public:
+  using InputError::InputError;
+};
+
+class BlasHandle {
+ public:
+  BlasHandle() { require(cublasLtCreate(&handle_), "starting cuBLASLt"); }
+  BlasHandle(const BlasHandle&) = delete;
+  BlasHandle& operator=(const BlasHandle&) = delete;
+  ~BlasHandle() { cublasLtDestroy(handle_); }
+  [[nodiscard]] cublasLtHandle_t get() const { return handle_; }
+
+ private:
+  cublasLtHandle_t handle_ = nullptr;
+};
+
 class CudaProduct {
  public:
-  // Throws InputError when cuBLASLt has no algorithm for the shape.
+  // Throws UnsupportedProduct.
   CudaProduct(cublasLtHandle_t handle, const ProductShape& shape, std::size_t workspace_bytes)
       : has_bias_(shape.has_bias) {
+    try {
+      describe(shape);
+      choose(handle, workspace_bytes);
+    } catch (...) {
+      release();
+      throw;
+    }
+  }
+  CudaProduct(const CudaProduct&) = delete;
+  CudaProduct& operator=(const CudaProduct&) = delete;
+  ~CudaProduct() { release(); }
+
+  void run(cublasLtHandle_t handle, const void* a, const void* b, const void* bias, void* c, void* workspace,
+           std::size_t workspace_bytes, cudaStream_t stream) {
+    if (has_bias_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
+    const float one = 1, zero = 0;
+    require(cublasLtMatmul(handle, operation_, &one, b, b_, a, a_, &zero, c, c_, c, c_, &algorithm_, workspace,
+                           workspace_bytes, stream),
+            "matrix product");
+  }
+
+ private:
+  void release() {
+    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_})
+      if (layout != nullptr) cublasLtMatrixLayoutDestroy(layout);
+    if (operation_ != nullptr) cublasLtMatmulDescDestroy(operation_);
+  }
+  void describe(const ProductShape& shape) {
     const cudaDataType_t element = shape.precision == Precision::fp8    ? CUDA_R_8F_E4M3
                                    : shape.precision == Precision::bf16 ? CUDA_R_16BF
                                                                         : CUDA_R_32F;
@@ -46,26 +85,7 @@ class CudaProduct {
     layout(b_, element, shape.transpose_b ? shape.k : shape.n, shape.transpose_b ? shape.n : shape.k);
     layout(a_, element, shape.transpose_a ? shape.m : shape.k, shape.transpose_a ? shape.k : shape.m);
     layout(c_, result, shape.n, shape.m);
-    choose(handle, workspace_bytes);
   }
-  CudaProduct(const CudaProduct&) = delete;
-  CudaProduct& operator=(const CudaProduct&) = delete;
-  ~CudaProduct() {
-    for (const cublasLtMatrixLayout_t layout : {a_, b_, c_})
-      if (layout != nullptr) cublasLtMatrixLayoutDestroy(layout);
-    if (operation_ != nullptr) cublasLtMatmulDescDestroy(operation_);
-  }
-
-  void run(cublasLtHandle_t handle, const void* a, const void* b, const void* bias, void* c, void* workspace,
-           std::size_t workspace_bytes, cudaStream_t stream) {
-    if (has_bias_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    const float one = 1, zero = 0;
-    require(cublasLtMatmul(handle, operation_, &one, b, b_, a, a_, &zero, c, c_, c, c_, &algorithm_, workspace,
-                           workspace_bytes, stream),
-            "matrix product");
-  }
-
- private:
   template <class T>
   void set(cublasLtMatmulDescAttributes_t attribute, const T& value) {
     require(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof value), "matrix product");
@@ -79,16 +99,19 @@ class CudaProduct {
     cublasLtMatmulPreference_t preference = nullptr;
     require(cublasLtMatmulPreferenceCreate(&preference), "matrix product");
     const auto want = [&](cublasLtMatmulPreferenceAttributes_t attribute, const auto& value) {
-      require(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value), "matrix product");
+      return cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof value);
     };
-    want(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
-    want(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+    cublasStatus_t status = want(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, workspace_bytes);
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = want(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
     cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
-    const cublasStatus_t status =
-        cublasLtMatmulAlgoGetHeuristic(handle, operation_, b_, a_, c_, c_, preference, 1, &found, &count);
+    if (status == CUBLAS_STATUS_SUCCESS)
+      status = cublasLtMatmulAlgoGetHeuristic(handle, operation_, b_, a_, c_, c_, preference, 1, &found, &count);
     cublasLtMatmulPreferenceDestroy(preference);
-    require(status == CUBLAS_STATUS_SUCCESS && count == 0 ? CUBLAS_STATUS_NOT_SUPPORTED : status, "matrix product");
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && count == 0))
+      throw UnsupportedProduct("GPU", "matrix product", "cuBLASLt has no algorithm for it", "choose other sides");
+    require(status, "matrix product");
     algorithm_ = found.algo;
   }
 

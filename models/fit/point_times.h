@@ -1,0 +1,41 @@
+// What a profile's operator times say of points that a calibration measured.
+#pragma once
+
+#include <optional>
+
+#include "hwprofiles/gpu_points.h"
+#include "models/cost/operator_times.h"
+
+namespace spillway::models::fit {
+
+// As the tables' products were measured: at the clock that they settle at. fp8 operands come in fp8.
+class PointTimes {
+ public:
+  // Precondition: operator times are installed (measured_operator_times() is not empty).
+  explicit PointTimes(const GpuProfile& gpu);
+
+  // Seconds; none for kinds that no operator time is of, layouts other than tn, and formats without times.
+  [[nodiscard]] std::optional<double> seconds(const GpuPoint& point) const;
+  // With this scale instead of all others of the profile. O(formats and kinds).
+  void rescale(const OperatorScale& scale);
+
+ private:
+  [[nodiscard]] std::optional<double> product(const GpuPoint& point) const;
+  [[nodiscard]] std::optional<double> memory(const GpuPoint& point, MemoryKind kind) const;
+  [[nodiscard]] std::optional<double> operation(const GpuPoint& point) const;
+
+  OperatorTimes times_, unscaled_;  // the latter without tables
+};
+
+// A fifth, by the hash of gemm_rows.h: kept out of every fit, so that what the fit gives can be judged.
+bool held_out(const GpuPoint& point);
+
+// By the smallest of m, n, k: below 64, below 1024, from 1024.
+inline constexpr std::size_t product_class_count = 3;
+std::size_t product_class(const GpuPoint& point);
+const char* product_class_name(std::size_t product_class);
+
+// The operator whose scale a production kernel's point is of; none for others.
+std::optional<ScaledOperator> operator_of(const GpuPoint& point);
+
+}  // namespace spillway::models::fit
