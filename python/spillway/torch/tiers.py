@@ -180,6 +180,7 @@ class Place:
         except Exception as error:  # nobody waits for a store: the next one to come tells
             self._fail(error)
         finally:
+            entry = None  # a graph that went meanwhile has gone when its stores have landed
             with self.landed:
                 self.in_flight -= size
                 self.landed.notify_all()
