@@ -34,7 +34,11 @@ bool keeps_state(const Scenario& scenario) {
 class Judge {
  public:
   Judge(const CapacityRequest& request, const CapacityTechnique& technique, bool is_shown)
-      : request_(request), settings_(technique.settings), is_planned_(technique.is_planned), is_thorough_(technique.is_thorough), is_shown_(is_shown) {}
+      : request_(request),
+        settings_(technique.settings),
+        is_planned_(technique.is_planned),
+        is_thorough_(technique.is_thorough),
+        is_shown_(is_shown) {}
 
   void judge(CapacityTrial& trial) const {
     std::vector<std::string> settings = request_.settings;

@@ -58,21 +58,30 @@ class Pass:
         self.has_begun_backward = False
 
 
+class Remains:
+    """What is left of an entry when nothing holds it any more."""
+
+    def __init__(self, size):
+        self.bytes, self.path, self.is_away = size, None, False
+
+
 class Entry:
-    """One storage that is or was away. Lives as long as something that saved it."""
+    """One storage that is or was away. Lives as long as something that saved it.
+
+    It has no __del__: a thread could take it up again by a weak reference while that runs.
+    """
 
     def __init__(self, tensor, key, tier, place, of_pass):
         self.key, self.tier, self.place, self.of_pass = key, tier, place, of_pass
         self.flat = as_bytes(tensor.detach())  # None while away
         self.bytes = self.flat.numel()
         self.device = self.flat.device
-        self.host = self.path = self.ready = None
+        self.host = self.ready = None
+        self.remains = Remains(self.bytes)
         self.is_wanted = False  # asked for back before it had left
         self.writing = self.reading = None  # futures
         self.lock = threading.Lock()
-
-    def __del__(self):
-        self.place.forget(self)
+        weakref.finalize(self, place.forget, self.remains).atexit = False
 
 
 class Saved:
@@ -125,7 +134,7 @@ class Place:
         self.entries[key] = entry
         of_pass.entries.append(weakref.ref(entry))
         if tier == DISK:
-            entry.path = os.path.join(self.folder, f"{number}.tensor")
+            entry.remains.path = os.path.join(self.folder, f"{number}.tensor")
         self._wait_for_room(entry.bytes)
         event = self._copy_to_host(entry)
         entry.writing = self.writers.submit(self._store, weakref.ref(entry), event, entry.bytes)
@@ -168,13 +177,14 @@ class Place:
             if event is None and entry.tier == HOST:
                 entry.host = entry.flat.clone()
             if entry.tier == DISK:
-                _write(entry.path, entry.host if entry.host is not None else entry.flat)
+                _write(entry.remains.path, entry.host if entry.host is not None else entry.flat)
                 entry.host = None
             with entry.lock:
                 if entry.is_wanted:
                     entry.host = None
                 else:
                     entry.flat = None
+                    entry.remains.is_away = True
                     self.statistics.add(away_bytes=size)
             self.statistics.add(stored_bytes=size, stores=1)
         except Exception as error:  # nobody waits for a store: the next one to come tells
@@ -227,6 +237,7 @@ class Place:
                         self.landed.notify_all()
                 self.statistics.add(forwarded_bytes=entry.bytes)
                 return
+            entry.remains.is_away = False
             self.statistics.add(loaded_bytes=entry.bytes, loads=1, away_bytes=-entry.bytes)
             if entry.device.type != "cuda":
                 entry.reading = self.readers.submit(self._load, entry)
@@ -246,7 +257,7 @@ class Place:
                 entry.flat, entry.host = entry.host, None
             else:
                 flat = torch.empty(entry.bytes, dtype=torch.uint8)
-                _read(entry.path, flat)
+                _read(entry.remains.path, flat)
                 entry.flat = flat
         except OSError as error:
             self._fail(error)
@@ -254,7 +265,7 @@ class Place:
     def _load_to_gpu(self, entry, flat, free):
         try:
             host = torch.empty(entry.bytes, dtype=torch.uint8, pin_memory=True)
-            _read(entry.path, host)
+            _read(entry.remains.path, host)
             self._copy_back(entry, flat, host, free)
         except OSError as error:
             self._fail(error)
@@ -283,12 +294,12 @@ class Place:
         if self.error is not None:
             raise self.error
 
-    def forget(self, entry):
-        if entry.flat is None:
-            self.statistics.add(away_bytes=-entry.bytes)
-        if entry.path is not None:
+    def forget(self, remains):
+        if remains.is_away:
+            self.statistics.add(away_bytes=-remains.bytes)
+        if remains.path is not None:
             try:
-                os.unlink(entry.path)
+                os.unlink(remains.path)
             except OSError:
                 pass  # never written, or gone with its folder
         with self.landed:
