@@ -46,7 +46,7 @@ def apply(model, plan, *, folder=None, layers=None, modules=None, scenario=None,
     if strict and said.refused:
         raise Refused(said.refused)
     if any(fates.moves_to(DISK) for fates in said.layers) and folder is None:
-        raise InputError("the plan moves tensors to disk; say where with folder=")
+        raise InputError("the plan moves tensors to disk; say where with folder= (on the command line --folder)")
     refused = set_allocator(said.allocator)
     if strict and refused:
         raise Refused(refused)
