@@ -95,6 +95,11 @@ ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
   figure.value = ms(result.step_time);
   if (result.tokens_per_second > 0) figure.detail = fmt::format("{:.0f} tokens/s", result.tokens_per_second);
   if (result.mfu > 0) figure.detail += fmt::format(", MFU {}", percent_text(result.mfu));
+  if (const FigureRange& range = result.step_time_range; range.known) {
+    const double milliseconds = to_seconds(result.step_time) * 1e3;
+    figure.detail += fmt::format("{}80 %: {} to {} ms", figure.detail.empty() ? "" : "; ",
+                                 number_text(milliseconds * range.low), number_text(milliseconds * range.high));
+  }
   if (baseline != nullptr && has_times(*baseline)) compare_step(result, baseline->result(), figure);
   figure.provenance = rests_on(
       outcome,
