@@ -132,7 +132,7 @@ const ScenarioRun& Evaluator::run() const {
   if (loaded_.scenario.model.empty()) {
     result.step_time_range.basis = result.peak_range.basis = "a recorded step";
   } else {
-    result.step_time_range = step_time_range(result, loaded_.hardware.gpu);
+    result.step_time_range = step_time_range(loaded_.setup, result, loaded_.hardware.gpu);
     result.peak_range = peak_range(loaded_.setup, result);
   }
   result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());

@@ -6,6 +6,7 @@
 
 #include "base/number_text.h"
 #include "models/cost/operator_times.h"
+#include "sim/devices/memory/memory_policies.h"
 
 namespace spillway::scenario {
 namespace {
@@ -55,11 +56,20 @@ Factors factors_of(Binding binding, bool is_of_kin) {
   return host;
 }
 
+constexpr const char* state_is_away = "no published step with weights or optimizer states off the GPU is known";
+
+bool has_state_away(const models::TrainingSetup& setup) {
+  return setup.optimizer_device != models::StateDevice::gpu || setup.weight_device != models::StateDevice::gpu ||
+         setup.offloaded_states > 0;
+}
+
 FigureRange not_known(std::string why) { return {.known = false, .low = 1, .high = 1, .basis = std::move(why)}; }
 
 }  // namespace
 
-FigureRange step_time_range(const Result& result, const hwprofiles::GpuProfile& gpu) {
+FigureRange step_time_range(const models::TrainingSetup& setup, const Result& result,
+                            const hwprofiles::GpuProfile& gpu) {
+  if (has_state_away(setup)) return not_known(state_is_away);
   const double whole = to_seconds(result.replayed);
   if (whole <= 0) return not_known("nothing was replayed");
   FigureRange range{.known = true, .low = 0, .high = 0, .basis = basis_of_times};
@@ -82,9 +92,15 @@ FigureRange step_time_range(const Result& result, const hwprofiles::GpuProfile& 
 
 FigureRange peak_range(const models::TrainingSetup& setup, const Result& result) {
   if (!result.memory.known) return not_known("the memory is not known");
+  if (has_state_away(setup)) return not_known(state_is_away);
+  if (result.memory.allocator != sim::torch_policy) return not_known("published peaks are PyTorch's allocator's");
   if (result.offload) return not_known("no published peak of a step that moves its tensors is known");
   switch (setup.framework) {
     case models::Framework::megatron:
+      // Else its layers are those of 2022 (models/spec/model_part.h).
+      if (setup.zero_stage >= 3 || setup.sequence_slices > 1 || !setup.trains_all() || !setup.flash_attention ||
+          !setup.fused_kernels)
+        break;
       return {.known = true, .low = 0.993, .high = 1.013, .basis = "10 stages of Megatron-core on B200"};
     case models::Framework::megatron_2021:
     case models::Framework::megatron_2022:

@@ -16,10 +16,13 @@ namespace spillway::scenario {
 
 // Of a generated step on that GPU; kernels of one that nobody measured (CostSource::kin) are known 0.12 less, both ways
 // (docs/operator-times.md: GPUs left out of the fit). Not known where nothing like it was published: steps that wait
-// for copies or drives.
-sim::FigureRange step_time_range(const sim::Result& result, const hwprofiles::GpuProfile& gpu);
+// for copies or drives, or keep weights or optimizer states off the GPU.
+sim::FigureRange step_time_range(const models::TrainingSetup& setup, const sim::Result& result,
+                                 const hwprofiles::GpuProfile& gpu);
 
-// Of its peaks, by whose layers they are (models::Framework): the widest 80 % of a source's ranks and stages.
+// Of its peaks under PyTorch's allocator, by whose layers they are (models::Framework): the middle 80 % of a source's
+// ranks and stages. Not known where tensors leave the GPU, and of Megatron-core's
+// settings whose layers are those of 2022 (ZeRO 3).
 sim::FigureRange peak_range(const models::TrainingSetup& setup, const sim::Result& result);
 
 }  // namespace spillway::scenario

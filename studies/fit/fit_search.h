@@ -19,9 +19,9 @@
 #include <string>
 #include <vector>
 
+#include "studies/fit/binding_provenance.h"
 #include "studies/fit/fit_moves.h"
 #include "studies/fit/fit_question.h"
-#include "studies/fit/way_confidence.h"
 #include "studies/ways/evaluate_ways.h"
 
 namespace spillway::studies {
@@ -30,7 +30,7 @@ struct FitWay {
   WayRow row;
   std::string family;                           // of ways that differ in micro-batch, schedule and kernels alone
   bool changes_maths = false;                   // FitPoints::changes_maths()
-  std::vector<std::string> binding_provenance;  // of what ran (way_confidence.h)
+  std::vector<std::string> binding_provenance;  // of what ran (binding_provenance.h)
 };
 
 // The winner without one of its techniques, or with a part of it as in the plainest step.

@@ -13,11 +13,12 @@ namespace spillway::studies {
 // ...", "does not fit: short of 87.1 GiB", "unknown: the trace has no memory events"; or "no: ", where drives refuse.
 std::string verdict(const Result& result);
 
-// The share of the replayed time, 0 .. 1, in which the critical path goes through a resource.
-// "322.1 ms to 402.4 ms (1,159 published steps ...)"; "not known: ..."
+// "322.1 ms to 402.4 ms (published steps of 15 sources)"; "not known: ..."
 std::string step_range_words(const Result& result);
 // "28.71 GiB to 29.30 GiB reserved (...)"; "not known: ..."
 std::string peak_range_words(const Result& result);
+
+// The share of the replayed time, 0 .. 1, in which the critical path goes through a resource.
 double binding_share(const Result& result, Binding binding);
 
 // Of the slots GPUs sit in: the busier direction of the busiest, 0 .. 1. None where nothing crosses PCIe.

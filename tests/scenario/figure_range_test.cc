@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+#include <vector>
+
 #include "hwprofiles/profile_library.h"
 #include "scenario/evaluator.h"
 #include "scenario/scenario_run.h"
@@ -22,7 +25,7 @@ Result step(std::initializer_list<std::pair<Binding, int>> parts) {
 GpuProfile gpu(const char* system) { return ProfileLibrary::shared().load_system(system).gpu; }
 
 FigureRange range_of(const Result& result, const char* system = "h100-80gb-1gpu") {
-  return step_time_range(result, gpu(system));
+  return step_time_range({}, result, gpu(system));
 }
 
 TEST(FigureRange, IsWiderWhereNobodyMeasuredTheKernels) {
@@ -58,22 +61,31 @@ TEST(FigureRange, IsUnknownWhereNothingLikeItWasMeasured) {
   EXPECT_FALSE(range_of({}).known);
 }
 
-Result run_on(const char* framework) {
-  return run(load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1,
-      "model": {"name": "gpt2-small", "framework": ")" +
-                                     std::string(framework) + R"("},
+Result run_on(const std::vector<std::string>& settings) {
+  return run(load(parse_scenario(R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small"},
       "hardware": {"profile": "h100-80gb-1gpu"}})",
-                                 "test", "", {})));
+                                 "test", "", settings)));
 }
 
 TEST(FigureRange, OfPeaksGoByFramework) {
-  const Result engine = run_on("megatron");
+  const Result engine = run_on({"model.framework=megatron"});
   ASSERT_TRUE(engine.peak_range.known);
   EXPECT_LT(engine.peak_range.high, 1.05);
   EXPECT_TRUE(engine.step_time_range.known);
-  const Result eager = run_on("eager");
+  const Result eager = run_on({"model.framework=eager"});
   EXPECT_FALSE(eager.peak_range.known);
   EXPECT_TRUE(eager.step_time_range.known);
+}
+
+TEST(FigureRange, OfPeaksAreThoseOfTheLayersAndTheAllocatorThatWerePublished) {
+  EXPECT_FALSE(run_on({"model.framework=megatron", "model.flash_attention=false"}).peak_range.known);
+  EXPECT_FALSE(run_on({"model.framework=megatron", "memory.allocator=stalloc"}).peak_range.known);
+}
+
+TEST(FigureRange, IsUnknownWithStateOffTheGpu) {
+  const Result away = run_on({"model.framework=megatron_2022", "model.optimizer_device=cpu"});
+  EXPECT_FALSE(away.peak_range.known);
+  EXPECT_FALSE(away.step_time_range.known);
 }
 
 }  // namespace

@@ -153,12 +153,12 @@ std::vector<CaseOutcome> run_cases(const std::vector<CaseFile>& files, const Cas
   return outcomes;
 }
 
-Tolerance CaseSummary::missed() const { return missed_of(asked, errors); }
 bool CaseOutcome::is_in_range() const {
   const double ratio = measured->metric == Metric::throughput ? predicted / figure() : figure() / predicted;
   return range.low <= ratio && ratio <= range.high;
 }
 
+Tolerance CaseSummary::missed() const { return missed_of(asked, errors); }
 bool CaseSummary::within() const { return missed_of(asked.but_for(held_to), errors).states_nothing(); }
 
 std::vector<CaseSummary> summarize(const std::vector<CaseFile>& files, const std::vector<CaseOutcome>& outcomes,

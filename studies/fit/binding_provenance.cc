@@ -1,4 +1,4 @@
-#include "studies/fit/way_confidence.h"
+#include "studies/fit/binding_provenance.h"
 
 #include <algorithm>
 #include <string_view>
