@@ -107,6 +107,8 @@ FigureRange peak_range(const models::TrainingSetup& setup, const Result& result)
       return {.known = true, .low = 0.995, .high = 1.084, .basis = "84 peaks of Zero Bubble's tables"};
     case models::Framework::eager:
     case models::Framework::nanotron:
+    case models::Framework::huggingface:
+    case models::Framework::huggingface_2024:
       break;
   }
   return not_known("too few published peaks of this framework's layers are known");

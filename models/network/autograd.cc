@@ -41,14 +41,18 @@ Tensor Autograd::checkpoint(const std::vector<Tensor>& inputs, const Function& f
     const Phase outer = session_.phase();
     session_.set_phase(Phase::recompute);
     {
-      const Tensor again = function(leaves);
+      Tensor again = function(leaves);
       pass(again.node(), std::move(gradient));
+      if (retention_ == Retention::none) again = {};
+      session_.set_phase(outer);
+      run_down_to(above);
     }
-    session_.set_phase(outer);
-    run_down_to(above);
     std::vector<Tensor> gradients;
     for (const Tensor& each : leaves)
       gradients.push_back(each.node() != 0 ? std::move(nodes_[each.node()].gradient) : Tensor());
+    if (retention_ == Retention::inputs)
+      for (std::size_t i = 0; i < leaves.size(); ++i)
+        if (gradients[i]) retained_.insert(retained_.end(), {inputs[i], gradients[i]});
     nodes_.resize(floor);
     return gradients;
   });
@@ -57,6 +61,7 @@ Tensor Autograd::checkpoint(const std::vector<Tensor>& inputs, const Function& f
 void Autograd::backward(const Tensor& root, Tensor gradient) {
   pass(root.node(), std::move(gradient));
   run_down_to(1);
+  retained_.clear();
 }
 
 std::vector<Tensor> Autograd::backward_to(std::uint32_t first, std::size_t leaves, std::uint32_t root,
@@ -67,6 +72,7 @@ std::vector<Tensor> Autograd::backward_to(std::uint32_t first, std::size_t leave
   std::vector<Tensor> gradients;
   for (std::size_t i = first; i < first + leaves; ++i) gradients.push_back(std::move(nodes_[i].gradient));
   nodes_.resize(first);
+  retained_.clear();
   return gradients;
 }
 

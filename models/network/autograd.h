@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,8 @@ struct TrainedParameter {
   Parameter shape;  // of this rank's part
   Tensor value;     // with ZeRO stage 3 there only while its unit is at work
   Tensor shard;     // ZeRO stage 3: what is there all the time
+  // FSDP in mixed precision: the shard is the fp32 weight, `master` the same tensor, and `value` of this type.
+  std::optional<DataType> gathered_type;
   Tensor
       gradient;  // empty until a backward made it, unless gradients live all the time; stage 2 and 3: this rank's share
   Tensor master;                              // fp32 copy, mixed precision only
@@ -41,7 +44,7 @@ struct TrainedParameter {
   std::size_t host_group = 0;        // of the optimizer on the CPU
   bool is_gradient_on_host = false;  // in this step
 
-  [[nodiscard]] DataType type() const { return value ? value.type() : shard.type(); }
+  [[nodiscard]] DataType type() const { return value ? value.type() : gathered_type.value_or(shard.type()); }
 };
 
 class Autograd {
@@ -66,6 +69,12 @@ class Autograd {
   // function(inputs) without keeping anything but the inputs; the backward runs it again in phase recompute. Where no
   // gradient is wanted, plainly function(inputs).
   Tensor checkpoint(const std::vector<Tensor>& inputs, const Function& function, bool has_parameters);
+
+  // How a checkpoint's backward holds what it has: nothing longer than needed; its second result until it ends
+  // (PyTorch's reentrant one); and its inputs with their gradients until the whole backward ends (FSDP 1, frozen
+  // weights).
+  enum class Retention : std::uint8_t { none, result, inputs };
+  void set_retention(Retention retention) { retention_ = retention; }
 
   // Runs all recorded nodes from `root` and forgets them.
   void backward(const Tensor& root, Tensor gradient);
@@ -109,6 +118,8 @@ class Autograd {
   };
   std::vector<Deferred> deferred_;
   bool recording_ = true, deferring_ = false;
+  Retention retention_ = Retention::none;
+  std::vector<Tensor> retained_;  // until the backward ends
   Sink sink_;
 };
 

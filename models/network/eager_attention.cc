@@ -101,6 +101,14 @@ Tensor EagerOps::copied(const std::string& name, const Tensor& x) {
   });
 }
 
+Tensor EagerOps::repeating_flash_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape) {
+  SPILLWAY_ASSERT(qkv.size() == 3);
+  for (const std::size_t i : {std::size_t{1}, std::size_t{2}})
+    qkv[i] = repeat_heads(name + (i == 1 ? ".k" : ".v"), qkv[i], shape);
+  shape.kv_heads = shape.heads;
+  return flash_attention(name, qkv, shape);
+}
+
 Tensor EagerOps::copying_flash_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape) {
   SPILLWAY_ASSERT(qkv.size() == 3);
   qkv[0] = copied(name + ".q", qkv[0]);

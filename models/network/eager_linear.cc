@@ -30,6 +30,19 @@ void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vec
                    .bytes = bytes});
 }
 
+void EagerOps::part_product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write) {
+  const DataType type = reads[0].type();
+  const std::int64_t each = size_of(type);
+  session_.kernel({.name = kernel,
+                   .reads = std::move(reads),
+                   .writes = {std::move(write)},
+                   .cost = {.kind = KernelClass::gemm,
+                            .type = type == type_ ? options_.product : type,
+                            .gemm = shape,
+                            .flops = Flops(2 * shape.m * shape.n * shape.k)},
+                   .bytes = Bytes((shape.m * shape.k + shape.k * shape.n + shape.m * shape.n) * each)});
+}
+
 bool EagerOps::is_fp8(const std::vector<Linear>& layers) {
   return std::all_of(layers.begin(), layers.end(), [](const Linear& layer) { return layer.weight->in_fp8; });
 }
@@ -51,17 +64,16 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x) {
 }
 
 std::size_t EagerOps::readers_of(const TrainedParameter& weight) const {
-  return (weight.trains ? 1U : 0U) + (weight.adapter_a != nullptr && !options_.wide_adapters ? 1U : 0U);
+  return (weight.trains ? 1U : 0U) + (weight.adapter_a != nullptr && adapter_reads_input(weight) ? 1U : 0U);
 }
 
 // Plus its adapters' result, if it has any. `saved`: of the layer.
 Tensor EagerOps::adapted(const std::string& name, const Tensor& x, Tensor out, const TrainedParameter& weight,
                          const std::shared_ptr<SavedInput>& saved) {
   if (weight.adapter_a == nullptr) return out;
-  const Tensor input = adapter_input(name, x);
-  const Tensor low = options_.wide_adapters
-                         ? linear({name + ".lora_a", weight.adapter_a}, input)
-                         : linear({name + ".lora_a", weight.adapter_a, nullptr}, input, input, saved);
+  const Tensor low = adapter_reads_input(weight)
+                         ? linear({name + ".lora_a", weight.adapter_a, nullptr}, x, x, saved)
+                         : linear({name + ".lora_a", weight.adapter_a}, adapter_input(name, x, weight));
   return add_adapter(name, out, linear({name + ".lora_b", weight.adapter_b}, low));
 }
 

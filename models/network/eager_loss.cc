@@ -1,10 +1,19 @@
 // The cross-entropy of EagerOps where one GPU has the whole vocabulary.
 //
+//   copied logits     transformers before 4.50 shifts logits, not labels, by a token: a copy of them (in fp32 where the
+//                     loss is), beside the one that the caller holds until the forward ends; backwards a zero-filled
+//                     whole that the copy's gradient is written into
+//   chunked           Liger's fused linear cross-entropy (liger_kernel/ops/fused_linear_cross_entropy.py): as many
+//   chunks
+//                     as the vocabulary is wider than the model, of a power of two rows; logits and their gradient of a
+//                     chunk take turns in one tensor, gradients of input and weight are made in the forward
+//
 // A block of PyTorch's and Apex's kernels works through one row at a time (aten/src/ATen/native/cuda/SoftMax.cu; Apex
 // contrib/csrc/xentropy): it reads the row for its maximum, once more for the sum, and for the result. Reads after the
 // first come from L2 as far as the rows at work, two to a multiprocessor, fit in it: 1 / (1 + (rows / L2)^4), as
 // gemm_time.cc has it for operands.
 #include <algorithm>
+#include <bit>
 #include <utility>
 
 #include "models/network/eager_ops.h"
@@ -28,7 +37,8 @@ Bytes EagerOps::row_reads(const Tensor& x, std::int64_t rows, std::int64_t passe
 }
 
 Tensor EagerOps::log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form) {
-  const Tensor x = form == LossForm::fp32 ? cast(name + ".logits_fp32", logits, DataType::fp32) : logits;
+  const Tensor wide = form == LossForm::fp32 ? cast(name + ".logits_fp32", logits, DataType::fp32) : logits;
+  const Tensor x = options_.copies_logits ? shifted(name, wide) : wide;
   Tensor out = session_.empty(name + ".log_softmax", x.type(), x.elements(), TensorRole::activation);
   session_.kernel({.name = "log_softmax",
                    .reads = {x},
@@ -36,6 +46,23 @@ Tensor EagerOps::log_softmax(const std::string& name, const Tensor& logits, std:
                    .cost = {.memory = MemoryKind::softmax},
                    .bytes = row_reads(x, rows, 3) + out.bytes()});
   return out;
+}
+
+Tensor EagerOps::shifted(const std::string& name, const Tensor& logits) {
+  Tensor copy = like(name + ".shifted", logits, TensorRole::activation);
+  session_.kernel({.name = "copy", .reads = {logits}, .writes = {copy}});
+  return copy;
+}
+
+Tensor EagerOps::shifted_gradient(const std::string& name, const Tensor& gradient) {
+  Tensor whole = like(name + ".shifted.grad", gradient, TensorRole::temporary);
+  session_.kernel({.name = "fill_zero", .writes = {whole}});
+  session_.kernel({.name = "copy", .reads = {gradient}, .writes = {whole}});
+  return whole;
+}
+
+void EagerOps::widen_result(const std::string& name, const Tensor& result) {
+  if (options_.widens_logits) static_cast<void>(cast(name + ".result_fp32", result, DataType::fp32));
 }
 
 Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels) {
@@ -58,6 +85,7 @@ Tensor EagerOps::cross_entropy(const std::string& name, const Tensor& logits, co
                      .cost = {.memory = MemoryKind::softmax},
                      .bytes = gradients + probabilities.bytes() + result.bytes()});
     sparse = {};
+    if (options_.copies_logits) result = shifted_gradient(name, result);
     return std::vector<Tensor>{cast(name + ".logits.grad", result, type_)};
   });
 }
@@ -66,18 +94,60 @@ Tensor EagerOps::fused_cross_entropy(const std::string& name, const Tensor& logi
   const std::int64_t rows = labels.elements();
   Tensor loss = session_.empty(name, DataType::fp32, 1, TensorRole::activation);
   const Tensor sums = session_.empty(name + ".log_sum_exp", DataType::fp32, rows, TensorRole::activation);
+  const Tensor x = options_.copies_logits ? shifted(name, logits) : logits;
   session_.kernel({.name = "cross_entropy",
-                   .reads = {logits, labels},
+                   .reads = {x, labels},
                    .writes = {loss, sums},
                    .cost = {.memory = MemoryKind::softmax},
-                   .bytes = row_reads(logits, rows, 2) + labels.bytes() + sums.bytes()});
+                   .bytes = row_reads(x, rows, 2) + labels.bytes() + sums.bytes()});
   return autograd_.record(std::move(loss), {logits}, false, [=, this](const Tensor& gradient) {
-    Tensor result = like(name + ".logits.grad", logits, TensorRole::temporary);
+    Tensor result = like(name + ".logits.grad", x, TensorRole::temporary);
     session_.kernel({.name = "cross_entropy_backward",
-                     .reads = {gradient, logits, labels, sums},
+                     .reads = {gradient, x, labels, sums},
                      .writes = {result},
                      .cost = {.memory = MemoryKind::softmax}});
+    if (options_.copies_logits) result = shifted_gradient(name, result);
     return std::vector<Tensor>{std::move(result)};
+  });
+}
+
+Tensor EagerOps::chunked_cross_entropy(const std::string& name, const Linear& head, const Tensor& x,
+                                       const Tensor& labels) {
+  TrainedParameter& weight = *head.weight;
+  const std::int64_t width = weight.shape.columns, words = weight.shape.rows, rows = x.elements() / width;
+  const std::int64_t parts = (words + width - 1) / width;
+  const auto chunk = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>((rows + parts - 1) / parts)));
+  const bool records = autograd_.is_recording();
+  Tensor loss = session_.empty(name, DataType::fp32, rows, TensorRole::activation);
+  const Tensor x_gradient = x.node() != 0 && records ? like(name + ".in.grad", x, TensorRole::activation) : Tensor();
+  const Tensor weight_sum =
+      weight.trains && records ? session_.empty(weight.shape.name + ".grad", type_, words * width, TensorRole::gradient)
+                               : Tensor();
+  if (weight_sum) session_.kernel({.name = "fill_zero", .writes = {weight_sum}});
+  for (std::int64_t first = 0; first < rows; first += chunk) {
+    const std::int64_t now = std::min(chunk, rows - first);
+    const Tensor logits = make(name + ".logits", now * words, TensorRole::temporary);
+    std::vector<Tensor> reads = {x, weight_operand(weight, type_)};
+    if (head.bias != nullptr) reads.push_back(head.bias->value);
+    part_product("gemm", {.m = now, .n = words, .k = width}, std::move(reads), logits);
+    session_.kernel({.name = "cross_entropy",
+                     .reads = {logits, labels},
+                     .writes = {logits, loss},
+                     .cost = {.memory = MemoryKind::softmax},
+                     .bytes = row_reads(logits, now, 3) + logits.bytes()});
+    if (x_gradient)
+      part_product("gemm_dgrad", {.m = now, .n = width, .k = words, .layout = GemmLayout::nn},
+                   {logits, weight_operand(weight, type_)}, x_gradient);
+    if (weight_sum)
+      part_product("gemm_wgrad", {.m = words, .n = width, .k = now, .layout = GemmLayout::nt}, {logits, x, weight_sum},
+                   weight_sum);
+  }
+  return autograd_.record(std::move(loss), {x}, weight.trains, [this, head, x_gradient, weight_sum](const Tensor& by) {
+    for (const Tensor& each : {x_gradient, weight_sum})
+      if (each) session_.kernel({.name = "multiply", .reads = {each, by}, .writes = {each}});
+    if (head.bias != nullptr && head.bias->trains) sum_bias_gradient(*head.bias, by);
+    if (weight_sum) accumulate(*head.weight, weight_sum);
+    return std::vector<Tensor>{x_gradient};
   });
 }
 

@@ -31,6 +31,11 @@ struct OpsOptions {
   bool recomputes_shared_experts = false, recomputes_expert_activation = false, recomputes_norms = false;
   bool merged_experts = false;    // gate and up of experts are one matrix (models/spec/model_part.h)
   bool wide_adapters = false;     // adapters' products are done in fp32, with everything else in 16 bits
+  bool casts_adapters = false;    // fp32 adapters under autocast: a cast of their input back and forth
+  double adapter_dropout = 0;     // of their inputs
+  bool copies_logits = false;     // to shift them by a token
+  bool loops_experts = false;     // experts run one after another
+  bool widens_logits = false;     // a model's result is cast to fp32 when its forward ends
   bool keeps_gathered = false;    // sequence parallel: inputs are kept whole, not gathered once more backwards
   bool whole_experts = false;     // tensor ranks share out the experts, and each keeps its part of the sequence
   bool fused_experts = false;     // casts and activations of experts are part of their products
@@ -114,10 +119,11 @@ class EagerOps {
   // A frozen layer's result and that of its adapters, weight.adapter_a and adapter_b (eager_lora.cc): out + scaled B A
   // x. `x` has a gradient of its own from them.
   Tensor add_adapter(const std::string& name, const Tensor& out, const Tensor& adapted);
-  // x in fp32 where adapters' products are; x itself otherwise.
-  Tensor adapter_input(const std::string& name, const Tensor& x);
+  // What the adapters of `weight` read: x, or a copy of it cast and with dropout.
+  Tensor adapter_input(const std::string& name, const Tensor& x, const TrainedParameter& weight);
+  [[nodiscard]] bool adapter_reads_input(const TrainedParameter& weight) const;  // x itself
   // The weight as a product of this type reads it: as it is, cast, or unpacked into a temporary.
-  Tensor weight_operand(const TrainedParameter& weight, DataType type);
+  Tensor weight_operand(const TrainedParameter& weight, DataType type, std::int64_t parts = 1);
   // Takes a weight's gradient; in the weight's own type.
   void accumulate(TrainedParameter& weight, Tensor gradient);
 
@@ -195,6 +201,8 @@ class EagerOps {
   // integrations/sdpa_attention.py): queries and the result with heads before the sequence and back, shared keys and
   // values repeated for every head; backwards a copy of each gradient. Three tensors.
   Tensor copying_flash_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape);
+  // flash_attention on shared keys and values repeated for every head (transformers before 4.48).
+  Tensor repeating_flash_attention(const std::string& name, std::vector<Tensor> qkv, AttentionShape shape);
   // scores, softmax, dropout, context as four kernels; the whole square of scores whatever the mask. Saves queries,
   // keys, values, the softmax and, with dropout, its mask and result. Shared keys and values are repeated first. Values
   // may have a width of their own. `capped`: scores are c tanh(score / c); saves the tanh.
@@ -205,6 +213,11 @@ class EagerOps {
   // log-softmax (saved), the loss; backwards their gradients. native: without the copy. fused: saves the logits and a
   // number per row.
   Tensor cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+  // The same with the product of the head before it (LossForm::chunked). Its gradients are there after the forward.
+  Tensor chunked_cross_entropy(const std::string& name, const Linear& head, const Tensor& x, const Tensor& labels);
+  // A product of some rows or matrices of its tensors: what it moves is said by its shape.
+  void part_product(std::string_view kernel, const GemmShape& shape, std::vector<Tensor> reads, Tensor write);
+  void widen_result(const std::string& name, const Tensor& result);  // where the program does that
   // The same sum once more with PyTorch's kernels and without a backward, as a metric takes it.
   void loss_metric(const std::string& name, const Tensor& logits, const Tensor& labels);
   // The same with classes split over the tensor group, as Megatron-LM computes it: the row maximum, the logit of the
@@ -304,9 +317,12 @@ class EagerOps {
   struct Ring;
   std::vector<Tensor> ring_backward(const std::string& name, const Ring& ring, const Tensor& gradient);
   // The log-softmax of each row; and what its passes over x read from device memory.
+  Tensor adapter_cast(const std::string& name, const Tensor& x, DataType type);
   Tensor log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form);
   [[nodiscard]] Bytes row_reads(const Tensor& x, std::int64_t rows, std::int64_t passes) const;
   Tensor fused_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);
+  Tensor shifted(const std::string& name, const Tensor& logits);
+  Tensor shifted_gradient(const std::string& name, const Tensor& gradient);
   Tensor laid_out(const std::string& name, const Tensor& x);
   struct Rotated;
   std::vector<Tensor> exchange_heads(const std::string& name, const std::vector<Tensor>& tensors);

@@ -210,7 +210,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
       });
   if (TrainedParameter* bias = bias_(name)) out = add_expert_bias(out, *bias);
   if (weight.adapter_a == nullptr) return out;
-  const Tensor low = grouped_linear(name + ".lora_a", ops.adapter_input(name, rows), *weight.adapter_a);
+  const Tensor low = grouped_linear(name + ".lora_a", ops.adapter_input(name, rows, weight), *weight.adapter_a);
   return ops.add_adapter(name, out, grouped_linear(name + ".lora_b", low, *weight.adapter_b));
 }
 
@@ -432,6 +432,7 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
 
 Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   if (options_.merged_experts) return engine_run(prefix, x);
+  if (loops()) return loop_run(prefix, x);
   EagerOps& ops = context_.ops;
   const std::string name = prefix + "mlp.experts";
   const std::string router = prefix + "mlp.router";

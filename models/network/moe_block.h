@@ -46,6 +46,9 @@ class MoeBlock {
   Tensor run(const std::string& prefix, const Tensor& x);
 
  private:
+  // One expert after another (moe_loop.cc).
+  [[nodiscard]] bool loops() const;
+  Tensor loop_run(const std::string& prefix, const Tensor& x);
   struct Routing {
     Tensor weights;  // [t, k] fp32
     Tensor experts;  // [t, k] indices
@@ -65,6 +68,10 @@ class MoeBlock {
   Tensor grouped_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight,
                         bool keeps_input = false);
   Tensor add_expert_bias(const Tensor& rows, TrainedParameter& bias);
+  Tensor take_rows(const std::string& name, const Tensor& x, const Routing& routing, std::int64_t elements);
+  Tensor add_weighted(const std::string& name, const Tensor& sum, const Tensor& rows, const Routing& routing);
+  Tensor expert_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight, std::int64_t expert,
+                       const std::shared_ptr<Tensor>& sum);
   void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,
                        const Tensor& write);
   [[nodiscard]] bool has_own_type(DataType type) const;
@@ -106,6 +113,7 @@ class MoeBlock {
   const WeightLookup weight_;
   const BiasLookup bias_;
   Tensor gates_;                                          // gate and up of the rows at hand
+  std::map<std::string, std::shared_ptr<Tensor>> sums_;   // of a loop's experts: gradients of each matrix
   std::map<std::string, std::shared_ptr<Tensor>> slots_;  // of the block at hand: its probabilities' gradient
 };
 

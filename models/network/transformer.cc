@@ -30,6 +30,11 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .recomputes_norms = setup.recomputes_module("layernorm"),
       .merged_experts = has_merged_experts(model, setup),
       .wide_adapters = setup.has_wide_adapters() && setup.precision == TrainingPrecision::bf16,
+      .casts_adapters = setup.has_wide_adapters() && is_mixed(setup.precision),
+      .adapter_dropout = setup.lora_dropout,
+      .copies_logits = setup.framework == Framework::huggingface_2024,
+      .loops_experts = is_huggingface(setup.framework),
+      .widens_logits = is_huggingface(setup.framework) && is_mixed(setup.precision),
       .keeps_gathered = setup.framework == Framework::nanotron,
       .whole_experts = setup.has_whole_experts(),
       .fused_experts = setup.fused_experts,
@@ -72,6 +77,9 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
           [this](const std::string& name) { return bias(name); }),
       latent_(model, setup, options_of(model, setup), {session, autograd, ops_, communication},
               [this](const std::string& name) -> TrainedParameter& { return weight(name); }) {
+  if (is_huggingface(setup.framework))
+    autograd.set_retention(setup.zero_stage == 3 && !setup.trains_all() ? Autograd::Retention::inputs
+                                                                        : Autograd::Retention::result);
   std::int64_t fp8_linears = 0;
   for (LocalParameter& local : local_parameters(model, setup, part)) {
     const std::string name = local.shape.name;
@@ -150,7 +158,10 @@ void Transformer::allocate_weight(TrainedParameter& parameter, bool is_adapter) 
           session_.empty(name + ".second_scales", DataType::fp32, stored.second_scales, TensorRole::weight);
   }
   parameter.stored_share = setup_.optimizer_share(parameter.stored, parameter.is_expert);
-  if (setup_.zero_stage == 3)
+  if (setup_.has_wide_shards() && parameter.trains && parameter.stored_share < parameter.stored) {
+    parameter.gathered_type = type;
+    parameter.shard = session_.empty(name + ".shard", DataType::fp32, parameter.stored_share, TensorRole::weight);
+  } else if (setup_.zero_stage == 3)
     parameter.shard = session_.empty(name + ".shard", type, parameter.stored_share, TensorRole::weight,
                                      place_of(setup_.weight_device));
   else
@@ -447,6 +458,9 @@ Tensor Transformer::core(const std::string& name, const CoreInput& input) {
   if (setup_.context_parallel > 1)
     return setup_.context_exchange == ContextExchange::all_gather ? ops_.gathered_attention(name, input.qkv, shape)
                                                                   : ops_.ring_attention(name, input.qkv, shape);
+  if (setup_.framework == Framework::huggingface_2024 && setup_.flash_attention && setup_.fused_kernels &&
+      input.qkv.size() == 3 && shape.kv_heads < shape.heads && (input.window > 0 || model_.experts.count > 0))
+    return ops_.repeating_flash_attention(name, input.qkv, shape);
   const double dropout = setup_.dropout == model_.dropout ? model_.attention_dropout : setup_.dropout;
   if (!setup_.flash_attention)
     return ops_.plain_attention(name, input.qkv, shape, dropout, input.bias, model_.attention_softcap > 0);
@@ -484,13 +498,18 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   TrainedParameter& matrix = weight(model_.tied_embeddings ? "embedding" : "head");
   const bool scales = is_t5() && model_.tied_embeddings;
   if (has_engine_layers(model_, setup_)) return engine_loss({"head", &matrix, bias("head")}, x, labels);
+  if (setup_.loss == LossForm::chunked)
+    return ops_.chunked_cross_entropy("loss", {"head", &matrix, bias("head")}, scales ? ops_.scale("head.scale", x) : x,
+                                      labels);
   Tensor logits = ops_.column_linears({{"head", &matrix, bias("head")}}, scales ? ops_.scale("head.scale", x) : x)[0];
   if (model_.logit_softcap > 0) logits = soft_cap("logits", logits, session_, autograd_);
   if (setup_.framework == Framework::nanotron) logits = ops_.widened("logits", logits);
   const bool is_split = is_megatron() || setup_.framework == Framework::nanotron || setup_.tensor_parallel > 1;
   if (is_split) return ops_.split_cross_entropy("loss", logits, labels);
   if (setup_.loss_metrics > 0) judged_ = {logits, labels};
-  return ops_.cross_entropy("loss", logits, labels);
+  Tensor loss = ops_.cross_entropy("loss", logits, labels);
+  ops_.widen_result("logits", logits);
+  return loss;
 }
 
 void Transformer::run_metrics() {

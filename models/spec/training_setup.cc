@@ -365,6 +365,18 @@ void apply_global_batch(TrainingSetup& setup) {
   setup.gradient_accumulation = setup.global_batch / at_once;
 }
 
+void check_loss(const TrainingSetup& setup, const ModelSpec& model) {
+  if (setup.loss != LossForm::chunked) return;
+  const auto refuse = [](const char* cause, const char* remedy) { throw InputError("", "loss", cause, remedy); };
+  if (!is_pytorch(setup.framework))
+    refuse("chunks of logits are for PyTorch modules", "set framework to eager or huggingface, or loss to fused");
+  if (setup.tensor_parallel > 1)
+    refuse("chunks need the whole vocabulary", "set tensor_parallel to 1 or loss to fused");
+  if (model.reads_images() || model.pretraining_heads || model.masked_lm_head)
+    refuse("this model has no language-model head that could be cut up", "set loss to fused");
+  if (setup.loss_metrics > 0) refuse("metrics need all logits", "set loss_metrics to 0 or loss to fused");
+}
+
 }  // namespace
 
 bool TrainingSetup::captures(std::string_view scope) const {
@@ -420,6 +432,12 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.fp32_reduction && (!is_mixed(result.precision) || result.zero_stage < 2))
     throw InputError("", "fp32_reduction", "only gradients in 16 bits that ZeRO shares out are cast to be reduced",
                      "choose a mixed precision with zero_stage 2 or 3, or set it to false");
+  if (!(result.lora_dropout >= 0 && result.lora_dropout < 1))
+    throw InputError("", "lora_dropout", fmt::format("{} is not a probability", result.lora_dropout),
+                     "give a number in [0, 1)");
+  if (result.lora_dropout > 0 && !result.has_adapters())
+    throw InputError("", "lora_dropout", "there are no adapters", "set trainable to lora or qlora");
+  check_loss(result, model);
   check_trainable(result, model);
   check_layout(result, model);
   check_state_devices(result);

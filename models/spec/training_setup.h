@@ -88,8 +88,9 @@ enum class ExpertDispatcher : std::uint8_t { nccl, deepep, hybridep };
 
 // The cross-entropy of the whole vocabulary on one GPU. fp32: PyTorch's kernels on a fp32 copy of the logits, as under
 // autocast. native: the same on the logits as they are. fused: one kernel each way that keeps a number per row
-// (flash-attn, Apex).
-enum class LossForm : std::uint8_t { fp32, native, fused };
+// (flash-attn, Apex). chunked: the head's product and the loss chunk by chunk of the tokens, gradients at once, the
+// whole logits never there (Liger's fused linear cross-entropy).
+enum class LossForm : std::uint8_t { fp32, native, fused, chunked };
 
 // Whose kernels and buffers. eager: PyTorch modules as they stand. megatron_2022: Megatron-LM's fused kernels (masked
 // softmax, bias-GELU, bias-dropout-add), gradients added into fp32 buffers by the weight-gradient product itself, a
@@ -103,11 +104,30 @@ enum class LossForm : std::uint8_t { fp32, native, fused };
 // nanotron: PyTorch modules, with Megatron-LM's loss over a split vocabulary on logits in fp32; gradients of a
 // micro-batch stay until its backward ends and are added into fp32 buffers
 // (src/nanotron/optim/gradient_accumulator.py); between replicas PyTorch's DistributedDataParallel, whose buckets hold
-// all gradients once more for good.
-enum class Framework : std::uint8_t { eager, megatron, megatron_2022, megatron_2021, nanotron };
+// all gradients once more for good. huggingface: PyTorch modules under transformers' Trainer since 4.50: a recomputed
+// layer's result stays until its backward ends (the reentrant checkpoint), results of a model in mixed precision are
+// cast to fp32 (Accelerate), one group of parameters with weight decay and one without; under FSDP 1 the inputs of
+// recomputed layers with frozen weights, and their gradients, stay until the backward ends (a cycle through the hook
+// that frees such weights, torch/distributed/fsdp/_runtime_utils.py). huggingface_2024: the same before: logits are
+// copied to be shifted by a token, and attention of models with windows or experts repeats shared keys and values.
+enum class Framework : std::uint8_t {
+  eager,
+  megatron,
+  megatron_2022,
+  megatron_2021,
+  nanotron,
+  huggingface,
+  huggingface_2024
+};
 constexpr bool is_megatron(Framework framework) {
-  return framework != Framework::eager && framework != Framework::nanotron;
+  return framework == Framework::megatron || framework == Framework::megatron_2022 ||
+         framework == Framework::megatron_2021;
 }
+constexpr bool is_huggingface(Framework framework) {
+  return framework == Framework::huggingface || framework == Framework::huggingface_2024;
+}
+// PyTorch modules with PyTorch's own data parallelism: under zero_stage 3 they are FSDP's.
+constexpr bool is_pytorch(Framework framework) { return framework == Framework::eager || is_huggingface(framework); }
 constexpr bool is_megatron_core(Framework framework) { return framework == Framework::megatron; }
 // Weight gradients are added into fp32 buffers that live all the time.
 constexpr bool has_gradient_buffers(Framework framework) {
@@ -132,6 +152,7 @@ struct TrainingSetup {
   std::int64_t lora_rank = 16;  // r; scaling by alpha / r is one kernel whatever alpha is
   LoraTargets lora_targets = LoraTargets::attention;
   LoraWeights lora_weights = LoraWeights::fp32;
+  double lora_dropout = 0;                       // of adapters' inputs, each its own, [0, 1)
   BaseWeights base_weights = BaseWeights::same;  // with adapters; qlora: same stands for nf4_double
   // The first so many layers, and what lies before them, have neither gradients nor adapters; an encoder's count first.
   std::int64_t frozen_layers = 0;
@@ -270,11 +291,18 @@ struct TrainingSetup {
   [[nodiscard]] std::int64_t weight_bytes() const { return is_wide() ? 4 : 2; }
   // Of parameters that are trained: an fp32 copy beside the weight; the weight; its gradient; one moment.
   [[nodiscard]] bool has_master_weights() const { return is_mixed(precision) && !has_wide_adapters(); }
+  // FSDP: the shards are the fp32 weights themselves, gradients' shards are in fp32 too, and weights in 16 bits are
+  // there while they are gathered.
+  [[nodiscard]] bool has_wide_shards() const {
+    return zero_stage == 3 && is_pytorch(framework) && has_master_weights() && !master_remainders &&
+           optimizer_device == StateDevice::gpu && weight_device == StateDevice::gpu &&
+           precision != TrainingPrecision::fp8_mixed;
+  }
   [[nodiscard]] std::int64_t trained_weight_bytes() const { return has_wide_adapters() ? 4 : weight_bytes(); }
   [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || has_gradient_buffers(framework); }
   [[nodiscard]] std::int64_t gradient_bytes() const {
     if (has_main_gradients() && main_gradients == StateType::bf16) return 2;
-    return has_main_gradients() || fp32_reduction ? 4 : trained_weight_bytes();
+    return has_main_gradients() || fp32_reduction || has_wide_shards() ? 4 : trained_weight_bytes();
   }
   [[nodiscard]] std::int64_t master_bytes() const { return has_master_weights() ? master_remainders ? 2 : 4 : 0; }
   [[nodiscard]] bool recomputes_module(std::string_view module) const;

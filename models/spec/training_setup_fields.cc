@@ -100,17 +100,19 @@ const Words& expert_dispatcher_words() {
 const Words& loss_words() {
   static const Words words = {{"fp32", "PyTorch's kernels on a fp32 copy of the logits (autocast)"},
                               {"native", "on the logits as they are"},
-                              {"fused", "one kernel each way"}};
+                              {"fused", "one kernel each way"},
+                              {"chunked", "with the head's product, chunk by chunk of the tokens (Liger)"}};
   return words;
 }
 
 const Words& framework_words() {
-  static const Words words = {
-      {"eager", "PyTorch modules as they stand"},
-      {"megatron", "Megatron-core's on Transformer Engine"},
-      {"megatron_2022", "Megatron-LM's fused ones of 2022 and 2023"},
-      {"megatron_2021", "those of its versions up to 2021"},
-      {"nanotron", "PyTorch modules, fp32 gradient buffers, DistributedDataParallel's buckets"}};
+  static const Words words = {{"eager", "PyTorch modules as they stand"},
+                              {"megatron", "Megatron-core's on Transformer Engine"},
+                              {"megatron_2022", "Megatron-LM's fused ones of 2022 and 2023"},
+                              {"megatron_2021", "those of its versions up to 2021"},
+                              {"nanotron", "PyTorch modules, fp32 gradient buffers, DistributedDataParallel's buckets"},
+                              {"huggingface", "PyTorch modules under transformers' Trainer, FSDP 1"},
+                              {"huggingface_2024", "the same before transformers 4.50: shifted copies of logits"}};
   return words;
 }
 
@@ -182,6 +184,12 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
   fields::word(visitor,
                {.key = "lora_weights", .about = "How adapters are stored; their gradients and moments follow."},
                setup.lora_weights, lora_weight_words());
+  fields::number(visitor,
+                 {.key = "lora_dropout",
+                  .max = 0.99,
+                  .about = "Dropout of adapters' inputs. Each adapted layer keeps its own copy and mask.",
+                  .label = "dropout of adapters"},
+                 setup.lora_dropout);
   fields::word(visitor,
                {.key = "base_weights",
                 .about = "With adapters: how the frozen matrices inside layers are stored. In fewer bits than the "

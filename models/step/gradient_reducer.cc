@@ -105,9 +105,10 @@ void GradientReducer::reduce_to_shares(CommGroup group, const std::vector<Pendin
     TrainedParameter& parameter = *pending.parameter;
     bytes += pending.gradient.bytes();
     const bool first = !parameter.gradient;
-    Tensor share =
-        session_.empty(parameter.shape.name + (first ? ".grad.share" : ".grad.share.new"), pending.gradient.type(),
-                       parameter.share, first ? TensorRole::gradient : TensorRole::temporary);
+    // FSDP keeps gradients in the type of its shards; its casts, of a share each, are not priced.
+    Tensor share = session_.empty(parameter.shape.name + (first ? ".grad.share" : ".grad.share.new"),
+                                  parameter.gathered_type ? parameter.shard.type() : pending.gradient.type(),
+                                  parameter.share, first ? TensorRole::gradient : TensorRole::temporary);
     whole.push_back(pending.gradient);
     shares.push_back(share);
   }
@@ -187,8 +188,7 @@ void WeightGatherer::gather(const std::vector<TrainedParameter*>& unit, bool exp
       parameter.value = shard;
       continue;
     }
-    parameter.value =
-        session_.empty(parameter.shape.name, parameter.shard.type(), parameter.stored, TensorRole::weight);
+    parameter.value = session_.empty(parameter.shape.name, parameter.type(), parameter.stored, TensorRole::weight);
     shards.push_back(shard);
     values.push_back(parameter.value);
     whole += parameter.value.bytes();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -76,6 +77,7 @@ OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
                              const std::vector<TrainedParameter*>& parameters, Communication* communication)
     : setup_(setup), session_(session), communication_(communication) {
   const bool one_group = is_megatron(setup.framework);
+  std::array<Group, 2> by_decay;  // transformers' Trainer: matrices, then norms and biases
   const bool shares = setup.zero_stage >= 2 && communication != nullptr;
   std::int64_t layer = -2;
   for (TrainedParameter* const each : parameters) {
@@ -84,10 +86,16 @@ OptimizerStep::OptimizerStep(const TrainingSetup& setup, EagerSession& session,
     if (parameter.share == 0) parameter.share = parameter.shape.elements();
     allocate_state(parameter);
     allocate_main_gradient(setup, session, parameter, shares);
+    if (is_huggingface(setup.framework)) {
+      by_decay[parameter.shape.columns > 1 ? 0 : 1].push_back(&parameter);
+      continue;
+    }
     if (groups_.empty() || (!one_group && parameter.shape.layer != layer)) groups_.emplace_back();
     layer = parameter.shape.layer;
     groups_.back().push_back(&parameter);
   }
+  for (Group& group : by_decay)
+    if (!group.empty()) groups_.push_back(std::move(group));
   session.set_layer(-1);
 }
 
@@ -107,7 +115,9 @@ void OptimizerStep::allocate_state(TrainedParameter& parameter) {
   const bool is_wide = setup_.state_bytes() == 4 || setup_.optimizer == OptimizerKind::adamw_8bit;
   const DataType type = is_wide ? DataType::fp32 : setup_.state_bytes() == 2 ? DataType::bf16 : DataType::byte;
   const std::int64_t share = parameter.share;
-  if (setup_.has_master_weights()) {
+  if (parameter.gathered_type) {
+    parameter.master = parameter.shard;
+  } else if (setup_.has_master_weights()) {
     const DataType master = setup_.master_remainders ? DataType::bf16 : DataType::fp32;
     parameter.master = state(".master", master, share);
   }
@@ -190,9 +200,9 @@ void OptimizerStep::update(const Group& group) {
   const List weights = mixed ? list_of(group, &TrainedParameter::master) : values;
   List gradients = wide_gradients_.empty() ? list_of(group, &TrainedParameter::gradient) : wide_gradients_;
   if (fuses) {
-    const bool copies = mixed && setup_.framework == Framework::eager;
+    const bool copies = mixed && is_pytorch(setup_.framework) && !has_wide_shard(group);
     fused(group, weights, gradients, copies);
-    if (mixed && !copies) foreach_kernel("foreach_copy_", group, {weights}, {values});
+    if (mixed && !copies) copy_back(group);
     return;
   }
   if (gradients.front().type() != DataType::fp32 && mixed && !setup_.has_main_gradients() && wide_gradients_.empty()) {
@@ -201,7 +211,20 @@ void OptimizerStep::update(const Group& group) {
     gradients = std::move(wide);
   }
   update_moments(group, weights, gradients);
-  if (mixed) foreach_kernel("foreach_copy_", group, {weights}, {values});
+  if (mixed) copy_back(group);
+}
+
+bool OptimizerStep::has_wide_shard(const Group& group) {
+  return std::any_of(group.begin(), group.end(), [](const auto* parameter) { return parameter->gathered_type; });
+}
+
+// From master weights to those in 16 bits, where there are both.
+void OptimizerStep::copy_back(const Group& group) {
+  Group both;
+  std::copy_if(group.begin(), group.end(), std::back_inserter(both),
+               [](const TrainedParameter* parameter) { return !parameter->gathered_type; });
+  if (!both.empty())
+    foreach_kernel("foreach_copy_", both, {list_of(both, &TrainedParameter::master)}, {weights_of(both)});
 }
 
 void OptimizerStep::fused(const Group& group, const List& weights, const List& gradients, bool copies) {

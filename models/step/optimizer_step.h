@@ -54,7 +54,9 @@ class OptimizerStep {
   void allocate_state(TrainedParameter& parameter);
   [[nodiscard]] bool is_muon(const TrainedParameter& parameter) const;
   [[nodiscard]] bool has_small_state(const TrainedParameter& parameter) const;  // 8-bit AdamW
-  [[nodiscard]] List weights_of(const Group& group) const;                      // what the rank keeps all the time
+  [[nodiscard]] static bool has_wide_shard(const Group& group);
+  void copy_back(const Group& group);
+  [[nodiscard]] List weights_of(const Group& group) const;  // what the rank keeps all the time
   void prepare_gradients(const Group& all);
   void update(const Group& group);
   void update_moments(const Group& group, const List& weights, const List& gradients);

@@ -183,8 +183,7 @@ class StageRecorder {
 
   void note_start_up() {
     // DeepSpeed makes its states before the first step; others' come with the first update.
-    const bool early_states =
-        setup_.framework == Framework::eager && (setup_.zero_stage == 1 || setup_.zero_stage == 2);
+    const bool early_states = is_pytorch(setup_.framework) && (setup_.zero_stage == 1 || setup_.zero_stage == 2);
     if (early_states) return;
     std::vector<BuiltChunk> built;
     std::vector<Tensor> late = workspaces_ ? workspaces_->all() : std::vector<Tensor>();

@@ -24,10 +24,12 @@ HeldState held_state(const ModelSpec& model, const TrainingSetup& setup, bool ex
   HeldState held;
   for (const Parameter& parameter : parameters(model)) {
     if ((parameter.experts > 0) != experts) continue;
+    const bool trains = is_trained(parameter, setup, model);
     const std::int64_t weights = is_packed(parameter, setup) ? stored_weight(setup.base_weights, parameter).bytes()
-                                                             : parameter.elements() * setup.weight_bytes();
+                                 : trains && setup.has_wide_shards() ? 0  // FSDP's are the fp32 ones of the state
+                                                                     : parameter.elements() * setup.weight_bytes();
     held.weights += static_cast<double>(weights);
-    if (is_trained(parameter, setup, model)) held.trained += static_cast<double>(parameter.elements());
+    if (trains) held.trained += static_cast<double>(parameter.elements());
     if (!is_adapted(parameter, setup)) continue;
     const std::int64_t added =
         adapter_a(parameter, setup.lora_rank).elements() + adapter_b(parameter, setup.lora_rank).elements();

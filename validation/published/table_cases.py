@@ -2,7 +2,8 @@
 """Writes case files of published tables of current software that this repository has no copy of.
 
 Usage: table_cases.py DATA OUTPUT
-  DATA    folder with published/megatron_bridge.csv, torchtitan.csv, bigscience_tr11.csv, nanotron_playbook_h100.csv
+  DATA    folder with published/megatron_bridge.csv, torchtitan.csv, bigscience_tr11.csv, nanotron_playbook_h100.csv,
+          fms_acceleration_a100.csv
   OUTPUT  folder to write to
 
 `spillway validate OUTPUT/NAME.json` runs them. How a row's words map to a set-up is stated here, once for each table;
@@ -242,8 +243,66 @@ def nanotron(rows):
     return cases
 
 
+FMS_MODELS = {"Mistral-7B-v0.1": "mistral-7b", "Meta-Llama-3-8B": "llama-3-8b", "Llama-2-70b-hf": "llama-2-70b",
+              "Llama-2-70B": "llama-2-70b", "Mixtral-8x7B-Instruct-v0.1": "mixtral-8x7b", "PowerLM-3b": "powerlm-3b",
+              "gpt_bigcode-santacoder": "santacoder"}
+FMS_OWN_MODELS = {
+    "powerlm-3b": {
+        "schema": "spillway.model", "version": 1, "title": "PowerLM 3B", "source": "ibm-research/PowerLM-3b",
+        "layers": 40, "hidden": 2304, "heads": 36, "feed_forward": 9216, "vocabulary": 49152, "max_positions": 4096,
+        "mask": "causal", "norm": "rms_norm", "norm_placement": "pre", "activation": "silu_gated",
+        "positions": "rotary", "tied_embeddings": True},
+    "santacoder": {
+        **gpt(24, 2048, 16, 2048, 49280), "title": "SantaCoder 1.1B", "source": "bigcode/gpt_bigcode-santacoder",
+        "kv_heads": 1}}
+
+
+def fms_fields(row):
+    """transformers' Trainer of 2024 with PEFT (rank 16 on attention, dropout 0.1), everything recomputed. foak: norms,
+    rotary embedding and cross-entropy as one kernel each; liger: the head's product with it."""
+    config, gpus = row["framework_config"], int(row["gpus"])
+    is_fused, is_full = "foak" in config, row["method"] == "full"
+    is_mixed = ("fp32 weights" if is_full else "autocast") in row["precision"]
+    fields = {"hardware__profile": "dgx-a100", "model__framework": "huggingface_2024", "model__recompute": "full",
+              "model__name": FMS_MODELS[row["model"].split("/")[1].removesuffix("-GPTQ")],
+              "model__precision": "bf16_mixed" if is_mixed else "bf16", "model__dropout": 0,
+              "model__sequence": int(row["seq"]), "model__micro_batch": int(row["micro_batch"]),
+              "model__gradient_accumulation": int(row["grad_accum"]), "model__attention_kernel": "flash2",
+              "model__fused_kernels": is_fused,
+              "model__loss": "chunked" if "liger" in config else "fused" if is_fused else "fp32",
+              "model__data_parallel": gpus, "model__zero_stage": 0 if row["sharding"] == "none" else 3}
+    if not is_full:
+        fields.update(model__trainable="lora" if row["method"].startswith("LoRA") else "qlora",
+                      model__lora_dropout=0.1)
+    return fields
+
+
+def fms_acceleration(rows):
+    cases = CaseFile("fms-acceleration: fine-tuning with Hugging Face's Trainer on A100",
+                     "foundation-model-stack/fms-acceleration scripts/benchmarks. SXM or PCIe is not stated; GPTQ's 4 bits "
+                     "are run as NF4's; fp16 as bf16. Rows that ran out of memory are left out here: their verdict is "
+                     "what counts.", {"median": 0.08, "p90": 0.18})
+    cases.models.update(FMS_OWN_MODELS)
+    for row in rows:
+        source = "fms-acceleration " + ("QLoRA" if row["method"].startswith("QLoRA") else row["method"].split()[0])
+        name = "{model} {gpus} {method} {framework_config} {precision:.9} {seq} {micro_batch}".format(**row)
+        if row["packed"] != "True" or row["model"].split("/")[1].removesuffix("-GPTQ") not in FMS_MODELS:
+            cases.add(name, source=source, confidence="exact", skip="sequences of many lengths, or another model")
+            continue
+        if row["outcome"] != "measured":
+            cases.add(name, source=source, confidence="exact", skip="out of memory")
+            continue
+        fields, role = fms_fields(row), role_by_hash(name)
+        cases.add(name, source=source, metric="iteration_time", unit="s", value=float(row["step_s"]), role=role,
+                  confidence="exact", **fields)
+        if row["peak_alloc_gib"]:
+            cases.add(name + " memory", source=source, metric="peak_allocated", unit="GiB",
+                      value=float(row["peak_alloc_gib"]), role=role, confidence="exact", **fields)
+    return cases
+
+
 TABLES = {"megatron_bridge": megatron_bridge, "torchtitan": torchtitan, "bigscience_tr11": bigscience,
-          "nanotron_playbook_h100": nanotron}
+          "nanotron_playbook_h100": nanotron, "fms_acceleration_a100": fms_acceleration}
 
 
 def main():

@@ -136,7 +136,8 @@ std::int64_t local_count(const ModelSpec& model, const TrainingSetup& setup, con
 }
 
 // Rajbhandari et al. 2020 (ZeRO), figure 1, with mixed-precision Adam: 2 psi + 2 psi + 12 psi; stage 1 divides the 12,
-// stage 2 also the gradients' 2, stage 3 all 16 by the number of ranks.
+// stage 2 also the gradients' 2, stage 3 all 16 by the number of ranks. PyTorch's FSDP, stage 3 here, has the 16 as 4
+// of fp32 weights, 4 of gradients and 8 of moments.
 TEST(ParallelState, BytesAreTheZeroForms) {
   const ModelSpec model = gpt(shapes[0], 3);
   const std::int64_t psi = parameter_count(model);
@@ -149,9 +150,9 @@ TEST(ParallelState, BytesAreTheZeroForms) {
                                   .bucket_bytes = 1 << 18,
                                   .overlap_gradients = overlaps};
         const State state = model_state(generate(model, setup));
-        EXPECT_EQ(state.weights, 2 * psi / (stage >= 3 ? d : 1)) << stage;
-        EXPECT_EQ(state.gradients, 2 * psi / (stage >= 2 ? d : 1)) << stage;
-        EXPECT_EQ(state.optimizer, 12 * psi / (stage >= 1 ? d : 1)) << stage;
+        EXPECT_EQ(state.weights, stage >= 3 ? 4 * psi / d : 2 * psi) << stage;
+        EXPECT_EQ(state.gradients, stage >= 3 ? 4 * psi / d : 2 * psi / (stage >= 2 ? d : 1)) << stage;
+        EXPECT_EQ(state.optimizer, stage >= 3 ? 8 * psi / d : 12 * psi / (stage >= 1 ? d : 1)) << stage;
       }
     }
   }

@@ -1,6 +1,4 @@
 // Steps that train a part of a model: bytes of weights, gradients and states, kernels, and what is not done.
-#include <cstdlib>
-#include <fstream>
 #include <map>
 #include <string>
 #include <vector>
@@ -209,7 +207,8 @@ TEST(Trainable, WideAdaptersKeepTheirInputsInFp32) {
     return memory_of(generate(llama(3), setup)).kept - memory_of(generate(llama(2), setup)).kept;
   };
   const std::int64_t narrow = kept(LoraWeights::same, TrainingPrecision::bf16);
-  EXPECT_EQ(kept(LoraWeights::fp32, TrainingPrecision::bf16_mixed), narrow);
+  // Under autocast each keeps the cast of its cast.
+  EXPECT_EQ(kept(LoraWeights::fp32, TrainingPrecision::bf16_mixed) - narrow, t * (3 * 2 * h - 2 * h));
   // Three inputs of 4 bytes instead of one of 2; A x in 4 bytes instead of 2, three times.
   EXPECT_EQ(kept(LoraWeights::fp32, TrainingPrecision::bf16) - narrow, t * (3 * 4 * h - 2 * h) + 3 * t * r * (4 - 2));
 }
@@ -316,69 +315,6 @@ TEST(Trainable, PipelinesOfAdapters) {
       EXPECT_EQ(count_of(trace, "all_reduce_embedding"), 0);
     }
   }
-}
-
-// Runs of Mistral 7B with PEFT on one A100 (fms-acceleration's benchmarks, 4,096 tokens, full recomputation, everything
-// in bf16): bytes allocated at the end lie 0.1 to 0.4 % above ours, the peak 4 to 9 %. Left out is "baseline-peft-bnb",
-// which holds 5 GiB more per 4 sequences with the same weights.
-struct PublishedRun {
-  std::string setup;  // method, framework and micro-batch
-  double peak_gib = 0, end_gib = 0;
-};
-
-std::vector<PublishedRun> published_runs() {
-  const char* root = std::getenv("SPILLWAY_SOURCE_ROOT");
-  std::ifstream file(std::string(root == nullptr ? "." : root) + "/../shared/data/published/fms_acceleration_a100.csv");
-  std::vector<PublishedRun> runs;
-  for (std::string line; std::getline(file, line);) {
-    std::vector<std::string> cells(1);
-    bool quoted = false;
-    for (const char c : line) {
-      if (c == '"')
-        quoted = !quoted;
-      else if (c == ',' && !quoted)
-        cells.emplace_back();
-      else
-        cells.back() += c;
-    }
-    if (cells.size() < 24 || cells[0] != "mistralai/Mistral-7B-v0.1" || cells[2] != "1") continue;
-    if (!cells[5].starts_with("bfloat16 pure") || cells[23] != "measured") continue;
-    if (cells[4].starts_with("baseline")) continue;
-    runs.push_back({cells[3] + " " + cells[4] + " " + cells[9], std::stod(cells[21]), std::stod(cells[22])});
-  }
-  return runs;
-}
-
-double peak_gib(const Trace& trace) {
-  std::int64_t live = 0, most = 0;
-  for (const MemoryEvent& event : trace.memory_events) {
-    if (event.action == MemoryAction::free_completed) continue;
-    live += (event.action == MemoryAction::allocate ? 1 : -1) * ((event.bytes.count() + 511) / 512 * 512);
-    most = std::max(most, live);
-  }
-  return static_cast<double>(most) / (std::int64_t{1} << 30);
-}
-
-TEST(Trainable, PeaksOfPublishedRuns) {
-  const std::vector<PublishedRun> runs = published_runs();
-  if (runs.empty()) GTEST_SKIP() << "the published runs are not here";
-  int compared = 0;
-  for (const PublishedRun& run : runs) {
-    const bool plain = run.setup.find("foak") == std::string::npos;
-    TrainingSetup setup{.micro_batch = run.setup.ends_with(" 8") ? 8 : 4,
-                        .sequence = 4096,
-                        .precision = TrainingPrecision::bf16,
-                        .trainable = run.setup.starts_with("LoRA") ? Trainable::lora : Trainable::qlora,
-                        .recompute = Recompute::full,
-                        .fused_kernels = !plain,
-                        .loss = plain ? LossForm::fp32 : LossForm::fused};
-    const Trace trace = generate_trace(find_model("mistral-7b"), setup, CostModel(example_profile()), flat_cluster());
-    const double peak = peak_gib(trace), before = static_cast<double>(memory_of(trace).before) / (1 << 30);
-    EXPECT_NEAR(before / run.end_gib, 0.998, 0.003) << run.setup;
-    EXPECT_NEAR(peak / run.peak_gib, 0.93, 0.03) << run.setup;
-    ++compared;
-  }
-  EXPECT_GE(compared, 8);
 }
 
 TEST(Trainable, WhatIsNotModelledIsRefused) {
