@@ -105,10 +105,11 @@ FigureRange peak_range(const models::TrainingSetup& setup, const Result& result)
     case models::Framework::megatron_2021:
     case models::Framework::megatron_2022:
       return {.known = true, .low = 0.995, .high = 1.084, .basis = "84 peaks of Zero Bubble's tables"};
-    case models::Framework::eager:
-    case models::Framework::nanotron:
     case models::Framework::huggingface:
     case models::Framework::huggingface_2024:
+      return {.known = true, .low = 0.95, .high = 1.02, .basis = "145 peaks of fine-tuning on one to four A100"};
+    case models::Framework::eager:
+    case models::Framework::nanotron:
       break;
   }
   return not_known("too few published peaks of this framework's layers are known");

@@ -74,6 +74,7 @@ TEST(FigureRange, OfPeaksGoByFramework) {
   EXPECT_TRUE(engine.step_time_range.known);
   const Result eager = run_on({"model.framework=eager"});
   EXPECT_FALSE(eager.peak_range.known);
+  EXPECT_TRUE(run_on({"model.framework=huggingface"}).peak_range.known);
   EXPECT_TRUE(eager.step_time_range.known);
 }
 

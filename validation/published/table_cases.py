@@ -254,7 +254,7 @@ FMS_OWN_MODELS = {
         "positions": "rotary", "tied_embeddings": True},
     "santacoder": {
         **gpt(24, 2048, 16, 2048, 49280), "title": "SantaCoder 1.1B", "source": "bigcode/gpt_bigcode-santacoder",
-        "kv_heads": 1}}
+        "kv_heads": 1, "fused_qkv": False}}
 
 
 def fms_fields(row):
