@@ -44,8 +44,9 @@ void training(FlagRows& rows) {
             "fa2=flash2 auto=best sdpa=best disabled=none", "LLaMA-Factory")
       .read("sdp_attention", "model.flash_attention", facts::attention_backend, "true=best false=-", "axolotl")
       .say("torch_compile", "model.fused_kernels", on_off, "what the compiler fuses, as far as it is modelled")
-      .read("use_liger_kernel", "model.loss", "true=fused false=-", "its fused cross-entropy")
-      .read("liger_fused_linear_cross_entropy", "model.loss", "true=fused false=-", "axolotl")
+      .read("use_liger_kernel", "model.loss", "true=chunked false=-", "its fused linear cross-entropy")
+      .read("liger_fused_linear_cross_entropy", "model.loss", "true=chunked false=-", "axolotl")
+      .read("liger_cross_entropy", "model.loss", "true=fused false=-", "axolotl")
       .say("ddp_bucket_cap_mb", "model.bucket_bytes", facts::bucket_mib, whole, "MiB")
       .read("fsdp", "model.zero_stage", facts::sharding, "",
             "full_shard stage 3, shard_grad_op stage 2; offload is optimizer_device and weight_device cpu")

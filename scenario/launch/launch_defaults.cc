@@ -9,7 +9,7 @@ namespace {
 
 using enum LaunchFormat;
 
-constexpr std::array<LaunchDefault, 24> defaults = {{
+constexpr std::array<LaunchDefault, 25> defaults = {{
     {megatron, "model.framework", "megatron", "Megatron-LM's kernels and buffers"},
     {megatron, "model.precision", "fp32", "neither --bf16 nor --fp16"},
     {megatron, "model.overlap_gradients", "false", "no --overlap-grad-reduce"},
@@ -24,6 +24,7 @@ constexpr std::array<LaunchDefault, 24> defaults = {{
     {torchtitan, facts::shards, "-1", "torchtitan shards over the GPUs left over"},
     {torchtitan, facts::reduce_type, "true", "torchtitan reduces gradients in fp32"},
     {torchtitan, "model.precision", "bf16_mixed", "torchtitan's default"},
+    {hf, "model.framework", "huggingface", "transformers' Trainer"},
     {hf, "model.micro_batch", "8", "TrainingArguments' default"},
     {hf, "model.precision", "fp32", "neither bf16 nor fp16"},
     {hf, "model.optimizer_form", "foreach", "optim adamw_torch"},

@@ -150,7 +150,7 @@ void FitMoves::add_state(List& list) const {
 // Kernels that hold less, and how state and gradients are laid out.
 void FitMoves::add_forms(List& list) const {
   const TrainingSetup& setup = list.setup();
-  for (const LossForm form : {LossForm::native, LossForm::fused})
+  for (const LossForm form : {LossForm::native, LossForm::fused, LossForm::chunked})
     list.set(std::string(to_string(form)) + " loss", {setting("model.loss", to_string(form))});
   list.set("fused optimizer", {setting("model.optimizer_form", to_string(OptimizerForm::fused))});
   if (setup.tensor_parallel > 1)

@@ -151,6 +151,7 @@ std::string deepspeed_scenario(Dice& dice) {
 // What accelerate and TrainingArguments have flags for.
 std::string torch_scenario(Dice& dice) {
   Draft draft(dice.of({"llama-2-7b", "gpt2-xl", "qwen2.5-7b"}));
+  draft.set("model.framework", "huggingface");
   const std::string stage = dice.of({"0", "2", "3"});
   draft.set("model.data_parallel", dice.of({"2", "8", "16"}));
   draft.set("model.zero_stage", stage);

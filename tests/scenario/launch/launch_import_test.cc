@@ -244,7 +244,7 @@ TEST(LaunchImport, AccelerateAndAxolotl) {
                     {"model.zero_stage", "3"},
                     {"model.late_prefetch", "true"},
                     {"model.micro_batch", "4"},
-                    {"model.loss", "fused"}});
+                    {"model.loss", "chunked"}});
   const LaunchImport full = import_fixture("axolotl-full.yaml");
   expect_keys(full, {{"model.name", "llama-2-7b"},
                      {"model.zero_stage", "3"},
