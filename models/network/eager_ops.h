@@ -38,6 +38,7 @@ struct OpsOptions {
   bool widens_logits = false;     // a model's result is cast to fp32 when its forward ends
   bool keeps_gathered = false;    // sequence parallel: inputs are kept whole, not gathered once more backwards
   bool whole_experts = false;     // tensor ranks share out the experts, and each keeps its part of the sequence
+  double expert_imbalance = 1;    // rows that come to this rank's experts over the mean
   bool fused_experts = false;     // casts and activations of experts are part of their products
   bool waits_for_counts = false;  // the host waits for the number of rows each expert gets
   ExpertDispatcher dispatcher = ExpertDispatcher::nccl;

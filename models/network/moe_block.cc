@@ -58,7 +58,8 @@ Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows, bool comb
                    .chosen_groups = experts.chosen_groups,
                    .dispatcher = permutes_late() ? options_.dispatcher : ExpertDispatcher::nccl,
                    .combines = combines};
-  const std::int64_t each = permutes_late() ? (combines ? elements : rows.elements()) * experts.active : elements;
+  const std::int64_t each = permutes_late() ? loaded((combines ? elements : rows.elements()) * experts.active)
+                                            : std::max(elements, rows.elements());
   const Bytes bytes(each * size_of(rows.type()));
   Tensor out = communication.exchange_tokens(name + ".exchanged", rows, route, bytes, elements, TensorRole::activation);
   route.combines = !combines;
@@ -68,6 +69,12 @@ Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows, bool comb
         return std::vector<Tensor>{
             communication.exchange_tokens(name + ".grad", gradient, route, bytes, count, TensorRole::temporary)};
       });
+}
+
+std::int64_t MoeBlock::loaded(std::int64_t elements) const {
+  if (options_.expert_imbalance == 1 || expert_ranks() == 1) return elements;
+  const double rows = static_cast<double>(elements / model_.hidden) * options_.expert_imbalance;
+  return std::llround(rows) * model_.hidden;
 }
 
 std::int64_t MoeBlock::copies_of(std::int64_t elements) const {
@@ -385,10 +392,10 @@ Tensor MoeBlock::engine_experts(const std::string& name, Tensor rows, const Tens
 Tensor MoeBlock::engine_combine(const std::string& name, const Tensor& results, const EngineRouting& routing,
                                 std::int64_t elements) {
   if (!permutes_late()) {
-    const Tensor back = exchange(name + ".down", results, true, results.elements());
+    const Tensor back = exchange(name + ".down", results, true, elements * model_.experts.active);
     return engine_unpermute(name, back, routing, elements);
   }
-  const Tensor sums = engine_unpermute(name + ".down", results, routing, copies_of(elements));
+  const Tensor sums = engine_unpermute(name + ".down", results, routing, loaded(copies_of(elements)));
   return exchange(name, sums, true, elements);
 }
 
@@ -399,11 +406,12 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   const EngineRouting routing = engine_route(prefix + "mlp.router", x);
   Tensor probabilities;
   Tensor entered = gathers() || is_apart() ? x : ops.enter_tensor_region(name, x, TensorRole::activation);
-  const std::int64_t rows = entered.elements() / model_.hidden * model_.experts.active, elements = entered.elements();
-  Tensor sent = permutes_late() ? exchange(name, entered, false, copies_of(elements)) : Tensor();
+  const std::int64_t elements = entered.elements(), routed_elements = elements * model_.experts.active,
+                     rows = (permutes_late() ? loaded(routed_elements) : routed_elements) / model_.hidden;
+  Tensor sent = permutes_late() ? exchange(name, entered, false, loaded(copies_of(elements))) : Tensor();
   const Tensor permuted = engine_permute(name, sent ? sent : entered, routing, rows, probabilities);
   entered = sent = {};
-  const Tensor arrived = permutes_late() ? permuted : exchange(name, permuted, false, permuted.elements());
+  const Tensor arrived = permutes_late() ? permuted : exchange(name, permuted, false, loaded(permuted.elements()));
   const Tensor with =
       expert_ranks() == 1 || permutes_late()
           ? probabilities
@@ -445,7 +453,8 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   }
   Tensor rows = permute(name, entered, routing);
   entered = {};
-  rows = exchange(name, rows, false, rows.elements());
+  const std::int64_t sent = rows.elements();
+  rows = exchange(name, rows, false, loaded(sent));
   if (gathers()) rows = ops.enter_tensor_region(name, rows, TensorRole::activation);
   rows = sort(name, rows);
   Tensor inner;
@@ -460,7 +469,7 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   inner = {};
   results = sort(name + ".down", results);
   if (gathers()) results = ops.leave_tensor_region(name + ".down", results, true);
-  results = exchange(name + ".down", results, true, results.elements());
+  results = exchange(name + ".down", results, true, sent);
   Tensor routed = unpermute(name, results, routing, x.elements());
   if (!gathers() && !is_apart()) routed = ops.leave_tensor_region(name, routed, false);
   if (model_.experts.shared_width == 0) return routed;

@@ -57,6 +57,8 @@ class MoeBlock {
   Tensor permute(const std::string& name, const Tensor& x, const Routing& routing);
   Tensor exchange(const std::string& name, const Tensor& rows, bool combines, std::int64_t elements);
   // Of a tensor that holds each token once per rank that it goes to, from one that holds each once.
+  // Of as many rows as the mean rank gets, those that come to this one.
+  [[nodiscard]] std::int64_t loaded(std::int64_t elements) const;
   [[nodiscard]] std::int64_t copies_of(std::int64_t elements) const;
   void wait_for_counts(OpId counted);
   void launch_each(std::int64_t experts);

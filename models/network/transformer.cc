@@ -37,6 +37,7 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
       .widens_logits = is_huggingface(setup.framework) && is_mixed(setup.precision),
       .keeps_gathered = setup.framework == Framework::nanotron,
       .whole_experts = setup.has_whole_experts(),
+      .expert_imbalance = setup.expert_imbalance,
       .fused_experts = setup.fused_experts,
       .waits_for_counts =
           is_megatron_core(setup.framework) && !setup.static_experts && !setup.captures("full_iteration"),

@@ -438,6 +438,11 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   if (result.lora_dropout > 0 && !result.has_adapters())
     throw InputError("", "lora_dropout", "there are no adapters", "set trainable to lora or qlora");
   check_loss(result, model);
+  if (!(result.expert_imbalance >= 1 && result.expert_imbalance <= static_cast<double>(result.expert_parallel)))
+    throw InputError("", "expert_imbalance",
+                     fmt::format("{} is none of 1 to expert_parallel = {}: the fullest rank has no more than all rows",
+                                 result.expert_imbalance, result.expert_parallel),
+                     "set it to 1, or set expert_parallel");
   check_trainable(result, model);
   check_layout(result, model);
   check_state_devices(result);

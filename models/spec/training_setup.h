@@ -215,6 +215,9 @@ struct TrainingSetup {
   // of a stage, t * context_parallel * d of them. 0: tensor_parallel.
   std::int64_t expert_tensor_parallel = 0;
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::nccl;
+  // Rows of the fullest rank of experts over the mean of all, 1 .. expert_parallel; or what a capacity factor pads
+  // every rank's to. The rank at hand is the fullest in every layer: all wait for it, and its memory is the largest.
+  double expert_imbalance = 1;
   // The exchange of one micro-batch runs beside the computation of another (Megatron-core's
   // --overlap-moe-expert-parallel-comm).
   bool overlap_experts = false;

@@ -380,6 +380,15 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                   setup.expert_tensor_parallel);
   fields::word(visitor, {.key = "expert_dispatcher", .about = "What carries tokens to their experts and back."},
                setup.expert_dispatcher, expert_dispatcher_words());
+  fields::number(
+      visitor,
+      {.key = "expert_imbalance",
+       .min = 1,
+       .max = 65536,
+       .about = "Rows of the fullest rank of experts over the mean, or a capacity factor that pads all ranks. "
+                "The rank shown is that one.",
+       .label = "fullest rank of experts over the mean"},
+      setup.expert_imbalance);
   fields::flag(visitor,
                {.key = "overlap_experts",
                 .about = "The exchange of one micro-batch's tokens runs beside another's computation."},

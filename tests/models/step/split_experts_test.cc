@@ -186,6 +186,32 @@ TEST(SplitExperts, CollectivesOfALayer) {
   EXPECT_EQ(more("reduce_scatter"), 2 + 2);
 }
 
+// The fullest rank: its experts' rows, their products and what they keep grow, the tokens around them don't.
+TEST(SplitExperts, TheFullestRank) {
+  for (const Framework framework : {Framework::eager, Framework::megatron}) {
+    for (const ExpertDispatcher dispatcher : {ExpertDispatcher::nccl, ExpertDispatcher::deepep}) {
+      const bool engine = framework == Framework::megatron;
+      if (!engine && dispatcher != ExpertDispatcher::nccl) continue;
+      const auto trace = [&](double imbalance) {
+        return generate(experts(), {.framework = framework,
+                                    .data_parallel = 4,
+                                    .expert_parallel = 4,
+                                    .expert_dispatcher = dispatcher,
+                                    .expert_imbalance = imbalance});
+      };
+      const Trace even = trace(1), fullest = trace(1.5);
+      const std::int64_t products = 2 * 3 * 2 * t * k * h * f;  // layers, matrices
+      EXPECT_EQ(flops_of(fullest, Phase::forward) - flops_of(even, Phase::forward), products / 2);
+      EXPECT_EQ(flops_of(fullest, Phase::backward) - flops_of(even, Phase::backward), products);
+      EXPECT_GT(memory_of(fullest).kept, memory_of(even).kept);
+      EXPECT_EQ(memory_of(fullest).left, 0);
+    }
+  }
+  EXPECT_THROW(resolve({.expert_imbalance = 1.5}, experts()), InputError);
+  EXPECT_THROW(resolve({.data_parallel = 2, .expert_parallel = 2, .expert_imbalance = 3}, experts()), InputError);
+  EXPECT_THROW(resolve({.data_parallel = 2, .expert_parallel = 2, .expert_imbalance = 0.5}, experts()), InputError);
+}
+
 // Experts without gates (Switch Transformer) keep up and its gelu, or the relu's result alone, of four tensors.
 TEST(SplitExperts, WithoutGates) {
   ModelSpec model = experts();
