@@ -167,15 +167,6 @@ bool is_snapshot(const std::string& path) {
   }
 }
 
-// A capture that only its own timings are asked of; frames and modules need it read with Python's functions.
-std::optional<StepDiagnosis> diagnosis_of(const LoadedScenario& loaded, const ScenarioRun& run) {
-  if (!loaded.scenario.model.empty() || run.planned || !run.result.fidelity) return std::nullopt;
-  const bool kineto = loaded.trace.provenance.front().format == "kineto";
-  const std::optional<Trace> python =
-      kineto ? std::optional(read_captured(loaded.scenario, {.keep_python = true})) : std::nullopt;
-  return diagnose_step(loaded, run.result, python ? &*python : nullptr);
-}
-
 void write_stacks(const LoadedScenario& loaded, const std::string& path) {
   if (loaded.scenario.trace.empty())
     throw InputError(path, "--stacks", "a generated step has no recorded operators", "explain a capture");
@@ -190,7 +181,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
   if (!context.json() && !context.rows_only()) print_warnings(context, result);
   warn_of_verdict(context, result);
   if (!arguments.stacks.empty()) write_stacks(loaded, arguments.stacks);
-  const std::optional<StepDiagnosis> diagnosis = diagnosis_of(loaded, ran);
+  const std::optional<StepDiagnosis> diagnosis = diagnose_capture(loaded, ran);
   const std::vector<Relaxation> relaxations = explain(loaded, result);
   std::optional<MemoryExplanation> memory;
   const bool stays = !loaded.offloads();

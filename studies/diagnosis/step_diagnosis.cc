@@ -359,4 +359,12 @@ StepDiagnosis diagnose_step(const LoadedScenario& loaded, const Result& result, 
   return Diagnosis(loaded, result, most).run(with_python);
 }
 
+std::optional<StepDiagnosis> diagnose_capture(const LoadedScenario& loaded, const ScenarioRun& run) {
+  if (!loaded.scenario.model.empty() || run.planned || !run.result.fidelity) return std::nullopt;
+  const bool kineto = !loaded.trace.provenance.empty() && loaded.trace.provenance.front().format == "kineto";
+  const std::optional<Trace> python =
+      kineto ? std::optional(read_captured(loaded.scenario, {.keep_python = true})) : std::nullopt;
+  return diagnose_step(loaded, run.result, python ? &*python : nullptr);
+}
+
 }  // namespace spillway::studies

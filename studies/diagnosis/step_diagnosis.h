@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -63,6 +64,10 @@ struct StepDiagnosis {
 // with ReadOptions::keep_python, for frames and modules; null: none. Throws what replays throw.
 StepDiagnosis diagnose_step(const LoadedScenario& loaded, const Result& result, const Trace* with_python,
                             std::size_t most = 10);
+
+// The same of a scenario's run, read again for Python's functions where the format may have them. None: it is no
+// capture with recorded times, or the run is not of its own trace.
+std::optional<StepDiagnosis> diagnose_capture(const LoadedScenario& loaded, const ScenarioRun& run);
 
 // "caller;callee microseconds" a line, as flame graphs take them: the host's operators and annotations, and Python's
 // frames where they were kept, each with its own time. Names are cleaned of ';' and of line ends.
