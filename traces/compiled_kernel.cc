@@ -52,8 +52,8 @@ std::string_view next_operator(std::string_view text) {
 }  // namespace
 
 std::string compiled_operators(std::string_view kernel) {
-  constexpr std::array<std::string_view, 5> kinds = {"triton_poi_fused_", "triton_red_fused_", "triton_per_fused_",
-                                                     "triton_tem_fused_", "triton_for_fused_"};
+  constexpr std::array<std::string_view, 6> kinds = {"triton_fused_",     "triton_poi_fused_", "triton_red_fused_",
+                                                     "triton_per_fused_", "triton_tem_fused_", "triton_for_fused_"};
   const auto* kind = std::find_if(kinds.begin(), kinds.end(), [&](auto k) { return kernel.starts_with(k); });
   if (kind == kinds.end()) return "";
   std::string_view rest = kernel.substr(kind->size());
@@ -65,7 +65,8 @@ std::string compiled_operators(std::string_view kernel) {
   std::string text;
   while (!rest.empty()) {
     const std::string_view name = next_operator(rest);
-    text += (text.empty() ? "" : ", ") + std::string(name);
+    const bool is_number = std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (!is_number) text += (text.empty() ? "" : ", ") + std::string(name);
     rest = rest.size() > name.size() ? rest.substr(name.size() + 1) : std::string_view();
   }
   return text;
