@@ -144,9 +144,10 @@ class Diagnosis {
       const OpKind kind = trace_.ops.kind[i];
       const bool waits = kind == OpKind::device_sync || kind == OpKind::stream_sync || kind == OpKind::event_sync ||
                          kind == OpKind::device_free || kind == OpKind::device_malloc;
-      if (waits && timed(i))
-        add_host(std::string(trace_.strings.text(trace_.ops.name[i])), trace_.ops.start[i],
-                 trace_.ops.start[i] + trace_.ops.duration[i]);
+      if (!waits || !timed(i)) continue;
+      const Picos end = trace_.ops.start[i] + trace_.ops.duration[i];
+      named.push_back({trace_.ops.start[i], end});
+      add_host(std::string(trace_.strings.text(trace_.ops.name[i])), trace_.ops.start[i], end);
     }
     add_unnamed(std::move(named));
     for (const auto& [name, host] : hosts_) {
