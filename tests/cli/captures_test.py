@@ -84,6 +84,10 @@ def a_gap_that_nothing_explains(folder):
     expect(faster["step_time_ns"] > 63_000_000, "a faster GPU doesn't shorten what nothing explains")
     expect(faster["unexplained_ns"] == own["unexplained_ns"], "a what-if says how much rests on it")
     expect(abs(faster["fidelity"]["relative_error"]) < 0.01, "a what-if's base is judged on its own timings")
+    for form in ("gap.spillway", "gap.spillway.json"):
+        run("trace", "convert", path, pathlib.Path(folder, form))
+        again = document("run", pathlib.Path(folder, form))
+        expect(again["fingerprint"] == own["fingerprint"] and again["kept_idle"] == own["kept_idle"], f"gap as {form}")
     report = run("report", "step", path, "--output", pathlib.Path(folder, "gap.html"))
     expect("nothing in the capture explains" in report.stderr.splitlines()[0], f"gap, report: {report.stderr}")
     page = pathlib.Path(folder, "gap.html").read_text()
