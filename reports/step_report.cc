@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "sim/replay/fidelity.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::reports {
@@ -32,6 +33,20 @@ ReportSection figures_section(const Result& result, const Result* baseline) {
   }
   section.tables.push_back(std::move(table));
   return section;
+}
+
+// Of captures: how far to trust the figures, and what they hold that no change would shorten.
+void add_fidelity(const Result& result, ReportSection& section) {
+  const std::vector<std::string> first = fidelity_warnings(result);
+  section.paragraphs.insert(section.paragraphs.begin(), first.begin(), first.end());
+  ReportTable table{"Kept as recorded, because nothing in the capture explains it",
+                    {"what", "times", "ms", "of the critical path, ms"},
+                    {}};
+  for (const KeptIdle& row : result.kept_idle)
+    if (row.on_path > Picos(0))
+      table.rows.push_back({text_cell(row.name), number_cell(static_cast<double>(row.count)),
+                            number_cell(to_seconds(row.total) * 1e3), number_cell(to_seconds(row.on_path) * 1e3)});
+  if (!table.rows.empty()) section.tables.push_back(std::move(table));
 }
 
 ReportTable reserve_table(const Reserve& reserve) {
@@ -131,6 +146,7 @@ ReportDocument step_report(const Result& result, const Result* baseline) {
                                  to_seconds(result.step_time) * 1e3, describe(result.binding),
                                  binding_share(result, result.binding) * 100);
   document.sections.push_back(figures_section(result, baseline));
+  add_fidelity(result, document.sections.back());
   if (result.memory.known) document.sections.push_back(memory_section(result));
   document.sections.push_back(machine_section(result));
   document.sections.push_back(grounds_section(result));

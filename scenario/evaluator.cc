@@ -14,6 +14,8 @@
 #include "planners/technique/technique_table.h"
 #include "scenario/figure_range.h"
 #include "scenario/reserve.h"
+#include "sim/devices/memory/memory_policies.h"
+#include "sim/replay/fidelity.h"
 
 namespace spillway::scenario {
 namespace {
@@ -110,6 +112,18 @@ ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
   return run;
 }
 
+// A what-if's base is replayed beside it: on its own timings, without a plan.
+void judge_fidelity(const LoadedScenario& loaded, ScenarioRun& run) {
+  const bool own = !run.planned && loaded.options.speed == RelativeSpeed();
+  if (own) {
+    run.result.fidelity = fidelity_of(loaded.trace, run.result);
+    return;
+  }
+  ReplayOptions options;
+  options.memory.allocator = ideal_policy;
+  run.result.fidelity = fidelity_of(loaded.trace, replay(loaded.trace, loaded.hardware, options));
+}
+
 }  // namespace
 
 Evaluator::Evaluator(const LoadedScenario& loaded) : loaded_(loaded), replayer_(loaded.hardware, loaded.options) {}
@@ -129,6 +143,7 @@ const ScenarioRun& Evaluator::run() const {
       within_reserve(loaded_, *this, [this](const Replayer& replayer) { return evaluate(loaded_, replayer); });
   Result& result = run.result;
   result.title = loaded_.scenario.title;
+  if (loaded_.scenario.model.empty()) judge_fidelity(loaded_, run);
   if (loaded_.scenario.model.empty()) {
     result.step_time_range.basis = result.peak_range.basis = "a recorded step";
   } else {
@@ -136,6 +151,8 @@ const ScenarioRun& Evaluator::run() const {
     result.peak_range = peak_range(loaded_.setup, result);
   }
   result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());
+  const std::vector<std::string> first = fidelity_warnings(result);
+  result.warnings.insert(result.warnings.begin(), first.begin(), first.end());
   result.provenance.insert(result.provenance.begin(), loaded_.provenance.begin(), loaded_.provenance.end());
   known = std::make_unique<const ScenarioRun>(std::move(run));
   return *known;

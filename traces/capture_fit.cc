@@ -11,7 +11,12 @@ namespace {
 
 constexpr Picos idle_margin = microseconds(5);
 constexpr Picos backlog_margin = microseconds(20);
+
+// Shorter late starts are small errors of the fit as well, and would add up where other work is late already.
+constexpr Picos shortest_kept = microseconds(100);
 constexpr std::size_t fewest_samples = 8;
+// A launch takes no longer to start its work; what does, loads code or waits for something.
+constexpr Picos longest_latency = microseconds(500);
 constexpr Picos clock_rounding = microseconds(2);  // recorded times may be whole microseconds
 
 struct GapKey {
@@ -28,13 +33,15 @@ class Fitter {
   }
 
   void run() {
-    if (std::all_of(by_lane_.begin(), by_lane_.end(), [](const auto& lane) { return lane.empty(); })) return;
+    const bool works = std::any_of(by_lane_.begin(), by_lane_.end(), [](const auto& lane) { return !lane.empty(); });
+    if (!works) return infer_waits();
     fit_queue();
     fit_launch();
     fit_blocking_copies();
     fit_gaps();
     drop_contradicted_syncs();
     infer_edges();
+    infer_waits();
   }
 
  private:
@@ -63,15 +70,16 @@ class Fitter {
   void fit_launch() {
     std::vector<Picos> samples;
     for (const auto& lane : by_lane_) {
-      for (std::size_t k = 1; k < lane.size(); ++k) {
+      for (std::size_t k = 0; k < lane.size(); ++k) {
         const OpId by = launch(lane[k]);
         if (by == OpId::none || staged(lane[k])) continue;
         const Picos called = ops_.start[index_of(by)];
-        if (end(lane[k - 1]) <= called - idle_margin && ops_.start[lane[k]] >= called)
-          samples.push_back(ops_.start[lane[k]] - called);
+        const bool idle = k == 0 || end(lane[k - 1]) <= called - idle_margin;
+        const Picos latency = ops_.start[lane[k]] - called;
+        if (idle && latency >= Picos(0) && latency <= longest_latency) samples.push_back(latency);
       }
     }
-    if (samples.size() < fewest_samples) return;
+    if (samples.empty()) return;
     const auto quartile = samples.begin() + static_cast<std::ptrdiff_t>(samples.size() / 4);
     std::nth_element(samples.begin(), quartile, samples.end());
     trace_.capture_fit.launch_to_start = *quartile;
@@ -236,13 +244,21 @@ class Fitter {
         if (k == 0 && by == OpId::none) continue;
         Picos allowed = k == 0 ? ops_.start[index_of(by)] : end(lane[k - 1]) + gap_for(lane[k - 1], lane[k]);
         if (by != OpId::none) allowed = std::max(allowed, ops_.start[index_of(by)] + latency);
-        if (ops_.start[lane[k]] <= allowed + late_threshold || staged(lane[k])) continue;
-        explain(lane[k], allowed);
+        const bool waited = by != OpId::none && waited_for(lane[k], index_of(by));
+        if (waited) allowed = std::max(allowed, ops_.start[index_of(by)] + copy_overhead());
+        const bool staging = staged(lane[k]) && ops_.kind[lane[k]] == OpKind::copy_host_to_device;
+        if (ops_.start[lane[k]] <= allowed + late_threshold || staging) continue;
+        std::size_t after = k == 0 ? none : lane[k - 1];
+        if (by != OpId::none && (after == none || ops_.start[index_of(by)] + latency > end(after)))
+          after = index_of(by);
+        explain(lane[k], allowed, after);
       }
     }
   }
 
-  void explain(std::size_t late, Picos allowed) {
+  // An edge from the work of another stream that ended last before the late start; what is still unexplained is kept
+  // behind that, or behind `after`, which allowed the start at `allowed`.
+  void explain(std::size_t late, Picos allowed, std::size_t after) {
     const Picos began = ops_.start[late];
     auto it = std::upper_bound(by_end_.begin(), by_end_.end(), began + clock_rounding,
                                [&](Picos time, std::size_t i) { return time < end(i); });
@@ -251,15 +267,120 @@ class Fitter {
       if (end(other) < began - late_window || end(other) < allowed - late_threshold) break;
       const bool launched_later = launch(other) != OpId::none && call_time(other) > call_time(late);
       if (ops_.lane[other] == ops_.lane[late] || ops_.start[other] >= began || launched_later) continue;
-      trace_.edges.push_back({.from = OpId(static_cast<std::uint32_t>(other)),
-                              .to = OpId(static_cast<std::uint32_t>(late)),
-                              .kind = EdgeKind::cross_stream,
-                              .inferred = true});
+      add_edge(other, late, EdgeKind::cross_stream, Picos(0));
+      if (began > end(other) + late_threshold && end(other) > allowed)
+        keep_lag(late, end(other), other);
+      else if (began > allowed + late_threshold && end(other) <= allowed)
+        keep_lag(late, allowed, after);
       return;
     }
+    keep_lag(late, allowed, after);
+  }
+
+  void add_edge(std::size_t from, std::size_t to, EdgeKind kind, Picos lag) {
+    trace_.edges.push_back({.from = OpId(static_cast<std::uint32_t>(from)),
+                            .to = OpId(static_cast<std::uint32_t>(to)),
+                            .kind = kind,
+                            .inferred = true,
+                            .lag = lag});
+  }
+
+  void keep_lag(std::size_t late, Picos allowed, std::size_t after) {
+    sum_up(ops_.start[late] - allowed);
+    trace_.note("unexplained_late_start", trace_.strings.text(ops_.name[late]),
+                "device work that started later than anything recorded explains; gaps of 0.1 ms or more are kept",
+                false);
+    if (ops_.start[late] - allowed >= shortest_kept)
+      add_edge(after, late, EdgeKind::unexplained, ops_.start[late] - end(after));
+  }
+
+  void sum_up(Picos unexplained) {
     Picos& sum = trace_.capture_fit.unexplained_delay;
-    sum = began - allowed > Picos::max() - sum ? Picos::max() : sum + (began - allowed);
-    trace_.note("unexplained_late_start", "", "device work that started later than anything recorded explains", false);
+    sum = unexplained > Picos::max() - sum ? Picos::max() : sum + unexplained;
+  }
+
+  [[nodiscard]] bool is_host(std::size_t i) const { return is_host_call(ops_.kind[i]) && timed(i); }
+
+  // What has been launched so far, as the replay sees it while it walks the host's calls.
+  struct Walk {
+    std::vector<std::size_t> on_lane, of_thread;
+    std::vector<std::size_t> marked;  // by op: of an event_record, the last work of its stream
+  };
+
+  // Walks host calls in order of time; a call without a record of what it waits for waits for the last work its thread
+  // launched, as in the replay.
+  void infer_waits() {
+    std::vector<std::size_t> calls;
+    std::vector<std::vector<std::size_t>> works(ops_.size());
+    Walk walk{std::vector<std::size_t>(trace_.lanes.size(), none), std::vector<std::size_t>(trace_.lanes.size(), none),
+              std::vector<std::size_t>(ops_.size(), none)};
+    for (std::size_t i = 0; i < ops_.size(); ++i) {
+      if (is_host(i)) calls.push_back(i);
+      if (is_device_work(ops_.kind[i]) && launch(i) != OpId::none) works[index_of(launch(i))].push_back(i);
+    }
+    for (std::size_t l = 0; l < by_lane_.size(); ++l)  // work from before the capture
+      for (const std::size_t i : by_lane_[l]) {
+        if (launch(i) != OpId::none) break;
+        walk.on_lane[l] = i;
+      }
+    std::stable_sort(calls.begin(), calls.end(),
+                     [&](std::size_t a, std::size_t b) { return ops_.start[a] < ops_.start[b]; });
+    for (const std::size_t call : calls) {
+      for (const std::size_t work : works[call])
+        walk.on_lane[index_of(ops_.lane[work])] = walk.of_thread[index_of(ops_.lane[call])] = work;
+      keep_wait(call, unexplained_wait(call, works[call], walk));
+      if (ops_.kind[call] != OpKind::event_record) continue;
+      const Sync* sync = trace_.sync_of(OpId(static_cast<std::uint32_t>(call)));
+      if (sync != nullptr && sync->lane != LaneId::none) walk.marked[call] = walk.on_lane[index_of(sync->lane)];
+    }
+    std::sort(trace_.unexplained_waits.begin(), trace_.unexplained_waits.end(),
+              [](const UnexplainedWait& a, const UnexplainedWait& b) { return a.op < b.op; });
+  }
+
+  void keep_wait(std::size_t call, Picos wait) {
+    if (wait <= late_threshold) return;
+    trace_.unexplained_waits.push_back({OpId(static_cast<std::uint32_t>(call)), wait});
+    sum_up(wait);
+    trace_.note("unexplained_wait", trace_.strings.text(ops_.name[call]),
+                "a call waited longer than for the GPU work that was recorded; the wait is kept as it was", false);
+  }
+
+  [[nodiscard]] Picos unexplained_wait(std::size_t call, const std::vector<std::size_t>& works,
+                                       const Walk& walk) const {
+    const OpKind kind = ops_.kind[call];
+    if (kind == OpKind::launch) {
+      for (const std::size_t copy : works)
+        if (waited_for(copy, call)) return end(call) - std::max(ops_.start[call], end(copy)) - copy_overhead();
+      return Picos(0);
+    }
+    const bool frees = kind == OpKind::device_free;
+    if (!frees && kind != OpKind::device_sync && kind != OpKind::stream_sync && kind != OpKind::event_sync)
+      return Picos(0);
+    const Picos cost = std::min(ops_.duration[call], frees ? longest_free_call : sync_return);
+    return end(call) - std::max(ops_.start[call], awaited_end(call, walk)) - cost;
+  }
+
+  [[nodiscard]] Picos copy_overhead() const {
+    const Picos found = trace_.capture_fit.blocking_copy_overhead;
+    return found == unknown_time ? sync_return : found;
+  }
+
+  [[nodiscard]] Picos awaited_end(std::size_t call, const Walk& walk) const {
+    const auto end_of = [&](std::size_t work) { return work == none ? Picos(0) : end(work); };
+    const Sync* sync = trace_.sync_of(OpId(static_cast<std::uint32_t>(call)));
+    const OpKind kind = ops_.kind[call];
+    if (kind == OpKind::device_sync || kind == OpKind::device_free) {
+      Picos latest{};
+      for (std::size_t l = 0; l < trace_.lanes.size(); ++l)
+        if (trace_.lanes[l].rank == trace_.lanes[index_of(ops_.lane[call])].rank)
+          latest = std::max(latest, end_of(walk.on_lane[l]));
+      return latest;
+    }
+    if (kind == OpKind::stream_sync && sync != nullptr && sync->lane != LaneId::none)
+      return end_of(walk.on_lane[index_of(sync->lane)]);
+    if (kind == OpKind::event_sync && sync != nullptr && sync->event != OpId::none)
+      return end_of(walk.marked[index_of(sync->event)]);
+    return end_of(walk.of_thread[index_of(ops_.lane[call])]);
   }
 
   Trace& trace_;

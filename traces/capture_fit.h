@@ -12,9 +12,13 @@
 //   edges                work that started `late_threshold` after everything known allowed it gets an edge from
 //                        the work of another stream that ended last before it: the event wait the capture
 //                        does not name, or a busy device. Marked inferred; lag 0.
+//   unexplained edges    what is still 0.1 ms late or more starts as late behind the work before it on its stream,
+//   behind that other
+//                        stream's work or behind its launch as it did: idle time is kept, not compressed away
+//   unexplained waits    how much longer a synchronising call lasted than the work it waited for explains
 //   syncs                event waits guessed from call order are kept only when the recording agrees with them
 //
-// What stays unexplained is summed in CaptureFit::unexplained_delay and noted as a finding.
+// What is kept unexplained is summed in CaptureFit::unexplained_delay and noted as a finding.
 #pragma once
 
 #include "traces/trace.h"
@@ -24,6 +28,10 @@ namespace spillway::traces {
 inline constexpr Picos late_threshold = microseconds(15);
 // A late start is put down to another stream's work that ended at most this long before.
 inline constexpr Picos late_window = microseconds(1500);
+
+// From the end of what a synchronising call waited for to its return; and the longest that cudaFree takes for itself.
+inline constexpr Picos sync_return = microseconds(5);
+inline constexpr Picos longest_free_call = microseconds(300);
 
 // Fills trace.capture_fit and appends inferred edges; O(n log n). Does nothing unless ops have times and
 // some device work has a start. Edges always point from an earlier recorded start to a later one,

@@ -14,6 +14,8 @@ struct ReadOptions {
   std::uint64_t max_decompressed_bytes = std::uint64_t{64} << 30;
   // Keep python_function events as spans. They are the bulk of traces with stacks; off by default.
   bool keep_python = false;
+  // Keep the call stacks of memory snapshots (Trace::stack_frames): most of such a file. Off by default.
+  bool keep_stacks = false;
 };
 
 }  // namespace spillway::traces

@@ -38,6 +38,8 @@ Trace with_ops_in(Trace trace, std::span<const OpId> order) {
     sync.event = now(sync.event);
   }
   std::stable_sort(trace.syncs.begin(), trace.syncs.end(), by_op);
+  for (UnexplainedWait& wait : trace.unexplained_waits) wait.op = now(wait.op);
+  std::stable_sort(trace.unexplained_waits.begin(), trace.unexplained_waits.end(), by_op);
   for (Collective& collective : trace.collectives) collective.op = now(collective.op);
   std::stable_sort(trace.collectives.begin(), trace.collectives.end(), by_op);
   for (MemoryEvent& event : trace.memory_events) event.anchor = now(event.anchor);

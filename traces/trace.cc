@@ -178,6 +178,10 @@ const Finding* Trace::finding(std::string_view kind) const {
 
 const Sync* Trace::sync_of(OpId op) const { return find_by_op(syncs, op); }
 const Collective* Trace::collective_of(OpId op) const { return find_by_op(collectives, op); }
+Picos Trace::unexplained_wait_of(OpId op) const {
+  const UnexplainedWait* wait = find_by_op(unexplained_waits, op);
+  return wait == nullptr ? Picos(0) : wait->time;
+}
 
 void Trace::check_invariants() const {
   const std::size_t n = ops.size();

@@ -205,15 +205,23 @@ struct Use {
   Access access = Access::read;
 };
 
-enum class EdgeKind : std::uint8_t { data, control, cross_stream };
+// unexplained: `to` was seen to start this late and nothing in the capture says why; kept, so that the step reproduces.
+enum class EdgeKind : std::uint8_t { data, control, cross_stream, unexplained };
 
-// `to` starts no earlier than `lag` after `from` has ended.
+// `to` starts no earlier than `lag` after `from` has ended. A lag may be negative where `from` is the host call that
+// launched `to` and kind is unexplained: the call still lasted.
 struct Edge {
   OpId from = OpId::none;
   OpId to = OpId::none;
   EdgeKind kind = EdgeKind::data;
   bool inferred = false;
   Picos lag{};
+};
+
+// A host call lasted this much longer than what it waited for explains: GPU work that was not recorded, mostly.
+struct UnexplainedWait {
+  OpId op = OpId::none;
+  Picos time{};
 };
 
 // How long a stream of the recorded machine pauses between two queued ops, by who launched the second and
@@ -251,6 +259,14 @@ enum class MemoryAction : std::uint8_t {
 };
 std::string_view to_string(MemoryAction action);
 
+// Frames of recorded call stacks as a tree: a stack is known by its innermost frame, and each frame by the one that
+// called it, which stands before it. Stacks that begin alike share their frames.
+constexpr std::uint32_t no_stack = 0xffffffffU;
+struct StackFrame {
+  StringId place{};  // "train.py:31 step"
+  std::uint32_t caller = no_stack;
+};
+
 // In host call order. `bytes` is positive for every action.
 struct MemoryEvent {
   Picos time = unknown_time;
@@ -263,6 +279,7 @@ struct MemoryEvent {
   MemoryAction action = MemoryAction::allocate;
   std::int16_t device = 0;  // -1: host memory
   LaneId stream = LaneId::none;
+  std::uint32_t stack = no_stack;  // innermost of Trace::stack_frames, where they were recorded and kept
 };
 
 // What a program asked of its allocator before its first step, beside what a step does. Blocks are numbered apart from
@@ -294,6 +311,7 @@ struct MemoryBlock {
   Bytes size{};
   Bytes requested{};
   BlockState state = BlockState::inactive;
+  std::uint32_t stack = no_stack;
 };
 
 enum class CollectiveKind : std::uint8_t {
@@ -370,6 +388,7 @@ struct Trace {
   Tensors tensors;
   std::vector<Use> uses;  // sorted by op
   std::vector<Edge> edges;
+  std::vector<UnexplainedWait> unexplained_waits;  // sorted by op
   // `to`, in the next step, waits for `from` of this one; lags are none. Of generated traces.
   std::vector<Edge> carried;
   std::vector<MemoryEvent> memory_events;
@@ -379,6 +398,7 @@ struct Trace {
   std::vector<StartUpEvent> start_up;
   std::vector<MemorySegment> memory_segments;  // state at the capture's end
   std::vector<MemoryBlock> memory_blocks;
+  std::vector<StackFrame> stack_frames;
   bool memory_size_is_requested = false;  // bytes before the allocator's rounding (snapshots)
   std::vector<Collective> collectives;    // sorted by op
   std::vector<Step> steps;                // sorted by (rank, start)
@@ -405,6 +425,7 @@ struct Trace {
   [[nodiscard]] const Finding* finding(std::string_view kind) const;
   [[nodiscard]] const Sync* sync_of(OpId op) const;              // O(log n)
   [[nodiscard]] const Collective* collective_of(OpId op) const;  // O(log n)
+  [[nodiscard]] Picos unexplained_wait_of(OpId op) const;        // 0: none; O(log n)
 
   // Programmer errors (columns of unequal length, ids out of range) assert. O(size).
   void check_invariants() const;

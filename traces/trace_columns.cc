@@ -15,7 +15,7 @@ std::array<std::string_view, count> names_from_to_string() {
 
 constexpr std::array<std::string_view, 4> span_kind_names = {"cpu_operator", "annotation", "python", "runtime_other"};
 constexpr std::array<std::string_view, 2> access_names = {"read", "write"};
-constexpr std::array<std::string_view, 3> edge_kind_names = {"data", "control", "cross_stream"};
+constexpr std::array<std::string_view, 4> edge_kind_names = {"data", "control", "cross_stream", "unexplained"};
 constexpr std::array<std::string_view, 3> block_state_names = {"allocated", "pending_free", "inactive"};
 
 // Checks each column's numbers against what they point at.
@@ -91,8 +91,19 @@ std::string reference_problem(const Trace& t) {
                   [&](const Use& r) { return in_range(r.op, ops, false) && in_range(r.tensor, tensors, false); }),
       row_problem("edge", t.edges,
                   [&](const Edge& r) { return in_range(r.from, ops, false) && in_range(r.to, ops, false); }),
+      row_problem("unexplained wait", t.unexplained_waits,
+                  [&](const UnexplainedWait& r) { return in_range(r.op, ops, false) && r.time >= Picos(0); }),
       row_problem("carried edge", t.carried,
                   [&](const Edge& r) { return in_range(r.from, ops, false) && in_range(r.to, ops, false); }),
+      row_problem("stack frame", t.stack_frames,
+                  [&](const StackFrame& r) {
+                    const auto at = static_cast<std::size_t>(&r - t.stack_frames.data());
+                    return r.caller == no_stack || r.caller < at;
+                  }),
+      row_problem("memory event's stack", t.memory_events,
+                  [&](const MemoryEvent& r) { return r.stack == no_stack || r.stack < t.stack_frames.size(); }),
+      row_problem("memory block's stack", t.memory_blocks,
+                  [&](const MemoryBlock& r) { return r.stack == no_stack || r.stack < t.stack_frames.size(); }),
       row_problem("step", t.steps, [&](const Step& r) { return r.start != unknown_time && r.duration >= Picos(0); }),
       row_problem("collective", t.collectives, [&](const Collective& r) { return in_range(r.op, ops, false); }),
       row_problem(

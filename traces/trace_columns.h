@@ -216,6 +216,22 @@ void visit_carried(std::vector<Edge>& t, Visitor& v) {
 }
 
 template <class Visitor>
+void visit_waits(std::vector<UnexplainedWait>& t, Visitor& v) {
+  if (!v.optional_table("unexplained_waits", t.size())) return;
+  member(v, "op", t, &UnexplainedWait::op), member(v, "time_ps", t, &UnexplainedWait::time);
+}
+
+template <class Visitor>
+void visit_stacks(Trace& t, Visitor& v) {
+  if (!v.optional_table("stack_frames", t.stack_frames.size())) return;
+  member(v, "place", t.stack_frames, &StackFrame::place), member(v, "caller", t.stack_frames, &StackFrame::caller);
+  v.table("memory_event_stacks", t.memory_events.size());
+  member(v, "stack", t.memory_events, &MemoryEvent::stack);
+  v.table("memory_block_stacks", t.memory_blocks.size());
+  member(v, "stack", t.memory_blocks, &MemoryBlock::stack);
+}
+
+template <class Visitor>
 void visit_start_up(Trace& t, Visitor& v) {
   auto& e = t.start_up;
   if (!v.optional_table("start_up", e.size())) return;
@@ -248,6 +264,8 @@ void visit_trace(Trace& trace, Visitor& visitor) {
   detail::visit_carried(trace.carried, visitor);
   detail::visit_start_up(trace, visitor);
   detail::visit_powers(trace.powers, visitor);
+  detail::visit_waits(trace.unexplained_waits, visitor);
+  detail::visit_stacks(trace, visitor);
 }
 
 // The rest of a Trace: a few numbers, and texts in groups of fixed length.

@@ -15,6 +15,7 @@
 #include "cli/options/command_options.h"
 #include "cli/options/memory_device.h"
 #include "cli/options/number_check.h"
+#include "cli/output/diagnosis_report.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/progress.h"
 #include "cli/output/table.h"
@@ -24,6 +25,7 @@
 #include "sim/devices/memory/request_lives.h"
 #include "sim/replay/driver_times.h"
 #include "sim/replay/memory_replay.h"
+#include "studies/diagnosis/memory_diagnosis.h"
 #include "traces/formats/read.h"
 
 namespace spillway::cli {
@@ -32,12 +34,13 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct Request {
-  std::string file, config, plan, requests;
+  std::string file, config, plan, requests, stacks, treemap;
   std::vector<std::string> allocators;  // NAME or NAME:SETTINGS; empty: torch
   std::int64_t capacity_bytes = 0;      // 0: unlimited
   int device = -1;                      // -1: the first with memory events
   bool explain = false;
   PictureFiles pictures;  // of the first allocator
+  [[nodiscard]] bool diagnoses() const { return explain || !stacks.empty() || !treemap.empty(); }
 };
 
 // Frees find their blocks by address; a file without any says how much was held, not which block came back.
@@ -97,6 +100,7 @@ struct Answer {
   std::vector<Replayed> results;
   std::optional<MemoryExplanation> explanation;  // of the first
   MemoryResult owners;                           // of it, with an explanation
+  std::optional<MemoryDiagnosis> diagnosis;      // of the record
 };
 
 // Who holds what when most is allocated; the trace's ops need no times for that.
@@ -109,10 +113,28 @@ MemoryResult owners_of(const Trace& trace, const AllocationStreamOptions& option
   return MemoryReplay(trace, replay).result(std::vector<Picos>(trace.memory_events.size(), Picos(0)));
 }
 
+void write_file(const std::string& path, const std::string& text) {
+  OutputFile out(path);
+  out.write(text);
+  out.commit();
+}
+
+MemoryDiagnosis diagnose(const Trace& trace, std::int16_t device, const Request& request) {
+  MemoryDiagnosis diagnosis = diagnose_memory(trace, device);
+  if (!request.stacks.empty()) write_file(request.stacks, folded_memory_stacks(diagnosis));
+  if (!request.treemap.empty()) {
+    if (!request.treemap.ends_with(".svg"))
+      throw InputError(request.treemap, "--treemap", "a picture's name does not end in .svg", "name it something.svg");
+    write_file(request.treemap, memory_treemap(diagnosis, request.file.substr(request.file.find_last_of('/') + 1)));
+  }
+  return diagnosis;
+}
+
 Answer replay(const Context& context, const Request& request) {
   const std::vector<MemoryPoolOptions> pools = pools_of(request);
   const Progress progress(context);
-  const Trace trace = read_trace(request.file, {.progress = progress.callback("reading " + request.file)});
+  const Trace trace = read_trace(
+      request.file, {.progress = progress.callback("reading " + request.file), .keep_stacks = request.diagnoses()});
   const std::int16_t device = memory_device(trace, request.file, request.device);
   require_addresses(trace, request.file);
   if (!request.requests.empty()) {
@@ -121,6 +143,7 @@ Answer replay(const Context& context, const Request& request) {
     out.commit();
   }
   Answer answer;
+  if (request.diagnoses()) answer.diagnosis = diagnose(trace, device, request);
   for (std::size_t i = 0; i < pools.size(); ++i) {
     AllocationStreamOptions options;
     options.pool = pools[i];
@@ -284,6 +307,7 @@ Json document_of(const Answer& answer, const Request& request) {
     document["peak_owners_by_layer"] = owners_json(answer.owners.owners_by_layer);
     document["peak_owners_by_phase"] = owners_json(answer.owners.owners_by_phase);
   }
+  if (answer.diagnosis) document["diagnosis"] = diagnosis_json(*answer.diagnosis);
   if (results.size() == 1) return document;
   Json& all = document["allocators"] = Json::array();
   for (const Replayed& result : results) fill(result, request, all.emplace_back(Json::object()));
@@ -363,11 +387,19 @@ void run_memory(Context& context, const Request& request) {
   if (answer.explanation && !context.json() && !context.rows_only())
     print(owners_text("at the peak, by what it is", answer.owners.owners, 12) +
           owners_text("by phase", answer.owners.owners_by_phase, 8) +
-          owners_text("by layer", answer.owners.owners_by_layer, 8) + explanation_text(*answer.explanation));
+          owners_text("by layer", answer.owners.owners_by_layer, 8) + diagnosis_text(*answer.diagnosis) +
+          explanation_text(*answer.explanation));
   if (verdict_of(results.front().result, request) == Verdict::does_not_fit) context.exit_code = exit_answer_is_no;
 }
 
 }  // namespace
+
+void explain_snapshot(const std::string& file, Context& context) {
+  Request request;
+  request.file = file;
+  request.explain = true;
+  run_memory(context, request);
+}
 
 void add_memory_commands(Command& app, Context& context) {
   Command* command = app.add_subcommand("memory", "Replay a recorded stream of allocations through an allocator");
@@ -391,6 +423,12 @@ void add_memory_commands(Command& app, Context& context) {
       "--explain", request->explain,
       "also who owns the peak, what reserved memory is made of, and which setting or allocator would save "
       "some: each is tried");
+  command
+      ->add_option("--stacks", request->stacks,
+                   "write who holds the memory as folded stacks, one a line with its bytes: input of flame graphs")
+      ->type_name("FILE");
+  command->add_option("--treemap", request->treemap, "write who holds the memory as a treemap (.svg)")
+      ->type_name("FILE");
   add_picture_options(*command, request->pictures);
   command->add_option("--capacity", request->capacity_bytes, "device memory, e.g. 20GiB; unlimited if not given")
       ->size_with_unit()

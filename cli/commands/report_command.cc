@@ -15,13 +15,16 @@
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
+#include "cli/output/diagnosis_report.h"
 #include "cli/output/report_output.h"
 #include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "hwprofiles/price_list.h"
+#include "reports/diagnosis_section.h"
 #include "reports/pcie_report.h"
 #include "reports/ssd_report.h"
 #include "reports/step_report.h"
+#include "sim/replay/fidelity.h"
 
 namespace spillway::cli {
 namespace {
@@ -157,13 +160,20 @@ void report_pcie(Context& context, const ReportArguments& arguments) {
 
 void report_step(Context& context, const ReportArguments& arguments) {
   const LoadedScenario loaded = load_argument(arguments.scenario, with_reserve(arguments.settings, arguments.reserve));
-  const Result result = run(loaded);
+  const ScenarioRun ran = run_traced(loaded);
+  const Result& result = ran.result;
   std::optional<Result> baseline;
   if (!arguments.baseline.empty())
     baseline = run(load_argument(arguments.baseline, with_reserve({}, arguments.reserve)));
+  for (const std::string& warning : fidelity_warnings(result)) warn(context, warning);
   warn_of_verdict(context, result);
-  const Json json = baseline ? comparison_json(*baseline, result) : result_json(result);
-  finish(context, arguments, loaded, json, step_report(result, baseline ? &*baseline : nullptr));
+  Json json = baseline ? comparison_json(*baseline, result) : result_json(result);
+  ReportDocument document = step_report(result, baseline ? &*baseline : nullptr);
+  if (const std::optional<StepDiagnosis> diagnosis = diagnose_capture(loaded, ran)) {
+    document.sections.insert(document.sections.begin() + 1, diagnosis_section(*diagnosis));
+    json["diagnosis"] = diagnosis_json(*diagnosis);
+  }
+  finish(context, arguments, loaded, json, document);
 }
 
 void add_settings(Command& command, ReportArguments& arguments) {

@@ -13,17 +13,22 @@
 
 #include "base/input_error.h"
 #include "base/output_file.h"
+#include "cli/commands/memory_command.h"
 #include "cli/options/command_options.h"
 #include "cli/options/reserve_option.h"
 #include "cli/options/scenario_argument.h"
+#include "cli/output/diagnosis_report.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/result_report.h"
 #include "reports/pictures/timeline_svg.h"
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
+#include "sim/replay/fidelity.h"
 #include "sim/replay/replayed_trace.h"
+#include "studies/diagnosis/step_diagnosis.h"
 #include "studies/offload/roofline.h"
 #include "traces/formats/chrome_writer.h"
+#include "traces/formats/read.h"
 #include "traces/formats/torch_snapshot_writer.h"
 
 namespace spillway::cli {
@@ -32,7 +37,7 @@ namespace {
 struct RunArguments {
   std::string first, second;
   std::vector<std::string> settings;
-  std::string tie_order, reserve, timeline, memory_snapshot, plan_output;
+  std::string tie_order, reserve, timeline, memory_snapshot, plan_output, stacks;
   PictureFiles pictures;
 };
 
@@ -112,11 +117,12 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     write_pictures(arguments.pictures, run.trace(loaded), allocations_of(loaded, run), result.op_start, result.title,
                    result.memory.capacity);
   }
-  warn_of_verdict(context, result);
   if (context.json()) {
+    warn_of_verdict(context, result);
     print_json(result_json(result));
   } else {
     print_warnings(context, result);
+    warn_of_verdict(context, result);
     if (context.rows_only())
       print(context, result_row(result));
     else
@@ -131,7 +137,10 @@ void compare_scenarios(const RunArguments& arguments, Context& context) {
   const Result a = run(is_what_if ? load_with(arguments.first, arguments, {}) : load_with(arguments.first, arguments));
   Result b = run(load_with(is_what_if ? arguments.first : arguments.second, arguments));
   if (is_what_if) b.title = fmt::format("{} with {}", b.title, fmt::join(arguments.settings, ", "));
-  for (const Result* result : {&a, static_cast<const Result*>(&b)}) warn_of_verdict(context, *result);
+  for (const Result* result : {&a, static_cast<const Result*>(&b)}) {
+    warn_of_verdict(context, *result);
+    for (const std::string& warning : fidelity_warnings(*result)) warn(context, result->title + ": " + warning);
+  }
   if (context.json()) return print_json(comparison_json(a, b));
   if (!context.rows_only()) print(fmt::format("A: {}: {}\nB: {}: {}\n\n", a.title, verdict(a), b.title, verdict(b)));
   print(context, comparison(a, b));
@@ -150,11 +159,29 @@ nlohmann::ordered_json roofline_json(const Roofline& roofline) {
   return document;
 }
 
+bool is_snapshot(const std::string& path) {
+  try {
+    return detect_format(path) == TraceFormat::torch_snapshot;
+  } catch (const InputError&) {
+    return false;  // a scenario, or something that is told what it is when it is read
+  }
+}
+
+void write_stacks(const LoadedScenario& loaded, const std::string& path) {
+  if (loaded.scenario.trace.empty())
+    throw InputError(path, "--stacks", "a generated step has no recorded operators", "explain a capture");
+  write_text(path, folded_host_stacks(read_captured(loaded.scenario, {.keep_python = true})));
+}
+
 void explain_scenario(const RunArguments& arguments, Context& context) {
+  if (is_snapshot(arguments.first)) return explain_snapshot(arguments.first, context);
   const LoadedScenario loaded = load_with(arguments.first, arguments);
   const ScenarioRun ran = run_traced(loaded);
   const Result& result = ran.result;
+  if (!context.json() && !context.rows_only()) print_warnings(context, result);
   warn_of_verdict(context, result);
+  if (!arguments.stacks.empty()) write_stacks(loaded, arguments.stacks);
+  const std::optional<StepDiagnosis> diagnosis = diagnose_capture(loaded, ran);
   const std::vector<Relaxation> relaxations = explain(loaded, result);
   std::optional<MemoryExplanation> memory;
   const bool stays = !loaded.offloads();
@@ -171,6 +198,7 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
       for (const auto& [key, value] : parts.items()) document["memory"][key] = value;
     }
     document["roofline"] = roofline_json(roofline(loaded, ran));
+    if (diagnosis) document["diagnosis"] = diagnosis_json(*diagnosis);
     return print_json(document);
   }
   Table table({"relaxed", "step time (ms)", "gain"});
@@ -178,8 +206,8 @@ void explain_scenario(const RunArguments& arguments, Context& context) {
     table.add(
         {r.resource, fmt::format("{:.3f}", to_seconds(r.step_time) * 1e3), fmt::format("{:.1f} %", r.gain * 100)});
   if (!context.rows_only()) {
-    print_warnings(context, result);
-    print(result_text(result) + (memory ? explanation_text(*memory) : "") + "\n  what would help\n\n");
+    print(result_text(result) + (memory ? explanation_text(*memory) : "") +
+          (diagnosis ? diagnosis_text(*diagnosis) : "") + "\n  what would help\n\n");
   }
   print(context, table);
 }
@@ -222,7 +250,13 @@ void add_run_commands(Command& app, Context& context) {
   compare_app->callback([arguments, &context] { compare_scenarios(*arguments, context); });
 
   Command* explain_app = app.add_subcommand("explain", "What binds the step, and what each relaxation would gain");
-  explain_app->add_option("SCENARIO", arguments->first, "scenario file or trace")->required();
+  explain_app->add_option("SCENARIO", arguments->first, "scenario file or trace; or a memory snapshot: who holds it")
+      ->required();
+  explain_app
+      ->add_option("--stacks", arguments->stacks,
+                   "write the recorded host time as folded stacks, one a line with its microseconds: input of flame "
+                   "graphs")
+      ->type_name("FILE");
   add_common(*explain_app, *arguments);
   explain_app->callback([arguments, &context] { explain_scenario(*arguments, context); });
 }

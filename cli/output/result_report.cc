@@ -126,6 +126,50 @@ Json ssd_json(const Result& result) {
           {"verdict", result.drives_refuse}};
 }
 
+Json fidelity_json(const Result& result) {
+  if (!result.fidelity) return {};
+  const Fidelity& found = *result.fidelity;
+  return {{"recorded_ns", whole_nanoseconds(found.recorded)},
+          {"replayed_ns", whole_nanoseconds(found.replayed)},
+          {"relative_error", found.error},
+          {"unexplained_ns", whole_nanoseconds(found.unexplained)},
+          {"unexplained_fraction", found.unexplained_share},
+          {"cause", found.cause}};
+}
+
+Json kept_idle_json(const Result& result) {
+  Json rows = Json::array();
+  for (const KeptIdle& row : result.kept_idle)
+    rows.push_back({{"name", row.name},
+                    {"in_host_call", row.in_call},
+                    {"count", row.count},
+                    {"total_ns", whole_nanoseconds(row.total)},
+                    {"longest_ns", whole_nanoseconds(row.longest)},
+                    {"on_critical_path_ns", whole_nanoseconds(row.on_path)}});
+  return rows;
+}
+
+std::string fidelity_text(const Result& result) {
+  if (!result.fidelity) return "";
+  const double share =
+      result.replayed > Picos(0) ? to_seconds(result.unexplained()) / to_seconds(result.replayed) : 0.0;
+  return fmt::format("  fidelity       {:+.2f} % against the recorded step; {} rests on idle time nothing explains\n",
+                     result.fidelity->error * 100, percent_text(share));
+}
+
+std::string kept_idle_text(const Result& result) {
+  constexpr std::size_t most = 8;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, result.kept_idle.size()); ++i) {
+    const KeptIdle& row = result.kept_idle[i];
+    if (row.on_path <= Picos(0)) break;
+    text += fmt::format(
+        "    {:>14}  {}{}\n", milliseconds_text(row.on_path), row.name,
+        row.count > 1 ? fmt::format(" ({} times, at most {})", row.count, milliseconds_text(row.longest)) : "");
+  }
+  return text.empty() ? "" : "\n  kept as recorded\n" + text;
+}
+
 std::string offload_text(const Result& result) {
   const OffloadResult& offload = *result.offload;
   std::string text = fmt::format("\n  offload        {}: {} stored, {} read back, {} forwarded, {} kept\n",
@@ -218,6 +262,9 @@ Json result_json(const Result& result) {
                          {"gpu_limit_watts", result.power->limit_watts},
                          {"gpu_joules_per_step", result.power->joules}};
   document["steps"] = steps_json(result);
+  document["fidelity"] = fidelity_json(result);
+  document["unexplained_ns"] = whole_nanoseconds(result.unexplained());
+  document["kept_idle"] = kept_idle_json(result);
   document["memory"] = memory_json(result.memory);
   if (result.host_memory.known)
     document["host_memory"] = {{"peak_bytes", result.host_memory.peak.count()},
@@ -257,6 +304,7 @@ std::string result_text(const Result& result) {
                       result.steps.size() > 2 ? fmt::format(", median of {} steps", result.steps.size() - 1) : "",
                       result.may_fit() ? "" : " (if it fitted)");
   text += fmt::format("  80 % range     {}\n", step_range_words(result));
+  text += fidelity_text(result);
   text += fmt::format("  binds          {} ({} of the replayed time)\n", describe(result.binding),
                       percent_text(binding_share(result, result.binding)));
   if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
@@ -295,6 +343,7 @@ std::string result_text(const Result& result) {
       text += fmt::format("    {:>7}  {:>14}  {}\n", percent_text(binding_share(result, binding)),
                           milliseconds_text(result.breakdown[static_cast<std::size_t>(i)]), describe(binding));
   }
+  text += kept_idle_text(result);
   for (std::size_t s = 0; s < result.steps.size(); ++s) {
     const StepResult& step = result.steps[s];
     const std::optional<Picos> period = period_of(result, s);
@@ -328,13 +377,15 @@ static std::string short_of_cell(const Result& result) {
 
 Table result_row(const Result& result) {
   Table table({"title", "fits", "step_time_ns", "peak_allocated_bytes", "peak_reserved_bytes", "binding_resource",
-               "tokens_per_second", "mfu", "fingerprint", "verdict", "reserve_bytes", "short_of_bytes"});
+               "tokens_per_second", "mfu", "fingerprint", "verdict", "reserve_bytes", "short_of_bytes", "replay_error",
+               "unexplained_ns"});
   table.add({result.title, true_or_false(result.verdict()), std::to_string(whole_nanoseconds(result.step_time)),
              std::to_string(result.memory.peak_allocated.count()), std::to_string(result.memory.peak_reserved.count()),
              std::string(to_string(result.binding)), fmt::format("{:.3f}", result.tokens_per_second),
              fmt::format("{:.6f}", result.mfu), fmt::format("{:016x}", result.fingerprint),
              std::string(to_string(result.verdict())), std::to_string(result.reserve.bytes().count()),
-             short_of_cell(result)});
+             short_of_cell(result), result.fidelity ? fmt::format("{:.6f}", result.fidelity->error) : "",
+             std::to_string(whole_nanoseconds(result.unexplained()))});
   return table;
 }
 

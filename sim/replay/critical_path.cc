@@ -35,16 +35,16 @@ class Walk {
     index_predecessors();
   }
 
-  std::array<Picos, binding_count> run() {
-    if (start_.empty()) return parts_;
+  CriticalPath run() {
+    if (start_.empty()) return path_;
     const auto last = std::max_element(end_.begin(), end_.end());
     auto at = static_cast<std::uint32_t>(last - end_.begin());
     bool from_end = true;
     while (at != none) {
-      if (from_end) add(own_binding(at), end_[at] - start_[at]);
+      if (from_end) add_own(at);
       step_back(at, from_end);
     }
-    return parts_;
+    return path_;
   }
 
  private:
@@ -70,7 +70,30 @@ class Walk {
       for (const ActivityGraph::Edge& edge : graph_.edges(a)) predecessors_[at[edge.target]++] = {a, edge};
   }
 
-  void add(Binding binding, Picos time) { parts_[static_cast<std::size_t>(binding)] += time; }
+  void add(Binding binding, Picos time) { path_.parts[static_cast<std::size_t>(binding)] += time; }
+  void add_unexplained(std::uint32_t a, Picos time) {
+    add(Binding::idle, time);
+    if (time > Picos(0)) path_.unexplained.emplace_back(op(a), time);
+  }
+
+  void add_own(std::uint32_t a) {
+    const auto& kept = lowered_.unexplained;
+    const auto found = std::lower_bound(kept.begin(), kept.end(), std::pair(ActivityId{a}, Picos(0)));
+    const bool has = found != kept.end() && found->first == ActivityId{a};
+    const Picos unexplained = has ? std::min(found->second, end_[a] - start_[a]) : Picos(0);
+    add_unexplained(a, unexplained);
+    add(own_binding(a), end_[a] - start_[a] - unexplained);
+  }
+
+  // Of the edge from `source` with this lag.
+  [[nodiscard]] Picos unexplained_of(std::uint32_t target, std::uint32_t source, Picos lag) const {
+    const auto& lags = lowered_.lags;
+    const auto before = [](const LoweredTrace::KeptLag& kept, ActivityId wanted) { return kept.target < wanted; };
+    for (auto at = std::lower_bound(lags.begin(), lags.end(), ActivityId{target}, before);
+         at != lags.end() && at->target == ActivityId{target}; ++at)
+      if (at->source == ActivityId{source} && at->lag == lag) return at->unexplained;
+    return {};
+  }
 
   [[nodiscard]] OpId op(std::uint32_t a) const { return lowered_.op[a]; }
   [[nodiscard]] bool on_host(std::uint32_t a) const { return is_host_call(trace_.ops.kind[index_of(op(a))]); }
@@ -96,7 +119,10 @@ class Walk {
       const auto& [source, edge] = predecessors_[p];
       const bool ends = edge.type == EdgeType::end_to_start;
       if ((ends ? end_[source] : start_[source]) + edge.lag != start) continue;
-      add(pause, edge.lag);
+      const Picos unexplained = unexplained_of(at, source, edge.lag);
+      add_unexplained(at, unexplained);
+      add(unexplained > Picos(0) && edge.type == EdgeType::start_to_start ? Binding::host : pause,
+          edge.lag - unexplained);
       at = source;
       from_end = ends;
       return;
@@ -128,14 +154,13 @@ class Walk {
   std::span<const Picos> start_, end_;
   std::vector<std::uint32_t> first_, lane_before_;
   std::vector<Predecessor> predecessors_;
-  std::array<Picos, binding_count> parts_{};
+  CriticalPath path_;
 };
 
 }  // namespace
 
-std::array<Picos, binding_count> critical_path(const Trace& trace, const LoweredTrace& lowered,
-                                               const ActivityGraph& graph, std::span<const Picos> start,
-                                               std::span<const Picos> end) {
+CriticalPath critical_path(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph,
+                           std::span<const Picos> start, std::span<const Picos> end) {
   check_stop();
   return Walk(trace, lowered, graph, start, end).run();
 }

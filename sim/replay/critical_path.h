@@ -9,15 +9,22 @@
 
 #include <array>
 #include <span>
+#include <utility>
+#include <vector>
 
 #include "sim/replay/lowering.h"
 #include "sim/replay/result.h"
 
 namespace spillway::sim {
 
+struct CriticalPath {
+  std::array<Picos, binding_count> parts{};
+  // Of Binding::idle: kept time on the way that nothing in the capture explains, by the op that waited for it.
+  std::vector<std::pair<OpId, Picos>> unexplained;
+};
+
 // start, end: by activity, as the executor recorded them.
-std::array<Picos, binding_count> critical_path(const Trace& trace, const LoweredTrace& lowered,
-                                               const ActivityGraph& graph, std::span<const Picos> start,
-                                               std::span<const Picos> end);
+CriticalPath critical_path(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph,
+                           std::span<const Picos> start, std::span<const Picos> end);
 
 }  // namespace spillway::sim

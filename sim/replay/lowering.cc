@@ -9,14 +9,11 @@
 
 #include "base/input_error.h"
 #include "base/stop.h"
-#include "traces/capture_fit.h"
 
 namespace spillway::sim {
 namespace {
 
 constexpr std::size_t between_checks = 1024;  // whether to stop
-
-constexpr Picos longest_free_call = microseconds(300);  // a longer cudaFree was waiting for the device
 
 class Lowering {
  public:
@@ -53,6 +50,9 @@ class Lowering {
     add_host_calls();
     for (const Edge& edge : trace_.edges) add_trace_edge(edge);
     out_.graph.finish();
+    std::sort(out_.lags.begin(), out_.lags.end(),
+              [](const LoweredTrace::KeptLag& a, const LoweredTrace::KeptLag& b) { return a.target < b.target; });
+    std::sort(out_.unexplained.begin(), out_.unexplained.end());
     return std::move(out_);
   }
 
@@ -224,9 +224,10 @@ class Lowering {
   void add_host_call(std::size_t i) {
     const std::size_t lane = index_of(ops_.lane[i]);
     const bool sync = is_sync(i);
-    const ActivityId activity =
-        out_.graph.add_delay(out_.lane[lane], scaled(call_duration(i, sync), options_.speed.host));
+    const ActivityId activity = out_.graph.add_delay(
+        out_.lane[lane], scaled(call_duration(i, sync), options_.speed.host) + (sync ? unexplained_wait(i) : Picos(0)));
     record(i, activity);
+    if (sync) keep_unexplained(activity, unexplained_wait(i));
     follow(i, activity);
     if (sync) wait_for(i, activity);
     if (ops_.kind[i] == OpKind::event_record) mark(i);
@@ -236,6 +237,13 @@ class Lowering {
     if (waits_for_own_copy(i)) add_copy_wait(i);
     if (ops_.start[i] != unknown_time) lanes_[lane].last_call = {ops_.start[i] + duration(i), out_.end[i]};
     add_allocator_calls(i);
+  }
+
+  [[nodiscard]] Picos unexplained_wait(std::size_t i) const {
+    return trace_.unexplained_wait_of(OpId(static_cast<std::uint32_t>(i)));
+  }
+  void keep_unexplained(ActivityId activity, Picos time) {
+    if (time > Picos(0)) out_.unexplained.emplace_back(activity, time);
   }
 
   void add_allocator_calls(std::size_t i) {
@@ -375,11 +383,22 @@ class Lowering {
   }
 
   void add_copy_wait(std::size_t i) {
-    const ActivityId wait =
-        out_.graph.add_delay(out_.lane[index_of(ops_.lane[i])], scaled(copy_return(i), options_.speed.host));
+    const ActivityId wait = out_.graph.add_delay(out_.lane[index_of(ops_.lane[i])],
+                                                 scaled(copy_return(i), options_.speed.host) + unexplained_wait(i));
+    keep_unexplained(wait, unexplained_wait(i));
     note_op(i, wait);
     for (std::uint32_t w = first_work_[i]; w < first_work_[i + 1]; ++w) out_.graph.add_edge(out_.end[works_[w]], wait);
     out_.end[i] = wait;
+  }
+
+  // A launch may return after its work has started, or wait for it: what is kept counts from its start.
+  void add_unexplained(const Edge& edge) {
+    const std::size_t from = index_of(edge.from);
+    const bool launched = is_host_call(ops_.kind[from]);
+    const Picos lag = launched ? std::max(Picos(0), duration(from) + edge.lag) : std::max(Picos(0), edge.lag);
+    const ActivityId source = launched ? out_.begin[from] : out_.end[from], target = out_.begin[index_of(edge.to)];
+    out_.graph.add_edge(source, target, launched ? EdgeType::start_to_start : EdgeType::end_to_start, lag);
+    out_.lags.push_back({target, source, lag, std::clamp(edge.lag, Picos(0), lag)});
   }
 
   // A lane's order already says what an edge without a lag between two of its ops says, but where several transfers are
@@ -392,6 +411,7 @@ class Lowering {
     const ActivityId from = out_.end[index_of(edge.from)];
     const ActivityId to = out_.begin[index_of(edge.to)];
     if (from == no_activity || to == no_activity) return;
+    if (edge.kind == EdgeKind::unexplained) return add_unexplained(edge);
     out_.graph.add_edge(from, to, EdgeType::end_to_start,
                         edge.lag + (transfer == nullptr ? Picos(0) : transfer->latency));
   }

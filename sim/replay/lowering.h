@@ -10,7 +10,8 @@
 //   stream/device/event sync, blocking copy wait: edges from the work waited for, then the call's own cost
 //   stream_wait                             edge from the work the event marked to the stream's next work
 //   launch queue of depth d                 edge from the start of work i-d to launch i
-//   Trace::edges                            edges
+//   Trace::edges                            edges; of idle time that nothing explains, with its lag
+//   Trace::unexplained_waits                a longer call
 //   op of a transfer lane                   flow over that lane's path, as fast as sharing allows; `latency` after what
 //                                           it waits for
 //   the allocator's calls of the driver     delay on the host thread, behind the call they followed; waits for the
@@ -25,11 +26,13 @@
 // began) its recorded start is all there is to place it, so it is released then.
 #pragma once
 
+#include <utility>
 #include <vector>
 
 #include "sim/engine/activity_graph.h"
 #include "sim/replay/driver_times.h"
 #include "sim/replay/relative_speed.h"
+#include "traces/capture_fit.h"
 #include "traces/trace.h"
 
 namespace spillway::sim {
@@ -57,7 +60,7 @@ struct LoweringOptions {
   Picos launch_to_start = microseconds(5);  // from the end of the host call; used when the capture shows none
   Picos kernel_gap{};                       // between queued works where the capture shows none
   std::uint32_t launch_queue_depth = 0;     // 0: the capture's, or unlimited
-  Picos sync_cost = microseconds(5);        // from the end of the awaited work to the host's return
+  Picos sync_cost = traces::sync_return;    // from the end of the awaited work to the host's return
   double machine_balance = 0;               // flops per HBM byte, for classify()
   std::vector<HostDelay> host_delays;       // by op, ascending
   std::vector<LaneTransfer> transfers;
@@ -77,6 +80,15 @@ struct LoweredTrace {
   std::vector<OpId> op;           // by activity
   std::vector<WorkClass> work;    // by op
   std::vector<TrackId> lane;      // by trace lane
+  // Time that was recorded and that nothing explains, kept: edges of Trace::edges, ascending by target, and parts of
+  // host calls' own durations, ascending by activity.
+  struct KeptLag {
+    ActivityId target{}, source{};
+    Picos lag{};          // of the edge in the graph
+    Picos unexplained{};  // of that; the rest is the launching call's
+  };
+  std::vector<KeptLag> lags;
+  std::vector<std::pair<ActivityId, Picos>> unexplained;
 };
 
 // `graph` may already hold links and paths (a machine); lanes, activities and edges are added and finished.

@@ -43,7 +43,8 @@ class UnitBuilder {
     for (const OpId by : trace_.ops.launched_by)
       if (by != OpId::none) launches[index_of(by)] = true;
     for (const Edge& edge : trace_.edges)  // a transfer is asked for by the call that leads to it
-      if (!is_host_call(trace_.ops.kind[index_of(edge.to)]) && trace_.ops.launched_by[index_of(edge.to)] == OpId::none)
+      if (edge.kind != EdgeKind::unexplained && !is_host_call(trace_.ops.kind[index_of(edge.to)]) &&
+          trace_.ops.launched_by[index_of(edge.to)] == OpId::none)
         launches[index_of(edge.from)] = true;
     for (const Use& use : trace_.uses) has_uses[index_of(use.op)] = true;
     waiting_.resize(trace_.lanes.size());
@@ -260,6 +261,9 @@ class Rewriter {
       sync.event = now(sync.event);
     }
     std::stable_sort(out_.syncs.begin(), out_.syncs.end(), [](const Sync& a, const Sync& b) { return a.op < b.op; });
+    for (UnexplainedWait& wait : out_.unexplained_waits) wait.op = now(wait.op);
+    std::stable_sort(out_.unexplained_waits.begin(), out_.unexplained_waits.end(),
+                     [](const UnexplainedWait& a, const UnexplainedWait& b) { return a.op < b.op; });
     out_.collectives = trace_.collectives;
     for (Collective& collective : out_.collectives) collective.op = now(collective.op);
     std::stable_sort(out_.collectives.begin(), out_.collectives.end(),

@@ -318,7 +318,8 @@ class ReplayCheck {
 
   [[nodiscard]] std::string check_edges() const {
     for (const Edge& edge : trace_.edges)
-      if (ran(edge.from) && ran(edge.to) && start_[index_of(edge.to)] < end_[index_of(edge.from)] + edge.lag)
+      if (edge.kind != EdgeKind::unexplained && ran(edge.from) && ran(edge.to) &&
+          start_[index_of(edge.to)] < end_[index_of(edge.from)] + edge.lag)
         return described(trace_, edge.to) + " ran before " + described(trace_, edge.from) + " had ended";
     return "";
   }

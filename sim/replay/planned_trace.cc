@@ -367,6 +367,8 @@ class Rewriter {
       sync.op = mapped(sync.op);
       sync.event = mapped(sync.event);
     }
+    to.unexplained_waits = old_.unexplained_waits;
+    for (UnexplainedWait& wait : to.unexplained_waits) wait.op = mapped(wait.op);
     for (const Collective& collective : old_.collectives) {
       to.collectives.push_back(collective);
       to.collectives.back().op = mapped(collective.op);
@@ -385,6 +387,7 @@ class Rewriter {
       copy.from = mapped(old.from);
       copy.to = mapped(old.to);
       out_.trace.edges.push_back(copy);
+      if (old.kind == EdgeKind::unexplained) continue;  // what is computed again waits for nothing of the kind
       const auto to = clones.find(static_cast<std::uint32_t>(old.to));
       const auto from = clones.find(static_cast<std::uint32_t>(old.from));
       if (to != clones.end())

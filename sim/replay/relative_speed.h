@@ -15,6 +15,8 @@ struct RelativeSpeed {
   double host = 1;     // host calls and the gaps between them
   double pcie = 1;     // copies between host and device (their recorded rate is the cap)
   double network = 1;  // collectives
+
+  bool operator==(const RelativeSpeed&) const = default;
 };
 
 // What an op's duration is made of. Known from flops and bytes where the trace has them (`roofline`), else

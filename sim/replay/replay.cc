@@ -9,6 +9,7 @@
 #include "base/stop.h"
 #include "sim/engine/executor.h"
 #include "sim/replay/critical_path.h"
+#include "sim/replay/fidelity.h"
 #include "sim/replay/host_memory.h"
 #include "sim/replay/step_pace.h"
 #include "sim/replay/transfer_links.h"
@@ -243,7 +244,9 @@ class Run {
     check_stop();
     result.steps = StepClock(trace_, result).run();
     result.step_time = step_time(result.steps);
-    result.breakdown = critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends());
+    const CriticalPath path = critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends());
+    result.breakdown = path.parts;
+    result.kept_idle = kept_idle(trace_, path.unexplained);
     result.binding = largest(result.breakdown);
     links_.record(executor_, result.replayed, result);
     return result;

@@ -34,6 +34,12 @@ Verdict Result::verdict() const {
   return found;
 }
 
+Picos Result::unexplained() const {
+  Picos sum{};
+  for (const KeptIdle& row : kept_idle) sum += row.on_path;
+  return sum;
+}
+
 std::string Result::why_unknown() const {
   if (!memory.known) return "the trace has no memory events";
   if (memory.on_host) return "it ran on the host, not on a GPU";

@@ -39,6 +39,25 @@ std::string_view to_string(Binding binding);
 // "PCIe copies between host and GPU", for people.
 std::string_view describe(Binding binding);
 
+// Time of a capture that nothing in it explains and that the replay keeps as it was: before a GPU operation, or in a
+// host call that waited for GPU work nobody recorded. One row for all of one name.
+struct KeptIdle {
+  std::string name;      // "unexplained gap before ampere_sgemm_64x64"
+  bool in_call = false;  // a host call's; else before work of the GPU
+  std::uint64_t count = 0;
+  Picos total{}, longest{};
+  Picos on_path{};  // of the critical path: what no what-if of other things can change
+};
+
+// How the replay of a capture on its own timings compares with what was recorded.
+struct Fidelity {
+  Picos recorded{}, replayed{};  // spans of its steps, summed
+  double error = 0;              // of the step that is most off: replayed / recorded - 1
+  Picos unexplained{};           // KeptIdle::on_path of that replay, summed
+  double unexplained_share = 0;  // of its replayed time
+  std::string cause;             // what is missing in the capture; empty: nothing known
+};
+
 struct LinkResult {
   std::string name;
   Bytes bytes{};
@@ -189,6 +208,8 @@ struct Result {
   std::vector<RankResult> ranks;  // empty for a trace of one
   std::vector<LinkResult> links;
   std::vector<DriveTraffic> drives;  // those of transfers
+  std::vector<KeptIdle> kept_idle;   // of captures; most on the critical path first
+  std::optional<Fidelity> fidelity;  // of a capture with recorded times
   std::string drives_refuse;         // why the drives can't do what the step asks of them; empty: they can
   std::optional<OffloadResult> offload;
   std::uint64_t fingerprint = 0;
@@ -199,6 +220,8 @@ struct Result {
 
   // Of the device memory of every rank and the host's: the one place that says whether a step fits.
   [[nodiscard]] Verdict verdict() const;
+  // Of the critical path: how much of this replay, a what-if too, rests on time that nothing explains.
+  [[nodiscard]] Picos unexplained() const;
   // Precondition: verdict() is unknown. "the trace has no memory events".
   [[nodiscard]] std::string why_unknown() const;
   [[nodiscard]] bool fits() const { return verdict() == Verdict::fits; }             // known to, the reserve kept

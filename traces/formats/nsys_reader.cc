@@ -85,6 +85,7 @@ class NsysReader {
     });
     read_calls();
     read_device_work();
+    read_graphs();
     if (calls_.empty() && work_.empty() && !file_.has_table("NVTX_EVENTS"))
       throw InputError(path_, "", "an SQLite file without Nsight Systems tables",
                        "export with nsys export --type sqlite");
@@ -93,6 +94,7 @@ class NsysReader {
     append_work();
     read_syncs();
     read_ranges();
+    tie_calls_to_ranges();
     read_memory();
     read_devices();
     if (trace_.ops.size() > 0) trace_.set(Capability::times);
@@ -216,6 +218,21 @@ class NsysReader {
                    });
   }
 
+  // nsys --cuda-graph-trace=graph records a graph's launch as one piece of work and none of its nodes.
+  void read_graphs() {
+    const std::string table = "CUPTI_ACTIVITY_KIND_GRAPH_TRACE";
+    file_.for_rows(
+        table, {"start", "end", "globalPid", "correlationId", "streamId", "deviceId", "graphId"},
+        [&](const SqliteRow& row) {
+          auto work = device_row(row, table);
+          if (!work) return;
+          work->name = trace_.strings.intern("CUDA graph " + std::to_string(row.integer(6).value_or(0)));
+          trace_.note("graph_without_nodes", trace_.strings.text(work->name),
+                      "a CUDA graph recorded as a whole; nsys profile --cuda-graph-trace=node has its kernels", false);
+          work_.push_back(*work);
+        });
+  }
+
   // Files that list the numbers of memory kinds are believed; else the numbering nsys has used.
   std::set<std::int64_t> pageable_kinds() {
     std::set<std::int64_t> kinds;
@@ -330,25 +347,58 @@ class NsysReader {
     trace_.syncs.erase(std::unique(trace_.syncs.begin(), trace_.syncs.end(), same_op), trace_.syncs.end());
   }
 
+  struct Range {
+    StringId name{};
+    LaneId lane = LaneId::none;
+    Picos start{}, duration{};
+  };
+
+  // Sorted by (start, longest first), whatever the table's order.
   void read_ranges() {
     constexpr std::int64_t push_pop = 59, start_end = 60;
+    std::vector<Range> ranges;
+    file_.for_rows(
+        "NVTX_EVENTS", {"start", "end", "eventType", "text", "textId", "globalTid"}, [&](const SqliteRow& row) {
+          count();
+          const auto type = row.integer(2);
+          if (type != push_pop && type != start_end) return;
+          const auto when = times(row, "NVTX_EVENTS");
+          if (!when) return;
+          ranges.push_back(
+              {row.text(3).empty() ? name(row, 4, "range") : trace_.strings.intern(to_valid_utf8(row.text(3))),
+               host_lane(row.integer(5).value_or(0)), nanoseconds(when->first), duration(when->first, when->second)});
+        });
+    std::stable_sort(ranges.begin(), ranges.end(), [](const Range& a, const Range& b) {
+      return a.start != b.start ? a.start < b.start : a.duration > b.duration;
+    });
     Spans& spans = trace_.spans;
-    file_.for_rows("NVTX_EVENTS", {"start", "end", "eventType", "text", "textId", "globalTid"},
-                   [&](const SqliteRow& row) {
-                     count();
-                     const auto type = row.integer(2);
-                     if (type != push_pop && type != start_end) return;
-                     const auto when = times(row, "NVTX_EVENTS");
-                     if (!when) return;
-                     spans.name.push_back(row.text(3).empty() ? name(row, 4, "range")
-                                                              : trace_.strings.intern(to_valid_utf8(row.text(3))));
-                     spans.kind.push_back(SpanKind::annotation);
-                     spans.lane.push_back(host_lane(row.integer(5).value_or(0)));
-                     spans.start.push_back(nanoseconds(when->first));
-                     spans.duration.push_back(duration(when->first, when->second));
-                     spans.sequence.push_back(-1);
-                     spans.record_id.push_back(-1);
-                   });
+    for (const Range& range : ranges) {
+      spans.name.push_back(range.name);
+      spans.kind.push_back(SpanKind::annotation);
+      spans.lane.push_back(range.lane);
+      spans.start.push_back(range.start);
+      spans.duration.push_back(range.duration);
+      spans.sequence.push_back(-1);
+      spans.record_id.push_back(-1);
+    }
+  }
+
+  // A call belongs to the innermost range of its thread that is open then, and so does the work it launched.
+  void tie_calls_to_ranges() {
+    const Spans& spans = trace_.spans;
+    Ops& ops = trace_.ops;
+    std::vector<std::vector<std::size_t>> open(trace_.lanes.size());
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < ops.size() && is_host_call(ops.kind[i]); ++i) {
+      for (; next < spans.size() && spans.start[next] <= ops.start[i]; ++next)
+        if (spans.duration[next] != unknown_time) open[index_of(spans.lane[next])].push_back(next);
+      auto& stack = open[index_of(ops.lane[i])];
+      while (!stack.empty() && spans.start[stack.back()] + spans.duration[stack.back()] <= ops.start[i])
+        stack.pop_back();
+      if (!stack.empty()) ops.span[i] = SpanId(static_cast<std::uint32_t>(stack.back()));
+    }
+    for (std::size_t i = 0; i < ops.size(); ++i)
+      if (ops.launched_by[i] != OpId::none) ops.span[i] = ops.span[index_of(ops.launched_by[i])];
   }
 
   void read_memory() {

@@ -4,10 +4,12 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <unordered_map>
 #include <utility>
 
 #include "base/input_error.h"
 #include "traces/formats/pickle_reader.h"
+#include "traces/utf8.h"
 
 namespace spillway::traces {
 namespace {
@@ -15,6 +17,7 @@ namespace {
 constexpr std::uint64_t max_pickle_bytes = std::uint64_t{8} << 30;
 constexpr std::uint64_t max_size_bytes = std::uint64_t{1} << 60;  // sums of a few stay inside int64
 constexpr std::size_t max_devices = 4096;
+constexpr std::size_t deepest_stack = 512, most_frames = std::size_t{1} << 22;
 
 constexpr std::array<std::pair<std::string_view, MemoryAction>, 9> actions = {{
     {"alloc", MemoryAction::allocate},
@@ -187,6 +190,7 @@ class SnapshotReader {
       const std::string_view state = pickle_.text(pickle_.find(row, "state"));
       if (state == "active_allocated") block.state = BlockState::allocated;
       if (state == "active_pending_free" || state == "active_awaiting_free") block.state = BlockState::pending_free;
+      block.stack = stack(row);
       next_address = block.address.count() + static_cast<std::uint64_t>(bytes->count());
       trace_.memory_blocks.push_back(block);
     }
@@ -230,6 +234,10 @@ class SnapshotReader {
       return;
     }
     event.bytes = bytes.value_or(Bytes(0));
+    event.stack = stack(row);
+    const Ref free = pickle_.find(row, "device_free");
+    if (event.action == MemoryAction::out_of_memory)
+      if (const auto left = pickle_.unsigned_integer(free)) event.address = Addr(*left);
     if (has_address) event.address = Addr(*address);
     trace_.memory_events.push_back(event);
   }
@@ -260,6 +268,42 @@ class SnapshotReader {
         trace_.note("annotation_without_end", entry.first.second, "kept with length 0", false);
   }
 
+  // "train.py:31 step" from {filename, line, name}.
+  StringId place_of(Ref frame) {
+    const auto known = place_of_frame_.find(frame);
+    if (known != place_of_frame_.end()) return known->second;
+    const std::string_view file = pickle_.text(pickle_.find(frame, "filename"));
+    const std::string_view function = pickle_.text(pickle_.find(frame, "name"));
+    std::string text = file.empty() ? std::string("?") : to_valid_utf8(file);
+    if (const auto line = integer(frame, "line"); line && *line > 0) text += ":" + std::to_string(*line);
+    if (!function.empty()) text += " " + to_valid_utf8(function);
+    return place_of_frame_.emplace(frame, trace_.strings.intern(text)).first->second;
+  }
+
+  // Rows share their lists of frames, innermost first. Without frames, or where they were not kept: none.
+  std::uint32_t stack(Ref row) {
+    const Ref list = pickle_.find(row, "frames");
+    const auto frames = pickle_.items(list);
+    if (frames.empty()) return no_stack;
+    const auto known = stack_of_list_.find(list);
+    if (known != stack_of_list_.end()) return known->second;
+    std::uint32_t at = no_stack;
+    const std::size_t depth = std::min(frames.size(), deepest_stack);
+    for (std::size_t i = depth; i-- > 0;) {
+      if (pickle_.kind(frames[i]) != Pickle::Kind::dictionary) continue;
+      const StringId place = place_of(frames[i]);
+      const auto [found, is_new] = frame_at_.try_emplace(std::pair(at, place), 0U);
+      if (is_new) {
+        if (trace_.stack_frames.size() >= most_frames) break;
+        found->second = static_cast<std::uint32_t>(trace_.stack_frames.size());
+        trace_.stack_frames.push_back({place, at});
+      }
+      at = found->second;
+    }
+    stack_of_list_.emplace(list, at);
+    return at;
+  }
+
   void append_span(std::string_view name, Picos start) {
     Spans& spans = trace_.spans;
     spans.name.push_back(trace_.strings.intern(name));
@@ -276,6 +320,9 @@ class SnapshotReader {
   Trace trace_;
   std::optional<std::int64_t> base_us_;
   std::map<std::pair<std::int16_t, std::int64_t>, LaneId> lanes_;
+  std::unordered_map<Ref, StringId> place_of_frame_;
+  std::unordered_map<Ref, std::uint32_t> stack_of_list_;
+  std::map<std::pair<std::uint32_t, StringId>, std::uint32_t> frame_at_;
 };
 
 }  // namespace
@@ -283,7 +330,7 @@ class SnapshotReader {
 Trace read_torch_snapshot(ByteSource& source, const ReadOptions& options) {
   const std::string file = source.name();
   PickleLimits limits;
-  limits.skipped_key = "frames";
+  if (!options.keep_stacks) limits.skipped_key = "frames";
   Pickle pickle(source.read_all(std::min(options.max_decompressed_bytes, max_pickle_bytes)), file, limits);
   return SnapshotReader(std::move(pickle), file).read();
 }

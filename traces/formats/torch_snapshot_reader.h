@@ -6,7 +6,8 @@
 //   external_annotations (START/END pairs) -> spans
 //
 // Times are microseconds since the epoch; time 0 of the Trace is the earliest event. Unknown keys are
-// accepted; stack frames are skipped while reading. Blocks of very old snapshots have no address: theirs
+// accepted; stack frames are skipped unless ReadOptions::keep_stacks; of `oom`, the free
+// bytes of the device are the event's address. Blocks of very old snapshots have no address: theirs
 // follow from the sizes before them. What existed before the recording began is not stated by the file.
 #pragma once
 

@@ -96,6 +96,36 @@ TEST_F(NsysTest, JoinsOnCorrelationAndProcess) {
   EXPECT_FALSE(std::filesystem::exists(path_ + "-journal"));
 }
 
+// A graph recorded as a whole is one piece of work; ranges tie calls, and what they launched, to the innermost open
+// one.
+TEST_F(NsysTest, GraphsAsAWholeAndNestedRanges) {
+  make(R"(
+    CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INT, end INT, globalTid INT, correlationId INT, nameId TEXT);
+    INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(1000, 1400, 16777217, 7, 'cudaGraphLaunch_v10000');
+    INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES(5000, 5200, 16777217, 8, 'cudaLaunchKernel');
+    CREATE TABLE CUPTI_ACTIVITY_KIND_GRAPH_TRACE(start INT, end INT, globalPid INT, correlationId INT, streamId INT,
+                                                 deviceId INT, graphId INT);
+    INSERT INTO CUPTI_ACTIVITY_KIND_GRAPH_TRACE VALUES(2000, 4000, 16777216, 7, 7, 0, 3);
+    CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL(start INT, end INT, globalPid INT, correlationId INT, streamId INT,
+                                            deviceId INT, demangledName TEXT);
+    INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES(5300, 5400, 16777216, 8, 7, 0, 'gemm');
+    CREATE TABLE NVTX_EVENTS(start INT, end INT, eventType INT, text TEXT, globalTid INT);
+    INSERT INTO NVTX_EVENTS VALUES(4500, 5100, 59, 'inner', 16777217);
+    INSERT INTO NVTX_EVENTS VALUES(500, 6000, 59, 'outer', 16777217);
+  )");
+  const Trace t = read_nsys(path_, {});
+  ASSERT_EQ(t.ops.size(), 4U);
+  EXPECT_EQ(t.strings.text(t.ops.name[2]), "CUDA graph 3");
+  EXPECT_EQ(t.ops.launched_by[2], OpId(0));
+  EXPECT_EQ(t.ops.duration[2], nanoseconds(2000));
+  EXPECT_EQ(t.finding("graph_without_nodes")->count, 1U);
+  const auto range = [&](std::size_t op) { return t.strings.text(t.spans.name[index_of(t.ops.span[op])]); };
+  EXPECT_EQ(range(0), "outer");
+  EXPECT_EQ(range(2), "outer");
+  EXPECT_EQ(range(1), "inner");
+  EXPECT_EQ(range(3), "inner");
+}
+
 // Tables are created lazily and columns come and go.
 TEST_F(NsysTest, MissingTablesAndColumns) {
   make(

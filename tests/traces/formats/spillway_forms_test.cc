@@ -93,6 +93,15 @@ class RandomTrace {
       event.block = static_cast<std::uint32_t>(below(t.start_up.size()));
       event.allocates = event.allocates || event.late;
     }
+    for (UnexplainedWait& wait : t.unexplained_waits)
+      wait = {static_cast<OpId>(below(rows_)), Picos(static_cast<std::int64_t>(below(1000)))};
+    for (std::size_t i = 0; i < t.stack_frames.size(); ++i)
+      t.stack_frames[i].caller = i == 0 ? no_stack : static_cast<std::uint32_t>(below(i));
+    const auto some_stack = [&] {
+      return t.stack_frames.empty() ? no_stack : static_cast<std::uint32_t>(below(t.stack_frames.size()));
+    };
+    for (MemoryEvent& event : t.memory_events) event.stack = some_stack();
+    for (MemoryBlock& block : t.memory_blocks) block.stack = some_stack();
     if (rows_ == 1) t.edges.clear();
     t.time_base_ns = INT64_MAX;
     t.source_events = UINT64_MAX;

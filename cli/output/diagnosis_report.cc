@@ -1,0 +1,189 @@
+#include "cli/output/diagnosis_report.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/number_text.h"
+#include "cli/output/table.h"
+#include "reports/pictures/treemap_svg.h"
+
+namespace spillway::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t shown = 8;  // rows of a table for people
+
+std::string milliseconds(Picos time) { return fmt::format("{:.3f}", to_seconds(time) * 1e3); }
+double share(Picos part, Picos whole) { return whole > Picos(0) ? to_seconds(part) / to_seconds(whole) : 0; }
+std::string shortened(const std::string& name) { return name.size() <= 90 ? name : name.substr(0, 87) + "..."; }
+
+std::string rows_text(const char* heading, const std::vector<DiagnosisRow>& rows, Picos whole, bool on_host) {
+  if (rows.empty()) return "";
+  std::string text = fmt::format("\n  {}\n    {:>12} {:>7} {}{:>7}\n", heading, "ms", "share",
+                                 on_host ? fmt::format("{:>12} ", "GPU idle ms") : "", "times");
+  for (std::size_t i = 0; i < std::min(rows.size(), shown); ++i)
+    text += fmt::format(
+        "    {:>12} {:>7} {}{:>7}  {}\n", milliseconds(rows[i].time), percent_text(share(rows[i].time, whole)),
+        on_host ? fmt::format("{:>12} ", milliseconds(rows[i].gpu_idle)) : "", rows[i].count, shortened(rows[i].name));
+  return text;
+}
+
+Json rows_json(const std::vector<DiagnosisRow>& rows, bool on_host) {
+  Json list = Json::array();
+  for (const DiagnosisRow& row : rows) {
+    list.push_back({{"name", row.name}, {"count", row.count}, {"time_ns", whole_nanoseconds(row.time)}});
+    if (on_host) list.back()["gpu_idle_ns"] = whole_nanoseconds(row.gpu_idle);
+  }
+  return list;
+}
+
+std::string holders_text(const char* heading, const std::vector<MemoryHolder>& holders, Bytes whole) {
+  std::string text = fmt::format("\n  {}\n", heading);
+  for (std::size_t i = 0; i < std::min(holders.size(), shown); ++i) {
+    const double part =
+        whole > Bytes(0) ? static_cast<double>(holders[i].bytes.count()) / static_cast<double>(whole.count()) : 0;
+    text += fmt::format("    {:>12} {:>7}  {} ({} block{})\n", bytes_text(holders[i].bytes), percent_text(part),
+                        shortened(holders[i].name), holders[i].blocks, holders[i].blocks == 1 ? "" : "s");
+  }
+  return text;
+}
+
+Json holders_json(const std::vector<MemoryHolder>& holders) {
+  Json list = Json::array();
+  for (const MemoryHolder& holder : holders)
+    list.push_back({{"name", holder.name}, {"bytes", holder.bytes.count()}, {"blocks", holder.blocks}});
+  return list;
+}
+
+Json ran_out_json(const RanOut& ran_out) {
+  Json others = Json::array();
+  for (const OtherAllocator& other : ran_out.others)
+    others.push_back({{"name", other.name},
+                      {"allocator", other.policy},
+                      {"settings", other.settings},
+                      {"serves", other.serves},
+                      {"peak_reserved_bytes", other.reserved.count()}});
+  return {{"asked_bytes", ran_out.asked.count()},
+          {"asked_at", ran_out.place},
+          {"device_free_bytes", ran_out.device_free < Bytes(0) ? Json() : Json(ran_out.device_free.count())},
+          {"allocated_bytes", ran_out.allocated.count()},
+          {"reserved_bytes", ran_out.reserved.count()},
+          {"cached_bytes", ran_out.cached.count()},
+          {"largest_free_block_bytes", ran_out.largest_free.count()},
+          {"limit_bytes", ran_out.limit.count()},
+          {"why", ran_out.why},
+          {"others", others}};
+}
+
+std::string ran_out_text(const RanOut& ran_out) {
+  std::string text =
+      fmt::format("\n  what made it run out\n    asked        {} at {}\n", bytes_text(ran_out.asked), ran_out.place);
+  if (ran_out.device_free >= Bytes(0))
+    text += fmt::format("    free         {} on the device\n", bytes_text(ran_out.device_free));
+  text += fmt::format("    allocated    {} of {} reserved; {} cached, the largest piece it may use {}\n",
+                      bytes_text(ran_out.allocated), bytes_text(ran_out.reserved), bytes_text(ran_out.cached),
+                      bytes_text(ran_out.largest_free));
+  text += "    why          " + ran_out.why + "\n\n  what would have got by\n";
+  for (const OtherAllocator& other : ran_out.others)
+    text += fmt::format("    {:<4} {:>12}  {}\n", other.serves ? "yes" : "no", bytes_text(other.reserved), other.name);
+  return text;
+}
+
+}  // namespace
+
+std::string diagnosis_text(const StepDiagnosis& d) {
+  std::string text = fmt::format("\n  recorded     {} ms in all, the GPU busy in {} ({})\n", milliseconds(d.recorded),
+                                 milliseconds(d.gpu_busy), percent_text(share(d.gpu_busy, d.recorded)));
+  text += rows_text("the host, by what it did while the GPU was idle", d.host, d.recorded, true);
+  text += rows_text("Python's own time", d.frames, d.recorded, true);
+  text += rows_text("kernels", d.kernels, d.recorded, false);
+  text += rows_text("operators, by the GPU time they launched", d.operators, d.recorded, false);
+  text += rows_text("modules, by the GPU time they launched", d.modules, d.recorded, false);
+  if (!d.collectives.empty()) text += "\n  collectives: waits are estimated, beyond the shortest of their kind\n";
+  for (std::size_t i = 0; i < std::min(d.collectives.size(), shown); ++i)
+    text += fmt::format("    {:>12} ms, {:>10} of it waiting  {} ({} times)\n", milliseconds(d.collectives[i].time),
+                        milliseconds(d.collectives[i].wait), shortened(d.collectives[i].name), d.collectives[i].count);
+  if (d.launch_bound > Picos(0))
+    text += fmt::format("\n  launch-bound {} ms ({}): works that begin as soon as the host launches them\n",
+                        milliseconds(d.launch_bound), percent_text(share(d.launch_bound, d.recorded)));
+  for (std::size_t i = 0; i < std::min<std::size_t>(d.stretches.size(), 3); ++i)
+    text += fmt::format("    {:>12} ms at {} ms, {} works, the GPU busy in {}, from {}\n",
+                        milliseconds(d.stretches[i].length), milliseconds(d.stretches[i].begin), d.stretches[i].works,
+                        milliseconds(d.stretches[i].busy), shortened(d.stretches[i].where));
+  if (!d.reliefs.empty()) text += fmt::format("\n  what each would give\n    {:>12} {:>7}\n", "step ms", "gain");
+  for (std::size_t i = 0; i < std::min(d.reliefs.size(), shown); ++i)
+    text += fmt::format("    {:>12} {:>7}  {}\n", milliseconds(d.reliefs[i].step_time), percent_text(d.reliefs[i].gain),
+                        shortened(d.reliefs[i].what));
+  return text;
+}
+
+Json diagnosis_json(const StepDiagnosis& d) {
+  Json document = {{"recorded_ns", whole_nanoseconds(d.recorded)},
+                   {"gpu_busy_ns", whole_nanoseconds(d.gpu_busy)},
+                   {"host", rows_json(d.host, true)},
+                   {"python_frames", rows_json(d.frames, true)},
+                   {"kernels", rows_json(d.kernels, false)},
+                   {"operators", rows_json(d.operators, false)},
+                   {"modules", rows_json(d.modules, false)}};
+  document["collectives"] = Json::array();
+  for (const CollectiveRow& row : d.collectives)
+    document["collectives"].push_back({{"name", row.name},
+                                       {"count", row.count},
+                                       {"bytes", row.bytes.count()},
+                                       {"time_ns", whole_nanoseconds(row.time)},
+                                       {"estimated_wait_ns", whole_nanoseconds(row.wait)}});
+  document["launch_bound_ns"] = whole_nanoseconds(d.launch_bound);
+  document["launch_bound"] = Json::array();
+  for (const LaunchBoundStretch& row : d.stretches)
+    document["launch_bound"].push_back({{"from", row.where},
+                                        {"begin_ns", whole_nanoseconds(row.begin)},
+                                        {"length_ns", whole_nanoseconds(row.length)},
+                                        {"gpu_busy_ns", whole_nanoseconds(row.busy)},
+                                        {"works", row.works}});
+  document["reliefs"] = Json::array();
+  for (const Relief& row : d.reliefs)
+    document["reliefs"].push_back(
+        {{"what", row.what}, {"step_time_ns", whole_nanoseconds(row.step_time)}, {"gain_fraction", row.gain}});
+  return document;
+}
+
+std::string diagnosis_text(const MemoryDiagnosis& d) {
+  std::string text =
+      fmt::format("\n  alive {}: {}\n", d.ran_out ? "when it ran out" : "when most was", bytes_text(d.alive));
+  if (!d.has_stacks)
+    return text + "    no call stacks were recorded: torch.cuda.memory._record_memory_history() does\n";
+  text += holders_text("by the program's own line", d.places, d.alive);
+  text += holders_text("by forward() of a module", d.modules, d.alive);
+  text += holders_text("by phase", d.phases, d.alive);
+  return d.ran_out ? text + ran_out_text(*d.ran_out) : text;
+}
+
+Json diagnosis_json(const MemoryDiagnosis& d) {
+  return {{"event", d.event},
+          {"alive_bytes", d.alive.count()},
+          {"has_stacks", d.has_stacks},
+          {"by_line", holders_json(d.places)},
+          {"by_module", holders_json(d.modules)},
+          {"by_phase", holders_json(d.phases)},
+          {"ran_out", d.ran_out ? ran_out_json(*d.ran_out) : Json()}};
+}
+
+std::string memory_treemap(const MemoryDiagnosis& d, const std::string& title) {
+  std::vector<TreemapItem> items;
+  for (const MemoryHolder& holder : d.places)
+    if (holder.bytes > Bytes(0)) {
+      const std::size_t colon = holder.name.find(':');
+      items.push_back({{colon == std::string::npos ? std::string("elsewhere") : holder.name.substr(0, colon),
+                        colon == std::string::npos ? holder.name : "line " + holder.name.substr(colon + 1)},
+                       static_cast<double>(holder.bytes.count()),
+                       bytes_text(holder.bytes)});
+    }
+  return treemap_svg(title,
+                     fmt::format("{} alive {}, by file and line", bytes_text(d.alive),
+                                 d.ran_out ? "when an allocation failed" : "when most was"),
+                     items);
+}
+
+}  // namespace spillway::cli

@@ -1,0 +1,20 @@
+// Diagnoses of recorded steps and of memory snapshots, as text and JSON.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "studies/diagnosis/memory_diagnosis.h"
+#include "studies/diagnosis/step_diagnosis.h"
+
+namespace spillway::cli {
+
+std::string diagnosis_text(const StepDiagnosis& diagnosis);
+nlohmann::ordered_json diagnosis_json(const StepDiagnosis& diagnosis);
+
+std::string diagnosis_text(const MemoryDiagnosis& diagnosis);
+nlohmann::ordered_json diagnosis_json(const MemoryDiagnosis& diagnosis);
+// By file, then by line of the program's own; `title` heads it.
+std::string memory_treemap(const MemoryDiagnosis& diagnosis, const std::string& title);
+
+}  // namespace spillway::cli
