@@ -108,6 +108,7 @@ class LaunchReader {
     if (++read_ > most_files)
       throw InputError(path, "", "too many files name each other", "give the settings in fewer files");
     const std::string text = read_file(path, largest_launch);
+    refuse_binary(text, path);
     switch (syntax_of(text)) {
       case Syntax::json:
         return document(json_settings(text, path), path, format, is_program);
@@ -118,6 +119,16 @@ class LaunchReader {
       case Syntax::shell:
         return script(text, path, format);
     }
+  }
+
+  static void refuse_binary(const std::string& text, const std::string& path) {
+    const auto at = std::find_if(text.begin(), text.end(), [](char c) {
+      return c == '\x7f' || (static_cast<unsigned char>(c) < 0x20 && std::isspace(static_cast<unsigned char>(c)) == 0);
+    });
+    if (at != text.end())
+      throw InputError(path, fmt::format("byte {}", at - text.begin() + 1),
+                       "is no text: a control character stands there",
+                       "give a launch script or a configuration as TOML, JSON or YAML");
   }
 
   void document(std::vector<LaunchSetting> settings, const std::string& path, std::optional<LaunchFormat> format,
