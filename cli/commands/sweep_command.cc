@@ -310,9 +310,15 @@ void run_sweep_command(Context& context, const SweepCall& call) {
   }
   SweepStore store(call.output);
   for (const std::string& repair : store.repairs()) warn(context, repair);
-  if (const auto origin = origin_in(store, call.output)) check_same(context, call.output, *origin, file);
+  const auto origin = origin_in(store, call.output);
+  if (origin) check_same(context, call.output, *origin, file);
   append_origin(store, file);
-  run(context, call, file, store);
+  try {
+    run(context, call, file, store);
+  } catch (const InputError&) {
+    if (!origin && store.size() == 1) std::filesystem::remove(call.output, none);  // holds no result
+    throw;
+  }
 }
 
 void run_merge_command(Context& context, const SweepCall& call) {
