@@ -85,7 +85,7 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
       cells.emplace_back("no");
     } else {
       cells.push_back(fmt::format("{:.4g}", metrics.step_seconds));
-      cells.push_back(fmt::format("{:.2f}", metrics.peak_bytes / 1073741824.0));
+      cells.push_back(metrics.peak_bytes > 0 ? fmt::format("{:.2f}", metrics.peak_bytes / 1073741824.0) : "-");
       cells.push_back(fmt::format("{:.0f}", metrics.gpus));
       cells.push_back(metrics.step_seconds > 0 ? fmt::format("{:.4g}", metrics.tokens_per_step / metrics.step_seconds)
                                                : "-");
