@@ -11,6 +11,7 @@
 #include "base/read_file.h"
 #include "scenario/launch/launch_command.h"
 #include "scenario/launch/launch_table.h"
+#include "traces/utf8.h"
 
 namespace spillway::scenario {
 namespace {
@@ -107,7 +108,7 @@ class LaunchReader {
   void read(const std::string& path, std::optional<LaunchFormat> format, bool is_program) {
     if (++read_ > most_files)
       throw InputError(path, "", "too many files name each other", "give the settings in fewer files");
-    const std::string text = read_file(path, largest_launch);
+    const std::string text = to_valid_utf8(read_file(path, largest_launch));  // comments may be in other encodings
     refuse_binary(text, path);
     switch (syntax_of(text)) {
       case Syntax::json:

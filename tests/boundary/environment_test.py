@@ -3,6 +3,7 @@
 
 Usage: environment_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
 """
+import gzip
 import json
 import os
 import pty
@@ -115,6 +116,18 @@ class EnvironmentTest(unittest.TestCase):
             result = self.spillway("run", large, preexec_fn=limited(**{"as": bytes_there}))
             if result.returncode not in (127, -signal.SIGSEGV):  # the loader itself found no room
                 self.works_or_is_refused(result)
+
+    def test_what_a_file_unfolds_to_is_no_matter_but_what_is_kept(self):
+        large = 60 << 20
+        with gzip.open(self.path("nothing.json.gz"), "wb") as file:
+            file.write(b'{"traceEvents":[' + b"{}," * (large // 3) + b"{}]}")
+        with gzip.open(self.path("rows.json.gz"), "wb") as file:
+            file.write(b"[" + b"[1,1,1,1]," * (large // 10) + b"[1,1,1,1]]")
+        self.assertLess(os.path.getsize(self.path("nothing.json.gz")), large // 500)
+        few = ("--memory-limit", "56MiB", "trace", "info")
+        kept = self.spillway(*few, "nothing.json.gz")
+        self.assertEqual(kept.returncode, 0, kept.stderr)
+        self.refused(self.spillway(*few, "rows.json.gz"), "rows.json.gz", "56.00 MiB", "--memory-limit")
 
     def test_a_folder_that_may_not_be_written(self):
         if os.geteuid() != 0:
