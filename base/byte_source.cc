@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/memory_limit.h"
 
 namespace spillway {
 namespace {
@@ -197,9 +198,10 @@ std::size_t ByteSource::State::unzstd_some(std::span<std::byte> into) {
 }
 
 void ByteSource::State::report(bool at_end) {
-  if (!progress || (!at_end && produced < next_report)) return;
+  if (!at_end && produced < next_report) return;
   next_report = produced + progress_interval_bytes;
-  if (!progress(read_from_disk, total_on_disk)) throw Cancelled{};
+  if (produced > progress_interval_bytes) check_memory_limit(name, raw_place());
+  if (progress && !progress(read_from_disk, total_on_disk)) throw Cancelled{};
 }
 
 // Fills `into`; less only at the end.

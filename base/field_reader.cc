@@ -20,7 +20,7 @@ namespace spillway {
 namespace {
 
 using Json = FieldReader::Json;
-constexpr std::size_t deepest = 64;  // no document of ours goes deeper
+constexpr int deepest = 64;  // no document of ours goes deeper
 
 // What the field is, as a remedy.
 std::string told(const FieldInfo& info, std::string_view otherwise = "correct it") {
@@ -474,15 +474,21 @@ void read_document(std::string_view text, const std::string& file,
 namespace {
 
 Json parse(std::string_view text, const std::string& file, const std::string& remedy, bool comments) {
+  // The parser takes a zero byte for the end of the text, and what follows it for nothing.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+    throw InputError(file, "byte " + std::to_string(zero + 1), "not valid JSON", remedy);
   std::vector<std::set<std::string>> open;
   std::string twice;
   // The parser keeps the last of two equal keys; a document must not say two things.
-  const auto watch = [&](int, Json::parse_event_t event, Json& parsed) {
+  const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {
+    if (depth > deepest)
+      throw InputError(file, "", fmt::format("nested deeper than {} levels", deepest),
+                       "check that this is the right file");
     if (event == Json::parse_event_t::object_start) open.emplace_back();
     if (event == Json::parse_event_t::object_end) open.pop_back();
     if (event == Json::parse_event_t::key && !open.back().insert(parsed.get<std::string>()).second && twice.empty())
       twice = parsed.get<std::string>();
-    return open.size() < deepest;
+    return true;
   };
   try {
     Json root = Json::parse(text, watch, true, comments);

@@ -36,7 +36,22 @@ void sync_folder(const std::string& path) {
   ::close(folder);
 }
 
+// Beside the file, with a name that is no longer than file systems take.
+std::string temporary_beside(const std::string& path) {
+  const auto slash = path.rfind('/');
+  return (slash == std::string::npos ? "" : path.substr(0, slash + 1)) + ".spillway-XXXXXX";
+}
+
 }  // namespace
+
+std::string temporary_folder() {
+  const char* named = std::getenv("TMPDIR");
+  std::string folder = named == nullptr || *named == '\0' ? "/tmp" : named;
+  if (::access(folder.c_str(), W_OK | X_OK) != 0)
+    throw InputError("", "", "no temporary file can be made in " + folder + ": " + std::strerror(errno),
+                     "set TMPDIR to a writable folder");
+  return folder;
+}
 
 OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
   if (path_ == "-") {
@@ -51,7 +66,7 @@ OutputFile::OutputFile(std::string path) : path_(std::move(path)) {
     if (file_ == nullptr) fail(path_, "can't write", errno);
     return;
   }
-  const std::string pattern = path_ + ".XXXXXX";
+  const std::string pattern = temporary_beside(path_);
   std::vector<char> name(pattern.c_str(), pattern.c_str() + pattern.size() + 1);
   const int descriptor = ::mkostemp(name.data(), O_CLOEXEC);
   if (descriptor < 0) fail(path_, "can't write", errno);

@@ -7,6 +7,9 @@
 
 namespace spillway {
 
+// Where temporary files go: TMPDIR, or /tmp where that is not set. Throws InputError where no folder is there.
+std::string temporary_folder();
+
 class OutputFile {
  public:
   // "-" is standard output (no atomicity). Throws InputError when the place can't be written.

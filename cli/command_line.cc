@@ -1,13 +1,18 @@
 #include "cli/command_line.h"
 
+#include <fcntl.h>
+#include <poll.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <filesystem>
+#include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -15,7 +20,9 @@
 #include "base/data_folder.h"
 #include "base/input_error.h"
 #include "base/log.h"
+#include "base/memory_limit.h"
 #include "base/nearest_name.h"
+#include "base/terminal_text.h"
 #include "base/version.h"
 #include "cli/commands/calibrate_command.h"
 #include "cli/commands/capacity_command.h"
@@ -55,8 +62,8 @@ bool colors_wanted() {
 
 void report_error(std::string_view text) {
   const bool color = colors_wanted();
-  std::fprintf(stderr, "%serror:%s %.*s\n", color ? "\033[1;31m" : "", color ? "\033[0m" : "",
-               static_cast<int>(text.size()), text.data());
+  std::fprintf(stderr, "%serror:%s %s\n", color ? "\033[1;31m" : "", color ? "\033[0m" : "",
+               terminal_text(text).c_str());
 }
 
 std::vector<std::string> command_names(const Command& command) {
@@ -98,6 +105,10 @@ void add_global_options(Command& app, Context& context) {
   app.add_option("--format", context.format, "how results are printed: table, json, csv or markdown")
       ->choices({"table", "json", "csv", "markdown"})
       ->type_name("FORMAT");
+  app.add_option("--memory-limit", memory_limit(),
+                 "most memory that reading files may take; 8GiB, or 3/4 of the machine's where that is less")
+      ->size_with_unit()
+      ->type_name("SIZE");
   app.add_flag("-q,--quiet", context.quiet, "no warnings and no progress on standard error");
   app.add_flag(
       "--verbose", [] { set_verbose(true); },
@@ -113,12 +124,45 @@ bool has_bundled_data() {
                      [](const std::string& place) { return access(place.c_str(), R_OK) == 0; });
 }
 
+// Whoever read standard output has gone: `spillway ... | head`.
+bool has_no_reader() {
+  pollfd out{STDOUT_FILENO, 0, 0};
+  return poll(&out, 1, 0) > 0 && (out.revents & POLLERR) != 0;
+}
+
+// Closed standard streams get a place to go, so that no file that is opened later takes their numbers.
+void open_standard_streams() {
+  for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number)
+    if (fcntl(number, F_GETFD) < 0 && open("/dev/null", O_RDWR) < 0) return;
+}
+
+constexpr std::string_view out_of_memory =
+    "memory: there is not enough for this input\n"
+    "  remedy: give the program more (ulimit -v, the container's limit), or a shorter input";
+
+// Memory may also run out where nothing can be thrown, as in a thread that begins.
+[[noreturn]] void on_terminate() {
+  bool is_memory = false;
+  try {
+    if (const std::exception_ptr thrown = std::current_exception()) std::rethrow_exception(thrown);
+  } catch (const std::bad_alloc&) {
+    is_memory = true;
+  } catch (...) {
+  }
+  if (!is_memory) std::abort();
+  for (const std::string_view text : {std::string_view("error: "), out_of_memory, std::string_view("\n")})
+    if (write(STDERR_FILENO, text.data(), text.size()) < 0) break;
+  _exit(exit_bad_input);
+}
+
 // Exit codes of what a command may throw.
 int run_guarded(Command& app, int argc, const char* const* argv, Context& context) {
   try {
     if (!app.parse(argc, argv)) return exit_done;
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      if (has_no_reader()) return exit_no_reader;
       throw InputError("standard output", "", "could not be written", "check the space where it goes");
+    }
     return is_interrupted() ? exit_interrupted : context.exit_code;
   } catch (const UsageError& error) {
     report_error(usage_message(app, error));
@@ -133,6 +177,18 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
           "its bundled data are not beside the program: keep bin and share together, or name the folder "
           "share/spillway in SPILLWAY_DATA");
     return exit_bad_input;
+  } catch (const std::filesystem::filesystem_error& error) {
+    report_error(
+        InputError(error.path1().string(), "", error.code().message(), "check the path and its permissions").what());
+    return exit_bad_input;
+  } catch (const std::bad_alloc&) {
+    report_error(out_of_memory);
+    return exit_bad_input;
+  } catch (const std::system_error& error) {
+    report_error(InputError("", "", std::string("the system refuses: ") + error.what(),
+                            "raise its limits on open files, threads and memory (ulimit -a)")
+                     .what());
+    return exit_bad_input;
   } catch (const std::exception& error) {
     report_error(std::string("internal: ") + error.what());
     return exit_internal;
@@ -142,14 +198,16 @@ int run_guarded(Command& app, int argc, const char* const* argv, Context& contex
 }  // namespace
 
 void warn(const Context& context, std::string_view text) {
-  if (!context.quiet) std::fprintf(stderr, "warning: %.*s\n", static_cast<int>(text.size()), text.data());
+  if (!context.quiet) std::fprintf(stderr, "warning: %s\n", terminal_text(text).c_str());
 }
 
 void note(const Context& context, std::string_view text) {
-  if (!context.quiet) std::fprintf(stderr, "%.*s\n", static_cast<int>(text.size()), text.data());
+  if (!context.quiet) std::fprintf(stderr, "%s\n", terminal_text(text).c_str());
 }
 
 int run_command_line(int argc, const char* const* argv, SweepJob* job) {
+  open_standard_streams();
+  std::set_terminate(on_terminate);
   catch_interrupts();
   use_installed_data();
   add_study_sections();

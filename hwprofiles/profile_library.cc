@@ -1,15 +1,20 @@
 #include "hwprofiles/profile_library.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
 #include <tuple>
 #include <utility>
 
+#include "base/byte_source.h"
 #include "base/data_folder.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
@@ -25,7 +30,7 @@ namespace fs = std::filesystem;
 constexpr const char* default_host = "generic-pcie5-host";
 
 // Sorted, so that what hides what never depends on the file system's order.
-std::vector<std::string> json_files(const std::string& directory) {
+std::vector<std::string> json_files(const std::string& directory, std::optional<InputError>& unread) {
   std::vector<std::string> files;
   std::error_code error;
   fs::recursive_directory_iterator it(directory, fs::directory_options::skip_permission_denied, error), end;
@@ -33,6 +38,10 @@ std::vector<std::string> json_files(const std::string& directory) {
     if (it->path().extension() == ".json") files.push_back(it->path().string());
     it.increment(error);
   }
+  if (::access(directory.c_str(), R_OK | X_OK) != 0) error = {errno, std::system_category()};
+  if (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory)
+    unread.emplace("", "", directory + " can't be searched: " + error.message(),
+                   "check its permissions, and the limit on open files (ulimit -n)");
   std::sort(files.begin(), files.end());
   return files;
 }
@@ -206,6 +215,13 @@ std::vector<ProfileLeaf> document_leaves(const Loader& loader, const ProfileDocu
   return leaves;
 }
 
+std::string in_a_line(const InputError& error) {
+  std::string line = error.file();
+  if (!error.place().empty()) line += ": " + error.place();
+  line += ": " + error.cause();
+  return error.remedy().empty() ? line : line + "; " + error.remedy();
+}
+
 std::string printed(const ProfileLeaf& leaf) { return leaf.unit.empty() ? leaf.value : leaf.value + " " + leaf.unit; }
 
 }  // namespace
@@ -240,13 +256,18 @@ const ProfileLibrary& ProfileLibrary::shared() {
 ProfileLibrary::ProfileLibrary(std::vector<std::string> directories) : directories_(std::move(directories)) {
   std::set<std::string> seen;
   for (const std::string& directory : directories_) {
-    for (const std::string& path : json_files(directory)) {
+    for (const std::string& path : json_files(directory, unread_)) {
       try {
         const ProfileDocument document = ProfileDocument::read(path);
         if (!seen.insert(document.name()).second) continue;
         entries_.push_back({document.name(), document.title(), path, document.kind()});
       } catch (const InputError&) {
-        // Not a profile: check() on the file says why.
+        // Not a profile: check() on the file says why. Or one that can't be read.
+        try {
+          static_cast<void>(ByteSource::open(path, 1));
+        } catch (const InputError& error) {
+          if (!unread_) unread_.emplace("", "", path + " " + error.cause(), error.remedy());
+        }
       }
     }
   }
@@ -261,6 +282,9 @@ const ProfileEntry& ProfileLibrary::find(std::string_view name) const {
     if (entry.name == name) return entry;
     names.push_back(entry.name);
   }
+  if (unread_)
+    throw InputError("", "", "no hardware profile '" + std::string(name) + "' is found, and " + unread_->cause(),
+                     unread_->remedy());
   throw InputError("", "", "no hardware profile '" + std::string(name) + "'",
                    suggest(name, names, "list them with `spillway profile list`, or give the path of a file"));
 }
@@ -300,10 +324,10 @@ std::vector<std::string> ProfileLibrary::check(const std::string& path) const {
     else
       read_any(document, problems);
   } catch (const InputError& error) {
-    if (problems.empty()) found.emplace_back(error.what());
+    if (problems.empty()) found.push_back(in_a_line(error));
   }
   for (const FieldProblem& problem : problems) {
-    found.emplace_back(InputError(path, problem.place, problem.cause, problem.remedy).what());
+    found.push_back(in_a_line({path, problem.place, problem.cause, problem.remedy}));
   }
   return found;
 }

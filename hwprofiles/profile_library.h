@@ -6,10 +6,12 @@
 // A name found earlier hides a later one. A name with a '/' or ending in ".json" is a file path.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/input_error.h"
 #include "hwprofiles/hardware_profile.h"
 
 namespace spillway::hwprofiles {
@@ -67,6 +69,7 @@ class ProfileLibrary {
  private:
   std::vector<std::string> directories_;
   std::vector<ProfileEntry> entries_;
+  std::optional<InputError> unread_;  // the first folder or file that the system would not open
 };
 
 std::vector<ProfileLeaf> leaves_of(const HardwareProfile& profile);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <string_view>
 
+#include "base/csv_cell.h"
 #include "base/input_error.h"
 #include "base/number_text.h"
 #include "base/output_file.h"
@@ -84,16 +85,6 @@ std::string drawing_svg(const ChartDrawing& drawing, const std::string& title) {
   return canvas.inline_element(drawing.width, drawing.height, title);
 }
 
-std::string csv_field(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + "\"";
-}
-
 }  // namespace
 
 ReportCell number_cell(double value) {
@@ -131,19 +122,18 @@ std::string report_html(const ReportDocument& document) {
 }
 
 std::string report_csv(const ReportDocument& document) {
-  std::string csv = csv_field(document.title) + "," + csv_field(document.subtitle) + "\r\n";
-  csv += "verdict," + csv_field(document.verdict) + "\r\n";
+  std::string csv = csv_cell(document.title) + "," + csv_cell(document.subtitle) + "\r\n";
+  csv += "verdict," + csv_cell(document.verdict) + "\r\n";
   for (const ReportSection& section : document.sections) {
-    for (const std::string& text : section.paragraphs)
-      csv += csv_field(section.heading) + "," + csv_field(text) + "\r\n";
-    for (const std::string& item : section.items) csv += csv_field(section.heading) + "," + csv_field(item) + "\r\n";
+    for (const std::string& text : section.paragraphs) csv += csv_cell(section.heading) + "," + csv_cell(text) + "\r\n";
+    for (const std::string& item : section.items) csv += csv_cell(section.heading) + "," + csv_cell(item) + "\r\n";
     for (const ReportTable& table : section.tables) {
-      csv += "\r\n" + csv_field(section.heading) + "," + csv_field(table.caption) + "\r\n";
-      for (std::size_t c = 0; c < table.columns.size(); ++c) csv += (c > 0 ? "," : "") + csv_field(table.columns[c]);
+      csv += "\r\n" + csv_cell(section.heading) + "," + csv_cell(table.caption) + "\r\n";
+      for (std::size_t c = 0; c < table.columns.size(); ++c) csv += (c > 0 ? "," : "") + csv_cell(table.columns[c]);
       csv += "\r\n";
       for (const auto& row : table.rows) {
         for (std::size_t c = 0; c < row.size(); ++c)
-          csv += (c > 0 ? "," : "") + (row[c].number ? fmt::format("{:.10g}", *row[c].number) : csv_field(row[c].text));
+          csv += (c > 0 ? "," : "") + (row[c].number ? fmt::format("{:.10g}", *row[c].number) : csv_cell(row[c].text));
         csv += "\r\n";
       }
     }

@@ -1,4 +1,5 @@
 #include "base/input_error.h"
+#include "base/output_file.h"
 #include "base/read_file.h"
 #include "reports/report_document.h"
 
@@ -7,10 +8,10 @@
 #include <unistd.h>
 #include <xlsxwriter.h>
 
+#include <locale.h>
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 
 namespace spillway::reports {
 namespace {
@@ -18,7 +19,7 @@ namespace {
 // A place for the library to write to; gone when it goes.
 class TemporaryFile {
  public:
-  TemporaryFile() : path_((std::filesystem::temp_directory_path() / "spillway-XXXXXX").string()) {
+  TemporaryFile() : path_(temporary_folder() + "/spillway-XXXXXX") {
     const int file = mkstemp(path_.data());
     if (file < 0) throw InputError(path_, "", "no temporary file can be made there", "set TMPDIR to a writable folder");
     close(file);
@@ -32,6 +33,21 @@ class TemporaryFile {
   std::string path_;
 };
 
+// The library writes numbers as the thread's locale does, and a sheet takes no comma in them.
+class NumbersWithPoints {
+ public:
+  NumbersWithPoints() : plain_(newlocale(LC_ALL_MASK, "C", nullptr)), before_(uselocale(plain_)) {}
+  ~NumbersWithPoints() {
+    uselocale(before_);
+    freelocale(plain_);
+  }
+  NumbersWithPoints(const NumbersWithPoints&) = delete;
+  NumbersWithPoints& operator=(const NumbersWithPoints&) = delete;
+
+ private:
+  locale_t plain_, before_;
+};
+
 // Excel allows 31 characters and not these.
 std::string sheet_name(std::string name, std::size_t number) {
   for (char& c : name)
@@ -41,7 +57,10 @@ std::string sheet_name(std::string name, std::size_t number) {
 
 class Book {
  public:
-  explicit Book(const std::string& path) : book_(workbook_new(path.c_str())) {
+  Book(const std::string& path, std::string folder) : folder_(std::move(folder)) {
+    lxw_workbook_options options{};
+    options.tmpdir = folder_.data();
+    book_ = workbook_new_opt(path.c_str(), &options);
     bold_ = workbook_add_format(book_);
     format_set_bold(bold_);
     wrapped_ = workbook_add_format(book_);
@@ -149,7 +168,8 @@ class Book {
   }
 
  private:
-  lxw_workbook* book_;
+  std::string folder_;
+  lxw_workbook* book_ = nullptr;
   lxw_format* bold_ = nullptr;
   lxw_format* wrapped_ = nullptr;
   lxw_format *heading_ = nullptr, *figure_ = nullptr, *input_ = nullptr;
@@ -158,8 +178,9 @@ class Book {
 }  // namespace
 
 std::string report_xlsx(const ReportDocument& document) {
+  const NumbersWithPoints scope;
   const TemporaryFile file;
-  Book book(file.path());
+  Book book(file.path(), temporary_folder());
   book.summary(document);
   for (std::size_t sheet = 0; sheet < document.formulas.tables().size(); ++sheet)
     book.formulas(document.formulas, sheet);

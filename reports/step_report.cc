@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "sim/replay/fidelity.h"
@@ -100,9 +101,10 @@ ReportSection machine_section(const Result& result) {
   ReportSection section;
   section.heading = "Links and drives";
   ReportTable links{"Links", {"link", "GiB a step", "busy %"}, {}};
+  const auto steps = static_cast<double>(std::max<std::size_t>(result.steps.size(), 1));
   for (const LinkResult& link : result.links)
     links.rows.push_back(
-        {text_cell(link.name), number_cell(gibibytes(link.bytes)), number_cell(link.busy_fraction * 100)});
+        {text_cell(link.name), number_cell(gibibytes(link.bytes) / steps), number_cell(link.busy_fraction * 100)});
   section.tables.push_back(std::move(links));
   if (result.drives.empty()) return section;
   ReportTable drives{"Drives", {"drives", "model", "number", "GiB written", "GiB read", "life, years", "rests on"}, {}};

@@ -31,7 +31,7 @@ Json row_json(const SweepRow& row) {
   json["meets_requirements"] = row.does;
   json["on_front"] = row.on_front;
   json["step_time_ns"] = std::llround(metrics.step_seconds * 1e9);
-  json["peak_reserved_bytes"] = std::llround(metrics.peak_bytes);
+  json["peak_reserved_bytes"] = metrics.peak_bytes > 0 ? Json(std::llround(metrics.peak_bytes)) : Json();
   json["gpus"] = std::llround(metrics.gpus);
   json["tokens_per_second"] = metrics.step_seconds > 0 ? metrics.tokens_per_step / metrics.step_seconds : 0;
   json["usd_per_million_tokens"] =

@@ -119,7 +119,7 @@ constexpr std::size_t look_ahead = 64U << 10U;
 
 // A model, a machine or a sweep given where a scenario or a trace is wanted.
 void refuse_other_documents(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return;
+  if (is_folder(path)) return;
   ByteSource source = ByteSource::open(path, std::uint64_t{1} << 40U);
   const auto bytes = source.peek(look_ahead);
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
@@ -178,7 +178,7 @@ Scenario scenario_for_trace(const std::string& trace_path, std::span<const std::
 }
 
 bool is_scenario_file(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return false;
+  if (is_folder(path)) return false;
   ByteSource source = ByteSource::open(path, largest_scenario);
   const auto head = source.peek(4096);
   const std::string_view text(reinterpret_cast<const char*>(head.data()), head.size());

@@ -32,23 +32,70 @@ void add_steps(const Trace& trace, TraceSummary& summary) {
   for (std::size_t i = 0; i < work.size(); ++i) summary.steps.push_back(summarize_step(trace, trace.steps[i], work[i]));
 }
 
+// What a device holds.
+struct Held {
+  Bytes allocated{}, reserved{};
+};
+
+bool takes_segment(MemoryAction action) {
+  return action == MemoryAction::segment_allocate || action == MemoryAction::segment_map;
+}
+bool gives_segment(MemoryAction action) {
+  return action == MemoryAction::segment_free || action == MemoryAction::segment_unmap;
+}
+
+// Before the first event, by device: what a snapshot holds at its end less what its events allocated and took. Nothing
+// where there are no segments, since then nobody knows.
+std::map<std::int16_t, Held> held_before(const Trace& trace, MemoryAction freed) {
+  std::map<std::int16_t, Held> held;
+  for (const MemorySegment& segment : trace.memory_segments) {
+    Held& now = held[segment.device];
+    now.reserved += segment.total;
+    for (std::uint32_t i = 0; i < segment.block_count; ++i) {
+      const MemoryBlock& block = trace.memory_blocks[segment.first_block + i];
+      const bool counts = block.state == BlockState::allocated ||
+                          (block.state == BlockState::pending_free && freed == MemoryAction::free_completed);
+      if (counts) now.allocated += trace.memory_size_is_requested ? block.requested : block.size;
+    }
+  }
+  for (const MemoryEvent& event : trace.memory_events) {
+    const auto found = held.find(event.device);
+    if (found == held.end()) continue;
+    Held& now = found->second;
+    if (event.action == MemoryAction::allocate) now.allocated -= event.bytes;
+    if (event.action == freed) now.allocated += event.bytes;
+    if (takes_segment(event.action)) now.reserved -= event.bytes;
+    if (gives_segment(event.action)) now.reserved += event.bytes;
+  }
+  for (auto& [device, now] : held) now = {std::max(now.allocated, Bytes(0)), std::max(now.reserved, Bytes(0))};
+  return held;
+}
+
 void add_memory(const Trace& trace, TraceSummary& summary) {
-  std::map<std::int16_t, Bytes> live;
   const bool two_frees = std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
                                      [](const MemoryEvent& e) { return e.action == MemoryAction::free_completed; });
   const MemoryAction freed = two_frees ? MemoryAction::free_completed : MemoryAction::free_requested;
+  std::map<std::int16_t, Held> held = held_before(trace, freed);
+  const bool has_segments = !trace.memory_segments.empty();
+  const auto note = [&](const Held& now) {
+    summary.peak_allocated_bytes = std::max(summary.peak_allocated_bytes, now.allocated);
+    if (has_segments) summary.peak_reserved_bytes = std::max(summary.peak_reserved_bytes, now.reserved);
+  };
+  for (const auto& [device, now] : held) note(now);
   for (const MemoryEvent& event : trace.memory_events) {
     if (event.device < 0) continue;
     ++summary.device_memory_events;
     summary.peak_reserved_bytes = std::max(summary.peak_reserved_bytes, event.total_reserved);
-    Bytes& now = live[event.device];
+    Held& now = held[event.device];
     if (event.total_allocated >= Bytes(0))
-      now = event.total_allocated;
+      now.allocated = event.total_allocated;
     else if (event.action == MemoryAction::allocate)
-      now += event.bytes;
+      now.allocated += event.bytes;
     else if (event.action == freed)
-      now -= event.bytes;
-    summary.peak_allocated_bytes = std::max(summary.peak_allocated_bytes, now);
+      now.allocated -= event.bytes;
+    if (takes_segment(event.action)) now.reserved += event.bytes;
+    if (gives_segment(event.action)) now.reserved -= event.bytes;
+    note(now);
   }
 }
 

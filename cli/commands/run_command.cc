@@ -24,6 +24,7 @@
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
 #include "sim/replay/fidelity.h"
+#include "sim/replay/memory_snapshot.h"
 #include "sim/replay/replayed_trace.h"
 #include "studies/diagnosis/step_diagnosis.h"
 #include "studies/offload/roofline.h"
@@ -58,45 +59,40 @@ void write_text(const std::string& path, const std::string& text) {
   out.commit();
 }
 
-void write_timeline(const Trace& trace, const Result& result, const std::string& path) {
-  if (path.ends_with(".svg")) return write_text(path, timeline_svg(trace, result));
+// The step's own allocations, where the allocator placed them, on the replay's clock.
+Trace placed_allocations(const LoadedScenario& loaded, const ScenarioRun& run) {
+  const Trace& trace = run.trace(loaded);
+  AllocationStreamOptions options = allocations_of(loaded, run);
+  options.keep_rows = options.keep_segments = options.keep_totals = true;
+  std::vector<AllocationStreamResult> runs;
+  const auto by_device = index_memory_events(trace);
+  for (const auto& [device, events] : by_device) {
+    if (device < 0) continue;
+    options.device = device;
+    runs.push_back(replay_allocation_stream(trace, events, options));
+  }
+  return placed_snapshot(trace, runs, run.result.op_start);
+}
+
+void write_timeline(const LoadedScenario& loaded, const ScenarioRun& run, const std::string& path) {
+  const Trace& trace = run.trace(loaded);
+  if (path.ends_with(".svg")) return write_text(path, timeline_svg(trace, run.result));
   if (!path.ends_with(".json"))
     throw InputError(path, "--timeline", "neither .svg nor .json", "name a picture (.svg) or a Perfetto file (.json)");
+  Trace replayed = replayed_trace(trace, run.result);
+  const bool is_placed = std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
+                                     [](const MemoryEvent& event) { return event.address != Addr(0); });
+  if (run.result.memory.known && is_placed) replayed.memory_events = placed_allocations(loaded, run).memory_events;
   OutputFile out(path);
-  write_chrome_trace(replayed_trace(trace, result), out);
+  write_chrome_trace(replayed, out);
   out.commit();
 }
 
-// Viewers keep a block until its free is completed. A trace that knows no completions means at once.
-void complete_frees(std::vector<MemoryEvent>& events) {
-  const auto has = [&events](MemoryAction action) {
-    return std::any_of(events.begin(), events.end(), [action](const auto& event) { return event.action == action; });
-  };
-  if (!has(MemoryAction::free_requested) || has(MemoryAction::free_completed)) return;
-  std::vector<MemoryEvent> completed;
-  completed.reserve(2 * events.size());
-  for (const MemoryEvent& event : events) {
-    completed.push_back(event);
-    if (event.action != MemoryAction::free_requested) continue;
-    completed.push_back(event);
-    completed.back().action = MemoryAction::free_completed;
-  }
-  events = std::move(completed);
-}
-
-// The step's own allocations, on the replay's clock.
-void write_snapshot(Trace trace, const Result& result, const std::string& path) {
+void write_snapshot(const LoadedScenario& loaded, const ScenarioRun& run, const std::string& path) {
   constexpr std::array needed = {Capability::memory};
-  trace.require(needed, "--memory-snapshot");
-  Picos now{};
-  for (MemoryEvent& event : trace.memory_events) {
-    if (event.anchor != OpId::none && result.op_start[index_of(event.anchor)] != unknown_time)
-      now = std::max(now, result.op_start[index_of(event.anchor)]);
-    event.time = now;
-  }
-  complete_frees(trace.memory_events);
+  run.trace(loaded).require(needed, "--memory-snapshot");
   OutputFile out(path);
-  write_torch_snapshot(trace, out);
+  write_torch_snapshot(placed_allocations(loaded, run), out);
   out.commit();
 }
 
@@ -108,9 +104,9 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   const LoadedScenario loaded = load_with(arguments.first, arguments);
   const ScenarioRun run = run_traced(loaded);
   const Result& result = run.result;
-  if (!arguments.timeline.empty()) write_timeline(run.trace(loaded), result, arguments.timeline);
+  if (!arguments.timeline.empty()) write_timeline(loaded, run, arguments.timeline);
   if (!arguments.plan_output.empty()) write_text(arguments.plan_output, plan_json(whole_plan(loaded, run)));
-  if (!arguments.memory_snapshot.empty()) write_snapshot(run.trace(loaded), result, arguments.memory_snapshot);
+  if (!arguments.memory_snapshot.empty()) write_snapshot(loaded, run, arguments.memory_snapshot);
   if (arguments.pictures.wanted()) {
     constexpr std::array needed = {Capability::memory};
     run.trace(loaded).require(needed, "--curve and --map");

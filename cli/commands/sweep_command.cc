@@ -85,7 +85,7 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
       cells.emplace_back("no");
     } else {
       cells.push_back(fmt::format("{:.4g}", metrics.step_seconds));
-      cells.push_back(fmt::format("{:.2f}", metrics.peak_bytes / 1073741824.0));
+      cells.push_back(metrics.peak_bytes > 0 ? fmt::format("{:.2f}", metrics.peak_bytes / 1073741824.0) : "-");
       cells.push_back(fmt::format("{:.0f}", metrics.gpus));
       cells.push_back(metrics.step_seconds > 0 ? fmt::format("{:.4g}", metrics.tokens_per_step / metrics.step_seconds)
                                                : "-");
@@ -310,9 +310,15 @@ void run_sweep_command(Context& context, const SweepCall& call) {
   }
   SweepStore store(call.output);
   for (const std::string& repair : store.repairs()) warn(context, repair);
-  if (const auto origin = origin_in(store, call.output)) check_same(context, call.output, *origin, file);
+  const auto origin = origin_in(store, call.output);
+  if (origin) check_same(context, call.output, *origin, file);
   append_origin(store, file);
-  run(context, call, file, store);
+  try {
+    run(context, call, file, store);
+  } catch (const InputError&) {
+    if (!origin && store.size() == 1) std::filesystem::remove(call.output, none);  // holds no result
+    throw;
+  }
 }
 
 void run_merge_command(Context& context, const SweepCall& call) {

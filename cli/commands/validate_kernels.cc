@@ -261,7 +261,7 @@ void write_text(const std::string& path, const std::string& text) {
 // A name in the temporary folder; the file itself loses it as soon as it is open.
 std::string file_for(const ValidateKernelsArguments& arguments) {
   if (!arguments.file.empty()) return arguments.file;
-  return (std::filesystem::temp_directory_path() / fmt::format("spillway-kernels-{}", getpid())).string();
+  return temporary_folder() + fmt::format("/spillway-kernels-{}", getpid());
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ enum ExitCode : int {
   exit_answer_is_no = 1,
   exit_bad_input = 2,
   exit_internal = 3,
-  exit_interrupted = 130
+  exit_interrupted = 130,
+  exit_no_reader = 141  // as a shell tells of a program that a closed pipe ended
 };
 
 struct Context {

@@ -80,7 +80,10 @@ bad usage or bad input; the message says file, place, cause and remedy
 a fault of spillway
 .TP
 130
-interrupted
+interrupted: Ctrl-C, a request to end (SIGTERM) or a hang-up
+.TP
+141
+whoever read standard output has gone
 .SH ENVIRONMENT
 .TP
 \fBSPILLWAY_PROFILE_PATH\fR

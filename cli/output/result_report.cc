@@ -380,7 +380,8 @@ Table result_row(const Result& result) {
                "tokens_per_second", "mfu", "fingerprint", "verdict", "reserve_bytes", "short_of_bytes", "replay_error",
                "unexplained_ns"});
   table.add({result.title, true_or_false(result.verdict()), std::to_string(whole_nanoseconds(result.step_time)),
-             std::to_string(result.memory.peak_allocated.count()), std::to_string(result.memory.peak_reserved.count()),
+             result.memory.known ? std::to_string(result.memory.peak_allocated.count()) : "",
+             result.memory.known ? std::to_string(result.memory.peak_reserved.count()) : "",
              std::string(to_string(result.binding)), fmt::format("{:.3f}", result.tokens_per_second),
              fmt::format("{:.6f}", result.mfu), fmt::format("{:016x}", result.fingerprint),
              std::string(to_string(result.verdict())), std::to_string(result.reserve.bytes().count()),
@@ -389,11 +390,16 @@ Table result_row(const Result& result) {
   return table;
 }
 
+namespace {
+
+std::string decimals_or_none(double value) { return std::isfinite(value) ? fmt::format("{:.3f}", value) : "-"; }
+
+}  // namespace
+
 Table comparison(const Result& a, const Result& b) {
   Table table({"figure", "A", "B", "unit", "change"});
   for (const ComparedFigure& figure : compared_figures(a, b))
-    table.add(
-        {figure.name, fmt::format("{:.3f}", figure.a), fmt::format("{:.3f}", figure.b), figure.unit, figure.change()});
+    table.add({figure.name, decimals_or_none(figure.a), decimals_or_none(figure.b), figure.unit, figure.change()});
   return table;
 }
 
@@ -402,7 +408,8 @@ Json comparison_json(const Result& a, const Result& b) {
   document["a"] = result_json(a);
   document["b"] = result_json(b);
   document["step_time_ratio"] = to_seconds(b.step_time) / to_seconds(a.step_time);
-  document["peak_reserved_difference_bytes"] = (b.memory.peak_reserved - a.memory.peak_reserved).count();
+  document["peak_reserved_difference_bytes"] =
+      a.memory.known && b.memory.known ? Json((b.memory.peak_reserved - a.memory.peak_reserved).count()) : Json();
   Json warnings = Json::array();
   document["warnings"] = warnings;
   return document;

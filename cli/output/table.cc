@@ -1,6 +1,7 @@
 #include "cli/output/table.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -9,8 +10,10 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/csv_cell.h"
 #include "base/input_error.h"
 #include "base/number_text.h"
+#include "base/terminal_text.h"
 #include "traces/trace.h"
 
 namespace spillway::cli {
@@ -27,20 +30,11 @@ std::size_t width(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0U) != 0x80U; }));
 }
 
-std::string printable(std::string text) {
-  for (char& c : text)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  return text;
-}
-
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  std::string quoted = "\"";
-  for (const char c : text) {
-    if (c == '"') quoted += '"';
-    quoted += c;
-  }
-  return quoted + '"';
+std::string printable(std::string_view text) {
+  std::string line = terminal_text(text);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\t'; }, ' ');
+  return line;
 }
 
 std::string csv_line(const std::vector<std::string>& row) {
@@ -108,7 +102,12 @@ std::string Table::markdown() const {
   return out;
 }
 
-void print(const std::string& text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void print(const std::string& text) {
+  static const bool is_terminal = isatty(STDOUT_FILENO) != 0;
+  const std::string shown = is_terminal ? terminal_text(text) : "";
+  const std::string& written = is_terminal ? shown : text;
+  std::fwrite(written.data(), 1, written.size(), stdout);
+}
 
 void print(const Context& context, const Table& table) {
   print(context.csv() ? table.csv() : context.markdown() ? table.markdown() : table.text());

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/csv_cell.h"
+
 namespace spillway::gui {
 
 TableCell number_cell(const QString& text, double key) { return {text, QVariant(key)}; }
@@ -49,8 +51,7 @@ QVariant TableModel::headerData(int section, Qt::Orientation orientation, int ro
 QString table_text(const QAbstractItemModel& model, bool csv) {
   const auto cell = [csv](QString text) {
     if (!csv) return text.replace('\t', ' ').replace('\n', ' ');
-    if (!text.contains('"') && !text.contains(',') && !text.contains('\n')) return text;
-    return "\"" + text.replace("\"", "\"\"") + "\"";
+    return QString::fromStdString(csv_cell(text.toStdString()));
   };
   const QString between = csv ? "," : "\t", end = csv ? "\r\n" : "\n";
   QString text;

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/byte_source.h"
+#include "base/named_file.h"
 #include "scenario/scenario.h"
 
 namespace spillway::gui {
@@ -20,7 +21,7 @@ bool is_store(std::string_view head) {
 }  // namespace
 
 FileKind kind_of_file(const std::string& path) {
-  if (std::filesystem::is_directory(path)) return FileKind::trace;
+  if (is_folder(path)) return FileKind::trace;
   ByteSource source = ByteSource::open(path, std::uint64_t{1} << 40U);
   const auto bytes = source.peek(look_ahead);
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());

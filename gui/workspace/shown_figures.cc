@@ -114,7 +114,7 @@ ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
   ShownFigure figure{.id = "memory", .title = "peak memory"};
   if (!memory.known) {
     figure.value = "unknown";
-    figure.provenance = "the trace has no memory events";
+    figure.provenance = "the trace has no usable memory events";
     return figure;
   }
   figure.value = bytes_text(memory.peak_reserved) + " reserved";

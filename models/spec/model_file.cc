@@ -1,6 +1,7 @@
 // Model files: JSON to ModelSpec with every check, and where the bundled ones lie.
 #include <algorithm>
 #include <filesystem>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -87,7 +88,10 @@ ModelSpec find_model(const std::string& name_or_path) {
   for (const std::string& directory : model_directories()) {
     const std::string path = directory + "/" + name_or_path + ".json";
     std::error_code error;
-    if (std::filesystem::exists(path, error)) return load_model(path);
+    const bool is_there = std::filesystem::exists(path, error);
+    if (is_there || (error && error != std::errc::no_such_file_or_directory && error != std::errc::not_a_directory &&
+                     error != std::errc::filename_too_long))
+      return load_model(path);  // or says why it can't be read
   }
   const std::vector<std::string> known = bundled_models();
   throw InputError(name_or_path, "", "no model of this name",

@@ -13,7 +13,7 @@ std::string text_of(const Json& value) { return value.is_string() ? value.get<st
 
 void collect(const Json& value, const std::string& name, const std::string& place, LaunchSetting& made,
              std::vector<LaunchSetting>& into) {
-  if (value.is_object()) {
+  if (value.is_object() && (!value.empty() || name.empty())) {
     for (const auto& [key, below] : value.items())
       collect(below, name.empty() ? key : name + "." + key, place + "/" + key, made, into);
     return;
@@ -34,6 +34,8 @@ void collect(const Json& value, const std::string& name, const std::string& plac
 std::vector<LaunchSetting> json_settings(const std::string& text, const std::string& file) {
   const Json root = parse_document(text, file);
   if (!root.is_object()) throw InputError(file, "/", "not an object", "give a file of keys and values");
+  if (document_schema(text).starts_with("spillway"))
+    throw InputError(file, "/schema", "is a file of spillway's own, no launch", "give the framework's file");
   std::vector<LaunchSetting> settings;
   LaunchSetting made{.file = file};
   collect(root, "", "", made, settings);

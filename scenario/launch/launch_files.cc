@@ -11,6 +11,7 @@
 #include "base/read_file.h"
 #include "scenario/launch/launch_command.h"
 #include "scenario/launch/launch_table.h"
+#include "traces/utf8.h"
 
 namespace spillway::scenario {
 namespace {
@@ -107,7 +108,8 @@ class LaunchReader {
   void read(const std::string& path, std::optional<LaunchFormat> format, bool is_program) {
     if (++read_ > most_files)
       throw InputError(path, "", "too many files name each other", "give the settings in fewer files");
-    const std::string text = read_file(path, largest_launch);
+    const std::string text = to_valid_utf8(read_file(path, largest_launch));  // comments may be in other encodings
+    refuse_binary(text, path);
     switch (syntax_of(text)) {
       case Syntax::json:
         return document(json_settings(text, path), path, format, is_program);
@@ -118,6 +120,16 @@ class LaunchReader {
       case Syntax::shell:
         return script(text, path, format);
     }
+  }
+
+  static void refuse_binary(const std::string& text, const std::string& path) {
+    const auto at = std::find_if(text.begin(), text.end(), [](char c) {
+      return c == '\x7f' || (static_cast<unsigned char>(c) < 0x20 && std::isspace(static_cast<unsigned char>(c)) == 0);
+    });
+    if (at != text.end())
+      throw InputError(path, fmt::format("byte {}", at - text.begin() + 1),
+                       "is no text: a control character stands there",
+                       "give a launch script or a configuration as TOML, JSON or YAML");
   }
 
   void document(std::vector<LaunchSetting> settings, const std::string& path, std::optional<LaunchFormat> format,

@@ -42,6 +42,13 @@ class Importer {
     if (model_.is_new) {
       made.model_file = model_.name;
       made.model = model_text(model_.spec);
+      try {
+        static_cast<void>(parse_model(made.model, made.model_file));
+      } catch (const InputError& error) {
+        throw InputError(request_.launch.paths.front(), "",
+                         "the sizes make no model: " + error.place() + ": " + error.cause(),
+                         "correct them, or name the model: --model NAME");
+      }
     }
     check(made.scenario);
     ledger_.account(made);

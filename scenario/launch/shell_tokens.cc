@@ -10,7 +10,7 @@ namespace spillway::scenario {
 namespace {
 
 bool is_name_letter(char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || letter == '_'; }
-bool is_blank(char letter) { return letter == ' ' || letter == '\t' || letter == '\r'; }
+bool is_blank(char letter) { return letter != '\n' && std::isspace(static_cast<unsigned char>(letter)) != 0; }
 
 class Tokenizer {
  public:

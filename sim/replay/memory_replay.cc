@@ -183,10 +183,17 @@ AllocationStreamOptions stream_options(const MemoryReplayOptions& options, std::
   return stream;
 }
 
+// Whether a GPU's blocks can be told apart: totals and sizes without addresses say nothing of what an allocator makes.
+bool has_places(const Trace& trace) {
+  return !trace.memory_segments.empty() ||
+         std::any_of(trace.memory_events.begin(), trace.memory_events.end(),
+                     [](const MemoryEvent& event) { return event.device >= 0 && event.address != Addr(0); });
+}
+
 MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& options) : trace_(trace), options_(options) {
   std::vector<std::pair<std::int16_t, EventIndex>> streams = index_memory_events(trace);
   const std::vector<std::int16_t> devices = memory_devices(trace);
-  if (streams.empty() && devices.empty()) return;
+  if ((streams.empty() && devices.empty()) || (!devices.empty() && !has_places(trace))) return;
   known_ = true;
   if (devices.empty()) {  // host memory is not the GPU allocator's business
     options_ = {.allocator = std::string(ideal_policy)};

@@ -41,7 +41,7 @@ Picos Result::unexplained() const {
 }
 
 std::string Result::why_unknown() const {
-  if (!memory.known) return "the trace has no memory events";
+  if (!memory.known) return "the trace has no usable memory events";
   if (memory.on_host) return "it ran on the host, not on a GPU";
   if (memory.capacity <= Bytes(0)) return "no memory limit is known";
   for (const RankResult& rank : ranks)

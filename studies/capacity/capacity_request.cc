@@ -144,6 +144,13 @@ class Reader {
     if (!entry.set) return add_named(entry.name, place);
     CapacityTechnique technique{entry.name, {}};
     flatten(Json::parse(*entry.set), "", place + "/set", technique.settings);
+    std::vector<std::string> settings = request_.settings;
+    settings.insert(settings.end(), technique.settings.begin(), technique.settings.end());
+    try {
+      static_cast<void>(load_scenario(path_, settings));
+    } catch (const InputError& error) {
+      fail(place + "/set" + error.place(), error.cause(), error.remedy());
+    }
     request_.techniques.push_back(std::move(technique));
     own_.push_back(request_.techniques.back());
   }

@@ -25,10 +25,16 @@ constexpr std::uintmax_t largest_model_file = 1 << 22;
 
 // A model file of ours, or a Hugging Face config.json.
 bool is_model_file(const std::string& path) {
-  if (!path.ends_with(".json") || fs::file_size(path) > largest_model_file) return false;
+  std::error_code none;
+  if (!path.ends_with(".json") || fs::file_size(path, none) > largest_model_file) return false;
   const std::string text = read_file(path, largest_model_file);
   return text.find("\"spillway.model\"") != std::string::npos || text.find("\"model_type\"") != std::string::npos ||
          text.find("\"architectures\"") != std::string::npos;
+}
+
+bool is_there(const std::string& path) {
+  std::error_code none;
+  return fs::symlink_status(path, none).type() != fs::file_type::not_found;
 }
 
 bool is_bundled_model(const std::string& name) {
@@ -48,9 +54,9 @@ class Reader {
     const std::string& what = question_.what;
     if (!names_file(what) && is_bundled_model(what))
       read_model(what);
-    else if (!fs::exists(what))
+    else if (!names_file(what) && !is_there(what))
       refuse_unknown();
-    else if (!fs::is_directory(what) && is_model_file(what) && !is_scenario_file(what))
+    else if (!is_folder(what) && is_model_file(what) && !is_scenario_file(what))
       read_model(fs::absolute(what).string());
     else  // a launch file would become a scenario here
       read_scenario();

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "base/number_text.h"
 
@@ -82,17 +84,23 @@ const DriveTraffic* shortest_lived(const Result& result) {
 }
 
 std::string ComparedFigure::change() const {
+  if (!std::isfinite(a) || !std::isfinite(b)) return "-";
   const bool relative = unit != "%" && a != 0;
   return relative ? fmt::format("{:+.2f} %", (b / a - 1) * 100) : fmt::format("{:+.2f} points", b - a);
 }
 
 std::vector<ComparedFigure> compared_figures(const Result& a, const Result& b) {
   const auto ms = [](Picos t) { return to_seconds(t) * 1e3; };
-  std::vector<ComparedFigure> rows = {
-      {"step time", ms(a.step_time), ms(b.step_time), "ms"},
-      {"peak allocated", in_gib(a.memory.peak_allocated), in_gib(b.memory.peak_allocated), "GiB"},
-      {"peak reserved", in_gib(a.memory.peak_reserved), in_gib(b.memory.peak_reserved), "GiB"},
-      {"bubble", a.bubble * 100, b.bubble * 100, "%"}};
+  const auto peak = [](const MemoryResult& memory, Bytes MemoryResult::*which) {
+    return memory.known ? in_gib(memory.*which) : std::numeric_limits<double>::infinity();
+  };
+  std::vector<ComparedFigure> rows = {{"step time", ms(a.step_time), ms(b.step_time), "ms"}};
+  if (a.memory.known || b.memory.known) {
+    for (const auto& [name, which] : {std::pair("peak allocated", &MemoryResult::peak_allocated),
+                                      std::pair("peak reserved", &MemoryResult::peak_reserved)})
+      rows.push_back({name, peak(a.memory, which), peak(b.memory, which), "GiB"});
+  }
+  rows.push_back({"bubble", a.bubble * 100, b.bubble * 100, "%"});
   if (a.tokens_per_second > 0 && b.tokens_per_second > 0)
     rows.push_back({"tokens per second", a.tokens_per_second, b.tokens_per_second, "1/s"});
   if (a.mfu > 0 && b.mfu > 0) rows.push_back({"MFU", a.mfu * 100, b.mfu * 100, "%"});

@@ -3,7 +3,9 @@
 #include <muParser.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <string_view>
 
 #include "base/input_error.h"
 
@@ -14,6 +16,24 @@ double mod(double a, double b) { return b == 0 ? 0 : a - b * std::floor(a / b); 
 double divides(double a, double b) { return a != 0 && mod(b, a) == 0 ? 1 : 0; }
 double round_down(double x) { return std::floor(x); }
 double round_up(double x) { return std::ceil(x); }
+
+// muParser's = gives a variable another value, and its comma keeps the last of several: neither belongs into a
+// condition or a figure. 0: both are absent; else the sign that is not.
+char sign_out_of_place(std::string_view text) {
+  std::vector<bool> calls;  // of each open bracket
+  char last = ' ';          // before this one, blanks apart
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const char next = i + 1 < text.size() ? text[i + 1] : ' ';
+    if (c == '(') calls.push_back(std::isalnum(static_cast<unsigned char>(last)) != 0 || last == '_');
+    if (c == ')' && !calls.empty()) calls.pop_back();
+    if (c == ',' && (calls.empty() || !calls.back())) return c;
+    if (c == '=' && next != '=' && std::string_view("=<>!").find(i > 0 ? text[i - 1] : ' ') == std::string_view::npos)
+      return c;
+    if (std::isspace(static_cast<unsigned char>(c)) == 0) last = c;
+  }
+  return 0;
+}
 
 }  // namespace
 
@@ -26,6 +46,9 @@ struct SweepExpression::Parser {
 SweepExpression::SweepExpression(const std::string& text, std::span<const std::string> names, const std::string& file,
                                  const std::string& place)
     : parser_(std::make_unique<Parser>()) {
+  if (const char sign = sign_out_of_place(text); sign != 0)
+    throw InputError(file, place, "'" + text + "': '" + sign + "' gives no value here",
+                     sign == '=' ? "compare with ==" : "join conditions with &&");
   try {
     mu::Parser& parser = parser_->parser;
     parser_->values.resize(names.size());

@@ -1,7 +1,8 @@
 // An arithmetic expression over named numbers, as sweep files write them: "512 / (t * p)", "t * p <= gpus && t <= 8".
 //
 // Syntax and evaluation are muParser's: + - * / ^, comparisons, && || !, a ? b : c, min, max, abs, sqrt, log2, ...;
-// added are floor, ceil, mod(a, b) and divides(a, b), which is 1 where b / a is whole.
+// added are floor, ceil, mod(a, b) and divides(a, b), which is 1 where b / a is whole. Its assignments (t = 4) and its
+// commas outside a function's arguments are refused.
 #pragma once
 
 #include <memory>

@@ -183,7 +183,7 @@ class Reader {
       const auto step = static_cast<double>(i);
       const double value = given.times ? from * std::pow(*given.times, step) : from + given.step.value_or(0) * step;
       if (value > to * (1 + 1e-12)) return;
-      const bool whole = value == std::floor(value);
+      const bool whole = value == std::floor(value) && std::abs(value) < 9e18;
       const std::string as_text = whole ? std::to_string(static_cast<std::int64_t>(value)) : Json(value).dump();
       axis.options.push_back({as_text, value, {{given.key, as_text}}});
     }

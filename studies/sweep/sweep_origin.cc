@@ -12,6 +12,7 @@ constexpr const char* origin_key = "sweep-file";
 
 void describe(SweepOrigin& origin, FieldVisitor& visitor) {
   visitor.constant({.key = "key", .required = true}, origin_key);
+  visitor.constant({.key = "schema"}, "spillway-sweep-store");
   fields::text(visitor, {.key = "folder", .required = true, .even_empty = true}, origin.folder);
   fields::text(visitor, {.key = "path", .required = true, .even_empty = true}, origin.path);
   fields::hex(visitor, {.key = "digest"}, origin.digest);

@@ -54,8 +54,12 @@ SweepSpace::SweepSpace(const SweepFile& file) : file_(file), size_(file.points()
          add_rule(derived.expression, derived.name + " = " + derived.expression + " is no whole number",
                   "/derived/" + std::to_string(d), static_cast<int>(names_.size()), !derived.key.empty()));
   }
-  for (std::size_t r = 0; r < file.rules.size(); ++r)
-    add_rule(file.rules[r].expression, file.rules[r].reason, "/where/" + std::to_string(r), -1, false);
+  for (std::size_t r = 0; r < file.rules.size(); ++r) {
+    const std::string place = "/where/" + std::to_string(r);
+    if (add_rule(file.rules[r].expression, file.rules[r].reason, place, -1, false) < 0)
+      throw InputError(file.path, place, "'" + file.rules[r].expression + "' is the same at every point",
+                       "name an axis in it, or leave it out");
+  }
 }
 
 int SweepSpace::add_rule(const std::string& expression, const std::string& reason, const std::string& place,
@@ -74,7 +78,7 @@ const std::string* SweepSpace::descend(std::size_t axis, SweepPoint& point) {
   for (Rule& rule : rules_[axis]) {
     const double value = rule.expression.value(point.values);
     if (rule.value_index < 0) {
-      if (value == 0 || std::isnan(value)) return &rule.reason;
+      if (value == 0 || !std::isfinite(value)) return &rule.reason;
       continue;
     }
     const double nearest = std::round(value);

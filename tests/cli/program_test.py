@@ -6,6 +6,7 @@ Usage: program_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
 import gzip
 import json
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -201,6 +202,45 @@ class VerdictTest(ProgramTest):
         self.assertEqual(document["verdict"], "unknown")
         self.assertIn("warning: ", result.stderr + spillway("run", captured).stderr)
         self.assertIn("unknown: it ran on the host", spillway("run", captured).stdout)
+
+    def test_memory_without_places_is_unknown_everywhere(self):
+        """Totals of a GPU without addresses say nothing of what an allocator makes; nor does a trace without any."""
+        events = [{"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 100 + 10 * i, "dur": 8,
+                   "args": {"device": 0, "stream": 7, "correlation": i + 1}} for i in range(5)]
+        events += [{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 90 + 5 * i,
+                    "dur": 3, "args": {"correlation": i + 1}} for i in range(5)]
+        memory = {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 91,
+                  "args": {"Device Type": 1, "Device Id": 0, "Bytes": 1024, "Total Allocated": 1 << 30,
+                           "Total Reserved": 2 << 30}}
+        device = {"id": 0, "name": "NVIDIA A100-SXM4-80GB", "totalGlobalMem": 85031714816, "numSms": 108}
+        for name, more in (("none.json", []), ("totals.json", [memory])):
+            trace = self.path(name, json.dumps({"deviceProperties": [device], "traceEvents": events + more}).encode())
+            document = json.loads(spillway("run", trace, "--format", "json").stdout)
+            self.assertEqual((document["fits"], document["verdict"]), (None, "unknown"))
+            self.assertEqual((document["peak_allocated_bytes"], document["peak_reserved_bytes"]), (None, None))
+            rows = spillway("run", trace, "--format", "csv").stdout.splitlines()
+            row = dict(zip(rows[0].split(","), rows[1].split(",")))
+            self.assertEqual([row[key] for key in ("fits", "verdict", "peak_allocated_bytes", "peak_reserved_bytes")],
+                             ["unknown", "unknown", "", ""])
+            self.assertIn("no usable memory events", spillway("run", trace).stdout)
+            page = self.path("x.html")
+            self.assertEqual(spillway("report", "step", trace, "--output", page).returncode, 0)
+            with open(page, encoding="utf-8") as html:
+                text = html.read()
+            self.assertIn('class="verdict unknown"', text)
+            self.assertNotIn("peak reserved", text)
+            compared = json.loads(spillway("compare", trace, "--set", "what_if.gpu=2", "--format", "json").stdout)
+            self.assertEqual([compared[each]["fits"] for each in "ab"], [None, None])
+            self.assertIsNone(compared["peak_reserved_difference_bytes"])
+            self.assertNotIn("peak reserved", spillway("compare", trace, "--set", "what_if.gpu=2").stdout)
+            sweep = self.path("sweep.json", json.dumps({
+                "schema": "spillway-sweep", "version": 1, "base": {"trace": trace},
+                "axes": [{"name": "g", "key": "what_if.gpu", "values": [1, 2]}], "objectives": ["step_time"]}).encode())
+            swept = spillway("sweep", sweep, "--format", "json")
+            self.assertEqual(swept.returncode, 1, swept.stderr)
+            for each in json.loads(swept.stdout)["rows"]:
+                self.assertEqual([each[key] for key in ("fits", "verdict", "on_front", "peak_reserved_bytes")],
+                                 [None, "unknown", False, None])
 
     def test_offloading_pipelines_keep_their_step(self):
         step = {"schema": "spillway-scenario", "version": 1,
@@ -1309,6 +1349,18 @@ class TraceTest(ProgramTest):
         self.assertEqual([step["name"] for step in info["steps"]], sorted(recorded))
         for step in info["steps"]:
             self.assertAlmostEqual(step["duration_ns"], recorded[step["name"]] * 1000, delta=1)
+
+    def test_a_snapshots_peaks_count_what_was_there_before(self):
+        """A history of three events of a GPU that held 3 MiB in two segments when it began."""
+        block = {"requested_size": 1 << 20, "size": 1 << 20, "state": "active_allocated", "frames": []}
+        segments = [{"device": 0, "address": begin, "total_size": 2 << 20, "stream": 0, "segment_type": "large",
+                     "blocks": [{**block, "address": begin}, {**block, "address": begin + (1 << 20), "state": state}]}
+                    for begin, state in ((1 << 30, "active_allocated"), (2 << 30, "inactive"))]
+        history = [{"action": action, "addr": (2 << 30) + (1 << 20), "size": 1 << 20, "stream": 0, "time_us": time, "frames": []}
+                   for time, action in enumerate(("free_requested", "free_completed"), 1)]
+        history.insert(0, {"action": "segment_free", "addr": 3 << 30, "size": 4 << 20, "stream": 0, "time_us": 1, "frames": []})
+        info = self.info(self.path("s.pickle", pickle.dumps({"segments": segments, "device_traces": [history]})))
+        self.assertEqual((info["peak_allocated_bytes"], info["peak_reserved_bytes"]), (4 << 20, 8 << 20))
 
     def test_quiet_leaves_results_alone(self):
         loud, quiet = spillway("trace", "info", CAPTURE), spillway("-q", "trace", "info", CAPTURE)

@@ -81,6 +81,7 @@ class ChromeWriter {
     for (std::size_t i = 0; i < trace_.spans.size(); ++i) write_span(i);
     for (std::size_t i = 0; i < trace_.ops.size(); ++i) write_op(i);
     write_counters();
+    write_memory();
     out_.write("\n]}\n");
   }
 
@@ -189,6 +190,30 @@ class ChromeWriter {
       event("\"ph\": \"C\", \"name\": \"" + name +
             "\", \"pid\": " + std::to_string(e.device < 0 ? 999 : std::min<int>(e.device, 998)) +
             ", \"ts\": " + micros(e.time) + ", \"args\": {\"bytes\": " + std::to_string(total.count()) + "}");
+    }
+  }
+
+  // As torch.profiler has them: blocks at their addresses, frees with negative sizes.
+  void write_memory() {
+    const bool requests = std::any_of(trace_.memory_events.begin(), trace_.memory_events.end(),
+                                      [](const MemoryEvent& e) { return e.action == MemoryAction::free_requested; });
+    const MemoryAction freed = requests ? MemoryAction::free_requested : MemoryAction::free_completed;
+    std::string thread = ", \"pid\": 999, \"tid\": 0";
+    for (std::size_t i = trace_.lanes.size(); i-- > 0;)
+      if (trace_.lanes[i].kind == LaneKind::host_thread) thread = place(static_cast<LaneId>(i));
+    for (const MemoryEvent& e : trace_.memory_events) {
+      if (e.time == unknown_time || e.address == Addr(0) || (e.action != MemoryAction::allocate && e.action != freed))
+        continue;
+      std::string arguments = "\"Device Type\": " + std::to_string(e.device < 0 ? 0 : 1) +
+                              ", \"Device Id\": " + std::to_string(e.device) +
+                              ", \"Addr\": " + std::to_string(e.address.count()) +
+                              ", \"Bytes\": " + std::to_string(e.action == freed ? -e.bytes.count() : e.bytes.count());
+      if (e.total_allocated >= Bytes(0))
+        arguments += ", \"Total Allocated\": " + std::to_string(e.total_allocated.count());
+      if (e.total_reserved >= Bytes(0))
+        arguments += ", \"Total Reserved\": " + std::to_string(e.total_reserved.count());
+      event("\"ph\": \"i\", \"s\": \"t\", \"cat\": \"cpu_instant_event\", \"name\": \"[memory]\"" + thread +
+            ", \"ts\": " + micros(e.time) + ", \"args\": {" + arguments + "}");
     }
   }
 

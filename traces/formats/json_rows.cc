@@ -1,6 +1,7 @@
 #include "traces/formats/json_rows.h"
 
 #include <charconv>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -26,6 +27,10 @@ class RowStream : public nlohmann::json_sax<json> {
   bool binary(json::binary_t&) override { return true; }
 
   bool key(std::string& name) override {
+    const bool is_new = open_.empty() ? top_keys_.insert(name).second : !open_.back().contains(name);
+    if (!is_new)
+      throw InputError(file_, "in \"" + top_key_ + "\"", "key '" + name + "' appears twice in one object",
+                       "keep one of them");
     (open_.empty() ? top_key_ : keys_.back()) = std::move(name);
     return true;
   }
@@ -101,6 +106,7 @@ class RowStream : public nlohmann::json_sax<json> {
   const std::string& file_;
   const JsonRowHandler& on_row_;
   std::string top_key_;
+  std::set<std::string> top_keys_;
   std::vector<json> open_;         // containers of the present row, outermost first
   std::vector<std::string> keys_;  // the latest key of each
   bool in_root_ = false;
@@ -110,6 +116,10 @@ class RowStream : public nlohmann::json_sax<json> {
 }  // namespace
 
 void read_json_rows(std::string_view text, const std::string& file, const JsonRowHandler& on_row) {
+  // The parser takes a zero byte for the end of the text.
+  if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
+    throw InputError(file, "byte " + std::to_string(zero), "the JSON is broken here",
+                     "record or export the file again");
   RowStream stream(file, on_row);
   json::sax_parse(text, &stream);
 }

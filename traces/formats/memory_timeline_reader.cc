@@ -166,7 +166,12 @@ Trace read_memory_timeline(ByteSource& source, const ReadOptions& options) {
   const std::string text = source.read_all(std::min(options.max_decompressed_bytes, std::uint64_t{4} << 30));
   Rows rows(file);
   nlohmann::json::sax_parse(text, &rows);
-  return TimelineBuilder(file, rows.rows).build();
+  Trace trace = TimelineBuilder(file, rows.rows).build();
+  if (!rows.rows.empty() && !trace.has(Capability::memory))
+    throw InputError(
+        file, "", "none of its rows is [time, action, bytes, category]",
+        "export the timeline again (export_memory_timeline to .raw.json), or check that this is the right file");
+  return trace;
 }
 
 }  // namespace spillway::traces

@@ -43,6 +43,10 @@ class SnapshotReader {
     if (is_snapshot && segments == Pickle::no_value && traces == Pickle::no_value)
       throw InputError(file_, "", "a pickle without \"segments\" and \"device_traces\": not a memory snapshot",
                        "save it with torch.cuda.memory._dump_snapshot");
+    const bool is_list = pickle_.kind(root) == Pickle::Kind::list && !pickle_.items(root).empty();
+    if (!is_snapshot && !is_list)
+      throw InputError(file_, "", "a pickle of something else than a memory snapshot",
+                       "save it with torch.cuda.memory._dump_snapshot");
     trace_.provenance.push_back(
         {.file = file_, .format = "torch-snapshot", .producer = "PyTorch", .schema_version = ""});
     trace_.memory_size_is_requested = true;

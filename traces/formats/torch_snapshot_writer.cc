@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace spillway::traces {
 namespace {
@@ -86,7 +88,12 @@ class PickleWriter {
 
 class SnapshotWriter {
  public:
-  SnapshotWriter(const Trace& trace, OutputFile& out) : trace_(trace), out_(out) {}
+  SnapshotWriter(const Trace& trace, OutputFile& out)
+      : trace_(trace), out_(out), work_of_(trace.ops.size(), OpId::none) {
+    for (std::size_t i = trace.ops.size(); i-- > 0;)
+      if (const OpId call = trace.ops.launched_by[i]; call != OpId::none)
+        work_of_[index_of(call)] = static_cast<OpId>(i);
+  }
 
   void write() {
     out_.begin_dictionary();
@@ -200,24 +207,45 @@ class SnapshotWriter {
     field("size", event.bytes);
     field("stream", stream_number(event.stream));
     if (event.time != unknown_time) field("time_us", microseconds(event.time));
-    write_frames(event.anchor);
+    write_frames(event);
     out_.end_dictionary();
   }
 
-  void write_frames(OpId op) {
-    if (op == OpId::none) return no_frames();
-    const StringId name = trace_.ops.name[index_of(op)];
+  // Not a program's stack, but what is known of the block, the innermost first: viewers group by it.
+  void write_frames(const MemoryEvent& event) {
+    const bool has_op = event.anchor != OpId::none, has_tensor = event.tensor != TensorId::none;
+    if (!has_op && !has_tensor) return no_frames();
+    const auto key = std::pair(event.tensor, event.anchor);
     out_.text("frames");
-    const auto found = frames_.find(name);
+    const auto found = frames_.find(key);
     if (found != frames_.end()) return out_.recall(found->second);
     out_.begin_list();
+    if (has_tensor) {
+      frame("tensor", trace_.strings.text(trace_.tensors.name[index_of(event.tensor)]));
+      frame("role", to_string(trace_.tensors.role[index_of(event.tensor)]));
+    }
+    if (has_op) write_op_frames(index_of(event.anchor));
+    out_.end_list();
+    frames_.emplace(key, out_.remember());
+  }
+
+  // A call is told by the first work that it launched.
+  void write_op_frames(std::size_t op) {
+    const Ops& ops = trace_.ops;
+    if (work_of_[op] != OpId::none) op = index_of(work_of_[op]);
+    frame("operator", trace_.strings.text(ops.name[op]));
+    if (ops.layer[op] != no_index16) frame("layer", "layer " + std::to_string(ops.layer[op]));
+    if (ops.micro_batch[op] != no_index16) frame("micro-batch", "micro-batch " + std::to_string(ops.micro_batch[op]));
+    if (ops.phase[op] != Phase::unknown) frame("phase", to_string(ops.phase[op]));
+  }
+
+  void frame(std::string_view what, std::string_view name) {
+    if (name.empty()) return;
     out_.begin_dictionary();
-    field("name", trace_.strings.text(name));
-    field("filename", to_string(trace_.ops.phase[index_of(op)]));
+    field("name", name);
+    field("filename", what);
     field("line", std::int64_t{0});
     out_.end_dictionary();
-    out_.end_list();
-    frames_.emplace(name, out_.remember());
   }
 
   void write_annotations() {
@@ -242,7 +270,8 @@ class SnapshotWriter {
 
   const Trace& trace_;
   PickleWriter out_;
-  std::map<StringId, std::uint64_t> frames_;
+  std::vector<OpId> work_of_;  // by op
+  std::map<std::pair<TensorId, OpId>, std::uint64_t> frames_;
 };
 
 }  // namespace

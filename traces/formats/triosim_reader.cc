@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/input_error.h"
+#include "base/named_file.h"
 #include "traces/acyclic.h"
 #include "traces/formats/csv_rows.h"
 #include "traces/operator_kind.h"
@@ -151,8 +152,8 @@ Trace read_triosim(ByteSource& operators, ByteSource& tensors, const ReadOptions
 
 Trace read_triosim(const std::string& path, const ReadOptions& options) {
   const std::filesystem::path given(path);
-  const std::filesystem::path folder = std::filesystem::is_directory(given) ? given : given.parent_path();
-  const std::filesystem::path table = std::filesystem::is_directory(given) ? given / "trace.csv" : given;
+  const std::filesystem::path folder = is_folder(path) ? given : given.parent_path();
+  const std::filesystem::path table = is_folder(path) ? given / "trace.csv" : given;
   ByteSource operators = ByteSource::open(table.string(), options.max_decompressed_bytes, options.progress);
   ByteSource tensors = ByteSource::open((folder / "tensor.csv").string(), options.max_decompressed_bytes);
   return read_triosim(operators, tensors, options);

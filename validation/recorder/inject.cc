@@ -45,7 +45,7 @@ class Recorder {
     const char* path = std::getenv("SPILLWAY_RECORD_FILE");
     if (path == nullptr || *path == '\0') return complain("SPILLWAY_RECORD_FILE is not set", CUPTI_SUCCESS);
     const std::string file = std::string(path) + "." + std::to_string(getpid());
-    descriptor_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+    descriptor_ = ::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     if (descriptor_ < 0) return complain(("can't write " + file).c_str(), CUPTI_SUCCESS);
     append_head(text_, static_cast<std::uint32_t>(getpid()));
     const CUptiResult result = subscribe();

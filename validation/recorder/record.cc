@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
@@ -69,6 +70,29 @@ pid_t start(const RecordOptions& options, const std::string& library) {
                    "name a program on PATH, or by its path");
 }
 
+std::atomic<pid_t> recorded_program = 0;
+static_assert(std::atomic<pid_t>::is_always_lock_free, "read from a signal handler");
+
+void pass_on(int signal) {
+  if (const pid_t program = recorded_program; program > 0) ::kill(program, signal);
+}
+
+// What asks this process to end is asked of the program, whose recording is then whole.
+class PassedOn {
+ public:
+  PassedOn() : before_{std::signal(SIGTERM, pass_on), std::signal(SIGHUP, pass_on)} {}
+  ~PassedOn() {
+    std::signal(SIGTERM, before_[0]);
+    std::signal(SIGHUP, before_[1]);
+    recorded_program = 0;
+  }
+  PassedOn(const PassedOn&) = delete;
+  PassedOn& operator=(const PassedOn&) = delete;
+
+ private:
+  std::array<void (*)(int), 2> before_;
+};
+
 }  // namespace
 
 std::string injection_library() {
@@ -105,10 +129,12 @@ RecordOutcome record(const RecordOptions& options) {
   const std::string library = injection_library();
   // The terminal sends interrupts to the program as well; this outlives it.
   const auto before = std::signal(SIGINT, SIG_IGN);
+  const PassedOn passed_on;
   RecordOutcome outcome;
   int status = 0;
   try {
     const pid_t program = start(options, library);
+    recorded_program = program;
     while (waitpid(program, &status, 0) < 0 && errno == EINTR) {
     }
   } catch (...) {

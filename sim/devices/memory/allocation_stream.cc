@@ -57,9 +57,11 @@ class StreamReplay {
     result_.initial = held(0);
     if (options_.state_after == AllocationStreamOptions::before_all) result_.wanted_state = pool_.state();
     if (options_.keep_totals) result_.held.reserve(events_.size());
+    if (options_.keep_segments) segments_ = segments_of(pool_.state());
     for (std::size_t i = 0; i < events_.size() && !met_unknown_; ++i) {
       if (i % between_checks == 0) check_stop();
       step(i);
+      if (options_.keep_segments && may_change_segments(i)) note_segments(events_[i]);
       if (options_.state_after == events_[i]) result_.wanted_state = pool_.state();
       if (options_.keep_totals) result_.held.push_back(held(i));
       if (result_.out_of_memory > 0 && options_.stop_when_out_of_memory) break;
@@ -347,6 +349,44 @@ class StreamReplay {
     }
   }
 
+  using Segments = std::map<Addr, std::pair<Bytes, bool>>;  // bytes, expandable
+
+  static Segments segments_of(const PoolState& state) {
+    Segments segments;
+    for (const SegmentState& segment : state.segments) segments[segment.address] = {segment.total, segment.expandable};
+    return segments;
+  }
+
+  // Behind it: only then is the state looked at, which takes a while.
+  [[nodiscard]] bool may_change_segments(std::size_t i) const {
+    const MemoryAction action = at(i).action;
+    return action == MemoryAction::segment_free || action == MemoryAction::segment_unmap ||
+           (!result_.costs.empty() && result_.costs.back().event == events_[i]);
+  }
+
+  void note_segments(std::uint32_t event) {
+    Segments now = segments_of(pool_.state());
+    const auto note = [&](bool taken, bool expandable, Addr address, Bytes bytes) {
+      const MemoryAction action = expandable ? (taken ? MemoryAction::segment_map : MemoryAction::segment_unmap)
+                                             : (taken ? MemoryAction::segment_allocate : MemoryAction::segment_free);
+      result_.segment_changes.push_back({event, action, address, bytes});
+    };
+    const auto total_in = [](const Segments& segments, Addr address) {
+      const auto found = segments.find(address);
+      return found == segments.end() ? Bytes(0) : found->second.first;
+    };
+    const auto behind = [](Addr address, Bytes bytes) {
+      return Addr(address.count() + static_cast<std::uint64_t>(bytes.count()));
+    };
+    for (const auto& [address, segment] : segments_)
+      if (const Bytes left = total_in(now, address); left < segment.first)
+        note(false, segment.second, behind(address, left), segment.first - left);
+    for (const auto& [address, segment] : now)
+      if (const Bytes before = total_in(segments_, address); before < segment.first)
+        note(true, segment.second, behind(address, before), segment.first - before);
+    segments_ = std::move(now);
+  }
+
   void allocate(std::size_t i) {
     const MemoryEvent& event = at(i);
     if (event.bytes == Bytes::zero()) return;
@@ -523,6 +563,7 @@ class StreamReplay {
   std::int64_t mallocs_before_ = 0;  // by the driver, for what was there already
   Bytes reserved_{};                 // recorded
   Bytes requested_{};                // recorded
+  Segments segments_;                // of the policy, with keep_segments
   AllocationStreamResult result_;
 };
 

@@ -31,6 +31,7 @@ struct AllocationStreamOptions {
   std::int16_t device = 0;
   bool keep_rows = false;             // the life of every block, tagged with its index in Trace::memory_events
   bool keep_totals = false;           // what is held after every event
+  bool keep_segments = false;         // which segments are taken and given back, and when
   bool use_recorded_segments = true;  // give segments their recorded addresses
   // Where a plan may put each allocation of the stream, by ordinal among them; behind the end: in its planned place.
   std::vector<RequestSpace> spaces;
@@ -54,6 +55,14 @@ struct EventCost {
 struct HeldMemory {
   std::uint32_t event = 0;  // index in Trace::memory_events
   Bytes allocated{}, reserved{};
+};
+
+// A segment that the policy took or gave back for an event, before it; of expandable ones, the part mapped or unmapped.
+struct SegmentChange {
+  std::uint32_t event = 0;  // index in Trace::memory_events
+  MemoryAction action = MemoryAction::segment_allocate;
+  Addr address{};
+  Bytes bytes{};
 };
 
 struct MatchCount {
@@ -104,7 +113,8 @@ struct AllocationStreamResult {
   std::vector<AllocationRow> rows;
   HeldMemory initial;       // before the first event (`event` means nothing)
   bool started_up = false;  // initial tensors lie in what `initial` holds; those with rows have blocks of their own
-  std::vector<HeldMemory> held;  // by event of the device, with keep_totals
+  std::vector<HeldMemory> held;                // by event of the device, with keep_totals
+  std::vector<SegmentChange> segment_changes;  // in the order of events, with keep_segments
 };
 
 // Devices with memory events or segments, ascending; host memory (-1) left out.

@@ -9,7 +9,10 @@
 
 namespace spillway::traces {
 
-JsonWindow::JsonWindow(ByteSource& source) : source_(source), buffer_(chunk_bytes + padding_bytes, '\0') {
+// Small inputs need no large window: it grows to chunk_bytes as they are read.
+constexpr std::size_t first_bytes = std::size_t{64} << 10;
+
+JsonWindow::JsonWindow(ByteSource& source) : source_(source), buffer_(first_bytes + padding_bytes, '\0') {
   end_ = buffer_.data();
 }
 
@@ -18,7 +21,8 @@ JsonWindow::Refill JsonWindow::refill(const char*& keep) {
   window_offset_ += static_cast<std::uint64_t>(keep - buffer_.data());
   std::memmove(buffer_.data(), keep, kept);
   std::size_t capacity = buffer_.size() - padding_bytes;
-  if (kept > capacity / 2 && capacity < max_token_bytes) {
+  const bool goes_on = window_offset_ + kept > 0;
+  if ((goes_on && capacity < chunk_bytes) || (kept > capacity / 2 && capacity < max_token_bytes)) {
     capacity *= 2;
     buffer_.resize(capacity + padding_bytes);
   }

@@ -1,0 +1,48 @@
+#include "base/memory_limit.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "base/input_error.h"
+#include "base/number_text.h"
+
+namespace spillway {
+namespace {
+
+std::uint64_t page_bytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)); }
+
+std::uint64_t default_limit() {
+  constexpr std::uint64_t most = std::uint64_t{8} << 30;
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  return pages <= 0 ? most : std::min(most, static_cast<std::uint64_t>(pages) * page_bytes() / 4 * 3);
+}
+
+// 0 where the system doesn't tell.
+std::uint64_t resident_bytes() {
+  std::FILE* file = std::fopen("/proc/self/statm", "re");
+  if (file == nullptr) return 0;
+  unsigned long long all = 0, resident = 0;
+  const int read = std::fscanf(file, "%llu %llu", &all, &resident);
+  std::fclose(file);
+  return read == 2 ? resident * page_bytes() : 0;
+}
+
+}  // namespace
+
+std::uint64_t& memory_limit() {
+  static std::uint64_t bytes = default_limit();
+  return bytes;
+}
+
+void check_memory_limit(const std::string& file, const std::string& place) {
+  const std::uint64_t bytes = memory_limit();
+  if (resident_bytes() > bytes)
+    throw InputError(
+        file, place,
+        "what it holds takes more than " + bytes_text(Bytes(static_cast<std::int64_t>(bytes))) + " of memory",
+        "allow more with --memory-limit, or record a shorter window");
+}
+
+}  // namespace spillway

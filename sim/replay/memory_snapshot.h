@@ -1,0 +1,23 @@
+// What an allocator made of a step's allocations, as a memory snapshot: the events at the addresses where it placed
+// them, the segments it took and gave back before them, and what it holds in the end.
+//
+//   events        allocations, frees (each completed at once where the trace knows no completions), and before an
+//                 allocation the segments that it made the allocator take or give back; an allocation that failed is an
+//                 out_of_memory event. Initial tensors of a generated step are allocated at its beginning
+//   segments      the allocator's last state: rewound through the events, it is the state before them
+//   times         of each event's op in the replay
+//   totals        of runs with keep_totals
+#pragma once
+
+#include <span>
+
+#include "sim/devices/memory/allocation_stream.h"
+#include "traces/trace.h"
+
+namespace spillway::sim {
+
+// With the events of each of `runs` (one a device, with keep_rows and keep_segments) placed; those of other devices are
+// left out. op_start: by op of the trace, or empty. O(events log events).
+Trace placed_snapshot(Trace trace, std::span<const AllocationStreamResult> runs, std::span<const Picos> op_start);
+
+}  // namespace spillway::sim

@@ -1,0 +1,183 @@
+#!/usr/bin/env python3
+"""What the program exports, read again by the published formats alone: pickles as PyTorch's viewer takes them, and the
+Trace Event Format.
+
+Usage: export_test.py SPILLWAY SOURCE_ROOT [unittest arguments]
+"""
+import collections
+import json
+import os
+import pickle
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, ROOT = os.path.abspath(sys.argv[1]), sys.argv[2]
+ROUNDED = 512  # PyTorch's allocator hands out multiples of it
+
+
+class History:
+    """One device of a snapshot, followed as memory_viz does: from the segments back to the beginning, and forward."""
+
+    def __init__(self, snapshot, device):
+        self.events = snapshot["device_traces"][device]
+        self.segments = {each["address"]: each["total_size"] for each in snapshot["segments"] if each["device"] == device}
+        self.blocks = {}
+        for segment in snapshot["segments"]:
+            if segment["device"] != device:
+                continue
+            at = segment["address"]
+            for block in segment["blocks"]:
+                assert block["address"] == at, "blocks tile their segment"
+                at += block["size"]
+                if block["state"] != "inactive":
+                    self.blocks[block["address"]] = block["size"]
+            assert at == segment["address"] + segment["total_size"], "blocks tile their segment"
+
+    def rewind(self):
+        segments, blocks = dict(self.segments), dict(self.blocks)
+        for event in reversed(self.events):
+            action, address, size = event["action"], event.get("addr"), event["size"]
+            if action == "alloc":
+                del blocks[address]
+            elif action == "free_completed":
+                assert address not in blocks, "a block is freed once"
+                blocks[address] = size
+            elif action == "segment_alloc":
+                assert segments.pop(address) == size
+            elif action == "segment_free":
+                segments[address] = size
+        return segments, blocks
+
+    def peaks(self):
+        """Most bytes of live blocks as asked for, and of segments; every block lies in a segment, and no two overlap."""
+        segments, blocks = self.rewind()
+        before = len(blocks)
+        live, reserved = sum(blocks.values()), sum(segments.values())
+        most_live, most_reserved = live, reserved
+        requested = set()
+        for event in self.events:
+            action, address, size = event["action"], event.get("addr"), event["size"]
+            if action == "alloc":
+                assert any(begin <= address and address + size <= begin + total for begin, total in segments.items()), event
+                assert address not in blocks, "a block is there once"
+                blocks[address] = size
+                live += size
+            elif action == "free_requested":
+                assert address in blocks and address not in requested
+                requested.add(address)
+            elif action == "free_completed":
+                requested.remove(address)
+                live -= blocks.pop(address)
+            elif action == "segment_alloc":
+                segments[address] = size
+                reserved += size
+            elif action == "segment_free":
+                reserved -= segments.pop(address)
+            most_live, most_reserved = max(most_live, live), max(most_reserved, reserved)
+        assert segments == self.segments
+        return most_live, most_reserved, before
+
+
+class ExportTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def scenario(self, name="s.json", **more):
+        document = {"schema": "spillway-scenario", "version": 1,
+                    "model": {"name": "gpt2-small", "sequence": 256, "micro_batch": 2},
+                    "hardware": {"profile": "h100-80gb-1gpu"}, **more}
+        with open(self.path(name), "w", encoding="utf-8") as out:
+            json.dump(document, out)
+        return self.path(name)
+
+    def answer(self, *arguments, codes=(0,)):
+        result = subprocess.run([PROGRAM, *arguments, "--format", "json"], capture_output=True, text=True, check=False)
+        self.assertIn(result.returncode, codes, result.stderr)
+        return json.loads(result.stdout)
+
+    def snapshot_of(self, scenario, codes=(0,)):
+        answer = self.answer("run", scenario, "--memory-snapshot", self.path("s.pickle"), codes=codes)
+        with open(self.path("s.pickle"), "rb") as file:
+            return answer, pickle.load(file)
+
+    def test_a_snapshot_is_what_the_allocator_did(self):
+        for allocator in ("torch", "torch-expandable"):
+            answer, snapshot = self.snapshot_of(self.scenario(memory={"allocator": allocator}))
+            self.assertEqual(set(snapshot), {"segments", "device_traces", "allocator_settings", "external_annotations"})
+            history = History(snapshot, 0)
+            allocations = sum(event["action"] == "alloc" for event in history.events)
+            self.assertGreater(allocations, 100)
+            self.assertEqual(len({id(event) for event in history.events}), len(history.events))
+            live, reserved, _ = history.peaks()
+            self.assertEqual(reserved, answer["peak_reserved_bytes"], allocator)
+            self.assertLessEqual(live, answer["peak_allocated_bytes"])
+            self.assertGreater(live, answer["peak_allocated_bytes"] * 0.98)
+            # Our own reader sees the same.
+            again = self.answer("memory", self.path("s.pickle"), "--allocator", allocator)
+            self.assertEqual(again["recorded"]["peak_reserved_bytes"], reserved)
+            self.assertEqual(again["addresses"]["matched"], again["addresses"]["total"])
+
+    def test_frames_say_whose_a_block_is(self):
+        _, snapshot = self.snapshot_of(self.scenario())
+        seen = collections.defaultdict(set)
+        for event in snapshot["device_traces"][0]:
+            for frame in event["frames"]:
+                self.assertEqual(set(frame), {"name", "filename", "line"})
+                seen[frame["filename"]].add(frame["name"])
+        self.assertLessEqual({"forward", "backward", "optimizer"}, seen["phase"])
+        self.assertLessEqual({f"layer {i}" for i in range(12)}, seen["layer"])
+        self.assertLessEqual({"weight", "gradient", "optimizer_state", "activation"}, seen["role"])
+        self.assertGreater(len(seen["tensor"]), 50)
+        self.assertGreater(len(seen["operator"]), 5)
+
+    def test_what_does_not_fit_shows_what_it_would_take(self):
+        answer, snapshot = self.snapshot_of(self.scenario(memory={"capacity_bytes": 2 << 30}), codes=(1,))
+        self.assertEqual(History(snapshot, 0).peaks()[1], answer["peak_reserved_bytes"])
+
+    def test_a_timeline_reads_back(self):
+        """Trace Event Format: complete events that do not overlap on a thread, counters, memory as torch.profiler has it."""
+        timeline = self.path("t.json")
+        answer = self.answer("run", self.scenario(), "--timeline", timeline)
+        with open(timeline, encoding="utf-8") as file:
+            events = json.load(file)["traceEvents"]
+        threads = collections.defaultdict(list)
+        for event in events:
+            if event["ph"] == "X":
+                threads[event["pid"], event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+        for spans in threads.values():
+            spans.sort()
+            for (_, end), (begin, _) in zip(spans, spans[1:]):
+                self.assertLessEqual(end, begin + 1e-6)
+        ends = [end for spans in threads.values() for _, end in spans]
+        self.assertAlmostEqual(max(ends) * 1000, answer["step_time_ns"], delta=answer["step_time_ns"] * 0.2)
+        memory = [event["args"] for event in events if event["name"] == "[memory]"]
+        live, most = {}, 0
+        for each in memory:
+            if each["Bytes"] < 0:
+                self.assertEqual(live.pop(each["Addr"]), -each["Bytes"])
+            else:
+                self.assertNotIn(each["Addr"], live)
+                live[each["Addr"]] = each["Bytes"]
+            most = max(most, sum(live.values()))
+        self.assertLessEqual(most, answer["peak_allocated_bytes"])
+        self.assertEqual(max(each["Total Reserved"] for each in memory), answer["peak_reserved_bytes"])
+        self.assertEqual(max(each["Total Allocated"] for each in memory), answer["peak_allocated_bytes"])
+        counted = [event["args"]["bytes"] for event in events if event["ph"] == "C"]
+        self.assertEqual(max(counted), answer["peak_allocated_bytes"])
+        again = self.answer("run", timeline)
+        for key in ("step_time_ns", "binding_resource"):
+            self.assertEqual(again[key], answer[key], key)
+        info = self.answer("trace", "info", timeline)
+        for key in ("peak_allocated_bytes", "peak_reserved_bytes"):
+            self.assertEqual(info[key], answer[key], key)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[3:]])

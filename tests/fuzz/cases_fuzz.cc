@@ -1,0 +1,17 @@
+// Cases of validation: any bytes become cases, or are refused with an InputError.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/input_error.h"
+#include "validation/published/case_file.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    static_cast<void>(spillway::validation::parse_cases(text, "fuzz.json"));
+  } catch (const spillway::InputError&) {
+  }
+  return 0;
+}

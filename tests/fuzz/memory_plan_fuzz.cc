@@ -1,0 +1,27 @@
+// Memory plans and layouts that allocators follow: any bytes become a plan, written and read as the same, or are
+// refused.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <cstdlib>
+
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "sim/devices/memory/memory_plan.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    const auto read = [](const std::string& document) {
+      auto source = spillway::ByteSource::from_memory("fuzz.json", std::as_bytes(std::span(document)), 1 << 24);
+      return spillway::sim::read_memory_plan(source);
+    };
+    const std::string once = spillway::sim::memory_plan_json(read(text));
+    if (spillway::sim::memory_plan_json(read(once)) != once) std::abort();
+  } catch (const spillway::InputError&) {
+  }
+  return 0;
+}

@@ -1,0 +1,26 @@
+// Plans of a replay, all their parts: any bytes become a plan that is written and read as the same, or are refused.
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <cstdlib>
+
+#include "base/byte_source.h"
+#include "base/input_error.h"
+#include "sim/replay/plan.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    const auto read = [](const std::string& document) {
+      auto source = spillway::ByteSource::from_memory("fuzz.json", std::as_bytes(std::span(document)), 1 << 24);
+      return spillway::sim::read_plan(source);
+    };
+    const std::string once = spillway::sim::plan_json(read(text));
+    if (spillway::sim::plan_json(read(once)) != once) std::abort();
+  } catch (const spillway::InputError&) {
+  }
+  return 0;
+}
