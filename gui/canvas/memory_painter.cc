@@ -156,7 +156,7 @@ QImage paint_address_map(const MemoryScene& scene, const MemoryScene* baseline, 
       image.width() - left, image.height() - top, pitch};
   if (baseline != nullptr) baseline->map.draw(raster, look.view, bytes, {theme.grid.rgb()});
   std::vector<std::uint32_t> colors;
-  for (const QColor& kind : theme.kinds) colors.push_back(kind.rgb());
+  for (const std::string& kind : scene.picture.kinds) colors.push_back(theme.owner(kind).rgb());
   scene.map.draw(raster, look.view, bytes, colors);
   QPainter painter(&image);
   const QRect plot = look.frame.plot();
@@ -176,7 +176,7 @@ QImage paint_address_map(const MemoryScene& scene, const MemoryScene* baseline, 
   std::vector<LegendEntry> legend;
   for (std::size_t i = 0; i < scene.picture.kinds.size(); ++i)
     legend.push_back(
-        {theme.kinds[i % theme.kinds.size()], QString::fromStdString(scene.picture.kinds[i]).replace('_', ' ')});
+        {theme.owner(scene.picture.kinds[i]), QString::fromStdString(scene.picture.kinds[i]).replace('_', ' ')});
   if (baseline != nullptr) legend.push_back({theme.grid, "baseline"});
   paint_legend(painter, look.frame, legend, theme, look.frame.axis + 8);
   paint_marks(painter, look.frame, look.view, theme, look.marks);

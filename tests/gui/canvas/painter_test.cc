@@ -113,8 +113,8 @@ TEST_F(Painter, MapPutsLowAddressesAtTheBottom) {
   look.frame = {.size = {568, 424}};
   look.view = scene->whole;
   const QImage image = paint_address_map(*scene, nullptr, look, light_theme());
-  EXPECT_EQ(at(image, 168 + 100, 424 - 60), light_theme().kinds[0].rgb());
-  EXPECT_EQ(at(image, 168 + 300, 24 + 100), light_theme().kinds[1].rgb());
+  EXPECT_EQ(at(image, 168 + 100, 424 - 60), light_theme().owner("weight").rgb());
+  EXPECT_EQ(at(image, 168 + 300, 24 + 100), light_theme().owner("activation").rgb());
   EXPECT_EQ(at(image, 168 + 100, 24 + 100), light_theme().background.rgb());
 }
 
