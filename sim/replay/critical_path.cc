@@ -35,16 +35,18 @@ class Walk {
     index_predecessors();
   }
 
-  std::array<Picos, binding_count> run() {
-    if (start_.empty()) return parts_;
+  std::vector<PathStep> run() {
+    if (start_.empty()) return {};
     const auto last = std::max_element(end_.begin(), end_.end());
     auto at = static_cast<std::uint32_t>(last - end_.begin());
+    reached_ = *last;
     bool from_end = true;
     while (at != none) {
-      if (from_end) add(own_binding(at), end_[at] - start_[at]);
+      if (from_end) add(at, own_binding(at), end_[at] - start_[at], false);
       step_back(at, from_end);
     }
-    return parts_;
+    std::reverse(path_.begin(), path_.end());
+    return std::move(path_);
   }
 
  private:
@@ -70,7 +72,18 @@ class Walk {
       for (const ActivityGraph::Edge& edge : graph_.edges(a)) predecessors_[at[edge.target]++] = {a, edge};
   }
 
-  void add(Binding binding, Picos time) { parts_[static_cast<std::size_t>(binding)] += time; }
+  // The last `time` of what is not yet accounted for.
+  void add(std::uint32_t at, Binding binding, Picos time, bool waits) {
+    if (time == Picos(0)) return;
+    const Picos begin = reached_ - time;
+    const bool goes_on = !path_.empty() && path_.back().op == op(at) && path_.back().binding == binding &&
+                         path_.back().waits == waits && path_.back().begin == reached_;
+    if (goes_on)
+      path_.back().begin = begin;
+    else
+      path_.push_back({op(at), begin, reached_, binding, waits});
+    reached_ = begin;
+  }
 
   [[nodiscard]] OpId op(std::uint32_t a) const { return lowered_.op[a]; }
   [[nodiscard]] bool on_host(std::uint32_t a) const { return is_host_call(trace_.ops.kind[index_of(op(a))]); }
@@ -87,7 +100,7 @@ class Walk {
     const Binding pause = on_host(at) ? Binding::host : Binding::launch_latency;
     const std::uint32_t before = lane_before_[at];
     if (before != none && end_[before] + graph_.gap(at) == start) {
-      add(pause, graph_.gap(at));
+      add(at, pause, graph_.gap(at), true);
       at = before;
       from_end = true;
       return;
@@ -96,13 +109,13 @@ class Walk {
       const auto& [source, edge] = predecessors_[p];
       const bool ends = edge.type == EdgeType::end_to_start;
       if ((ends ? end_[source] : start_[source]) + edge.lag != start) continue;
-      add(pause, edge.lag);
+      add(at, pause, edge.lag, true);
       at = source;
       from_end = ends;
       return;
     }
     if (step_back_on_wide_lane(at, from_end)) return;
-    add(on_host(at) ? Binding::host : Binding::idle, start);
+    add(at, on_host(at) ? Binding::host : Binding::idle, start, true);
     at = none;
   }
 
@@ -128,16 +141,22 @@ class Walk {
   std::span<const Picos> start_, end_;
   std::vector<std::uint32_t> first_, lane_before_;
   std::vector<Predecessor> predecessors_;
-  std::array<Picos, binding_count> parts_{};
+  std::vector<PathStep> path_;  // backwards
+  Picos reached_{};
 };
 
 }  // namespace
 
-std::array<Picos, binding_count> critical_path(const Trace& trace, const LoweredTrace& lowered,
-                                               const ActivityGraph& graph, std::span<const Picos> start,
-                                               std::span<const Picos> end) {
+std::vector<PathStep> critical_path(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph,
+                                    std::span<const Picos> start, std::span<const Picos> end) {
   check_stop();
   return Walk(trace, lowered, graph, start, end).run();
+}
+
+std::array<Picos, binding_count> sum_by_binding(std::span<const PathStep> path) {
+  std::array<Picos, binding_count> parts{};
+  for (const PathStep& step : path) parts[static_cast<std::size_t>(step.binding)] += step.end - step.begin;
+  return parts;
 }
 
 }  // namespace spillway::sim

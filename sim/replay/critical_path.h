@@ -9,15 +9,17 @@
 
 #include <array>
 #include <span>
+#include <vector>
 
 #include "sim/replay/lowering.h"
 #include "sim/replay/result.h"
 
 namespace spillway::sim {
 
-// start, end: by activity, as the executor recorded them.
-std::array<Picos, binding_count> critical_path(const Trace& trace, const LoweredTrace& lowered,
-                                               const ActivityGraph& graph, std::span<const Picos> start,
-                                               std::span<const Picos> end);
+// start, end: by activity, as the executor recorded them. The steps follow each other without gaps from 0 to the last
+// end; pieces of one op that follow each other alike are one.
+std::vector<PathStep> critical_path(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph,
+                                    std::span<const Picos> start, std::span<const Picos> end);
+std::array<Picos, binding_count> sum_by_binding(std::span<const PathStep> path);
 
 }  // namespace spillway::sim

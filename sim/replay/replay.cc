@@ -243,7 +243,8 @@ class Run {
     check_stop();
     result.steps = StepClock(trace_, result).run();
     result.step_time = step_time(result.steps);
-    result.breakdown = critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends());
+    result.path = critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends());
+    result.breakdown = sum_by_binding(result.path);
     result.binding = largest(result.breakdown);
     links_.record(executor_, result.replayed, result);
     return result;
