@@ -18,7 +18,7 @@
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/sweep_view.h"
-#include "gui/plots/timeline_view.h"
+#include "gui/plots/canvas_view.h"
 #include "tests/gui/app/real_input.h"
 
 namespace spillway::gui {
@@ -241,7 +241,7 @@ TEST_F(RealEvents, AFileThatCanNotBeReadChangesNothing) {
 
 TEST_F(RealEvents, ANewFileBeginsWithTheWholeStep) {
   open("wears-out-its-drives");
-  const QWidget& timeline = window_.timeline();
+  const QWidget& timeline = window_.canvas();
   ASSERT_TRUE(person_.wheel(timeline, -12, QPoint(timeline.width() / 4, 40)));
   ASSERT_NE(window_.time().view(), window_.time().whole());
   window_.open(bundled("fits-after-one-toggle"));
