@@ -34,6 +34,7 @@
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/trace_range_dialog.h"
 #include "gui/panels/verdict_strip.h"
+#include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
@@ -44,6 +45,7 @@ namespace spillway::gui {
 namespace {
 
 constexpr int most_recent = 8;
+constexpr int ways_after_ms = 400;              // of quiet, ways to make it fit are looked for
 constexpr int start_index = 0, work_index = 1;  // of the stack
 const QStringList view_names = {"canvas", "sensitivity", "pareto", "roofline", "compare"};
 
@@ -89,6 +91,10 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
     progress_->setVisible(fraction >= 0);
     progress_->setValue(static_cast<int>(fraction * 100));
     cancel_->setVisible(true);
+  };
+  session_.on_preview = [this] {
+    const auto previewed = session_.previewed();
+    canvas_->show(drawn_, previewed != nullptr ? previewed : drawn_baseline_);
   };
   time_.on_select([this] { show_selection(); });
   resize(1280, 720);
@@ -205,14 +211,36 @@ QWidget* MainWindow::make_canvas() {
   QObject::connect(search_, &QLineEdit::textChanged, this, [this] { find_all(); });
   QObject::connect(search_, &QLineEdit::returnPressed, this, [this] { find_next(false); });
   found_count_ = new QLabel;
+  legend_ = new QLabel;
+  legend_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  legend_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
   line->addWidget(selected_range_);
   line->addWidget(hidden_lanes_);
-  line->addStretch(1);
+  line->addWidget(legend_, 1);
   line->addWidget(search_);
   line->addWidget(found_count_);
   column->addLayout(line);
   column->addWidget(canvas_, 1);
   return whole;
+}
+
+// The owners of memory in their colours.
+void MainWindow::show_legend() {
+  QString words;
+  if (drawn_ != nullptr && drawn_->memory != nullptr)
+    for (const OwnerStack::Owner& owner : drawn_->memory->owners.owners())
+      if (!owner.words.empty())
+        words += QString("<span style='color:%1'>&#9632;</span> %2 &nbsp; ")
+                     .arg((*theme_)[owner.token].name(),
+                          QString::fromStdString(owner.words).section(',', 0, 0).toHtmlEscaped());
+  legend_->setText(words);
+}
+
+// One step to undo; what it was is said, and how to take it back.
+void MainWindow::apply_way(const std::string& text, const std::string& name) {
+  session_.preview("");
+  session_.become(text);
+  message_->show_note(tr("Applied: %1. Ctrl+Z takes it back.").arg(QString::fromStdString(name)));
 }
 
 // Which axis it is, and which there are.
@@ -274,10 +302,29 @@ void MainWindow::make_docks() {
   line->addWidget(filter_);
   column->addLayout(line);
   column->addWidget(table_);
-  table_dock_ = new QDockWidget(tr("Selection"), this);
+  ways_ = new WaysPanel;
+  ways_->on_preview = [this](const std::string& text) { session_.preview(text); };
+  ways_->on_apply = [this](const ShownWay& way) { apply_way(way.text, way.row.way.name); };
+  look_for_ways_.setSingleShot(true);
+  look_for_ways_.setInterval(ways_after_ms);
+  QObject::connect(&look_for_ways_, &QTimer::timeout, this, [this] {
+    const bool is_new = drawn_ != nullptr && drawn_ == session_.outcome() && !session_.is_stale();
+    if (is_new && ways_->isVisible()) ways_->search();
+  });
+  bottom_ = new QTabWidget;
+  bottom_->setDocumentMode(true);
+  bottom_->setAccessibleName(tr("Ways and tables"));
+  bottom_->addTab(content, tr("Selection"));
+  bottom_->addTab(ways_, tr("Make it fit"));
+  QObject::connect(bottom_, &QTabWidget::currentChanged, this, [this] {
+    if (ways_->isVisible()) look_for_ways_.start();
+  });
+  table_dock_ = new QDockWidget(tr("Ways and tables"), this);
   table_dock_->setObjectName("selection dock");
-  table_dock_->setWidget(content);
+  table_dock_->setWidget(bottom_);
+  table_dock_->setTitleBarWidget(new QWidget);  // the tabs are its head
   addDockWidget(Qt::BottomDockWidgetArea, table_dock_);
+  resizeDocks({table_dock_}, {210}, Qt::Vertical);
   setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
 }
 
@@ -438,9 +485,15 @@ void MainWindow::show_outcome() {
   strip_->setVisible(true);
   comparison_->show(compare_table());
   compare_->resizeColumnsToContents();
-  fingerprint_->setText(
-      QString("%1  spillway %2").arg(drawn_->result().fingerprint, 16, 16, QChar('0')).arg(program_version()));
+  fingerprint_->setText(QString("spillway %1").arg(program_version()));
+  fingerprint_->setToolTip(tr("fingerprint %1").arg(drawn_->result().fingerprint, 16, 16, QChar('0')));
   pin_->setChecked(drawn_baseline_ != nullptr && drawn_baseline_ == drawn_);
+  show_legend();
+  if (old != drawn_) {
+    ways_->show(drawn_);
+    look_for_ways_.start();
+    if (!drawn_->result().may_fit()) bottom_->setCurrentWidget(ways_);
+  }
   show_selection();
   session_.drop(std::move(old));
   session_.drop(std::move(old_baseline));
@@ -471,6 +524,8 @@ bool MainWindow::is_settled() const {
 
 bool MainWindow::is_complete() const {
   if (sweep_->isVisible() && sweep_->is_running()) return false;
+  const bool looks = look_for_ways_.isActive() || ways_->is_searching();
+  if (waits_for_ways_ && ways_->isVisible() && looks) return false;
   return !sensitivity_->isVisible() || session_.sensitivity() != nullptr;
 }
 
@@ -482,6 +537,13 @@ void MainWindow::show_error(const SimulationError& error) {
 bool MainWindow::show_view(const QString& name) {
   if (name == "start") {
     show_start();
+    return true;
+  }
+  waits_for_ways_ = name == "ways";
+  if (waits_for_ways_) {
+    stack_->setCurrentIndex(work_index);
+    table_dock_->setVisible(true);
+    bottom_->setCurrentWidget(ways_);
     return true;
   }
   const std::pair<const char*, TrackKind> places[] = {{"timeline", TrackKind::spans},
@@ -510,6 +572,8 @@ void MainWindow::set_theme(const Theme& theme) {
   roofline_->set_theme(theme);
   sweep_->set_theme(theme);
   strip_->set_theme(theme);
+  ways_->set_theme(theme);
+  show_legend();
   message_->set_theme(theme);
   settings_.setValue("window/dark", theme.is_dark);
 }
@@ -614,6 +678,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   settings_.setValue("window/geometry", saveGeometry());
   settings_.sync();
   sweep_->stop();
+  ways_->stop();
   session_.cancel();
   event->accept();
 }

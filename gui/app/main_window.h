@@ -37,6 +37,7 @@ class StartPage;
 class SweepView;
 class TableModel;
 class VerdictStrip;
+class WaysPanel;
 struct TableRows;
 
 class MainWindow : public QMainWindow {
@@ -47,8 +48,8 @@ class MainWindow : public QMainWindow {
 
   // Any file that can be opened or dropped, by its content. Errors are shown in the window.
   void open(const QString& file);
-  // The names of --view: "start", "canvas", "sensitivity", "pareto", "roofline", "compare"; "timeline", "memory", "map"
-  // and "pipeline" are places of the canvas. False for another.
+  // The names of --view: "start", "canvas", "ways", "sensitivity", "pareto", "roofline", "compare"; "timeline",
+  // "memory", "map" and "pipeline" are places of the canvas. False for another.
   bool show_view(const QString& name);
   void set_theme(const Theme& theme);
 
@@ -58,6 +59,7 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] ScenarioPanel& panel() { return *panel_; }
   [[nodiscard]] VerdictStrip& strip() { return *strip_; }
   [[nodiscard]] CanvasView& canvas() { return *canvas_; }
+  [[nodiscard]] WaysPanel& ways() { return *ways_; }
   [[nodiscard]] SweepView& sweep() { return *sweep_; }
   [[nodiscard]] StartPage& start_page() { return *start_; }
   [[nodiscard]] TableModel& selection() { return *selection_; }
@@ -81,6 +83,8 @@ class MainWindow : public QMainWindow {
   void make_views();
   QWidget* make_canvas();
   void show_axis();
+  void show_legend();
+  void apply_way(const std::string& text, const std::string& name);
   void make_docks();
   void make_status();
   void open_unguarded(const QString& file);
@@ -139,6 +143,11 @@ class MainWindow : public QMainWindow {
   StartPage* start_ = nullptr;
   ScenarioPanel* panel_ = nullptr;
   VerdictStrip* strip_ = nullptr;
+  WaysPanel* ways_ = nullptr;
+  QTabWidget* bottom_ = nullptr;
+  QTimer look_for_ways_;
+  bool waits_for_ways_ = false;  // is_complete() does
+  QLabel* legend_ = nullptr;
   MessageBar* message_ = nullptr;
   CanvasView* canvas_ = nullptr;
   QPushButton *axis_gpu_ = nullptr, *axis_host_ = nullptr, *axis_order_ = nullptr, *path_button_ = nullptr;

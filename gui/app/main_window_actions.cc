@@ -2,6 +2,7 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QDialog>
+#include <QDockWidget>
 #include <QFileDialog>
 #include <QHeaderView>
 #include <QLabel>
@@ -21,6 +22,7 @@
 #include "gui/panels/message_bar.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/trace_range_dialog.h"
+#include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
@@ -69,6 +71,13 @@ void MainWindow::make_actions() {
   QMenu* const what_if = menuBar()->addMenu(tr("&What if"));
   pin_ = action(what_if, tr("Pin as &baseline"), QKeySequence("B"), [this] { session_.pin(); });
   pin_->setCheckable(true);
+  action(what_if, tr("&Make it fit"), QKeySequence("G"), [this] {
+    stack_->setCurrentIndex(1);
+    table_dock_->setVisible(true);
+    bottom_->setCurrentWidget(ways_);
+    ways_->table().setFocus();
+    if (!ways_->table().currentIndex().isValid() && ways_->model().rowCount() > 0) ways_->table().selectRow(0);
+  });
   // Esc is the views' own while nothing runs.
   stop_ = action(what_if, tr("&Cancel what is running"), QKeySequence(Qt::Key_Escape), [this] { session_.cancel(); });
   stop_->setEnabled(false);
