@@ -113,6 +113,8 @@ TimelineScene timeline_scene(const Trace& trace, const Result& result) {
 
 TimelineScene pipeline_scene(const Trace& trace, const Result& result) {
   TimelineScene scene;
+  const bool several = std::any_of(trace.ops.micro_batch.begin(), trace.ops.micro_batch.end(),
+                                   [](std::uint16_t batch) { return batch != no_index16 && batch > 0; });
   const auto lanes = replayed_by_lane(trace, result);
   for (std::uint16_t rank = 0; rank < std::max<std::uint16_t>(1, trace.rank_count); ++rank) {
     SceneLane row;
@@ -125,7 +127,7 @@ TimelineScene pipeline_scene(const Trace& trace, const Result& result) {
     const std::int64_t longest_pause = result.replayed.count() / 200;
     const auto close = [&] {
       if (!open) return;
-      const std::string number = batch == no_index16 ? "" : std::to_string(batch) + " ";
+      const std::string number = batch == no_index16 || !several ? "" : std::to_string(batch) + " ";
       scene.passes.push_back({number + std::string(to_string(phase))});
       row.spans.add(begin, end, static_cast<std::uint8_t>(work_color(OpKind::kernel, phase)),
                     static_cast<std::uint32_t>(scene.passes.size() - 1));

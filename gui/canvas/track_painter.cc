@@ -300,7 +300,7 @@ class Picture {
     painter.setFont(sized(painter, label_size, true));
     const double width = painter.fontMetrics().horizontalAdvance(text) + 12;
     double left = at.x() + 8;
-    if (left + width > plot().right()) left = at.x() - 8 - width;
+    if (left + width > plot().right() - look_.right) left = at.x() - 8 - width;
     const QRectF box(std::max(left, plot().left() + 2.0), at.y(), width, 18);
     painter.setPen(color);
     painter.setBrush(theme_[Token::raised]);
@@ -326,8 +326,8 @@ class Picture {
       painter.drawLine(QPointF(plot().left(), y), QPointF(plot().right(), y));
       QString text = QString("%1 the GPU has").arg(words(bytes_text(capacity)));
       if (keeps) text += QString(", %1 kept as reserve").arg(words(bytes_text(capacity - limit)));
-      painter.drawText(QRectF(plot().left(), y - 16, plot().width() - 6.0, 15), Qt::AlignRight | Qt::AlignVCenter,
-                       text);
+      painter.drawText(QRectF(plot().left(), y - 16, plot().width() - 6.0 - look_.right, 15),
+                       Qt::AlignRight | Qt::AlignVCenter, text);
     }
     const std::int64_t at = memory.owners.time_of_peak();
     const bool is_out = scene_.result != nullptr && scene_.result->memory.out_of_memory;
@@ -475,8 +475,8 @@ class Picture {
       painter.setPen(theme_.text);
       painter.setFont(sized(painter, label_size));
       const int line = painter.fontMetrics().height();
-      const bool beside = !track.detail.empty() && track.row_height * static_cast<int>(track.lanes.size()) < 2 * line;
       const int height = track.height() - track.gap;
+      const bool beside = !track.detail.empty() && height < 2 * line;
       const bool below = !track.detail.empty() && !beside && height >= 2 * line;
       const QRectF box(indent, top, gutter - indent - 6, below ? height / 2.0 : height);
       paint_elided(painter, box, (below ? Qt::AlignBottom : Qt::AlignVCenter) | Qt::AlignLeft, words(track.label));
@@ -521,7 +521,7 @@ class Picture {
     painter.drawText(row.adjusted(indent + 2, 0, 0, 0), Qt::AlignVCenter | Qt::AlignLeft, words(track.label));
     painter.setPen(theme_.muted);
     painter.setFont(sized(painter, label_size));
-    painter.drawText(row.adjusted(0, 0, -8, 0), Qt::AlignVCenter | Qt::AlignRight, words(track.detail));
+    painter.drawText(row.adjusted(0, 0, -8 - look_.right, 0), Qt::AlignVCenter | Qt::AlignRight, words(track.detail));
   }
 
   // Of what was searched for, under the ruler; no more than there are pixels.

@@ -24,6 +24,7 @@ struct TrackLook {
   TimeRange view, whole;
   std::string axis_name;  // "GPU time"
   bool timed = true;
+  int right = 0;   // logical pixels at the right that a scroll bar covers
   int scroll = 0;  // logical pixels the tracks are moved up
   const std::vector<Track>* tracks = nullptr;
   const std::vector<std::int64_t>* begins = nullptr;  // by op, on this axis; null: the replay's

@@ -173,6 +173,7 @@ TrackLook CanvasView::look(const PlotFrame& frame) const {
       axis_ != MemoryClock::program && (has_lanes || (scene_.memory != nullptr && scene_.memory->picture.timed));
   look.axis_name = has_lanes || axis_ != MemoryClock::program ? axis_name(axis_, look.timed) : "Allocator event";
   look.scroll = bar_->value();
+  look.right = bar_->isVisible() ? bar_->width() : 0;
   look.tracks = &tracks_;
   if (axis_ == MemoryClock::program && has_lanes) look.begins = &outcome_->issue_places;
   look.chosen = chosen_;

@@ -320,7 +320,7 @@ void ParetoChart::draw(QChart& chart) {
   auto* const line = new QLineSeries;
   auto* const best = scatter(tr("front"), theme().good, 12);
   auto* const does = scatter(tr("do what is required"), theme().accent, 8);
-  auto* const fails = scatter(tr("don't"), theme().ghost(theme().muted), 7);
+  auto* const fails = scatter(tr("does not fit"), theme().ghost(theme().muted), 7);
   const std::vector<std::size_t> members = front();
   for (std::size_t i = 0; i < rows_.size(); ++i)
     if (rows_[i].failure.empty()) (rows_[i].does ? does : fails)->append(take(place(rows_[i])));

@@ -423,8 +423,8 @@ TEST_F(Window, MemorySnapshotsOpen) {
     EXPECT_FALSE(outcome.memory->picture.blocks.empty()) << file;
     EXPECT_GT(outcome.memory->allocated.peak(), 0) << file;
     EXPECT_EQ(outcome.memory->allocated.peak(), outcome.result().memory.peak_allocated.count()) << file;
-    EXPECT_EQ(figure(1), "unknown");
-    EXPECT_EQ(figure(2), "unknown");
+    EXPECT_EQ(figure(1), "not known");
+    EXPECT_EQ(figure(2), "not known");
     for (const char* const view : {"timeline", "memory", "map", "sensitivity", "roofline", "pipeline", "compare"}) {
       ASSERT_TRUE(window_.show_view(view));
       EXPECT_FALSE(window_.grab().isNull());
