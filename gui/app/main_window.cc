@@ -227,12 +227,18 @@ QWidget* MainWindow::make_canvas() {
 // The owners of memory in their colours.
 void MainWindow::show_legend() {
   QString words;
-  if (drawn_ != nullptr && drawn_->memory != nullptr)
-    for (const OwnerStack::Owner& owner : drawn_->memory->owners.owners())
-      if (!owner.words.empty())
+  constexpr std::int64_t least_part = 200;  // of the peak; what is less is no stripe that one sees
+  if (drawn_ != nullptr && drawn_->memory != nullptr) {
+    const OwnerStack& stack = drawn_->memory->owners;
+    const OwnerStack::Held held = stack.at(stack.time_of_peak());
+    for (std::size_t i = 0; i < most_owners; ++i) {
+      const OwnerStack::Owner& owner = stack.owners()[i];
+      if (held[i] > stack.peak() / least_part)
         words += QString("<span style='color:%1'>&#9632;</span> %2 &nbsp; ")
                      .arg((*theme_)[owner.token].name(),
                           QString::fromStdString(owner.words).section(',', 0, 0).toHtmlEscaped());
+    }
+  }
   legend_->setText(words);
 }
 
@@ -247,7 +253,8 @@ void MainWindow::apply_way(const std::string& text, const std::string& name) {
 void MainWindow::show_axis() {
   const auto show = [this](QPushButton* button, MemoryClock axis) {
     button->setEnabled(drawn_ != nullptr && drawn_->has_axis(axis));
-    button->setChecked(drawn_ != nullptr && canvas_->axis() == axis);
+    button->setChecked(drawn_ != nullptr && canvas_->axis() == axis &&
+                       !(canvas_->is_timed() && axis == MemoryClock::program));
   };
   show(axis_gpu_, MemoryClock::gpu);
   show(axis_host_, MemoryClock::host);

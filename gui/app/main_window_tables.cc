@@ -191,8 +191,7 @@ void MainWindow::show_selection() {
   const auto range = time_.selection();
   selected_range_->setVisible(range.has_value());
   if (range) {
-    const MemoryScene* const memory = drawn_ == nullptr ? nullptr : drawn_->tracks(canvas_->axis()).memory;
-    const bool timed = canvas_->axis() != MemoryClock::program && (memory == nullptr || memory->picture.timed);
+    const bool timed = canvas_->is_timed();
     selected_range_->setText(tr("%1 selected ×").arg(words(time_text(range->length(), timed))));
   }
   if (!on_canvas || table_choice_->currentIndex() != 1 || !canvas_->chosen_block()) return;

@@ -94,7 +94,7 @@ class List {
   }
 
   void phase() {
-    if (scene_.passes == nullptr || scene_.passes->empty()) return;
+    if (scene_.passes == nullptr || scene_.passes->empty() || scene_.passes->lanes.front().spans.size() == 0) return;
     Track track;
     track.kind = TrackKind::pass;
     track.name = "phase";

@@ -63,10 +63,10 @@ VerdictStrip::VerdictStrip() : theme_(&light_theme()) {
     for (QLabel* const label : {cell.title, cell.detail, cell.change}) label->setFont(small);
     auto* const line = new QHBoxLayout;
     line->setSpacing(6);
-    line->addWidget(cell.value, 1);
+    line->addWidget(cell.title, 1);
     line->addWidget(cell.change);
-    column->addWidget(cell.title);
     column->addLayout(line);
+    column->addWidget(cell.value);
     column->addWidget(cell.detail);
     row->addWidget(cell.frame, i == 0 ? 7 : 4);
     cells_.push_back(cell);

@@ -19,9 +19,8 @@ constexpr double shown_with = 6;  // times its own length around what is gone to
 
 QString text_of(std::string_view view) { return QString::fromUtf8(view.data(), static_cast<qsizetype>(view.size())); }
 
-const char* axis_name(MemoryClock axis, bool timed) {
-  if (!timed) return axis == MemoryClock::program ? "Program order" : "Allocator event";
-  return axis == MemoryClock::gpu ? "GPU time" : "Host time";
+const char* axis_name(MemoryClock axis) {
+  return axis == MemoryClock::gpu ? "GPU time" : axis == MemoryClock::host ? "Host time" : "Program order";
 }
 
 }  // namespace
@@ -158,6 +157,11 @@ void CanvasView::arrange() {
   fit_scroll();
 }
 
+bool CanvasView::is_timed() const {
+  const bool has_lanes = outcome_ != nullptr && !outcome_->timeline.empty();
+  return has_lanes ? axis_ != MemoryClock::program : scene_.memory != nullptr && scene_.memory->picture.timed;
+}
+
 std::size_t CanvasView::lanes_shown() const {
   return static_cast<std::size_t>(std::count_if(tracks_.begin(), tracks_.end(),
                                                 [](const Track& track) { return track.kind != TrackKind::heading; }));
@@ -169,9 +173,8 @@ TrackLook CanvasView::look(const PlotFrame& frame) const {
   look.view = time().view();
   look.whole = time().whole();
   const bool has_lanes = outcome_ != nullptr && !outcome_->timeline.empty();
-  look.timed =
-      axis_ != MemoryClock::program && (has_lanes || (scene_.memory != nullptr && scene_.memory->picture.timed));
-  look.axis_name = has_lanes || axis_ != MemoryClock::program ? axis_name(axis_, look.timed) : "Allocator event";
+  look.timed = is_timed();
+  look.axis_name = has_lanes ? axis_name(axis_) : look.timed ? "Recorded time" : "Allocator event";
   look.scroll = bar_->value();
   look.right = bar_->isVisible() ? bar_->width() : 0;
   look.tracks = &tracks_;

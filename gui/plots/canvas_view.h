@@ -36,6 +36,7 @@ class CanvasView : public TimeView {
   void mark(std::vector<std::uint32_t> ops);
 
   [[nodiscard]] MemoryClock axis() const { return axis_; }
+  [[nodiscard]] bool is_timed() const;  // the axis is in picoseconds, not in ops or events
   // The view and the selection go along, by the ops at their ends. False: the file has no such axis.
   bool set_axis(MemoryClock axis);
   [[nodiscard]] bool shows_path() const { return with_path_; }

@@ -107,7 +107,10 @@ TrackScene Outcome::tracks(MemoryClock axis) const {
   TrackScene scene;
   scene.trace = &trace();
   scene.result = &result();
-  scene.device = loaded.hardware.gpu.title.empty() ? loaded.hardware.gpu.name : loaded.hardware.gpu.title;
+  // A snapshot doesn't say whose memory it is of.
+  const bool known = !loaded.scenario.hardware.empty() || trace().has(Capability::times);
+  const auto& gpu = loaded.hardware.gpu;
+  if (known) scene.device = gpu.title.empty() ? gpu.name : gpu.title;
   const bool by_order = axis == MemoryClock::program && !timeline.empty();
   scene.lanes = by_order ? &issued : &timeline;
   scene.passes = by_order ? &issued_pipeline : &pipeline;

@@ -67,7 +67,7 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   const bool both = baseline != nullptr && result.memory.known && baseline->result().memory.known;
   if (both && result.memory.capacity > Bytes(0) && baseline->result().memory.capacity > Bytes(0)) {
     const Bytes gain = margin(result) - margin(baseline->result());
-    figure.change = (gain < Bytes(0) ? "" : "+") + bytes_text(gain) + " of margin";
+    figure.change = gain == Bytes(0) ? "no change" : (gain < Bytes(0) ? "" : "+") + bytes_text(gain) + " of margin";
     figure.direction = gain == Bytes(0) ? Change::none : gain > Bytes(0) ? Change::better : Change::worse;
   }
   figure.is_caution = result.verdict() == Verdict::tight || result.verdict() == Verdict::unknown;
@@ -109,6 +109,7 @@ void compare_step(const Result& result, const Result& baseline, ShownFigure& fig
   figure.change = same_size ? fmt::format("{:+.1f} ms {:+.{}f} %", (now - before) * 1e3, ratio, digits)
                             : fmt::format("{:+.0f} tokens/s {:+.{}f} %", rate - rate_before, ratio, digits);
   figure.direction = gain == 0 ? Change::none : gain > 0 ? Change::better : Change::worse;
+  if (gain == 0) figure.change = "no change";
 }
 
 ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
@@ -153,7 +154,7 @@ ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
   }
   if (baseline != nullptr && baseline->result().memory.known) {
     const Bytes more = memory.peak_reserved - baseline->result().memory.peak_reserved;
-    figure.change = (more < Bytes(0) ? "" : "+") + bytes_text(more) + " reserved";
+    figure.change = more == Bytes(0) ? "no change" : (more < Bytes(0) ? "" : "+") + bytes_text(more);
     figure.direction = more == Bytes(0) ? Change::none : more < Bytes(0) ? Change::better : Change::worse;
   }
   figure.provenance = rests_on(outcome, "simulated: the step's requests through the " + memory.allocator + " allocator",
