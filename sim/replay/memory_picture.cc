@@ -101,46 +101,89 @@ void sort_kinds(MemoryPicture& picture, const std::map<std::string, std::size_t>
 
 using KindIndex = std::map<std::string, std::size_t>;
 
-// Who holds what, event by event. Tensors from before the first op have parts of what was held then.
-void add_changes(const Trace& trace, const AllocationStreamResult& run, const Axis& axis, KindIndex& index,
-                 MemoryPicture& picture) {
+// Who holds what, event by event. Tensors from before the first op have parts of what was held then. A record without
+// addresses doesn't say what a free gives back: nobody is known to hold any of it.
+class Holders {
+ public:
+  Holders(const Trace& trace, const AllocationStreamResult& run, const Axis& axis, KindIndex& index,
+          MemoryPicture& picture)
+      : trace_(trace), axis_(axis), index_(index), picture_(picture), rest_(kind_at(std::string(held_before))) {
+    std::int64_t allocated = run.initial.allocated.count();
+    change(picture.begin, rest_, allocated);
+    bool is_initial = run.started_up;
+    for (const HeldMemory& held : run.held) {
+      check_stop();
+      is_initial = is_initial && trace.memory_events[held.event].anchor == OpId::none;
+      const std::int64_t more = held.allocated.count() - allocated;
+      allocated = held.allocated.count();
+      if (trace.memory_events[held.event].action == MemoryAction::allocate)
+        allocate(held.event, more, is_initial);
+      else if (more != 0)
+        free(held.event, more);
+    }
+  }
+
+ private:
   struct Live {
     std::size_t kind;
     std::int64_t bytes;
   };
-  std::map<std::uint64_t, Live> live;
-  const auto kind_at = [&index](const std::string& name) { return index.emplace(name, index.size()).first->second; };
-  const auto change = [&picture](std::int64_t at, std::size_t kind, std::int64_t bytes) {
-    if (bytes != 0) picture.changes.push_back({at, kind, bytes});
-  };
-  std::int64_t rest = run.initial.allocated.count(), allocated = rest;
-  const std::size_t rest_kind = kind_at(std::string(held_before));
-  change(picture.begin, rest_kind, rest);
-  bool is_initial = run.started_up;
-  for (const HeldMemory& held : run.held) {
-    check_stop();
-    const MemoryEvent& event = trace.memory_events[held.event];
-    const std::int64_t at = axis.of(held.event), more = held.allocated.count() - allocated;
-    allocated = held.allocated.count();
-    is_initial = is_initial && event.anchor == OpId::none;
-    if (event.action == MemoryAction::allocate) {
-      const std::size_t kind = kind_at(kind_of(trace, held.event));
-      const std::int64_t part = is_initial && more == 0 ? std::min(event.bytes.count(), rest) : 0;
-      rest -= part;
-      change(at, rest_kind, -part);
-      change(at, kind, more + part);
-      live[event.address.count()] = {kind, more + part};
-      continue;
-    }
-    if (more == 0) continue;
-    const auto block = live.find(event.address.count());
-    const std::int64_t known = block == live.end() ? 0 : std::min(block->second.bytes, -more);
-    if (block != live.end()) change(at, block->second.kind, -known);
-    change(at, rest_kind, more + known);
-    rest += more + known;
-    if (block != live.end()) live.erase(block);
+
+  std::size_t kind_at(const std::string& name) {
+    const std::size_t kind = index_.emplace(name, index_.size()).first->second;
+    held_.resize(std::max(held_.size(), kind + 1), 0);
+    return kind;
   }
-}
+
+  void change(std::int64_t at, std::size_t kind, std::int64_t bytes) {
+    if (bytes == 0) return;
+    held_[kind] += bytes;
+    picture_.changes.push_back({at, kind, bytes});
+  }
+
+  void allocate(std::uint32_t e, std::int64_t more, bool is_initial) {
+    const MemoryEvent& event = trace_.memory_events[e];
+    const std::int64_t at = axis_.of(e);
+    if (event.address == Addr(0)) return change(at, rest_, more);
+    const std::size_t kind = kind_at(kind_of(trace_, e));
+    const std::int64_t part = is_initial && more == 0 ? std::min(event.bytes.count(), held_[rest_]) : 0;
+    change(at, rest_, -part);
+    change(at, kind, more + part);
+    live_[event.address.count()] = {kind, more + part};
+  }
+
+  // What its block doesn't account for comes from what nobody is known to hold, then from whoever holds most.
+  void free(std::uint32_t e, std::int64_t more) {
+    const std::int64_t at = axis_.of(e);
+    std::int64_t left = -more;
+    const auto take = [&](std::size_t kind, std::int64_t most) {
+      const std::int64_t bytes =
+          std::clamp<std::int64_t>(std::min(most, held_[kind]), 0, std::max<std::int64_t>(left, 0));
+      change(at, kind, -bytes);
+      left -= bytes;
+    };
+    const auto block = live_.find(trace_.memory_events[e].address.count());
+    if (block != live_.end()) {
+      take(block->second.kind, block->second.bytes);
+      live_.erase(block);
+    }
+    take(rest_, left);
+    while (left > 0) {
+      const auto most = std::max_element(held_.begin(), held_.end());
+      if (*most <= 0) break;
+      take(static_cast<std::size_t>(most - held_.begin()), left);
+    }
+    change(at, rest_, -left);  // a free that takes, of an allocator that moves blocks; or nothing
+  }
+
+  const Trace& trace_;
+  const Axis& axis_;
+  KindIndex& index_;
+  MemoryPicture& picture_;
+  std::vector<std::int64_t> held_;  // by kind
+  std::map<std::uint64_t, Live> live_;
+  std::size_t rest_;
+};
 
 MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, const Axis& axis, bool with_changes) {
   MemoryPicture picture;
@@ -178,7 +221,7 @@ MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, 
   }
   std::stable_sort(picture.blocks.begin(), picture.blocks.end(),
                    [](const MemoryPicture::Block& a, const MemoryPicture::Block& b) { return a.address < b.address; });
-  if (with_changes) add_changes(trace, run, axis, index, picture);
+  if (with_changes) Holders(trace, run, axis, index, picture);
   sort_kinds(picture, index);
   return picture;
 }
@@ -196,7 +239,7 @@ MemoryPicture memory_picture_on(const Trace& trace, const AllocationStreamResult
   picture.begin = std::min<std::int64_t>(picture.begin, 0);
   picture.curve.front().at = picture.begin;
   picture.end = std::max({picture.begin + 1, picture.end - 1, end});
-  if (!picture.changes.empty()) picture.changes.front().at = picture.begin;
+  if (run.initial.allocated > Bytes(0)) picture.changes.front().at = picture.begin;
   for (MemoryPicture::Block& block : picture.blocks) {
     if (block.event < 0) block.begin = picture.begin;
     if (block.freed < 0) block.end = picture.end;

@@ -433,6 +433,21 @@ TEST_F(Window, MemorySnapshotsOpen) {
   }
 }
 
+// Whoever holds it, what is stacked is what is allocated: also where a capture's allocations have no addresses.
+TEST_F(Window, OwnersSumToWhatIsAllocated) {
+  window_.open(QString::fromStdString(root + "/cli/scenarios/gpt2-tiny-captured-cpu.json"));
+  settle();
+  const auto& memory = window_.session().outcome()->memory;
+  ASSERT_NE(memory, nullptr);
+  EXPECT_EQ(memory->owners.peak(), memory->allocated.peak());
+  for (int part = 0; part < 100; ++part) {
+    const std::int64_t at = memory->whole.begin + memory->whole.length() * part / 100;
+    const OwnerStack::Held held = memory->owners.at(at);
+    EXPECT_EQ(OwnerStack::sum(held), memory->allocated.value_at(at));
+    EXPECT_TRUE(std::all_of(held.begin(), held.end(), [](std::int64_t bytes) { return bytes >= 0; }));
+  }
+}
+
 // Every choice that the panel offers is one that the loader takes.
 TEST_F(Window, EveryChoiceIsReadBack) {
   open("bound-by-pcie");
