@@ -96,6 +96,12 @@ void Session::adopt(ScenarioDocument document) {
 }
 
 void Session::replace(Opening by) {
+  // A baseline of another file says nothing of this one; a point of a sweep is compared with what it was swept from.
+  if (!by.document.file().empty() && baseline_ != nullptr) {
+    baseline_sensitivity_ = nullptr;
+    pinned_.reset();
+    simulation_->drop(std::exchange(baseline_, nullptr));
+  }
   document_ = std::move(by.document);
   range_ = by.range;
   simulation_->drop(std::exchange(outcome_, nullptr));

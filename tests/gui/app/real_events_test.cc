@@ -19,6 +19,7 @@
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/sweep_view.h"
+#include "gui/panels/verdict_strip.h"
 #include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
 #include "tests/gui/app/real_input.h"
@@ -293,6 +294,18 @@ TEST_F(RealEvents, StopAnswersAtOnce) {
     ASSERT_TRUE(person_.click(button));
     EXPECT_TRUE(window_.sweep().is_running());
   }
+}
+
+// A baseline belongs to the file it was pinned in.
+TEST_F(RealEvents, AnotherFileHasNoBaseline) {
+  open("bound-by-pcie");
+  window_.canvas().setFocus();
+  ASSERT_TRUE(person_.key("b"));
+  ASSERT_NE(window_.session().baseline(), nullptr);
+  open("fits-after-one-toggle");
+  EXPECT_EQ(window_.session().baseline(), nullptr);
+  EXPECT_EQ(window_.session().baseline_document(), nullptr);
+  for (const ShownFigure& figure : window_.strip().shown()) EXPECT_EQ(figure.change, "") << figure.id;
 }
 
 // ---- the canvas ----
