@@ -4,8 +4,8 @@
 #include <QGuiApplication>
 #include <random>
 
-#include "gui/canvas/memory_painter.h"
-#include "gui/canvas/timeline_painter.h"
+#include "gui/canvas/memory_scene.h"
+#include "gui/canvas/track_painter.h"
 
 namespace spillway::gui {
 namespace {
@@ -36,13 +36,23 @@ TimelineScene lanes_of(std::int64_t spans) {
   return scene;
 }
 
-TimelineLook look_of(const TimelineScene& scene, double part) {
-  TimelineLook look;
-  look.frame = {.size = {1920, 1080}};
-  look.lane_height = 13;
-  look.gap = 3;
-  look.view = {0, static_cast<std::int64_t>(static_cast<double>(scene.whole.end) * part)};
-  for (std::size_t i = 0; i < scene.lanes.size(); ++i) look.lanes.push_back(i);
+// Every lane a track.
+std::vector<Track> tracks_of(std::size_t lanes) {
+  std::vector<Track> tracks(lanes);
+  for (std::size_t i = 0; i < lanes; ++i) {
+    tracks[i].lanes = {i};
+    tracks[i].row_height = 13;
+    tracks[i].gap = 3;
+  }
+  return tracks;
+}
+
+TrackLook look_of(TimeRange whole, double part, const std::vector<Track>& tracks) {
+  TrackLook look;
+  look.frame = {.size = {1920, 1080}, .axis = canvas_top};
+  look.whole = whole;
+  look.view = {0, static_cast<std::int64_t>(static_cast<double>(whole.end) * part)};
+  look.tracks = &tracks;
   return look;
 }
 
@@ -52,8 +62,11 @@ void paint_spans(benchmark::State& state) {
   static TimelineScene scene;
   static std::int64_t made = 0;
   if (made != state.range(0)) scene = lanes_of(made = state.range(0));
-  const TimelineLook look = look_of(scene, static_cast<double>(state.range(1)) * 1e-6);
-  for (auto _ : state) benchmark::DoNotOptimize(paint_timeline(scene, {}, look, light_theme()));
+  const std::vector<Track> tracks = tracks_of(scene.lanes.size());
+  const TrackLook look = look_of(scene.whole, static_cast<double>(state.range(1)) * 1e-6, tracks);
+  TrackScene shown;
+  shown.lanes = &scene;
+  for (auto _ : state) benchmark::DoNotOptimize(paint_tracks(shown, look, light_theme()));
 }
 BENCHMARK(paint_spans)
     ->ArgsProduct({{1'000'000, 10'000'000}, {1'000'000, 100'000, 10'000, 1'000}})
@@ -72,31 +85,26 @@ MemoryPicture blocks_of(std::int64_t count) {
     const auto begin = static_cast<std::int64_t>(random() % 1'000'000'000);
     picture.blocks.push_back({begin, std::min<std::int64_t>(begin + random() % 40'000'000, 1'000'000'000), address,
                               Bytes(512 + random() % (1 << 21)), random() % 6});
+    picture.changes.push_back({i * 400, static_cast<std::size_t>(i % 6), i % 2 == 0 ? 4096 : -2048});
     picture.curve.push_back({i * 1'000, Bytes(static_cast<std::int64_t>(random())), Bytes(std::int64_t{1} << 32)});
   }
   picture.kinds = {"activation", "weight", "gradient", "optimizer_state", "temporary", "input"};
   return picture;
 }
 
-void paint_map(benchmark::State& state) {
+void paint_memory(benchmark::State& state, TrackKind kind) {
   need_application();
   const auto scene = memory_scene(blocks_of(state.range(0)));
-  MemoryLook look;
-  look.frame = {.size = {1920, 1080}};
-  look.view = scene->whole;
-  for (auto _ : state) benchmark::DoNotOptimize(paint_address_map(*scene, nullptr, look, light_theme()));
+  std::vector<Track> tracks(1);
+  tracks[0].kind = kind;
+  tracks[0].row_height = 900;
+  const TrackLook look = look_of(scene->whole, 1, tracks);
+  TrackScene shown;
+  shown.memory = scene.get();
+  for (auto _ : state) benchmark::DoNotOptimize(paint_tracks(shown, look, light_theme()));
 }
-BENCHMARK(paint_map)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
-
-void paint_curve(benchmark::State& state) {
-  need_application();
-  const auto scene = memory_scene(blocks_of(state.range(0)));
-  MemoryLook look;
-  look.frame = {.size = {1920, 1080}};
-  look.view = scene->whole;
-  for (auto _ : state) benchmark::DoNotOptimize(paint_memory_curve(*scene, nullptr, look, light_theme()));
-}
-BENCHMARK(paint_curve)->Arg(2'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(paint_memory, map, TrackKind::map)->Arg(100'000)->Arg(1'000'000)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(paint_memory, owners, TrackKind::memory)->Arg(2'000'000)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 }  // namespace spillway::gui

@@ -1,11 +1,13 @@
 #include "scenario/scenario_memory.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/input_error.h"
 #include "scenario/reserve.h"
 #include "sim/replay/memory_replay.h"
+#include "sim/replay/planned_trace.h"
 
 namespace spillway::scenario {
 
@@ -55,6 +57,40 @@ std::optional<MemoryPicture> step_memory(const LoadedScenario& loaded, const Sce
   picture.title = run.result.title;
   picture.capacity = run.result.memory.capacity;
   return picture;
+}
+
+void take_replayed_order(ScenarioRun& run) {
+  if (!run.planned) return;
+  PlannedTrace planned;
+  planned.trace = std::move(*run.planned);
+  planned.gate = std::move(run.gate);
+  planned.gate.resize(planned.trace.memory_events.size(), OpId::none);  // of an order alone there are none
+  order_events(planned, run.result.op_start, run.result.op_end);
+  run.planned = std::move(planned.trace);
+  run.gate = std::move(planned.gate);
+}
+
+std::vector<MemoryPicture> step_memory_on(const LoadedScenario& loaded, const ScenarioRun& run,
+                                          std::span<const MemoryClock> clocks) {
+  std::vector<MemoryPicture> pictures;
+  if (!run.result.memory.known || clocks.empty()) return pictures;
+  AllocationStreamOptions options = allocations_of(loaded, run);
+  options.keep_rows = options.keep_totals = true;
+  options.repeat = false;
+  const Trace& trace = run.trace(loaded);
+  const AllocationStreamResult stream = replay_allocation_stream(trace, options);
+  const ReplayTimes times{run.result.op_start, run.result.op_end, run.gate};
+  if (times.start.empty()) pictures.push_back(memory_picture_on(trace, stream, {}, false, 0));
+  for (const MemoryClock clock : times.start.empty() ? std::span<const MemoryClock>{} : clocks) {
+    const bool timed = clock != MemoryClock::program;
+    const std::int64_t end = timed ? run.result.replayed.count() : static_cast<std::int64_t>(trace.ops.size());
+    pictures.push_back(memory_picture_on(trace, stream, event_places(trace, times, clock), timed, end));
+  }
+  for (MemoryPicture& picture : pictures) {
+    picture.title = run.result.title;
+    picture.capacity = run.result.memory.capacity;
+  }
+  return pictures;
 }
 
 }  // namespace spillway::scenario

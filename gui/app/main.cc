@@ -33,7 +33,9 @@ void add_options(QCommandLineParser& parser) {
   parser.addVersionOption();
   parser.addOption({"screenshot", "write a picture of a view and end", "FILE"});
   parser.addOption(
-      {"view", "start, timeline, memory, map, sensitivity, pareto, roofline, pipeline or compare", "NAME"});
+      {"view",
+       "start, canvas, ways, sensitivity, pareto, roofline or compare; of the canvas timeline, memory, map or pipeline",
+       "NAME"});
   parser.addOption({"set", "of a picture: change the scenario, which is pinned as the baseline first", "KEY=VALUE"});
   parser.addOption({"theme", "light or dark", "NAME"});
   parser.addOption({"size", "of the window in pixels", "WIDTHxHEIGHT"});

@@ -2,6 +2,7 @@
 
 #include <QApplication>
 #include <QCloseEvent>
+#include <QComboBox>
 #include <QDockWidget>
 #include <QDragEnterEvent>
 #include <QFileInfo>
@@ -20,6 +21,7 @@
 #include <QTabBar>
 #include <QTableView>
 #include <QVBoxLayout>
+#include <algorithm>
 #include <utility>
 
 #include "base/input_error.h"
@@ -32,10 +34,10 @@
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/trace_range_dialog.h"
 #include "gui/panels/verdict_strip.h"
+#include "gui/panels/ways_panel.h"
+#include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
-#include "gui/plots/memory_views.h"
 #include "gui/plots/table_model.h"
-#include "gui/plots/timeline_view.h"
 #include "gui/workspace/file_kind.h"
 #include "reports/step_report.h"
 
@@ -43,9 +45,9 @@ namespace spillway::gui {
 namespace {
 
 constexpr int most_recent = 8;
+constexpr int ways_after_ms = 400;              // of quiet, ways to make it fit are looked for
 constexpr int start_index = 0, work_index = 1;  // of the stack
-const QStringList view_names = {"timeline", "memory",   "map",      "sensitivity",
-                                "pareto",   "roofline", "pipeline", "compare"};
+const QStringList view_names = {"canvas", "sensitivity", "pareto", "roofline", "compare"};
 
 }  // namespace
 
@@ -90,6 +92,10 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
     progress_->setValue(static_cast<int>(fraction * 100));
     cancel_->setVisible(true);
   };
+  session_.on_preview = [this] {
+    const auto previewed = session_.previewed();
+    canvas_->show(drawn_, previewed != nullptr ? previewed : drawn_baseline_);
+  };
   time_.on_select([this] { show_selection(); });
   resize(1280, 720);
   restoreGeometry(settings_.value("window/geometry").toByteArray());
@@ -107,10 +113,7 @@ void MainWindow::make_views() {
   };
   start_->on_browse = [this] { ask_open(); };
   start_->on_continue = [this] { continue_session(); };
-  timeline_ = new TimelineView(time_, TimelineView::Kind::ops);
-  pipeline_ = new TimelineView(time_, TimelineView::Kind::pipeline);
-  curve_ = new MemoryView(time_, MemoryView::Kind::curve);
-  map_ = new MemoryView(time_, MemoryView::Kind::map);
+  QWidget* const canvas = make_canvas();
   sensitivity_ = new SensitivityChart;
   roofline_ = new RooflineChart;
   sweep_ = new SweepView;
@@ -120,22 +123,15 @@ void MainWindow::make_views() {
   tabs_ = new QTabWidget;
   tabs_->setDocumentMode(true);
   tabs_->setAccessibleName(tr("Views"));
-  tabs_->addTab(timeline_, tr("Timeline"));
-  tabs_->addTab(curve_, tr("Memory over time"));
-  tabs_->addTab(map_, tr("Memory map"));
+  tabs_->addTab(canvas, tr("Canvas"));
   tabs_->addTab(sensitivity_, tr("Sensitivity"));
   tabs_->addTab(sweep_, tr("Pareto"));
   tabs_->addTab(roofline_, tr("Roofline"));
-  tabs_->addTab(pipeline_, tr("Pipeline"));
   tabs_->addTab(compare_, tr("Compare"));
   QObject::connect(tabs_, &QTabWidget::currentChanged, this, [this](int index) {
     session_.want_sensitivity(index == static_cast<int>(view_names.indexOf("sensitivity")));
     show_selection();
   });
-  for (TimeView* const view : std::initializer_list<TimeView*>{timeline_, pipeline_, curve_, map_})
-    view->on_hover = [this](const QString& words) { provenance_->setText(words); };
-  timeline_->on_lanes = [this] { show_state(); };
-  map_->on_choose = [this] { show_selection(); };
   sweep_->on_error = [this](const SimulationError& error) { show_error(error); };
   sweep_->on_rows = [this] { show_selection(); };
   sweep_->on_load = [this](const std::string& text, const std::string& folder) {
@@ -159,6 +155,114 @@ void MainWindow::make_views() {
   rows->addWidget(message_);
   rows->addWidget(stack_, 1);
   setCentralWidget(whole);
+}
+
+// The canvas with its tools: axis, critical path, what is selected and hidden, search.
+QWidget* MainWindow::make_canvas() {
+  canvas_ = new CanvasView(time_);
+  canvas_->on_hover = [this](const QString& words) { provenance_->setText(words); };
+  canvas_->on_lanes = [this] { show_state(); };
+  canvas_->on_choose = [this] {
+    if (canvas_->chosen_block()) table_choice_->setCurrentIndex(1);
+    show_selection();
+  };
+  canvas_->on_axis = [this] { show_axis(); };
+  auto* const whole = new QWidget;
+  auto* const column = new QVBoxLayout(whole);
+  column->setContentsMargins(0, 0, 0, 0);
+  column->setSpacing(0);
+  auto* const line = new QHBoxLayout;
+  line->setContentsMargins(8, 4, 8, 4);
+  line->setSpacing(4);
+  const auto button = [&](const QString& text, const QString& tip, std::function<void()> run) {
+    auto* const made = new QPushButton(text);
+    made->setCheckable(true);
+    made->setToolTip(tip);
+    QObject::connect(made, &QPushButton::clicked, this, [this, run = std::move(run)] {
+      run();
+      show_axis();
+    });
+    line->addWidget(made);
+    return made;
+  };
+  axis_gpu_ = button(tr("GPU time"), tr("Memory beside the work it is for (1)"),
+                     [this] { canvas_->set_axis(MemoryClock::gpu); });
+  axis_host_ = button(tr("Host time"), tr("Memory when the program asks for it (2)"),
+                      [this] { canvas_->set_axis(MemoryClock::host); });
+  axis_order_ = button(tr("Program order"), tr("One step to the right for each operation (3)"),
+                       [this] { canvas_->set_axis(MemoryClock::program); });
+  line->addSpacing(8);
+  path_button_ = button(tr("Critical path"), tr("What the length of the step is made of (C)"),
+                        [this] { canvas_->show_path(path_button_->isChecked()); });
+  line->addSpacing(8);
+  selected_range_ = new QPushButton;
+  selected_range_->setToolTip(tr("Click to select nothing"));
+  selected_range_->setVisible(false);
+  QObject::connect(selected_range_, &QPushButton::clicked, this, [this] { time_.select(std::nullopt); });
+  hidden_lanes_ = new QPushButton;
+  hidden_lanes_->setToolTip(tr("Click to show all tracks"));
+  hidden_lanes_->setVisible(false);
+  QObject::connect(hidden_lanes_, &QPushButton::clicked, this, [this] { canvas_->show_all_lanes(); });
+  search_ = new QLineEdit;
+  search_->setPlaceholderText(tr("Find work by name (Ctrl+F)"));
+  search_->setMinimumWidth(120);
+  search_->setMaximumWidth(240);
+  search_->setClearButtonEnabled(true);
+  QObject::connect(search_, &QLineEdit::textChanged, this, [this] { find_all(); });
+  QObject::connect(search_, &QLineEdit::returnPressed, this, [this] { find_next(false); });
+  found_count_ = new QLabel;
+  legend_ = new QLabel;
+  legend_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
+  legend_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
+  line->addWidget(selected_range_);
+  line->addWidget(hidden_lanes_);
+  line->addWidget(legend_, 1);
+  line->addWidget(search_);
+  line->addWidget(found_count_);
+  column->addLayout(line);
+  column->addWidget(canvas_, 1);
+  return whole;
+}
+
+// The owners of memory in their colours.
+void MainWindow::show_legend() {
+  QString words;
+  constexpr std::int64_t least_part = 200;  // of the peak; what is less is no stripe that one sees
+  if (drawn_ != nullptr && drawn_->memory != nullptr) {
+    const OwnerStack& stack = drawn_->memory->owners;
+    const OwnerStack::Held held = stack.at(stack.time_of_peak());
+    for (std::size_t i = 0; i < most_owners; ++i) {
+      const OwnerStack::Owner& owner = stack.owners()[i];
+      if (held[i] > stack.peak() / least_part)
+        words += QString("<span style='color:%1'>&#9632;</span> %2 &nbsp; ")
+                     .arg((*theme_)[owner.token].name(),
+                          QString::fromStdString(owner.words).section(',', 0, 0).toHtmlEscaped());
+    }
+  }
+  legend_->setText(words);
+}
+
+// One step to undo; what it was is said, and how to take it back.
+void MainWindow::apply_way(const std::string& text, const std::string& name) {
+  session_.preview("");
+  session_.become(text);
+  message_->show_note(tr("Applied: %1. Ctrl+Z takes it back.").arg(QString::fromStdString(name)));
+}
+
+// Which axis it is, and which there are.
+void MainWindow::show_axis() {
+  const auto show = [this](QPushButton* button, MemoryClock axis) {
+    button->setEnabled(drawn_ != nullptr && drawn_->has_axis(axis));
+    button->setChecked(drawn_ != nullptr && canvas_->axis() == axis &&
+                       !(canvas_->is_timed() && axis == MemoryClock::program));
+  };
+  show(axis_gpu_, MemoryClock::gpu);
+  show(axis_host_, MemoryClock::host);
+  show(axis_order_, MemoryClock::program);
+  const bool has_path = drawn_ != nullptr && !drawn_->result().path.empty();
+  path_button_->setEnabled(has_path && canvas_->axis() != MemoryClock::program);
+  path_button_->setChecked(canvas_->shows_path());
+  show_selection();
 }
 
 void MainWindow::make_docks() {
@@ -193,32 +297,41 @@ void MainWindow::make_docks() {
     filtered_->setFilterFixedString(words);
     count_->setText(tr("%1 of %2 rows").arg(filtered_->rowCount()).arg(selection_->rowCount()));
   });
-  search_ = new QLineEdit;
-  search_->setPlaceholderText(tr("Find work by name (Ctrl+F)"));
-  search_->setFixedWidth(210);
-  QObject::connect(search_, &QLineEdit::returnPressed, this, [this] { find_next(); });
   count_ = new QLabel;
-  selected_range_ = new QPushButton;
-  selected_range_->setToolTip(tr("Click to select nothing"));
-  QObject::connect(selected_range_, &QPushButton::clicked, this, [this] { time_.select(std::nullopt); });
-  hidden_lanes_ = new QPushButton;
-  hidden_lanes_->setToolTip(tr("Click to show all lanes"));
-  hidden_lanes_->setVisible(false);
-  selected_range_->setVisible(false);
+  table_choice_ = new QComboBox;
+  table_choice_->setAccessibleName(tr("What the table shows"));
+  table_choice_->addItems({tr("Kernels"), tr("Blocks"), tr("Stages")});
+  QObject::connect(table_choice_, &QComboBox::currentIndexChanged, this, [this] { show_selection(); });
   strip_->setVisible(false);  // until there is an answer
-  QObject::connect(hidden_lanes_, &QPushButton::clicked, this, [this] { timeline_->show_all_lanes(); });
+  line->addWidget(table_choice_);
   line->addWidget(count_);
-  line->addWidget(selected_range_);
-  line->addWidget(hidden_lanes_);
   line->addStretch(1);
-  line->addWidget(search_);
   line->addWidget(filter_);
   column->addLayout(line);
   column->addWidget(table_);
-  table_dock_ = new QDockWidget(tr("Selection"), this);
+  ways_ = new WaysPanel;
+  ways_->on_preview = [this](const std::string& text) { session_.preview(text); };
+  ways_->on_apply = [this](const ShownWay& way) { apply_way(way.text, way.row.way.name); };
+  look_for_ways_.setSingleShot(true);
+  look_for_ways_.setInterval(ways_after_ms);
+  QObject::connect(&look_for_ways_, &QTimer::timeout, this, [this] {
+    const bool is_new = drawn_ != nullptr && drawn_ == session_.outcome() && !session_.is_stale();
+    if (is_new && ways_->isVisible()) ways_->search();
+  });
+  bottom_ = new QTabWidget;
+  bottom_->setDocumentMode(true);
+  bottom_->setAccessibleName(tr("Ways and tables"));
+  bottom_->addTab(content, tr("Selection"));
+  bottom_->addTab(ways_, tr("Make it fit"));
+  QObject::connect(bottom_, &QTabWidget::currentChanged, this, [this] {
+    if (ways_->isVisible()) look_for_ways_.start();
+  });
+  table_dock_ = new QDockWidget(tr("Ways and tables"), this);
   table_dock_->setObjectName("selection dock");
-  table_dock_->setWidget(content);
+  table_dock_->setWidget(bottom_);
+  table_dock_->setTitleBarWidget(new QWidget);  // the tabs are its head
   addDockWidget(Qt::BottomDockWidgetArea, table_dock_);
+  resizeDocks({table_dock_}, {210}, Qt::Vertical);
   setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
 }
 
@@ -369,13 +482,9 @@ void MainWindow::show_outcome() {
   std::shared_ptr<const Outcome> old = std::exchange(drawn_, session_.outcome());
   std::shared_ptr<const Outcome> old_baseline = std::exchange(drawn_baseline_, session_.baseline());
   message_->hide();
-  TimeRange whole = drawn_->timeline.whole;
-  if (drawn_->memory != nullptr && drawn_->timeline.empty()) whole = drawn_->memory->whole;
-  time_.set_whole(whole);
-  timeline_->show(drawn_, drawn_baseline_);
-  pipeline_->show(drawn_, drawn_baseline_);
-  curve_->show(drawn_, drawn_baseline_);
-  map_->show(drawn_, drawn_baseline_);
+  canvas_->show(drawn_, drawn_baseline_);
+  found_.clear();
+  show_axis();
   roofline_->show(drawn_, drawn_baseline_);
   sensitivity_->show(session_.sensitivity(), session_.baseline_sensitivity());
   sweep_->show_scenario(session_.document(), drawn_.get(), drawn_baseline_.get());
@@ -383,9 +492,15 @@ void MainWindow::show_outcome() {
   strip_->setVisible(true);
   comparison_->show(compare_table());
   compare_->resizeColumnsToContents();
-  fingerprint_->setText(
-      QString("%1  spillway %2").arg(drawn_->result().fingerprint, 16, 16, QChar('0')).arg(program_version()));
+  fingerprint_->setText(QString("spillway %1").arg(program_version()));
+  fingerprint_->setToolTip(tr("fingerprint %1").arg(drawn_->result().fingerprint, 16, 16, QChar('0')));
   pin_->setChecked(drawn_baseline_ != nullptr && drawn_baseline_ == drawn_);
+  show_legend();
+  if (old != drawn_) {
+    ways_->show(drawn_);
+    look_for_ways_.start();
+    if (!drawn_->result().may_fit()) bottom_->setCurrentWidget(ways_);
+  }
   show_selection();
   session_.drop(std::move(old));
   session_.drop(std::move(old_baseline));
@@ -393,16 +508,15 @@ void MainWindow::show_outcome() {
 
 void MainWindow::show_state() {
   const bool stale = session_.is_stale() || session_.is_busy();
-  for (TimeView* const view : std::initializer_list<TimeView*>{timeline_, pipeline_, curve_, map_})
-    view->set_stale(stale && drawn_ != nullptr);
+  canvas_->set_stale(stale && drawn_ != nullptr);
   sensitivity_->set_stale(stale && drawn_ != nullptr);
   roofline_->set_stale(stale && drawn_ != nullptr);
   strip_->set_stale(stale);
   progress_->setVisible(false);
   cancel_->setVisible(session_.is_busy());
   stop_->setEnabled(session_.is_busy());
-  hidden_lanes_->setVisible(!timeline_->hidden().empty());
-  hidden_lanes_->setText(tr("%1 lanes hidden ×").arg(timeline_->hidden().size()));
+  hidden_lanes_->setVisible(!canvas_->hidden().empty());
+  hidden_lanes_->setText(tr("%1 tracks hidden ×").arg(canvas_->hidden().size()));
   if (session_.is_busy())
     state_->setText(tr("replaying…"));
   else if (session_.is_stale())
@@ -417,6 +531,8 @@ bool MainWindow::is_settled() const {
 
 bool MainWindow::is_complete() const {
   if (sweep_->isVisible() && sweep_->is_running()) return false;
+  const bool looks = look_for_ways_.isActive() || ways_->is_searching();
+  if (waits_for_ways_ && ways_->isVisible() && looks) return false;
   return !sensitivity_->isVisible() || session_.sensitivity() != nullptr;
 }
 
@@ -430,22 +546,41 @@ bool MainWindow::show_view(const QString& name) {
     show_start();
     return true;
   }
-  const auto index = view_names.indexOf(name);
+  waits_for_ways_ = name == "ways";
+  if (waits_for_ways_) {
+    stack_->setCurrentIndex(work_index);
+    table_dock_->setVisible(true);
+    bottom_->setCurrentWidget(ways_);
+    return true;
+  }
+  const std::pair<const char*, TrackKind> places[] = {{"timeline", TrackKind::spans},
+                                                      {"memory", TrackKind::memory},
+                                                      {"map", TrackKind::map},
+                                                      {"pipeline", TrackKind::pass}};
+  const auto* const place =
+      std::find_if(std::begin(places), std::end(places), [&](const auto& one) { return name == one.first; });
+  const bool is_place = place != std::end(places);
+  const auto index = is_place ? 0 : view_names.indexOf(name);
   if (index < 0) return false;
   stack_->setCurrentIndex(work_index);
   tabs_->setCurrentIndex(static_cast<int>(index));
+  if (is_place) canvas_->reveal(place->second);
+  if (name == "map" || name == "memory") table_choice_->setCurrentIndex(1);
+  if (name == "timeline") table_choice_->setCurrentIndex(0);
+  if (name == "pipeline") table_choice_->setCurrentIndex(2);
   return true;
 }
 
 void MainWindow::set_theme(const Theme& theme) {
   theme_ = &theme;
   apply_theme(*qApp, theme);
-  for (TimeView* const view : std::initializer_list<TimeView*>{timeline_, pipeline_, curve_, map_})
-    view->set_theme(theme);
+  canvas_->set_theme(theme);
   sensitivity_->set_theme(theme);
   roofline_->set_theme(theme);
   sweep_->set_theme(theme);
   strip_->set_theme(theme);
+  ways_->set_theme(theme);
+  show_legend();
   message_->set_theme(theme);
   settings_.setValue("window/dark", theme.is_dark);
 }
@@ -550,6 +685,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   settings_.setValue("window/geometry", saveGeometry());
   settings_.sync();
   sweep_->stop();
+  ways_->stop();
   session_.cancel();
   event->accept();
 }

@@ -15,6 +15,7 @@
 #include "gui/workspace/scenario_document.h"
 #include "gui/workspace/session.h"
 
+class QComboBox;
 class QLabel;
 class QLineEdit;
 class QProgressBar;
@@ -27,7 +28,7 @@ class QTableView;
 
 namespace spillway::gui {
 
-class MemoryView;
+class CanvasView;
 class MessageBar;
 class RooflineChart;
 class ScenarioPanel;
@@ -35,8 +36,8 @@ class SensitivityChart;
 class StartPage;
 class SweepView;
 class TableModel;
-class TimelineView;
 class VerdictStrip;
+class WaysPanel;
 struct TableRows;
 
 class MainWindow : public QMainWindow {
@@ -47,8 +48,8 @@ class MainWindow : public QMainWindow {
 
   // Any file that can be opened or dropped, by its content. Errors are shown in the window.
   void open(const QString& file);
-  // The names of --view: "start", "timeline", "memory", "map", "sensitivity", "pareto", "roofline", "pipeline",
-  // "compare". False for another.
+  // The names of --view: "start", "canvas", "ways", "sensitivity", "pareto", "roofline", "compare"; "timeline",
+  // "memory", "map" and "pipeline" are places of the canvas. False for another.
   bool show_view(const QString& name);
   void set_theme(const Theme& theme);
 
@@ -57,8 +58,8 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] SharedTime& time() { return time_; }
   [[nodiscard]] ScenarioPanel& panel() { return *panel_; }
   [[nodiscard]] VerdictStrip& strip() { return *strip_; }
-  [[nodiscard]] TimelineView& timeline() { return *timeline_; }
-  [[nodiscard]] MemoryView& map() { return *map_; }
+  [[nodiscard]] CanvasView& canvas() { return *canvas_; }
+  [[nodiscard]] WaysPanel& ways() { return *ways_; }
   [[nodiscard]] SweepView& sweep() { return *sweep_; }
   [[nodiscard]] StartPage& start_page() { return *start_; }
   [[nodiscard]] TableModel& selection() { return *selection_; }
@@ -80,6 +81,10 @@ class MainWindow : public QMainWindow {
  private:
   // main_window.cc
   void make_views();
+  QWidget* make_canvas();
+  void show_axis();
+  void show_legend();
+  void apply_way(const std::string& text, const std::string& name);
   void make_docks();
   void make_status();
   void open_unguarded(const QString& file);
@@ -111,7 +116,8 @@ class MainWindow : public QMainWindow {
   // main_window_actions.cc
   void make_actions();
   QAction* action(QMenu* menu, const QString& text, const QKeySequence& keys, std::function<void()> run);
-  void find_next();
+  void find_all();
+  void find_next(bool backwards);
   void ask_open();
   bool ask_save(bool elsewhere);  // false: nothing was saved
   void ask_report();
@@ -137,9 +143,16 @@ class MainWindow : public QMainWindow {
   StartPage* start_ = nullptr;
   ScenarioPanel* panel_ = nullptr;
   VerdictStrip* strip_ = nullptr;
+  WaysPanel* ways_ = nullptr;
+  QTabWidget* bottom_ = nullptr;
+  QTimer look_for_ways_;
+  bool waits_for_ways_ = false;  // is_complete() does
+  QLabel* legend_ = nullptr;
   MessageBar* message_ = nullptr;
-  TimelineView *timeline_ = nullptr, *pipeline_ = nullptr;
-  MemoryView *curve_ = nullptr, *map_ = nullptr;
+  CanvasView* canvas_ = nullptr;
+  QPushButton *axis_gpu_ = nullptr, *axis_host_ = nullptr, *axis_order_ = nullptr, *path_button_ = nullptr;
+  QComboBox* table_choice_ = nullptr;
+  std::vector<std::uint32_t> found_;  // ops that the search names
   SensitivityChart* sensitivity_ = nullptr;
   RooflineChart* roofline_ = nullptr;
   SweepView* sweep_ = nullptr;
@@ -148,7 +161,7 @@ class MainWindow : public QMainWindow {
   QSortFilterProxyModel* filtered_ = nullptr;
   QDockWidget *scenario_dock_ = nullptr, *table_dock_ = nullptr;
   QLineEdit *filter_ = nullptr, *search_ = nullptr;
-  QLabel *count_ = nullptr, *state_ = nullptr, *provenance_ = nullptr, *fingerprint_ = nullptr;
+  QLabel *found_count_ = nullptr, *count_ = nullptr, *state_ = nullptr, *provenance_ = nullptr, *fingerprint_ = nullptr;
   QPushButton *hidden_lanes_ = nullptr, *selected_range_ = nullptr, *cancel_ = nullptr;
   QProgressBar* progress_ = nullptr;
   QAction *undo_ = nullptr, *redo_ = nullptr, *pin_ = nullptr, *stop_ = nullptr;

@@ -2,6 +2,7 @@
 #include <QApplication>
 #include <QClipboard>
 #include <QDialog>
+#include <QDockWidget>
 #include <QFileDialog>
 #include <QHeaderView>
 #include <QLabel>
@@ -14,16 +15,17 @@
 #include <QTabWidget>
 #include <QTableView>
 #include <QVBoxLayout>
+#include <algorithm>
 
 #include "base/version.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/trace_range_dialog.h"
+#include "gui/panels/ways_panel.h"
+#include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
-#include "gui/plots/memory_views.h"
 #include "gui/plots/table_model.h"
-#include "gui/plots/timeline_view.h"
 #include "scenario/scenario.h"
 
 namespace spillway::gui {
@@ -63,11 +65,19 @@ void MainWindow::make_actions() {
     search_->setFocus();
     search_->selectAll();
   });
-  action(edit, tr("Find &next"), QKeySequence::FindNext, [this] { find_next(); });
+  action(edit, tr("Find &next"), QKeySequence::FindNext, [this] { find_next(false); });
+  action(edit, tr("Find &previous"), QKeySequence::FindPrevious, [this] { find_next(true); });
 
   QMenu* const what_if = menuBar()->addMenu(tr("&What if"));
   pin_ = action(what_if, tr("Pin as &baseline"), QKeySequence("B"), [this] { session_.pin(); });
   pin_->setCheckable(true);
+  action(what_if, tr("&Make it fit"), QKeySequence("G"), [this] {
+    stack_->setCurrentIndex(1);
+    table_dock_->setVisible(true);
+    bottom_->setCurrentWidget(ways_);
+    ways_->table().setFocus();
+    if (!ways_->table().currentIndex().isValid() && ways_->model().rowCount() > 0) ways_->table().selectRow(0);
+  });
   // Esc is the views' own while nothing runs.
   stop_ = action(what_if, tr("&Cancel what is running"), QKeySequence(Qt::Key_Escape), [this] { session_.cancel(); });
   stop_->setEnabled(false);
@@ -81,7 +91,7 @@ void MainWindow::make_actions() {
     action(view, tabs_->tabText(i), QKeySequence(QString("Ctrl+%1").arg(i + 1)), [this, i] {
       stack_->setCurrentIndex(1);
       tabs_->setCurrentIndex(i);
-      tabs_->currentWidget()->setFocus();
+      i == 0 ? canvas_->setFocus() : tabs_->currentWidget()->setFocus();
     });
   view->addSeparator();
   action(view, tr("&Dark or light"), {}, [this] { set_theme(theme_->is_dark ? light_theme() : dark_theme()); });
@@ -97,12 +107,32 @@ void MainWindow::make_actions() {
   });
 }
 
-void MainWindow::find_next() {
-  if (drawn_ == nullptr) return;
-  const auto found = find_op(drawn_->trace(), search_->text().toStdString(), timeline_->chosen());
-  if (!found) return message_->show_note(tr("Nothing is named “%1”.").arg(search_->text()));
-  show_view("timeline");
-  timeline_->go_to(*found);
+// Marks all work of that name, or launched under an operator or an annotation of it.
+void MainWindow::find_all() {
+  found_.clear();
+  const std::string words = search_->text().toStdString();
+  if (drawn_ != nullptr && !words.empty()) found_ = find_ops(drawn_->trace(), words);
+  canvas_->mark(found_);
+  found_count_->setText(words.empty() ? QString() : tr("%1 found").arg(found_.size()));
+}
+
+void MainWindow::find_next(bool backwards) {
+  if (drawn_ == nullptr || search_->text().isEmpty()) return;
+  if (found_.empty()) find_all();
+  if (found_.empty()) return message_->show_note(tr("Nothing is named “%1”.").arg(search_->text()));
+  const auto chosen = canvas_->chosen();
+  const auto at = chosen ? static_cast<std::uint32_t>(index_of(*chosen)) : 0;
+  std::size_t next = 0;
+  if (backwards) {
+    const auto before = std::lower_bound(found_.begin(), found_.end(), chosen ? at : 0);
+    next = static_cast<std::size_t>((before == found_.begin() ? found_.end() : before) - found_.begin()) - 1;
+  } else if (chosen) {
+    const auto after = std::upper_bound(found_.begin(), found_.end(), at);
+    next = after == found_.end() ? 0 : static_cast<std::size_t>(after - found_.begin());
+  }
+  show_view("canvas");
+  canvas_->go_to(static_cast<OpId>(found_[next]));
+  found_count_->setText(tr("%1 of %2").arg(next + 1).arg(found_.size()));
 }
 
 void MainWindow::ask_open() {
@@ -141,8 +171,8 @@ void MainWindow::ask_trace_range() {
 }
 
 void MainWindow::copy_picture() {
-  if (auto* const view = dynamic_cast<TimeView*>(tabs_->currentWidget()))
-    QApplication::clipboard()->setImage(view->picture());
+  if (tabs_->currentIndex() == 0)
+    QApplication::clipboard()->setImage(canvas_->picture());
   else
     QApplication::clipboard()->setPixmap(tabs_->currentWidget()->grab());
 }
@@ -163,7 +193,10 @@ void MainWindow::show_shortcuts() {
   };
   row("W S, wheel", tr("zoom"));
   row("A D, ← →", tr("earlier, later"));
-  row("↑ ↓, Shift+wheel", tr("lanes up and down"));
+  row("↑ ↓, Ctrl+wheel", tr("tracks up and down"));
+  row("Shift+wheel", tr("earlier, later"));
+  row("1 2 3", tr("GPU time, host time, program order"));
+  row("C", tr("the critical path"));
   row("F", tr("zoom to the selection"));
   row("Home, Esc", tr("everything; select nothing, or cancel what is running"));
   row(tr("drag"), tr("select a range; its table is below"));

@@ -1,4 +1,5 @@
 // The window's tables: what lies in the selected range, of the view that is shown.
+#include <QComboBox>
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
@@ -10,10 +11,9 @@
 #include "base/number_text.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/sweep_view.h"
+#include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
-#include "gui/plots/memory_views.h"
 #include "gui/plots/table_model.h"
-#include "gui/plots/timeline_view.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
@@ -38,15 +38,18 @@ TableRows MainWindow::work_table() const {
                    tr("total"), tr("share"), tr("longest"), tr("bytes")};
   const TimeRange range = time_.selection().value_or(time_.whole());
   const bool is_part = time_.selection().has_value();
-  for (const WorkRow& row : is_part ? work_in(drawn_->timeline, drawn_->trace(), range) : drawn_->work) {
-    const double share = 100.0 * static_cast<double>(row.total) / static_cast<double>(range.length());
+  const bool by_order = canvas_->axis() == MemoryClock::program;
+  const TimelineScene& lanes = by_order ? drawn_->issued : drawn_->timeline;
+  for (const WorkRow& row : is_part ? work_in(lanes, drawn_->trace(), range) : drawn_->work) {
+    const std::int64_t length = is_part ? range.length() : drawn_->timeline.whole.length();
+    const double share = 100.0 * static_cast<double>(row.total) / static_cast<double>(length);
     rows.rows.push_back({{words(row.name), {}},
                          {words(row.lane), {}},
                          {words(row.phase), {}},
                          number_cell(QString::number(row.count), static_cast<double>(row.count)),
-                         time_cell(row.total),
+                         time_cell(row.total, !(by_order && is_part)),
                          number_cell(QString("%1 %").arg(share, 0, 'f', 1), share),
-                         time_cell(row.longest),
+                         time_cell(row.longest, !(by_order && is_part)),
                          bytes_cell(row.bytes)});
     rows.ids.push_back(row.example);
   }
@@ -57,9 +60,10 @@ TableRows MainWindow::work_table() const {
 TableRows MainWindow::allocation_table() const {
   TableRows rows;
   rows.headings = {tr("allocation"), tr("held by"), tr("bytes"), tr("from"), tr("until"), tr("layer"), tr("address")};
-  if (drawn_->memory == nullptr) return rows;
-  const MemoryPicture& picture = drawn_->memory->picture;
-  const std::int64_t peak = drawn_->memory->allocated.time_of_peak();
+  const MemoryScene* const memory = drawn_->tracks(canvas_->axis()).memory;
+  if (memory == nullptr) return rows;
+  const MemoryPicture& picture = memory->picture;
+  const std::int64_t peak = memory->owners.time_of_peak();
   const TimeRange range = time_.selection().value_or(TimeRange{peak, peak + 1});
   std::vector<std::size_t> found;
   for (std::size_t i = 0; i < picture.blocks.size(); ++i)
@@ -137,6 +141,8 @@ TableRows MainWindow::ranks_table() const {
 
 void MainWindow::show_selection() {
   const QWidget* const view = tabs_->currentWidget();
+  const bool on_canvas = tabs_->currentIndex() == 0;
+  table_choice_->setVisible(on_canvas);
   TableRows rows;
   QString what;
   if (view == sweep_) {
@@ -144,7 +150,7 @@ void MainWindow::show_selection() {
     what = tr("points");
   } else if (drawn_ == nullptr) {
     what = tr("nothing yet");
-  } else if (view == curve_ || view == map_) {
+  } else if (on_canvas && (table_choice_->currentIndex() == 1 || drawn_->timeline.empty())) {
     rows = allocation_table();
     what = time_.selection() ? tr("allocations alive in the selection") : tr("allocations alive at the peak");
   } else if (view == sensitivity_) {
@@ -153,7 +159,7 @@ void MainWindow::show_selection() {
   } else if (view == roofline_) {
     rows = roofline_->table();
     what = tr("kernels");
-  } else if (view == pipeline_) {
+  } else if (on_canvas && table_choice_->currentIndex() == 2) {
     rows = ranks_table();
     what = tr("stages");
   } else if (view == compare_) {
@@ -185,12 +191,12 @@ void MainWindow::show_selection() {
   const auto range = time_.selection();
   selected_range_->setVisible(range.has_value());
   if (range) {
-    const bool timed = drawn_ == nullptr || drawn_->memory == nullptr || drawn_->memory->picture.timed;
+    const bool timed = canvas_->is_timed();
     selected_range_->setText(tr("%1 selected ×").arg(words(time_text(range->length(), timed))));
   }
-  if (view != map_ || !map_->chosen()) return;
+  if (!on_canvas || table_choice_->currentIndex() != 1 || !canvas_->chosen_block()) return;
   for (int row = 0; row < selection_->rowCount(); ++row)
-    if (selection_->id_of(row) == static_cast<qint64>(*map_->chosen()))
+    if (selection_->id_of(row) == static_cast<qint64>(*canvas_->chosen_block()))
       table_->selectRow(filtered_->mapFromSource(selection_->index(row, 0)).row());
 }
 
@@ -198,8 +204,9 @@ void MainWindow::row_chosen(const QModelIndex& index) {
   const qint64 id = selection_->id_of(filtered_->mapToSource(index).row());
   const QWidget* const view = tabs_->currentWidget();
   if (id < 0) return;
-  if (view == timeline_) timeline_->go_to(static_cast<OpId>(id));
-  if (view == map_) map_->choose(static_cast<std::size_t>(id));
+  const bool blocks = table_choice_->currentIndex() == 1 || drawn_ == nullptr || drawn_->timeline.empty();
+  if (tabs_->currentIndex() == 0 && blocks) canvas_->choose_block(static_cast<std::size_t>(id));
+  if (tabs_->currentIndex() == 0 && !blocks) canvas_->go_to(static_cast<OpId>(id));
   if (view == sweep_) sweep_->load_point(static_cast<std::size_t>(id));
 }
 

@@ -1,11 +1,13 @@
 #include "gui/canvas/theme.h"
 
 #include <QApplication>
+#include <QFontDatabase>
+#include <QFontMetricsF>
 #include <QPalette>
 #include <QString>
-#include <QStyleFactory>
+#include <cmath>
 
-#include "sim/replay/timeline_lanes.h"
+#include "gui/canvas/control_style.h"
 
 namespace spillway::gui {
 namespace {
@@ -15,54 +17,44 @@ QColor mixed(const QColor& a, const QColor& b, double part) {
   return {channel(a.red(), b.red()), channel(a.green(), b.green()), channel(a.blue(), b.blue())};
 }
 
-void set_work(Theme& theme) {
+Theme themed(bool is_dark) {
+  Theme theme;
+  theme.is_dark = is_dark;
+  theme.tokens = is_dark ? dark_tokens() : light_tokens();
+  theme.background = theme[Token::canvas];
+  theme.panel = theme[Token::panel];
+  theme.text = theme[Token::text];
+  theme.muted = theme[Token::muted];
+  theme.grid = theme[Token::grid];
+  theme.accent = theme[Token::accent];
+  theme.good = theme[Token::good];
+  theme.bad = theme.capacity = theme[Token::bad];
+  theme.warning = theme[Token::warn];
+  theme.allocated = theme[Token::forward];
+  theme.reserved = theme[Token::muted];
   static_assert(work_color_count == most_span_colors);
-  for (int i = 0; i < work_color_count; ++i) {
-    const std::string_view fill = fill_of(static_cast<WorkColor>(i));
-    QColor color(QString::fromLatin1(fill.data(), static_cast<qsizetype>(fill.size())));
-    if (theme.is_dark && static_cast<WorkColor>(i) == WorkColor::other) color = QColor("#8C8C8C");
-    if (theme.is_dark && static_cast<WorkColor>(i) == WorkColor::waiting) color = QColor("#4A4F57");
-    theme.work[static_cast<std::size_t>(i)] = color;
+  for (int i = 0; i < work_color_count; ++i)
+    theme.work[static_cast<std::size_t>(i)] = theme[work_token(static_cast<WorkColor>(i))];
+  return theme;
+}
+
+// Figures stand in columns: digits of one width, by the desktop's own font where it has them.
+QFont base_font() {
+  constexpr int base_pixels = 13;
+  const auto has_even_digits = [](const QFont& font) {
+    const QFontMetricsF metrics(font);
+    const double width = metrics.horizontalAdvance(QChar('0'));
+    for (char digit = '1'; digit <= '9'; ++digit)
+      if (std::abs(metrics.horizontalAdvance(QChar(digit)) - width) > 0.01) return false;
+    return true;
+  };
+  QFont font = QFontDatabase::systemFont(QFontDatabase::GeneralFont);
+  font.setPixelSize(base_pixels);
+  for (const char* family : {"Noto Sans", "DejaVu Sans"}) {
+    if (has_even_digits(font)) break;
+    if (QFontDatabase::hasFamily(family)) font.setFamily(family);
   }
-  for (const char* color : {"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999"})
-    theme.kinds.emplace_back(color);
-}
-
-Theme make_light() {
-  Theme theme;
-  theme.background = QColor("#FFFFFF");
-  theme.panel = QColor("#F3F4F6");
-  theme.text = QColor("#1B1F24");
-  theme.muted = QColor("#5A626D");
-  theme.grid = QColor("#DDE1E6");
-  theme.accent = QColor("#0B63A5");
-  theme.good = QColor("#00694C");
-  theme.bad = QColor("#B3261E");
-  theme.warning = QColor("#8A5A00");
-  theme.allocated = QColor("#0072B2");
-  theme.reserved = QColor("#E69F00");
-  theme.capacity = QColor("#B3261E");
-  set_work(theme);
-  return theme;
-}
-
-Theme make_dark() {
-  Theme theme;
-  theme.is_dark = true;
-  theme.background = QColor("#16191D");
-  theme.panel = QColor("#1F2329");
-  theme.text = QColor("#E8EAED");
-  theme.muted = QColor("#A3ABB6");
-  theme.grid = QColor("#343A43");
-  theme.accent = QColor("#6FB7F0");
-  theme.good = QColor("#5FD3A8");
-  theme.bad = QColor("#FF8A80");
-  theme.warning = QColor("#F2C14E");
-  theme.allocated = QColor("#56B4E9");
-  theme.reserved = QColor("#E69F00");
-  theme.capacity = QColor("#FF8A80");
-  set_work(theme);
-  return theme;
+  return font;
 }
 
 QPalette palette_of(const Theme& theme) {
@@ -70,20 +62,20 @@ QPalette palette_of(const Theme& theme) {
   palette.setColor(QPalette::Window, theme.panel);
   palette.setColor(QPalette::WindowText, theme.text);
   palette.setColor(QPalette::Base, theme.background);
-  palette.setColor(QPalette::AlternateBase, theme.panel);
+  palette.setColor(QPalette::AlternateBase, theme[Token::panel]);
   palette.setColor(QPalette::Text, theme.text);
   palette.setColor(QPalette::PlaceholderText, theme.muted);
-  palette.setColor(QPalette::Button, theme.panel);
+  palette.setColor(QPalette::Button, theme[Token::raised]);
   palette.setColor(QPalette::ButtonText, theme.text);
   palette.setColor(QPalette::ToolTipBase, theme.panel);
   palette.setColor(QPalette::ToolTipText, theme.text);
   palette.setColor(QPalette::Highlight, theme.accent);
-  palette.setColor(QPalette::HighlightedText, Theme::text_on(theme.accent));
+  palette.setColor(QPalette::HighlightedText, theme[Token::on_accent]);
   palette.setColor(QPalette::Link, theme.accent);
   palette.setColor(QPalette::Light, mixed(theme.panel, QColor(Qt::white), theme.is_dark ? 0.12 : 0.6));
   palette.setColor(QPalette::Midlight, mixed(theme.panel, theme.grid, 0.5));
-  palette.setColor(QPalette::Mid, theme.grid);
-  palette.setColor(QPalette::Dark, mixed(theme.grid, QColor(Qt::black), 0.3));
+  palette.setColor(QPalette::Mid, theme[Token::line]);
+  palette.setColor(QPalette::Dark, theme[Token::control]);
   palette.setColor(QPalette::Shadow, QColor(Qt::black));
   for (const QPalette::ColorRole role : {QPalette::WindowText, QPalette::Text, QPalette::ButtonText})
     palette.setColor(QPalette::Disabled, role, mixed(theme.text, theme.panel, 0.55));
@@ -99,25 +91,26 @@ std::uint32_t Theme::run_color(std::uint8_t color, std::uint8_t level) const {
 QColor Theme::ghost(const QColor& color) const { return mixed(color, background, 0.6); }
 
 QColor Theme::text_on(const QColor& color) {
-  const double luminance = 0.299 * color.red() + 0.587 * color.green() + 0.114 * color.blue();
-  return luminance > 140 ? QColor("#101215") : QColor("#FFFFFF");
+  const QColor black("#0B0D10"), white("#FFFFFF");
+  return contrast(black, color) >= contrast(white, color) ? black : white;
 }
 
 const Theme& light_theme() {
-  static const Theme theme = make_light();
+  static const Theme theme = themed(false);
   return theme;
 }
 
 const Theme& dark_theme() {
-  static const Theme theme = make_dark();
+  static const Theme theme = themed(true);
   return theme;
 }
 
 void apply_theme(QApplication& app, const Theme& theme) {
-  app.setStyle(QStyleFactory::create("Fusion"));
+  app.setStyle(new ControlStyle(theme));  // the application's
+  app.setFont(base_font());
   app.setPalette(palette_of(theme));
   app.setStyleSheet(QString("QToolTip { color: %1; background: %2; border: 1px solid %3; padding: 4px; }")
-                        .arg(theme.text.name(), theme.panel.name(), theme.grid.name()));
+                        .arg(theme.text.name(), theme[Token::raised].name(), theme[Token::control].name()));
 }
 
 }  // namespace spillway::gui

@@ -113,9 +113,10 @@ TimelineScene timeline_scene(const Trace& trace, const Result& result) {
 
 TimelineScene pipeline_scene(const Trace& trace, const Result& result) {
   TimelineScene scene;
-  if (trace.rank_count < 2) return scene;
+  const bool several = std::any_of(trace.ops.micro_batch.begin(), trace.ops.micro_batch.end(),
+                                   [](std::uint16_t batch) { return batch != no_index16 && batch > 0; });
   const auto lanes = replayed_by_lane(trace, result);
-  for (std::uint16_t rank = 0; rank < trace.rank_count; ++rank) {
+  for (std::uint16_t rank = 0; rank < std::max<std::uint16_t>(1, trace.rank_count); ++rank) {
     SceneLane row;
     row.name = rank < result.ranks.size() ? result.ranks[rank].name : "rank " + std::to_string(rank);
     std::int64_t begin = 0, end = 0;
@@ -126,7 +127,7 @@ TimelineScene pipeline_scene(const Trace& trace, const Result& result) {
     const std::int64_t longest_pause = result.replayed.count() / 200;
     const auto close = [&] {
       if (!open) return;
-      const std::string number = batch == no_index16 ? "" : std::to_string(batch) + " ";
+      const std::string number = batch == no_index16 || !several ? "" : std::to_string(batch) + " ";
       scene.passes.push_back({number + std::string(to_string(phase))});
       row.spans.add(begin, end, static_cast<std::uint8_t>(work_color(OpKind::kernel, phase)),
                     static_cast<std::uint32_t>(scene.passes.size() - 1));
@@ -186,9 +187,10 @@ std::vector<WorkRow> work_in(const TimelineScene& scene, const Trace& trace, Tim
   return found;
 }
 
-std::optional<OpId> find_op(const Trace& trace, const std::string& words, std::optional<OpId> after) {
+std::vector<std::uint32_t> find_ops(const Trace& trace, const std::string& words) {
+  std::vector<std::uint32_t> found;
   const std::string wanted = lower(words);
-  if (wanted.empty() || trace.ops.size() == 0) return std::nullopt;
+  if (wanted.empty()) return found;
   std::vector<signed char> matches(trace.strings.size(), -1);  // by name, as asked
   const auto names_it = [&](StringId name) {
     signed char& known = matches[index_of(name)];
@@ -201,12 +203,15 @@ std::optional<OpId> find_op(const Trace& trace, const std::string& words, std::o
       if (names_it(trace.spans.name[index_of(span)])) return true;
     return false;
   };
-  const std::size_t count = trace.ops.size(), from = after ? index_of(*after) + 1 : 0;
-  for (std::size_t step = 0; step < count; ++step) {
-    const std::size_t i = (from + step) % count;
-    if (names_it(trace.ops.name[i]) || is_inside(trace.ops.span[i])) return static_cast<OpId>(i);
-  }
-  return std::nullopt;
+  std::vector<bool> moves_it(trace.ops.size(), false);
+  for (const Use& use : trace.uses)
+    if ((is_storage(trace.ops.kind[index_of(use.op)]) || is_copy(trace.ops.kind[index_of(use.op)])) &&
+        names_it(trace.tensors.name[index_of(use.tensor)]))
+      moves_it[index_of(use.op)] = true;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (moves_it[i] || names_it(trace.ops.name[i]) || is_inside(trace.ops.span[i]))
+      found.push_back(static_cast<std::uint32_t>(i));
+  return found;
 }
 
 }  // namespace spillway::gui

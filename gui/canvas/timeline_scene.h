@@ -47,7 +47,7 @@ struct TimelineScene {
 // communication and storage. O(n log n).
 TimelineScene timeline_scene(const Trace& trace, const Result& result);
 // One row per rank: neighbouring device work of one micro-batch and phase as one span, pauses up to 1/200 of the replay
-// included. Empty for traces of one rank.
+// included.
 TimelineScene pipeline_scene(const Trace& trace, const Result& result);
 
 // A row of the table of what lies in a range: work of one name.
@@ -62,8 +62,8 @@ struct WorkRow {
 // in the range).
 std::vector<WorkRow> work_in(const TimelineScene& scene, const Trace& trace, TimeRange range);
 
-// First op after `after` (OpId order is host order) whose name holds `words`, or that of an operator or annotation that
-// launched it, ignoring case; wraps around once.
-std::optional<OpId> find_op(const Trace& trace, const std::string& words, std::optional<OpId> after);
+// Ops whose name holds `words`, or that of an operator or annotation that launched them, or of a transfer that of the
+// tensor it moves, ignoring case; ascending (OpId order is host order). O(ops + uses + names).
+std::vector<std::uint32_t> find_ops(const Trace& trace, const std::string& words);
 
 }  // namespace spillway::gui

@@ -98,7 +98,7 @@ void ControlRow::make_number() {
   spin_->setRange(is_factor ? 0.01 : control_.least, is_factor ? 1'000 : std::max(control_.most * 1'000, 1e6));
   spin_->setSingleStep(is_factor ? 0.1 : control_.step);
   if (control_.kind == ControlKind::size) {
-    spin_->setSpecialValueText(tr("as it is"));  // 0
+    spin_->setSpecialValueText(tr("profile"));  // 0
     spin_->setAccelerated(true);
   }
   auto* const unit = new QLabel(QString::fromStdString(control_.unit), this);
@@ -140,7 +140,7 @@ void ControlRow::make_choice() {
     list_->setInsertPolicy(QComboBox::NoInsert);
     list_->completer()->setCompletionMode(QCompleter::PopupCompletion);
     list_->completer()->setFilterMode(Qt::MatchContains);
-    list_->lineEdit()->setPlaceholderText(tr("as it is"));
+    list_->lineEdit()->setPlaceholderText(tr("unchanged"));
     QObject::connect(list_->lineEdit(), &QLineEdit::editingFinished, this, [this] {
       // Being walked through is no edit: what is shown may be what counts without the key.
       if (!shows_ && list_->lineEdit()->isModified()) edit(list_->currentText().toStdString(), false);

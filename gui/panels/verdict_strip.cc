@@ -9,6 +9,8 @@ namespace spillway::gui {
 namespace {
 
 constexpr std::size_t cell_count = 6;
+constexpr int strip_height = 66;
+constexpr int widest_answer = 250, least_cell = 150;  // logical pixels
 
 // A label that cuts its text with an ellipsis instead of being cut; the whole is its tool tip.
 class CutLabel : public QLabel {
@@ -39,39 +41,48 @@ void set_words(QLabel* label, const std::string& text) {
 
 VerdictStrip::VerdictStrip() : theme_(&light_theme()) {
   setObjectName("verdict strip");
+  setFixedHeight(strip_height);
   auto* const row = new QHBoxLayout(this);
-  row->setContentsMargins(6, 4, 6, 4);
-  row->setSpacing(6);
+  row->setContentsMargins(0, 0, 0, 0);
+  row->setSpacing(0);
   for (std::size_t i = 0; i < cell_count; ++i) {
     Cell cell;
     cell.frame = new QFrame(this);
-    cell.frame->setFrameShape(QFrame::StyledPanel);
+    cell.frame->setObjectName("answer");
     cell.frame->setFocusPolicy(Qt::TabFocus);
     cell.frame->installEventFilter(this);
     auto* const column = new QVBoxLayout(cell.frame);
-    column->setContentsMargins(8, 4, 8, 4);
+    column->setContentsMargins(12, 5, 8, 5);
     column->setSpacing(1);
     cell.title = new CutLabel(cell.frame);
-    cell.value = new QLabel(cell.frame);
-    cell.value->setWordWrap(true);
-    cell.value->setMinimumHeight(2 * cell.value->fontMetrics().lineSpacing() + 2);
-    cell.value->setAlignment(Qt::AlignVCenter | Qt::AlignLeft);
-    cell.value->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    QFont bold = cell.value->font();
-    bold.setBold(true);
-    cell.value->setFont(bold);
-    cell.detail = new QLabel(cell.frame);
-    cell.detail->setWordWrap(true);
-    cell.detail->setMinimumHeight(2 * cell.detail->fontMetrics().lineSpacing());
-    cell.detail->setAlignment(Qt::AlignTop | Qt::AlignLeft);
-    cell.change = new CutLabel(cell.frame);
-    column->addWidget(cell.title);
-    column->addWidget(cell.value, 1);
+    cell.value = new CutLabel(cell.frame);
+    cell.detail = new CutLabel(cell.frame);
+    cell.change = new QLabel(cell.frame);
+    QFont small = cell.title->font();
+    small.setPixelSize(11);
+    for (QLabel* const label : {cell.title, cell.detail, cell.change}) label->setFont(small);
+    auto* const line = new QHBoxLayout;
+    line->setSpacing(6);
+    line->addWidget(cell.title, 1);
+    line->addWidget(cell.change);
+    column->addLayout(line);
+    column->addWidget(cell.value);
     column->addWidget(cell.detail);
-    column->addWidget(cell.change);
-    row->addWidget(cell.frame, i == 0 ? 6 : 4);
+    row->addWidget(cell.frame, i == 0 ? 7 : 4);
     cells_.push_back(cell);
   }
+}
+
+// What doesn't fit goes from the right; nothing wraps.
+void VerdictStrip::resizeEvent(QResizeEvent* event) {
+  QWidget::resizeEvent(event);
+  const int room = width() - widest_answer;
+  for (std::size_t i = 1; i < cells_.size(); ++i)
+    cells_[i].frame->setVisible(static_cast<int>(i) * least_cell <= room || i <= 3);
+  QFont bold = font();
+  bold.setPixelSize(width() >= 1300 ? 16 : 14);
+  bold.setBold(true);
+  for (const Cell& cell : cells_) cell.value->setFont(bold);
 }
 
 void VerdictStrip::show(const std::vector<ShownFigure>& figures) {
@@ -95,11 +106,11 @@ void VerdictStrip::paint_cells() {
     const Cell& cell = cells_[i];
     const ShownFigure figure = i < figures_.size() ? figures_[i] : ShownFigure{};
     set_words(cell.title, figure.title);
-    cell.value->setText(QString::fromStdString(figure.value));
+    set_words(cell.value, figure.short_value.empty() ? figure.value : figure.short_value);
     cell.value->setToolTip(QString::fromStdString(figure.value));
-    cell.detail->setText(QString::fromStdString(figure.detail));
-    cell.detail->setToolTip(QString::fromStdString(figure.detail));
-    set_words(cell.change, figure.change);
+    set_words(cell.detail, figure.detail);
+    cell.change->setText(QString::fromStdString(figure.change));
+    cell.change->setVisible(!figure.change.empty());
     const auto color = [this](const QColor& fresh) { return stale_ ? theme_->ghost(fresh).name() : fresh.name(); };
     const bool is_good = figure.id == "verdict" && figure.value.starts_with("fits");
     const QColor value_color = figure.is_alarm     ? theme_->bad
@@ -109,6 +120,15 @@ void VerdictStrip::paint_cells() {
     const QColor change_color = figure.direction == Change::better  ? theme_->good
                                 : figure.direction == Change::worse ? theme_->bad
                                                                     : theme_->muted;
+    const Token surface = i != 0 || stale_ || figures_.empty() ? Token::panel
+                          : figure.is_alarm                    ? Token::bad_surface
+                          : figure.is_caution                  ? Token::warn_surface
+                          : is_good                            ? Token::good_surface
+                                                               : Token::panel;
+    cell.frame->setStyleSheet(
+        QString("#answer { background: %1; border: 0; border-right: 1px solid %2; }"
+                "#answer:focus { border: 2px solid %3; }")
+            .arg((*theme_)[surface].name(), (*theme_)[Token::line].name(), theme_->accent.name()));
     cell.title->setStyleSheet("color: " + color(theme_->muted));
     cell.value->setStyleSheet("color: " + color(value_color));
     cell.detail->setStyleSheet("color: " + color(theme_->muted));

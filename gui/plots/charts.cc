@@ -111,6 +111,16 @@ void ChartView::paintEvent(QPaintEvent* event) {
   if (!empty_words_.isEmpty()) painter.drawText(viewport()->rect(), Qt::AlignCenter | Qt::TextWordWrap, empty_words_);
 }
 
+// A gain that is one. A technique plans anew for a faster part, and may come out with a longer step.
+static bool helps(const Relaxation& one) { return one.gain >= 0.0005; }
+
+static QString gain_words(const Relaxation& one) {
+  if (helps(one)) return percent_words(one.gain);
+  return one.gain > -0.0005
+             ? SensitivityChart::tr("no gain")
+             : SensitivityChart::tr("no gain: planned anew, the step is %1 longer").arg(percent_words(-one.gain));
+}
+
 SensitivityChart::SensitivityChart()
     : ChartView(tr("Sensitivity"), tr("How much shorter the step would be if one resource were faster")) {
   redraw();
@@ -130,25 +140,31 @@ void SensitivityChart::draw(QChart& chart) {
   now->setColor(theme().accent);
   before->setColor(theme().ghost(theme().muted));
   QStringList names;
-  double most = 1, least = 0;
+  double most = 1;
   // The first is drawn at the bottom.
   for (auto one = now_->relaxations.rbegin(); one != now_->relaxations.rend(); ++one) {
+    if (!helps(*one)) continue;  // the table says so
     names << QString::fromStdString(one->resource);
     now->append(one->gain * 100);
     most = std::max(most, one->gain * 100);
-    least = std::min(least, one->gain * 100);
     if (baseline_ == nullptr) continue;
     const auto same = std::find_if(baseline_->relaxations.begin(), baseline_->relaxations.end(),
                                    [&](const Relaxation& other) { return other.resource == one->resource; });
     before->append(same == baseline_->relaxations.end() ? 0 : same->gain * 100);
     most = std::max(most, before->at(before->count() - 1));
   }
+  empty_words_ = names.isEmpty() ? tr("Nothing that is faster by itself makes the step shorter.") : QString();
+  if (names.isEmpty()) {
+    delete now;
+    delete before;
+    return;
+  }
   auto* const bars = new QHorizontalBarSeries;
   if (baseline_ != nullptr) bars->append(before);
   bars->append(now);
   bars->setBarWidth(0.7);
   auto* const x = new QValueAxis;
-  x->setRange(least * 1.1, most * 1.1);
+  x->setRange(0, most * 1.1);
   x->applyNiceNumbers();
   auto* const y = new QBarCategoryAxis;
   y->append(names);
@@ -171,7 +187,7 @@ TableRows SensitivityChart::table() const {
     const double ms = to_seconds(one.step_time) * 1e3;
     rows.rows.push_back({{QString::fromStdString(one.resource), {}},
                          number_cell(QString::number(ms, 'f', 3), ms),
-                         number_cell(percent_words(one.gain), one.gain),
+                         number_cell(gain_words(one), one.gain),
                          {},
                          {}});
   }
@@ -320,7 +336,7 @@ void ParetoChart::draw(QChart& chart) {
   auto* const line = new QLineSeries;
   auto* const best = scatter(tr("front"), theme().good, 12);
   auto* const does = scatter(tr("do what is required"), theme().accent, 8);
-  auto* const fails = scatter(tr("don't"), theme().ghost(theme().muted), 7);
+  auto* const fails = scatter(tr("does not fit"), theme().ghost(theme().muted), 7);
   const std::vector<std::size_t> members = front();
   for (std::size_t i = 0; i < rows_.size(); ++i)
     if (rows_[i].failure.empty()) (rows_[i].does ? does : fails)->append(take(place(rows_[i])));

@@ -1,6 +1,7 @@
 #include "gui/plots/table_model.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/csv_cell.h"
 
@@ -13,9 +14,29 @@ void TableModel::show(TableRows rows) {
     rows.left_out += static_cast<qsizetype>(rows.rows.size() - most_rows);
     rows.rows.resize(most_rows);
   }
-  beginResetModel();
-  rows_ = std::move(rows);
-  endResetModel();
+  const int before = rowCount(), after = static_cast<int>(rows.rows.size()), kept = std::min(before, after);
+  if (kept == 0 || rows.headings != rows_.headings) {
+    beginResetModel();
+    rows_ = std::move(rows);
+    endResetModel();
+    return;
+  }
+  // Rows stay where they are and get other contents: a table that is reset at every move of a mouse loses its place.
+  if (after < before) {
+    beginRemoveRows({}, after, before - 1);
+    rows_.rows.resize(rows.rows.size());
+    endRemoveRows();
+  }
+  const auto added = rows.rows.begin() + kept;
+  std::move(rows.rows.begin(), added, rows_.rows.begin());
+  rows_.ids = std::move(rows.ids);
+  rows_.left_out = rows.left_out;
+  Q_EMIT dataChanged(index(0, 0), index(kept - 1, columnCount() - 1));
+  if (after > before) {
+    beginInsertRows({}, before, after - 1);
+    std::move(added, rows.rows.end(), std::back_inserter(rows_.rows));
+    endInsertRows();
+  }
 }
 
 qint64 TableModel::id_of(int row) const {

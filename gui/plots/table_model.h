@@ -1,4 +1,4 @@
-// Rows for the window's tables: texts as shown, and what they are sorted by. Read-only, replaced as a whole.
+// Rows for the window's tables: texts as shown, and what they are sorted by. Read-only.
 #pragma once
 
 #include <QAbstractTableModel>
@@ -29,6 +29,7 @@ class TableModel : public QAbstractTableModel {
   using QAbstractTableModel::QAbstractTableModel;
   static constexpr std::size_t most_rows = 100'000;
 
+  // Under the same headings rows are changed, added and taken away; else the model is reset.
   void show(TableRows rows);
   [[nodiscard]] const TableRows& shown() const { return rows_; }
   [[nodiscard]] qint64 id_of(int row) const;  // -1: none

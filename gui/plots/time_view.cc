@@ -114,10 +114,13 @@ void TimeView::resizeEvent(QResizeEvent* /*event*/) { refresh(); }
 
 void TimeView::wheelEvent(QWheelEvent* event) {
   const QPoint turned = event->angleDelta();
-  if ((event->modifiers() & Qt::ShiftModifier) != 0 || event->position().x() < frame().gutter) {
-    scroll_rows(turned.y() != 0 ? -turned.y() / 120 : -turned.x() / 120);
-  } else if (std::abs(turned.x()) > std::abs(turned.y())) {
-    time_.set_view(panned(time_.view(), time_.whole(), -turned.x() / 1200.0));
+  const bool shift = (event->modifiers() & Qt::ShiftModifier) != 0,
+             ctrl = (event->modifiers() & Qt::ControlModifier) != 0;
+  const int most = turned.y() != 0 ? turned.y() : turned.x();
+  if (ctrl || event->position().x() < frame().gutter) {
+    scroll_rows(-most / 60);
+  } else if (shift || std::abs(turned.x()) > std::abs(turned.y())) {
+    time_.set_view(panned(time_.view(), time_.whole(), -most / 1200.0));
   } else {
     const QRect plot = frame().plot();
     const double anchor = std::clamp((event->position().x() - plot.left()) / plot.width(), 0.0, 1.0);

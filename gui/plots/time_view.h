@@ -1,9 +1,9 @@
 // What every view over time has in common: one range of time shared by all, moved by wheel and keys; dragging selects,
 // and never filters.
 //
-//   wheel, W S     zoom at the pointer, at the middle         drag           select a range
-//   A D, < >       earlier, later                             F              zoom to what is selected
-//   Home           everything                                 Esc            select nothing
+//   wheel, W S      zoom at the pointer, at the middle        drag           select a range
+//   Shift+wheel     earlier, later; as A D, < >               F              zoom to what is selected
+//   Ctrl+wheel      rows up and down; as the arrows           Home, Esc      everything; select nothing
 #pragma once
 
 #include <QImage>
@@ -66,7 +66,7 @@ class TimeView : public QWidget {
   // Draws anew at the next chance.
   void refresh();
 
-  [[nodiscard]] PlotFrame frame() const;
+  [[nodiscard]] virtual PlotFrame frame() const;
   [[nodiscard]] const Theme& theme() const { return *theme_; }
   [[nodiscard]] SharedTime& time() const { return time_; }
 

@@ -1,6 +1,7 @@
 #include "gui/workspace/outcome.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/byte_source.h"
@@ -40,6 +41,35 @@ LoadedScenario load_with(const Scenario& scenario, const ReadRange& range,
   return load_captured(scenario, captured->trace);
 }
 
+// Steps of more ops are not drawn in program order: it takes as much memory again.
+constexpr std::size_t most_issued = 500'000;
+
+// The same lanes with every op at its place in program order.
+void draw_issued(Outcome& outcome) {
+  const Trace& trace = outcome.trace();
+  if (outcome.timeline.empty() || trace.ops.size() > most_issued) return;
+  outcome.issue_places = issue_places(trace);
+  Result issued;
+  issued.ranks = outcome.result().ranks;
+  issued.replayed = Picos(static_cast<std::int64_t>(trace.ops.size()));
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+    const bool is_replayed = i < outcome.result().op_start.size() && outcome.result().op_start[i] != unknown_time;
+    issued.op_start.push_back(is_replayed ? Picos(outcome.issue_places[i]) : unknown_time);
+    issued.op_end.push_back(is_replayed ? Picos(outcome.issue_places[i] + 1) : unknown_time);
+  }
+  outcome.issued = timeline_scene(trace, issued);
+  outcome.issued_pipeline = pipeline_scene(trace, issued);
+}
+
+void draw_memory(Outcome& outcome) {
+  std::vector<MemoryClock> clocks = {MemoryClock::gpu, MemoryClock::host};
+  if (!outcome.issued.empty()) clocks.push_back(MemoryClock::program);
+  std::vector<MemoryPicture> pictures = step_memory_on(outcome.loaded, outcome.run, clocks);
+  std::array<std::shared_ptr<const MemoryScene>*, 3> into = {&outcome.memory, &outcome.memory_on_host,
+                                                             &outcome.memory_issued};
+  for (std::size_t i = 0; i < pictures.size(); ++i) *into[i] = memory_scene(std::move(pictures[i]));
+}
+
 void go_on(const Progress& progress, const char* part) {
   if (progress && !progress(part, -1)) throw Cancelled();
 }
@@ -56,14 +86,41 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
   go_on(progress, "replaying");
   const bool is_snapshot = !outcome->loaded.trace.has(Capability::times);
   outcome->run = is_snapshot ? run_memory(outcome->loaded) : run_traced(outcome->loaded);
+  take_replayed_order(outcome->run);
   go_on(progress, "drawing");
   outcome->timeline = timeline_scene(outcome->trace(), outcome->result());
   outcome->pipeline = pipeline_scene(outcome->trace(), outcome->result());
   outcome->work = work_in(outcome->timeline, outcome->trace(), outcome->timeline.whole);
+  draw_issued(*outcome);
   go_on(progress, "drawing memory");
-  if (auto picture = step_memory(outcome->loaded, outcome->run)) outcome->memory = memory_scene(std::move(*picture));
+  draw_memory(*outcome);
   outcome->roofline = roofline(outcome->loaded, outcome->run);
   return outcome;
+}
+
+bool Outcome::has_axis(MemoryClock axis) const {
+  if (timeline.empty()) return axis == MemoryClock::program;
+  return axis != MemoryClock::program || !issued.empty();
+}
+
+TrackScene Outcome::tracks(MemoryClock axis) const {
+  TrackScene scene;
+  scene.trace = &trace();
+  scene.result = &result();
+  // A snapshot doesn't say whose memory it is of.
+  const bool known = !loaded.scenario.hardware.empty() || trace().has(Capability::times);
+  const auto& gpu = loaded.hardware.gpu;
+  if (known) scene.device = gpu.title.empty() ? gpu.name : gpu.title;
+  const bool by_order = axis == MemoryClock::program && !timeline.empty();
+  scene.lanes = by_order ? &issued : &timeline;
+  scene.passes = by_order ? &issued_pipeline : &pipeline;
+  scene.memory = (by_order ? memory_issued : axis == MemoryClock::host ? memory_on_host : memory).get();
+  return scene;
+}
+
+TimeRange Outcome::whole(MemoryClock axis) const {
+  const TrackScene scene = tracks(axis);
+  return scene.lanes->empty() && scene.memory != nullptr ? scene.memory->whole : scene.lanes->whole;
 }
 
 Sensitivity find_sensitivity(const Outcome& outcome) {

@@ -9,10 +9,12 @@
 #include <string>
 #include <vector>
 
-#include "gui/canvas/memory_painter.h"
+#include "gui/canvas/memory_scene.h"
 #include "gui/canvas/timeline_scene.h"
+#include "gui/canvas/track_list.h"
 #include "scenario/memory_knobs.h"
 #include "scenario/scenario_run.h"
+#include "sim/replay/memory_clock.h"
 #include "studies/offload/roofline.h"
 
 namespace spillway::gui {
@@ -29,9 +31,16 @@ struct Outcome {
   ScenarioRun run;
   TimelineScene timeline, pipeline;
   std::vector<WorkRow> work;                  // of the whole time
-  std::shared_ptr<const MemoryScene> memory;  // null: the trace has no memory events
+  std::shared_ptr<const MemoryScene> memory;  // on the GPU's clock; null: the trace has no memory events
+  // On other axes: as the host asks for it; by the number of ops issued before, which has no times.
+  std::shared_ptr<const MemoryScene> memory_on_host, memory_issued;
+  TimelineScene issued, issued_pipeline;
+  std::vector<std::int64_t> issue_places;  // by op
   Roofline roofline;
 
+  [[nodiscard]] bool has_axis(MemoryClock axis) const;
+  [[nodiscard]] TrackScene tracks(MemoryClock axis) const;
+  [[nodiscard]] TimeRange whole(MemoryClock axis) const;
   [[nodiscard]] const Trace& trace() const { return run.trace(loaded); }
   [[nodiscard]] const Result& result() const { return run.result; }
 };

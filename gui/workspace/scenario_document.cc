@@ -54,7 +54,7 @@ ScenarioDocument::ScenarioDocument(std::string text, std::string file, std::stri
 std::string ScenarioDocument::name() const {
   if (!file_.empty()) return file_;
   const std::string trace = value("trace").value_or("");
-  return trace.empty() ? "new scenario" : trace;
+  return trace.empty() ? "not saved yet" : trace;
 }
 
 std::optional<std::string> ScenarioDocument::value(const std::string& key) const { return setting_of(text_, key); }

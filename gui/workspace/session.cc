@@ -43,9 +43,37 @@ Session::Session() {
     if (on_progress) on_progress(part, fraction);
   };
   simulation_ = std::make_unique<Simulation>(post(), std::move(answers));
+  Simulation::Answers previews;
+  previews.outcome = [this](std::shared_ptr<const Outcome> outcome) {
+    previews_->drop(std::exchange(previewed_, std::move(outcome)));
+    if (on_preview) on_preview();
+  };
+  previews.failed = [](std::uint64_t /*generation*/, const SimulationError& /*error*/) {};  // its row says why
+  previews.sensitivity = [](const std::shared_ptr<const Sensitivity>& /*found*/) {};
+  previews.progress = [](std::uint64_t /*generation*/, const std::string& /*part*/, double /*fraction*/) {};
+  previews_ = std::make_unique<Simulation>(post(), std::move(previews));
 }
 
-Session::~Session() { simulation_.reset(); }
+Session::~Session() {
+  previews_.reset();
+  simulation_.reset();
+}
+
+void Session::preview(const std::string& text) {
+  previews_->cancel();
+  if (!text.empty() && document_) {
+    previews_->ask({text, document_->name(), document_->folder()}, range_);
+    return;
+  }
+  if (previewed_ == nullptr) return;
+  previews_->drop(std::exchange(previewed_, nullptr));
+  if (on_preview) on_preview();
+}
+
+void Session::become(const std::string& text) {
+  if (!document_) return;
+  if (document_->replace(text)) edited();
+}
 
 Simulation::Post Session::post() {
   return [context = &context_](std::function<void()> work) {
@@ -68,6 +96,12 @@ void Session::adopt(ScenarioDocument document) {
 }
 
 void Session::replace(Opening by) {
+  // A baseline of another file says nothing of this one; a point of a sweep is compared with what it was swept from.
+  if (!by.document.file().empty() && baseline_ != nullptr) {
+    baseline_sensitivity_ = nullptr;
+    pinned_.reset();
+    simulation_->drop(std::exchange(baseline_, nullptr));
+  }
   document_ = std::move(by.document);
   range_ = by.range;
   simulation_->drop(std::exchange(outcome_, nullptr));

@@ -35,8 +35,13 @@ class Session {
   [[nodiscard]] const ReadRange& range() const { return range_; }
 
   void edit(const std::string& key, const std::string& value, bool goes_on);
+  // The whole text at once: one step to undo.
+  void become(const std::string& text);
   void undo();
   void redo();
+  // Replays another text of the document beside it (on_preview); nothing changes. Empty: no more.
+  void preview(const std::string& text);
+  [[nodiscard]] std::shared_ptr<const Outcome> previewed() const { return previewed_; }
   void set_range(ReadRange range);  // of a trace: reads it again
   // The present outcome becomes what all views compare with; pinned again while it is that one: unpins.
   void pin();
@@ -53,7 +58,7 @@ class Session {
   void drop(std::shared_ptr<const Outcome> outcome) { simulation_->drop(std::move(outcome)); }
 
   std::function<void()> on_opened;  // another document; before on_document and on_outcome
-  std::function<void()> on_document, on_outcome, on_state, on_sensitivity;
+  std::function<void()> on_document, on_outcome, on_state, on_sensitivity, on_preview;
   std::function<void(const SimulationError&)> on_error;
   std::function<void(const std::string& part, double fraction)> on_progress;
 
@@ -78,7 +83,8 @@ class Session {
   bool stale_ = false, busy_ = false, wants_sensitivity_ = false;
   qint64 edited_at_ = 0;
   double milliseconds_ = 0;
-  std::unique_ptr<Simulation> simulation_;  // ends before the rest
+  std::shared_ptr<const Outcome> previewed_;
+  std::unique_ptr<Simulation> simulation_, previews_;  // end before the rest
 };
 
 }  // namespace spillway::gui

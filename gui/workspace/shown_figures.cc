@@ -25,22 +25,49 @@ std::string rests_on(const Outcome& outcome, const std::string& how, std::initia
   return text;
 }
 
+std::string gib_words(Bytes bytes) { return fmt::format("{:.2f}", static_cast<double>(bytes.count()) / (1 << 30)); }
+
 constexpr const char* no_times = "the file has no times";
 
 bool has_times(const Outcome& outcome) { return outcome.trace().has(Capability::times); }
+
+// One sentence that a cell holds; the whole is its tip.
+std::string short_verdict(const Outcome& outcome) {
+  const Result& result = outcome.result();
+  const MemoryResult& memory = result.memory;
+  if (result.may_fit() && !result.drives_refuse.empty()) {
+    const DriveTraffic* const drive = shortest_lived(result);
+    const double asked = outcome.loaded.scenario.offload.demands.least_life_years;
+    if (drive == nullptr || !drive->life || asked <= 0) return "The drives can't do it";
+    return fmt::format("Drives last {:.2f} years, {:.3g} asked", drive->life->low_years, asked);
+  }
+  if (memory.verdict() == Verdict::does_not_fit && memory.short_of > Bytes(0))
+    return "Short of " + gib_text(memory.short_of);
+  if (!result.may_fit()) return "Out of memory";
+  if (result.verdict() == Verdict::tight) return "Tight: the reserve's margin is used";
+  if (!result.fits()) return "No verdict on memory";
+  return "Fits, " + gib_text(memory.limit - memory.peak_reserved) + " to spare";
+}
 
 ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
   ShownFigure figure{.id = "verdict", .title = "verdict"};
   figure.value = verdict(result);
+  figure.short_value = short_verdict(outcome);
   figure.is_alarm = !result.may_fit() || !result.drives_refuse.empty();
   if (result.fits() && !result.drives_refuse.empty() && result.memory.capacity > Bytes(0))
-    figure.detail = "fits with " + bytes_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
+    figure.detail = "memory fits, " + bytes_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
+  else if (result.reserve.margin > Bytes(0) && result.fits())
+    figure.detail = "with " + bytes_text(result.reserve.bytes()) + " kept in reserve";
+  else if (result.memory.verdict() == Verdict::does_not_fit)
+    figure.detail = result.memory.explanation;
+  else if (result.verdict() == Verdict::unknown)
+    figure.detail = result.why_unknown();
   const auto margin = [](const Result& r) { return r.memory.capacity - r.memory.peak_reserved; };
   const bool both = baseline != nullptr && result.memory.known && baseline->result().memory.known;
   if (both && result.memory.capacity > Bytes(0) && baseline->result().memory.capacity > Bytes(0)) {
     const Bytes gain = margin(result) - margin(baseline->result());
-    figure.change = (gain < Bytes(0) ? "" : "+") + bytes_text(gain) + " of margin";
+    figure.change = gain == Bytes(0) ? "no change" : (gain < Bytes(0) ? "" : "+") + bytes_text(gain) + " of margin";
     figure.direction = gain == Bytes(0) ? Change::none : gain > Bytes(0) ? Change::better : Change::worse;
   }
   figure.is_caution = result.verdict() == Verdict::tight || result.verdict() == Verdict::unknown;
@@ -55,7 +82,7 @@ ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
   ShownFigure figure{.id = "binding", .title = "binds"};
   if (!has_times(outcome)) {
-    figure.value = "unknown";
+    figure.value = "not known";
     figure.provenance = no_times;
     return figure;
   }
@@ -82,13 +109,14 @@ void compare_step(const Result& result, const Result& baseline, ShownFigure& fig
   figure.change = same_size ? fmt::format("{:+.1f} ms {:+.{}f} %", (now - before) * 1e3, ratio, digits)
                             : fmt::format("{:+.0f} tokens/s {:+.{}f} %", rate - rate_before, ratio, digits);
   figure.direction = gain == 0 ? Change::none : gain > 0 ? Change::better : Change::worse;
+  if (gain == 0) figure.change = "no change";
 }
 
 ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
   ShownFigure figure{.id = "step-time", .title = result.may_fit() ? "step time" : "step time, if it fitted"};
   if (!has_times(outcome)) {
-    figure.value = "unknown";
+    figure.value = "not known";
     figure.provenance = no_times;
     return figure;
   }
@@ -113,16 +141,20 @@ ShownFigure memory_peak(const Outcome& outcome, const Outcome* baseline) {
   const MemoryResult& memory = outcome.result().memory;
   ShownFigure figure{.id = "memory", .title = "peak memory"};
   if (!memory.known) {
-    figure.value = "unknown";
+    figure.value = "not known";
     figure.provenance = "the trace has no usable memory events";
     return figure;
   }
   figure.value = bytes_text(memory.peak_reserved) + " reserved";
+  figure.short_value = bytes_text(memory.peak_reserved);
   figure.detail = bytes_text(memory.peak_allocated) + " allocated";
-  if (memory.capacity > Bytes(0)) figure.detail += ", " + bytes_text(memory.capacity) + " there";
+  if (memory.capacity > Bytes(0)) {
+    figure.short_value = fmt::format("{} of {}", gib_words(memory.peak_reserved), gib_text(memory.capacity));
+    figure.detail += ", of " + bytes_text(memory.capacity);
+  }
   if (baseline != nullptr && baseline->result().memory.known) {
     const Bytes more = memory.peak_reserved - baseline->result().memory.peak_reserved;
-    figure.change = (more < Bytes(0) ? "" : "+") + bytes_text(more) + " reserved";
+    figure.change = more == Bytes(0) ? "no change" : (more < Bytes(0) ? "" : "+") + bytes_text(more);
     figure.direction = more == Bytes(0) ? Change::none : more < Bytes(0) ? Change::better : Change::worse;
   }
   figure.provenance = rests_on(outcome, "simulated: the step's requests through the " + memory.allocator + " allocator",

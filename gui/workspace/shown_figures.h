@@ -15,6 +15,7 @@ struct ShownFigure {
   std::string id;             // "step-time"
   std::string title;          // "step time"
   std::string value, detail;  // "560.4 ms", "14,618 tokens/s"
+  std::string short_value;    // where the value is too long for a cell; empty: it isn't
   std::string change;         // against the baseline: "-12.3 ms (-2.1 %)"; empty: none, or nothing to compare with
   Change direction = Change::none;
   bool is_alarm = false;    // the answer is no

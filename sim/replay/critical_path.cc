@@ -1,6 +1,7 @@
 #include "sim/replay/critical_path.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "base/input_error.h"
@@ -36,15 +37,17 @@ class Walk {
   }
 
   CriticalPath run() {
-    if (start_.empty()) return path_;
+    if (start_.empty()) return {};
     const auto last = std::max_element(end_.begin(), end_.end());
     auto at = static_cast<std::uint32_t>(last - end_.begin());
+    reached_ = *last;
     bool from_end = true;
     while (at != none) {
       if (from_end) add_own(at);
       step_back(at, from_end);
     }
-    return path_;
+    std::reverse(path_.begin(), path_.end());
+    return {std::move(path_), std::move(unexplained_)};
   }
 
  private:
@@ -70,10 +73,22 @@ class Walk {
       for (const ActivityGraph::Edge& edge : graph_.edges(a)) predecessors_[at[edge.target]++] = {a, edge};
   }
 
-  void add(Binding binding, Picos time) { path_.parts[static_cast<std::size_t>(binding)] += time; }
-  void add_unexplained(std::uint32_t a, Picos time) {
-    add(Binding::idle, time);
-    if (time > Picos(0)) path_.unexplained.emplace_back(op(a), time);
+  // The last `time` of what is not yet accounted for.
+  void add(std::uint32_t at, Binding binding, Picos time, bool waits) {
+    if (time == Picos(0)) return;
+    const Picos begin = reached_ - time;
+    const bool goes_on = !path_.empty() && path_.back().op == op(at) && path_.back().binding == binding &&
+                         path_.back().waits == waits && path_.back().begin == reached_;
+    if (goes_on)
+      path_.back().begin = begin;
+    else
+      path_.push_back({op(at), begin, reached_, binding, waits});
+    reached_ = begin;
+  }
+
+  void add_unexplained(std::uint32_t a, Picos time, bool waits) {
+    add(a, Binding::idle, time, waits);
+    if (time > Picos(0)) unexplained_.emplace_back(op(a), time);
   }
 
   void add_own(std::uint32_t a) {
@@ -81,8 +96,8 @@ class Walk {
     const auto found = std::lower_bound(kept.begin(), kept.end(), std::pair(ActivityId{a}, Picos(0)));
     const bool has = found != kept.end() && found->first == ActivityId{a};
     const Picos unexplained = has ? std::min(found->second, end_[a] - start_[a]) : Picos(0);
-    add_unexplained(a, unexplained);
-    add(own_binding(a), end_[a] - start_[a] - unexplained);
+    add_unexplained(a, unexplained, false);
+    add(a, own_binding(a), end_[a] - start_[a] - unexplained, false);
   }
 
   // Of the edge from `source` with this lag.
@@ -110,7 +125,7 @@ class Walk {
     const Binding pause = on_host(at) ? Binding::host : Binding::launch_latency;
     const std::uint32_t before = lane_before_[at];
     if (before != none && end_[before] + graph_.gap(at) == start) {
-      add(pause, graph_.gap(at));
+      add(at, pause, graph_.gap(at), true);
       at = before;
       from_end = true;
       return;
@@ -120,15 +135,15 @@ class Walk {
       const bool ends = edge.type == EdgeType::end_to_start;
       if ((ends ? end_[source] : start_[source]) + edge.lag != start) continue;
       const Picos unexplained = unexplained_of(at, source, edge.lag);
-      add_unexplained(at, unexplained);
-      add(unexplained > Picos(0) && edge.type == EdgeType::start_to_start ? Binding::host : pause,
-          edge.lag - unexplained);
+      add_unexplained(at, unexplained, true);
+      add(at, unexplained > Picos(0) && edge.type == EdgeType::start_to_start ? Binding::host : pause,
+          edge.lag - unexplained, true);
       at = source;
       from_end = ends;
       return;
     }
     if (step_back_on_wide_lane(at, from_end)) return;
-    add(on_host(at) ? Binding::host : Binding::idle, start);
+    add(at, on_host(at) ? Binding::host : Binding::idle, start, true);
     at = none;
   }
 
@@ -154,15 +169,23 @@ class Walk {
   std::span<const Picos> start_, end_;
   std::vector<std::uint32_t> first_, lane_before_;
   std::vector<Predecessor> predecessors_;
-  CriticalPath path_;
+  std::vector<PathStep> path_;  // backwards
+  std::vector<std::pair<OpId, Picos>> unexplained_;
+  Picos reached_{};
 };
 
 }  // namespace
 
 CriticalPath critical_path(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph,
-                           std::span<const Picos> start, std::span<const Picos> end) {
+                                    std::span<const Picos> start, std::span<const Picos> end) {
   check_stop();
   return Walk(trace, lowered, graph, start, end).run();
+}
+
+std::array<Picos, binding_count> sum_by_binding(std::span<const PathStep> path) {
+  std::array<Picos, binding_count> parts{};
+  for (const PathStep& step : path) parts[static_cast<std::size_t>(step.binding)] += step.end - step.begin;
+  return parts;
 }
 
 }  // namespace spillway::sim

@@ -18,7 +18,8 @@
 namespace spillway::sim {
 
 struct CriticalPath {
-  std::array<Picos, binding_count> parts{};
+  // Without gaps from 0 to the last end; pieces of one op that follow each other alike are one.
+  std::vector<PathStep> steps;
   // Of Binding::idle: kept time on the way that nothing in the capture explains, by the op that waited for it.
   std::vector<std::pair<OpId, Picos>> unexplained;
 };
@@ -26,5 +27,6 @@ struct CriticalPath {
 // start, end: by activity, as the executor recorded them.
 CriticalPath critical_path(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph,
                            std::span<const Picos> start, std::span<const Picos> end);
+std::array<Picos, binding_count> sum_by_binding(std::span<const PathStep> path);
 
 }  // namespace spillway::sim

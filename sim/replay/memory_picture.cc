@@ -9,6 +9,8 @@
 namespace spillway::sim {
 namespace {
 
+constexpr std::string_view held_before = "held before";
+
 // Where an event lies on the axis; never before the one ahead of it.
 class Axis {
  public:
@@ -33,6 +35,7 @@ class Axis {
       at_[held.event] = reached;
     }
   }
+  Axis(std::span<const std::int64_t> places, bool timed) : at_(places.begin(), places.end()), timed_(timed) {}
   [[nodiscard]] bool timed() const { return timed_; }
   [[nodiscard]] std::int64_t of(std::uint32_t event) const { return at_[event]; }
 
@@ -42,7 +45,7 @@ class Axis {
 };
 
 std::string kind_of(const Trace& trace, std::uint32_t tag) {
-  if (tag == no_tag) return "held before";
+  if (tag == no_tag) return std::string(held_before);
   const MemoryEvent& event = trace.memory_events[tag];
   if (event.tensor != TensorId::none && trace.tensors.role[index_of(event.tensor)] != TensorRole::unknown)
     return std::string(to_string(trace.tensors.role[index_of(event.tensor)]));
@@ -93,13 +96,97 @@ void sort_kinds(MemoryPicture& picture, const std::map<std::string, std::size_t>
     picture.kinds.push_back(name);
   }
   for (MemoryPicture::Block& block : picture.blocks) block.kind = place[block.kind];
+  for (MemoryPicture::Change& change : picture.changes) change.kind = place[change.kind];
 }
 
-}  // namespace
+using KindIndex = std::map<std::string, std::size_t>;
 
-MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& run, std::span<const Picos> op_start) {
+// Who holds what, event by event. Tensors from before the first op have parts of what was held then. A record without
+// addresses doesn't say what a free gives back: nobody is known to hold any of it.
+class Holders {
+ public:
+  Holders(const Trace& trace, const AllocationStreamResult& run, const Axis& axis, KindIndex& index,
+          MemoryPicture& picture)
+      : trace_(trace), axis_(axis), index_(index), picture_(picture), rest_(kind_at(std::string(held_before))) {
+    std::int64_t allocated = run.initial.allocated.count();
+    change(picture.begin, rest_, allocated);
+    bool is_initial = run.started_up;
+    for (const HeldMemory& held : run.held) {
+      check_stop();
+      is_initial = is_initial && trace.memory_events[held.event].anchor == OpId::none;
+      const std::int64_t more = held.allocated.count() - allocated;
+      allocated = held.allocated.count();
+      if (trace.memory_events[held.event].action == MemoryAction::allocate)
+        allocate(held.event, more, is_initial);
+      else if (more != 0)
+        free(held.event, more);
+    }
+  }
+
+ private:
+  struct Live {
+    std::size_t kind;
+    std::int64_t bytes;
+  };
+
+  std::size_t kind_at(const std::string& name) {
+    const std::size_t kind = index_.emplace(name, index_.size()).first->second;
+    held_.resize(std::max(held_.size(), kind + 1), 0);
+    return kind;
+  }
+
+  void change(std::int64_t at, std::size_t kind, std::int64_t bytes) {
+    if (bytes == 0) return;
+    held_[kind] += bytes;
+    picture_.changes.push_back({at, kind, bytes});
+  }
+
+  void allocate(std::uint32_t e, std::int64_t more, bool is_initial) {
+    const MemoryEvent& event = trace_.memory_events[e];
+    const std::int64_t at = axis_.of(e);
+    if (event.address == Addr(0)) return change(at, rest_, more);
+    const std::size_t kind = kind_at(kind_of(trace_, e));
+    const std::int64_t part = is_initial && more == 0 ? std::min(event.bytes.count(), held_[rest_]) : 0;
+    change(at, rest_, -part);
+    change(at, kind, more + part);
+    live_[event.address.count()] = {kind, more + part};
+  }
+
+  // What its block doesn't account for comes from what nobody is known to hold, then from whoever holds most.
+  void free(std::uint32_t e, std::int64_t more) {
+    const std::int64_t at = axis_.of(e);
+    std::int64_t left = -more;
+    const auto take = [&](std::size_t kind, std::int64_t most) {
+      const std::int64_t bytes =
+          std::clamp<std::int64_t>(std::min(most, held_[kind]), 0, std::max<std::int64_t>(left, 0));
+      change(at, kind, -bytes);
+      left -= bytes;
+    };
+    const auto block = live_.find(trace_.memory_events[e].address.count());
+    if (block != live_.end()) {
+      take(block->second.kind, block->second.bytes);
+      live_.erase(block);
+    }
+    take(rest_, left);
+    while (left > 0) {
+      const auto most = std::max_element(held_.begin(), held_.end());
+      if (*most <= 0) break;
+      take(static_cast<std::size_t>(most - held_.begin()), left);
+    }
+    change(at, rest_, -left);  // a free that takes, of an allocator that moves blocks; or nothing
+  }
+
+  const Trace& trace_;
+  const Axis& axis_;
+  KindIndex& index_;
+  MemoryPicture& picture_;
+  std::vector<std::int64_t> held_;  // by kind
+  std::map<std::uint64_t, Live> live_;
+  std::size_t rest_;
+};
+
+MemoryPicture picture_on(const Trace& trace, const AllocationStreamResult& run, const Axis& axis, bool with_changes) {
   MemoryPicture picture;
-  const Axis axis(trace, run, op_start);
   picture.timed = axis.timed();
   picture.begin = run.held.empty() ? 0 : axis.of(run.held.front().event);
   picture.end = run.held.empty() ? 1 : std::max(axis.of(run.held.back().event), picture.begin) + 1;
@@ -114,22 +201,63 @@ MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& r
     if (row.tag != no_tag) {
       block.event = row.tag;
       block.begin = axis.of(row.tag);
-      if (const auto freed = frees.of(row.tag)) block.end = std::max(axis.of(*freed), block.begin);
+      if (const auto freed = frees.of(row.tag)) {
+        block.end = std::max(axis.of(*freed), block.begin);
+        block.freed = *freed;
+      }
     } else if (row.freed != unknown_time && !run.held.empty()) {
       // Rows carry the times of events; a block from before the record has no event of its own to go by.
       const auto after = std::find_if(run.held.begin(), run.held.end(), [&](const HeldMemory& held) {
         const Picos time = trace.memory_events[held.event].time;
         return (time == unknown_time ? Picos(static_cast<std::int64_t>(held.event)) : time) >= row.freed;
       });
-      if (after != run.held.end()) block.end = axis.of(after->event);
+      if (after != run.held.end()) {
+        block.end = axis.of(after->event);
+        block.freed = after->event;
+      }
     }
     block.kind = index.emplace(kind_of(trace, row.tag), index.size()).first->second;
     picture.blocks.push_back(block);
   }
   std::stable_sort(picture.blocks.begin(), picture.blocks.end(),
                    [](const MemoryPicture::Block& a, const MemoryPicture::Block& b) { return a.address < b.address; });
+  if (with_changes) Holders(trace, run, axis, index, picture);
   sort_kinds(picture, index);
   return picture;
+}
+
+}  // namespace
+
+MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& run, std::span<const Picos> op_start) {
+  return picture_on(trace, run, Axis(trace, run, op_start), false);
+}
+
+MemoryPicture memory_picture_on(const Trace& trace, const AllocationStreamResult& run,
+                                std::span<const std::int64_t> places, bool timed, std::int64_t end) {
+  if (places.empty()) return picture_on(trace, run, Axis(trace, run, {}), true);
+  MemoryPicture picture = picture_on(trace, run, Axis(places, timed), true);
+  picture.begin = std::min<std::int64_t>(picture.begin, 0);
+  picture.curve.front().at = picture.begin;
+  picture.end = std::max({picture.begin + 1, picture.end - 1, end});
+  if (run.initial.allocated > Bytes(0)) picture.changes.front().at = picture.begin;
+  for (MemoryPicture::Block& block : picture.blocks) {
+    if (block.event < 0) block.begin = picture.begin;
+    if (block.freed < 0) block.end = picture.end;
+  }
+  return picture;
+}
+
+std::vector<std::int64_t> owners_at_peak(const MemoryPicture& picture) {
+  std::vector<std::int64_t> held(picture.kinds.size(), 0), at_peak = held;
+  std::int64_t total = 0, peak = 0;
+  for (const MemoryPicture::Change& change : picture.changes) {
+    held[change.kind] += change.bytes;
+    total += change.bytes;
+    if (total <= peak) continue;
+    peak = total;
+    at_peak = held;
+  }
+  return at_peak;
 }
 
 }  // namespace spillway::sim

@@ -22,12 +22,20 @@ struct MemoryPicture {
     Bytes size{};
     std::size_t kind = 0;
     std::int64_t event = -1;  // that allocated it, in Trace::memory_events; -1: it was there before
+    std::int64_t freed = -1;  // that freed it; -1: it lives to the end
+  };
+  // What an owner takes, or gives back where it is negative.
+  struct Change {
+    std::int64_t at = 0;
+    std::size_t kind = 0;
+    std::int64_t bytes = 0;
   };
   std::string title, subtitle;
   bool timed = false;               // `at` in picoseconds; else in memory events
   std::int64_t begin = 0, end = 0;  // of the whole; begin < end
   std::vector<Point> curve;         // ascending; each holds until the next
   std::vector<Block> blocks;        // in order of address
+  std::vector<Change> changes;      // in the allocator's order; summed up they are the curve's `allocated`; or none
   std::vector<std::string> kinds;   // who holds a block: by role, else by phase; most bytes first
   Bytes capacity{};                 // 0: none
 };
@@ -35,5 +43,13 @@ struct MemoryPicture {
 // From a run with keep_rows and keep_totals. With op_start (a replay's, by op) on the replay's clock; without, on the
 // record's, or event by event where events have no times. O(events log events).
 MemoryPicture memory_picture(const Trace& trace, const AllocationStreamResult& run, std::span<const Picos> op_start);
+
+// With `changes`, on a clock of the caller's own, to `end` at least. places: by memory event, ascending
+// (memory_clock.h); none: as the record has them. What nobody is known to hold is a kind of its own, "held before".
+MemoryPicture memory_picture_on(const Trace& trace, const AllocationStreamResult& run,
+                                std::span<const std::int64_t> places, bool timed, std::int64_t end);
+
+// By kind, when the most is held. Of a picture with `changes`.
+std::vector<std::int64_t> owners_at_peak(const MemoryPicture& picture);
 
 }  // namespace spillway::sim

@@ -244,8 +244,9 @@ class Run {
     check_stop();
     result.steps = StepClock(trace_, result).run();
     result.step_time = step_time(result.steps);
-    const CriticalPath path = critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends());
-    result.breakdown = path.parts;
+    CriticalPath path = critical_path(trace_, lowered_, executor_.graph(), executor_.starts(), executor_.ends());
+    result.path = std::move(path.steps);
+    result.breakdown = sum_by_binding(result.path);
     result.kept_idle = kept_idle(trace_, path.unexplained);
     result.binding = largest(result.breakdown);
     links_.record(executor_, result.replayed, result);

@@ -58,6 +58,14 @@ struct Fidelity {
   std::string cause;             // what is missing in the capture; empty: nothing known
 };
 
+// A piece of that chain: an op, or the wait before it.
+struct PathStep {
+  OpId op = OpId::none;  // that ran, or was held up
+  Picos begin{}, end{};
+  Binding binding = Binding::idle;
+  bool waits = false;
+};
+
 struct LinkResult {
   std::string name;
   Bytes bytes{};
@@ -195,6 +203,7 @@ struct Result {
   FigureRange step_time_range, peak_range;  // peak_range: of peak_reserved and peak_allocated
   std::vector<StepResult> steps;
   std::array<Picos, binding_count> breakdown{};  // sums to the replayed time
+  std::vector<PathStep> path;                    // what they are the sums of: end to begin, from time 0 to the last end
   Binding binding = Binding::idle;
   Picos replayed{};              // from time 0 to the last end
   double bubble = 0;             // fraction of the replayed time in which no device work runs; mean over ranks

@@ -59,7 +59,13 @@ class Reader {
     else if (!is_folder(what) && is_model_file(what) && !is_scenario_file(what))
       read_model(fs::absolute(what).string());
     else  // a launch file would become a scenario here
-      read_scenario();
+      read_scenario(ways_scenario(what));
+    finish();
+    return std::move(subject_);
+  }
+
+  FitSubject read(const WaysScenario& scenario) {
+    read_scenario(scenario);
     finish();
     return std::move(subject_);
   }
@@ -127,8 +133,8 @@ class Reader {
 
   // ---- a scenario, or a trace ----
 
-  void read_scenario() {
-    subject_.scenario = ways_scenario(question_.what);
+  void read_scenario(const WaysScenario& scenario) {
+    subject_.scenario = scenario;
     for (const std::string& setting : question_.settings) set(setting);
     const Scenario given = scenario_of(subject_.scenario, {});
     if (given.model.empty()) return require_no_model_settings();
@@ -196,5 +202,9 @@ std::int64_t default_batch(std::int64_t gpus, std::int64_t sequence) {
 }
 
 FitSubject fit_subject(const FitQuestion& question) { return Reader(question).read(); }
+
+FitSubject fit_subject(const FitQuestion& question, const WaysScenario& scenario) {
+  return Reader(question).read(scenario);
+}
 
 }  // namespace spillway::studies

@@ -50,5 +50,7 @@ std::int64_t default_batch(std::int64_t gpus, std::int64_t sequence);
 
 // Throws InputError: what is neither, with the nearest names; a model without a machine; what parse_scenario() refuses.
 FitSubject fit_subject(const FitQuestion& question);
+// The same of a scenario at hand, which `question.what` only names in messages.
+FitSubject fit_subject(const FitQuestion& question, const WaysScenario& scenario);
 
 }  // namespace spillway::studies

@@ -63,6 +63,7 @@ WayRow row_of(Way way, const LoadedScenario& loaded, ScenarioRun run) {
   row.is_done = true;
   row.traffic = traffic_of(run.trace(loaded), run.result);
   row.result = std::move(run.result);
+  row.result.path = {};
   row.result.op_start = {};
   row.result.op_end = {};
   row.tokens_per_step = loaded.options.tokens_per_step;

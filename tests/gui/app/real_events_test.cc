@@ -10,6 +10,7 @@
 #include <QPushButton>
 #include <QScrollBar>
 #include <QSettings>
+#include <QTableView>
 #include <QTemporaryDir>
 #include <QTest>
 #include <fstream>
@@ -18,7 +19,9 @@
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/sweep_view.h"
-#include "gui/plots/timeline_view.h"
+#include "gui/panels/verdict_strip.h"
+#include "gui/panels/ways_panel.h"
+#include "gui/plots/canvas_view.h"
 #include "tests/gui/app/real_input.h"
 
 namespace spillway::gui {
@@ -241,7 +244,7 @@ TEST_F(RealEvents, AFileThatCanNotBeReadChangesNothing) {
 
 TEST_F(RealEvents, ANewFileBeginsWithTheWholeStep) {
   open("wears-out-its-drives");
-  const QWidget& timeline = window_.timeline();
+  const QWidget& timeline = window_.canvas();
   ASSERT_TRUE(person_.wheel(timeline, -12, QPoint(timeline.width() / 4, 40)));
   ASSERT_NE(window_.time().view(), window_.time().whole());
   window_.open(bundled("fits-after-one-toggle"));
@@ -291,6 +294,93 @@ TEST_F(RealEvents, StopAnswersAtOnce) {
     ASSERT_TRUE(person_.click(button));
     EXPECT_TRUE(window_.sweep().is_running());
   }
+}
+
+// A baseline belongs to the file it was pinned in.
+TEST_F(RealEvents, AnotherFileHasNoBaseline) {
+  open("bound-by-pcie");
+  window_.canvas().setFocus();
+  ASSERT_TRUE(person_.key("b"));
+  ASSERT_NE(window_.session().baseline(), nullptr);
+  open("fits-after-one-toggle");
+  EXPECT_EQ(window_.session().baseline(), nullptr);
+  EXPECT_EQ(window_.session().baseline_document(), nullptr);
+  for (const ShownFigure& figure : window_.strip().shown()) EXPECT_EQ(figure.change, "") << figure.id;
+}
+
+// ---- the canvas ----
+
+// 1 2 3 change the axis; what is in view stays in view.
+TEST_F(RealEvents, KeysChangeTheAxis) {
+  open("wears-out-its-drives");
+  CanvasView& canvas = window_.canvas();
+  canvas.setFocus();
+  ASSERT_EQ(canvas.axis(), MemoryClock::gpu);
+  const Outcome& outcome = *window_.session().outcome();
+  EXPECT_EQ(window_.time().whole().end, outcome.result().replayed.count());
+  const TimeRange whole = window_.time().whole();
+  window_.time().set_view({whole.end / 2, whole.end / 2 + whole.end / 10});
+  const TimeRange view = window_.time().view();
+  ASSERT_TRUE(person_.key("3"));
+  EXPECT_EQ(canvas.axis(), MemoryClock::program);
+  EXPECT_EQ(window_.time().whole().end, static_cast<std::int64_t>(outcome.trace().ops.size()));
+  EXPECT_GT(window_.time().view().begin, 0);
+  EXPECT_LT(window_.time().view().length(), window_.time().whole().length() / 2);
+  ASSERT_TRUE(person_.key("1"));
+  EXPECT_EQ(canvas.axis(), MemoryClock::gpu);
+  EXPECT_NEAR(static_cast<double>(window_.time().view().begin), static_cast<double>(view.begin),
+              0.02 * static_cast<double>(whole.end));
+  ASSERT_TRUE(person_.key("2"));
+  EXPECT_EQ(canvas.axis(), MemoryClock::host);
+  ASSERT_TRUE(person_.key("c"));
+  EXPECT_TRUE(canvas.shows_path());
+}
+
+// A click beside what is in view, in the small picture, goes there; a heading closes its group; Ctrl+wheel scrolls and
+// wheel zooms.
+TEST_F(RealEvents, TheMouseMovesTheCanvas) {
+  open("wears-out-its-drives");
+  CanvasView& canvas = window_.canvas();
+  const TimeRange whole = window_.time().whole();
+  window_.time().set_view({0, whole.end / 10});
+  ASSERT_TRUE(person_.click(canvas, {canvas.width() - 60, 10}));
+  EXPECT_GT(window_.time().view().begin, whole.end / 2);
+  EXPECT_EQ(window_.time().view().length(), whole.end / 10);
+  const std::size_t tracks = canvas.lanes_shown();
+  ASSERT_TRUE(person_.click(canvas, {40, canvas_top + 8}));
+  EXPECT_LT(canvas.lanes_shown(), tracks);
+  ASSERT_TRUE(person_.click(canvas, {40, canvas_top + 8}));
+  EXPECT_EQ(canvas.lanes_shown(), tracks);
+  const TimeRange before = window_.time().view();
+  ASSERT_TRUE(person_.wheel(canvas, -2, {canvas.width() / 2, 120}));
+  EXPECT_LT(window_.time().view().length(), before.length());
+}
+
+// Ways are looked for by themselves; arrows preview, Enter applies one as a single step, Ctrl+Z takes it back.
+TEST_F(RealEvents, AWayIsPreviewedAppliedAndTakenBack) {
+  open("fits-after-one-toggle");
+  const std::string before = text();
+  ASSERT_TRUE(person_.key("g"));
+  WaysPanel& ways = window_.ways();
+  ASSERT_TRUE(ways.table().hasFocus());
+  ASSERT_TRUE(QTest::qWaitFor([&] { return ways.model().fitting() > 0; }, patience_ms));
+  ASSERT_TRUE(person_.key("Down"));
+  const ShownWay* const first = ways.model().way(ways.table().currentIndex().row());
+  ASSERT_NE(first, nullptr);
+  EXPECT_TRUE(QTest::qWaitFor([&] { return window_.session().previewed() != nullptr; }, patience_ms));
+  EXPECT_EQ(text(), before);
+  const ShownWay* const best = ways.model().way(ways.table().currentIndex().row());
+  ASSERT_NE(best, nullptr);
+  const std::string wanted = best->text;
+  const double rate = best->row.result.tokens_per_second;
+  ASSERT_TRUE(best->row.works());
+  ASSERT_TRUE(person_.key("Return"));
+  EXPECT_EQ(text(), wanted);
+  settle();
+  EXPECT_TRUE(window_.session().outcome()->result().fits());
+  EXPECT_DOUBLE_EQ(window_.session().outcome()->result().tokens_per_second, rate);  // as the row said
+  ASSERT_TRUE(person_.key("ctrl+z"));
+  EXPECT_EQ(text(), before);
 }
 
 }  // namespace

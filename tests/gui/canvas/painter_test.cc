@@ -2,9 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <QGuiApplication>
+#include <cmath>
 
-#include "gui/canvas/memory_painter.h"
-#include "gui/canvas/timeline_painter.h"
+#include "gui/canvas/track_painter.h"
 
 namespace spillway::gui {
 namespace {
@@ -35,87 +35,130 @@ QRgb at(const QImage& image, double x, double y) {
   return image.pixel(static_cast<int>(x * ratio), static_cast<int>(y * ratio));
 }
 
-// A quarter blue, a quarter nothing, half orange; at one and two device pixels per pixel, light and dark.
-TEST_F(Painter, TimelineHasItsSpansWhereTheyBelong) {
-  const TimelineScene scene = one_lane();
+struct Canvas {
+  explicit Canvas(std::vector<Track> of) : tracks(std::move(of)) {
+    look.frame = {.size = {568, 300}, .axis = canvas_top};
+    look.whole = look.view = {0, 1'000};
+    look.tracks = &tracks;
+  }
+  [[nodiscard]] int top(std::size_t track) const { return TrackPlaces(scene, look).top(track); }
+  std::vector<Track> tracks;
+  TrackScene scene;
+  TrackLook look;
+};
+
+Track track(TrackKind kind, int height) {
+  Track made;
+  made.kind = kind;
+  made.name = made.label = "track";
+  if (kind == TrackKind::spans || kind == TrackKind::pass) made.lanes = {0};
+  made.row_height = height;
+  return made;
+}
+
+// A quarter forward, a quarter nothing, half backward; at one and two device pixels per pixel, light and dark.
+TEST_F(Painter, SpansAreWhereTheyBelong) {
+  const TimelineScene lanes = one_lane();
   for (const double ratio : {1.0, 2.0})
     for (const Theme* theme : {&light_theme(), &dark_theme()}) {
-      TimelineLook look;
-      look.frame = {.size = {568, 100}, .ratio = ratio};
-      look.view = scene.whole;
-      look.lanes = {0};
-      const QImage image = paint_timeline(scene, {}, look, *theme);
+      Canvas canvas({track(TrackKind::spans, 20)});
+      canvas.scene.lanes = &lanes;
+      canvas.look.frame.ratio = ratio;
+      const QImage image = paint_tracks(canvas.scene, canvas.look, *theme);
       EXPECT_EQ(image.width(), static_cast<int>(568 * ratio));
-      const double y = look.frame.axis + look.gap + look.lane_height / 2.0;
+      const double y = canvas.top(0) + 3;
       EXPECT_EQ(at(image, 168 + 50, y), theme->work[0].rgb());
       EXPECT_EQ(at(image, 168 + 130, y), theme->background.rgb());
       EXPECT_EQ(at(image, 168 + 300, y), theme->work[2].rgb());
     }
 }
 
-// The baseline is a strip below its lane, half as strong.
-TEST_F(Painter, BaselineIsAGhostBelow) {
-  const TimelineScene scene = one_lane();
-  TimelineScene before = one_lane();
-  before.lanes[0].spans.add(1'000, 1'000, 2, 2);
-  TimelineLook look;
-  look.frame = {.size = {568, 100}};
-  look.view = scene.whole;
-  look.lanes = {0};
-  const QImage image = paint_timeline(scene, {.baseline = &before}, look, light_theme());
-  const double y = look.frame.axis + look.gap / 2.0 + look.lane_height + 4;
-  EXPECT_EQ(at(image, 168 + 50, y), light_theme().ghost(light_theme().work[0]).rgb());
-}
-
-TEST_F(Painter, StaleViewsAreDimmedNotBlank) {
-  const TimelineScene scene = one_lane();
-  TimelineLook look;
-  look.frame = {.size = {568, 100}};
-  look.view = scene.whole;
-  look.lanes = {0};
-  look.marks.stale = true;
-  const QImage image = paint_timeline(scene, {}, look, light_theme());
-  const QRgb pixel = at(image, 168 + 50, look.frame.axis + look.gap + 10);
-  EXPECT_NE(pixel, light_theme().work[0].rgb());
-  EXPECT_NE(pixel, light_theme().background.rgb());
-}
-
-// Allocated is half of the axis' 21/20 of the peak during the second half of the time, a quarter in the first.
-TEST_F(Painter, CurveReachesItsValues) {
+// 10 of weights to the end, 30 of activations in the second half, of 50 there are: owners in their order and colours.
+TEST_F(Painter, MemoryIsStackedByOwner) {
   MemoryPicture picture;
-  picture.timed = true;
   picture.begin = 0;
   picture.end = 1'000;
-  picture.curve = {{0, Bytes(500'000), Bytes(2'000'000)}, {500, Bytes(1'000'000), Bytes(2'000'000)}};
-  const auto scene = memory_scene(picture);
-  MemoryLook look;
-  look.frame = {.size = {568, 424}};
-  look.view = scene->whole;
-  const QImage image = paint_memory_curve(*scene, nullptr, look, light_theme());
-  const double height = 400, top = 2e6 * 8 / 7;  // a seventh is for the legend
-  const auto y_of = [&](double bytes) { return 24 + height - bytes / top * height; };
-  const QRgb body = light_theme().ghost(light_theme().allocated).rgb();
-  EXPECT_EQ(at(image, 168 + 100, y_of(250'000)), body);
-  EXPECT_NE(at(image, 168 + 100, y_of(700'000)), body);
-  EXPECT_EQ(at(image, 168 + 300, y_of(700'000)), body);
-  EXPECT_EQ(at(image, 168 + 380, y_of(2'000'000) + 0.5), light_theme().reserved.rgb());
+  picture.timed = true;
+  picture.kinds = {"activation", "weight"};
+  picture.changes = {{0, 1, 10 << 20}, {500, 0, 30 << 20}};
+  picture.curve = {{0, Bytes(10 << 20), Bytes(10 << 20)}, {500, Bytes(40 << 20), Bytes(40 << 20)}};
+  picture.capacity = Bytes(50 << 20);
+  const auto memory = memory_scene(picture);
+  for (const Theme* theme : {&light_theme(), &dark_theme()}) {
+    Canvas canvas({track(TrackKind::memory, 200)});
+    canvas.scene.memory = memory.get();
+    const QImage image = paint_tracks(canvas.scene, canvas.look, *theme);
+    const auto y_of = [&](int mebibytes) {
+      const double part =
+          static_cast<double>(mebibytes << 20) / static_cast<double>(memory_top(canvas.scene, canvas.look));
+      return canvas.top(0) + 200 * (1 - part);
+    };
+    EXPECT_EQ(at(image, 168 + 100, y_of(5)), theme->owner("weight").rgb());
+    EXPECT_NE(at(image, 168 + 100, y_of(25)), theme->owner("activation").rgb());
+    EXPECT_EQ(at(image, 168 + 300, y_of(5)), theme->owner("weight").rgb());
+    EXPECT_EQ(at(image, 168 + 300, y_of(25)), theme->owner("activation").rgb());
+    EXPECT_EQ(at(image, 168 + 50, std::floor(y_of(50))), theme->capacity.rgb());
+    // And so in the small picture.
+    EXPECT_EQ(at(image, 168 + 300, minimap_height - 4), theme->owner("weight").rgb());
+  }
 }
 
-TEST_F(Painter, MapPutsLowAddressesAtTheBottom) {
+TEST_F(Painter, TheMapPutsLowAddressesAtTheBottom) {
   MemoryPicture picture;
   picture.begin = 0;
   picture.end = 1'000;
   picture.blocks = {{0, 1'000, 1 << 30, Bytes(50 << 20), 0}, {500, 1'000, (1 << 30) + (50 << 20), Bytes(50 << 20), 1}};
   picture.kinds = {"weight", "activation"};
   picture.curve = {{0, Bytes(1), Bytes(1)}};
-  const auto scene = memory_scene(picture);
-  MemoryLook look;
-  look.frame = {.size = {568, 424}};
-  look.view = scene->whole;
-  const QImage image = paint_address_map(*scene, nullptr, look, light_theme());
-  EXPECT_EQ(at(image, 168 + 100, 424 - 60), light_theme().kinds[0].rgb());
-  EXPECT_EQ(at(image, 168 + 300, 24 + 100), light_theme().kinds[1].rgb());
-  EXPECT_EQ(at(image, 168 + 100, 24 + 100), light_theme().background.rgb());
+  const auto memory = memory_scene(picture);
+  Canvas canvas({track(TrackKind::map, 200)});
+  canvas.scene.memory = memory.get();
+  const QImage image = paint_tracks(canvas.scene, canvas.look, light_theme());
+  EXPECT_EQ(at(image, 168 + 100, canvas.top(0) + 160), light_theme().owner("weight").rgb());
+  EXPECT_EQ(at(image, 168 + 300, canvas.top(0) + 40), light_theme().owner("activation").rgb());
+  EXPECT_EQ(at(image, 168 + 100, canvas.top(0) + 40), light_theme()[Token::sunken].rgb());
+}
+
+// Between the first and the last pass what is idle is hatched, not blank.
+TEST_F(Painter, BubblesAreHatched) {
+  TimelineScene passes = one_lane();
+  passes.passes = {{"0 forward"}, {"0 backward"}};
+  Canvas canvas({track(TrackKind::pass, 20)});
+  canvas.scene.passes = &passes;
+  const QImage image = paint_tracks(canvas.scene, canvas.look, light_theme());
+  bool hatched = false, blank = false;
+  for (int x = 168 + 110; x < 168 + 190; ++x) {
+    const QRgb pixel = at(image, x, canvas.top(0) + 10);
+    hatched = hatched || pixel == light_theme()[Token::cached].rgb();
+    blank = blank || pixel == light_theme().background.rgb();
+  }
+  EXPECT_TRUE(hatched);
+  EXPECT_TRUE(blank);
+}
+
+// What is pointed at is what is drawn there.
+TEST_F(Painter, PlacesAreThoseOfThePicture) {
+  Canvas canvas({track(TrackKind::heading, 20), track(TrackKind::spans, 22), track(TrackKind::memory, 100)});
+  const TrackPlaces places(canvas.scene, canvas.look);
+  EXPECT_FALSE(places.at(canvas_top - 1).has_value());
+  EXPECT_EQ(places.at(canvas_top + 1)->track, 0U);
+  EXPECT_EQ(places.at(places.top(1) + 1)->track, 1U);
+  EXPECT_EQ(places.at(places.top(2) + 99)->track, 2U);
+  EXPECT_FALSE(places.at(places.bottom() + 1).has_value());
+}
+
+// Dimmed, not blank, while newer figures are worked out.
+TEST_F(Painter, StalePicturesAreDimmed) {
+  const PlotFrame frame{.size = {300, 100}};
+  QImage image = blank(frame, light_theme());
+  image.fill(light_theme().work[0]);
+  {
+    QPainter painter(&image);
+    paint_marks(painter, frame, {0, 10}, light_theme(), {.stale = true});
+  }
+  const QColor pixel = image.pixelColor(200, 50);
+  EXPECT_NE(pixel, light_theme().work[0]);
+  EXPECT_NE(pixel, light_theme().background);
 }
 
 }  // namespace

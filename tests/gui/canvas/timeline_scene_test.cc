@@ -142,16 +142,15 @@ TEST(TimelineScene, OperatorsAreWhereTheirCallsAre) {
   EXPECT_EQ(outer.color(0), static_cast<std::uint8_t>(WorkColor::forward));
   EXPECT_EQ(work_in(scene, trace, scene.whole).size(), 1U);  // the calls alone
   // An operator's name finds what it launched.
-  EXPECT_EQ(find_op(trace, "LINEAR", std::nullopt), static_cast<OpId>(0));
-  EXPECT_EQ(find_op(trace, "addmm", std::nullopt), std::nullopt);
+  EXPECT_EQ(find_ops(trace, "LINEAR").front(), 0U);
+  EXPECT_TRUE(find_ops(trace, "addmm").empty());
 }
 
 TEST(TimelineScene, FindsByPartOfAName) {
   const Example example;
-  EXPECT_EQ(find_op(example.trace, "NOR", std::nullopt), static_cast<OpId>(1));
-  EXPECT_EQ(find_op(example.trace, "norm", static_cast<OpId>(1)), static_cast<OpId>(5));
-  EXPECT_EQ(find_op(example.trace, "norm", static_cast<OpId>(5)), static_cast<OpId>(1));
-  EXPECT_EQ(find_op(example.trace, "nothing", std::nullopt), std::nullopt);
+  EXPECT_EQ(find_ops(example.trace, "NOR"), (std::vector<std::uint32_t>{1, 5}));
+  EXPECT_TRUE(find_ops(example.trace, "nothing").empty());
+  EXPECT_TRUE(find_ops(example.trace, "").empty());
 }
 
 }  // namespace

@@ -41,6 +41,33 @@ TEST(TableModel, ObeysTheRulesOfModels) {
   EXPECT_EQ(model.id_of(0), -1);
 }
 
+// Dragging a selection changes rows and never resets: the place in the table stays.
+TEST(TableModel, RowsChangeInPlace) {
+  TableModel model;
+  const QAbstractItemModelTester tester(&model, QAbstractItemModelTester::FailureReportingMode::Fatal);
+  model.show(three_rows());
+  int resets = 0;
+  QObject::connect(&model, &QAbstractItemModel::modelReset, &model, [&resets] { ++resets; });
+  const QPersistentModelIndex second = model.index(1, 0);
+  TableRows fewer = three_rows();
+  fewer.rows.pop_back();
+  fewer.ids = {4, 5};
+  fewer.rows[1][0].text = "other";
+  model.show(fewer);
+  EXPECT_EQ(model.rowCount(), 2);
+  EXPECT_EQ(second.data().toString(), "other");
+  EXPECT_EQ(model.id_of(1), 5);
+  model.show(three_rows());
+  EXPECT_EQ(model.rowCount(), 3);
+  EXPECT_EQ(model.index(2, 0).data().toString(), "c");
+  EXPECT_EQ(model.id_of(2), 9);
+  EXPECT_EQ(resets, 0);
+  TableRows others = three_rows();
+  others.headings = {"name", "bytes"};
+  model.show(others);
+  EXPECT_EQ(resets, 1);
+}
+
 TEST(TableModel, CsvIsQuotedWhereItMust) {
   TableModel model;
   model.show(three_rows());

@@ -1,0 +1,27 @@
+#include "gui/canvas/memory_scene.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace spillway::gui {
+
+std::shared_ptr<const MemoryScene> memory_scene(MemoryPicture picture) {
+  auto scene = std::make_shared<MemoryScene>();
+  scene->allocated.reserve(picture.curve.size());
+  scene->reserved.reserve(picture.curve.size());
+  for (const MemoryPicture::Point& point : picture.curve) {
+    scene->allocated.add(point.at, point.allocated.count());
+    scene->reserved.add(point.at, point.reserved.count());
+  }
+  scene->map = AddressMap(picture);
+  scene->owners = OwnerStack(picture);
+  scene->whole = {picture.begin, std::max(picture.end, picture.begin + 1)};
+  scene->picture = std::move(picture);
+  return scene;
+}
+
+TimeRange map_bytes(const MemoryScene& scene) {
+  return {0, std::max<std::int64_t>(1, scene.map.height() + scene.map.height() / 50)};
+}
+
+}  // namespace spillway::gui

@@ -1,0 +1,26 @@
+// What an allocator holds, made ready to be painted.
+#pragma once
+
+#include <memory>
+
+#include "gui/canvas/address_picture.h"
+#include "gui/canvas/owner_stack.h"
+#include "gui/canvas/step_curve.h"
+#include "sim/replay/memory_picture.h"
+
+namespace spillway::gui {
+
+// A MemoryPicture made ready: curves folded on demand, blocks squeezed. Immutable.
+struct MemoryScene {
+  MemoryPicture picture;
+  StepCurve allocated, reserved;
+  AddressMap map;
+  OwnerStack owners;
+  TimeRange whole;
+};
+std::shared_ptr<const MemoryScene> memory_scene(MemoryPicture picture);
+
+// The bytes of the map's vertical axis.
+TimeRange map_bytes(const MemoryScene& scene);
+
+}  // namespace spillway::gui

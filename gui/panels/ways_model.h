@@ -1,0 +1,46 @@
+// Ways to make a step fit as rows, each in its place as it comes: those that fit, those that fit tightly, those that
+// don't; of each the most tokens a second first.
+#pragma once
+
+#include <QAbstractTableModel>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "gui/workspace/ways_search.h"
+
+namespace spillway::gui {
+
+class WaysModel : public QAbstractTableModel {
+ public:
+  enum Column : int { name, memory, rate, change, allocated, reserved, life, cost, maths, column_count };
+  // Of a row: how much of the capacity, as {allocated, reserved, capacity} in GiB; 0 capacity: not known.
+  static constexpr int bar_role = Qt::UserRole + 1;
+
+  using QAbstractTableModel::QAbstractTableModel;
+
+  void clear(const Outcome& now);
+  // What makes the same scenario as a row that is there, or gives the same figures, is left out.
+  void add(const ShownWay& way);
+  void set_same_maths(bool wanted);
+  [[nodiscard]] const ShownWay* way(int row) const;  // null: the present state
+  [[nodiscard]] std::size_t fitting() const;
+  [[nodiscard]] std::size_t tried() const { return ways_.size(); }
+
+  [[nodiscard]] int rowCount(const QModelIndex& parent = {}) const override;
+  [[nodiscard]] int columnCount(const QModelIndex& parent = {}) const override;
+  [[nodiscard]] QVariant data(const QModelIndex& index, int role = Qt::DisplayRole) const override;
+  [[nodiscard]] QVariant headerData(int section, Qt::Orientation orientation, int role) const override;
+
+ private:
+  [[nodiscard]] QString text(const studies::WayRow& row, bool changes_maths, int column) const;
+  [[nodiscard]] const studies::WayRow& row_at(int row) const;
+
+  std::vector<ShownWay> ways_, left_out_;  // in their order; those that change the maths, while they are not wanted
+  studies::WayRow now_;
+  std::string now_text_;
+  std::set<std::string> seen_;
+  bool same_maths_ = false;
+};
+
+}  // namespace spillway::gui

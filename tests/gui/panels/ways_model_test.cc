@@ -1,0 +1,85 @@
+#include "gui/panels/ways_model.h"
+
+#include <gtest/gtest.h>
+
+#include <QAbstractItemModelTester>
+
+namespace spillway::gui {
+namespace {
+
+ShownWay way(const char* name, double rate, Verdict verdict, bool changes_maths = false) {
+  ShownWay made;
+  made.row.way = {name, {std::string("title=") + name}};
+  made.row.is_done = true;
+  made.row.result.tokens_per_second = rate;
+  made.row.result.step_time = Picos(static_cast<std::int64_t>(1e12 / rate));
+  MemoryResult& memory = made.row.result.memory;
+  memory.known = true;
+  memory.capacity = memory.limit = Bytes(std::int64_t{24} << 30);
+  memory.peak_allocated = memory.peak_reserved = Bytes(std::int64_t{20} << 30);
+  memory.out_of_memory = verdict == Verdict::does_not_fit;
+  memory.is_tight = verdict == Verdict::tight;
+  made.text = name;
+  made.changes_maths = changes_maths;
+  return made;
+}
+
+struct Listed {
+  Listed() : tester(&model, QAbstractItemModelTester::FailureReportingMode::Fatal) {
+    Outcome now;
+    now.scenario.text = "as it was opened";
+    now.run.result = way("now", 100, Verdict::does_not_fit).row.result;
+    model.clear(now);
+  }
+  [[nodiscard]] std::vector<std::string> names() const {
+    std::vector<std::string> found;
+    for (int row = 1; row < model.rowCount(); ++row) found.push_back(model.way(row)->row.way.name);
+    return found;
+  }
+  [[nodiscard]] QString cell(int row, int column) const { return model.index(row, column).data().toString(); }
+  WaysModel model;
+  QAbstractItemModelTester tester;
+};
+
+// Those that fit first, of each kind the fastest, whatever order they come in.
+TEST(WaysModel, EveryWayComesInItsPlace) {
+  Listed list;
+  list.model.add(way("no", 300, Verdict::does_not_fit));
+  list.model.add(way("slow", 80, Verdict::fits));
+  list.model.add(way("tight", 200, Verdict::tight));
+  list.model.add(way("fast", 120, Verdict::fits));
+  EXPECT_EQ(list.names(), (std::vector<std::string>{"fast", "slow", "tight", "no"}));
+  EXPECT_EQ(list.model.fitting(), 2U);
+  EXPECT_EQ(list.model.way(0), nullptr);
+  EXPECT_TRUE(list.cell(0, WaysModel::name).endsWith("Now"));
+  EXPECT_TRUE(list.cell(1, WaysModel::name).startsWith("✔ fits"));
+  EXPECT_TRUE(list.cell(3, WaysModel::name).startsWith("▲ tight"));
+  EXPECT_TRUE(list.cell(4, WaysModel::name).startsWith("✖"));
+  EXPECT_EQ(list.cell(1, WaysModel::change), "▲ 20.0 %");
+  EXPECT_EQ(list.cell(2, WaysModel::change), QString("▼ \u221220.0 %"));
+  EXPECT_EQ(list.cell(1, WaysModel::allocated), "20.00");
+}
+
+TEST(WaysModel, TheSameScenarioIsOneRow) {
+  Listed list;
+  list.model.add(way("once", 80, Verdict::fits));
+  list.model.add(way("once", 80, Verdict::fits));
+  list.model.add(way("as it was opened", 100, Verdict::does_not_fit));
+  EXPECT_EQ(list.names(), (std::vector<std::string>{"once"}));
+}
+
+TEST(WaysModel, WhatChangesTheMathsIsLeftOutOnRequest) {
+  Listed list;
+  list.model.add(way("plain", 80, Verdict::fits));
+  list.model.add(way("8-bit", 90, Verdict::fits, true));
+  list.model.set_same_maths(true);
+  list.model.add(way("adafactor", 95, Verdict::fits, true));
+  EXPECT_EQ(list.names(), (std::vector<std::string>{"plain"}));
+  list.model.set_same_maths(false);
+  EXPECT_EQ(list.names(), (std::vector<std::string>{"adafactor", "8-bit", "plain"}));
+  EXPECT_EQ(list.cell(1, WaysModel::maths), "differs");
+  EXPECT_EQ(list.cell(3, WaysModel::maths), "same");
+}
+
+}  // namespace
+}  // namespace spillway::gui

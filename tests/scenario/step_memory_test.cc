@@ -1,0 +1,78 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "scenario/scenario_memory.h"
+
+namespace spillway::scenario {
+namespace {
+
+class StepMemoryOn : public testing::TestWithParam<const char*> {
+ protected:
+  StepMemoryOn() { take_replayed_order(run_); }
+  LoadedScenario loaded_ =
+      load(load_scenario(std::string(std::getenv("SPILLWAY_SOURCE_ROOT")) + "/gui/scenarios/" + GetParam() + ".json"));
+  ScenarioRun run_ = run_traced(loaded_);
+};
+
+// Peak and owners are those of `spillway run`, on every clock.
+TEST_P(StepMemoryOn, PeakAndOwnersAreTheResults) {
+  constexpr std::array clocks = {sim::MemoryClock::gpu, sim::MemoryClock::host, sim::MemoryClock::program};
+  const std::vector<MemoryPicture> pictures = step_memory_on(loaded_, run_, clocks);
+  ASSERT_EQ(pictures.size(), clocks.size());
+  for (const MemoryPicture& picture : pictures) {
+    const auto& changes = picture.changes;
+    ASSERT_TRUE(
+        std::is_sorted(changes.begin(), changes.end(), [](const auto& a, const auto& b) { return a.at < b.at; }));
+    const std::vector<std::int64_t> held = owners_at_peak(picture);
+    std::int64_t total = 0;
+    for (const std::int64_t bytes : held) total += bytes;
+    EXPECT_EQ(total, run_.result.memory.peak_allocated.count());
+    for (const PeakOwner& owner : run_.result.memory.owners) {
+      const auto kind = std::find(picture.kinds.begin(), picture.kinds.end(), owner.name);
+      ASSERT_NE(kind, picture.kinds.end()) << owner.name;
+      EXPECT_EQ(held[static_cast<std::size_t>(kind - picture.kinds.begin())], owner.bytes.count()) << owner.name;
+    }
+  }
+}
+
+// On the GPU's clock memory fills while the GPU computes, and weights are there to the end of the step.
+TEST_P(StepMemoryOn, TheGpusClockIsTheTimelines) {
+  const std::array clocks = {sim::MemoryClock::gpu, sim::MemoryClock::host};
+  const std::vector<MemoryPicture> pictures = step_memory_on(loaded_, run_, clocks);
+  const auto peak_at = [](const MemoryPicture& picture) {
+    return std::max_element(picture.curve.begin(), picture.curve.end(),
+                            [](const auto& a, const auto& b) { return a.allocated < b.allocated; })
+        ->at;
+  };
+  EXPECT_GE(peak_at(pictures[0]), peak_at(pictures[1]));
+  const bool host_runs_ahead = std::string(GetParam()) != "bound-by-pcie";  // streamed weights hold the host up
+  EXPECT_EQ(peak_at(pictures[0]) > 10 * peak_at(pictures[1]), host_runs_ahead);
+  EXPECT_EQ(pictures[0].end, run_.result.replayed.count());
+  const auto& blocks = pictures[0].blocks;
+  EXPECT_TRUE(std::all_of(blocks.begin(), blocks.end(), [&](const MemoryPicture::Block& block) {
+    return block.freed >= 0 || block.end == pictures[0].end;
+  }));
+}
+
+TEST_P(StepMemoryOn, TheCriticalPathIsTheWholeStep) {
+  Picos reached{};
+  for (const PathStep& piece : run_.result.path) {
+    ASSERT_EQ(piece.begin, reached);
+    ASSERT_GT(piece.end, piece.begin);
+    reached = piece.end;
+  }
+  EXPECT_EQ(reached, run_.result.replayed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Bundled, StepMemoryOn,
+                         testing::Values("bound-by-pcie", "fits-after-one-toggle", "wears-out-its-drives"),
+                         [](const auto& one) {
+                           std::string name = one.param;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace spillway::scenario
