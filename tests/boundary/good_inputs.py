@@ -168,7 +168,8 @@ def add_foreign(maker):
                                     for key in ("hidden_size", "num_hidden_layers", "vocab_size", "num_attention_heads")
                                     for value in (-1, 0, "many", [], {}, None, 1e300, 2.5)]})
     trainer = json.loads(maker.source("tests/scenario/launch/data/ds-alone.json"))
-    maker.add("DeepSpeed configuration", trainer, ["import BAD --model gpt2-small --output OUT"], faults={
+    maker.add("DeepSpeed configuration", trainer, ["import BAD --model gpt2-small --output OUT"],
+              drop=("no UTF-8", "wrong kind of file"), faults={
         "sizes": [json.dumps({**trainer, key: value}).encode()
                   for key in ("train_micro_batch_size_per_gpu",) for value in (-1, 0, "many", [], {}, 1e300, 2.5)]})
     for name in ("fsdp.yaml", "titan-llama3-8b.toml"):
