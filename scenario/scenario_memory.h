@@ -7,8 +7,8 @@
 
 #include "scenario/scenario_run.h"
 #include "sim/devices/memory/allocation_stream.h"
-#include "sim/replay/memory_clock.h"
-#include "sim/replay/memory_picture.h"
+#include "sim/pictures/memory_clock.h"
+#include "sim/pictures/memory_picture.h"
 
 namespace spillway::scenario {
 

@@ -11,7 +11,7 @@
 #include "base/output_file.h"
 #include "cli/options/command_options.h"
 #include "reports/pictures/memory_svg.h"
-#include "sim/replay/memory_picture.h"
+#include "sim/pictures/memory_picture.h"
 
 namespace spillway::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "gui/canvas/time_axis.h"
-#include "sim/replay/memory_picture.h"
+#include "sim/pictures/memory_picture.h"
 
 namespace spillway::gui {
 

@@ -6,7 +6,7 @@
 #include "gui/canvas/address_picture.h"
 #include "gui/canvas/owner_stack.h"
 #include "gui/canvas/step_curve.h"
-#include "sim/replay/memory_picture.h"
+#include "sim/pictures/memory_picture.h"
 
 namespace spillway::gui {
 

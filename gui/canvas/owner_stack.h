@@ -9,7 +9,7 @@
 
 #include "gui/canvas/time_axis.h"
 #include "gui/canvas/tokens.h"
-#include "sim/replay/memory_picture.h"
+#include "sim/pictures/memory_picture.h"
 
 namespace spillway::gui {
 

@@ -14,7 +14,7 @@
 #include "gui/canvas/track_list.h"
 #include "scenario/memory_knobs.h"
 #include "scenario/scenario_run.h"
-#include "sim/replay/memory_clock.h"
+#include "sim/pictures/memory_clock.h"
 #include "studies/offload/roofline.h"
 
 namespace spillway::gui {

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "sim/replay/memory_picture.h"
+#include "sim/pictures/memory_picture.h"
 
 namespace spillway::reports {
 

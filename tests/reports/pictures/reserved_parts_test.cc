@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "reports/pictures/memory_svg.h"
-#include "sim/replay/memory_picture.h"
+#include "sim/pictures/memory_picture.h"
 
 namespace spillway::reports {
 namespace {

@@ -1,4 +1,4 @@
-#include "sim/replay/memory_picture.h"
+#include "sim/pictures/memory_picture.h"
 
 #include <algorithm>
 #include <limits>

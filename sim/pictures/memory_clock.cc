@@ -1,4 +1,4 @@
-#include "sim/replay/memory_clock.h"
+#include "sim/pictures/memory_clock.h"
 
 #include <algorithm>
 #include <map>

@@ -1,8 +1,8 @@
-#include "sim/replay/memory_clock.h"
+#include "sim/pictures/memory_clock.h"
 
 #include <gtest/gtest.h>
 
-#include "sim/replay/memory_picture.h"
+#include "sim/pictures/memory_picture.h"
 #include "sim/replay/replay.h"
 
 namespace spillway::sim {
