@@ -8,8 +8,8 @@
 #include <unistd.h>
 #include <xlsxwriter.h>
 
-#include <locale.h>
 #include <algorithm>
+#include <clocale>
 #include <cstdio>
 #include <cstdlib>
 

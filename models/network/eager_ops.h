@@ -10,10 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "models/network/autograd.h"
-#include "models/network/communication.h"
-#include "models/network/eager_session.h"
 #include "models/network/workspaces.h"
+#include "models/session/autograd.h"
+#include "models/session/communication.h"
+#include "models/session/eager_session.h"
 #include "models/spec/training_setup.h"
 
 namespace spillway::models {

@@ -8,8 +8,8 @@
 
 #include <cstdint>
 
-#include "models/network/communication.h"
-#include "models/network/eager_session.h"
+#include "models/session/communication.h"
+#include "models/session/eager_session.h"
 
 namespace spillway::models {
 

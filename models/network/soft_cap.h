@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "models/network/autograd.h"
-#include "models/network/eager_session.h"
+#include "models/session/autograd.h"
+#include "models/session/eager_session.h"
 
 namespace spillway::models {
 

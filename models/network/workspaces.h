@@ -18,8 +18,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/network/autograd.h"
-#include "models/network/eager_session.h"
+#include "models/session/autograd.h"
+#include "models/session/eager_session.h"
 
 namespace spillway::models {
 

@@ -23,8 +23,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "models/network/autograd.h"
-#include "models/network/eager_session.h"
+#include "models/session/autograd.h"
+#include "models/session/eager_session.h"
 #include "models/spec/training_setup.h"
 
 namespace spillway::models {

@@ -18,8 +18,8 @@
 #include <map>
 #include <vector>
 
-#include "models/network/autograd.h"
-#include "models/network/communication.h"
+#include "models/session/autograd.h"
+#include "models/session/communication.h"
 #include "models/spec/training_setup.h"
 #include "models/step/host_optimizer.h"
 

@@ -24,8 +24,8 @@
 #include <deque>
 #include <vector>
 
-#include "models/network/autograd.h"
-#include "models/network/communication.h"
+#include "models/session/autograd.h"
+#include "models/session/communication.h"
 #include "models/spec/training_setup.h"
 
 namespace spillway::models {

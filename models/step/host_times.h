@@ -10,7 +10,7 @@
 // fitted by hand to the fit-role rows of its grid on H100 with one sequence per micro-batch.
 #pragma once
 
-#include "models/network/eager_session.h"
+#include "models/session/eager_session.h"
 #include "models/spec/training_setup.h"
 
 namespace spillway::models {

@@ -19,8 +19,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/network/autograd.h"
-#include "models/network/communication.h"
+#include "models/session/autograd.h"
+#include "models/session/communication.h"
 #include "models/spec/training_setup.h"
 
 namespace spillway::models {

@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "models/cost/cost_model.h"
-#include "models/network/communication.h"
+#include "models/session/communication.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
 #include "traces/trace.h"

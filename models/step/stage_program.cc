@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "base/input_error.h"
-#include "models/network/autograd.h"
 #include "models/network/transformer.h"
+#include "models/session/autograd.h"
 #include "models/step/chunk_states.h"
 #include "models/step/gradient_reducer.h"
 #include "models/step/host_optimizer.h"

@@ -20,10 +20,10 @@
 #include <vector>
 
 #include "models/cost/cost_model.h"
-#include "models/network/communication.h"
-#include "models/network/eager_session.h"
 #include "models/pipeline/chunk_passes.h"
 #include "models/pipeline/stage_times.h"
+#include "models/session/communication.h"
+#include "models/session/eager_session.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/parallel_layout.h"
 #include "models/spec/training_setup.h"

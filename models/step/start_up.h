@@ -18,7 +18,7 @@
 #include <deque>
 #include <vector>
 
-#include "models/network/autograd.h"
+#include "models/session/autograd.h"
 #include "models/spec/training_setup.h"
 #include "traces/trace.h"
 

@@ -9,7 +9,7 @@
 #include <span>
 
 #include "models/cost/cost_model.h"
-#include "models/network/eager_session.h"
+#include "models/session/eager_session.h"
 #include "models/step/stage_program.h"
 
 namespace spillway::models {

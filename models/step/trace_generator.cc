@@ -2,9 +2,9 @@
 
 #include <optional>
 
-#include "models/network/autograd.h"
-#include "models/network/eager_session.h"
 #include "models/network/transformer.h"
+#include "models/session/autograd.h"
+#include "models/session/eager_session.h"
 #include "models/step/generatable.h"
 #include "models/step/gradient_reducer.h"
 #include "models/step/host_optimizer.h"

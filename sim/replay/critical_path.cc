@@ -177,7 +177,7 @@ class Walk {
 }  // namespace
 
 CriticalPath critical_path(const Trace& trace, const LoweredTrace& lowered, const ActivityGraph& graph,
-                                    std::span<const Picos> start, std::span<const Picos> end) {
+                           std::span<const Picos> start, std::span<const Picos> end) {
   check_stop();
   return Walk(trace, lowered, graph, start, end).run();
 }

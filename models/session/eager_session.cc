@@ -1,4 +1,4 @@
-#include "models/network/eager_session.h"
+#include "models/session/eager_session.h"
 
 #include <algorithm>
 #include <tuple>

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "hwprofiles/network_profile.h"
-#include "models/network/eager_session.h"
+#include "models/session/eager_session.h"
 #include "models/spec/parallel_layout.h"
 
 namespace spillway::models {

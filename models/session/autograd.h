@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "models/network/eager_session.h"
+#include "models/session/eager_session.h"
 #include "models/spec/model_spec.h"
 
 namespace spillway::models {

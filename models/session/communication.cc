@@ -1,4 +1,4 @@
-#include "models/network/communication.h"
+#include "models/session/communication.h"
 
 #include <algorithm>
 #include <cmath>

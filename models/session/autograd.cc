@@ -1,4 +1,4 @@
-#include "models/network/autograd.h"
+#include "models/session/autograd.h"
 
 #include <algorithm>
 #include <utility>
