@@ -6,6 +6,7 @@
 
 #include "base/input_error.h"
 #include "base/named_file.h"
+#include "base/nearest_name.h"
 #include "scenario/scenario_fields.h"
 #include "scenario/scenario_setting.h"
 
@@ -52,6 +53,25 @@ void drop_empty(Json& object) {
   }
 }
 
+bool contains(const Json& root, std::string key) {
+  const Json* at = &root;
+  for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
+    if (!at->contains(key.substr(0, dot))) return false;
+    at = &(*at)[key.substr(0, dot)];
+    key = key.substr(dot + 1);
+  }
+  return at->contains(key);
+}
+
+// What takes a key out must name one, as what sets it must: a key of scenarios, or a section.
+void check_taken_out(const Json& root, const std::string& key, const std::string& setting) {
+  static const std::vector<std::string> known = scenario_keys();
+  const auto names = [&](const std::string& each) { return each == key || each.starts_with(key + "."); };
+  if (contains(root, key) || std::any_of(known.begin(), known.end(), names)) return;
+  throw InputError("--set", setting, "no key '" + key + "' in a scenario",
+                   suggest(key, known, "see docs/scenarios.md"));
+}
+
 bool is_path(const Json& value, bool only_with_slash) {
   if (!value.is_string()) return false;
   const auto text = value.get<std::string>();
@@ -75,6 +95,7 @@ void apply_setting(Json& root, const std::string& setting) {
     root["hardware"]["set"][key.substr(fixed.size())] = parsed;
     return;
   }
+  if (parsed.is_null()) check_taken_out(root, key, setting);
   for (auto dot = key.find('.'); dot != std::string::npos; dot = key.find('.')) {
     if (parsed.is_null() && !at->contains(key.substr(0, dot))) return;  // not there to be taken out
     Json& child = (*at)[key.substr(0, dot)];

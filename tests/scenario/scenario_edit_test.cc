@@ -41,6 +41,15 @@ TEST(ScenarioEdit, EmptyObjectsGo) {
 }
 
 // --set can't say lists.
+// Taking out what is no key is a mistyped name, as setting it is.
+TEST(ScenarioEdit, WhatIsTakenOutIsAKey) {
+  const std::string text = R"({"model": {"name": "gpt2-xl"}})";
+  EXPECT_THROW(with_setting(text, "model.sequnce=null"), InputError);
+  EXPECT_THROW(with_setting(text, "nosuch.key=null"), InputError);
+  EXPECT_EQ(with_setting(text, "model.sequence=null"), with_setting(text, "offload=null"));
+  EXPECT_EQ(with_setting(R"({"ours": {"key": 1}})", "ours.key=null"), "{}\n");
+}
+
 TEST(ScenarioEdit, ListsAreNoSettings) {
   const std::string slow =
       R"({"schema": "spillway-scenario", "version": 1, "hardware": {"jitter": {"slow_stages": [[0, 2]]}}})";
