@@ -16,6 +16,10 @@ constexpr double gib = 1'073'741'824.0;
 ReportCell text_cell(std::string text) { return {std::move(text), std::nullopt}; }
 double gibibytes(Bytes bytes) { return static_cast<double>(bytes.count()) / gib; }
 
+ReportCell known_cell(const std::optional<double>& value) {
+  return value ? number_cell(*value) : text_cell(studies::ComparedFigure::text(value));
+}
+
 ReportSection figures_section(const Result& result, const Result* baseline) {
   ReportSection section;
   section.heading = baseline == nullptr ? "Figures" : "Figures against the baseline";
@@ -25,12 +29,12 @@ ReportSection figures_section(const Result& result, const Result* baseline) {
   if (baseline == nullptr) {
     table.columns = {"figure", "value", "unit"};
     for (const ComparedFigure& figure : compared_figures(result, result))
-      table.rows.push_back({text_cell(figure.name), number_cell(figure.b), text_cell(figure.unit)});
+      table.rows.push_back({text_cell(figure.name), known_cell(figure.b), text_cell(figure.unit)});
   } else {
     table.columns = {"figure", "baseline", "this step", "unit", "change"};
     for (const ComparedFigure& figure : compared_figures(*baseline, result))
-      table.rows.push_back({text_cell(figure.name), number_cell(figure.a), number_cell(figure.b),
-                            text_cell(figure.unit), text_cell(figure.change())});
+      table.rows.push_back({text_cell(figure.name), known_cell(figure.a), known_cell(figure.b), text_cell(figure.unit),
+                            text_cell(figure.change())});
   }
   section.tables.push_back(std::move(table));
   return section;

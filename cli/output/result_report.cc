@@ -390,16 +390,11 @@ Table result_row(const Result& result) {
   return table;
 }
 
-namespace {
-
-std::string decimals_or_none(double value) { return std::isfinite(value) ? fmt::format("{:.3f}", value) : "-"; }
-
-}  // namespace
-
 Table comparison(const Result& a, const Result& b) {
   Table table({"figure", "A", "B", "unit", "change"});
   for (const ComparedFigure& figure : compared_figures(a, b))
-    table.add({figure.name, decimals_or_none(figure.a), decimals_or_none(figure.b), figure.unit, figure.change()});
+    table.add(
+        {figure.name, ComparedFigure::text(figure.a), ComparedFigure::text(figure.b), figure.unit, figure.change()});
   return table;
 }
 

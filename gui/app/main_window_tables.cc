@@ -102,15 +102,20 @@ TableRows MainWindow::compare_table() const {
                    tr("change"),        tr("relative")};
   const Result& now = drawn_->result();
   for (const ComparedFigure& figure : compared_figures(baseline == nullptr ? now : baseline->result(), now)) {
-    const double more = figure.b - figure.a;
-    const QString relative = figure.a == 0 ? "-" : QString::asprintf("%+.2f %%", (figure.b / figure.a - 1) * 100);
-    rows.rows.push_back(
-        {{words(figure.name), {}},
-         baseline == nullptr ? TableCell{"-", {}} : number_cell(QString::number(figure.a, 'f', 3), figure.a),
-         number_cell(QString::number(figure.b, 'f', 3), figure.b),
-         {words(figure.unit), {}},
-         baseline == nullptr ? TableCell{"-", {}} : number_cell(QString::asprintf("%+.3f", more), more),
-         baseline == nullptr ? TableCell{"-", {}} : number_cell(relative, more)});
+    const auto cell = [](const std::optional<double>& value) {
+      const QString text = words(ComparedFigure::text(value));
+      return value ? number_cell(text, *value) : TableCell{text, {}};
+    };
+    const bool both = baseline != nullptr && figure.a && figure.b;
+    const double more = both ? *figure.b - *figure.a : 0;
+    const QString relative =
+        !both || *figure.a == 0 ? "-" : QString::asprintf("%+.2f %%", (*figure.b / *figure.a - 1) * 100);
+    rows.rows.push_back({{words(figure.name), {}},
+                         baseline == nullptr ? TableCell{"-", {}} : cell(figure.a),
+                         cell(figure.b),
+                         {words(figure.unit), {}},
+                         both ? number_cell(QString::asprintf("%+.3f", more), more) : TableCell{"-", {}},
+                         both ? number_cell(relative, more) : TableCell{"-", {}}});
   }
   return rows;
 }

@@ -84,15 +84,19 @@ const DriveTraffic* shortest_lived(const Result& result) {
 }
 
 std::string ComparedFigure::change() const {
-  if (!std::isfinite(a) || !std::isfinite(b)) return "-";
-  const bool relative = unit != "%" && a != 0;
-  return relative ? fmt::format("{:+.2f} %", (b / a - 1) * 100) : fmt::format("{:+.2f} points", b - a);
+  if (!a || !b) return "-";
+  const bool relative = unit != "%" && *a != 0;
+  return relative ? fmt::format("{:+.2f} %", (*b / *a - 1) * 100) : fmt::format("{:+.2f} points", *b - *a);
+}
+
+std::string ComparedFigure::text(const std::optional<double>& value) {
+  return value ? fmt::format("{:.3f}", *value) : "not known";
 }
 
 std::vector<ComparedFigure> compared_figures(const Result& a, const Result& b) {
   const auto ms = [](Picos t) { return to_seconds(t) * 1e3; };
   const auto peak = [](const MemoryResult& memory, Bytes MemoryResult::*which) {
-    return memory.known ? in_gib(memory.*which) : std::numeric_limits<double>::infinity();
+    return memory.known ? std::optional(in_gib(memory.*which)) : std::nullopt;
   };
   std::vector<ComparedFigure> rows = {{"step time", ms(a.step_time), ms(b.step_time), "ms"}};
   if (a.memory.known || b.memory.known) {

@@ -32,10 +32,12 @@ const DriveTraffic* shortest_lived(const Result& result);
 // One figure of two results.
 struct ComparedFigure {
   std::string name;
-  double a = 0, b = 0;
-  std::string unit;  // of both
+  std::optional<double> a, b;  // none: not known
+  std::string unit;            // of both
   // "+4.20 %" of a, or "+1.50 points" of a percentage.
   [[nodiscard]] std::string change() const;
+  // With three decimals, or "not known".
+  [[nodiscard]] static std::string text(const std::optional<double>& value);
 };
 std::vector<ComparedFigure> compared_figures(const Result& a, const Result& b);
 

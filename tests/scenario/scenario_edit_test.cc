@@ -122,6 +122,20 @@ TEST(StepReport, SaysTheAnswerAndTheChanges) {
       for (const auto& row : table.rows) EXPECT_EQ(row.size(), table.columns.size()) << table.caption;
 }
 
+// A peak that isn't known is no number beside one that is, in the comparison and in the report.
+TEST(StepReport, UnknownPeaksHaveNoFigure) {
+  const Replayed step;
+  Result unknown = step.run.result;
+  unknown.memory.known = false;
+  const std::vector<ComparedFigure> figures = compared_figures(step.run.result, unknown);
+  ASSERT_EQ(figures[1].name, "peak allocated");
+  EXPECT_TRUE(figures[1].a);
+  EXPECT_EQ(ComparedFigure::text(figures[1].b), "not known");
+  EXPECT_EQ(figures[1].change(), "-");
+  const ReportDocument report = step_report(unknown, &step.run.result);
+  EXPECT_EQ(report.sections.front().tables.front().rows[1][2].text, "not known");
+}
+
 TEST(ResultFigures, BusiestSlotAndShortestLife) {
   Result result;
   EXPECT_EQ(pcie_busy(result), std::nullopt);
