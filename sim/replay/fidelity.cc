@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "base/number_text.h"
 
@@ -13,8 +14,10 @@ namespace {
 
 using Key = std::pair<bool, StringId>;
 
+constexpr std::string_view wait_in = "unexplained wait in ", gap_before = "unexplained gap before ";
+
 std::string name_of(const Trace& trace, const Key& key) {
-  return (key.first ? "unexplained wait in " : "unexplained gap before ") + std::string(trace.strings.text(key.second));
+  return fmt::format("{}{}", key.first ? wait_in : gap_before, trace.strings.text(key.second));
 }
 
 struct Counts {
@@ -30,11 +33,11 @@ Counts count(const Trace& trace, const Result& own) {
   const Ops& ops = trace.ops;
   Counts counts;
   std::vector<bool> has_work(ops.size(), false);
-  std::vector<StringId> collectives;
+  std::set<std::string_view> collectives;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     if (!is_device_work(ops.kind[i])) continue;
     ++counts.works;
-    if (ops.kind[i] == OpKind::collective) collectives.push_back(ops.name[i]);
+    if (ops.kind[i] == OpKind::collective) collectives.insert(trace.strings.text(ops.name[i]));
     const OpId by = ops.launched_by[i];
     if (by == OpId::none) {
       ++counts.without_launch;
@@ -49,13 +52,11 @@ Counts count(const Trace& trace, const Result& own) {
     if (!has_work[i]) ++counts.without_work;
     if (is_graph_launch(trace.strings.text(ops.name[i]))) ++counts.graph_launches;
   }
-  std::sort(collectives.begin(), collectives.end());
   for (const KeptIdle& row : own.kept_idle) {
-    if (row.in_call && counts.longest_call.empty()) counts.longest_call = row.name.substr(20);
+    const std::string_view what = std::string_view(row.name).substr((row.in_call ? wait_in : gap_before).size());
+    if (row.in_call && counts.longest_call.empty()) counts.longest_call = what;
     if (row.in_call) counts.in_calls += row.on_path;
-    const auto named = [&](StringId name) { return row.name.ends_with(trace.strings.text(name)); };
-    if (!row.in_call && std::any_of(collectives.begin(), collectives.end(), named))
-      counts.before_collectives += row.on_path;
+    if (!row.in_call && collectives.count(what) > 0) counts.before_collectives += row.on_path;
   }
   return counts;
 }

@@ -175,16 +175,21 @@ class Diagnosis {
     }
   }
 
+  using CollectiveKey = std::tuple<StringId, Bytes, std::uint32_t>;  // name, bytes, ranks
+  [[nodiscard]] bool is_timed(const Collective& collective) const {
+    return collective.op != OpId::none && timed(index_of(collective.op));
+  }
+  [[nodiscard]] CollectiveKey key_of(const Collective& collective) const {
+    return {trace_.ops.name[index_of(collective.op)], collective.bytes, collective.group_size};
+  }
+
   void count_collectives() {
-    using Key = std::tuple<StringId, Bytes, std::uint32_t>;
-    std::map<Key, std::vector<Picos>> groups;
-    for (const Collective& collective : trace_.collectives) {
-      const std::size_t i = index_of(collective.op);
-      if (collective.op == OpId::none || !timed(i)) continue;
-      groups[{trace_.ops.name[i], collective.bytes, collective.group_size}].push_back(trace_.ops.duration[i]);
-    }
+    std::map<CollectiveKey, std::vector<Picos>> groups;
+    for (const Collective& collective : trace_.collectives)
+      if (is_timed(collective)) groups[key_of(collective)].push_back(trace_.ops.duration[index_of(collective.op)]);
     for (const auto& [key, times] : groups) {
       const Picos shortest = *std::min_element(times.begin(), times.end());
+      shortest_[key] = shortest;
       CollectiveRow row{std::string(trace_.strings.text(std::get<0>(key))), times.size(), std::get<1>(key), {}, {}};
       for (const Picos time : times) {
         row.time += time;
@@ -311,33 +316,24 @@ class Diagnosis {
 
   [[nodiscard]] Trace without_collective_waits() const {
     Trace out = trace_;
-    std::map<std::tuple<StringId, Bytes, std::uint32_t>, Picos> shortest;
-    const auto key = [&](const Collective& c) {
-      return std::tuple(trace_.ops.name[index_of(c.op)], c.bytes, c.group_size);
-    };
-    for (const Collective& c : trace_.collectives) {
-      if (c.op == OpId::none || !timed(index_of(c.op))) continue;
-      Picos& least = shortest.try_emplace(key(c), Picos::max()).first->second;
-      least = std::min(least, trace_.ops.duration[index_of(c.op)]);
-    }
-    for (const Collective& c : trace_.collectives)
-      if (c.op != OpId::none && timed(index_of(c.op))) out.ops.duration[index_of(c.op)] = shortest[key(c)];
+    for (const Collective& collective : trace_.collectives)
+      if (is_timed(collective)) out.ops.duration[index_of(collective.op)] = shortest_.at(key_of(collective));
     return out;
   }
 
   // Each replayed without memory, which changes none of it.
   void relieve() {
-    const std::vector<Case> todo = cases();
-    std::vector<Relief> found(todo.size());
+    const std::vector<Case> reliefs = cases();
+    std::vector<Relief> found(reliefs.size());
     const std::atomic<bool>* const stop = current_stop();
-    oneapi::tbb::parallel_for(std::size_t{0}, todo.size(), [&](std::size_t i) {
+    oneapi::tbb::parallel_for(std::size_t{0}, reliefs.size(), [&](std::size_t i) {
       const StopScope scope(stop);
       ReplayOptions options = loaded_.options;
       options.memory = {};
       options.memory.allocator = ideal_policy;
-      const Result relieved = replay(todo[i].make(), loaded_.hardware, options);
+      const Result relieved = replay(reliefs[i].make(), loaded_.hardware, options);
       const double before = to_seconds(result_.step_time);
-      found[i] = {todo[i].what, relieved.step_time, before > 0 ? 1 - to_seconds(relieved.step_time) / before : 0};
+      found[i] = {reliefs[i].what, relieved.step_time, before > 0 ? 1 - to_seconds(relieved.step_time) / before : 0};
     });
     std::stable_sort(found.begin(), found.end(), [](const Relief& a, const Relief& b) { return a.gain > b.gain; });
     out_.reliefs = std::move(found);
@@ -350,6 +346,7 @@ class Diagnosis {
   BusyTime busy_;
   BusyTime steps_{{}};
   std::map<std::string, HostRow> hosts_;
+  std::map<CollectiveKey, Picos> shortest_;
   StepDiagnosis out_;
 };
 
