@@ -45,9 +45,14 @@ void EagerOps::accumulate(TrainedParameter& weight, Tensor gradient) {
   autograd_.accumulate(weight, std::move(own));
 }
 
+// Under autocast a packed layer leaves its input as it is (peft, tuners/lora/bnb.py), another casts it to the adapters'
+// type (tuners/lora/layer.py), and their products cast it back.
+bool EagerOps::adapter_widens_input(const TrainedParameter& weight) const {
+  return options_.wide_adapters || (options_.casts_adapters && weight.storage == BaseWeights::same);
+}
+
 bool EagerOps::adapter_reads_input(const TrainedParameter& weight) const {
-  const bool casts = options_.wide_adapters || (options_.casts_adapters && weight.storage == BaseWeights::same);
-  return !casts && options_.adapter_dropout == 0;
+  return !adapter_widens_input(weight) && options_.adapter_dropout == 0;
 }
 
 Tensor EagerOps::adapter_cast(const std::string& name, const Tensor& x, DataType type) {
@@ -60,10 +65,7 @@ Tensor EagerOps::adapter_cast(const std::string& name, const Tensor& x, DataType
 
 Tensor EagerOps::adapter_input(const std::string& name, const Tensor& x, const TrainedParameter& weight) {
   if (adapter_reads_input(weight)) return x;
-  // Under autocast a packed layer leaves its input as it is (peft, tuners/lora/bnb.py), another casts it to the
-  // adapters' type (tuners/lora/layer.py), and their products cast it back.
-  const bool widens = options_.wide_adapters || (options_.casts_adapters && weight.storage == BaseWeights::same);
-  Tensor in = widens ? adapter_cast(name + ".lora.in.wide", x, DataType::fp32) : x;
+  Tensor in = adapter_widens_input(weight) ? adapter_cast(name + ".lora.in.wide", x, DataType::fp32) : x;
   in = dropout(name + ".lora.in", in, options_.adapter_dropout);
   return in.type() == x.type() || options_.wide_adapters ? in : adapter_cast(name + ".lora.in", in, x.type());
 }

@@ -3,10 +3,9 @@
 //   copied logits     transformers before 4.50 shifts logits, not labels, by a token: a copy of them (in fp32 where the
 //                     loss is), beside the one that the caller holds until the forward ends; backwards a zero-filled
 //                     whole that the copy's gradient is written into
-//   chunked           Liger's fused linear cross-entropy (liger_kernel/ops/fused_linear_cross_entropy.py): as many
-//   chunks
-//                     as the vocabulary is wider than the model, of a power of two rows; logits and their gradient of a
-//                     chunk take turns in one tensor, gradients of input and weight are made in the forward
+//   chunked           Liger's (liger_kernel/ops/fused_linear_cross_entropy.py): as many chunks as the vocabulary is
+//                     wider than the model, of a power of two rows; logits and their gradient of a chunk take turns in
+//                     one tensor, gradients of input and weight are made in the forward
 //
 // A block of PyTorch's and Apex's kernels works through one row at a time (aten/src/ATen/native/cuda/SoftMax.cu; Apex
 // contrib/csrc/xentropy): it reads the row for its maximum, once more for the sum, and for the result. Reads after the

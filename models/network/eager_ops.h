@@ -317,8 +317,9 @@ class EagerOps {
   std::vector<Tensor> gathered_backward(const std::string& name, const Gathered& all, const Tensor& gradient);
   struct Ring;
   std::vector<Tensor> ring_backward(const std::string& name, const Ring& ring, const Tensor& gradient);
-  // The log-softmax of each row; and what its passes over x read from device memory.
+  [[nodiscard]] bool adapter_widens_input(const TrainedParameter& weight) const;
   Tensor adapter_cast(const std::string& name, const Tensor& x, DataType type);
+  // The log-softmax of each row; and what its passes over x read from device memory.
   Tensor log_softmax(const std::string& name, const Tensor& logits, std::int64_t rows, LossForm form);
   [[nodiscard]] Bytes row_reads(const Tensor& x, std::int64_t rows, std::int64_t passes) const;
   Tensor fused_cross_entropy(const std::string& name, const Tensor& logits, const Tensor& labels);

@@ -155,7 +155,8 @@ TEST(HuggingFace, WhatCheckpointsHold) {
 }
 
 // Fine-tuning on one to four A100 (fms-acceleration's benchmarks: Mistral 7B and Llama 3 8B, packed to 4,096 tokens,
-// transformers of 2024), read where the table is. Left out is "baseline-peft-bnb", whose hidden states are in fp32.
+// transformers of 2024), read where the table is. Left out is "baseline-peft-bnb", which holds a third more for no
+// known reason.
 struct PublishedRun {
   std::string method, config, precision;
   std::int64_t gpus = 1, micro_batch = 1;
