@@ -189,6 +189,11 @@ class EagerSession {
   // What follows is replayed as a CUDA graph: an operator takes the host no time but graph_node_time.
   void set_captured(bool is_captured) { is_captured_ = is_captured; }
   [[nodiscard]] bool is_captured() const { return is_captured_; }
+  // Every launch waits for its kernel's end (CUDA_LAUNCH_BLOCKING=1).
+  void set_launch_blocking(bool blocks) {
+    launch_blocks_ = blocks;
+    if (blocks) trace_.capture_fit.unblocked_launch = cost_.launch_call();
+  }
   // Kernels that only move bytes are, from here on, part of the products beside them and take no time of their own.
   void set_fused(bool is_fused) { is_fused_ = is_fused; }
   [[nodiscard]] bool is_fused() const { return is_fused_; }
@@ -261,7 +266,7 @@ class EagerSession {
   LaneId memory_stream_ = LaneId::none;
   bool beside_memory_ = false;
   bool one_event_per_free_ = false;
-  bool is_captured_ = false, is_fused_ = false;
+  bool is_captured_ = false, is_fused_ = false, launch_blocks_ = false;
   bool finished_ = false;
 };
 

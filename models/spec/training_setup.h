@@ -230,6 +230,8 @@ struct TrainingSetup {
   // Parts of a micro-batch that the program replays as CUDA graphs, with commas: attn, mlp, moe_router,
   // moe_preprocess, full_iteration. Their operators cost the host next to nothing.
   std::string cuda_graphs;
+  // CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel has ended, so the host's time is never hidden.
+  bool launch_blocking = false;
   // Collectives of a tensor group are cut up and run beside the product that needs or makes them (Transformer Engine's
   // user buffers, torchtitan's asynchronous tensor parallelism); sequence_parallel only.
   bool overlap_tensor = false;

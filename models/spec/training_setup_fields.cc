@@ -409,6 +409,9 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                          "full_iteration."},
                setup.cuda_graphs);
   fields::flag(visitor,
+               {.key = "launch_blocking", .about = "Every launch waits for its kernel's end (CUDA_LAUNCH_BLOCKING=1)."},
+               setup.launch_blocking);
+  fields::flag(visitor,
                {.key = "overlap_tensor",
                 .about = "With sequence_parallel: collectives of a tensor group run in pieces beside the products "
                          "they belong to."},

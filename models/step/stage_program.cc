@@ -496,12 +496,19 @@ class StageRecorder {
     reducer_.finish(parameters_);
     sum_copies();
     session_.set_phase(Phase::optimizer);
+    pause_between_steps();
     if (host_optimizer_)
       host_optimizer_->run();
     else if (optimizer_)
       optimizer_->run();
     for (Chunk& chunk : chunks_)
       if (chunk.states) chunk.states->end_step();
+  }
+  // A step ends with its last kernel, so what the program does after that is counted before the update.
+  void pause_between_steps() {
+    if (setup_.framework != Framework::nanotron) return;
+    session_.device_sync();
+    session_.host_work("between steps", between_steps, {}, {}, false);
   }
 
   const ModelSpec& model_;

@@ -38,8 +38,9 @@ std::vector<Picos> stretch(Trace& trace, std::span<const DrawingOp> drawing, dou
     const OpId call = ops.launched_by[i];
     if (call != OpId::none) {
       Picos& clock = clocks[index_of(ops.lane[i])];
+      const bool blocks = (ops.flags[index_of(call)] & static_cast<std::uint8_t>(OpFlag::blocking)) != 0;
       const Picos called = ops.start[index_of(call)] + ops.duration[index_of(call)];
-      ops.start[i] = std::max(called + gpu.launch_to_start.value, clock + gpu.kernel_gap.value);
+      ops.start[i] = std::max(blocks ? ops.start[i] : called + gpu.launch_to_start.value, clock + gpu.kernel_gap.value);
       clock = ops.start[i] + ops.duration[i];
     }
     done.push_back(stream == LaneId::none ? Picos(0) : clocks[index_of(stream)]);

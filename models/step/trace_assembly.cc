@@ -314,7 +314,10 @@ std::size_t TraceAssembly::add_rank(const StageProgram& program, const std::stri
   for (Lane& lane : out_.lanes)
     if (lane.rank == number && lane.kind == LaneKind::host_thread && lane.number == 1)
       lane.name = out_.strings.intern("host of " + name);
-  if (number == 0) out_.findings = program.trace.findings;
+  if (number == 0) {
+    out_.findings = program.trace.findings;
+    out_.capture_fit = program.trace.capture_fit;
+  }
   return number;
 }
 

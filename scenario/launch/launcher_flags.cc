@@ -40,8 +40,9 @@ std::vector<LaunchFlag> variables() {
   rows.say("PYTORCH_CUDA_ALLOC_CONF", "memory.config", facts::allocator_settings, "",
            "expandable_segments:True is memory.allocator torch-expandable")
       .read("PYTORCH_ALLOC_CONF", "memory.config", facts::allocator_settings, "", "its new name")
+      .say("CUDA_LAUNCH_BLOCKING", "model.launch_blocking", "1=true 0=-")
       .not_said(
-          "CUDA_LAUNCH_BLOCKING NCCL_ALGO NCCL_PROTO NCCL_BUFFSIZE NCCL_MIN_NCHANNELS "
+          "NCCL_ALGO NCCL_PROTO NCCL_BUFFSIZE NCCL_MIN_NCHANNELS "
           "NCCL_MAX_NCHANNELS NCCL_NVLS_ENABLE NCCL_P2P_DISABLE NCCL_IB_DISABLE NCCL_SHM_DISABLE "
           "NCCL_P2P_NET_CHUNKSIZE "
           "NVTE_* TORCH_NCCL_AVOID_RECORD_STREAMS NCCL_CUMEM_ENABLE NCCL_CTA_POLICY NCCL_MIN_CTAS NCCL_MAX_CTAS",

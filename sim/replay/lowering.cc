@@ -408,8 +408,10 @@ class Lowering {
     const LaneTransfer* transfer = transfers_[index_of(ops_.lane[b])];
     const bool one_by_one = transfer == nullptr || transfer->width <= 1;
     if (a < b && ops_.lane[a] == ops_.lane[b] && edge.lag == Picos(0) && one_by_one) return;
-    const ActivityId from = out_.end[index_of(edge.from)];
-    const ActivityId to = out_.begin[index_of(edge.to)];
+    // Partners of an exchange wait until a call has put it on the stream, not until the call returns.
+    const bool by_call = edge.kind == EdgeKind::cross_stream && is_host_call(ops_.kind[a]);
+    const ActivityId from = by_call ? out_.begin[a] : out_.end[a];
+    const ActivityId to = out_.begin[b];
     if (from == no_activity || to == no_activity) return;
     if (edge.kind == EdgeKind::unexplained) return add_unexplained(edge);
     out_.graph.add_edge(from, to, EdgeType::end_to_start,

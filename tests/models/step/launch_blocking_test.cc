@@ -1,0 +1,56 @@
+// CUDA_LAUNCH_BLOCKING=1: each launch returns when its kernel has ended.
+#include <gtest/gtest.h>
+
+#include "models/spec/model_spec.h"
+#include "models/step/trace_generator.h"
+#include "sim/replay/replay.h"
+#include "tests/models/example_profile.h"
+#include "tests/models/step/measured_trace.h"
+#include "traces/capture_fit.h"
+
+namespace spillway::models {
+namespace {
+
+Trace step_of(TrainingSetup setup, bool blocks) {
+  ModelSpec model = find_model("gpt2-small");
+  model.layers = 2, model.vocabulary = 1024;
+  setup.sequence = 128;
+  setup.micro_batch = 2;
+  setup.gradient_accumulation = 3;
+  setup.launch_blocking = blocks;
+  Trace trace = generate_trace(model, setup, CostModel(example_profile()), flat_cluster());
+  trace.check_invariants();
+  return trace;
+}
+
+Picos replayed(const Trace& trace) { return sim::replay(trace, example_profile(), sim::ReplayOptions()).step_time; }
+
+// On one GPU the step is the sum of its parts: the host's time for each kernel, the way to the GPU, the kernel, the way
+// back.
+TEST(LaunchBlocking, HidesNothing) {
+  const Trace trace = step_of({}, true);
+  const HardwareProfile profile = example_profile();
+  Picos parts{};
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (trace.ops.kind[i] == OpKind::kernel)
+      parts += profile.host.dispatch_cost.value + profile.gpu.launch_to_start.value + trace.ops.duration[i] +
+               traces::sync_return;
+  const double expected = to_seconds(parts);
+  EXPECT_NEAR(to_seconds(replayed(trace)), expected, 0.02 * expected);
+  EXPECT_LT(to_seconds(replayed(step_of({}, false))), 0.8 * expected);
+}
+
+// Partners of an exchange wait for each other's calls, which wait for the exchange: the step runs all the same.
+TEST(LaunchBlocking, ExchangesMeet) {
+  for (const Framework framework : {Framework::eager, Framework::megatron_2021, Framework::megatron}) {
+    TrainingSetup setup{.tensor_parallel = 2, .pipeline_parallel = 2, .data_parallel = 2};
+    setup.framework = framework;
+    setup.zero_stage = 1;
+    const Picos free = replayed(step_of(setup, false)), blocked = replayed(step_of(setup, true));
+    EXPECT_GT(blocked, free) << to_string(framework);
+    EXPECT_LT(blocked, 4 * free) << to_string(framework);
+  }
+}
+
+}  // namespace
+}  // namespace spillway::models
