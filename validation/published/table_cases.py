@@ -109,6 +109,8 @@ def megatron_bridge(rows):
             fields["model__zero_stage"] = 3
         elif row["fp8_param_gather"] == "true" and fields["model__precision"] == "fp8_mixed":
             fields["model__fp8_weights"] = True
+        if row["cpu_offload_layers"] not in ("", "0"):  # what leaves is chosen here so that it fits
+            fields.update(offload__technique="mix", offload__tier="host")
         if row["tp_comm_overlap"].startswith("true") and tensor > 1:
             fields["model__overlap_tensor"] = True
         graphs = bridge_graphs(row)
