@@ -150,7 +150,7 @@ nlohmann::ordered_json roofline_json(const Roofline& roofline) {
     document["kernels"].push_back({{"name", kernel.name},
                                    {"count", kernel.count},
                                    {"time_ns", whole_nanoseconds(kernel.time)},
-                                   {"flops", kernel.flops},
+                                   {"flops", number_or_null(kernel.flops)},
                                    {"bytes", kernel.bytes}});
   return document;
 }

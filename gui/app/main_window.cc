@@ -40,6 +40,7 @@
 #include "gui/plots/table_model.h"
 #include "gui/workspace/file_kind.h"
 #include "reports/step_report.h"
+#include "scenario/relaxation_setting.h"
 
 namespace spillway::gui {
 namespace {
@@ -116,6 +117,11 @@ void MainWindow::make_views() {
   QWidget* const canvas = make_canvas();
   sensitivity_ = new SensitivityChart;
   roofline_ = new RooflineChart;
+  QObject::connect(sensitivity_, &PlotView::chosen, this, [this](qint64 id) { apply_relaxation(id); });
+  QObject::connect(roofline_, &PlotView::chosen, this, [this](qint64 id) {
+    search_->setText(roofline_->kernel(id));
+    find_next(false);
+  });
   sweep_ = new SweepView;
   comparison_ = new TableModel(this);
   compare_ = figure_table(tr("Figures against the baseline"), comparison_);
@@ -247,6 +253,17 @@ void MainWindow::apply_way(const std::string& text, const std::string& name) {
   session_.preview("");
   session_.become(text);
   message_->show_note(tr("Applied: %1. Ctrl+Z takes it back.").arg(QString::fromStdString(name)));
+}
+
+// What would help is tried: an edit as any other.
+void MainWindow::apply_relaxation(qint64 id) {
+  const Relaxation* const chosen = sensitivity_->relaxation(id);
+  const std::string setting = chosen == nullptr ? "" : setting_of_relaxation(chosen->resource);
+  if (setting.empty() || session_.document() == nullptr) return;
+  const double now = QString::fromStdString(session_.document()->value(setting).value_or("1")).toDouble();
+  const QString name = QString::fromStdString(chosen->resource);
+  session_.edit(setting, QString::number(now * relaxation_factor).toStdString(), false);
+  message_->show_note(tr("Applied: %1. Ctrl+Z takes it back.").arg(name));
 }
 
 // Which axis it is, and which there are.

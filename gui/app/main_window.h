@@ -61,6 +61,8 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] CanvasView& canvas() { return *canvas_; }
   [[nodiscard]] WaysPanel& ways() { return *ways_; }
   [[nodiscard]] SweepView& sweep() { return *sweep_; }
+  [[nodiscard]] SensitivityChart& sensitivity() { return *sensitivity_; }
+  [[nodiscard]] RooflineChart& roofline() { return *roofline_; }
   [[nodiscard]] StartPage& start_page() { return *start_; }
   [[nodiscard]] TableModel& selection() { return *selection_; }
   [[nodiscard]] MessageBar& message() { return *message_; }
@@ -85,6 +87,7 @@ class MainWindow : public QMainWindow {
   void show_axis();
   void show_legend();
   void apply_way(const std::string& text, const std::string& name);
+  void apply_relaxation(qint64 id);
   void make_docks();
   void make_status();
   void open_unguarded(const QString& file);

@@ -101,8 +101,8 @@ void MainWindow::make_actions() {
   action(help, tr("&Keys"), QKeySequence::HelpContents, [this] { show_shortcuts(); });
   action(help, tr("&About spillway"), {}, [this] {
     QMessageBox::about(this, tr("About spillway"),
-                       tr("<b>spillway %1</b><br>Apache-2.0. This window uses Qt Charts, which is GPL-3: the window's "
-                          "program as a whole is distributed under GPL-3.")
+                       tr("<b>spillway %1</b><br>Apache-2.0. This window uses Qt, under the LGPL-3: it is linked "
+                          "dynamically, and may be replaced by another build of it.")
                            .arg(program_version()));
   });
 }

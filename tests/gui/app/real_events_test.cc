@@ -22,6 +22,8 @@
 #include "gui/panels/verdict_strip.h"
 #include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
+#include "gui/plots/charts.h"
+#include "scenario/relaxation_setting.h"
 #include "tests/gui/app/real_input.h"
 
 namespace spillway::gui {
@@ -354,6 +356,56 @@ TEST_F(RealEvents, TheMouseMovesTheCanvas) {
   const TimeRange before = window_.time().view();
   ASSERT_TRUE(person_.wheel(canvas, -2, {canvas.width() / 2, 120}));
   EXPECT_LT(window_.time().view().length(), before.length());
+}
+
+// What a plot shows is under the pointer by name, and a click does something with it: a bar is applied, as one step; a
+// kernel is found on the canvas; a point of a sweep is opened.
+TEST_F(RealEvents, PlotsAnswerThePointer) {
+  open("bound-by-pcie");
+  const std::string before = text();
+  window_.show_view("sensitivity");
+  SensitivityChart& bars = window_.sensitivity();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !bars.scene().bars.empty(); }, patience_ms));
+  const auto& all = bars.scene().bars;
+  const auto bar = std::find_if(all.begin(), all.end(), [](const PlotBar& one) { return one.id >= 0; });
+  ASSERT_NE(bar, all.end());
+  ASSERT_TRUE(person_.click(bars, bars.place(static_cast<std::size_t>(bar - all.begin())) - QPoint(6, 0)));
+  const std::string key = setting_of_relaxation(bar->name.toStdString());
+  ASSERT_NE(key, "");
+  EXPECT_EQ(value(key.c_str()), "2");
+  ASSERT_TRUE(person_.key("ctrl+z"));
+  EXPECT_EQ(text(), before);
+  settle();
+  window_.show_view("roofline");
+  RooflineChart& roof = window_.roofline();
+  ASSERT_GT(roof.scene().points.size(), 5U);  // memory-bound ones, too
+  std::size_t uncounted = 0;
+  for (const PlotPoint& point : roof.scene().points) uncounted += point.series == 2 ? 1 : 0;
+  EXPECT_GT(uncounted, 0U);
+  roof.setFocus();
+  ASSERT_TRUE(person_.key("Right"));
+  ASSERT_TRUE(roof.pointed().has_value());
+  const QString name = roof.scene().points[*roof.pointed()].name;
+  EXPECT_TRUE(roof.accessibleDescription().startsWith(name));
+  ASSERT_TRUE(person_.key("Return"));
+  EXPECT_TRUE(window_.canvas().isVisible());
+  ASSERT_TRUE(window_.canvas().chosen().has_value());
+  const Trace& trace = window_.session().outcome()->trace();
+  EXPECT_EQ(trace.strings.text(trace.ops.name[index_of(*window_.canvas().chosen())]), name.toStdString());
+}
+
+// The wheel zooms a plot, a drag moves it, Home shows all of it.
+TEST_F(RealEvents, PlotsZoom) {
+  open("fits-after-one-toggle");
+  window_.show_view("roofline");
+  RooflineChart& roof = window_.roofline();
+  ASSERT_FALSE(roof.scene().points.empty());
+  const QPoint first = roof.place(0);
+  ASSERT_TRUE(person_.wheel(roof, -4, roof.rect().center()));
+  EXPECT_NE(roof.place(0), first);
+  roof.setFocus();
+  ASSERT_TRUE(person_.key("Home"));
+  EXPECT_EQ(roof.place(0), first);
 }
 
 // Ways are looked for by themselves; arrows preview, Enter applies one as a single step, Ctrl+Z takes it back.

@@ -28,6 +28,7 @@
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/verdict_strip.h"
 #include "gui/plots/canvas_view.h"
+#include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
 #include "scenario/scenario.h"
 
@@ -481,6 +482,35 @@ TEST_F(Window, APointOfASweepBecomesTheScenario) {
   settle();
   const SweepRow& row = window_.sweep().chart().rows().front();
   EXPECT_NEAR(to_seconds(window_.session().outcome()->result().step_time), row.replayed.step_seconds, 1e-12);
+}
+
+// The front on screen is the one that `spillway sweep` finds.
+TEST_F(Window, TheFrontIsTheSweeps) {
+  const QString path = folder_.filePath("sweep.json");
+  std::ofstream(path.toStdString()) << R"({"schema": "spillway-sweep", "version": 1, "title": "three objectives",
+    "base": {"model": {"name": "gpt2-small", "sequence": 256}, "hardware": {"profile": "dgx-a100"}},
+    "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2, 4]},
+             {"name": "d", "key": "model.data_parallel", "values": [1, 2]},
+             {"name": "r", "key": "model.recompute", "values": ["none", "full"]}],
+    "objectives": ["gpu_time_per_token", "peak_memory", "gpus"], "margin": 0.9, "memory_margin": 0.9})";
+  window_.open(path);
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
+  SweepStore store;
+  const SweepFile file = load_sweep(path.toStdString());
+  const SweepOutcome outcome = run_sweep(file, {}, store);
+  const std::vector<SweepRow>& shown = window_.sweep().chart().rows();
+  ASSERT_EQ(shown.size(), outcome.rows.size());
+  std::size_t members = 0;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    EXPECT_EQ(shown[i].number, outcome.rows[i].number);
+    EXPECT_EQ(shown[i].on_front, outcome.rows[i].on_front) << shown[i].label;
+    members += outcome.rows[i].on_front ? 1 : 0;
+  }
+  EXPECT_GT(members, 1U);
+  std::size_t in_table = 0;
+  const TableRows table = window_.sweep().chart().table();
+  for (const auto& row : table.rows) in_table += row[1].text == "yes" ? 1 : 0;
+  EXPECT_EQ(in_table, members);
 }
 
 // A file that is dropped is what its content says: a model and a machine change the scenario at hand, a scenario takes
