@@ -29,7 +29,8 @@ TEST(ScenarioSweep, HoldsTheWorkOfAStepEqual) {
   for (const SweepRow& row : outcome.rows) {
     if (!row.failure.empty()) continue;
     EXPECT_DOUBLE_EQ(row.replayed.tokens_per_step, 8 * 1024.0) << row.label;
-    if (row.on_front && (fastest == nullptr || row.replayed.step_seconds < fastest->replayed.step_seconds)) fastest = &row;
+    if (row.on_front && (fastest == nullptr || row.replayed.step_seconds < fastest->replayed.step_seconds))
+      fastest = &row;
   }
   ASSERT_NE(fastest, nullptr);
   for (const SweepRow& row : outcome.rows)
