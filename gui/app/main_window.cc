@@ -9,6 +9,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QMimeData>
 #include <QProgressBar>
 #include <QPushButton>
@@ -364,6 +365,11 @@ void MainWindow::make_docks() {
   bottom_->setAccessibleName(tr("Ways and tables"));
   bottom_->addTab(content, tr("Selection"));
   bottom_->addTab(ways_, tr("Make it fit"));
+  warnings_ = new QListWidget;
+  warnings_->setAccessibleName(tr("Warnings"));
+  warnings_->setWordWrap(true);
+  warnings_->setAlternatingRowColors(true);
+  bottom_->addTab(warnings_, tr("Warnings"));
   QObject::connect(bottom_, &QTabWidget::currentChanged, this, [this] {
     if (ways_->isVisible()) look_for_ways_.start();
   });
@@ -527,6 +533,7 @@ void MainWindow::show_outcome() {
   fingerprint_->setToolTip(tr("fingerprint %1").arg(drawn_->result().fingerprint, 16, 16, QChar('0')));
   pin_->setChecked(drawn_baseline_ != nullptr && drawn_baseline_ == drawn_);
   show_legend();
+  show_warnings();
   if (old != drawn_) {
     ways_->show(drawn_);
     look_for_ways_.start();
@@ -535,6 +542,16 @@ void MainWindow::show_outcome() {
   show_selection();
   session_.drop(std::move(old));
   session_.drop(std::move(old_baseline));
+}
+
+// What the readers, the models and the techniques say of this result; nothing of it is left out.
+void MainWindow::show_warnings() {
+  const std::vector<std::string>& warnings = drawn_->result().warnings;
+  warnings_->clear();
+  for (const std::string& warning : warnings) warnings_->addItem(QString::fromStdString(warning));
+  if (warnings.empty()) warnings_->addItem(tr("No warnings."));
+  const int tab = bottom_->indexOf(warnings_);
+  bottom_->setTabText(tab, warnings.empty() ? tr("Warnings") : tr("Warnings (%1)").arg(warnings.size()));
 }
 
 void MainWindow::show_state() {

@@ -18,6 +18,7 @@
 class QComboBox;
 class QLabel;
 class QLineEdit;
+class QListWidget;
 class QProgressBar;
 class QPushButton;
 class QSettings;
@@ -105,6 +106,7 @@ class MainWindow : public QMainWindow {
   void begin_document();
   void show_scenario();
   void show_outcome();
+  void show_warnings();
   void show_state();
   void show_error(const SimulationError& error);
   void remember(const QString& file);
@@ -163,6 +165,7 @@ class MainWindow : public QMainWindow {
   VerdictStrip* strip_ = nullptr;
   WaysPanel* ways_ = nullptr;
   QTabWidget* bottom_ = nullptr;
+  QListWidget* warnings_ = nullptr;
   QTimer look_for_ways_;
   bool waits_for_ways_ = false;  // is_complete() does
   QLabel* legend_ = nullptr;

@@ -10,6 +10,7 @@
 #include <QDoubleSpinBox>
 #include <QDragEnterEvent>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPushButton>
@@ -595,6 +596,51 @@ TEST_F(Window, MemorySnapshotsOpen) {
     }
     EXPECT_GT(window_.selection().rowCount(), 0);
   }
+}
+
+// Everything that comes with the program is on the start page, and opens from there.
+TEST_F(Window, EveryExampleIsAtTheStart) {
+  std::size_t files = 0;
+  for (const char* const folder : {"/gui/scenarios", "/cli/scenarios", "/cli/sweeps"})
+    for (const auto& entry : std::filesystem::directory_iterator(root + folder))
+      files += entry.path().extension() == ".json" ? 1 : 0;
+  const StartPage& start = window_.start_page();
+  EXPECT_EQ(start.starts().size() + start.others().size(), files);
+  QPushButton* chosen = nullptr;
+  for (QPushButton* const one : start.others())
+    if (one->toolTip().contains("gpt2-tiny-captured-cpu")) chosen = one;
+  ASSERT_NE(chosen, nullptr);
+  QTest::mouseClick(chosen, Qt::LeftButton);
+  settle();
+  EXPECT_TRUE(window_.session().document()->is_trace());
+}
+
+// What a reader found wrong is on screen, and no green verdict stands beside it.
+TEST_F(Window, WarningsAreSeen) {
+  const QString file = folder_.filePath("unpaired.json");
+  // Of three blocks one is freed that was never there, and one event has no address.
+  std::ofstream(file.toStdString())
+      << R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-40GB",
+    "totalGlobalMem": 42000000000}], "traceEvents": [
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 10, "dur": 5, "args": {"correlation": 1}},
+    {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 20, "dur": 50, "args": {"correlation": 1, "stream": 7, "device": 0}},
+    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 11,
+     "args": {"Device Type": 1, "Device Id": 0, "Addr": 4096, "Bytes": 1048576, "Total Allocated": 1048576, "Total Reserved": 2097152}},
+    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 12,
+     "args": {"Device Type": 1, "Device Id": 0, "Addr": 8192, "Bytes": "no number", "Total Allocated": 1048576, "Total Reserved": 2097152}},
+    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 13,
+     "args": {"Device Type": 1, "Device Id": 0, "Addr": 4096, "Bytes": -1048576, "Total Allocated": 0, "Total Reserved": 2097152}}]})";
+  window_.open(file);
+  settle();
+  const Outcome& outcome = *window_.session().outcome();
+  ASSERT_FALSE(outcome.trace().findings.empty());
+  ASSERT_FALSE(outcome.result().warnings.empty());
+  auto* const list = window_.findChild<QListWidget*>();
+  ASSERT_NE(list, nullptr);
+  EXPECT_EQ(list->count(), static_cast<int>(outcome.result().warnings.size()));
+  const ShownFigure& verdict = window_.strip().shown().front();
+  EXPECT_TRUE(verdict.is_caution || verdict.is_alarm) << verdict.value;
+  EXPECT_EQ(verdict.short_value.rfind("No verdict on memory", 0), 0U) << verdict.short_value;
 }
 
 // Whoever holds it, what is stacked is what is allocated: also where a capture's allocations have no addresses.
