@@ -22,10 +22,12 @@ class BarCell : public QStyledItemDelegate {
   BarCell(const Theme* const& theme, QObject* parent) : QStyledItemDelegate(parent), theme_(theme) {}
   void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
     const QVariantList parts = index.data(CompareModel::bar_role).toList();
-    QStyledItemDelegate::paint(painter, option, parts.isEmpty() ? index : QModelIndex());
-    if (parts.isEmpty()) return;
+    if (parts.isEmpty()) return QStyledItemDelegate::paint(painter, option, index);
     const QVariant shade = index.data(Qt::BackgroundRole);
-    if (shade.isValid()) painter->fillRect(option.rect, shade.value<QBrush>());
+    const bool is_chosen = (option.state & QStyle::State_Selected) != 0;
+    painter->fillRect(option.rect, is_chosen         ? QBrush((*theme_)[Token::accent_surface])
+                                   : shade.isValid() ? shade.value<QBrush>()
+                                                     : QBrush(theme_->background));
     const double value = parts[0].toDouble(), first = parts[1].toDouble(), most = parts[2].toDouble();
     constexpr double number_room = 58, change_room = 62;
     const QRectF box = QRectF(option.rect).adjusted(6, 0, -6, 0);

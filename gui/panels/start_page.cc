@@ -117,10 +117,11 @@ StartPage::StartPage() {
   auto* const more = new QGridLayout;
   more->setHorizontalSpacing(18);
   more->setVerticalSpacing(2);
-  constexpr int columns = 3;
+  constexpr int columns = 2;
+  constexpr qsizetype longest_title = 72;
   int shown = 0;
   for (const auto& [file, title] : other_examples()) {
-    auto* const link = new QPushButton(title);
+    auto* const link = new QPushButton(title.size() > longest_title ? title.left(longest_title - 1) + "…" : title);
     link->setFlat(true);
     link->setToolTip(title + "\n" + file);
     link->setStyleSheet("text-align: left; padding: 3px;");
