@@ -139,7 +139,7 @@ void MainWindow::make_views() {
   tabs_->addTab(compare_, tr("Compare"));
   QObject::connect(tabs_, &QTabWidget::currentChanged, this, [this](int index) {
     session_.want_sensitivity(index == static_cast<int>(view_names.indexOf("sensitivity")));
-    if (compare_->isVisible()) session_.replay_others();
+    show_comparison();
     show_selection();
   });
   sweep_->on_error = [this](const SimulationError& error) { show_error(error); };

@@ -39,6 +39,7 @@ void MainWindow::show_variants() {
 
 // The baseline first, or what the one at hand is a what-if of; then the others as they were made.
 void MainWindow::show_comparison() {
+  if (!compare_->isVisible()) return;
   std::vector<ComparedVariant> columns;
   const auto baseline = session_.baseline();
   if (baseline != nullptr && session_.baseline_document() != nullptr)
@@ -53,7 +54,7 @@ void MainWindow::show_comparison() {
   for (const auto& one : session_.variants())
     if (one.get() != root) add(*one);
   compare_->show_variants(std::move(columns));
-  if (compare_->isVisible()) session_.replay_others();
+  session_.replay_others();
 }
 
 void MainWindow::next_variant() {
