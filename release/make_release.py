@@ -175,13 +175,6 @@ def add_python(root):
     shutil.copyfile(os.path.join(SOURCE, "LICENSE"), os.path.join(root, "LICENSE"))
 
 
-def refuse_what_may_not_be_passed_on(root):
-    window = os.path.join(root, "bin/spillway-gui")
-    if os.path.exists(window) and any("Cbc" in name for name in ElfFile(window).needed):
-        raise Refused("the window was built with CBC (EPL-1.0) and Qt Charts (GPL-3), which may not be passed on together; "
-                      "configure with -Dcbc=disabled, as ./spill release does")
-
-
 def refuse_build_paths(root, build):
     """No file may name the folders that it was made in."""
     folders = {os.path.realpath(SOURCE), os.path.realpath(build)}
@@ -224,7 +217,6 @@ def make(build, root, window):
         shutil.rmtree(path) if os.path.isdir(path) else os.path.exists(path) and os.remove(path)
     if window and not os.path.exists(os.path.join(root, "bin/spillway-gui")):
         raise Refused(f"{build} has no window: install Qt 6 (./spill build says which packages) and build it")
-    refuse_what_may_not_be_passed_on(root)
     folder = library_folder(root)
     plugins = add_plugins(root, folder) if window else {}
     libraries = add_libraries(root, folder)

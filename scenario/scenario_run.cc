@@ -26,6 +26,7 @@
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/technique/technique_table.h"
 #include "scenario/evaluator.h"
+#include "scenario/relaxation_setting.h"
 #include "scenario/relaxed_hardware.h"
 #include "scenario/reserve.h"
 #include "sim/replay/captured_step.h"
@@ -447,20 +448,39 @@ ScenarioRun run_traced(const LoadedScenario& loaded) { return Evaluator(loaded).
 
 Result run(const LoadedScenario& loaded) { return Evaluator(loaded).run().result; }
 
+namespace {
+
+struct RelaxedSpeed {
+  const char* name;
+  const char* setting;
+  RelativeSpeed factor;
+};
+constexpr RelaxedSpeed relaxed_speeds[] = {
+    {"GPU arithmetic x2", "what_if.compute", {.compute = relaxation_factor}},
+    {"GPU memory bandwidth x2", "what_if.memory", {.memory = relaxation_factor}},
+    {"host x2", "what_if.host", {.host = relaxation_factor}},
+    {"PCIe x2", "what_if.pcie", {.pcie = relaxation_factor}},
+    {"communication x2", "what_if.network", {.network = relaxation_factor}},
+    {"whole GPU x2", "what_if.gpu", {.compute = relaxation_factor, .memory = relaxation_factor}}};
+
+}  // namespace
+
+std::string setting_of_relaxation(std::string_view resource) {
+  for (const RelaxedSpeed& speed : relaxed_speeds)
+    if (resource == speed.name) return speed.setting;
+  return {};
+}
+
 std::vector<Relaxation> explain(const LoadedScenario& loaded, const Result& unrelaxed) {
   struct Case {
     const char* name;
     RelativeSpeed factor;
     std::optional<HardwareProfile> hardware{};
   };
-  std::vector<Case> cases = {{"GPU arithmetic x2", {.compute = 2}},
-                             {"GPU memory bandwidth x2", {.memory = 2}},
-                             {"host x2", {.host = 2}},
-                             {"PCIe x2", {.pcie = 2}},
-                             {"communication x2", {.network = 2}},
-                             {"whole GPU x2", {.compute = 2, .memory = 2}}};
+  std::vector<Case> cases;
+  for (const RelaxedSpeed& speed : relaxed_speeds) cases.push_back({speed.name, speed.factor});
   if (loaded.offloads()) {
-    cases[3].hardware = with_faster_links(loaded.hardware, 2);
+    cases[3].hardware = with_faster_links(loaded.hardware, relaxation_factor);
     cases.push_back({"links infinitely fast", {}, with_faster_links(loaded.hardware, endless)});
     if (!loaded.hardware.drives.empty())
       cases.push_back({"drives infinitely fast", {}, with_endless_drives(loaded.hardware)});

@@ -65,9 +65,8 @@ bool is_disabled(const fs::path& file, const std::string& name) {
   if (is_disabled(build / "meson-info/intro-buildoptions.json", "gui"))
     throw InputError("spillway gui", "", "this build leaves its window out (-Dgui=disabled)",
                      "meson configure " + folder + " -Dgui=auto, then " + make);
-  throw InputError("spillway gui", "", "Qt 6 with Charts was not there when this build was set up",
-                   "install qt6-base-dev, qt6-charts-dev and libqt6opengl6-dev, then meson setup --reconfigure " +
-                       folder + ", then " + make);
+  throw InputError("spillway gui", "", "Qt 6 was not there when this build was set up",
+                   "install qt6-base-dev, then meson setup --reconfigure " + folder + ", then " + make);
 }
 
 // Beside this program where it is installed; in a build tree, in the folder of the window.

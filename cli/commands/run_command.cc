@@ -150,7 +150,7 @@ nlohmann::ordered_json roofline_json(const Roofline& roofline) {
     document["kernels"].push_back({{"name", kernel.name},
                                    {"count", kernel.count},
                                    {"time_ns", whole_nanoseconds(kernel.time)},
-                                   {"flops", kernel.flops},
+                                   {"flops", kernel.flops > 0 ? nlohmann::ordered_json(kernel.flops) : nullptr},
                                    {"bytes", kernel.bytes}});
   return document;
 }

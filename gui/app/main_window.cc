@@ -9,7 +9,7 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QLineEdit>
-#include <QMessageBox>
+#include <QListWidget>
 #include <QMimeData>
 #include <QProgressBar>
 #include <QPushButton>
@@ -20,6 +20,7 @@
 #include <QStatusBar>
 #include <QTabBar>
 #include <QTableView>
+#include <QUndoView>
 #include <QVBoxLayout>
 #include <algorithm>
 #include <utility>
@@ -27,12 +28,14 @@
 #include "base/input_error.h"
 #include "base/output_file.h"
 #include "base/version.h"
+#include "gui/panels/compare_view.h"
 #include "gui/panels/input_guard.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/start_page.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/trace_range_dialog.h"
+#include "gui/panels/variant_panel.h"
 #include "gui/panels/verdict_strip.h"
 #include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
@@ -40,6 +43,8 @@
 #include "gui/plots/table_model.h"
 #include "gui/workspace/file_kind.h"
 #include "reports/step_report.h"
+#include "scenario/relaxation_setting.h"
+#include "scenario/scenario.h"
 
 namespace spillway::gui {
 namespace {
@@ -80,6 +85,7 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
   session_.on_opened = [this] { begin_document(); };
   session_.on_document = [this] { show_scenario(); };
   session_.on_outcome = [this] { show_outcome(); };
+  session_.on_variants = [this] { show_variants(); };
   session_.on_state = [this] { show_state(); };
   session_.on_error = [this](const SimulationError& error) { show_error(error); };
   session_.on_sensitivity = [this] {
@@ -116,10 +122,13 @@ void MainWindow::make_views() {
   QWidget* const canvas = make_canvas();
   sensitivity_ = new SensitivityChart;
   roofline_ = new RooflineChart;
+  QObject::connect(sensitivity_, &PlotView::chosen, this, [this](qint64 id) { apply_relaxation(id); });
+  QObject::connect(roofline_, &PlotView::chosen, this, [this](qint64 id) {
+    search_->setText(roofline_->kernel(id));
+    find_next(false);
+  });
   sweep_ = new SweepView;
-  comparison_ = new TableModel(this);
-  compare_ = figure_table(tr("Figures against the baseline"), comparison_);
-  compare_->setSortingEnabled(false);
+  compare_ = new CompareView;
   tabs_ = new QTabWidget;
   tabs_->setDocumentMode(true);
   tabs_->setAccessibleName(tr("Views"));
@@ -130,12 +139,16 @@ void MainWindow::make_views() {
   tabs_->addTab(compare_, tr("Compare"));
   QObject::connect(tabs_, &QTabWidget::currentChanged, this, [this](int index) {
     session_.want_sensitivity(index == static_cast<int>(view_names.indexOf("sensitivity")));
+    show_comparison();
     show_selection();
   });
   sweep_->on_error = [this](const SimulationError& error) { show_error(error); };
   sweep_->on_rows = [this] { show_selection(); };
   sweep_->on_load = [this](const std::string& text, const std::string& folder) {
-    take(ScenarioDocument(text, "", folder), {});
+    message_->hide();
+    opened_.clear();
+    session_.open(ScenarioDocument(text, "", folder), {}, session_.current(),
+                  setting_of(text, "title").value_or("a point of the sweep"));
   };
   strip_ = new VerdictStrip;
   strip_->on_hover = [this](const QString& words) { provenance_->setText(words); };
@@ -245,8 +258,19 @@ void MainWindow::show_legend() {
 // One step to undo; what it was is said, and how to take it back.
 void MainWindow::apply_way(const std::string& text, const std::string& name) {
   session_.preview("");
-  session_.become(text);
+  session_.become(text, "apply: " + name);
   message_->show_note(tr("Applied: %1. Ctrl+Z takes it back.").arg(QString::fromStdString(name)));
+}
+
+// What would help is tried: an edit as any other.
+void MainWindow::apply_relaxation(qint64 id) {
+  const Relaxation* const chosen = sensitivity_->relaxation(id);
+  const std::string setting = chosen == nullptr ? "" : setting_of_relaxation(chosen->resource);
+  if (setting.empty() || session_.document() == nullptr) return;
+  const double now = QString::fromStdString(session_.document()->value(setting).value_or("1")).toDouble();
+  const QString name = QString::fromStdString(chosen->resource);
+  session_.edit(setting, QString::number(now * relaxation_factor).toStdString(), false);
+  message_->show_note(tr("Applied: %1. Ctrl+Z takes it back.").arg(name));
 }
 
 // Which axis it is, and which there are.
@@ -273,7 +297,21 @@ void MainWindow::make_docks() {
   panel_->on_preset = [this](const QString& file) { open(file); };
   scenario_dock_ = new QDockWidget(tr("Scenario"), this);
   scenario_dock_->setObjectName("scenario dock");
-  scenario_dock_->setWidget(panel_);
+  variants_ = new VariantPanel(session_);
+  history_ = history_view(session_);
+  auto* const left = new QTabWidget;
+  left->setDocumentMode(true);
+  left->setAccessibleName(tr("Keys and history"));
+  left->addTab(panel_, tr("Keys"));
+  left->addTab(history_, tr("History"));
+  auto* const whole = new QWidget;
+  auto* const parts = new QVBoxLayout(whole);
+  parts->setContentsMargins(0, 0, 0, 0);
+  parts->setSpacing(4);
+  parts->addWidget(variants_);
+  parts->addWidget(left, 1);
+  scenario_dock_->setWidget(whole);
+  scenario_dock_->setTitleBarWidget(new QWidget);  // the variants are its head
   addDockWidget(Qt::LeftDockWidgetArea, scenario_dock_);
   selection_ = new TableModel(this);
   filtered_ = new QSortFilterProxyModel(this);
@@ -312,6 +350,10 @@ void MainWindow::make_docks() {
   ways_ = new WaysPanel;
   ways_->on_preview = [this](const std::string& text) { session_.preview(text); };
   ways_->on_apply = [this](const ShownWay& way) { apply_way(way.text, way.row.way.name); };
+  ways_->on_variant = [this](const ShownWay& way) {
+    session_.preview("");
+    session_.branch(way.row.way.name, way.text);
+  };
   look_for_ways_.setSingleShot(true);
   look_for_ways_.setInterval(ways_after_ms);
   QObject::connect(&look_for_ways_, &QTimer::timeout, this, [this] {
@@ -323,6 +365,11 @@ void MainWindow::make_docks() {
   bottom_->setAccessibleName(tr("Ways and tables"));
   bottom_->addTab(content, tr("Selection"));
   bottom_->addTab(ways_, tr("Make it fit"));
+  warnings_ = new QListWidget;
+  warnings_->setAccessibleName(tr("Warnings"));
+  warnings_->setWordWrap(true);
+  warnings_->setAlternatingRowColors(true);
+  bottom_->addTab(warnings_, tr("Warnings"));
   QObject::connect(bottom_, &QTabWidget::currentChanged, this, [this] {
     if (ways_->isVisible()) look_for_ways_.start();
   });
@@ -380,6 +427,9 @@ void MainWindow::open_unguarded(const QString& file) {
     case FileKind::scenario:
       take(ScenarioDocument::open(path), file);
       return;
+    case FileKind::workspace:
+      open_workspace(path);
+      return;
     case FileKind::trace:
       open_trace(path, file);
       return;
@@ -418,26 +468,9 @@ void MainWindow::open_trace(const std::string& path, const QString& file) {
 }
 
 void MainWindow::take(ScenarioDocument document, const QString& recent, const ReadRange& range) {
-  leave_then([this, document = std::move(document), recent, range] {
-    message_->hide();
-    opened_ = recent;
-    session_.open(document, range);
-  });
-}
-
-void MainWindow::leave_then(std::function<void()> go_on) {
-  const ScenarioDocument* const document = session_.document();
-  if (document == nullptr || !document->is_changed()) return go_on();
-  const QString name = QFileInfo(QString::fromStdString(document->name())).fileName();
-  auto* const box = new QMessageBox(QMessageBox::Question, tr("Unsaved changes"),
-                                    tr("%1 has changes that are in no file. Save them?").arg(name),
-                                    QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, this);
-  box->setAttribute(Qt::WA_DeleteOnClose);
-  box->setDefaultButton(QMessageBox::Save);
-  QObject::connect(box, &QDialog::finished, this, [this, go_on = std::move(go_on)](int answer) {
-    if (answer == QMessageBox::Discard || (answer == QMessageBox::Save && ask_save(false))) go_on();
-  });
-  box->open();
+  message_->hide();
+  opened_ = recent;
+  session_.open(std::move(document), range);
 }
 
 void MainWindow::show_work() {
@@ -461,7 +494,9 @@ void MainWindow::begin_document() {
 
 void MainWindow::show_scenario() {
   if (session_.document() == nullptr) return;
-  panel_->show(*session_.document(), session_.baseline_document());
+  const Variant* const parent = session_.variant(session_.variant(session_.current())->parent);
+  panel_->show(*session_.document(), session_.baseline_document(),
+               parent != nullptr ? parent->document.text() : session_.document()->saved_text());
   sweep_->show_scenario(session_.document(), session_.outcome().get(), session_.baseline().get());
   undo_->setEnabled(session_.document()->can_undo());
   redo_->setEnabled(session_.document()->can_redo());
@@ -472,7 +507,10 @@ void MainWindow::show_scenario() {
 void MainWindow::update_title() {
   const ScenarioDocument* const document = has_document_ ? session_.document() : nullptr;
   if (document == nullptr) return setWindowTitle("spillway");
-  const QString name = QFileInfo(QString::fromStdString(document->name())).fileName();
+  const Variant* const at_hand = session_.variant(session_.current());
+  QString name = QString::fromStdString(at_hand->name);
+  for (const Variant* up = session_.variant(at_hand->parent); up != nullptr; up = session_.variant(up->parent))
+    name = QString::fromStdString(up->name) + " ▸ " + name;
   setWindowTitle(tr("%1[*] - spillway").arg(name));
   setWindowModified(document->is_changed());
 }
@@ -490,12 +528,12 @@ void MainWindow::show_outcome() {
   sweep_->show_scenario(session_.document(), drawn_.get(), drawn_baseline_.get());
   strip_->show(shown_figures(*drawn_, drawn_baseline_.get()));
   strip_->setVisible(true);
-  comparison_->show(compare_table());
-  compare_->resizeColumnsToContents();
+  show_comparison();
   fingerprint_->setText(QString("spillway %1").arg(program_version()));
   fingerprint_->setToolTip(tr("fingerprint %1").arg(drawn_->result().fingerprint, 16, 16, QChar('0')));
   pin_->setChecked(drawn_baseline_ != nullptr && drawn_baseline_ == drawn_);
   show_legend();
+  show_warnings();
   if (old != drawn_) {
     ways_->show(drawn_);
     look_for_ways_.start();
@@ -504,6 +542,16 @@ void MainWindow::show_outcome() {
   show_selection();
   session_.drop(std::move(old));
   session_.drop(std::move(old_baseline));
+}
+
+// What the readers, the models and the techniques say of this result; nothing of it is left out.
+void MainWindow::show_warnings() {
+  const std::vector<std::string>& warnings = drawn_->result().warnings;
+  warnings_->clear();
+  for (const std::string& warning : warnings) warnings_->addItem(QString::fromStdString(warning));
+  if (warnings.empty()) warnings_->addItem(tr("No warnings."));
+  const int tab = bottom_->indexOf(warnings_);
+  bottom_->setTabText(tab, warnings.empty() ? tr("Warnings") : tr("Warnings (%1)").arg(warnings.size()));
 }
 
 void MainWindow::show_state() {
@@ -531,6 +579,7 @@ bool MainWindow::is_settled() const {
 
 bool MainWindow::is_complete() const {
   if (sweep_->isVisible() && sweep_->is_running()) return false;
+  if (compare_->isVisible() && session_.replays_others()) return false;
   const bool looks = look_for_ways_.isActive() || ways_->is_searching();
   if (waits_for_ways_ && ways_->isVisible() && looks) return false;
   return !sensitivity_->isVisible() || session_.sensitivity() != nullptr;
@@ -580,6 +629,8 @@ void MainWindow::set_theme(const Theme& theme) {
   sweep_->set_theme(theme);
   strip_->set_theme(theme);
   ways_->set_theme(theme);
+  compare_->set_theme(theme);
+  variants_->set_theme(theme);
   show_legend();
   message_->set_theme(theme);
   settings_.setValue("window/dark", theme.is_dark);
@@ -633,36 +684,6 @@ void MainWindow::remember(const QString& file) {
   settings_.setValue("recent", recent);
 }
 
-// Every state of the document, so that nothing is lost however the program ends.
-void MainWindow::store_session() {
-  const ScenarioDocument* const document = session_.document();
-  if (document == nullptr) return;
-  settings_.setValue("session/text", QString::fromStdString(document->text()));
-  settings_.setValue("session/saved", QString::fromStdString(document->saved_text()));
-  settings_.setValue("session/file", QString::fromStdString(document->file()));
-  settings_.setValue("session/folder", QString::fromStdString(document->folder()));
-  settings_.setValue("session/title", QString::fromStdString(document->value("title").value_or(document->name())));
-}
-
-void MainWindow::continue_session() {
-  if (session_.document() != nullptr) return show_work();
-  try {
-    const QString text = settings_.value("session/text").toString();
-    const QString saved = settings_.value("session/saved", text).toString();
-    const std::string file = settings_.value("session/file").toString().toStdString();
-    const std::string folder = settings_.value("session/folder").toString().toStdString();
-    if (text.isEmpty()) return;
-    const bool has_file = !file.empty() && QFileInfo::exists(QString::fromStdString(file));
-    ScenarioDocument document =
-        has_file ? ScenarioDocument::open(file) : ScenarioDocument(saved.toStdString(), "", folder);
-    document.replace(text.toStdString());  // what was not saved is a step that can be undone
-    opened_.clear();
-    session_.adopt(std::move(document));
-  } catch (const std::exception& error) {
-    show_error(describe_error(error));
-  }
-}
-
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
   if (event->mimeData()->hasUrls()) event->acceptProposedAction();
 }
@@ -674,7 +695,7 @@ void MainWindow::dropEvent(QDropEvent* event) {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-  if (!leaves_ && session_.document() != nullptr && session_.document()->is_changed()) {
+  if (!leaves_ && !session_.changed().empty()) {
     event->ignore();
     return leave_then([this] {
       leaves_ = true;

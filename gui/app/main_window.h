@@ -18,6 +18,7 @@
 class QComboBox;
 class QLabel;
 class QLineEdit;
+class QListWidget;
 class QProgressBar;
 class QPushButton;
 class QSettings;
@@ -25,10 +26,12 @@ class QSortFilterProxyModel;
 class QStackedWidget;
 class QTabWidget;
 class QTableView;
+class QUndoView;
 
 namespace spillway::gui {
 
 class CanvasView;
+class CompareView;
 class MessageBar;
 class RooflineChart;
 class ScenarioPanel;
@@ -36,6 +39,7 @@ class SensitivityChart;
 class StartPage;
 class SweepView;
 class TableModel;
+class VariantPanel;
 class VerdictStrip;
 class WaysPanel;
 struct TableRows;
@@ -61,7 +65,12 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] CanvasView& canvas() { return *canvas_; }
   [[nodiscard]] WaysPanel& ways() { return *ways_; }
   [[nodiscard]] SweepView& sweep() { return *sweep_; }
+  [[nodiscard]] SensitivityChart& sensitivity() { return *sensitivity_; }
+  [[nodiscard]] RooflineChart& roofline() { return *roofline_; }
   [[nodiscard]] StartPage& start_page() { return *start_; }
+  [[nodiscard]] CompareView& compare() { return *compare_; }
+  [[nodiscard]] VariantPanel& variants() { return *variants_; }
+  [[nodiscard]] CommandPalette& palette() { return *palette_; }
   [[nodiscard]] TableModel& selection() { return *selection_; }
   [[nodiscard]] MessageBar& message() { return *message_; }
   // Everything on screen is of the newest state.
@@ -72,6 +81,7 @@ class MainWindow : public QMainWindow {
   bool export_report(const QString& file);
   bool export_selection(const QString& file);
   bool save(const QString& file);
+  bool save_workspace(const QString& file);
 
  protected:
   void dragEnterEvent(QDragEnterEvent* event) override;
@@ -85,30 +95,40 @@ class MainWindow : public QMainWindow {
   void show_axis();
   void show_legend();
   void apply_way(const std::string& text, const std::string& name);
+  void apply_relaxation(qint64 id);
   void make_docks();
   void make_status();
   void open_unguarded(const QString& file);
   void open_trace(const std::string& path, const QString& file);
   void take(ScenarioDocument document, const QString& recent, const ReadRange& range = {});
-  // Asks first what becomes of changes that are in no file; goes on unless the answer is to stay, or saving failed.
-  void leave_then(std::function<void()> go_on);
   void show_start();
   void show_work();
   void begin_document();
   void show_scenario();
   void show_outcome();
+  void show_warnings();
   void show_state();
   void show_error(const SimulationError& error);
   void remember(const QString& file);
+  void update_title();
+
+  // main_window_variants.cc
+  void show_variants();
+  void show_comparison();
+  void next_variant();
+  // Asks first what becomes of changes that are in no file; goes on unless the answer is to stay, or saving failed.
+  void leave_then(std::function<void()> go_on);
+  bool ask_save_workspace();
+  void open_workspace(const std::string& path);
   void store_session();
   void continue_session();
-  void update_title();
+  [[nodiscard]] std::vector<PaletteItem> palette_items();
+  [[nodiscard]] std::vector<PaletteItem> key_items(const QString& words);
 
   // main_window_tables.cc
   void show_selection();
   [[nodiscard]] TableRows work_table() const;
   [[nodiscard]] TableRows allocation_table() const;
-  [[nodiscard]] TableRows compare_table() const;
   [[nodiscard]] TableRows ranks_table() const;
   [[nodiscard]] TableRows provenance_table() const;
   void row_chosen(const QModelIndex& index);
@@ -145,6 +165,7 @@ class MainWindow : public QMainWindow {
   VerdictStrip* strip_ = nullptr;
   WaysPanel* ways_ = nullptr;
   QTabWidget* bottom_ = nullptr;
+  QListWidget* warnings_ = nullptr;
   QTimer look_for_ways_;
   bool waits_for_ways_ = false;  // is_complete() does
   QLabel* legend_ = nullptr;
@@ -156,8 +177,12 @@ class MainWindow : public QMainWindow {
   SensitivityChart* sensitivity_ = nullptr;
   RooflineChart* roofline_ = nullptr;
   SweepView* sweep_ = nullptr;
-  QTableView *table_ = nullptr, *compare_ = nullptr;
-  TableModel *selection_ = nullptr, *comparison_ = nullptr;
+  QTableView* table_ = nullptr;
+  CompareView* compare_ = nullptr;
+  VariantPanel* variants_ = nullptr;
+  QUndoView* history_ = nullptr;
+  QString workspace_file_;  // empty: none yet
+  TableModel* selection_ = nullptr;
   QSortFilterProxyModel* filtered_ = nullptr;
   QDockWidget *scenario_dock_ = nullptr, *table_dock_ = nullptr;
   QLineEdit *filter_ = nullptr, *search_ = nullptr;

@@ -22,6 +22,7 @@
 #include "gui/panels/message_bar.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/panels/trace_range_dialog.h"
+#include "gui/panels/variant_panel.h"
 #include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
@@ -47,6 +48,7 @@ void MainWindow::make_actions() {
   file->addSeparator();
   action(file, tr("&Save scenario"), QKeySequence::Save, [this] { ask_save(false); });
   action(file, tr("Save scenario &as…"), QKeySequence("Ctrl+Shift+S"), [this] { ask_save(true); });
+  action(file, tr("Save &workspace…"), {}, [this] { ask_save_workspace(); });
   action(file, tr("Export &report…"), QKeySequence("Ctrl+E"), [this] { ask_report(); });
   action(file, tr("Export the table as &CSV…"), {}, [this] { ask_csv(); });
   file->addSeparator();
@@ -78,6 +80,19 @@ void MainWindow::make_actions() {
     ways_->table().setFocus();
     if (!ways_->table().currentIndex().isValid() && ways_->model().rowCount() > 0) ways_->table().selectRow(0);
   });
+  action(what_if, tr("&New variant"), QKeySequence("V"), [this] { session_.branch({}); });
+  action(what_if, tr("Ne&xt variant"), QKeySequence("Shift+V"), [this] { next_variant(); });
+  action(what_if, tr("Re&name the variant"), QKeySequence("F2"), [this] { variants_->rename_current(); });
+  action(what_if, tr("Remo&ve the variant"), QKeySequence("Ctrl+Delete"), [this] {
+    const Variant* const gone = session_.variant(session_.current());
+    if (gone == nullptr || session_.variants().size() < 2) return message_->show_note(tr("It is the only variant."));
+    const QString name = QString::fromStdString(gone->name);
+    session_.remove(gone->id);
+    message_->show_note(tr("%1 is removed; What if > Bring back the removed variant has it.").arg(name));
+  });
+  action(what_if, tr("Brin&g back the removed variant"), {}, [this] {
+    if (!session_.restore_removed()) message_->show_note(tr("No variant was removed."));
+  });
   // Esc is the views' own while nothing runs.
   stop_ = action(what_if, tr("&Cancel what is running"), QKeySequence(Qt::Key_Escape), [this] { session_.cancel(); });
   stop_->setEnabled(false);
@@ -95,14 +110,18 @@ void MainWindow::make_actions() {
     });
   view->addSeparator();
   action(view, tr("&Dark or light"), {}, [this] { set_theme(theme_->is_dark ? light_theme() : dark_theme()); });
-  action(view, tr("Command &palette"), QKeySequence("Ctrl+P"), [this] { palette_->offer(actions()); });
+  const auto offer = [this] {
+    palette_->offer(palette_items(), [this](const QString& words) { return key_items(words); });
+  };
+  action(view, tr("Command &palette"), QKeySequence("Ctrl+K"), offer)
+      ->setShortcuts({QKeySequence("Ctrl+K"), QKeySequence("Ctrl+P")});
 
   QMenu* const help = menuBar()->addMenu(tr("&Help"));
   action(help, tr("&Keys"), QKeySequence::HelpContents, [this] { show_shortcuts(); });
   action(help, tr("&About spillway"), {}, [this] {
     QMessageBox::about(this, tr("About spillway"),
-                       tr("<b>spillway %1</b><br>Apache-2.0. This window uses Qt Charts, which is GPL-3: the window's "
-                          "program as a whole is distributed under GPL-3.")
+                       tr("<b>spillway %1</b><br>Apache-2.0. This window uses Qt, under the LGPL-3: it is linked "
+                          "dynamically, and may be replaced by another build of it.")
                            .arg(program_version()));
   });
 }

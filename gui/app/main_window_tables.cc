@@ -10,11 +10,11 @@
 
 #include "base/number_text.h"
 #include "gui/app/main_window.h"
+#include "gui/panels/compare_view.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
-#include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
 namespace {
@@ -90,32 +90,6 @@ TableRows MainWindow::allocation_table() const {
                    : TableCell{},
          number_cell("0x" + QString::number(block.address, 16), static_cast<double>(block.address))});
     rows.ids.push_back(static_cast<qint64>(i));
-  }
-  return rows;
-}
-
-TableRows MainWindow::compare_table() const {
-  TableRows rows;
-  const Outcome* const baseline = drawn_baseline_.get();
-  rows.headings = {tr("figure"),        baseline == nullptr ? tr("baseline (press B)") : tr("baseline"),
-                   tr("this scenario"), tr("unit"),
-                   tr("change"),        tr("relative")};
-  const Result& now = drawn_->result();
-  for (const ComparedFigure& figure : compared_figures(baseline == nullptr ? now : baseline->result(), now)) {
-    const auto cell = [](const std::optional<double>& value) {
-      const QString text = words(ComparedFigure::text(value));
-      return value ? number_cell(text, *value) : TableCell{text, {}};
-    };
-    const bool both = baseline != nullptr && figure.a && figure.b;
-    const double more = both ? *figure.b - *figure.a : 0;
-    const QString relative =
-        !both || *figure.a == 0 ? "-" : QString::asprintf("%+.2f %%", (*figure.b / *figure.a - 1) * 100);
-    rows.rows.push_back({{words(figure.name), {}},
-                         baseline == nullptr ? TableCell{"-", {}} : cell(figure.a),
-                         cell(figure.b),
-                         {words(figure.unit), {}},
-                         both ? number_cell(QString::asprintf("%+.3f", more), more) : TableCell{"-", {}},
-                         both ? number_cell(relative, more) : TableCell{"-", {}}});
   }
   return rows;
 }

@@ -1,19 +1,35 @@
-// Ctrl+P: every command of the window by a few letters of its name.
+// One field for all there is: commands, keys with a value ("mb 16"), models, machines, variants, views. A few letters
+// name them, Enter does it.
 #pragma once
 
 #include <QDialog>
-#include <QList>
+#include <QString>
+#include <functional>
+#include <vector>
 
-class QAction;
 class QLineEdit;
 class QListWidget;
 
 namespace spillway::gui {
 
+struct PaletteItem {
+  QString text;    // as it is named, and found
+  QString detail;  // behind it: keys, the present value
+  QString group;   // "command", "key", "model"
+  bool can_run = true;
+  std::function<void()> run;
+};
+
 class CommandPalette : public QDialog {
+  Q_OBJECT
+
  public:
   explicit CommandPalette(QWidget* parent);
-  void offer(const QList<QAction*>& actions);
+  // made_of: what the words that were typed say by themselves, before everything that is found by name.
+  void offer(std::vector<PaletteItem> items, std::function<std::vector<PaletteItem>(const QString& words)> made_of);
+  // For tests.
+  [[nodiscard]] QLineEdit& line() { return *line_; }
+  [[nodiscard]] QListWidget& list() { return *list_; }
 
  protected:
   bool eventFilter(QObject* watched, QEvent* event) override;
@@ -21,9 +37,10 @@ class CommandPalette : public QDialog {
  private:
   void fill(const QString& words);
   void run();
-  QList<QAction*> actions_;
   QLineEdit* line_;
   QListWidget* list_;
+  std::vector<PaletteItem> items_, shown_;
+  std::function<std::vector<PaletteItem>(const QString&)> made_of_;
 };
 
 }  // namespace spillway::gui

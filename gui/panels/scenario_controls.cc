@@ -5,7 +5,6 @@
 #include "base/input_error.h"
 #include "hwprofiles/profile_library.h"
 #include "models/spec/model_spec.h"
-#include "planners/offload/ssdtrain.h"
 #include "scenario/scenario_fields.h"
 
 namespace spillway::gui {
@@ -96,16 +95,8 @@ Control entry(const char* group, const char* key, std::vector<std::string> choic
   return control;
 }
 
-// One word of a list against another.
-Control toggle(const char* group, const char* key, const char* label, std::string_view on, const char* off,
-               const char* about) {
-  Control control = field(group, key);
-  control.kind = ControlKind::toggle;
-  control.label = label;
-  control.about = about;
-  control.choices.clear();
-  control.on = on;
-  control.off = control.otherwise = off;
+Control only_where(std::vector<Control::Need> needs, Control control) {
+  control.needs = std::move(needs);
   return control;
 }
 
@@ -119,7 +110,7 @@ void add_model(std::vector<Control>& controls) {
   controls.push_back(field(model_group, "model.flash_attention"));
   controls.push_back(number(model_group, "model.tensor_parallel", 16));
   controls.push_back(number(model_group, "model.data_parallel", 512));
-  controls.push_back(field(model_group, "model.zero_stage"));
+  controls.push_back(only_where({{"model.data_parallel", "1"}}, field(model_group, "model.zero_stage")));
 }
 
 void add_hardware(std::vector<Control>& controls) {
@@ -136,30 +127,30 @@ void add_hardware(std::vector<Control>& controls) {
   generation.choices = {"", "3", "4", "5", "6"};
   controls.push_back(std::move(generation));
   controls.push_back(factor("what_if.pcie"));
-  controls.push_back(factor("what_if.network"));
+  controls.push_back(
+      only_where({{"model.tensor_parallel", "1"}, {"model.data_parallel", "1"}, {"model.pipeline_parallel", "1"}},
+                 factor("what_if.network")));
 }
 
 void add_offload(std::vector<Control>& controls) {
-  controls.push_back(toggle(offload_group, "offload.technique", "activations to SSDs", ssdtrain_word, "none",
-                            "SSDTrain: activations leave in the forward and come back in the backward"));
   controls.push_back(field(offload_group, "offload.technique"));
-  controls.push_back(field(offload_group, "offload.tier"));
-  controls.push_back(entry(offload_group, "offload.drives", profiles({ProfileKind::nvme})));
-  controls.push_back(number(offload_group, "offload.drive_count", 16));
-  controls.push_back(size(offload_group, "offload.in_flight_bytes", 64));
-  controls.push_back(number(offload_group, "offload.least_life_years", 20));
+  const std::vector<Control::Need> moved = {{"offload.technique", "none"}, {"plan", ""}};
+  controls.push_back(only_where(moved, field(offload_group, "offload.tier")));
+  controls.push_back(only_where(moved, entry(offload_group, "offload.drives", profiles({ProfileKind::nvme}))));
+  controls.push_back(only_where(moved, number(offload_group, "offload.drive_count", 16)));
+  controls.push_back(only_where(moved, size(offload_group, "offload.in_flight_bytes", 64)));
+  controls.push_back(only_where(moved, number(offload_group, "offload.least_life_years", 20)));
   controls.push_back(field(offload_group, "model.optimizer_device"));
 }
 
 void add_techniques(std::vector<Control>& controls) {
-  controls.push_back(toggle(recompute_group, "model.recompute", "recompute whole layers", "full", "none",
-                            "only each layer's input is kept; the backward computes the rest again"));
   controls.push_back(field(recompute_group, "model.recompute"));
   controls.push_back(number(pipeline_group, "model.pipeline_parallel", 64));
-  controls.push_back(field(pipeline_group, "model.pipeline_schedule"));
-  controls.push_back(number(pipeline_group, "model.pipeline_chunks", 8));
-  controls.push_back(number(pipeline_group, "model.recomputed_chunks", 8));
-  controls.push_back(field(pipeline_group, "model.split_backward"));
+  const std::vector<Control::Need> staged = {{"model.pipeline_parallel", "1"}};
+  controls.push_back(only_where(staged, field(pipeline_group, "model.pipeline_schedule")));
+  controls.push_back(only_where(staged, number(pipeline_group, "model.pipeline_chunks", 8)));
+  controls.push_back(only_where(staged, number(pipeline_group, "model.recomputed_chunks", 8)));
+  controls.push_back(only_where(staged, field(pipeline_group, "model.split_backward")));
   controls.push_back(field(planner_group, "memory.allocator"));
   controls.push_back(field(planner_group, "order.technique"));
   controls.push_back(

@@ -25,8 +25,13 @@ struct Control {
   std::vector<std::string> choices;  // values as in the file
   std::string otherwise;             // what counts when the key isn't there
   double least = 1, most = 64, step = 1;
-  std::string on, off;                          // of a toggle
-  bool for_models = false, for_traces = false;  // shown for one kind of scenario only
+  std::string on, off;      // of a toggle
+  bool for_models = false;  // traces have no such thing
+  // Read only where one of these keys is something else than that; empty: always.
+  struct Need {
+    std::string key, otherwise;
+  };
+  std::vector<Need> needs;
 };
 
 // In the panel's order. Choices of models, machines and drives are what is installed.

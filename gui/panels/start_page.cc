@@ -1,22 +1,32 @@
 #include "gui/panels/start_page.h"
 
 #include <QFileInfo>
+#include <QFontInfo>
 #include <QGridLayout>
 #include <QLabel>
 #include <QPushButton>
 #include <QVBoxLayout>
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+#include <vector>
 
+#include "base/data_folder.h"
+#include "base/field_reader.h"
+#include "base/read_file.h"
 #include "gui/panels/scenario_panel.h"
 
 namespace spillway::gui {
 namespace {
+
+constexpr std::uint64_t largest_example = 1U << 20U;
 
 struct Start {
   const char *file, *title, *words, *control;
 };
 constexpr Start examples[] = {
     {"fits-after-one-toggle", "Out of memory",
-     "GPT-2 large on one RTX 4090 is short of 5 GiB. Tick \"recompute whole layers\" at the left, and it fits.",
+     "GPT-2 large on one RTX 4090 is short of 5 GiB. Set \"recompute\" to full at the left, or press G for more ways.",
      "model.recompute"},
     {"bound-by-pcie", "Bound by PCIe",
      "GPT-2 XL with its state in host memory: most of the step waits for copies. Set \"PCIe generation\" to 5 to see.",
@@ -31,10 +41,36 @@ QString file_of(const char* stem) {
   return {};
 }
 
+// What comes with the program besides: scenarios, then sweeps, by their titles.
+std::vector<std::pair<QString, QString>> other_examples() {
+  std::vector<std::string> files;
+  for (const std::string& file : bundled_scenarios()) {
+    const std::string stem = std::filesystem::path(file).stem().string();
+    if (std::none_of(std::begin(examples), std::end(examples), [&](const Start& start) { return stem == start.file; }))
+      files.push_back(file);
+  }
+  for (const std::string& folder : data_places("examples/sweeps", "cli/sweeps"))
+    for (const std::string& file : json_files_in(folder)) files.push_back(file);
+  std::vector<std::pair<QString, QString>> found;
+  for (const std::string& file : files) {
+    const QString path = QString::fromStdString(file);
+    if (std::any_of(found.begin(), found.end(),
+                    [&](const auto& one) { return QFileInfo(one.first).fileName() == QFileInfo(path).fileName(); }))
+      continue;
+    std::string title;
+    try {
+      title = document_text(read_file(file, largest_example), "title");
+    } catch (const std::exception&) {  // it says why when it is opened
+    }
+    found.emplace_back(path, title.empty() ? QFileInfo(path).completeBaseName() : QString::fromStdString(title));
+  }
+  return found;
+}
+
 QLabel* heading(const QString& text, int more_points) {
   auto* const label = new QLabel(text);
   QFont font = label->font();
-  font.setPointSize(font.pointSize() + more_points);
+  font.setPixelSize(QFontInfo(font).pixelSize() + 2 * more_points);
   font.setBold(true);
   label->setFont(font);
   return label;
@@ -77,6 +113,28 @@ StartPage::StartPage() {
   column->addSpacing(8);
   column->addLayout(grid);
   column->addSpacing(14);
+  column->addWidget(heading(tr("More examples"), 1));
+  auto* const more = new QGridLayout;
+  more->setHorizontalSpacing(18);
+  more->setVerticalSpacing(2);
+  constexpr int columns = 2;
+  constexpr qsizetype longest_title = 72;
+  int shown = 0;
+  for (const auto& [file, title] : other_examples()) {
+    auto* const link = new QPushButton(title.size() > longest_title ? title.left(longest_title - 1) + "…" : title);
+    link->setFlat(true);
+    link->setToolTip(title + "\n" + file);
+    link->setStyleSheet("text-align: left; padding: 3px;");
+    link->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+    QObject::connect(link, &QPushButton::clicked, this, [this, file = file] {
+      if (on_open) on_open(file, {});
+    });
+    more->addWidget(link, shown / columns, shown % columns);
+    others_.push_back(link);
+    ++shown;
+  }
+  column->addLayout(more);
+  column->addSpacing(10);
   auto* const browse = new QPushButton(tr("Open a file…"));
   QObject::connect(browse, &QPushButton::clicked, this, [this] {
     if (on_browse) on_browse();

@@ -7,20 +7,17 @@
 #include <QVBoxLayout>
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
 #include "base/stop.h"
-#include "planners/offload/ssdtrain.h"
 #include "scenario/scenario.h"
-#include "scenario/scenario_fields.h"
+#include "studies/sweep/scenario_sweep.h"
 #include "studies/sweep/sweep_origin.h"
 
 namespace spillway::gui {
 namespace {
 
-using Json = nlohmann::ordered_json;
 constexpr double gib = 1'073'741'824.0;
 
 bool is_sweep_file(const std::string& path) {
@@ -30,42 +27,14 @@ bool is_sweep_file(const std::string& path) {
          std::string_view::npos;
 }
 
-std::vector<QPointF> point_of(const Outcome* outcome) {
-  if (outcome == nullptr || !outcome->result().memory.known) return {};
-  return {QPointF(to_seconds(outcome->result().step_time) * 1e3,
-                  static_cast<double>(outcome->result().memory.peak_reserved.count()) / gib)};
+std::optional<ParetoChart::Mark> mark_of(const Outcome* outcome) {
+  if (outcome == nullptr || !outcome->result().memory.known) return std::nullopt;
+  const Result& result = outcome->result();
+  return ParetoChart::Mark{result.tokens_per_second, to_seconds(result.step_time),
+                           static_cast<double>(result.memory.peak_reserved.count()) / gib};
 }
 
 }  // namespace
-
-std::string sweep_of(const std::string& scenario_text) {
-  const std::string title = setting_of(scenario_text, "title").value_or("scenario");
-  std::string text = scenario_text;
-  for (const std::string key : {"model.micro_batch", "model.recompute"})
-    if (setting_of(text, key)) text = with_setting(text, key + "=null");
-  Json base = Json::parse(text, nullptr, true, true);
-  for (const char* key : {"schema", "version", "title", "note", "offload"}) base.erase(key);
-  const Json sweep = {
-      {"schema", "spillway-sweep"},
-      {"version", 1},
-      {"title", "around: " + title},
-      {"base", base},
-      {"axes",
-       {{{"name", "micro_batch"}, {"key", "model.micro_batch"}, {"from", 1}, {"to", 32}, {"times", 2}},
-        {{"name", "recompute"}, {"key", "model.recompute"}, {"values", {"none", "selective", "full"}}},
-        {{"name", "offload"},
-         {"options",
-          {{"keep", Json::object()},
-           {"host", {{"offload.technique", ssdtrain_word}, {"offload.tier", tier_words()[Tier::host].name}}},
-           {"ssd",
-            {{"offload.technique", ssdtrain_word},
-             {"offload.drives", "samsung-990-pro-2tb"},
-             {"offload.drive_count", 4}}}}}}}},
-      {"objectives", {"step_time", "peak_memory"}},
-      {"require", {{"fits", true}}},
-      {"replays", 60}};
-  return sweep.dump(2) + "\n";
-}
 
 SweepView::SweepView() : chart_(new ParetoChart) {
   auto* const column = new QVBoxLayout(this);
@@ -91,7 +60,7 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   QObject::connect(start_, &QPushButton::clicked, this, [this] { is_running() ? stop() : start(); });
   QObject::connect(make_, &QPushButton::clicked, this, [this] {
     try {
-      const std::string text = sweep_of(scenario_);
+      const std::string text = sweep_around(scenario_);
       set_file(std::make_shared<SweepFile>(parse_sweep(text, "sweep of the scenario", folder_)),
                tr("a sweep of this scenario"), "");
       start();
@@ -99,7 +68,7 @@ SweepView::SweepView() : chart_(new ParetoChart) {
       if (on_error) on_error(describe_error(error));
     }
   });
-  chart_->on_point = [this](std::size_t row) { load_point(row); };
+  QObject::connect(chart_, &PlotView::chosen, this, [this](qint64 row) { load_point(static_cast<std::size_t>(row)); });
 }
 
 SweepView::~SweepView() {
@@ -139,7 +108,7 @@ void SweepView::show_scenario(const ScenarioDocument* document, const Outcome* n
     scenario_ = document->text();
     folder_ = document->folder();
   }
-  chart_->mark(point_of(now), point_of(baseline));
+  chart_->mark(mark_of(now), mark_of(baseline));
 }
 
 void SweepView::start() {
@@ -219,6 +188,7 @@ void SweepView::work(Run& run, const SweepFile& file, const std::string& path) {
 
 void SweepView::show_rows() {
   is_shown_ = true;
+  if (file_ != nullptr && is_running()) mark_front(*file_, rows_);  // of those so far
   chart_->show(rows_);
   if (on_rows) on_rows();
 }

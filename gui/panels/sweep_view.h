@@ -21,9 +21,6 @@ class QPushButton;
 
 namespace spillway::gui {
 
-// A sweep of a scenario over what is most often asked: micro-batch, recomputation, offload, ZeRO. JSON text.
-std::string sweep_of(const std::string& scenario_text);
-
 class SweepView : public QWidget {
  public:
   SweepView();

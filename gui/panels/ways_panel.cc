@@ -80,7 +80,7 @@ WaysPanel::WaysPanel()
   title_->setFont(bold);
   same_maths_->setCheckable(true);
   same_maths_->setToolTip(tr("Leave out what changes the training's arithmetic: other optimizers, other precision"));
-  apply_->setToolTip(tr("Make the chosen way (Enter); Ctrl+Z takes it back"));
+  apply_->setToolTip(tr("Make the chosen way (Enter); Ctrl+Z takes it back. Shift+Enter makes it a variant"));
   auto* const line = new QHBoxLayout;
   line->setContentsMargins(8, 4, 8, 4);
   line->setSpacing(8);
@@ -178,18 +178,19 @@ void WaysPanel::point_at(int row) {
   pointed_.start();
 }
 
-void WaysPanel::apply() {
+void WaysPanel::apply(bool as_variant) {
   const ShownWay* const way = model_.way(table_->currentIndex().row());
   if (way == nullptr || !way->row.ran()) return;
   const ShownWay chosen = *way;  // the search begins anew
-  if (on_apply) on_apply(chosen);
+  const auto& then = as_variant ? on_variant : on_apply;
+  if (then) then(chosen);
 }
 
 bool WaysPanel::eventFilter(QObject* watched, QEvent* event) {
   if (watched == table_ && event->type() == QEvent::KeyPress) {
     const int key = static_cast<QKeyEvent*>(event)->key();
     if (key == Qt::Key_Return || key == Qt::Key_Enter) {
-      apply();
+      apply((static_cast<QKeyEvent*>(event)->modifiers() & Qt::ShiftModifier) != 0);
       return true;
     }
   }

@@ -29,7 +29,7 @@ class WaysPanel : public QWidget {
   [[nodiscard]] QTableView& table() { return *table_; }
   [[nodiscard]] bool is_searching() const { return search_.is_running(); }
 
-  std::function<void(const ShownWay&)> on_apply;
+  std::function<void(const ShownWay&)> on_apply, on_variant;
   std::function<void(const std::string& text)> on_preview;  // empty: none
 
  protected:
@@ -38,7 +38,7 @@ class WaysPanel : public QWidget {
  private:
   void show_state();
   void point_at(int row);
-  void apply();
+  void apply(bool as_variant = false);
 
   WaysModel model_;
   WaysSearch search_;

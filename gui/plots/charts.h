@@ -1,91 +1,70 @@
-// Ordinary charts, by Qt Charts: what would help, kernels under their roof, points of a sweep. Each has a table of the
-// same figures beside it, for keyboards, screen readers and copying.
+// The window's plots besides the canvas: what would help, kernels under their roof, points of a sweep. Each has a table
+// of the same figures beside it, for keyboards, screen readers and copying.
 #pragma once
 
-#include <QtCharts/QChartView>
-#include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
-#include "gui/canvas/theme.h"
-#include "gui/plots/table_model.h"
+#include "gui/plots/plot_view.h"
 #include "gui/workspace/outcome.h"
 #include "studies/sweep/sweep_run.h"
 
-class QChart;
-
 namespace spillway::gui {
 
-class ChartView : public QChartView {
- public:
-  ChartView(const QString& name, const QString& about);
-  void set_theme(const Theme& theme);
-  void set_stale(bool stale);
+// Gain of each relaxation: how much shorter the step would be. chosen(): its index among the relaxations.
+class SensitivityChart : public PlotView {
+  Q_OBJECT
 
- protected:
-  [[nodiscard]] const Theme& theme() const { return *theme_; }
-  // Fills an empty chart.
-  virtual void draw(QChart& chart) = 0;
-  void redraw();
-  void dress(QAbstractAxis& axis, const QString& title) const;
-  // A chart that has nothing to show says why.
-  QString empty_words_;
-  void paintEvent(QPaintEvent* event) override;
-
- private:
-  const Theme* theme_;
-  bool stale_ = false;
-};
-
-// Gain of each relaxation: how much shorter the step would be.
-class SensitivityChart : public ChartView {
  public:
   SensitivityChart();
   // Either may be null.
   void show(std::shared_ptr<const Sensitivity> now, std::shared_ptr<const Sensitivity> baseline);
-  [[nodiscard]] TableRows table() const;
-
- protected:
-  void draw(QChart& chart) override;
+  [[nodiscard]] TableRows table() const override;
+  // Null: there is none of that index.
+  [[nodiscard]] const Relaxation* relaxation(qint64 id) const;
 
  private:
   std::shared_ptr<const Sensitivity> now_, baseline_;
 };
 
-// Operations per byte against operations a second, both logarithmic.
-class RooflineChart : public ChartView {
+// Operations per byte against operations a second, both logarithmic. Kernels whose operations nobody counts are at the
+// left edge, as far below the roof as their bytes a second are. chosen(): for kernel().
+class RooflineChart : public PlotView {
+  Q_OBJECT
+
  public:
   RooflineChart();
   void show(std::shared_ptr<const Outcome> now, std::shared_ptr<const Outcome> baseline);
-  [[nodiscard]] TableRows table() const;
-
- protected:
-  void draw(QChart& chart) override;
+  [[nodiscard]] TableRows table() const override;
+  [[nodiscard]] QString kernel(qint64 id) const;
 
  private:
   std::shared_ptr<const Outcome> now_, baseline_;
 };
 
-// Replayed points of a sweep over two figures; those no other beats in both are joined.
-class ParetoChart : public ChartView {
+// Replayed points of a sweep over throughput and memory; the front is the sweep's own (SweepRow::on_front).
+// chosen(): the point's index in rows().
+class ParetoChart : public PlotView {
+  Q_OBJECT
+
  public:
+  // What is across and up: steps of one size by their rate, too.
+  struct Mark {
+    double tokens_per_second = 0, step_seconds = 0, peak_gib = 0;
+    friend bool operator==(const Mark&, const Mark&) = default;
+  };
   ParetoChart();
   void show(std::vector<SweepRow> rows);
-  // The present state of the window and the baseline as marks; empty: not drawn. Seconds and GiB.
-  void mark(std::vector<QPointF> now, std::vector<QPointF> baseline);
-  [[nodiscard]] TableRows table() const;
+  // The present state of the window and the baseline; nothing: not drawn.
+  void mark(const std::optional<Mark>& now, const std::optional<Mark>& baseline);
+  [[nodiscard]] TableRows table() const override;
   [[nodiscard]] const std::vector<SweepRow>& rows() const { return rows_; }
-  // A point was clicked: its index in rows().
-  std::function<void(std::size_t)> on_point;
-
- protected:
-  void draw(QChart& chart) override;
 
  private:
-  [[nodiscard]] std::vector<std::size_t> front() const;
-  void clicked(const QPointF& at);
+  void draw();
   std::vector<SweepRow> rows_;
-  std::vector<QPointF> now_, baseline_;
+  std::optional<Mark> now_, baseline_;
 };
 
 }  // namespace spillway::gui

@@ -6,6 +6,7 @@
 
 #include "base/byte_source.h"
 #include "base/named_file.h"
+#include "gui/workspace/variant.h"
 #include "scenario/scenario.h"
 
 namespace spillway::gui {
@@ -27,6 +28,7 @@ FileKind kind_of_file(const std::string& path) {
   const std::string_view head(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   const auto holds = [&](std::string_view word) { return head.find(word) != std::string_view::npos; };
   if (is_store(head) || holds("\"spillway-sweep\"")) return FileKind::sweep;
+  if (is_workspace_text(std::string(head.substr(0, 200)))) return FileKind::workspace;
   if (is_scenario_file(path)) return FileKind::scenario;
   if (holds("\"spillway-hardware-profile/")) return FileKind::hardware;
   const bool is_small = bytes.size() < look_ahead;

@@ -7,10 +7,11 @@ namespace spillway::gui {
 
 enum class FileKind : std::uint8_t {
   scenario,
-  sweep,     // a sweep's file, or its store
-  model,     // a model file, or a Hugging Face config.json
-  hardware,  // a profile
-  trace,     // all else: read_trace() says what is wrong with it
+  sweep,      // a sweep's file, or its store
+  workspace,  // variants
+  model,      // a model file, or a Hugging Face config.json
+  hardware,   // a profile
+  trace,      // all else: read_trace() says what is wrong with it
 };
 
 // Throws InputError where it can't be read.

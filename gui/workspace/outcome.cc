@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/byte_source.h"
+#include "gui/workspace/variant_figures.h"
 #include "scenario/scenario_memory.h"
 #include "traces/formats/trace_part.h"
 #include "traces/trace_link.h"
@@ -95,6 +96,7 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
   go_on(progress, "drawing memory");
   draw_memory(*outcome);
   outcome->roofline = roofline(outcome->loaded, outcome->run);
+  outcome->figures = std::make_shared<const VariantFigures>(variant_figures(*outcome));
   return outcome;
 }
 

@@ -19,6 +19,8 @@
 
 namespace spillway::gui {
 
+struct VariantFigures;
+
 struct ScenarioText {
   std::string text, name, folder;  // as parse_scenario() takes them
   friend bool operator==(const ScenarioText&, const ScenarioText&) = default;
@@ -37,6 +39,7 @@ struct Outcome {
   TimelineScene issued, issued_pipeline;
   std::vector<std::int64_t> issue_places;  // by op
   Roofline roofline;
+  std::shared_ptr<const VariantFigures> figures;  // to be kept when the rest is not
 
   [[nodiscard]] bool has_axis(MemoryClock axis) const;
   [[nodiscard]] TrackScene tracks(MemoryClock axis) const;

@@ -16,7 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 constexpr std::uint64_t largest_scenario = 16U << 20U;
-constexpr std::size_t most_steps = 1'000;  // of undo
 
 std::string trace_scenario(const std::string& path) {
   const nlohmann::ordered_json root = {{"schema", "spillway-scenario"},
@@ -62,6 +61,7 @@ std::optional<std::string> ScenarioDocument::value(const std::string& key) const
 bool ScenarioDocument::become(std::string text, const std::string& key, bool goes_on) {
   if (text == text_) return false;
   if (!goes_on || dragged_ != key || undone_to_.empty()) {
+    ++steps_;
     undone_to_.push_back(text_);
     if (undone_to_.size() > most_steps) undone_to_.erase(undone_to_.begin());
   }
@@ -89,6 +89,7 @@ bool ScenarioDocument::undo() {
   if (undone_to_.empty()) return false;
   redone_to_.push_back(std::exchange(text_, std::move(undone_to_.back())));
   undone_to_.pop_back();
+  --steps_;
   dragged_.clear();
   return true;
 }
@@ -97,6 +98,7 @@ bool ScenarioDocument::redo() {
   if (redone_to_.empty()) return false;
   undone_to_.push_back(std::exchange(text_, std::move(redone_to_.back())));
   redone_to_.pop_back();
+  ++steps_;
   dragged_.clear();
   return true;
 }

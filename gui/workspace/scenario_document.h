@@ -34,11 +34,16 @@ class ScenarioDocument {
 
   [[nodiscard]] bool can_undo() const { return !undone_to_.empty(); }
   [[nodiscard]] bool can_redo() const { return !redone_to_.empty(); }
+  // Steps made and not undone: where the document is on its way.
+  [[nodiscard]] std::size_t steps() const { return steps_; }
+  static constexpr std::size_t most_steps = 1'000;  // that can be undone
   bool undo();
   bool redo();
 
   // Throws InputError where it can't be written; then nothing changes. Paths are made to hold in the new folder.
   void save(const std::string& path);
+  // As it is now is kept somewhere else, in a workspace's file.
+  void mark_saved() { saved_ = text_; }
 
   // `spillway run FILE --set ...`, quoted for a shell. None when the changes can't be said with --set: save first.
   [[nodiscard]] std::optional<std::string> command() const;
@@ -49,6 +54,7 @@ class ScenarioDocument {
   std::string text_, file_, folder_, saved_;
   std::string on_disk_;  // what the file holds, for command(); empty: there is none
   std::vector<std::string> undone_to_, redone_to_;
+  std::size_t steps_ = 0;
   std::string dragged_;  // key of the drag that goes on
 };
 

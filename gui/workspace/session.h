@@ -1,16 +1,20 @@
-// The what-if loop: the document, its newest outcome, and the baseline it is compared with.
+// The what-if loop: variants of the workspace, the one at hand with its newest outcome, and the baseline it is compared
+// with. Nothing takes a variant's place: what is opened is one more.
 //
 //   edit -> 40 ms of quiet -> worker -> outcome -> views         stale from the edit until the outcome
 #pragma once
 
 #include <QObject>
 #include <QTimer>
+#include <QUndoGroup>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "gui/workspace/scenario_document.h"
 #include "gui/workspace/simulation.h"
+#include "gui/workspace/variant.h"
 
 namespace spillway::gui {
 
@@ -21,22 +25,50 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  // Takes the place of the document at hand when it has been read and replayed (on_opened); where that fails
-  // (on_error), or is given up by cancel() or an edit, the one at hand stays as it is.
-  void open(ScenarioDocument document, ReadRange range = {});
-  // Takes its place at once, whatever its replay comes to: work from an earlier session.
+  // Becomes one more variant, and the one at hand, when it has been read and replayed (on_opened); where that fails
+  // (on_error), or is given up by cancel() or an edit, all stays as it is. parent: of whom it is a what-if; -1: of
+  // none. A scenario that is there already, unchanged, is gone to instead.
+  void open(ScenarioDocument document, ReadRange range = {}, int parent = -1, const std::string& name = {});
+  // One more at once, whatever its replay comes to: work from an earlier session.
   void adopt(ScenarioDocument document);
-  [[nodiscard]] ScenarioDocument* document() { return document_ ? &*document_ : nullptr; }
+
+  [[nodiscard]] const std::vector<std::unique_ptr<Variant>>& variants() const { return variants_; }
+  [[nodiscard]] const Variant* variant(int id) const;  // null: there is none
+  [[nodiscard]] int current() const { return current_ == nullptr ? -1 : current_->id; }
+  // A child of the one at hand, and the one at hand; text: of its scenario, empty: the same. Its id; -1: nothing is
+  // open.
+  int branch(const std::string& name, const std::string& text = {});
+  void switch_to(int id);
+  void rename(int id, const std::string& name);
+  // Its children become its parent's. The last one stays. What was removed comes back by restore_removed().
+  void remove(int id);
+  bool restore_removed();
+  [[nodiscard]] bool has_removed() const { return !removed_.empty(); }
+  // Variants whose changes are in no file.
+  [[nodiscard]] std::vector<int> changed() const;
+  [[nodiscard]] StoredWorkspace stored() const;
+  // More variants, beside those that are there.
+  void restore(const StoredWorkspace& workspace);
+  // As saved by the workspace's own file.
+  void mark_saved();
+  // Replays the variants whose figures are missing or old, one after the other (on_variants).
+  void replay_others();
+  [[nodiscard]] bool replays_others() const { return replayed_other_ >= 0; }
+
+  [[nodiscard]] ScenarioDocument* document() { return current_ == nullptr ? nullptr : &current_->document; }
   [[nodiscard]] const ScenarioDocument* baseline_document() const { return pinned_ ? &*pinned_ : nullptr; }
   [[nodiscard]] std::shared_ptr<const Outcome> outcome() const { return outcome_; }
   [[nodiscard]] std::shared_ptr<const Outcome> baseline() const { return baseline_; }
   [[nodiscard]] std::shared_ptr<const Sensitivity> sensitivity() const { return sensitivity_; }
   [[nodiscard]] std::shared_ptr<const Sensitivity> baseline_sensitivity() const { return baseline_sensitivity_; }
   [[nodiscard]] const ReadRange& range() const { return range_; }
+  // The steps of the variant at hand.
+  [[nodiscard]] QUndoGroup& history() { return history_; }
 
   void edit(const std::string& key, const std::string& value, bool goes_on);
-  // The whole text at once: one step to undo.
-  void become(const std::string& text);
+  // Several keys, or the whole text at once: one step to undo. name: of the step; empty: what changed.
+  void edit_all(const std::vector<std::string>& settings, const std::string& name = {});
+  void become(const std::string& text, const std::string& name = {});
   void undo();
   void redo();
   // Replays another text of the document beside it (on_preview); nothing changes. Empty: no more.
@@ -59,6 +91,7 @@ class Session {
 
   std::function<void()> on_opened;  // another document; before on_document and on_outcome
   std::function<void()> on_document, on_outcome, on_state, on_sensitivity, on_preview;
+  std::function<void()> on_variants;  // came, went, or have other names or figures
   std::function<void(const SimulationError&)> on_error;
   std::function<void(const std::string& part, double fraction)> on_progress;
 
@@ -66,16 +99,31 @@ class Session {
   struct Opening {
     ScenarioDocument document;
     ReadRange range;
+    int parent = -1;
+    std::string name;
   };
+  class Step;
   Simulation::Post post();
-  void replace(Opening by);
+  Simulation::Answers answers();
+  Variant& add(Opening from);
+  void make_current(Variant& variant);
+  void add_opened(Opening from);
+  // After the document's text has become another; is_new: by a step of its own.
+  void stepped(const std::string& before, bool is_new, const std::string& name);
+  void moved();
   void edited();
   void ask();
   void ask_sensitivity();
+  void tell_variants();
 
   QObject context_;  // of what the worker posts: gone with it
   QTimer quiet_;
-  std::optional<ScenarioDocument> document_, pinned_;
+  QUndoGroup history_;
+  std::vector<std::unique_ptr<Variant>> variants_, removed_;
+  Variant* current_ = nullptr;
+  int next_id_ = 0;
+  std::string edited_text_;  // that the last replay was asked for
+  std::optional<ScenarioDocument> pinned_;
   ReadRange range_;
   std::optional<Opening> opening_;  // what the worker was asked about last, when it is that
   std::shared_ptr<const Outcome> outcome_, baseline_;
@@ -84,7 +132,8 @@ class Session {
   qint64 edited_at_ = 0;
   double milliseconds_ = 0;
   std::shared_ptr<const Outcome> previewed_;
-  std::unique_ptr<Simulation> simulation_, previews_;  // end before the rest
+  int replayed_other_ = -1;                                     // the variant that replay_others() is at
+  std::unique_ptr<Simulation> simulation_, previews_, others_;  // end before the rest
 };
 
 }  // namespace spillway::gui

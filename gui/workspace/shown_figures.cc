@@ -31,6 +31,20 @@ constexpr const char* no_times = "the file has no times";
 
 bool has_times(const Outcome& outcome) { return outcome.trace().has(Capability::times); }
 
+// What a reader found wrong with a record's memory, or left out of the record: a verdict on it says little.
+std::size_t doubts_of(const Outcome& outcome) {
+  const auto speaks_of_memory = [](const Finding& finding) {
+    const auto holds = [&](const char* word) { return finding.kind.find(word) != std::string::npos; };
+    return finding.is_error || holds("memory") || holds("block") || holds("segment") || holds("storage");
+  };
+  const auto& findings = outcome.trace().findings;
+  return static_cast<std::size_t>(std::count_if(findings.begin(), findings.end(), speaks_of_memory));
+}
+
+std::string doubt_words(std::size_t doubts) {
+  return fmt::format("No verdict on memory: {} warning{}", doubts, doubts == 1 ? "" : "s");
+}
+
 // One sentence that a cell holds; the whole is its tip.
 std::string short_verdict(const Outcome& outcome) {
   const Result& result = outcome.result();
@@ -46,6 +60,7 @@ std::string short_verdict(const Outcome& outcome) {
   if (!result.may_fit()) return "Out of memory";
   if (result.verdict() == Verdict::tight) return "Tight: the reserve's margin is used";
   if (!result.fits()) return "No verdict on memory";
+  if (const std::size_t doubts = doubts_of(outcome); doubts > 0) return doubt_words(doubts);
   return "Fits, " + gib_text(memory.limit - memory.peak_reserved) + " to spare";
 }
 
@@ -70,7 +85,9 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
     figure.change = gain == Bytes(0) ? "no change" : (gain < Bytes(0) ? "" : "+") + bytes_text(gain) + " of margin";
     figure.direction = gain == Bytes(0) ? Change::none : gain > Bytes(0) ? Change::better : Change::worse;
   }
-  figure.is_caution = result.verdict() == Verdict::tight || result.verdict() == Verdict::unknown;
+  const std::size_t doubts = result.may_fit() ? doubts_of(outcome) : 0;
+  figure.is_caution = result.verdict() == Verdict::tight || result.verdict() == Verdict::unknown || doubts > 0;
+  if (doubts > 0 && result.fits()) figure.detail = "what is recorded " + figure.value;
   figure.provenance = rests_on(outcome, "simulated", {"gpu.memory ", "gpu.memory", "gpu.context_memory"});
   for (const ReservePart& part : result.reserve.parts)
     if (!part.in_capacity)

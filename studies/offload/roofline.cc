@@ -15,13 +15,12 @@ Roofline roofline(const LoadedScenario& loaded, const ScenarioRun& run) {
   std::map<StringId, RooflineKernel> kernels;
   const std::size_t count = std::min({trace.ops.size(), result.op_start.size(), result.op_end.size()});
   for (std::size_t i = 0; i < count; ++i) {
-    if (trace.ops.kind[i] != OpKind::kernel || trace.ops.flops[i] <= Flops(0) || trace.ops.bytes[i] <= Bytes(0))
-      continue;
+    if (trace.ops.kind[i] != OpKind::kernel || trace.ops.bytes[i] <= Bytes(0)) continue;
     if (result.op_start[i] == unknown_time || result.op_end[i] == unknown_time) continue;
     RooflineKernel& kernel = kernels[trace.ops.name[i]];
     ++kernel.count;
     kernel.time += result.op_end[i] - result.op_start[i];
-    kernel.flops += static_cast<double>(trace.ops.flops[i].count());
+    kernel.flops += static_cast<double>(std::max<std::int64_t>(0, trace.ops.flops[i].count()));
     kernel.bytes += static_cast<double>(trace.ops.bytes[i].count());
   }
   for (auto& [name, kernel] : kernels) {

@@ -209,16 +209,9 @@ class Sweep {
   void finish() {
     std::sort(outcome_.rows.begin(), outcome_.rows.end(),
               [](const SweepRow& a, const SweepRow& b) { return a.number < b.number; });
-    const bool any =
-        std::any_of(outcome_.rows.begin(), outcome_.rows.end(), [](const SweepRow& row) { return row.does; });
-    SweepFront front(file_.objectives.size());
-    for (SweepRow& row : outcome_.rows) {
-      if (!any) row.does = meets_requirements(file_, row, Verdict::tight);
-      if (row.does) front.add(objective_values(file_, row.replayed));
-    }
+    mark_front(file_, outcome_.rows);
     std::vector<double> times, peaks;
-    for (SweepRow& row : outcome_.rows) {
-      row.on_front = row.does && !front.beats(objective_values(file_, row.replayed));
+    for (const SweepRow& row : outcome_.rows) {
       if (!row.failure.empty()) continue;
       const auto compare = [](double screened, double replayed, std::vector<double>& errors) {
         if (screened > 0 && replayed > 0) errors.push_back(std::abs(screened / replayed - 1));
@@ -250,6 +243,17 @@ SweepError sweep_error(std::vector<double> errors) {
   std::sort(errors.begin(), errors.end());
   const std::size_t last = errors.size() - 1;
   return {errors.size(), errors[last / 2], errors[last * 9 / 10], errors[last]};
+}
+
+void mark_front(const SweepFile& file, std::vector<SweepRow>& rows) {
+  for (SweepRow& row : rows) row.does = meets_requirements(file, row);
+  const bool any = std::any_of(rows.begin(), rows.end(), [](const SweepRow& row) { return row.does; });
+  SweepFront front(file.objectives.size());
+  for (SweepRow& row : rows) {
+    if (!any) row.does = meets_requirements(file, row, Verdict::tight);
+    if (row.does) front.add(objective_values(file, row.replayed));
+  }
+  for (SweepRow& row : rows) row.on_front = row.does && !front.beats(objective_values(file, row.replayed));
 }
 
 SweepOutcome run_sweep(const SweepFile& file, const SweepOptions& options, SweepStore& store) {

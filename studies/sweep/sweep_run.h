@@ -54,6 +54,10 @@ struct SweepOutcome {
   bool is_whole = true;  // false: a shard, or interrupted
 };
 
+// Sets of each row whether it does what the file requires, and whether it is on the front of those that do: of what was
+// replayed so far. O(rows x front).
+void mark_front(const SweepFile& file, std::vector<SweepRow>& rows);
+
 struct SweepOptions {
   std::int64_t shard = 0, shards = 1;  // of the blocks; more than one: the answer is of this shard alone
   std::function<bool(const std::string& what, std::int64_t done, std::int64_t all)> progress;  // false: stop

@@ -3,6 +3,7 @@
 
 #include "base/input_error.h"
 #include "reports/step_report.h"
+#include "scenario/relaxation_setting.h"
 #include "scenario/scenario.h"
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
@@ -90,6 +91,21 @@ TEST(Roofline, KernelsLieUnderTheRoof) {
     EXPECT_LE(kernel.rate(), roof.peak_flops * 1.001) << kernel.name;
   }
   EXPECT_DOUBLE_EQ(flops, all);
+}
+
+// What explain() tries can be said by a scenario, which comes to the same.
+TEST(Relaxation, IsASettingOfTheScenario) {
+  const Replayed step;
+  int settings = 0;
+  for (const Relaxation& one : explain(step.loaded, step.run.result)) {
+    const std::string key = setting_of_relaxation(one.resource);
+    if (key.empty()) continue;
+    ++settings;
+    const std::string text = with_setting(plain, key + "=" + std::to_string(relaxation_factor));
+    EXPECT_EQ(run_traced(load(parse_scenario(text, "faster", ""))).result.step_time, one.step_time) << key;
+  }
+  EXPECT_EQ(settings, 6);
+  EXPECT_EQ(setting_of_relaxation("drives infinitely fast"), "");
 }
 
 // The curve's peak is the result's.

@@ -5,6 +5,7 @@
 #include <QComboBox>
 #include <QDoubleSpinBox>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QMessageBox>
 #include <QProgressBar>
 #include <QPushButton>
@@ -13,15 +14,21 @@
 #include <QTableView>
 #include <QTemporaryDir>
 #include <QTest>
+#include <QTreeView>
 #include <fstream>
+#include <map>
+#include <random>
 
 #include "gui/app/main_window.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/sweep_view.h"
+#include "gui/panels/variant_panel.h"
 #include "gui/panels/verdict_strip.h"
 #include "gui/panels/ways_panel.h"
 #include "gui/plots/canvas_view.h"
+#include "gui/plots/charts.h"
+#include "scenario/relaxation_setting.h"
 #include "tests/gui/app/real_input.h"
 
 namespace spillway::gui {
@@ -49,6 +56,7 @@ class RealEvents : public testing::Test {
   void settle() {
     ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_settled(); }, patience_ms))
         << window_.message().text().toStdString();
+    QTest::qWait(30);  // until what was laid out anew is where it stays
   }
   void open(const char* name) {
     window_.open(bundled(name));
@@ -130,7 +138,7 @@ TEST_F(RealEvents, UndoAndRedoAnswerWithFocusInEveryControl) {
   open("bound-by-pcie");
   const std::string before = text();
   for (const Control& control : scenario_controls()) {
-    ControlRow* const row = window_.panel().row(control.key, control.kind == ControlKind::toggle);
+    ControlRow* const row = window_.panel().row(control.key);
     ASSERT_NE(row, nullptr);
     if (!row->isVisible()) continue;
     window_.session().edit("title", control.label, false);
@@ -208,18 +216,62 @@ TEST_F(RealEvents, QuitAsksNothingWhenAllIsSaved) {
   EXPECT_TRUE(QTest::qWaitFor([this] { return !window_.isVisible(); }, patience_ms));
 }
 
-// A preset, chosen with the mouse and the keyboard, takes the place of nothing that is in no file.
-TEST_F(RealEvents, APresetAsksAboutUnsavedChanges) {
+// A preset, chosen with the keyboard, takes the place of nothing: it is one more variant.
+TEST_F(RealEvents, APresetReplacesNothing) {
   open("bound-by-pcie");
   edit_micro_batch("3");
   const std::string edited = text();
+  const int mine = window_.session().current();
   auto* const presets = window_.panel().findChild<QComboBox*>("presets");
   presets->setFocus();
   ASSERT_TRUE(person_.key("Down"));
-  ASSERT_NE(question(), nullptr);
-  ASSERT_TRUE(person_.key("Escape"));
+  ASSERT_TRUE(
+      QTest::qWaitFor([&] { return window_.session().current() != mine && window_.is_settled(); }, patience_ms));
+  EXPECT_EQ(window_.session().variant(mine)->document.text(), edited);
+  EXPECT_TRUE(window_.session().variant(mine)->document.is_changed());
+  // Back by a click in the tree, and nothing is lost.
+  VariantModel& model = window_.variants().model();
+  QTreeView& tree = window_.variants().tree();
+  ASSERT_TRUE(person_.click(*tree.viewport(), tree.visualRect(model.index_of(mine)).center()));
   settle();
   EXPECT_EQ(text(), edited);
+  ASSERT_TRUE(person_.key("ctrl+z"));
+  settle();
+  EXPECT_EQ(value("model.micro_batch"), "4");
+}
+
+// The palette sets keys, says what can't be, picks models, and runs commands.
+TEST_F(RealEvents, ThePaletteSetsKeys) {
+  open("bound-by-pcie");
+  const auto say = [this](const char* words) {
+    ASSERT_TRUE(person_.key("ctrl+k"));
+    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.palette().isVisible(); }, patience_ms));
+    ASSERT_TRUE(person_.type(words));
+    ASSERT_TRUE(QTest::qWaitFor([&] { return window_.palette().line().text() == words; }, patience_ms));
+  };
+  say("micro-batch 3");
+  EXPECT_TRUE(window_.palette().list().item(0)->text().startsWith("model.micro_batch 3"));
+  ASSERT_TRUE(person_.key("Return"));
+  EXPECT_EQ(value("model.micro_batch"), "3");
+  EXPECT_FALSE(window_.palette().isVisible());
+  activate(window_);
+  say("mb 5");
+  ASSERT_TRUE(person_.key("Return"));
+  EXPECT_EQ(value("model.micro_batch"), "5");
+  activate(window_);
+  say("model.micro_batch=no");
+  EXPECT_FALSE(window_.palette().list().item(0)->flags() & Qt::ItemIsEnabled);
+  ASSERT_TRUE(person_.key("Return"));
+  EXPECT_EQ(value("model.micro_batch"), "5");
+  ASSERT_TRUE(person_.key("Escape"));
+  activate(window_);
+  say("gpt2-medium");
+  ASSERT_TRUE(person_.key("Return"));
+  EXPECT_EQ(value("model.name"), "gpt2-medium");
+  activate(window_);
+  say("roofline");
+  ASSERT_TRUE(person_.key("Return"));
+  EXPECT_TRUE(window_.roofline().isVisible());
 }
 
 // A file is read before it takes the place of another; one that can't be is no recent file.
@@ -230,9 +282,6 @@ TEST_F(RealEvents, AFileThatCanNotBeReadChangesNothing) {
   const QString broken = folder_.filePath("nothing.bin");
   std::ofstream(broken.toStdString()) << "no trace at all";
   window_.open(broken);
-  const QMessageBox* const asked = question();
-  ASSERT_NE(asked, nullptr);
-  ASSERT_TRUE(person_.click(*asked->button(QMessageBox::Discard)));
   ASSERT_TRUE(QTest::qWaitFor([this] { return window_.message().isVisible(); }, patience_ms));
   EXPECT_TRUE(window_.message().text().contains("nothing.bin"));
   EXPECT_EQ(text(), edited);
@@ -356,6 +405,56 @@ TEST_F(RealEvents, TheMouseMovesTheCanvas) {
   EXPECT_LT(window_.time().view().length(), before.length());
 }
 
+// What a plot shows is under the pointer by name, and a click does something with it: a bar is applied, as one step; a
+// kernel is found on the canvas; a point of a sweep is opened.
+TEST_F(RealEvents, PlotsAnswerThePointer) {
+  open("bound-by-pcie");
+  const std::string before = text();
+  window_.show_view("sensitivity");
+  SensitivityChart& bars = window_.sensitivity();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !bars.scene().bars.empty(); }, patience_ms));
+  const auto& all = bars.scene().bars;
+  const auto bar = std::find_if(all.begin(), all.end(), [](const PlotBar& one) { return one.id >= 0; });
+  ASSERT_NE(bar, all.end());
+  ASSERT_TRUE(person_.click(bars, bars.place(static_cast<std::size_t>(bar - all.begin())) - QPoint(6, 0)));
+  const std::string key = setting_of_relaxation(bar->name.toStdString());
+  ASSERT_NE(key, "");
+  EXPECT_EQ(value(key.c_str()), "2");
+  ASSERT_TRUE(person_.key("ctrl+z"));
+  EXPECT_EQ(text(), before);
+  settle();
+  window_.show_view("roofline");
+  RooflineChart& roof = window_.roofline();
+  ASSERT_GT(roof.scene().points.size(), 5U);  // memory-bound ones, too
+  std::size_t uncounted = 0;
+  for (const PlotPoint& point : roof.scene().points) uncounted += point.series == 2 ? 1 : 0;
+  EXPECT_GT(uncounted, 0U);
+  roof.setFocus();
+  ASSERT_TRUE(person_.key("Right"));
+  ASSERT_TRUE(roof.pointed().has_value());
+  const QString name = roof.scene().points[*roof.pointed()].name;
+  EXPECT_TRUE(roof.accessibleDescription().startsWith(name));
+  ASSERT_TRUE(person_.key("Return"));
+  EXPECT_TRUE(window_.canvas().isVisible());
+  ASSERT_TRUE(window_.canvas().chosen().has_value());
+  const Trace& trace = window_.session().outcome()->trace();
+  EXPECT_EQ(trace.strings.text(trace.ops.name[index_of(*window_.canvas().chosen())]), name.toStdString());
+}
+
+// The wheel zooms a plot, a drag moves it, Home shows all of it.
+TEST_F(RealEvents, PlotsZoom) {
+  open("fits-after-one-toggle");
+  window_.show_view("roofline");
+  RooflineChart& roof = window_.roofline();
+  ASSERT_FALSE(roof.scene().points.empty());
+  const QPoint first = roof.place(0);
+  ASSERT_TRUE(person_.wheel(roof, -4, roof.rect().center()));
+  EXPECT_NE(roof.place(0), first);
+  roof.setFocus();
+  ASSERT_TRUE(person_.key("Home"));
+  EXPECT_EQ(roof.place(0), first);
+}
+
 // Ways are looked for by themselves; arrows preview, Enter applies one as a single step, Ctrl+Z takes it back.
 TEST_F(RealEvents, AWayIsPreviewedAppliedAndTakenBack) {
   open("fits-after-one-toggle");
@@ -381,6 +480,63 @@ TEST_F(RealEvents, AWayIsPreviewedAppliedAndTakenBack) {
   EXPECT_DOUBLE_EQ(window_.session().outcome()->result().tokens_per_second, rate);  // as the row said
   ASSERT_TRUE(person_.key("ctrl+z"));
   EXPECT_EQ(text(), before);
+}
+
+// 200 actions as they come, the same each time: the window lives, no variant goes, and every text is what its steps
+// made of what was opened.
+TEST_F(RealEvents, TwoHundredActionsLoseNothing) {
+  open("bound-by-pcie");
+  open("fits-after-one-toggle");
+  std::mt19937 random(20'240'611);
+  const auto up_to = [&](int count) { return static_cast<int>(random() % static_cast<unsigned>(count)); };
+  const QStringList keys = {"w",      "s",      "a",      "d",      "1",      "2",       "3",           "c",
+                            "f",      "Home",   "Escape", "b",      "v",      "shift+v", "ctrl+z",      "ctrl+shift+z",
+                            "ctrl+1", "ctrl+2", "ctrl+3", "ctrl+4", "ctrl+5", "g",       "Down",        "Up",
+                            "Return", "Tab",    "F6",     "F3",     "Left",   "Right",   "shift+Return"};
+  std::map<int, std::string> opened;
+  for (const auto& one : window_.session().variants()) opened[one->id] = one->document.saved_text();
+  CanvasView& canvas = window_.canvas();
+  for (int action = 0; action < 200; ++action) {
+    if (!window_.isActiveWindow()) activate(window_);
+    const int kind = up_to(10);
+    if (kind < 5) {
+      ASSERT_TRUE(person_.key(keys[up_to(static_cast<int>(keys.size()))])) << action;
+    } else if (kind == 5 && canvas.isVisible()) {
+      ASSERT_TRUE(person_.click(canvas, {up_to(canvas.width()), up_to(canvas.height())})) << action;
+    } else if (kind == 6 && canvas.isVisible()) {
+      ASSERT_TRUE(person_.wheel(canvas, up_to(5) - 2 == 0 ? 1 : up_to(2) * 2 - 1, {up_to(canvas.width()), 100}))
+          << action;
+    } else if (kind == 7) {
+      window_.panel().reveal("model.micro_batch");
+      ASSERT_TRUE(person_.key("ctrl+a")) << action;
+      ASSERT_TRUE(person_.type(QString::number(1 + up_to(6)))) << action;
+      ASSERT_TRUE(person_.key("Return")) << action;
+    } else if (kind == 8) {
+      window_.session().edit("model.recompute", up_to(2) == 0 ? "full" : "none", false);
+    } else if (kind == 9) {
+      QTreeView& tree = window_.variants().tree();
+      const QModelIndex row = tree.indexAt({20, 6 + 23 * up_to(4)});
+      if (!row.isValid()) continue;
+      ASSERT_TRUE(person_.click(*tree.viewport(), tree.visualRect(row).center())) << action;
+    }
+    for (const auto& one : window_.session().variants()) opened.emplace(one->id, one->document.saved_text());
+  }
+  ASSERT_EQ(window_.session().variants().size(), opened.size());
+  ASSERT_GT(opened.size(), 2U);
+  std::size_t steps = 0;
+  for (const auto& one : window_.session().variants()) {
+    const std::string text = one->document.text();
+    const int at = one->history.index();
+    one->history.setIndex(0);
+    EXPECT_EQ(one->document.text(), opened[one->id]) << one->name;
+    one->history.setIndex(at);
+    EXPECT_EQ(one->document.text(), text) << one->name;
+    steps += static_cast<std::size_t>(one->history.count());
+  }
+  EXPECT_GT(steps, 5U);
+  activate(window_);
+  QTest::qWait(100);
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.session().is_busy(); }, patience_ms));
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include <QDoubleSpinBox>
 #include <QDragEnterEvent>
 #include <QLineEdit>
+#include <QListWidget>
 #include <QMessageBox>
 #include <QMimeData>
 #include <QPushButton>
@@ -20,14 +21,18 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <set>
 
 #include "gui/app/main_window.h"
+#include "gui/panels/compare_view.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/start_page.h"
 #include "gui/panels/sweep_view.h"
+#include "gui/panels/variant_panel.h"
 #include "gui/panels/verdict_strip.h"
 #include "gui/plots/canvas_view.h"
+#include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
 #include "scenario/scenario.h"
 
@@ -71,13 +76,13 @@ TEST_F(Window, FitsAfterOneToggle) {
   QTest::mouseClick(start, Qt::LeftButton);
   settle();
   EXPECT_EQ(figure(0).rfind("does not fit: short of", 0), 0U) << figure(0);
-  ControlRow* const toggle = window_.panel().row("model.recompute", true);
-  ASSERT_NE(toggle, nullptr);
-  auto* const box = qobject_cast<QCheckBox*>(toggle->editor());
-  // What the start page says to tick is in sight.
-  EXPECT_TRUE(QTest::qWaitFor([&] { return !box->visibleRegion().isEmpty(); }, patience_ms));
-  box->setFocus();
-  QTest::keyClick(box, Qt::Key_Space);
+  ControlRow* const row = window_.panel().row("model.recompute");
+  ASSERT_NE(row, nullptr);
+  auto* const list = qobject_cast<QComboBox*>(row->editor());
+  // What the start page says to set is in sight.
+  EXPECT_TRUE(QTest::qWaitFor([&] { return !list->visibleRegion().isEmpty(); }, patience_ms));
+  list->setFocus();
+  QTest::keyClicks(list, "full");
   EXPECT_TRUE(window_.session().is_stale());
   settle();
   EXPECT_EQ(figure(0).rfind("fits with", 0), 0U) << figure(0);
@@ -329,28 +334,188 @@ TEST_F(Window, SavesBeforeItLeaves) {
   std::filesystem::copy_file(bundled("bound-by-pcie").toStdString(), file.toStdString());
   window_.open(file);
   settle();
+  window_.session().edit("title", "mine", false);
+  settle();
   const auto leave = [this] {
-    window_.session().edit("title", "mine", false);
-    settle();
-    window_.open(bundled("fits-after-one-toggle"));
+    window_.close();
     auto* const question = window_.findChild<QMessageBox*>();
     ASSERT_NE(question, nullptr);
-    EXPECT_TRUE(question->text().contains("mine.json"));
+    EXPECT_TRUE(question->text().contains("mine"));
     QTest::mouseClick(question->button(QMessageBox::Save), Qt::LeftButton);
     ASSERT_TRUE(QTest::qWaitFor([this] { return window_.findChild<QMessageBox*>() == nullptr; }, patience_ms));
-    settle();
   };
   // A folder stands where the file was.
   std::filesystem::remove(file.toStdString());
   std::filesystem::create_directories(file.toStdString() + "/in the way");
   leave();
-  EXPECT_EQ(window_.session().document()->file(), file.toStdString());
+  EXPECT_TRUE(window_.isVisible());
   EXPECT_TRUE(window_.message().isVisible());
   std::filesystem::remove_all(file.toStdString());
-  window_.session().undo();
   leave();
-  EXPECT_EQ(window_.session().document()->file(), bundled("fits-after-one-toggle").toStdString());
+  EXPECT_TRUE(QTest::qWaitFor([this] { return !window_.isVisible(); }, patience_ms));
   EXPECT_EQ(ScenarioDocument::open(file.toStdString()).value("title"), "mine");
+}
+
+// Whatever is opened is one more variant; what was there stays as it was, with its steps.
+TEST_F(Window, OpeningReplacesNothing) {
+  open("bound-by-pcie");
+  window_.session().edit("model.micro_batch", "3", false);
+  settle();
+  const std::string edited = window_.session().document()->text();
+  const int mine = window_.session().current();
+  open("fits-after-one-toggle");
+  ASSERT_EQ(window_.session().variants().size(), 2U);
+  EXPECT_EQ(window_.session().changed(), std::vector<int>{mine});
+  window_.session().switch_to(mine);
+  settle();
+  EXPECT_EQ(window_.session().document()->text(), edited);
+  window_.session().undo();
+  settle();
+  EXPECT_EQ(window_.session().document()->value("model.micro_batch"), "4");
+  // The same file again is the same variant.
+  open("fits-after-one-toggle");
+  EXPECT_EQ(window_.session().variants().size(), 2U);
+}
+
+// Variants are named, branched, removed and brought back; the tree's model keeps the rules of models.
+TEST_F(Window, VariantsBranch) {
+  const QAbstractItemModelTester tester(&window_.variants().model(),
+                                        QAbstractItemModelTester::FailureReportingMode::Fatal);
+  const QAbstractItemModelTester compared(&window_.compare().model(),
+                                          QAbstractItemModelTester::FailureReportingMode::Fatal);
+  open("fits-after-one-toggle");
+  const int first = window_.session().current();
+  const std::string original = window_.session().document()->text();
+  window_.canvas().setFocus();
+  QTest::keyClick(&window_.canvas(), Qt::Key_V);
+  const int child = window_.session().current();
+  ASSERT_NE(child, first);
+  EXPECT_EQ(window_.session().variant(child)->parent, first);
+  window_.session().edit("model.recompute", "full", false);
+  settle();
+  EXPECT_EQ(window_.session().variant(first)->document.text(), original);
+  VariantModel& model = window_.variants().model();
+  EXPECT_EQ(model.rowCount(), 1);
+  EXPECT_EQ(model.rowCount(model.index_of(first)), 1);
+  EXPECT_TRUE(model.setData(model.index_of(child), "whole layers"));
+  EXPECT_TRUE(model.index_of(child).data().toString().contains("whole layers"));
+  EXPECT_TRUE(window_.windowTitle().contains("whole layers"));
+  // Side by side: the key that differs, and the figures.
+  window_.show_view("compare");
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.session().replays_others(); }, patience_ms));
+  CompareModel& compare = window_.compare().model();
+  ASSERT_EQ(compare.columnCount(), 3);
+  bool key = false, reserved = false, kernel = false;
+  for (int row = 0; row < compare.rowCount(); ++row) {
+    const QString name = compare.index(row, 0).data().toString();
+    if (name == "model.recompute") {
+      key = true;
+      EXPECT_EQ(compare.index(row, 1).data().toString(), "not set");
+      EXPECT_EQ(compare.index(row, 2).data().toString(), "full");
+    }
+    if (name == "reserved, GiB") {
+      reserved = true;
+      EXPECT_EQ(compare.index(row, 2).data(CompareModel::better_role).toInt(), 1);
+      EXPECT_TRUE(compare.index(row, 2).data().toString().contains("▼"));
+    }
+    kernel = kernel || name.contains("recompute");
+  }
+  EXPECT_TRUE(key);
+  EXPECT_TRUE(reserved);
+  EXPECT_TRUE(kernel);
+  // Removed with its steps, and brought back with them.
+  window_.session().remove(child);
+  EXPECT_EQ(window_.session().current(), first);
+  EXPECT_EQ(model.rowCount(model.index_of(first)), 0);
+  window_.session().remove(first);
+  EXPECT_EQ(window_.session().variants().size(), 1U);
+  EXPECT_TRUE(window_.session().restore_removed());
+  EXPECT_EQ(window_.session().document()->value("model.recompute"), "full");
+  window_.session().undo();
+  EXPECT_EQ(window_.session().document()->text(), original);
+}
+
+// A workspace's file brings all variants back, with what was not saved in their own files.
+TEST_F(Window, AWorkspaceIsSavedAndOpened) {
+  open("bound-by-pcie");
+  window_.session().edit("model.micro_batch", "3", false);
+  window_.session().branch("another");
+  window_.session().edit("model.micro_batch", "2", false);
+  settle();
+  const QString file = folder_.filePath("mine.spillway");
+  ASSERT_TRUE(window_.save_workspace(file));
+  EXPECT_TRUE(window_.session().changed().empty());
+  QSettings settings(folder_.filePath("second.ini"), QSettings::IniFormat);
+  MainWindow second(settings);
+  second.show();
+  second.open(file);
+  ASSERT_TRUE(QTest::qWaitFor([&] { return second.is_settled(); }, patience_ms))
+      << second.message().text().toStdString();
+  ASSERT_EQ(second.session().variants().size(), 2U);
+  EXPECT_EQ(second.session().variant(second.session().current())->name, "another");
+  EXPECT_EQ(second.session().document()->value("model.micro_batch"), "2");
+  EXPECT_EQ(second.session().variants().front()->document.value("model.micro_batch"), "3");
+  // A broken one says so, and changes nothing.
+  const QString broken = folder_.filePath("broken.spillway");
+  std::ofstream(broken.toStdString())
+      << R"({"schema": "spillway-workspace", "version": 1, "current": 0, "variants": [{}]})";
+  second.open(broken);
+  EXPECT_TRUE(second.message().isVisible());
+  EXPECT_TRUE(second.message().text().contains("broken.spillway"));
+  EXPECT_EQ(second.session().variants().size(), 2U);
+}
+
+// The history names the steps; one that is clicked is gone to.
+TEST_F(Window, HistoryNamesTheSteps) {
+  open("bound-by-pcie");
+  const std::string original = window_.session().document()->text();
+  window_.session().edit("model.micro_batch", "3", false);
+  window_.session().edit("model.micro_batch", "5", true);
+  window_.session().edit("model.micro_batch", "6", true);  // of the same drag
+  window_.session().edit("model.recompute", "full", false);
+  QUndoStack& steps = const_cast<Variant*>(window_.session().variant(window_.session().current()))->history;
+  ASSERT_EQ(steps.count(), 3);
+  EXPECT_EQ(steps.text(0), "model.micro_batch 4 to 3");
+  EXPECT_EQ(steps.text(2), "model.recompute unset to full");
+  steps.setIndex(0);
+  EXPECT_EQ(window_.session().document()->text(), original);
+  EXPECT_TRUE(window_.session().is_stale());
+  steps.setIndex(2);
+  EXPECT_EQ(window_.session().document()->value("model.micro_batch"), "6");
+  settle();
+}
+
+// The panel shows what matters; what is changed, on demand; and everything that is looked for.
+TEST_F(Window, ThePanelShowsWhatMatters) {
+  open("fits-after-one-toggle");
+  ScenarioPanel& panel = window_.panel();
+  const auto in_sight = [&](const char* key) { return !panel.row(key)->isHidden(); };
+  EXPECT_TRUE(in_sight("model.micro_batch"));
+  EXPECT_FALSE(in_sight("offload.drives"));  // nothing is offloaded
+  EXPECT_FALSE(in_sight("model.pipeline_chunks"));
+  EXPECT_FALSE(in_sight("model.zero_stage"));
+  window_.session().edit("offload.technique", "ssdtrain", false);
+  EXPECT_TRUE(in_sight("offload.drives"));
+  window_.session().edit("model.pipeline_parallel", "2", false);
+  EXPECT_TRUE(in_sight("model.pipeline_chunks"));
+  EXPECT_TRUE(in_sight("what_if.network"));
+  window_.session().undo();
+  window_.session().undo();
+  EXPECT_FALSE(in_sight("offload.drives"));
+  panel.show_keys(KeysShown::changed);
+  EXPECT_FALSE(in_sight("model.micro_batch"));
+  window_.session().edit("model.micro_batch", "2", false);
+  EXPECT_TRUE(in_sight("model.micro_batch"));
+  EXPECT_FALSE(in_sight("model.sequence"));
+  panel.filter("pipeline");
+  EXPECT_TRUE(in_sight("model.pipeline_chunks"));
+  EXPECT_FALSE(in_sight("model.micro_batch"));
+  panel.filter("");
+  panel.reveal("offload.drives");
+  EXPECT_TRUE(in_sight("offload.drives"));
+  // One control for each key.
+  std::set<std::string> keys;
+  for (const Control& control : scenario_controls()) EXPECT_TRUE(keys.insert(control.key).second) << control.key;
 }
 
 // An edit while another file is read gives that up; so the edit is never lost to it.
@@ -433,6 +598,51 @@ TEST_F(Window, MemorySnapshotsOpen) {
   }
 }
 
+// Everything that comes with the program is on the start page, and opens from there.
+TEST_F(Window, EveryExampleIsAtTheStart) {
+  std::size_t files = 0;
+  for (const char* const folder : {"/gui/scenarios", "/cli/scenarios", "/cli/sweeps"})
+    for (const auto& entry : std::filesystem::directory_iterator(root + folder))
+      files += entry.path().extension() == ".json" ? 1 : 0;
+  const StartPage& start = window_.start_page();
+  EXPECT_EQ(start.starts().size() + start.others().size(), files);
+  QPushButton* chosen = nullptr;
+  for (QPushButton* const one : start.others())
+    if (one->toolTip().contains("gpt2-tiny-captured-cpu")) chosen = one;
+  ASSERT_NE(chosen, nullptr);
+  QTest::mouseClick(chosen, Qt::LeftButton);
+  settle();
+  EXPECT_TRUE(window_.session().document()->is_trace());
+}
+
+// What a reader found wrong is on screen, and no green verdict stands beside it.
+TEST_F(Window, WarningsAreSeen) {
+  const QString file = folder_.filePath("unpaired.json");
+  // Of three blocks one is freed that was never there, and one event has no address.
+  std::ofstream(file.toStdString())
+      << R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA A100-SXM4-40GB",
+    "totalGlobalMem": 42000000000}], "traceEvents": [
+    {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 10, "dur": 5, "args": {"correlation": 1}},
+    {"ph": "X", "cat": "kernel", "name": "k", "pid": 0, "tid": 7, "ts": 20, "dur": 50, "args": {"correlation": 1, "stream": 7, "device": 0}},
+    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 11,
+     "args": {"Device Type": 1, "Device Id": 0, "Addr": 4096, "Bytes": 1048576, "Total Allocated": 1048576, "Total Reserved": 2097152}},
+    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 12,
+     "args": {"Device Type": 1, "Device Id": 0, "Addr": 8192, "Bytes": "no number", "Total Allocated": 1048576, "Total Reserved": 2097152}},
+    {"ph": "i", "s": "t", "cat": "cpu_instant_event", "name": "[memory]", "pid": 1, "tid": 1, "ts": 13,
+     "args": {"Device Type": 1, "Device Id": 0, "Addr": 4096, "Bytes": -1048576, "Total Allocated": 0, "Total Reserved": 2097152}}]})";
+  window_.open(file);
+  settle();
+  const Outcome& outcome = *window_.session().outcome();
+  ASSERT_FALSE(outcome.trace().findings.empty());
+  ASSERT_FALSE(outcome.result().warnings.empty());
+  auto* const list = window_.findChild<QListWidget*>();
+  ASSERT_NE(list, nullptr);
+  EXPECT_EQ(list->count(), static_cast<int>(outcome.result().warnings.size()));
+  const ShownFigure& verdict = window_.strip().shown().front();
+  EXPECT_TRUE(verdict.is_caution || verdict.is_alarm) << verdict.value;
+  EXPECT_EQ(verdict.short_value.rfind("No verdict on memory", 0), 0U) << verdict.short_value;
+}
+
 // Whoever holds it, what is stacked is what is allocated: also where a capture's allocations have no addresses.
 TEST_F(Window, OwnersSumToWhatIsAllocated) {
   window_.open(QString::fromStdString(root + "/cli/scenarios/gpt2-tiny-captured-cpu.json"));
@@ -481,6 +691,35 @@ TEST_F(Window, APointOfASweepBecomesTheScenario) {
   settle();
   const SweepRow& row = window_.sweep().chart().rows().front();
   EXPECT_NEAR(to_seconds(window_.session().outcome()->result().step_time), row.replayed.step_seconds, 1e-12);
+}
+
+// The front on screen is the one that `spillway sweep` finds.
+TEST_F(Window, TheFrontIsTheSweeps) {
+  const QString path = folder_.filePath("sweep.json");
+  std::ofstream(path.toStdString()) << R"({"schema": "spillway-sweep", "version": 1, "title": "three objectives",
+    "base": {"model": {"name": "gpt2-small", "sequence": 256}, "hardware": {"profile": "dgx-a100"}},
+    "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2, 4]},
+             {"name": "d", "key": "model.data_parallel", "values": [1, 2]},
+             {"name": "r", "key": "model.recompute", "values": ["none", "full"]}],
+    "objectives": ["gpu_time_per_token", "peak_memory", "gpus"], "margin": 0.9, "memory_margin": 0.9})";
+  window_.open(path);
+  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.sweep().is_running(); }, patience_ms));
+  SweepStore store;
+  const SweepFile file = load_sweep(path.toStdString());
+  const SweepOutcome outcome = run_sweep(file, {}, store);
+  const std::vector<SweepRow>& shown = window_.sweep().chart().rows();
+  ASSERT_EQ(shown.size(), outcome.rows.size());
+  std::size_t members = 0;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    EXPECT_EQ(shown[i].number, outcome.rows[i].number);
+    EXPECT_EQ(shown[i].on_front, outcome.rows[i].on_front) << shown[i].label;
+    members += outcome.rows[i].on_front ? 1 : 0;
+  }
+  EXPECT_GT(members, 1U);
+  std::size_t in_table = 0;
+  const TableRows table = window_.sweep().chart().table();
+  for (const auto& row : table.rows) in_table += row[1].text == "yes" ? 1 : 0;
+  EXPECT_EQ(in_table, members);
 }
 
 // A file that is dropped is what its content says: a model and a machine change the scenario at hand, a scenario takes

@@ -1,0 +1,111 @@
+#include "gui/workspace/variant_figures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/number_text.h"
+#include "gui/canvas/time_axis.h"
+#include "gui/workspace/shown_figures.h"
+#include "scenario/scenario.h"
+#include "studies/offload/result_figures.h"
+
+namespace spillway::gui {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void set_memory(const Outcome& outcome, VariantFigures& figures) {
+  const MemoryResult& memory = outcome.result().memory;
+  if (!memory.known) return;
+  figures.allocated_gib = in_gib(memory.peak_allocated);
+  figures.reserved_gib = in_gib(memory.peak_reserved);
+  figures.capacity_gib = in_gib(memory.capacity);
+  const MemoryScene* const scene = outcome.memory.get();
+  if (scene == nullptr || scene->owners.empty()) return;
+  const OwnerStack& owners = scene->owners;
+  const OwnerStack::Held peak = owners.at(owners.time_of_peak());
+  std::vector<std::size_t> used;
+  for (std::size_t i = 0; i < most_owners; ++i) {
+    if (owners.owners()[i].words.empty()) continue;
+    used.push_back(i);
+    figures.owners.emplace_back(owners.owners()[i].words, in_gib(Bytes(peak[i])));
+    figures.owner_tokens.push_back(owners.owners()[i].token);
+  }
+  for (const OwnerStack::Held& held : owners.fold(TimeAxis(scene->whole, figure_columns))) {
+    std::vector<float> column;
+    for (const std::size_t i : used) column.push_back(static_cast<float>(in_gib(Bytes(held[i]))));
+    figures.curve.push_back(std::move(column));
+  }
+}
+
+void set_drives(const Result& result, VariantFigures& figures) {
+  double written = 0;
+  for (const DriveTraffic& drive : result.drives) written += static_cast<double>(drive.written.count());
+  if (figures.tokens > 0) figures.written_bytes_per_token = written / figures.tokens;
+  if (const DriveTraffic* const drive = shortest_lived(result); drive != nullptr && drive->life)
+    figures.life_years = drive->life->years;
+}
+
+void flatten(const Json& value, const std::string& path, std::vector<std::string>& order) {
+  if (!value.is_object()) {
+    if (std::find(order.begin(), order.end(), path) == order.end()) order.push_back(path);
+    return;
+  }
+  for (const auto& [key, inner] : value.items()) flatten(inner, path.empty() ? key : path + "." + key, order);
+}
+
+}  // namespace
+
+VariantFigures variant_figures(const Outcome& outcome) {
+  const Result& result = outcome.result();
+  VariantFigures figures;
+  figures.text = outcome.scenario.text;
+  figures.state = result.verdict();
+  const std::vector<ShownFigure> shown = shown_figures(outcome, nullptr);
+  figures.verdict = shown.front().short_value;
+  const bool has_times = outcome.trace().has(Capability::times);
+  if (has_times) {
+    figures.step_ms = to_seconds(result.step_time) * 1e3;
+    figures.binding = std::string(describe(result.binding));
+    if (result.tokens_per_second > 0) {
+      figures.tokens_per_second = result.tokens_per_second;
+      figures.tokens = std::round(result.tokens_per_second * to_seconds(result.step_time));
+    }
+    if (result.mfu > 0) figures.mfu_percent = result.mfu * 100;
+    // Of as many steps as are in the record.
+    const double steps = std::max(1.0, std::round(to_seconds(result.replayed) / to_seconds(result.step_time)));
+    const double share = 1 / (steps * (figures.tokens > 0 ? figures.tokens : 1));
+    for (const WorkRow& row : outcome.work) {
+      if (row.total <= 0) continue;
+      const std::size_t op = row.example;
+      if (op >= outcome.trace().ops.size() || outcome.trace().ops.kind[op] != OpKind::kernel) continue;
+      const std::string name = row.phase.empty() ? row.name : row.name + ", " + row.phase;
+      figures.kernels[name] += static_cast<double>(row.total) * 1e-6 * share;
+      figures.kernel_tokens[name] = owner_token(row.phase);
+    }
+  }
+  set_memory(outcome, figures);
+  set_drives(result, figures);
+  return figures;
+}
+
+std::vector<ChangedKey> changed_keys(const std::vector<std::string>& texts) {
+  std::vector<std::string> order;
+  for (const std::string& text : texts) {
+    const Json root = Json::parse(text, nullptr, false, true);
+    if (root.is_object()) flatten(root, "", order);
+  }
+  std::vector<ChangedKey> changed;
+  for (const std::string& key : order) {
+    if (key == "title" || key == "note" || key == "schema" || key == "version") continue;
+    ChangedKey row{key, {}};
+    for (const std::string& text : texts) row.values.push_back(setting_of(text, key));
+    const bool differs = std::any_of(row.values.begin(), row.values.end(),
+                                     [&](const auto& value) { return value != row.values.front(); });
+    if (differs) changed.push_back(std::move(row));
+  }
+  return changed;
+}
+
+}  // namespace spillway::gui
