@@ -16,7 +16,7 @@ import sys
 import numpy
 from scipy.optimize import linprog
 
-LOW, HIGH, FLOOR = 0.05, 0.9, 0.03
+LOW, HIGH, FLOOR = 0.05, 0.9, 0.05
 PARTS = (("compute",), ("hbm",), ("network",), ("host", "launch_latency", "pcie", "storage", "idle"))
 
 
