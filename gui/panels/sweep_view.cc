@@ -60,7 +60,7 @@ std::string sweep_of(const std::string& scenario_text) {
            {"ssd",
             {{"offload.technique", ssdtrain_word},
              {"offload.drives", "samsung-990-pro-2tb"},
-             {"offload.drive_count", 4}}}}}}}},
+             {"offload.drives_per_machine", 4}}}}}}}},
       {"objectives", {"step_time", "peak_memory"}},
       {"require", {{"fits", true}}},
       {"replays", 60}};

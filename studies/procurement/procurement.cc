@@ -371,11 +371,14 @@ class Procurement {
         quiet = fit.runs;
         continue;
       }
-      if (!all_fit(fit.runs)) continue;
+      if (!all_fit(fit.runs) || !fit.saves_nothing().empty()) continue;
       fit.chosen = n;
       return true;
     }
-    fit.cannot = fit.writes() ? "out of memory with them" : "the plan for them writes nothing: it keeps all";
+    fit.cannot = !fit.writes()                 ? "the plan for them writes nothing: it keeps all"
+                 : !all_fit(fit.runs)          ? "out of memory with them"
+                 : fit.saves_nothing().empty() ? "none of their numbers was replayed"
+                                               : fit.saves_nothing() + ", which is no basis for judging drives";
     fit.runs.clear();
     return false;
   }
@@ -500,7 +503,7 @@ class Procurement {
     });
     SsdQuestion question;
     question.drives = {option.drive->drive};
-    question.count = option.drive->chosen;
+    question.drives_per_gpu = option.drive->chosen;
     question.route = in_.route;
     question.switch_lanes = switch_lanes_of(in_.prices);
     question.endurance = in_.endurance;
@@ -649,12 +652,13 @@ std::vector<std::string> PricedOption::settings_of(std::size_t r) const {
   std::vector<std::string> settings = fleet.plans[r].settings;
   if (writes_nothing) return settings;  // as searched
   const auto names_drives = [](const std::string& setting) {
-    return setting.starts_with("offload.drives=") || setting.starts_with("offload.drive_count=");
+    return setting.starts_with("offload.drives=") || setting.starts_with("offload.drives_per_machine=");
   };
   std::erase_if(settings, names_drives);
   if (!drive) return settings;
   settings.push_back("offload.drives=" + drive->drive.name);
-  settings.push_back("offload.drive_count=" + std::to_string(drive->chosen * std::min(fleet.gpus, hardware.gpu_count)));
+  settings.push_back("offload.drives_per_machine=" +
+                     std::to_string(drive->chosen * std::min(fleet.gpus, hardware.gpu_count)));
   return settings;
 }
 
