@@ -43,6 +43,7 @@ class Procurement {
     add_runs();
     price_options();
     choose();
+    add_odds();
     add_drive_table();
     collect_warnings();
     add_pcie();
@@ -279,6 +280,7 @@ class Procurement {
       if (best != nullptr) {
         option.drive = *best;
         option.runs = best->runs;
+        option.saves_nothing = best->saves_nothing();
         option.hardware = best->hardware;
         set_power(option);
       } else if (!quiet.empty() && all_fit(quiet)) {
@@ -371,14 +373,11 @@ class Procurement {
         quiet = fit.runs;
         continue;
       }
-      if (!all_fit(fit.runs) || !fit.saves_nothing().empty()) continue;
+      if (!all_fit(fit.runs)) continue;
       fit.chosen = n;
       return true;
     }
-    fit.cannot = !fit.writes()                 ? "the plan for them writes nothing: it keeps all"
-                 : !all_fit(fit.runs)          ? "out of memory with them"
-                 : fit.saves_nothing().empty() ? "none of their numbers was replayed"
-                                               : fit.saves_nothing() + ", which is no basis for judging drives";
+    fit.cannot = fit.writes() ? "out of memory with them" : "the plan for them writes nothing: it keeps all";
     fit.runs.clear();
     return false;
   }
@@ -434,11 +433,67 @@ class Procurement {
       const PricedOption& option = answer_.options[o];
       if (!option.failure.empty()) continue;
       if (option.in_time && !answer_.chosen) answer_.chosen = o;
-      const bool better = option.drive && (!answer_.with_drives || (option.in_time && !in_time_with_drives_));
-      if (!better) continue;
+      // Drives are judged by a step that gains memory from them, if there is one.
+      const std::pair basis(option.saves_nothing.empty(), option.in_time);
+      if (!option.drive || (answer_.with_drives && basis <= with_drives_)) continue;
       answer_.with_drives = o;
-      in_time_with_drives_ = option.in_time;
+      with_drives_ = basis;
     }
+  }
+
+  // ---- prices as ranges ----
+
+  std::size_t used(const std::string& name, const std::string& unit, const Price& price, bool by_chosen) {
+    std::vector<UsedPrice>& all = answer_.prices;
+    auto found = std::find_if(all.begin(), all.end(), [&](const UsedPrice& one) { return one.name == name; });
+    if (found == all.end()) found = all.insert(all.end(), {name, unit, price, false});
+    found->by_chosen = found->by_chosen || by_chosen;
+    return static_cast<std::size_t>(found - all.begin());
+  }
+
+  // By field of the option's cost: the price that it is.
+  std::map<std::string, std::size_t> prices_of(const PricedOption& option, bool is_chosen) {
+    std::map<std::string, std::size_t> found;
+    const std::string& machine = option.fleet.machine;
+    if (option.is_rented()) {
+      found["machine_rent"] = used(machine, "USD/h", *option.price.usd_per_hour, is_chosen);
+      return found;
+    }
+    found["machine_price"] = used(machine, "USD", *option.price.price_usd, is_chosen);
+    const auto value = [&](const char* field) { return answer_.book.value(answer_.priced, option.place, field); };
+    if (value("network_price") > 0)
+      found["network_price"] = used("network per GPU", "USD", *in_.prices.network_usd_per_gpu, is_chosen);
+    if (in_.prices.electricity_usd_per_kwh)
+      found["electricity"] = used("electricity", "USD/kWh", *in_.prices.electricity_usd_per_kwh, is_chosen);
+    if (!option.drive) return found;
+    const NvmeProfile& drive = option.drive->drive;
+    if (const auto price = in_.prices.drive_usd(drive))
+      found["drive_price"] = used(drive.name, "USD", *price, is_chosen);
+    if (value("switches_per_machine") > 0 && in_.prices.pcie_switch_usd)
+      found["switch_price"] = used("PCIe switch", "USD", *in_.prices.pcie_switch_usd, is_chosen);
+    return found;
+  }
+
+  // Of the options in time, or of all where none is.
+  void add_odds() {
+    answer_.odds.assign(answer_.options.size(), 0);
+    std::vector<std::size_t> which;
+    std::vector<OddsCase> cases;
+    for (std::size_t o = 0; o < answer_.options.size(); ++o) {
+      const PricedOption& option = answer_.options[o];
+      if (!option.failure.empty() || (answer_.chosen && !option.in_time)) continue;
+      cases.push_back({case_of(o), prices_of(option, o == answer_.chosen.value_or(0))});
+      which.push_back(o);
+    }
+    if (cases.empty()) return;
+    std::vector<RangedPrice> ranges;
+    for (const UsedPrice& one : answer_.prices)
+      ranges.push_back({one.name, one.price.value, one.price.low, one.price.high});
+    const PriceOdds odds = price_odds(answer_.book, ranges, cases, 0);
+    for (std::size_t c = 0; c < which.size(); ++c) answer_.odds[which[c]] = odds.cheapest[c];
+    answer_.deciding_price = odds.decides;
+    answer_.odds_if_low = odds.if_low;
+    answer_.odds_if_high = odds.if_high;
   }
 
   // ---- parts of the report ----
@@ -637,7 +692,7 @@ class Procurement {
   std::vector<std::vector<ReplayedPlan>> replays_;                  // by option; those that write, with endless drives
   std::vector<std::vector<std::size_t>> run_place_;                 // by option: its cases of "Runs"
   std::map<std::string, std::size_t> machine_place_, drive_place_;  // their cases of the tables of prices
-  bool in_time_with_drives_ = false;
+  std::pair<bool, bool> with_drives_{};                             // of answer_.with_drives: saves memory, is in time
 };
 
 }  // namespace
@@ -645,7 +700,9 @@ class Procurement {
 std::string PricedOption::name() const {
   const std::int64_t machines = (fleet.gpus + hardware.gpu_count - 1) / hardware.gpu_count;
   return fmt::format("{} x {} ({} GPUs), {}{}", machines, fleet.machine, fleet.gpus, fleet.technique,
-                     writes_nothing ? " (which writes nothing)" : "");
+                     writes_nothing           ? " (which writes nothing)"
+                     : !saves_nothing.empty() ? " (which saves no memory)"
+                                              : "");
 }
 
 std::vector<std::string> PricedOption::settings_of(std::size_t r) const {
