@@ -34,8 +34,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ReportArguments {
-  std::string scenario, baseline, reserve, output, prices, retention = "rated", route = "gpudirect", bound = "rated";
-  std::vector<std::string> settings, drives;
+  std::string scenario, baseline, reserve, prices, retention = "rated", route = "gpudirect", bound = "rated";
+  std::vector<std::string> settings, drives, outputs;
   std::optional<double> used_percent;
   std::optional<std::int64_t> drives_per_gpu, drives_per_machine, count;
   SsdQuestion question;
@@ -150,16 +150,17 @@ Json head_json(const char* schema, const LoadedScenario& loaded, const Result& r
 
 void finish(Context& context, const ReportArguments& arguments, const LoadedScenario& loaded, const Json& json,
             const ReportDocument& document) {
-  if (!arguments.output.empty()) write_report(document, arguments.output);
+  for (const std::string& output : arguments.outputs) write_report(document, output);
   for (const std::string& warning : loaded.warnings) warn(context, warning);
   if (context.json())
     print_json(json);
-  else if (arguments.output != "-")
+  else
     print_document(context, document);
   if (document.is_no()) context.exit_code = exit_answer_is_no;
 }
 
 void report_ssd(Context& context, const ReportArguments& arguments) {
+  check_report_paths(arguments.outputs);
   LoadedScenario loaded = load_for_report(arguments);
   const SsdQuestion question = question_of(arguments, loaded);
   loaded = on_first_drives(std::move(loaded), question);
@@ -178,6 +179,7 @@ void report_ssd(Context& context, const ReportArguments& arguments) {
 }
 
 void report_pcie(Context& context, const ReportArguments& arguments) {
+  check_report_paths(arguments.outputs);
   LoadedScenario loaded = load_for_report(arguments);
   const SsdQuestion question = question_of(arguments, loaded);
   loaded = on_first_drives(std::move(loaded), question);
@@ -203,6 +205,7 @@ void report_pcie(Context& context, const ReportArguments& arguments) {
 }
 
 void report_step(Context& context, const ReportArguments& arguments) {
+  check_report_paths(arguments.outputs);
   const LoadedScenario loaded = load_argument(arguments.scenario, with_reserve(arguments.settings, arguments.reserve));
   const ScenarioRun ran = run_traced(loaded);
   const Result& result = ran.result;
@@ -221,7 +224,11 @@ void report_step(Context& context, const ReportArguments& arguments) {
 }
 
 void add_settings(Command& command, ReportArguments& arguments) {
-  command.add_option("--output", arguments.output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");
+  command
+      .add_option("--output", arguments.outputs,
+                  "write the report: .html, .pdf, .xlsx or .csv; may be repeated, of one and the same run")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command
       .add_option("--set", arguments.settings,
                   "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
