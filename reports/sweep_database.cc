@@ -94,8 +94,8 @@ std::string sweep_database(const SweepFile& file, const SweepOutcome& outcome) {
   run(base, "begin");
   const Json answer = sweep_json(file, outcome);
   for (std::size_t i = 0; i < outcome.rows.size(); ++i) {
-    const Json& from = answer["rows"][i];
-    std::vector<Json> row = {from["point"], from["label"]};
+    const Json from = sweep_row_json(outcome.rows[i]);
+    std::vector<Json> row = {Json(outcome.rows[i].number), Json(outcome.rows[i].label)};
     for (std::size_t a = 0; a < file.axes.size(); ++a)
       row.push_back(a < outcome.rows[i].options.size() ? Json(outcome.rows[i].options[a]) : Json());
     for (const auto& [name, type] : columns) row.push_back(from.contains(name) ? from[name] : Json());
