@@ -603,8 +603,9 @@ class Writer {
     if (option == nullptr || answer_.sensitivity.empty()) return;
     ReportSection& part = section("If the assumptions are wrong", true);
     part.paragraphs.emplace_back(
-        "One input at a time is moved, the rest stays. Cheapest: the option that would be chosen then, each with the "
-        "drives it has now; their model and number are not chosen anew.");
+        "One input at a time is moved, the rest stays. Cheapest: the option that would be chosen then, with the model "
+        "of "
+        "drive, of those replayed with it, that costs least then; their numbers stay.");
     const auto add = [&](const PricedOption& of, const std::vector<Sensitivity>& moved) {
       swings(of, moved, of.drive ? value(of, "drive_life_years") : 0, option->name(), part);
     };

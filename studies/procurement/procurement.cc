@@ -657,17 +657,38 @@ class Procurement {
     (given.cells.empty() ? given.number : given.factor) *= factor;
   }
 
-  // In time, else of all; drives stay as they were chosen.
+  // In time, else of all; drives are chosen anew among the models that were replayed with the option.
   [[nodiscard]] std::string cheapest_under(const Swing& swing, bool low) const {
     FormulaWorkbook book = answer_.book;
-    FormulaTable table{"Moved", "", cost_fields(), {}, {}};
-    std::vector<std::size_t> which;
+    FormulaTable runs{"Moved runs", "", run_fields(), {}, {}}, table{"Moved", "", cost_fields(), {}, {}};
+    struct Moved {
+      std::size_t option;
+      const DriveChoice* fit;
+      std::vector<std::size_t> places;  // of its runs
+    };
+    std::vector<Moved> which;
     for (std::size_t o = 0; o < answer_.options.size(); ++o) {
       if (!answer_.options[o].failure.empty()) continue;
-      FormulaCase moved = case_of(o);
-      move(moved, swing, answer_.options[o], low);
+      which.push_back({o, nullptr, {}});
+      if (!answer_.options[o].drive) continue;
+      for (const DriveChoice& fit : fits_[o]) {
+        if (fit.runs.empty() || fit.drive.name == answer_.options[o].drive->drive.name) continue;
+        which.push_back({o, &fit, {}});
+        for (std::size_t r = 0; r < fit.runs.size(); ++r) {
+          which.back().places.push_back(runs.cases.size());
+          runs.cases.push_back(run_case("", fit.runs[r], r));
+        }
+      }
+    }
+    const std::size_t runs_table = book.add(std::move(runs));
+    for (const Moved& one : which) {
+      PricedOption option = answer_.options[one.option];
+      if (one.fit != nullptr) option.drive = *one.fit;
+      FormulaCase moved = one.fit == nullptr
+                              ? case_of(one.option)
+                              : cost_case(option, &one.fit->drive, one.fit->chosen, runs_table, one.places);
+      move(moved, swing, option, low);
       table.cases.push_back(std::move(moved));
-      which.push_back(o);
     }
     const std::size_t at = book.add(std::move(table));
     std::optional<std::size_t> best;
@@ -682,7 +703,10 @@ class Procurement {
       best = c;
       best_in_time = in_time;
     }
-    return answer_.options[which[*best]].name() + (best_in_time ? "" : " (late)");
+    const Moved& chosen = which[*best];
+    const std::string with =
+        chosen.fit == nullptr ? "" : fmt::format(" with {} x {} per GPU", chosen.fit->chosen, chosen.fit->drive.name);
+    return answer_.options[chosen.option].name() + with + (best_in_time ? "" : " (late)");
   }
 
   const ProcurementRequest& in_;
