@@ -1122,6 +1122,43 @@ class ProcurementTest(ProgramTest):
                                                       "machines": {"dgx-h1000": {"price": leaf}}}).encode())
         self.refused("report", "procurement", self.SCENARIO, "--prices", prices, says=["dgx-h1000", "did you mean dgx-h100"])
 
+    def test_prices_that_nobody_vouches_for_are_listed(self):
+        listed = spillway("prices", "check", "--format", "json")
+        self.assertEqual(listed.returncode, 1, listed.stderr)
+        document = json.loads(listed.stdout)
+        self.assertTrue(document["items"])
+        for item in document["items"]:
+            self.assertTrue(item["is_old"] or item["is_assumed"], item["name"])
+            self.assertLessEqual(item["low"], item["value"])
+            self.assertGreaterEqual(item["high"], item["value"])
+        everything = json.loads(spillway("prices", "check", "--all", "--format", "json").stdout)["items"]
+        self.assertGreater(len(everything), len(document["items"]))
+        later = json.loads(spillway("prices", "check", "--date", "2030", "--format", "json").stdout)["items"]
+        width = {item["name"]: item["high"] / item["low"] for item in document["items"]}
+        for item in later:
+            if item["name"] in width:
+                self.assertGreater(item["high"] / item["low"], width[item["name"]], item["name"])
+        for date in ("tomorrow", "2026-13"):
+            self.refused("prices", "check", "--date", date, says=[date, "2026-03"])
+
+        def own(**price):
+            leaf = {"value": 7, "unit": "USD", "provenance": "measured", "source": "an offer", "date": "2026-03", **price}
+            return self.path("own.json", json.dumps({"schema": "spillway-prices", "version": 1,
+                                                     "machines": {"dgx-h100": {"price": leaf}}}).encode())
+        self.refused("prices", "check", own(date="May"), says=["own.json", "/machines/dgx-h100/price/date", "May"])
+        self.refused("prices", "check", own(low=8), says=["own.json", "low <= value <= high"])
+        self.refused("prices", "check", own(index="tulips"), says=["own.json", "tulips"])
+        kept = json.loads(spillway("prices", "check", own(), "--date", "2026-05", "--format", "json").stdout)["items"]
+        self.assertNotIn("machines/dgx-h100/price", [item["name"] for item in kept])
+
+    def test_documents_that_can_not_be_are_refused_before_any_replay(self):
+        page = self.path("page.html")
+        for outputs, words in (((page, page), "given twice"), ((page, self.path("page.doc")), ".html, .pdf, .xlsx or .csv")):
+            given = [word for output in outputs for word in ("--output", output)]
+            for report in ("procurement", "step", "ssd", "pcie"):
+                self.refused("report", report, self.SCENARIO, *given, says=[words])
+        self.assertFalse(os.path.exists(page))
+
     def test_a_plan_that_writes_nothing_is_no_reason_to_buy_drives(self):
         wanted = [word for setting in ("hardware.profile=dgx-h100", "model.micro_batch=16", "model.data_parallel=8")
                   for word in ("--set", setting)]
