@@ -121,16 +121,24 @@ bool FieldReader::gave(std::string_view place) const {
 void FieldReader::pop() {
   const Frame& frame = frames_.back();
   if (frame.object->is_object() && !frame.is_whole && !frame.has_others && !frame.as_tuple)
-    check_keys(*frame.object, {frame.used.begin(), frame.used.end()}, place_of(""));
+    check_keys(*frame.object, {frame.used.begin(), frame.used.end()}, place_of(""), frame.former);
   if (frame.as_tuple && frame.object->is_array() && frame.object->size() != frame.next)
     problem(place_of_frame(frames_.size() - 1), fmt::format("expected {} values", frame.next), "write [value, ...]");
   frames_.pop_back();
 }
 
-void FieldReader::check_keys(const Json& object, const std::vector<std::string_view>& known, const std::string& place) {
-  for (const auto& [key, value] : object.items())
-    if (std::find(known.begin(), known.end(), key) == known.end())
+void FieldReader::check_keys(const Json& object, const std::vector<std::string_view>& known, const std::string& place,
+                             const FormerKeys& former) {
+  for (const auto& [key, value] : object.items()) {
+    if (std::find(known.begin(), known.end(), key) != known.end()) continue;
+    const auto renamed =
+        std::find_if(former.begin(), former.end(), [&, &name = key](const auto& each) { return each.first == name; });
+    if (renamed != former.end())
+      problem(place + "/" + key, "'" + key + "' has a name that says more now",
+              fmt::format("write '{}' instead", renamed->second), 1);
+    else
       problem(place + "/" + key, "unknown key '" + key + "'", suggest(key, known), 1);
+  }
 }
 
 const Json* FieldReader::take(const FieldInfo& info) {
@@ -145,6 +153,7 @@ const Json* FieldReader::take(const FieldInfo& info) {
     return &object;
   }
   frame.used.emplace_back(info.key);
+  if (!info.former.empty()) frame.former.emplace_back(info.former, info.key);
   if (!frame.shorthand.empty() && object.is_string()) return frame.shorthand == info.key ? &object : nullptr;
   if (!object.is_object()) return nullptr;
   const auto found = object.find(info.key);

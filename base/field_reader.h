@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/fields.h"
@@ -72,7 +73,9 @@ class FieldReader : public virtual FieldVisitor {
  protected:
   const Json* take(const FieldInfo& info);  // null when absent, which is a problem where it is required
   [[nodiscard]] std::string place_of(std::string_view key) const;
-  void check_keys(const Json& object, const std::vector<std::string_view>& known, const std::string& place);
+  using FormerKeys = std::vector<std::pair<std::string_view, std::string_view>>;  // refused name, today's
+  void check_keys(const Json& object, const std::vector<std::string_view>& known, const std::string& place,
+                  const FormerKeys& former = {});
   [[nodiscard]] const Json& current() const { return *frames_.back().object; }
 
  private:
@@ -86,6 +89,7 @@ class FieldReader : public virtual FieldVisitor {
     bool as_tuple = false, has_others = false, is_whole = false;
     std::string_view shorthand{};  // the key that a bare text stands for
     std::vector<std::string> used{};
+    FormerKeys former{};
     std::size_t next = 0;  // of a tuple
   };
   struct List {

@@ -44,6 +44,7 @@ struct FieldInfo {
   bool even_empty = false;           // of a text, a list or a map: it may be empty, and is written then too
   bool or_null = false;              // null stands for an infinite number, for a flag or a value that isn't known
   std::string_view alias{};          // an older name of the key, of a group
+  std::string_view former{};         // an older name that is refused: the message names this one
   bool also_flag = false;            // a group: true stands for {}, false for none
 };
 

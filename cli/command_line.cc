@@ -32,6 +32,7 @@
 #include "cli/commands/manual_command.h"
 #include "cli/commands/memory_command.h"
 #include "cli/commands/new_command.h"
+#include "cli/commands/prices_command.h"
 #include "cli/commands/profile_command.h"
 #include "cli/commands/record_command.h"
 #include "cli/commands/report_command.h"
@@ -229,6 +230,7 @@ int run_command_line(int argc, const char* const* argv, SweepJob* job) {
   add_list_command(app, context);
   add_techniques_command(app, context);
   add_profile_commands(app, context);
+  add_prices_commands(app, context);
   add_calibrate_commands(app, context);
   add_record_commands(app, context);
   add_validate_commands(app, context);

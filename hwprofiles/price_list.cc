@@ -30,7 +30,13 @@ const Words& condition_words() {
   return words;
 }
 
-// A price tells where it comes from.
+PriceKind kind_of(OriginKind provenance) {
+  return provenance == OriginKind::measured    ? PriceKind::quote
+         : provenance == OriginKind::datasheet ? PriceKind::list
+                                               : PriceKind::assumed;
+}
+
+// A figure tells where it comes from.
 void describe(Sourced<double>& price, const Bounds& bounds, FieldVisitor& visitor) {
   fields::number(visitor, {.key = "value", .min = bounds.least, .max = bounds.most, .required = true}, price.value);
   visitor.constant({.key = "unit", .required = !bounds.unit.empty()}, bounds.unit);
@@ -42,10 +48,29 @@ void describe(Sourced<double>& price, const Bounds& bounds, FieldVisitor& visito
                price.origin.date);
 }
 
+void describe(Price& price, const Bounds& bounds, FieldVisitor& visitor) {
+  describe(static_cast<Sourced<double>&>(price), bounds, visitor);
+  std::optional<PriceKind> kind;
+  fields::word(visitor, {.key = "kind", .about = "What stands behind it."}, kind, price_kind_words());
+  price.kind = kind.value_or(kind_of(price.origin.provenance));
+  const auto end = [&](std::string_view key, std::string_view about, double& value) {
+    std::optional<double> given;
+    fields::number(visitor, {.key = key, .min = bounds.least, .max = bounds.most, .about = about, .above_min = true},
+                   given);
+    value = given.value_or(0);
+  };
+  end("low", "The least that it may be.", price.low);
+  end("high", "The most that it may be.", price.high);
+  fields::integer(visitor, {.key = "quantity", .min = 1, .max = 1e9, .about = "That it holds for, at least."},
+                  price.quantity);
+  fields::text(visitor, {.key = "index", .about = "Of its class, a key of \"indices\"."}, price.index);
+}
+
+template <class Figure>
 void describe(FieldVisitor& visitor, std::string_view key, std::string_view about, const Bounds& bounds,
-              Maybe<double>& price) {
+              std::optional<Figure>& price) {
   fields::group(visitor, {.key = key, .about = about}, [&] {
-    Sourced<double> given = price.value_or(Sourced<double>{});
+    Figure given = price.value_or(Figure{});
     describe(given, bounds, visitor);
     price = std::move(given);
   });
@@ -68,7 +93,7 @@ void describe(PriceList& list, FieldVisitor& visitor) {
                  condition_words());
   });
   fields::map(visitor, {.key = "drives_per_tb", .about = "By segment, for drives of TLC and QLC not named."},
-              list.drives_usd_per_tb, [&](Sourced<double>& price) { describe(price, {.unit = "USD/TB"}, visitor); });
+              list.drives_usd_per_tb, [&](Price& price) { describe(price, {.unit = "USD/TB"}, visitor); });
   describe(visitor, "network_per_gpu", "Adapters, cables, the share of the switches.", {.unit = "USD"},
            list.network_usd_per_gpu);
   describe(visitor, "pcie_switch", "One.", {.unit = "USD"}, list.pcie_switch_usd);
@@ -78,6 +103,56 @@ void describe(PriceList& list, FieldVisitor& visitor) {
   describe(visitor, "power_idle_share", "Of a machine's largest power, while no kernel runs.", {"", 0, 1},
            list.power_idle_share);
   describe(visitor, "maintenance_per_year", "Share of the capital.", {"", 0, 1}, list.maintenance_per_year);
+  fields::map(visitor, {.key = "indices", .about = "How prices of a class moved, by class."}, list.indices,
+              [&](PriceIndex& index) {
+                fields::map(visitor, {.key = "points", .about = "By date, on any scale.", .least_items = 1},
+                            index.points, [&](double& value) {
+                              fields::number(visitor, {.key = "", .max = endless, .required = true, .above_min = true},
+                                             value);
+                            });
+                fields::text(visitor, {.key = "source", .about = "Who publishes it.", .required = true}, index.source);
+              });
+}
+
+// All its prices with their places.
+template <class See>
+void each_price(const PriceList& list, See see) {
+  const auto one = [&](const std::string& place, const std::optional<Price>& price) {
+    if (price) see(place, *price);
+  };
+  for (const auto& [name, machine] : list.machines) {
+    one("/machines/" + name + "/price", machine.price_usd);
+    one("/machines/" + name + "/per_hour", machine.usd_per_hour);
+  }
+  for (const auto& [name, drive] : list.drives_usd) see("/drives/" + name, drive.usd);
+  for (const auto& [segment, price] : list.drives_usd_per_tb) see("/drives_per_tb/" + segment, price);
+  one("/network_per_gpu", list.network_usd_per_gpu);
+  one("/pcie_switch", list.pcie_switch_usd);
+  one("/electricity", list.electricity_usd_per_kwh);
+}
+
+// Dates of a known form, a range around the value, an index that there is.
+void check_prices(const PriceList& list, const PriceList& indices, const std::string& path) {
+  each_price(list, [&](const std::string& place, const Price& price) {
+    try {
+      static_cast<void>(years_of(price.origin.date));
+    } catch (const InputError& error) {
+      throw InputError(path, place + "/date", error.cause(), error.remedy());
+    }
+    if ((price.low > 0 && price.low > price.value) || (price.high > 0 && price.high < price.value))
+      throw InputError(path, place, "its range does not hold the price", "give low <= value <= high");
+    if (price.index.empty() || list.indices.contains(price.index) || indices.indices.contains(price.index)) return;
+    std::vector<std::string> names;
+    for (const auto& [name, index] : indices.indices) names.push_back(name);
+    throw InputError(path, place + "/index", "no index '" + price.index + "'",
+                     suggest(price.index, names, "add it to \"indices\""));
+  });
+  for (const auto& [name, index] : list.indices)
+    for (const auto& [date, value] : index.points) try {
+        static_cast<void>(years_of(date));
+      } catch (const InputError& error) {
+        throw InputError(path, "/indices/" + name + "/points/" + date, error.cause(), error.remedy());
+      }
 }
 
 PriceList read_prices(const std::string& path) {
@@ -119,10 +194,12 @@ void put_over(PriceList& list, const PriceList& own) {
   }
   for (const auto& [name, price] : own.drives_usd) list.drives_usd[name] = price;
   for (const auto& [segment, price] : own.drives_usd_per_tb) list.drives_usd_per_tb[segment] = price;
-  for (Maybe<double> PriceList::*each :
-       {&PriceList::network_usd_per_gpu, &PriceList::pcie_switch_usd, &PriceList::pcie_switch_lanes,
-        &PriceList::electricity_usd_per_kwh, &PriceList::power_overhead, &PriceList::power_idle_share,
-        &PriceList::maintenance_per_year})
+  for (const auto& [name, index] : own.indices) list.indices[name] = index;
+  for (std::optional<Price> PriceList::*each :
+       {&PriceList::network_usd_per_gpu, &PriceList::pcie_switch_usd, &PriceList::electricity_usd_per_kwh})
+    if (own.*each) list.*each = own.*each;
+  for (Maybe<double> PriceList::*each : {&PriceList::pcie_switch_lanes, &PriceList::power_overhead,
+                                         &PriceList::power_idle_share, &PriceList::maintenance_per_year})
     if (own.*each) list.*each = own.*each;
 }
 
@@ -137,13 +214,56 @@ std::string bundled_path() {
 
 std::string_view to_string(DriveCondition condition) { return condition_words()[condition].name; }
 
-Maybe<double> PriceList::drive_usd(const NvmeProfile& drive) const {
-  if (drive.price_usd) return drive.price_usd;
+Price PriceList::on_date(const Price& price) const {
+  if (date.empty() || price.origin.date.empty()) {
+    Price undated = price;
+    if (undated.low <= 0) undated.low = price.value / range_factor(price.kind);
+    if (undated.high <= 0) undated.high = price.value * range_factor(price.kind);
+    return undated;
+  }
+  const auto index = indices.find(price.index);
+  return brought(price, index == indices.end() ? nullptr : &index->second, date);
+}
+
+std::string PriceList::newest_date() const {
+  std::string newest;
+  double at = 0;
+  each_price(*this, [&](const std::string&, const Price& price) {
+    const bool is_year = price.origin.date.size() == 4;  // may be of its first day
+    const double here = years_of(price.origin.date) - (is_year ? 0.5 : 0);
+    if (newest.empty() || here > at) {
+      newest = price.origin.date;
+      at = here;
+    }
+  });
+  return newest;
+}
+
+namespace {
+
+// A profile's own price: what kind of price it is, its provenance says.
+Price own_price(const Sourced<double>& given) {
+  Price price;
+  static_cast<Sourced<double>&>(price) = given;
+  price.kind = kind_of(given.origin.provenance);
+  return price;
+}
+
+}  // namespace
+
+std::vector<PriceList::Named> PriceList::all() const {
+  std::vector<Named> found;
+  each_price(*this, [&](const std::string& place, const Price& price) { found.push_back({place.substr(1), price}); });
+  return found;
+}
+
+std::optional<Price> PriceList::drive_usd(const NvmeProfile& drive) const {
+  if (drive.price_usd) return on_date(own_price(*drive.price_usd));
   if (const auto found = drives_usd.find(drive.name); found != drives_usd.end()) {
     const DrivePrice& named = found->second;
-    if (named.condition == DriveCondition::as_new) return named.usd;
+    if (named.condition == DriveCondition::as_new) return on_date(named.usd);
     if (takes_any_condition) {
-      Sourced<double> price = named.usd;
+      Price price = on_date(named.usd);
       price.origin.source = std::string(to_string(named.condition)) + ": " + price.origin.source;
       return price;
     }
@@ -152,31 +272,45 @@ Maybe<double> PriceList::drive_usd(const NvmeProfile& drive) const {
   if (drive.media.find("TLC") == std::string::npos && drive.media.find("QLC") == std::string::npos) return std::nullopt;
   const auto segment = drives_usd_per_tb.find(drive.segment);
   if (segment == drives_usd_per_tb.end() || !drive.capacity) return std::nullopt;
-  Sourced<double> price = segment->second;
-  price.value *= static_cast<double>(drive.capacity->value.count()) / 1e12;
+  Price price = on_date(segment->second);
+  for (double* const each : {&price.value, &price.low, &price.high})
+    *each *= static_cast<double>(drive.capacity->value.count()) / 1e12;
   price.origin.source = "by capacity, " + drive.segment + " drives: " + price.origin.source;
   return price;
 }
 
 MachinePrice PriceList::machine(const HardwareProfile& hardware) const {
-  MachinePrice found{hardware.price_usd, hardware.price_usd_per_hour};
+  MachinePrice found;
+  if (hardware.price_usd) found.price_usd = on_date(own_price(*hardware.price_usd));
+  if (hardware.price_usd_per_hour) found.usd_per_hour = on_date(own_price(*hardware.price_usd_per_hour));
   if (found.price_usd || found.usd_per_hour) return found;
   const auto named = machines.find(hardware.name);
-  return named == machines.end() ? found : named->second;
+  if (named == machines.end()) return found;
+  if (named->second.price_usd) found.price_usd = on_date(*named->second.price_usd);
+  if (named->second.usd_per_hour) found.usd_per_hour = on_date(*named->second.usd_per_hour);
+  return found;
 }
 
 PriceList PriceList::bundled() {
   PriceList list = read_prices(bundled_path());
   check_names(list, {});
+  check_prices(list, list, list.path);
   return list;
 }
 
-PriceList PriceList::load(const std::string& path, std::span<const std::string> also) {
+PriceList PriceList::load(const std::string& path, std::span<const std::string> also, const std::string& date) {
   PriceList list = bundled();
-  if (path.empty()) return list;
-  const PriceList own = read_prices(path);
-  check_names(own, also);
-  put_over(list, own);
+  if (!path.empty()) {
+    const PriceList own = read_prices(path);
+    check_names(own, also);
+    check_prices(own, list, path);
+    put_over(list, own);
+  }
+  list.date = date.empty() ? list.newest_date() : date;
+  static_cast<void>(years_of(list.date));
+  for (std::optional<Price> PriceList::*each :
+       {&PriceList::network_usd_per_gpu, &PriceList::pcie_switch_usd, &PriceList::electricity_usd_per_kwh})
+    if (list.*each) list.*each = list.on_date(*(list.*each));
   return list;
 }
 

@@ -13,8 +13,12 @@
 //     "electricity": {...},               // USD/kWh
 //     "power_overhead": {...},            // facility over machines (PUE), >= 1
 //     "power_idle_share": {...},          // of a machine's largest power, while no kernel runs; 0 to 1
-//     "maintenance_per_year": {...}       // share of the capital; 0 to 1
+//     "maintenance_per_year": {...},      // share of the capital; 0 to 1
+//     "indices": {"enterprise_flash": {"points": {"2025-05": 1, "2026-02": 3.57}, "source": "..."}}
 //   }
+//
+// A price may also say its "kind" (list, street, quote, assumed; not said: quote where it is measured, list where it is
+// of a datasheet, else assumed), its range "low" and "high", the "quantity" it holds for, and the "index" of its class.
 //
 // All keys but schema and version may be left out of a file of one's own: it goes over the bundled list, entry by
 // entry. Every entry has all five keys; a unit that doesn't fit, a negative number, an unknown key or the name of no
@@ -23,45 +27,64 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "hwprofiles/hardware_profile.h"
+#include "hwprofiles/price.h"
 
 namespace spillway::hwprofiles {
 
 struct MachinePrice {
-  Maybe<double> price_usd, usd_per_hour;  // of a whole machine
+  std::optional<Price> price_usd, usd_per_hour;  // of a whole machine
 };
 
 enum class DriveCondition : unsigned char { as_new, used, discontinued };
 std::string_view to_string(DriveCondition condition);
 
 struct DrivePrice {
-  Sourced<double> usd;
+  Price usd;
   DriveCondition condition = DriveCondition::as_new;
 };
 
 struct PriceList {
   std::string path;
-  bool takes_any_condition = false;                          // used and discontinued drives too
-  std::map<std::string, MachinePrice> machines;              // by system profile
-  std::map<std::string, DrivePrice> drives_usd;              // by drive profile
-  std::map<std::string, Sourced<double>> drives_usd_per_tb;  // by segment
-  Maybe<double> network_usd_per_gpu, pcie_switch_usd, pcie_switch_lanes, electricity_usd_per_kwh, power_overhead,
-      power_idle_share, maintenance_per_year;
+  bool takes_any_condition = false;                // used and discontinued drives too
+  std::map<std::string, MachinePrice> machines;    // by system profile
+  std::map<std::string, DrivePrice> drives_usd;    // by drive profile
+  std::map<std::string, Price> drives_usd_per_tb;  // by segment
+  std::map<std::string, PriceIndex> indices;       // by class
+  std::optional<Price> network_usd_per_gpu, pcie_switch_usd, electricity_usd_per_kwh;
+  Maybe<double> pcie_switch_lanes, power_overhead, power_idle_share, maintenance_per_year;
+  std::string date;  // to which the functions below, and the three prices above, are brought; load() sets it
 
-  // The profile's own (bundled profiles have none), else the list's, else, of TLC and QLC, capacity x the segment's
-  // price per TB; none: nobody says. A condition other than new stands in the source.
-  [[nodiscard]] Maybe<double> drive_usd(const NvmeProfile& drive) const;
+  struct Named {
+    std::string name;  // "machines/dgx-h100/price"
+    Price price;
+  };
+  // Machines, drives, then the rest, as the file has them but on_date() the three prices above.
+  [[nodiscard]] std::vector<Named> all() const;
+
+  // On the list's date, with a range (price.h).
+  [[nodiscard]] Price on_date(const Price& price) const;
+  // Of all its prices.
+  [[nodiscard]] std::string newest_date() const;
+
+  // All of the following on the list's date. The profile's own (bundled profiles have none), else the list's, else, of
+  // TLC and QLC, capacity x the segment's price per TB; none: nobody says. A condition other than new stands in the
+  // source.
+  [[nodiscard]] std::optional<Price> drive_usd(const NvmeProfile& drive) const;
   [[nodiscard]] MachinePrice machine(const HardwareProfile& hardware) const;
 
   // The bundled one (hwprofiles/prices.json), beside the profiles of the source tree or the installed program's data.
   static PriceList bundled();
   // The bundled one under the entries of `path`; an empty path: as it is. Machines and drives are the library's or in
-  // `also`. Throws InputError (file, JSON pointer).
-  static PriceList load(const std::string& path, std::span<const std::string> also = {});
+  // `also`. `date`: of the answer that it is for; empty: that of its newest price. Throws InputError (file, JSON
+  // pointer).
+  static PriceList load(const std::string& path, std::span<const std::string> also = {}, const std::string& date = "");
 };
 
 }  // namespace spillway::hwprofiles

@@ -51,6 +51,8 @@ ReportDocument pcie_report(const LoadedScenario& loaded, const PcieAnswer& answe
     document.verdict = "Yes: this step keeps no activation large enough to be offloaded.";
   } else if (!answer.cannot_tell.empty()) {
     document.verdict = "No: " + answer.cannot_tell + ".";
+  } else if (answer.step && !answer.step->why_not().empty()) {
+    document.verdict = "No: " + answer.step->why_not() + ".";
   } else {
     const LinkAnswer& tightest = answer.links.front();
     document.verdict =

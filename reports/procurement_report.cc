@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/number_text.h"
+#include "base/version.h"
 
 namespace spillway::reports {
 namespace {
@@ -47,13 +48,16 @@ class Writer {
                                      in_.deadline_days > 0 ? " within " + figure(in_.deadline_days) + " days" : "",
                                      figure(in_.period_months), figure(100 * in_.utilisation));
     document_.is_yes = answer_.chosen.has_value();
-    document_.verdict = verdict();
+    document_.verdict = verdict() + how_often() + unknown_prices();
     document_.formulas = answer_.book;
+    asked();
     in_short();
     shortlist();
+    rent_or_buy();
     drives();
     links();
     sensitivity();
+    prices();
     provenance();
     left_out();
     return std::move(document_);
@@ -96,6 +100,117 @@ class Writer {
         "busy for the rest of the time ({} USD per 10⁹ tokens), all {} if it is not.",
         what, dollars(value(*option, "capital")), dollars(value(*option, "running")), figure(in_.period_months), trains,
         dollars(option->programme_usd), figure(option->usd_per_billion), dollars(value(*option, "total")));
+  }
+
+  // How often the answer is the cheapest when prices are drawn from their ranges.
+  [[nodiscard]] std::string how_often() const {
+    if (!answer_.chosen || answer_.odds.empty()) return "";
+    const double odds = answer_.odds[*answer_.chosen];
+    std::string words =
+        fmt::format(" With prices of {} drawn from their ranges it is the cheapest in {:.0f} % of {} draws",
+                    in_.prices.date, 100 * odds, number_text(static_cast<double>(price_draws)));
+    if (!answer_.deciding_price) return words + "; no single price decides.";
+    return words +
+           fmt::format("; the price that decides is that of {} (in its lower half {:.0f} %, in its upper {:.0f} %).",
+                       answer_.prices[*answer_.deciding_price].name, 100 * answer_.odds_if_low,
+                       100 * answer_.odds_if_high);
+  }
+
+  [[nodiscard]] std::string unknown_prices() const {
+    std::string names;
+    for (const UsedPrice& used : answer_.prices)
+      if (used.by_chosen && used.price.kind == PriceKind::assumed) names += (names.empty() ? "" : ", ") + used.name;
+    return names.empty() ? "" : " No real price is known of: " + names + "; these are assumed.";
+  }
+
+  // The title page: what was asked, of when, by what.
+  void asked() {
+    ReportSection& part = section("What was asked");
+    ReportTable table{"", {"", ""}, {}};
+    const auto row = [&](const char* name, std::string text) {
+      table.rows.push_back({text_cell(name), text_cell(std::move(text))});
+    };
+    const std::size_t machines = [&] {
+      std::set<std::string> names;
+      for (const PricedOption& option : answer_.options) names.insert(option.fleet.machine);
+      return names.size();
+    }();
+    row("question",
+        fmt::format("Which of {} machines, how many, with which technique and which drives train {}{} at least "
+                    "cost?",
+                    machines, tokens_text(in_.tokens()),
+                    in_.deadline_days > 0 ? " within " + figure(in_.deadline_days) + " days" : ""));
+    const PricedOption* option = best();
+    row("answer", option == nullptr ? "none of them"
+                                    : (answer_.chosen ? "" : "none in time; the cheapest is ") + option->name() +
+                                          (option->drive ? " with " + option->drive_name() : ""));
+    row("prices of", in_.prices.date);
+    row("worked out by", std::string("spillway ") + program_version());
+    if (option != nullptr)
+      for (std::size_t r = 0; r < option->runs.size(); ++r)
+        row(r == 0 ? "fingerprint of the replay" : "", fmt::format("{:016x}", option->runs[r].fingerprint));
+    part.tables.push_back(std::move(table));
+  }
+
+  // Owned and rented on one footing: an hour of a GPU.
+  void rent_or_buy() {
+    ReportTable table{"An hour of a GPU, bought and rented",
+                      {"fleet and technique", "how", "USD per GPU hour", "break-even rent, this programme alone",
+                       "written off a month USD", "energy MWh in the period", "kWh per 10⁹ tokens"},
+                      {}};
+    for (std::size_t o = 0, shown = 0; o < answer_.options.size() && shown < static_cast<std::size_t>(in_.shortlist);
+         ++o) {
+      const PricedOption& option = answer_.options[o];
+      if (!option.failure.empty()) continue;
+      ++shown;
+      const bool rented = option.is_rented();
+      table.rows.push_back({text_cell(option.name()), text_cell(rented ? "rented" : "bought"),
+                            cell(value(option, "usd_per_gpu_hour")),
+                            rented ? text_cell("-") : cell(value(option, "usd_per_gpu_hour_alone")),
+                            rented ? text_cell("-") : cell(value(option, "capital_per_month")),
+                            cell(value(option, "energy_mwh")), cell(value(option, "kwh_per_billion"))});
+    }
+    if (table.rows.empty()) return;
+    ReportSection& part = section("Rent or buy");
+    part.paragraphs.push_back(fmt::format(
+        "Bought: all that a fleet costs over its {} months, over its GPUs' hours; the purchase is written off evenly "
+        "and "
+        "worth nothing then. Where nothing but this programme is trained, renting is cheaper below the rent beside it. "
+        "Rented: power is in the rent.",
+        figure(in_.period_months)));
+    part.tables.push_back(std::move(table));
+  }
+
+  // Every price that an option is costed with: of one date, with what stands behind it.
+  void prices() {
+    if (answer_.prices.empty()) return;
+    ReportSection& part = section("Prices");
+    part.paragraphs.push_back(fmt::format(
+        "All of {}: a price of another day is brought to it by the index of its class where the list has one, and the "
+        "source says by how much; else it stays, and its range is widened by {:.0f} % a year. A price that states no "
+        "range "
+        "may be off by {:.0f} % (quote), {:.0f} % (list), {:.0f} % (street) or {:.0f} % (assumed). Odds: {} draws, "
+        "half of "
+        "them below the price and half above, evenly in the logarithm, seed {}.",
+        in_.prices.date, 100 * (widening - 1), 100 * (range_factor(PriceKind::quote) - 1),
+        100 * (range_factor(PriceKind::list) - 1), 100 * (range_factor(PriceKind::street) - 1),
+        100 * (range_factor(PriceKind::assumed) - 1), number_text(static_cast<double>(price_draws)), price_seed));
+    ReportTable odds{
+        "How often each option is the cheapest", {"fleet and technique", "USD per 10⁹ tokens", "% of draws"}, {}};
+    for (std::size_t o = 0; o < answer_.options.size(); ++o)
+      if (answer_.odds[o] > 0)
+        odds.rows.push_back({text_cell(answer_.options[o].name()), cell(answer_.options[o].usd_per_billion),
+                             cell(100 * answer_.odds[o])});
+    part.tables.push_back(std::move(odds));
+    ReportTable table{"Prices", {"what", "price", "low", "high", "unit", "of", "kind", "for", "source"}, {}};
+    for (const UsedPrice& used : answer_.prices) {
+      const Price& price = used.price;
+      table.rows.push_back({text_cell(used.name), cell(price.value), cell(price.low), cell(price.high),
+                            text_cell(used.unit), text_cell(price.origin.date),
+                            text_cell(std::string(price_kind_words()[price.kind].name)), count(price.quantity),
+                            text_cell(price.origin.source)});
+    }
+    part.tables.push_back(std::move(table));
   }
 
   void in_short() {
@@ -171,6 +286,9 @@ class Writer {
       return;
     }
     const PricedOption& with = answer_.options[*answer_.with_drives];
+    if (!with.saves_nothing.empty())
+      part.items.push_back(with.saves_nothing +
+                           ": no basis for judging drives, and none is at hand that gains memory.");
     if (&with == &option) return;
     part.items.push_back(
         fmt::format("Drives to offload to are not worth it here: {} with {} costs {} USD per 10⁹ tokens{}.",
@@ -196,7 +314,7 @@ class Writer {
   }
 
   void shortlist() {
-    ReportSection& part = section("Options");
+    ReportSection& part = section("Options", true);
     ReportTable table{"Cheapest first",
                       {"fleet and technique", "layout", "step s", "MFU %", "peak GiB", "days", "in time",
                        "capital million USD", "running million USD", "power kW", "USD per 10⁹ tokens"},
@@ -485,8 +603,9 @@ class Writer {
     if (option == nullptr || answer_.sensitivity.empty()) return;
     ReportSection& part = section("If the assumptions are wrong", true);
     part.paragraphs.emplace_back(
-        "One input at a time is moved, the rest stays. Cheapest: the option that would be chosen then, each with the "
-        "drives it has now; their model and number are not chosen anew.");
+        "One input at a time is moved, the rest stays. Cheapest: the option that would be chosen then, with the model "
+        "of "
+        "drive, of those replayed with it, that costs least then; their numbers stay.");
     const auto add = [&](const PricedOption& of, const std::vector<Sensitivity>& moved) {
       swings(of, moved, of.drive ? value(of, "drive_life_years") : 0, option->name(), part);
     };

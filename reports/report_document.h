@@ -4,6 +4,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -74,6 +75,8 @@ std::string report_pdf(const ReportDocument& document);
 // One sheet per table, charts left out. Throws InputError when the program was built without libxlsxwriter.
 std::string report_xlsx(const ReportDocument& document);
 
+// Before anything is replayed for them. Throws InputError for an ending that is no report's, or a path given twice.
+void check_report_paths(std::span<const std::string> paths);
 // By the ending of `path`: .html, .pdf, .xlsx, .csv. Throws InputError for another one, or when it can't be written.
 void write_report(const ReportDocument& document, const std::string& path);
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <string_view>
 
 #include "base/csv_cell.h"
@@ -16,6 +18,7 @@ namespace spillway::reports {
 namespace {
 
 constexpr double chart_width = 720;
+constexpr const char* endings[] = {".html", ".pdf", ".xlsx", ".csv"};
 
 constexpr std::string_view style = R"(
 body{font:15px/1.5 system-ui,"Segoe UI",Helvetica,Arial,sans-serif;color:#1a1a1a;background:#fff;margin:0}
@@ -121,6 +124,25 @@ std::string report_html(const ReportDocument& document) {
   return html + "</main>\n</body>\n</html>\n";
 }
 
+// The figures that tables above are worked out from, as they are: a row a field, a column a case.
+static std::string formulas_csv(const FormulaWorkbook& book) {
+  std::string csv;
+  for (const FormulaTable& table : book.tables()) {
+    csv += "\r\n" + csv_cell("Figures: " + table.sheet) + "," + csv_cell(table.caption) + "\r\n";
+    csv += "field,label,unit,formula";
+    for (const FormulaCase& one : table.cases) csv += "," + csv_cell(one.name);
+    csv += "\r\n";
+    for (std::size_t f = 0; f < table.fields.size(); ++f) {
+      const FormulaField& field = table.fields[f];
+      csv += csv_cell(field.name) + "," + csv_cell(field.label) + "," + csv_cell(field.unit) + "," +
+             csv_cell(field.expression);
+      for (const std::vector<double>& values : table.values) csv += fmt::format(",{:.17g}", values[f]);
+      csv += "\r\n";
+    }
+  }
+  return csv;
+}
+
 std::string report_csv(const ReportDocument& document) {
   std::string csv = csv_cell(document.title) + "," + csv_cell(document.subtitle) + "\r\n";
   csv += "verdict," + csv_cell(document.verdict) + "\r\n";
@@ -138,7 +160,7 @@ std::string report_csv(const ReportDocument& document) {
       }
     }
   }
-  return csv;
+  return csv + formulas_csv(document.formulas);
 }
 
 // Made by way of a temporary file: what goes wrong there is said of the report.
@@ -147,6 +169,17 @@ static std::string xlsx_for(const ReportDocument& document, const std::string& p
     return report_xlsx(document);
   } catch (const InputError& error) {
     throw InputError(path, error.place(), error.cause(), error.remedy());
+  }
+}
+
+void check_report_paths(std::span<const std::string> paths) {
+  for (std::size_t i = 0; i < paths.size(); ++i) {
+    const std::string& path = paths[i];
+    if (std::none_of(std::begin(endings), std::end(endings), [&](const char* end) { return path.ends_with(end); }))
+      throw InputError(path, "", "no kind of report ends like this", "end it in .html, .pdf, .xlsx or .csv");
+    if (std::find(paths.begin(), paths.begin() + static_cast<std::ptrdiff_t>(i), path) !=
+        paths.begin() + static_cast<std::ptrdiff_t>(i))
+      throw InputError(path, "", "given twice", "give each report a file of its own");
   }
 }
 

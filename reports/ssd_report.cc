@@ -17,7 +17,8 @@ using spillway::reports::giga;
 double giga(Bytes bytes) { return giga(static_cast<double>(bytes.count())); }
 
 std::string drive_name(const DriveAnswer& drive) {
-  return fmt::format("{} x {}", drive.count, drive.drive.title.empty() ? drive.drive.name : drive.drive.title);
+  const std::string of = drive.sharers == 1 ? "per GPU" : fmt::format("per {} GPUs", drive.sharers);
+  return fmt::format("{} x {} {}", drive.count, drive.drive.title.empty() ? drive.drive.name : drive.drive.title, of);
 }
 
 std::string time_text(double seconds) {
@@ -108,6 +109,22 @@ class SsdReport {
     ReportSection& part = section("Each set of drives");
     for (const DriveAnswer& drive : answer_.drives)
       part.items.push_back(drive_name(drive) + ": " + drive.verdict(question_.life_years));
+    if (std::none_of(answer_.drives.begin(), answer_.drives.end(), [](const auto& drive) { return drive.step; }))
+      return;
+    ReportTable table{"The step replayed with each set",
+                      {"drives per set", "technique", "memory", "short of GiB", "step s", "written GB per GPU",
+                       "read back GB per GPU"},
+                      {}};
+    for (const DriveAnswer& drive : answer_.drives) {
+      if (!drive.step) continue;
+      const StepOnDrives& step = *drive.step;
+      table.rows.push_back(
+          {text_cell(drive_name(drive)), text_cell(step.technique), text_cell(std::string(to_string(step.verdict))),
+           step.short_of > Bytes(0) ? number_cell(static_cast<double>(step.short_of.count()) / (1 << 30))
+                                    : text_cell("-"),
+           number_cell(to_seconds(step.step_time)), number_cell(giga(step.written)), number_cell(giga(step.read))});
+    }
+    part.tables.push_back(std::move(table));
   }
 
   void traffic() {
@@ -201,10 +218,10 @@ class SsdReport {
     ReportSection& part = section("Life and cost");
     part.paragraphs.push_back(fmt::format(
         "Years of training without pause until the rated bytes are written, at the pace the drives allow. Low: the "
-        "rating as it stands, which the verdict goes by. High: the sequential figure, 15 % above the model's where it "
-        "is modelled. Drives asked "
+        "rating as it stands. High: the sequential figure, 15 % above the model's where it "
+        "is modelled. The verdict goes by the life {}. Drives asked "
         "for: to last {:.3g} years, and to hold the rate once the cache is full, at most 64.",
-        question_.life_years));
+        told(question_.bound), question_.life_years));
     ReportTable table{"Life of each set",
                       {"drives per set", "one drive takes PB", "rests on", "years", "low", "high",
                        fmt::format("drives per set for {:.3g} years", question_.life_years),

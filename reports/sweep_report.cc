@@ -17,7 +17,9 @@ Json reasons_json(const std::map<std::string, SweepReason>& reasons) {
   return list;
 }
 
-Json row_json(const SweepRow& row) {
+}  // namespace
+
+Json sweep_row_json(const SweepRow& row) {
   Json settings = Json::object();
   for (const auto& [name, value] : row.settings) settings[name] = value;
   Json json = {{"point", row.number}, {"label", row.label}, {"settings", settings}};
@@ -47,8 +49,6 @@ Json row_json(const SweepRow& row) {
   return json;
 }
 
-}  // namespace
-
 Json sweep_error_json(const SweepError& error) {
   return {{"n", error.compared},
           {"median_abs_error", error.median},
@@ -75,7 +75,7 @@ Json sweep_json(const SweepFile& file, const SweepOutcome& outcome) {
                           {"margin", file.margin},
                           {"memory_margin", file.memory_margin}};
   json["rows"] = Json::array();
-  for (const SweepRow& row : outcome.rows) json["rows"].push_back(row_json(row));
+  for (const SweepRow& row : outcome.rows) json["rows"].push_back(sweep_row_json(row));
   return json;
 }
 

@@ -64,25 +64,6 @@ std::optional<PipelinePlan> schedule_of(const LoadedScenario& loaded) {
                         {.devices = setup.pipeline_parallel, .micro_batches = setup.gradient_accumulation});
 }
 
-// What a technique that was asked for doesn't do; empty: it lowers the peak.
-std::string saves_nothing(const OffloadResult& moved, const MemoryResult& memory) {
-  constexpr double least_saving = 0.005;  // of the peak
-  if (moved.stored + moved.recomputed == Bytes(0)) {
-    if (moved.candidates == Bytes(0))
-      return moved.technique + " moves nothing: no tensor that the forward keeps is large enough to leave";
-    const std::string rate = moved.store_bytes_per_second > 0
-                                 ? fmt::format(": stores go at {:.3g} GB/s", moved.store_bytes_per_second / 1e9)
-                                 : "";
-    return fmt::format("{} moves nothing: all {} that it might move stay, as they would not be away and back in time{}",
-                       moved.technique, gib_text(moved.candidates), rate);
-  }
-  if (!memory.known || moved.plain_peak == Bytes(0)) return "";
-  const double saving = 1 - in_gib(memory.peak_allocated) / in_gib(moved.plain_peak);
-  if (saving >= least_saving) return "";
-  return fmt::format("{} stores {} and saves nothing: the peak is {} allocated, and {} without it", moved.technique,
-                     gib_text(moved.stored), gib_text(memory.peak_allocated), gib_text(moved.plain_peak));
-}
-
 ScenarioRun evaluate(const LoadedScenario& loaded, const Replayer& replayer) {
   const Composition parts = parts_of(loaded);
   log_parts(loaded, parts);
@@ -125,6 +106,24 @@ void judge_fidelity(const LoadedScenario& loaded, ScenarioRun& run) {
 }
 
 }  // namespace
+
+std::string saves_nothing(const OffloadResult& moved, const MemoryResult& memory) {
+  constexpr double least_saving = 0.005;  // of the peak
+  if (moved.stored + moved.recomputed == Bytes(0)) {
+    if (moved.candidates == Bytes(0))
+      return moved.technique + " moves nothing: no tensor that the forward keeps is large enough to leave";
+    const std::string rate = moved.store_bytes_per_second > 0
+                                 ? fmt::format(": stores go at {:.3g} GB/s", moved.store_bytes_per_second / 1e9)
+                                 : "";
+    return fmt::format("{} moves nothing: all {} that it might move stay, as they would not be away and back in time{}",
+                       moved.technique, gib_text(moved.candidates), rate);
+  }
+  if (!memory.known || moved.plain_peak == Bytes(0)) return "";
+  const double saving = 1 - in_gib(memory.peak_allocated) / in_gib(moved.plain_peak);
+  if (saving >= least_saving) return "";
+  return fmt::format("{} stores {} and saves nothing: the peak is {} allocated, and {} without it", moved.technique,
+                     gib_text(moved.stored), gib_text(memory.peak_allocated), gib_text(moved.plain_peak));
+}
 
 Evaluator::Evaluator(const LoadedScenario& loaded) : loaded_(loaded), replayer_(loaded.hardware, loaded.options) {}
 

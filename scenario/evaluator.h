@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <string>
 
 #include "planners/replayer.h"
 #include "scenario/scenario_run.h"
@@ -36,6 +37,10 @@ class Evaluator final : public Replayer {
   PlainReplayer replayer_;
   mutable std::map<std::uint64_t, std::unique_ptr<const ScenarioRun>> known_;  // by digest of the plan; 0: none
 };
+
+// What a technique that was asked for doesn't do, in words: it moves nothing, or the peak is no lower for it. Empty: it
+// lowers the peak, or nobody can tell.
+std::string saves_nothing(const OffloadResult& moved, const MemoryResult& memory);
 
 // The scenario on another machine or with other options, its techniques planned anew there: what-ifs.
 Result run_on(const LoadedScenario& loaded, const HardwareProfile& hardware, const ReplayOptions& options);

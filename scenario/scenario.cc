@@ -10,6 +10,7 @@
 #include "base/field_reader.h"
 #include "base/input_error.h"
 #include "base/named_file.h"
+#include "base/nearest_name.h"
 #include "base/read_file.h"
 #include "models/spec/pipeline_setup.h"
 #include "scenario/scenario_fields.h"
@@ -145,6 +146,15 @@ std::vector<std::string> scenario_keys() {
     if (!row.inside_list) keys.push_back(row.path);
   std::sort(keys.begin(), keys.end());
   return keys;
+}
+
+std::string suggest_key(const std::string& key, const std::vector<std::string>& known, const std::string& otherwise) {
+  for (const FieldRow& row : scenario_rows()) {
+    const std::string before = row.path.substr(0, row.path.size() - row.info.key.size());
+    if (!row.info.former.empty() && key == before + std::string(row.info.former))
+      return "write '" + row.path + "' instead";
+  }
+  return suggest(key, known, otherwise);
 }
 
 Scenario parse_scenario(const std::string& text, const std::string& name, const std::string& folder,

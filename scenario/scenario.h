@@ -8,7 +8,7 @@
 //                  "jitter": {"seed": 1, "sigma": 0.02, "slow_stages": [[3, 1.2]]}},
 //     "what_if": {"gpu": 2, "host": 1.5},
 //     "memory": {"allocator": "torch", "config": "max_split_size_mb:128"},
-//     "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4},
+//     "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drives_per_machine": 4},
 //     "order": {"technique": "roam"},
 //     "capacity": {"axis": "layers"},                                           // studies/capacity/capacity_request.h
 //     "procurement": {"tokens": 1e12, "gpus": [256], ...},                      // studies/procurement
@@ -103,6 +103,10 @@ std::string moved_scenario(const std::string& text, const std::string& from_fold
 // Every key a scenario may have, by its path ("model", "model.sequence", ...), sorted. Those below hardware.set are the
 // profile's own and not among them.
 std::vector<std::string> scenario_keys();
+// What to write for a key that is none of `known`: today's name of one that was renamed, else the nearest, or
+// `otherwise` where none is near.
+std::string suggest_key(const std::string& key, const std::vector<std::string>& known,
+                        const std::string& otherwise = "");
 
 // True when the file's first bytes are a JSON object that calls itself a scenario.
 bool is_scenario_file(const std::string& path);

@@ -165,6 +165,8 @@ void describe_demands(DriveDemands& demands, FieldVisitor& visitor) {
                   .label = "must last",
                   .unit = "years"},
                  demands.least_life_years);
+  fields::word(visitor, {.key = "life_bound", .about = "By which a life is judged."}, demands.bound,
+               life_bound_words());
   fields::bytes(visitor,
                 {.key = "drive_free_bytes",
                  .dimension = Dimension::bytes,
@@ -196,13 +198,14 @@ void describe_offload(OffloadSettings& settings, FieldVisitor& visitor) {
                 .path = FieldPath::name_or_file},
                settings.drives);
   fields::integer(visitor,
-                  {.key = "drive_count",
+                  {.key = "drives_per_machine",
                    .min = 1,
                    .max = 64,
                    .about = "How many of them, in one RAID-0 set per machine.",
                    .label = "SSDs per machine",
-                   .unit = "drives per machine"},
-                  settings.drive_count);
+                   .unit = "drives per machine",
+                   .former = "drive_count"},
+                  settings.drives_per_machine);
   fields::integer(
       visitor,
       {.key = "workers", .min = 2, .max = 4096, .about = "Transfers at work at once per GPU: half store, half load."},

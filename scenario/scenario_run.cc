@@ -257,7 +257,7 @@ void set_drives(LoadedScenario& loaded, const ProfileLibrary& library) {
   group.name = "offload";
   group.drive = library.load_nvme(offload.drives);
   log_profile(offload.drives, "offload.drives");
-  group.count = offload.drive_count;
+  group.count = offload.drives_per_machine;
   loaded.hardware.drives = {std::move(group)};
   assign_slots(loaded.hardware, true);
 }

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/input_error.h"
@@ -32,14 +34,35 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ReportArguments {
-  std::string scenario, baseline, reserve, output, prices, retention = "rated", route = "gpudirect";
-  std::vector<std::string> settings, drives;
+  std::string scenario, baseline, reserve, prices, retention = "rated", route = "gpudirect", bound = "rated";
+  std::vector<std::string> settings, drives, outputs;
   std::optional<double> used_percent;
+  std::optional<std::int64_t> drives_per_gpu, drives_per_machine, count;
   SsdQuestion question;
 };
 
+// One footing: a number says of what it is, and is of drives that are named.
+void read_numbers(const ReportArguments& arguments, const LoadedScenario& loaded, SsdQuestion& question) {
+  if (arguments.count)
+    throw InputError("", "--count", "doesn't say whether a GPU or a machine has so many",
+                     "write --drives-per-gpu N or --drives-per-machine N instead");
+  if (arguments.drives_per_gpu && arguments.drives_per_machine)
+    throw InputError("", "--drives-per-gpu", "given beside --drives-per-machine", "give one of the two");
+  if ((arguments.drives_per_gpu || arguments.drives_per_machine) && arguments.drives.empty())
+    throw InputError("", arguments.drives_per_gpu ? "--drives-per-gpu" : "--drives-per-machine",
+                     "given without --drives, and the machine's own sets are as its profile says",
+                     "name the drives: --drives MODEL");
+  question.drives_per_gpu = arguments.drives_per_gpu.value_or(0);
+  question.drives_per_machine = question.drives_per_gpu > 0
+                                    ? 0
+                                    : arguments.drives_per_machine.value_or(loaded.scenario.offload.drives_per_machine);
+}
+
 SsdQuestion question_of(const ReportArguments& arguments, const LoadedScenario& loaded) {
   SsdQuestion question = arguments.question;
+  read_numbers(arguments, loaded, question);
+  question.replays = true;
+  question.bound = static_cast<LifeBound>(life_bound_words().find(arguments.bound).value());
   const ProfileLibrary library = ProfileLibrary::standard();
   const PriceList prices = PriceList::load(arguments.prices, arguments.drives);
   for (const std::string& name : arguments.drives) {
@@ -64,11 +87,25 @@ LoadedScenario load_for_report(const ReportArguments& arguments) {
   return loaded;
 }
 
-Json drive_json(const DriveAnswer& drive, double asked_years) {
+Json step_json(const std::optional<StepOnDrives>& step) {
+  if (!step) return {};
+  return {{"technique", step->technique},
+          {"fits", fits_json(step->verdict)},
+          {"verdict", to_string(step->verdict)},
+          {"short_of_bytes", step->short_of.count()},
+          {"step_time_ns", whole_nanoseconds(step->step_time)},
+          {"stored_bytes", step->written.count()},
+          {"loaded_bytes", step->read.count()},
+          {"saves_nothing", step->saves_nothing}};
+}
+
+Json drive_json(const DriveAnswer& drive, std::int64_t in_machine, double asked_years) {
   return {{"drive", drive.drive.name},
           {"drives_per_set", drive.count},
           {"gpus_per_set", drive.sharers},
           {"drives_per_gpu", static_cast<double>(drive.count) / static_cast<double>(drive.sharers)},
+          {"drives_per_machine",
+           static_cast<double>(drive.count) * static_cast<double>(in_machine) / static_cast<double>(drive.sharers)},
           {"answer", drive.is_yes()},
           {"verdict", drive.verdict(asked_years)},
           {"endurance_bytes", number_or_null(drive.endurance.bytes)},
@@ -82,6 +119,8 @@ Json drive_json(const DriveAnswer& drive, double asked_years) {
           {"steady_write_bytes_per_second", drive.steady_rate},
           {"steady_step_time_ns", whole_nanoseconds(drive.load.steady.length)},
           {"steps_until_cache_full", drive.load.steps_to_full},
+          {"life_bound", life_bound_words()[drive.bound].name},
+          {"step_with_drives", step_json(drive.step)},
           {"holds_with_empty_cache", drive.holds_first},
           {"holds_steady", drive.holds_steady},
           {"throttled", drive.load.throttled},
@@ -111,18 +150,20 @@ Json head_json(const char* schema, const LoadedScenario& loaded, const Result& r
 
 void finish(Context& context, const ReportArguments& arguments, const LoadedScenario& loaded, const Json& json,
             const ReportDocument& document) {
-  if (!arguments.output.empty()) write_report(document, arguments.output);
+  for (const std::string& output : arguments.outputs) write_report(document, output);
   for (const std::string& warning : loaded.warnings) warn(context, warning);
   if (context.json())
     print_json(json);
-  else if (arguments.output != "-")
+  else
     print_document(context, document);
   if (document.is_no()) context.exit_code = exit_answer_is_no;
 }
 
 void report_ssd(Context& context, const ReportArguments& arguments) {
-  const LoadedScenario loaded = load_for_report(arguments);
+  check_report_paths(arguments.outputs);
+  LoadedScenario loaded = load_for_report(arguments);
   const SsdQuestion question = question_of(arguments, loaded);
+  loaded = on_first_drives(std::move(loaded), question);
   const ScenarioRun ran = run_traced(loaded);
   const SsdAnswer answer = answer_ssd(loaded, ran, question);
   Json json = head_json("spillway-ssd-report", loaded, ran.result, answer.traffic);
@@ -130,19 +171,24 @@ void report_ssd(Context& context, const ReportArguments& arguments) {
   json["required_write_bytes_per_second"] = answer.required_rate;
   json["life_years_asked"] = question.life_years;
   json["drives"] = Json::array();
-  for (const DriveAnswer& drive : answer.drives) json["drives"].push_back(drive_json(drive, question.life_years));
+  const std::int64_t in_machine = std::min(answer.gpus, loaded.hardware.gpu_count);
+  for (const DriveAnswer& drive : answer.drives)
+    json["drives"].push_back(drive_json(drive, in_machine, question.life_years));
   json["warnings"] = loaded.warnings;
   finish(context, arguments, loaded, json, ssd_report(loaded, answer, question));
 }
 
 void report_pcie(Context& context, const ReportArguments& arguments) {
-  const LoadedScenario loaded = load_for_report(arguments);
+  check_report_paths(arguments.outputs);
+  LoadedScenario loaded = load_for_report(arguments);
   const SsdQuestion question = question_of(arguments, loaded);
+  loaded = on_first_drives(std::move(loaded), question);
   const ScenarioRun ran = run_traced(loaded);
   const PcieAnswer answer = answer_pcie(loaded, ran, question);
   Json json = head_json("spillway-pcie-report", loaded, ran.result, answer.traffic);
   json["answer"] = answer.is_yes();
   json["required_bytes_per_second"] = answer.required_rate;
+  json["step_with_drives"] = step_json(answer.step);
   json["write_bytes_per_second"] = answer.write_rate;
   json["read_bytes_per_second"] = answer.read_rate;
   json["links"] = Json::array();
@@ -159,6 +205,7 @@ void report_pcie(Context& context, const ReportArguments& arguments) {
 }
 
 void report_step(Context& context, const ReportArguments& arguments) {
+  check_report_paths(arguments.outputs);
   const LoadedScenario loaded = load_argument(arguments.scenario, with_reserve(arguments.settings, arguments.reserve));
   const ScenarioRun ran = run_traced(loaded);
   const Result& result = ran.result;
@@ -177,7 +224,11 @@ void report_step(Context& context, const ReportArguments& arguments) {
 }
 
 void add_settings(Command& command, ReportArguments& arguments) {
-  command.add_option("--output", arguments.output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");
+  command
+      .add_option("--output", arguments.outputs,
+                  "write the report: .html, .pdf, .xlsx or .csv; may be repeated, of one and the same run")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command
       .add_option("--set", arguments.settings,
                   "change a value of the scenario, e.g. model.sequence=4096; may be repeated")
@@ -192,10 +243,17 @@ void add_common(Command& command, ReportArguments& arguments) {
       .add_option("--drives", arguments.drives, "drive profiles, separated by commas; the machine's own if not given")
       ->delimiter(',')
       ->type_name("MODEL");
-  command.add_option("--count", arguments.question.count, "drives of each model for every GPU, in one RAID-0 set")
+  command
+      .add_option(
+          "--drives-per-machine", arguments.drives_per_machine,
+          "of each model, in one RAID-0 set for all GPUs; the scenario's offload.drives_per_machine if not given")
       ->check(positive_number())
-      ->capture_default_str()
       ->type_name("N");
+  command
+      .add_option("--drives-per-gpu", arguments.drives_per_gpu, "of each model, in a RAID-0 set for every GPU, instead")
+      ->check(positive_number())
+      ->type_name("N");
+  command.add_option("--count", arguments.count, "refused: it doesn't say of what")->hide();
   command.add_option("--route", arguments.route, "how bytes get to the drives")
       ->choices({"gpudirect", "bounce"})
       ->capture_default_str();
@@ -216,6 +274,9 @@ void add_report_commands(Command& app, Context& context) {
       ->check(positive_number())
       ->capture_default_str()
       ->type_name("N");
+  drives->add_option("--life-bound", ssd->bound, "end of a life's range that must reach --life-years")
+      ->choices({"rated", "expected", "high"})
+      ->capture_default_str();
   drives->add_option("--prices", ssd->prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
   drives->add_option("--tokens", ssd->question.tokens, "tokens of a whole training run, to be costed")

@@ -21,8 +21,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 struct ProcurementCall {
-  std::string path, output;
-  std::vector<std::string> settings;
+  std::string path;
+  std::vector<std::string> settings, outputs;
   ProcurementFlags flags;
 };
 
@@ -34,7 +34,7 @@ Json case_json(const FormulaTable& table, std::size_t place) {
   return json;
 }
 
-Json option_json(const ProcurementAnswer& answer, const PricedOption& option) {
+Json option_json(const ProcurementAnswer& answer, const PricedOption& option, double odds) {
   Json json = {{"name", option.name()},
                {"machine", option.fleet.machine},
                {"gpus", option.fleet.gpus},
@@ -44,11 +44,13 @@ Json option_json(const ProcurementAnswer& answer, const PricedOption& option) {
     return json;
   }
   json["in_time"] = option.in_time;
+  json["probability_cheapest"] = odds;
   json["days"] = option.days;
   json["usd_per_billion_tokens"] = option.usd_per_billion;
   json["programme_usd"] = option.programme_usd;
   json["rented"] = option.is_rented();
   json["writes_nothing"] = option.writes_nothing;
+  json["saves_nothing"] = option.saves_nothing;
   if (option.drive) json["drives"] = {{"model", option.drive->drive.name}, {"per_gpu", option.drive->chosen}};
   json["plans"] = Json::array();
   for (std::size_t r = 0; r < option.runs.size(); ++r) {
@@ -93,7 +95,24 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
     json["fingerprint"] = fmt::format("{:016x}", answer.options[*answer.chosen].runs.front().fingerprint);
   json["inputs"] = case_json(answer.book.tables()[answer.inputs], 0);
   json["options"] = Json::array();
-  for (const PricedOption& option : answer.options) json["options"].push_back(option_json(answer, option));
+  for (std::size_t o = 0; o < answer.options.size(); ++o)
+    json["options"].push_back(option_json(answer, answer.options[o], answer.odds[o]));
+  json["prices"] = Json::array();
+  for (const UsedPrice& used : answer.prices)
+    json["prices"].push_back({{"name", used.name},
+                              {"unit", used.unit},
+                              {"value", used.price.value},
+                              {"low", used.price.low},
+                              {"high", used.price.high},
+                              {"kind", price_kind_words()[used.price.kind].name},
+                              {"date", used.price.origin.date},
+                              {"quantity", used.price.quantity},
+                              {"source", used.price.origin.source}});
+  json["price_that_decides"] = Json();
+  if (answer.deciding_price)
+    json["price_that_decides"] = {{"name", answer.prices[*answer.deciding_price].name},
+                                  {"probability_cheapest_if_low", answer.odds_if_low},
+                                  {"probability_cheapest_if_high", answer.odds_if_high}};
   json["drives"] = Json::array();
   std::size_t able = 0;
   for (const DriveChoice& fit : answer.drives) {
@@ -122,6 +141,7 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
 }
 
 void run(Context& context, const ProcurementCall& call) {
+  check_report_paths(call.outputs);
   const ProcurementRequest request = read_procurement_request(call.path, call.settings, call.flags);
   const Progress progress(context);
   std::string last;
@@ -131,7 +151,7 @@ void run(Context& context, const ProcurementCall& call) {
         return progress.show(last) && !is_interrupted();
       });
   const ReportDocument document = procurement_report(request, answer);
-  if (!call.output.empty()) write_report(document, call.output);
+  for (const std::string& output : call.outputs) write_report(document, output);
   for (const std::string& warning : answer.warnings) warn(context, warning);
   if (context.json())
     print_json(answer_json(answer, document));
@@ -150,7 +170,11 @@ void add_procurement_report(Command& group, Context& context) {
   ProcurementFlags& flags = call->flags;
   command->add_option("FILE", call->path, "a scenario or a sweep; its \"procurement\" says what the options leave open")
       ->required();
-  command->add_option("--output", call->output, "write the report: .html, .pdf, .xlsx or .csv")->type_name("FILE");
+  command
+      ->add_option("--output", call->outputs,
+                   "write the report: .html, .pdf, .xlsx or .csv; may be repeated, of one and the same run")
+      ->type_name("FILE")
+      ->allow_extra_args(false);
   command->add_option("--tokens", flags.tokens, "tokens to train")->type_name("N");
   command->add_option("--deadline-days", flags.deadline_days, "days there are for it, pauses included")->type_name("N");
   command->add_option("--period-months", flags.period_months, "how long the fleet is kept and written off (36)")
@@ -175,6 +199,8 @@ void add_procurement_report(Command& group, Context& context) {
       ->type_name("N");
   command->add_option("--prices", flags.prices, "entries that go over those of the bundled price list")
       ->type_name("FILE");
+  command->add_option("--prices-date", flags.prices_date, "that all prices are brought to (that of the newest)")
+      ->type_name("DATE");
   command->add_flag("--used-prices", flags.used_prices, "used and discontinued drives may be bought too");
   command->add_option("--shortlist", flags.shortlist, "options shown (6)")->type_name("N");
   command->add_option("--used", flags.used_percent, "how much of the first drives' rated life is used up, in percent")

@@ -23,6 +23,7 @@
 #include "cli/output/progress.h"
 #include "cli/output/sweep_plot.h"
 #include "cli/output/table.h"
+#include "reports/sweep_database.h"
 #include "reports/sweep_report.h"
 #include "studies/sweep/sweep_check.h"
 #include "studies/sweep/sweep_origin.h"
@@ -38,7 +39,7 @@ using Json = nlohmann::ordered_json;
 constexpr std::int64_t many_points = 100'000'000;
 
 struct SweepCall {
-  std::string file, output, shard;
+  std::string file, output, shard, database;
   std::vector<std::string> stores, plots;
   bool resumes = false, explains = false, all = false;
   std::size_t jobs = 0, check = 0;
@@ -259,6 +260,11 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
                                       : "interrupted: go on with --resume --output " + call.output);
     throw Cancelled();
   }
+  if (!call.database.empty()) {
+    OutputFile out(call.database);
+    out.write(sweep_database(file, outcome));
+    out.commit();
+  }
   if (options.shards > 1) note(context, "this is one shard's own answer; `spillway merge` gives that of the whole");
   print_outcome(context, call, file, outcome);
 }
@@ -377,6 +383,10 @@ void add_sweep_commands(Command& app, Context& context, SweepJob* job) {
                      "tornado[:OBJECTIVE]=F.svg; may be repeated")
         ->type_name("KIND=FILE")
         ->allow_extra_args(false);
+    command
+        ->add_option("--database", call->database,
+                     "write every replayed point into this SQLite database (docs/sweep.md)")
+        ->type_name("FILE");
     command->add_flag("--all", call->all, "show every replayed point, not the front alone");
   }
   sweep->callback([&context, call] { run_sweep_command(context, *call); });

@@ -60,6 +60,11 @@ Option* Option::take_all() {
   return this;
 }
 
+Option* Option::hide() {
+  option_->group("");
+  return this;
+}
+
 Option* Option::check(WordCheck check) {
   option_->check(CLI::Validator(std::move(check.complaint), std::move(check.name)));
   return this;

@@ -44,6 +44,7 @@ class Option {
   Option* allow_extra_args(bool allow);  // false: one value each time it is given
   Option* delimiter(char separator);     // between the values in one word
   Option* take_all();                    // given several times, it keeps every value
+  Option* hide();                        // from --help, manual and completions
   Option* check(WordCheck check);
   Option* choices(const std::vector<std::string>& words);
   template <typename T>

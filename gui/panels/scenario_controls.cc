@@ -137,7 +137,7 @@ void add_offload(std::vector<Control>& controls) {
   const std::vector<Control::Need> moved = {{"offload.technique", "none"}, {"plan", ""}};
   controls.push_back(only_where(moved, field(offload_group, "offload.tier")));
   controls.push_back(only_where(moved, entry(offload_group, "offload.drives", profiles({ProfileKind::nvme}))));
-  controls.push_back(only_where(moved, number(offload_group, "offload.drive_count", 16)));
+  controls.push_back(only_where(moved, number(offload_group, "offload.drives_per_machine", 16)));
   controls.push_back(only_where(moved, size(offload_group, "offload.in_flight_bytes", 64)));
   controls.push_back(only_where(moved, number(offload_group, "offload.least_life_years", 20)));
   controls.push_back(field(offload_group, "model.optimizer_device"));

@@ -33,7 +33,7 @@ constexpr Start examples[] = {
      "hardware.set.gpu.pcie_generation"},
     {"wears-out-its-drives", "Drives gone in a year",
      "Activations on two SSDs cost no time, but the SSDs last less than a year. Drag \"SSDs per machine\".",
-     "offload.drive_count"}};
+     "offload.drives_per_machine"}};
 
 QString file_of(const char* stem) {
   for (const std::string& file : bundled_scenarios())

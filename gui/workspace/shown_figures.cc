@@ -208,7 +208,7 @@ ShownFigure ssd_life(const Outcome& outcome, const Outcome* baseline) {
     return figure;
   }
   figure.value = fmt::format("{:.3g} years", drive->life->years);
-  figure.detail = fmt::format("{:.2g} to {:.2g}, {} x {}", drive->life->low_years, drive->life->high_years,
+  figure.detail = fmt::format("{:.2g} to {:.2g}, {} x {} per machine", drive->life->low_years, drive->life->high_years,
                               drive->drives, drive->model);
   figure.is_alarm = !outcome.result().drives_refuse.empty() || drive->life->years < 1;
   const DriveTraffic* before = baseline != nullptr ? shortest_lived(baseline->result()) : nullptr;

@@ -70,13 +70,32 @@ std::string refusal(const DriveTraffic& traffic, const NvmeProfile& drive, const
                ? fmt::format("{} is not rated, {:.3g} years are asked for", drive.name, demands.least_life_years)
                : "";
   if (traffic.life->years <= 0) return fmt::format("nothing is left of the rated life of {}", drive.name);
-  if (traffic.life->low_years < demands.least_life_years)
-    return fmt::format("{} lasts {:.3g} years by its rating as it stands ({:.3g} expected), {:.3g} are asked for",
-                       drive.name, traffic.life->low_years, traffic.life->years, demands.least_life_years);
-  return "";
+  const double years = years_by(*traffic.life, demands.bound);
+  if (years >= demands.least_life_years) return "";
+  const std::string expected =
+      demands.bound == LifeBound::expected ? "" : fmt::format(" ({:.3g} expected)", traffic.life->years);
+  return fmt::format("{} lasts {:.3g} years {}{}, {:.3g} are asked for", drive.name, years, told(demands.bound),
+                     expected, demands.least_life_years);
 }
 
 }  // namespace
+
+const Words& life_bound_words() {
+  static const Words words{{"rated", "the rating as it stands"},
+                           {"expected", "as these writes are rated or modelled to wear it"},
+                           {"high", "the most that the rating may be adjusted to"}};
+  return words;
+}
+
+double years_by(const DriveLife& life, LifeBound bound) {
+  return bound == LifeBound::rated ? life.low_years : bound == LifeBound::expected ? life.years : life.high_years;
+}
+
+std::string_view told(LifeBound bound) {
+  return bound == LifeBound::rated      ? "by its rating as it stands"
+         : bound == LifeBound::expected ? "expected"
+                                        : "by the high end of its range";
+}
 
 DriveLife drive_life(const Endurance& endurance, std::int64_t drives, double bytes_per_second) {
   const auto years = [&](double bytes) {
@@ -85,23 +104,24 @@ DriveLife drive_life(const Endurance& endurance, std::int64_t drives, double byt
   return {years(endurance.bytes), years(endurance.low), years(endurance.high), endurance.basis, endurance.assumptions};
 }
 
+double write_rate(const DriveTraffic& traffic, const Result& result) {
+  const auto steps = static_cast<double>(std::max<std::size_t>(1, result.steps.size()));
+  const double seconds = to_seconds(result.step_time) * steps;
+  return seconds > 0 ? static_cast<double>(traffic.written.count() * traffic.sharing) / seconds : 0;
+}
+
 void rate_drives(const HardwareProfile& hardware, const DriveDemands& demands, const OffloadPlan& plan,
                  const PlannedTrace& planned, Result& result) {
   result.drives_refuse.clear();
-  const auto steps = static_cast<double>(std::max<std::size_t>(1, result.steps.size()));
-  const double seconds = to_seconds(result.step_time) * steps;
   for (DriveTraffic& traffic : result.drives) {
     const DriveGroup* group = group_of(hardware, traffic.set);
-    if (group == nullptr || seconds <= 0) continue;
+    if (group == nullptr || result.step_time <= Picos(0)) continue;
     traffic.model = group->drive.name;
     traffic.held = held_on(traffic, plan, planned, result);
     EnduranceOptions options;
     options.used_fraction = demands.used_fraction;
     const Endurance endurance = drive_endurance(group->drive, options);
-    if (endurance.known) {
-      const double rate = static_cast<double>(traffic.written.count() * traffic.sharing) / seconds;
-      traffic.life = drive_life(endurance, traffic.drives, rate);
-    }
+    if (endurance.known) traffic.life = drive_life(endurance, traffic.drives, write_rate(traffic, result));
     if (result.drives_refuse.empty()) result.drives_refuse = refusal(traffic, group->drive, demands);
   }
 }

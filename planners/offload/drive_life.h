@@ -2,7 +2,9 @@
 #pragma once
 
 #include <optional>
+#include <string_view>
 
+#include "base/words.h"
 #include "hwprofiles/hardware_profile.h"
 #include "sim/devices/endurance.h"
 #include "sim/replay/offload_plan.h"
@@ -11,18 +13,28 @@
 
 namespace spillway::planners {
 
+// Which end of a life's range a verdict goes by: the rating as it stands unless another is asked for.
+enum class LifeBound { rated, expected, high };
+const Words& life_bound_words();
+double years_by(const DriveLife& life, LifeBound bound);
+// "by its rating as it stands", "expected", "by the high end of its range".
+std::string_view told(LifeBound bound);
+
 // What the drives are like, and what is asked of them.
 struct DriveDemands {
   double least_life_years = 0;
+  LifeBound bound = LifeBound::rated;
   double used_fraction = 0;   // of the rated life, worn away before; [0, 1]
   std::optional<Bytes> free;  // on each drive; not given: its capacity, where the profile states one
 };
 
 // Years until `drives` of this endurance, worn evenly as a RAID-0 set wears them, have taken so many bytes a second:
 // expected, by the rating as it stands (low) and as far as it may be adjusted (high). The one reckoning of a life:
-// runs, reports, capacity, sweeps and plans take it at the step's period, without a pause. Whether drives live as long
-// as asked is judged by the rating as it stands.
+// runs, reports, capacity, sweeps and plans take it at the step's period, without a pause.
 DriveLife drive_life(const Endurance& endurance, std::int64_t drives, double bytes_per_second);
+
+// What the replay writes to the set in each second, by all who share it.
+double write_rate(const DriveTraffic& traffic, const Result& result);
 
 // Of every drive set the result has traffic of: DriveTraffic::life, at the mean rate of writing; DriveTraffic::held,
 // the most bytes that lie on it at once: a tensor from the begin of its store to the end of its load, one that was away

@@ -29,7 +29,7 @@ struct OffloadSettings {
   DriveRoute route = DriveRoute::gpudirect;
   std::string drive_set;                 // of the hardware; empty: set number (GPU mod sets)
   std::string drives;                    // drive profile that replaces the hardware's drives; empty: as they are
-  std::int64_t drive_count = 1;          // of them in one RAID-0 set per machine
+  std::int64_t drives_per_machine = 1;   // of them in one RAID-0 set per machine
   std::int64_t workers = 12;             // half of them store, half load
   std::optional<Bytes> in_flight;        // OffloadPlan::in_flight; not given: the technique's choice
   double adaptive_bytes_per_second = 0;  // of a rank, for the adaptive rule; 0: measured

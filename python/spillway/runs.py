@@ -5,8 +5,9 @@ import os
 import tempfile
 
 from .errors import InputError, ProgramError, SpillwayError
-from .program import call
+from .program import call, find_program
 from .results import Result
+from .shards import folder_of, run_shards
 
 
 @contextlib.contextmanager
@@ -68,17 +69,38 @@ def run(scenario, *, program=None, beside=None, reserve=None, **settings):
         return _answer(arguments, program)
 
 
-def sweep(space, *, output=None, resume=False, jobs=None, shard=None, all_points=False, program=None, beside=None):
+def sweep(space, *, output=None, resume=False, jobs=None, shard=None, all_points=False, database=None, executor=None,
+          shards=None, stores=None, tries=3, program=None, beside=None):
     """Searches a space of scenarios (`spillway sweep`): a path of a sweep file or a dict of its JSON. `output` keeps
-    what is found in a store, `resume` goes on with one. Returns a Result."""
+    what is found in a store, `resume` goes on with one; `database` is an SQLite file to write every replayed point into.
+
+    executor  of concurrent.futures, or anything with its submit(): a ProcessPoolExecutor or ThreadPoolExecutor here, a
+              distributed.Client of Dask, a ray.util or mpi4py.futures executor. Each worker runs the program on shards;
+              the program and the files that the sweep names are found at the same paths by all
+    shards    parts, of which the executor gets one at a time (16)
+    stores    folder that keeps the shards' stores, on a file system that all workers see; a sweep that was interrupted
+              goes on with it. None: a temporary folder, for workers on this machine
+    tries     how often a shard that ends badly is given to the executor
+    The answer is that of an undivided run, whatever the executor. Returns a Result."""
     with _as_file(space, beside or os.getcwd(), "sweep") as path:
-        arguments = ["sweep", path]
-        for flag, value in (("--output", output), ("--jobs", jobs), ("--shard", shard)):
-            if value is not None:
-                arguments += [flag, str(value)]
-        arguments += ["--resume"] if resume else []
-        arguments += ["--all"] if all_points else []
-        return _answer(arguments, program)
+        more = ["--all"] if all_points else []
+        more += ["--database", os.fspath(database)] if database is not None else []
+        if executor is None:
+            if shards is not None or stores is not None:
+                raise InputError("shards and stores go with an executor; give one, or shard= for one part alone")
+            arguments = ["sweep", path]
+            for flag, value in (("--output", output), ("--jobs", jobs), ("--shard", shard)):
+                if value is not None:
+                    arguments += [flag, str(value)]
+            arguments += ["--resume"] if resume else []
+            return _answer(arguments + more, program)
+        if shard is not None or resume:
+            raise InputError("shard and resume don't go with an executor; stores= keeps what was done")
+        with folder_of(stores) as folder:
+            names = run_shards(executor, find_program(program), os.path.abspath(path), 16 if shards is None else shards,
+                               os.path.abspath(folder), jobs or 1, tries)
+            kept = ["--output", os.fspath(output)] if output is not None else []
+            return _answer(["merge", *names, *kept, *more], program)
 
 
 def export(scenario, target="pytorch", *, program=None, beside=None, **settings):

@@ -77,7 +77,7 @@ std::size_t TransferLinks::drive_set(std::size_t gpu) const {
   if (set_names_.empty())
     throw InputError(hardware_name_, "drives", "the system has no drives to offload to",
                      "take a system profile with drives, or name some: \"offload\": {\"drives\": "
-                     "\"samsung-990-pro-2tb\", \"drive_count\": 4}");
+                     "\"samsung-990-pro-2tb\", \"drives_per_machine\": 4}");
   if (wanted_set_.empty()) return gpu % set_names_.size();
   const auto found = std::find(set_names_.begin(), set_names_.end(), wanted_set_);
   if (found != set_names_.end()) return static_cast<std::size_t>(found - set_names_.begin());

@@ -33,7 +33,7 @@ constexpr std::array<ShortName, 8> short_names = {{{"layers", "model.layers", 10
                                                    {"global_batch", "model.global_batch", std::int64_t{1} << 32},
                                                    {"replicas", "model.data_parallel", 1 << 16},
                                                    {"memory", "memory.capacity_bytes", std::int64_t{1} << 50},
-                                                   {"drives", "offload.drive_count", 64},
+                                                   {"drives", "offload.drives_per_machine", 64},
                                                    {gpus_axis, gpus_axis, 1 << 20}}};
 
 class Reader {
@@ -86,7 +86,7 @@ class Reader {
       fail("/capacity/to", std::to_string(axis.to) + " is less than the smallest value, " + std::to_string(axis.from),
            "give from <= to");
     const bool is_need = axis.key == gpus_axis || axis.key == "memory.capacity_bytes" ||
-                         axis.key == "offload.drive_count" || axis.key == "model.data_parallel" ||
+                         axis.key == "offload.drives_per_machine" || axis.key == "model.data_parallel" ||
                          axis.key == "model.tensor_parallel" || axis.key == "model.pipeline_parallel";
     axis.goal = section_.goal.value_or(is_need ? CapacityGoal::smallest : CapacityGoal::largest);
     if (flags_.goal.empty()) return;
@@ -103,7 +103,7 @@ class Reader {
       return base_.hardware.empty() ? 0
                                     : ProfileLibrary::standard().load_system(base_.hardware).gpu.memory.value.count();
     }
-    if (key == "offload.drive_count") return base_.offload.drive_count;
+    if (key == "offload.drives_per_machine") return base_.offload.drives_per_machine;
     if (key == gpus_axis) return base_.training.gpus();
     if (!key.starts_with("model.")) return 0;
     const std::string value = field_text(base_.training, key.substr(6));
@@ -356,7 +356,7 @@ std::string capacity_key(std::string_view axis) {
       names.push_back(key);
   const std::string wanted(axis);
   if (wanted.find('.') == std::string::npos || std::find(names.begin(), names.end(), wanted) == names.end())
-    throw InputError("", "axis", "no axis '" + wanted + "'", suggest(wanted, names));
+    throw InputError("", "axis", "no axis '" + wanted + "'", suggest_key(wanted, names));
   return wanted;
 }
 

@@ -235,7 +235,7 @@ class Judge {
     const OffloadSettings& offload = loaded.scenario.offload;
     if (!offload.drives.empty() && !result.drives.empty()) {
       const NvmeProfile& drive = hardware.drives.front().drive;
-      const auto count = static_cast<double>(offload.drive_count);
+      const auto count = static_cast<double>(offload.drives_per_machine);
       if (drive.active_watts) watts += count * drive.active_watts->value;
       const auto each = request_.prices.drive_usd(drive);
       usd = usd && each ? std::optional(*usd + count * each->value) : std::nullopt;

@@ -40,6 +40,7 @@ class Traffic {
       add_kept(traffic, saved);
     }
     OffloadTraffic busiest = of_busiest();
+    busiest.is_projected = true;
     busiest.basis = fmt::format(
         "Every activation of 8 Mi elements and more that {} from forward to backward is written once and read back "
         "once. Weights, logits and loss are not; {} smaller activations ({:.2f} GB) stay. A plan may keep or forward "

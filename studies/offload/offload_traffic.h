@@ -28,8 +28,9 @@ struct OffloadTraffic {
   DriveLoad load;                    // of that rank's GPU, over one step
   std::vector<TrafficCause> causes;  // most bytes first
   std::int64_t tensors = 0, small_tensors = 0;
-  Bytes small_bytes{};  // kept because they are small
-  std::string basis;    // in words, for the report
+  Bytes small_bytes{};        // kept because they are small
+  std::string basis;          // in words, for the report
+  bool is_projected = false;  // of a step that nothing was moved out of: what moving it all would take
 };
 
 // `trace`: what `result` is of (run_traced). Throws InputError when the trace lacks memory, uses or phases, or a step.

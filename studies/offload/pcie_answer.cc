@@ -31,6 +31,7 @@ LinkAnswer link_answer(const LinkShare& share, const PcieAnswer& answer, const R
 
 bool PcieAnswer::is_yes() const {
   if (traffic.load.written() == Bytes(0)) return kept_by_plan == Bytes(0);
+  if (step && !step->why_not().empty()) return false;
   return cannot_tell.empty() && !links.empty() && links.front().headroom() >= 1;
 }
 
@@ -40,13 +41,12 @@ PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, con
   const DriveLoad& load = answer.traffic.load;
   answer.required_rate = bytes_of(load.written()) / (to_seconds(load.step) / 2);
   if (load.written() == Bytes(0) && ran.result.offload) answer.kept_by_plan = ran.result.offload->candidates;
+  if (question.replays) answer.step = step_on_drives(loaded, ran, answer.traffic);
   const std::int64_t gpus = loaded.scenario.model.empty() ? 1 : loaded.setup.gpus();
   answer.gpus_per_machine = std::min(gpus, loaded.hardware.gpu_count);
   try {
-    const HardwareProfile machine = question.drives.empty()
-                                        ? loaded.hardware
-                                        : with_drives(loaded.hardware, question.drives.front(), question.count,
-                                                      answer.gpus_per_machine, question.switch_lanes);
+    const HardwareProfile machine =
+        question.drives.empty() ? loaded.hardware : on_first_drives(loaded, question).hardware;
     const StorageLinks links = storage_links(machine, answer.gpus_per_machine, question.route);
     for (const DriveGroup& group : machine.drives)
       if (answer.drives.find(group.drive.title) == std::string::npos)

@@ -25,11 +25,12 @@ struct PcieAnswer {
   std::vector<LinkAnswer> links;         // least headroom first
   double write_rate = 0, read_rate = 0;  // bytes a second of one GPU, all at once
   std::string cannot_tell;
-  Bytes kept_by_plan{};  // what a plan might have moved and chose to keep, where it moves nothing
+  std::optional<StepOnDrives> step;  // where the question replays it
+  Bytes kept_by_plan{};              // what a plan might have moved and chose to keep, where it moves nothing
   [[nodiscard]] bool is_yes() const;
 };
 
-// The machine's own drives, or question.count of question.drives[0] for each GPU.
+// The machine's own drives, or the question's first. `ran` as answer_ssd() takes it.
 PcieAnswer answer_pcie(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question);
 
 }  // namespace spillway::studies

@@ -8,8 +8,11 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "base/input_error.h"
+#include "planners/offload/ssdtrain.h"
+#include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
 
 namespace spillway::studies {
@@ -92,14 +95,39 @@ std::vector<OwnSet> own_sets(const HardwareProfile& hardware, std::int64_t& sets
   return found;
 }
 
+std::int64_t gpus_of(const LoadedScenario& loaded) {
+  return loaded.scenario.model.empty() ? std::max<std::int64_t>(1, loaded.trace.rank_count) : loaded.setup.gpus();
+}
+
+LoadedScenario on_drives(LoadedScenario loaded, const NvmeProfile& drive, const SsdQuestion& question) {
+  const std::int64_t in_machine = std::min(gpus_of(loaded), loaded.hardware.gpu_count);
+  loaded.hardware =
+      with_drives(loaded.hardware, drive, question.drives_per_set(), question.sets(in_machine), question.switch_lanes);
+  return loaded;
+}
+
+StepOnDrives judged(const LoadedScenario& loaded, const Result& result) {
+  StepOnDrives step;
+  step.technique = loaded.scenario.offload.technique;
+  step.verdict = result.verdict();
+  step.short_of = result.memory.short_of;
+  step.step_time = result.step_time;
+  if (!result.offload) return step;
+  step.technique = result.offload->technique;
+  step.written = result.offload->stored;
+  step.read = result.offload->loaded;
+  step.saves_nothing = saves_nothing(*result.offload, result.memory);
+  return step;
+}
+
 class Asker {
  public:
   Asker(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question)
-      : hardware_(loaded.hardware), question_(question) {
+      : loaded_(loaded), ran_(&ran), hardware_(loaded.hardware), question_(question) {
     answer_.traffic = offload_traffic(ran.trace(loaded), ran.result);
-    answer_.gpus =
-        loaded.scenario.model.empty() ? std::max<std::int64_t>(1, loaded.trace.rank_count) : loaded.setup.gpus();
+    answer_.gpus = gpus_of(loaded);
     answer_.tokens_per_step = loaded.options.tokens_per_step;
+    load_ = answer_.traffic.load;
     answer_.required_rate = 2 * mean_rate(load().written(), load().step);
     in_machine_ = std::min(answer_.gpus, hardware_.gpu_count);
     if (load().written() == Bytes(0) && ran.result.offload) answer_.kept_by_plan = ran.result.offload->candidates;
@@ -111,12 +139,24 @@ class Asker {
       for (const OwnSet& set : own_sets(hardware_, sets))
         answer_.drives.push_back(ask(set.drive, set.count, (in_machine_ + sets - 1) / sets));
     }
-    for (const NvmeProfile& drive : question_.drives) answer_.drives.push_back(ask(drive, question_.count, 1));
+    const std::int64_t sets = question_.sets(in_machine_);
+    for (std::size_t i = 0; i < question_.drives.size(); ++i) {
+      const NvmeProfile& drive = question_.drives[i];
+      std::optional<LoadedScenario> loaded;
+      std::optional<ScenarioRun> ran;
+      if (question_.replays && i > 0 && !answer_.traffic.is_projected) {
+        loaded = on_drives(loaded_, drive, question_);
+        ran = run_traced(*loaded);
+        load_ = offload_traffic(ran->trace(*loaded), ran->result).load;
+        ran_ = &*ran;
+      }
+      answer_.drives.push_back(ask(drive, question_.drives_per_set(), (in_machine_ + sets - 1) / sets));
+    }
     return std::move(answer_);
   }
 
  private:
-  [[nodiscard]] const DriveLoad& load() const { return answer_.traffic.load; }
+  [[nodiscard]] const DriveLoad& load() const { return load_; }
 
   // What the machine's links carry with `count` drives in each set. All drives of one width and generation are alike
   // here, for they are made endless; with named drives every number has slots and switches of its own.
@@ -126,9 +166,10 @@ class Asker {
                   count};
     const auto found = links_.find(key);
     if (found != links_.end()) return found->second;
-    const HardwareProfile machine = !is_own ? with_drives(hardware_, drive, count, in_machine_, question_.switch_lanes)
-                                    : own == count ? hardware_
-                                                   : resized(hardware_, drive, own, count);
+    const HardwareProfile machine =
+        !is_own        ? with_drives(hardware_, drive, count, question_.sets(in_machine_), question_.switch_lanes)
+        : own == count ? hardware_
+                       : resized(hardware_, drive, own, count);
     return links_.emplace(key, storage_links(with_endless_drives(machine), in_machine_, question_.route)).first->second;
   }
 
@@ -138,6 +179,7 @@ class Asker {
     found.count = count;
     found.sharers = sharers;
     found.endurance = drive_endurance(drive, question_.endurance);
+    found.bound = question_.bound;
     try {
       static_cast<void>(nvme_model(drive));
       found.links = links_with(drive, count, count);
@@ -154,24 +196,35 @@ class Asker {
     found.first_rate = mean_rate(shared.written(), found.load.first.write_time);
     found.steady_rate = mean_rate(shared.written(), found.load.steady.write_time);
     found.link_rate = to_bytes_per_second(found.links.write * sharers);
-    found.required_rate = answer_.required_rate * static_cast<double>(sharers);
+    found.required_rate = 2 * mean_rate(shared.written(), shared.step);
     found.holds_first = SustainedLoad::holds(found.load.first, shared.step);
     found.holds_steady = SustainedLoad::holds(found.load.steady, shared.step);
     if (!found.endurance.known) found.cannot_tell = found.endurance.basis;
+    if (question_.replays)
+      found.step = answer_.traffic.is_projected && !question_.drives.empty()
+                       ? step_on_drives(on_drives(loaded_, drive, question_), *ran_, answer_.traffic)
+                       : step_on_drives(loaded_, *ran_, answer_.traffic);
     add_life(found, shared);
     if (question_.asks_numbers) add_numbers(found, shared);
     add_cost(found);
     return found;
   }
 
-  // At the pace of the step the drives allow.
+  // Of a replay with these drives as the run of the scenario says; else at the pace of the step the drives allow.
   void add_life(DriveAnswer& found, const DriveLoad& shared) const {
-    const double rate = mean_rate(shared.written(), found.load.steady.length);
+    double rate = mean_rate(shared.written(), found.load.steady.length);
+    if (question_.replays && !answer_.traffic.is_projected) {
+      double replayed = -1;  // a set that the step leaves alone has no rate of its own
+      for (const DriveTraffic& traffic : ran_->result.drives)
+        if (traffic.model == found.drive.name && traffic.drives == found.count)
+          replayed = std::max(replayed, write_rate(traffic, ran_->result));
+      if (replayed >= 0) rate = replayed;
+    }
     const DriveLife life = drive_life(found.endurance, found.count, rate);
     found.years = life.years;
     found.low_years = life.low_years;
     found.high_years = life.high_years;
-    found.lasts = found.endurance.known && found.low_years >= question_.life_years;
+    found.lasts = found.endurance.known && years_by(life, question_.bound) >= question_.life_years;
   }
 
   void add_numbers(DriveAnswer& found, const DriveLoad& shared) {
@@ -201,8 +254,11 @@ class Asker {
 
   using Key = std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
 
+  const LoadedScenario& loaded_;
+  const ScenarioRun* ran_;  // that load_ is of
   const HardwareProfile& hardware_;
   const SsdQuestion& question_;
+  DriveLoad load_;
   SsdAnswer answer_;
   std::map<Key, StorageLinks> links_;
   std::int64_t in_machine_ = 1;
@@ -225,11 +281,23 @@ std::string DriveAnswer::verdict(double asked_years) const {
     const auto told = [](double life) {
       return life < 1 ? fmt::format("{:.3g} days", life * 365) : fmt::format("{:.3g} years", life);
     };
-    words += fmt::format("worn out after {} by its rating as it stands", told(low_years));
-    if (years != low_years) words += fmt::format(" ({} expected)", told(years));
+    const double judged_by = years_by({years, low_years, high_years, {}, {}}, bound);
+    words += fmt::format("worn out after {} {}", told(judged_by), planners::told(bound));
+    if (years != judged_by) words += fmt::format(" ({} expected)", told(years));
   }
+  if (const std::string why = why_no_step(); !why.empty()) words = why + (words.empty() ? "" : "; " + words);
   if (words.empty()) return fmt::format("yes: holds the rate and {:.3g} years", asked_years);
   return "no: " + words;
+}
+
+std::string StepOnDrives::why_not() const {
+  if (verdict == Verdict::does_not_fit) {
+    const double gib = static_cast<double>(short_of.count()) / (1 << 30);
+    return fmt::format("with them the step still runs out of memory under {}{}", technique,
+                       gib > 0 ? fmt::format(", short of {:.2f} GiB", gib) : "");
+  }
+  if (verdict == Verdict::unknown) return "whether the step fits with them is unknown";
+  return saves_nothing.empty() ? "" : saves_nothing + ", which is no basis for judging drives";
 }
 
 bool SsdAnswer::is_yes() const {
@@ -250,11 +318,33 @@ std::optional<DriveRoute> find_route(std::string_view name) {
   return std::nullopt;
 }
 
+LoadedScenario on_first_drives(LoadedScenario loaded, const SsdQuestion& question) {
+  return question.drives.empty() ? std::move(loaded) : on_drives(std::move(loaded), question.drives.front(), question);
+}
+
+StepOnDrives step_on_drives(const LoadedScenario& loaded, const ScenarioRun& ran, const OffloadTraffic& traffic) {
+  if (!traffic.is_projected) return judged(loaded, ran.result);
+  LoadedScenario moved = loaded;
+  moved.scenario.offload.technique = ssdtrain_word;
+  StepOnDrives step = judged(moved, run(moved));
+  if (step.verdict != Verdict::does_not_fit || moved.scenario.offload.in_flight || moved.capacity <= Bytes(0))
+    return step;
+  // Stores that nothing waits for may pile up; where the host waits for them, the step is longer and may fit.
+  constexpr std::int64_t share = 10;
+  moved.scenario.offload.in_flight = Bytes(moved.capacity.count() / share);
+  StepOnDrives held = judged(moved, run(moved));
+  if (held.verdict == Verdict::does_not_fit) return step;
+  held.technique +=
+      fmt::format(", at most {:.3g} GB in flight", static_cast<double>(moved.capacity.count()) / share / 1e9);
+  return held;
+}
+
 SsdAnswer answer_ssd(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question) {
   const auto require = [](bool holds, const char* option, const char* remedy) {
     if (!holds) throw InputError("report", option, "out of range", remedy);
   };
-  require(question.count >= 1 && question.count <= most_drives, "--count", "give 1 to 64 drives for each GPU");
+  require(question.drives_per_set() >= 1 && question.drives_per_set() <= most_drives,
+          question.drives_per_gpu > 0 ? "--drives-per-gpu" : "--drives-per-machine", "give 1 to 64 drives");
   require(question.life_years > 0 && question.life_years <= 1000, "--life-years", "give years, above 0");
   require(question.tokens >= 0 && question.tokens <= 1e18, "--tokens", "give the tokens of a training run");
   return Asker(loaded, ran, question).answer();

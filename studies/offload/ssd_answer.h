@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "planners/offload/drive_life.h"
 #include "scenario/scenario_run.h"
 #include "sim/devices/endurance.h"
 #include "studies/offload/offload_traffic.h"
@@ -19,13 +20,20 @@ namespace spillway::studies {
 
 struct SsdQuestion {
   std::vector<NvmeProfile> drives;  // to compare; empty: the machine's own
-  std::int64_t count = 4;           // of each, for every GPU; not for the machine's own
-  double life_years = 5;            // how long they should last
-  double tokens = 0;                // of a whole training run; 0: not asked
+  // How many of each; not for the machine's own. One of the two is above 0.
+  std::int64_t drives_per_gpu = 4;      // a RAID-0 set for every GPU
+  std::int64_t drives_per_machine = 0;  // one RAID-0 set for all GPUs of a machine, as a scenario's are
+  double life_years = 5;                // how long they should last
+  double tokens = 0;                    // of a whole training run; 0: not asked
   EnduranceOptions endurance;
   DriveRoute route = DriveRoute::gpudirect;
   std::int64_t switch_lanes = common_switch_lanes;  // of a switch added for drives beyond the machine's slots
   bool asks_numbers = true;                         // how many drives the rate and the life take
+  bool replays = false;                             // the step with each of the drives, and judges that
+  LifeBound bound = LifeBound::rated;               // that must reach life_years
+  // Of a machine of which so many GPUs are at work.
+  [[nodiscard]] std::int64_t sets(std::int64_t gpus) const { return drives_per_gpu > 0 ? gpus : 1; }
+  [[nodiscard]] std::int64_t drives_per_set() const { return drives_per_gpu > 0 ? drives_per_gpu : drives_per_machine; }
 };
 
 // As options and files name them; nothing for another name.
@@ -35,6 +43,16 @@ std::optional<DriveRoute> find_route(std::string_view name);               // gp
 // A set's rate while it is written to without pause: so many bytes at one rate, the last one for ever.
 struct WriteStage {
   double bytes = 0, rate = 0;  // infinity; bytes a second
+};
+
+// The step replayed with a set of drives: under its own technique, or SSDTrain's where it has none.
+struct StepOnDrives {
+  std::string technique;  // whose plan it is
+  Verdict verdict = Verdict::unknown;
+  Bytes short_of{}, written{}, read{};  // bytes of one GPU
+  Picos step_time{};
+  std::string saves_nothing;                  // why it's no step to judge drives by; empty: it is one
+  [[nodiscard]] std::string why_not() const;  // in words; empty: it does with them
 };
 
 // One model of drive as asked for.
@@ -50,12 +68,15 @@ struct DriveAnswer {
   double required_rate = 0, link_rate = 0;  // bytes a second asked of the set, and what the links to it carry
   double first_rate = 0, steady_rate = 0;   // bytes a second the set gives to writes, links included
   double years = 0, low_years = 0, high_years = 0;
+  LifeBound bound = LifeBound::rated;
   bool holds_first = false, holds_steady = false, lasts = false;
+  std::optional<StepOnDrives> step;  // where the question replays it
   // Of the set, each number on links of its own; 0: no number does (up to 64 for the rate).
   std::int64_t count_for_life = 0, count_for_rate = 0;
   std::int64_t lanes = 0;                        // of PCIe, for the larger of the two
   std::optional<double> usd_per_billion_tokens;  // all drives of the step's GPUs, over the shorter of both lives
-  [[nodiscard]] bool is_yes() const { return cannot_tell.empty() && holds_steady && lasts; }
+  [[nodiscard]] bool is_yes() const { return cannot_tell.empty() && why_no_step().empty() && holds_steady && lasts; }
+  [[nodiscard]] std::string why_no_step() const { return step ? step->why_not() : ""; }
   [[nodiscard]] std::string verdict(double asked_years) const;
 };
 
@@ -68,7 +89,15 @@ struct SsdAnswer {
   [[nodiscard]] bool is_yes() const;
 };
 
-// Throws InputError when the trace does not say what is kept, or an option is out of range.
+// The scenario on a machine with the first of the question's drives, ready to be replayed; without any, as it is.
+LoadedScenario on_first_drives(LoadedScenario loaded, const SsdQuestion& question);
+
+// `ran`: of `loaded`, on its own drives, and `traffic` of it. A step that moves nothing is replayed again under
+// SSDTrain.
+StepOnDrives step_on_drives(const LoadedScenario& loaded, const ScenarioRun& ran, const OffloadTraffic& traffic);
+
+// `ran`: of `loaded`; where the question replays, of on_first_drives(). Throws InputError when the trace does not say
+// what is kept, or an option is out of range.
 SsdAnswer answer_ssd(const LoadedScenario& loaded, const ScenarioRun& ran, const SsdQuestion& question);
 
 }  // namespace spillway::studies

@@ -102,17 +102,17 @@ std::int64_t added_switches(const HardwareProfile& hardware) {
 }
 
 HardwareProfile with_drives(const HardwareProfile& hardware, const NvmeProfile& drive, std::int64_t count,
-                            std::int64_t gpus, std::int64_t switch_lanes) {
+                            std::int64_t sets, std::int64_t switch_lanes) {
   HardwareProfile changed = hardware;
   changed.drives.clear();
-  for (std::int64_t gpu = 0; gpu < gpus; ++gpu) {
+  for (std::int64_t set = 0; set < sets; ++set) {
     DriveGroup group;
-    group.name = "set" + std::to_string(gpu);
+    group.name = "set" + std::to_string(set);
     group.drive = drive;
     group.count = count;
     changed.drives.push_back(std::move(group));
   }
-  add_slots(changed.host, drive, count * gpus, switch_lanes);
+  add_slots(changed.host, drive, count * sets, switch_lanes);
   assign_slots(changed, true);
   return changed;
 }

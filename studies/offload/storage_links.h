@@ -26,11 +26,11 @@ struct StorageLinks {
 
 inline constexpr std::int64_t common_switch_lanes = 96, switch_lanes_up = 16;
 
-// The profile with `count` drives for each of `gpus` GPUs, a RAID-0 set for each, instead of its own. Those beyond the
-// host's slots hang from added switches: 16 lanes up to where the slots they stand beside are, the rest of
+// The profile with `sets` RAID-0 sets of `count` drives instead of its own: one for each GPU, or one for all. Those
+// beyond the host's slots hang from added switches: 16 lanes up to where the slots they stand beside are, the rest of
 // `switch_lanes` down, as many below each such place as its drives' lanes need.
 HardwareProfile with_drives(const HardwareProfile& hardware, const NvmeProfile& drive, std::int64_t count,
-                            std::int64_t gpus, std::int64_t switch_lanes = common_switch_lanes);
+                            std::int64_t sets, std::int64_t switch_lanes = common_switch_lanes);
 // The switches that with_drives() added. O(nodes).
 std::int64_t added_switches(const HardwareProfile& hardware);
 

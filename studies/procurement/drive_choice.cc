@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/input_error.h"
+#include "scenario/evaluator.h"
 #include "scenario/relaxed_hardware.h"
 #include "studies/offload/storage_links.h"
 
@@ -17,7 +18,7 @@ namespace {
 SsdQuestion question_of(const ProcurementRequest& request, std::vector<NvmeProfile> drives, std::int64_t count) {
   SsdQuestion question;
   question.drives = std::move(drives);
-  question.count = count;
+  question.drives_per_gpu = count;
   question.life_years = request.period_months / 12;
   question.endurance = request.endurance;
   question.route = request.route;
@@ -67,6 +68,15 @@ bool DriveChoice::writes() const {
   return std::any_of(runs.begin(), runs.end(), [](const RunReplay& run) { return run.written_bytes > 0; });
 }
 
+std::string DriveChoice::saves_nothing() const {
+  std::string why;
+  for (const RunReplay& run : runs) {
+    if (run.written_bytes > 0 && run.saves_nothing.empty()) return "";
+    if (why.empty()) why = run.saves_nothing;
+  }
+  return why;
+}
+
 std::int64_t switch_lanes_of(const PriceList& prices) {
   return prices.pcie_switch_lanes ? static_cast<std::int64_t>(prices.pcie_switch_lanes->value) : common_switch_lanes;
 }
@@ -94,6 +104,7 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
   run.provenance = result.provenance;
   run.verdict = result.verdict();
   run.warnings = result.warnings;
+  if (result.offload) run.saves_nothing = saves_nothing(*result.offload, result.memory);
   const bool writes = std::any_of(result.drives.begin(), result.drives.end(),
                                   [](const DriveTraffic& traffic) { return traffic.written > Bytes(0); });
   if (writes) {

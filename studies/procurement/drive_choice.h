@@ -26,6 +26,7 @@ struct RunReplay {
   std::uint64_t fingerprint = 0;
   std::vector<InputProvenance> provenance;
   std::vector<std::string> warnings;
+  std::string saves_nothing;  // what its technique moves for no gain in memory, in words; empty: it gains some
 };
 
 // Of all runs; 0 without any.
@@ -52,6 +53,7 @@ struct DriveChoice {
   HardwareProfile hardware;                          // the machine with them, if replayed
   [[nodiscard]] const DriveAnswer& hardest() const;  // the run with the least of its rate to spare
   [[nodiscard]] bool writes() const;                 // as replayed
+  [[nodiscard]] std::string saves_nothing() const;   // why what is written is no reason to buy drives; empty: it is
 };
 
 std::int64_t switch_lanes_of(const PriceList& prices);

@@ -95,6 +95,12 @@ const std::vector<FormulaField>& derived_fields() {
       {"usd_per_billion", "cost per 1e9 trained tokens", "USD", "total / tokens_in_period * 1000000000"},
       {"usd_per_billion_alone", "cost per 1e9 tokens if nothing else is trained in the period", "USD",
        "total / tokens * 1000000000"},
+      {"gpu_hours", "GPU hours of the period", "h", "gpus * period_days * 24"},
+      {"usd_per_gpu_hour", "cost per GPU hour, kept for the period", "USD/h", "total / gpu_hours"},
+      {"usd_per_gpu_hour_alone", "rent per GPU hour that costs as much for this programme alone", "USD/h",
+       "total / (gpus * days * 24)"},
+      {"capital_per_month", "capital written off a month", "USD", "capital / period_months"},
+      {"kwh_per_billion", "energy per 1e9 trained tokens", "kWh", "energy_mwh * 1000 / tokens_in_period * 1000000000"},
       {"programme_cost", "the programme's share", "USD", "usd_per_billion * tokens / 1000000000"},
       {"drive_usd_per_billion", "of which drives and switches, per 1e9 tokens", "USD",
        "(drive_capital + switch_capital + replacement_cost) / tokens_in_period * 1000000000"}};

@@ -97,7 +97,7 @@ class OptionSearch {
                          [](const NvmeProfile& a, const NvmeProfile& b) { return write_rate(a) < write_rate(b); });
     space.settings.push_back("offload.drives=" + fastest->name);
     space.settings.push_back(
-        "offload.drive_count=" +
+        "offload.drives_per_machine=" +
         std::to_string(std::min(most_drives, in_.drives_per_gpu * std::min(gpus, hardware.gpu_count))));
     space.settings.push_back(in_.route == DriveRoute::bounce ? "offload.route=bounce" : "offload.route=gpudirect");
     return space;

@@ -43,6 +43,7 @@ class Procurement {
     add_runs();
     price_options();
     choose();
+    add_odds();
     add_drive_table();
     collect_warnings();
     add_pcie();
@@ -279,6 +280,7 @@ class Procurement {
       if (best != nullptr) {
         option.drive = *best;
         option.runs = best->runs;
+        option.saves_nothing = best->saves_nothing();
         option.hardware = best->hardware;
         set_power(option);
       } else if (!quiet.empty() && all_fit(quiet)) {
@@ -431,11 +433,67 @@ class Procurement {
       const PricedOption& option = answer_.options[o];
       if (!option.failure.empty()) continue;
       if (option.in_time && !answer_.chosen) answer_.chosen = o;
-      const bool better = option.drive && (!answer_.with_drives || (option.in_time && !in_time_with_drives_));
-      if (!better) continue;
+      // Drives are judged by a step that gains memory from them, if there is one.
+      const std::pair basis(option.saves_nothing.empty(), option.in_time);
+      if (!option.drive || (answer_.with_drives && basis <= with_drives_)) continue;
       answer_.with_drives = o;
-      in_time_with_drives_ = option.in_time;
+      with_drives_ = basis;
     }
+  }
+
+  // ---- prices as ranges ----
+
+  std::size_t used(const std::string& name, const std::string& unit, const Price& price, bool by_chosen) {
+    std::vector<UsedPrice>& all = answer_.prices;
+    auto found = std::find_if(all.begin(), all.end(), [&](const UsedPrice& one) { return one.name == name; });
+    if (found == all.end()) found = all.insert(all.end(), {name, unit, price, false});
+    found->by_chosen = found->by_chosen || by_chosen;
+    return static_cast<std::size_t>(found - all.begin());
+  }
+
+  // By field of the option's cost: the price that it is.
+  std::map<std::string, std::size_t> prices_of(const PricedOption& option, bool is_chosen) {
+    std::map<std::string, std::size_t> found;
+    const std::string& machine = option.fleet.machine;
+    if (option.is_rented()) {
+      found["machine_rent"] = used(machine, "USD/h", *option.price.usd_per_hour, is_chosen);
+      return found;
+    }
+    found["machine_price"] = used(machine, "USD", *option.price.price_usd, is_chosen);
+    const auto value = [&](const char* field) { return answer_.book.value(answer_.priced, option.place, field); };
+    if (value("network_price") > 0)
+      found["network_price"] = used("network per GPU", "USD", *in_.prices.network_usd_per_gpu, is_chosen);
+    if (in_.prices.electricity_usd_per_kwh)
+      found["electricity"] = used("electricity", "USD/kWh", *in_.prices.electricity_usd_per_kwh, is_chosen);
+    if (!option.drive) return found;
+    const NvmeProfile& drive = option.drive->drive;
+    if (const auto price = in_.prices.drive_usd(drive))
+      found["drive_price"] = used(drive.name, "USD", *price, is_chosen);
+    if (value("switches_per_machine") > 0 && in_.prices.pcie_switch_usd)
+      found["switch_price"] = used("PCIe switch", "USD", *in_.prices.pcie_switch_usd, is_chosen);
+    return found;
+  }
+
+  // Of the options in time, or of all where none is.
+  void add_odds() {
+    answer_.odds.assign(answer_.options.size(), 0);
+    std::vector<std::size_t> which;
+    std::vector<OddsCase> cases;
+    for (std::size_t o = 0; o < answer_.options.size(); ++o) {
+      const PricedOption& option = answer_.options[o];
+      if (!option.failure.empty() || (answer_.chosen && !option.in_time)) continue;
+      cases.push_back({case_of(o), prices_of(option, o == answer_.chosen.value_or(0))});
+      which.push_back(o);
+    }
+    if (cases.empty()) return;
+    std::vector<RangedPrice> ranges;
+    for (const UsedPrice& one : answer_.prices)
+      ranges.push_back({one.name, one.price.value, one.price.low, one.price.high});
+    const PriceOdds odds = price_odds(answer_.book, ranges, cases, 0);
+    for (std::size_t c = 0; c < which.size(); ++c) answer_.odds[which[c]] = odds.cheapest[c];
+    answer_.deciding_price = odds.decides;
+    answer_.odds_if_low = odds.if_low;
+    answer_.odds_if_high = odds.if_high;
   }
 
   // ---- parts of the report ----
@@ -500,7 +558,7 @@ class Procurement {
     });
     SsdQuestion question;
     question.drives = {option.drive->drive};
-    question.count = option.drive->chosen;
+    question.drives_per_gpu = option.drive->chosen;
     question.route = in_.route;
     question.switch_lanes = switch_lanes_of(in_.prices);
     question.endurance = in_.endurance;
@@ -599,17 +657,38 @@ class Procurement {
     (given.cells.empty() ? given.number : given.factor) *= factor;
   }
 
-  // In time, else of all; drives stay as they were chosen.
+  // In time, else of all; drives are chosen anew among the models that were replayed with the option.
   [[nodiscard]] std::string cheapest_under(const Swing& swing, bool low) const {
     FormulaWorkbook book = answer_.book;
-    FormulaTable table{"Moved", "", cost_fields(), {}, {}};
-    std::vector<std::size_t> which;
+    FormulaTable runs{"Moved runs", "", run_fields(), {}, {}}, table{"Moved", "", cost_fields(), {}, {}};
+    struct Moved {
+      std::size_t option;
+      const DriveChoice* fit;
+      std::vector<std::size_t> places;  // of its runs
+    };
+    std::vector<Moved> which;
     for (std::size_t o = 0; o < answer_.options.size(); ++o) {
       if (!answer_.options[o].failure.empty()) continue;
-      FormulaCase moved = case_of(o);
-      move(moved, swing, answer_.options[o], low);
+      which.push_back({o, nullptr, {}});
+      if (!answer_.options[o].drive) continue;
+      for (const DriveChoice& fit : fits_[o]) {
+        if (fit.runs.empty() || fit.drive.name == answer_.options[o].drive->drive.name) continue;
+        which.push_back({o, &fit, {}});
+        for (std::size_t r = 0; r < fit.runs.size(); ++r) {
+          which.back().places.push_back(runs.cases.size());
+          runs.cases.push_back(run_case("", fit.runs[r], r));
+        }
+      }
+    }
+    const std::size_t runs_table = book.add(std::move(runs));
+    for (const Moved& one : which) {
+      PricedOption option = answer_.options[one.option];
+      if (one.fit != nullptr) option.drive = *one.fit;
+      FormulaCase moved = one.fit == nullptr
+                              ? case_of(one.option)
+                              : cost_case(option, &one.fit->drive, one.fit->chosen, runs_table, one.places);
+      move(moved, swing, option, low);
       table.cases.push_back(std::move(moved));
-      which.push_back(o);
     }
     const std::size_t at = book.add(std::move(table));
     std::optional<std::size_t> best;
@@ -624,7 +703,10 @@ class Procurement {
       best = c;
       best_in_time = in_time;
     }
-    return answer_.options[which[*best]].name() + (best_in_time ? "" : " (late)");
+    const Moved& chosen = which[*best];
+    const std::string with =
+        chosen.fit == nullptr ? "" : fmt::format(" with {} x {} per GPU", chosen.fit->chosen, chosen.fit->drive.name);
+    return answer_.options[chosen.option].name() + with + (best_in_time ? "" : " (late)");
   }
 
   const ProcurementRequest& in_;
@@ -634,7 +716,7 @@ class Procurement {
   std::vector<std::vector<ReplayedPlan>> replays_;                  // by option; those that write, with endless drives
   std::vector<std::vector<std::size_t>> run_place_;                 // by option: its cases of "Runs"
   std::map<std::string, std::size_t> machine_place_, drive_place_;  // their cases of the tables of prices
-  bool in_time_with_drives_ = false;
+  std::pair<bool, bool> with_drives_{};                             // of answer_.with_drives: saves memory, is in time
 };
 
 }  // namespace
@@ -642,19 +724,22 @@ class Procurement {
 std::string PricedOption::name() const {
   const std::int64_t machines = (fleet.gpus + hardware.gpu_count - 1) / hardware.gpu_count;
   return fmt::format("{} x {} ({} GPUs), {}{}", machines, fleet.machine, fleet.gpus, fleet.technique,
-                     writes_nothing ? " (which writes nothing)" : "");
+                     writes_nothing           ? " (which writes nothing)"
+                     : !saves_nothing.empty() ? " (which saves no memory)"
+                                              : "");
 }
 
 std::vector<std::string> PricedOption::settings_of(std::size_t r) const {
   std::vector<std::string> settings = fleet.plans[r].settings;
   if (writes_nothing) return settings;  // as searched
   const auto names_drives = [](const std::string& setting) {
-    return setting.starts_with("offload.drives=") || setting.starts_with("offload.drive_count=");
+    return setting.starts_with("offload.drives=") || setting.starts_with("offload.drives_per_machine=");
   };
   std::erase_if(settings, names_drives);
   if (!drive) return settings;
   settings.push_back("offload.drives=" + drive->drive.name);
-  settings.push_back("offload.drive_count=" + std::to_string(drive->chosen * std::min(fleet.gpus, hardware.gpu_count)));
+  settings.push_back("offload.drives_per_machine=" +
+                     std::to_string(drive->chosen * std::min(fleet.gpus, hardware.gpu_count)));
   return settings;
 }
 

@@ -24,6 +24,7 @@
 #include "studies/offload/pcie_answer.h"
 #include "studies/procurement/drive_choice.h"
 #include "studies/procurement/formula_table.h"
+#include "studies/procurement/price_odds.h"
 
 namespace spillway::studies {
 
@@ -36,6 +37,7 @@ struct PricedOption {
   std::vector<RunReplay> runs;       // as replayed last, by run
   std::optional<DriveChoice> drive;  // of an option that writes to drives
   bool writes_nothing = false;       // its technique might write to drives, and its plan keeps all
+  std::string saves_nothing;         // what it writes for no gain in memory, in words; empty: it gains some
   double machine_watts = 0, idle_watts = 0;
   MachinePrice price;
   std::string power_from;  // in words
@@ -58,6 +60,14 @@ struct Sensitivity {
   std::string low_cheapest, high_cheapest;  // the option that is cheapest then
 };
 
+// A price that some option is costed with, on the list's date.
+struct UsedPrice {
+  std::string name;  // "dgx-h100", "electricity"
+  std::string unit;
+  Price price;
+  bool by_chosen = false;
+};
+
 struct ProcurementAnswer {
   std::vector<PricedOption> options;       // cheapest first; those with a failure last, as found
   std::optional<std::size_t> chosen;       // of options: cheapest in time; none: no
@@ -69,6 +79,10 @@ struct ProcurementAnswer {
   std::optional<PcieAnswer> pcie;          // of `with_drives`, else none
   std::vector<Sensitivity> sensitivity;    // of the chosen option (else the cheapest), most of the cost first
   std::vector<Sensitivity> drive_sensitivity;  // of `with_drives`, where that is another
+  std::vector<UsedPrice> prices;
+  std::vector<double> odds;  // by option: how often it is the cheapest when prices are drawn from their ranges
+  std::optional<std::size_t> deciding_price;  // of prices
+  double odds_if_low = 0, odds_if_high = 0;   // of the chosen option, where that price is in its lower, upper half
   FormulaWorkbook book;
   std::size_t inputs = 0, machine_prices = 0, drive_prices = 0;  // tables of the book
   std::size_t runs = 0, priced = 0, drive_runs = 0, drive_table = 0;

@@ -92,6 +92,11 @@ void describe(ProcurementSection& section, FieldVisitor& visitor) {
                 .about = "File with entries that go over those of the bundled price list.",
                 .path = FieldPath::file},
                section.prices);
+  fields::text(visitor,
+               {.key = "prices_date",
+                .about = "Day, month or year that all prices are brought to; default: that of the newest of them.",
+                .pattern = "^[0-9]{4}(-[0-9]{2}(-[0-9]{2})?)?$"},
+               section.prices_date);
   fields::flag(visitor, {.key = "used_prices", .about = "Used and discontinued drives may be bought."},
                section.used_prices);
   fields::text(visitor, {.key = "note", .about = "For people."}, note);

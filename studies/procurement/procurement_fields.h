@@ -28,7 +28,7 @@ struct ProcurementSection {
   DriveRoute route = DriveRoute::gpudirect;
   RetentionRelaxation retention = RetentionRelaxation::none;
   double period_months = 36, utilisation = 0.9, used_percent = 0, write_amplification = 1;
-  std::string prices;
+  std::string prices, prices_date;
   bool used_prices = false;
 };
 

@@ -187,7 +187,8 @@ class Reader {
     std::vector<std::string> own;
     for (const std::string& machine : made_.machines) own.push_back(ProfileLibrary::shared().load_system(machine).name);
     for (const NvmeProfile& drive : made_.drives) own.push_back(drive.name);
-    made_.prices = PriceList::load(prices, own);
+    const std::string& date = flags_.prices_date.empty() ? section_.prices_date : flags_.prices_date;
+    made_.prices = PriceList::load(prices, own, date);
     made_.prices.takes_any_condition = flags_.used_prices || section_.used_prices;
   }
 

@@ -70,7 +70,7 @@ struct ProcurementFlags {
   std::vector<std::string> machines, techniques, drives;
   std::vector<std::int64_t> gpus;
   std::optional<std::int64_t> drives_per_gpu, shortlist;
-  std::string prices, retention, route;
+  std::string prices, prices_date, retention, route;
   bool used_prices = false;
 };
 

@@ -15,7 +15,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 constexpr std::int64_t largest_micro_batch = 32;
 constexpr const char* usual_drives = "samsung-990-pro-2tb";
-constexpr int usual_drive_count = 4;
+constexpr int usual_drives_per_machine = 4;
 
 // 1 where the scenario doesn't say, or says something else than a number above 0.
 std::int64_t count_of(const std::string& text, const char* key, std::int64_t otherwise = 1) {
@@ -53,7 +53,7 @@ std::string sweep_around(const std::string& scenario_text) {
                     {"ssd",
                      {{"offload.technique", ssdtrain_word},
                       {"offload.drives", drives},
-                      {"offload.drive_count", count_of(scenario_text, "offload.drive_count", usual_drive_count)}}}}}});
+                      {"offload.drives_per_machine", count_of(scenario_text, "offload.drives_per_machine", usual_drives_per_machine)}}}}}});
   const Json sweep = {
       {"schema", "spillway-sweep"},
       {"version", 1},

@@ -136,7 +136,7 @@ class Reader {
   [[nodiscard]] std::string scenario_key(const std::string& key, const std::string& place) const {
     static const std::vector<std::string> keys = scenario_keys();
     if (key.rfind("hardware.set.", 0) == 0 || std::find(keys.begin(), keys.end(), key) != keys.end()) return key;
-    fail(place, "no scenario has a key '" + key + "'", suggest(key, keys));
+    fail(place, "no scenario has a key '" + key + "'", suggest_key(key, keys));
   }
 
   [[nodiscard]] std::string base() const {

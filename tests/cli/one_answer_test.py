@@ -18,13 +18,13 @@ SCENARIOS = {
         "model": {"name": "gpt2-small", "layers": 4, "sequence": 512, "micro_batch": 4},
         "hardware": {"profile": "ssdtrain-testbed"},
         "offload": {"technique": "ssdtrain", "least_elements": 100000, "drives": "samsung-990-pro-2tb",
-                    "drive_count": 4, "adaptive": False}},
+                    "drives_per_machine": 4, "adaptive": False}},
     "a pipeline, all four parts": {
         "model": {"name": "gpt2-small", "layers": 8, "sequence": 256, "micro_batch": 1, "gradient_accumulation": 4,
                   "pipeline_parallel": 2, "pipeline_schedule": "chronos", "pipeline_chunks": 2},
         "hardware": {"profile": "dgx-a100-40gb"},
         "offload": {"technique": "ssdtrain", "least_elements": 10000, "drives": "samsung-990-pro-2tb",
-                    "drive_count": 4},
+                    "drives_per_machine": 4},
         "order": {"technique": "roam"}, "memory": {"allocator": "stalloc"}},
     "too little memory": {
         "model": {"name": "gpt2-small", "sequence": 1024, "micro_batch": 16},
@@ -139,6 +139,65 @@ class OneAnswer(unittest.TestCase):
                 life = option["figures"]["drive_life_years"]
                 self.assertAlmostEqual(life / run["ssd"]["life_years"], 1, delta=1e-6, msg="life")
                 self.assertEqual(plan["written_bytes_per_step"] * option["gpus"], run["ssd"]["bytes_written_per_step"])
+
+
+    # One footing: so many drives of a machine live as long whoever is asked; eight GPUs on four drives wear each of them
+    # eight times as fast as on four each.
+    def test_the_same_drives_live_as_long_in_every_answer(self):
+        document = {
+            "schema": "spillway-scenario", "version": 1, "title": "drives",
+            "model": {"name": "gpt2-small", "layers": 2, "sequence": 1024, "micro_batch": 16, "data_parallel": 8,
+                      "global_batch": 128},
+            "hardware": {"profile": "dgx-a100"},
+            "offload": {"technique": "ssdtrain", "least_elements": 1048576, "adaptive": False,
+                        "drives": "micron-9550-max-6.4tb", "drives_per_machine": 4}}
+        scenario = self.path("drives.json", document)
+        run = self.ask("run", scenario)["ssd"]
+        named = ("report", "ssd", scenario, "--drives", "micron-9550-max-6.4tb")
+
+        def drives(*options):
+            return self.ask(*named, *options)["drives"][0]
+
+        asked = {"own": self.ask("report", "ssd", scenario)["drives"][0], "by the scenario's number": drives(),
+                 "per machine": drives("--drives-per-machine", "4")}
+        for name, drive in asked.items():
+            self.assertEqual(drive["drives_per_machine"], 4, name)
+            self.assertEqual(drive["drives_per_gpu"], 0.5, name)
+            for life in ("life_years", "life_low_years", "life_high_years"):
+                self.assertAlmostEqual(drive[life] / run[life], 1, delta=1e-9, msg=f"{name}: {life}")
+        per_gpu = drives("--drives-per-gpu", "4")
+        self.assertEqual(per_gpu["drives_per_machine"], 32)
+        more = self.ask("run", scenario, "--set", "offload.drives_per_machine=32")["ssd"]
+        self.assertAlmostEqual(per_gpu["life_years"] / more["life_years"], 1, delta=1e-3)
+        pace = per_gpu["step_with_drives"]["step_time_ns"] / drives()["step_with_drives"]["step_time_ns"]
+        self.assertAlmostEqual(per_gpu["life_years"] / (8 * run["life_years"]) / pace, 1, delta=1e-6)
+        ways = self.ask("fit", scenario)["ways"]
+        kept = [way for way in ways if way["life_years"] is not None]
+        self.assertTrue(kept)
+        for way in kept[:3]:
+            edits = [f"--set={key}={json.dumps(value).strip(chr(34))}" for key, value in way["edits"].items()]
+            life = self.ask("run", scenario, *edits)["ssd"]["life_years"]
+            self.assertAlmostEqual(way["life_years"] / life, 1, delta=1e-9, msg=way["name"])
+
+    # The bound asked for: by default the rating as it stands, so that what is expected alone is no yes.
+    def test_a_life_is_judged_by_the_bound_asked_for(self):
+        scenario = self.path("bound.json", {
+            "schema": "spillway-scenario", "version": 1, "title": "bound",
+            "model": {"name": "gpt2-small", "sequence": 1024, "micro_batch": 16},
+            "hardware": {"profile": "h100-80gb-1gpu"},
+            "offload": {"technique": "ssdtrain", "least_elements": 1048576, "adaptive": False,
+                        "drives": "micron-9550-max-6.4tb", "drives_per_machine": 4}})
+        life = self.ask("run", scenario)["ssd"]
+        self.assertLess(life["life_low_years"], life["life_years"])
+        between = str((life["life_low_years"] + life["life_years"]) / 2)
+        for bound, lasts in (((), False), (("rated",), False), (("expected",), True), (("high",), True)):
+            words = [f"--set=offload.life_bound={word}" for word in bound]
+            verdict = self.ask("run", scenario, f"--set=offload.least_life_years={between}", *words)["ssd"]
+            self.assertEqual(verdict["answer"], lasts, bound)
+            options = ["--life-bound", *bound] if bound else []
+            drive = self.ask("report", "ssd", scenario, "--drives", "micron-9550-max-6.4tb", "--life-years", between,
+                             *options)["drives"][0]
+            self.assertEqual("worn out" in drive["verdict"], not lasts, drive["verdict"])
 
 
 if __name__ == "__main__":

@@ -246,7 +246,7 @@ class VerdictTest(ProgramTest):
         step = {"schema": "spillway-scenario", "version": 1,
                 "model": {"name": "gpt3-175b", "layers": 16, "sequence": 2048, "micro_batch": 1, "global_batch": 16,
                           "pipeline_parallel": 8},
-                "hardware": {"profile": "dgx-h100"}, "offload": {"drives": "samsung-990-pro-2tb", "drive_count": 4}}
+                "hardware": {"profile": "dgx-h100"}, "offload": {"drives": "samsung-990-pro-2tb", "drives_per_machine": 4}}
         path = self.path("step.json", json.dumps(step).encode())
         times = {}
         for technique in ("none", "ssdtrain"):
@@ -489,7 +489,7 @@ class OffloadTest(ProgramTest):
 
     def test_a_run_reports_what_was_moved_and_the_drives_life(self):
         path = self.scenario(offload={"technique": "ssdtrain", "least_elements": 1000000, "adaptive": False,
-                                      "in_flight_bytes": 30000000, "drives": "samsung-990-pro-2tb", "drive_count": 4})
+                                      "in_flight_bytes": 30000000, "drives": "samsung-990-pro-2tb", "drives_per_machine": 4})
         picture = self.path("t.svg")
         result = spillway("run", path, "--format", "json", "--timeline", picture)
         self.assertEqual(result.returncode, 0, result.stderr)
@@ -612,7 +612,7 @@ class OffloadTest(ProgramTest):
         self.assertEqual(found["binding_resource"], "storage")
         keep = json.loads(spillway("run", self.scenario(), "--format", "json").stdout)
         self.assertGreater(found["step_time_ns"], 2 * keep["step_time_ns"])
-        report = spillway("report", "ssd", self.scenario(), "--drives", "samsung-980-pro-1tb", "--count", "1")
+        report = spillway("report", "ssd", self.scenario(), "--drives", "samsung-980-pro-1tb", "--drives-per-machine", "1")
         self.assertEqual(report.returncode, 1, report.stderr)
         self.assertIn("No: 0 of 1 sets of drives hold", report.stdout)
 
@@ -865,7 +865,7 @@ class UsageTest(ProgramTest):
             "schema": "spillway-scenario", "version": 1, "title": "small",
             "model": {"name": "gpt2-small", "sequence": 512, "micro_batch": 8},
             "hardware": {"profile": "h100-80gb-1gpu"},
-            "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4}}).encode())
+            "offload": {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drives_per_machine": 4}}).encode())
         plain = spillway("run", scenario, "--format", "json")
         told = spillway("run", scenario, "--format", "json", "--verbose")
         self.assertEqual((plain.stdout, plain.returncode), (told.stdout, told.returncode))
@@ -1000,7 +1000,7 @@ class ValidateTest(ProgramTest):
 
 class ReportTest(ProgramTest):
     SCENARIO = os.path.join(ROOT, "cli/scenarios/gpt3-175b-zero3-384xa100.json")
-    SLOW = ("--set", "what_if.compute=0.6", "--count", "4", "--life-years", "1")
+    SLOW = ("--set", "what_if.compute=0.6", "--drives-per-gpu", "4", "--life-years", "1")
 
     def test_drives_that_hold_and_drives_that_do_not(self):
         good = spillway("report", "ssd", self.SCENARIO, *self.SLOW, "--format", "json",
@@ -1039,6 +1039,23 @@ class ReportTest(ProgramTest):
         self.refused("report", "ssd", self.SCENARIO, "--drives", "samsung-981-pro-1tb", says=["samsung-980-pro-1tb"])
         self.refused("report", "ssd", self.SCENARIO, "--output", self.path("x.doc"),
                      says=[".html, .pdf, .xlsx or .csv"])
+
+    def test_a_number_of_drives_says_of_what_and_is_of_named_ones(self):
+        drives = ("--drives", "micron-9550-max-12.8tb")
+        for report in ("ssd", "pcie"):
+            self.refused("report", report, self.SCENARIO, *drives, "--count", "4",
+                         says=["--count", "--drives-per-gpu", "--drives-per-machine"])
+            self.refused("report", report, self.SCENARIO, "--count", "4", says=["--count"])
+            for option in ("--drives-per-gpu", "--drives-per-machine"):
+                self.refused("report", report, self.SCENARIO, option, "4", says=[option, "--drives MODEL"])
+            self.refused("report", report, self.SCENARIO, *drives, "--drives-per-gpu", "1", "--drives-per-machine", "8",
+                         says=["one of the two"])
+        old = ("drive_count", "write", "drives_per_machine")
+        self.refused("run", self.SCENARIO, "--set", "offload.drive_count=4", says=old)
+        self.refused("run", self.path("old.json", json.dumps({
+            "schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small"},
+            "hardware": {"profile": "dgx-a100"}, "offload": {"drive_count": 4}}).encode()), says=old)
+        self.refused("capacity", self.SCENARIO, "--axis", "offload.drive_count", says=old)
 
 
 class ProcurementTest(ProgramTest):
@@ -1104,6 +1121,43 @@ class ProcurementTest(ProgramTest):
         prices = self.path("prices.json", json.dumps({"schema": "spillway-prices", "version": 1,
                                                       "machines": {"dgx-h1000": {"price": leaf}}}).encode())
         self.refused("report", "procurement", self.SCENARIO, "--prices", prices, says=["dgx-h1000", "did you mean dgx-h100"])
+
+    def test_prices_that_nobody_vouches_for_are_listed(self):
+        listed = spillway("prices", "check", "--format", "json")
+        self.assertEqual(listed.returncode, 1, listed.stderr)
+        document = json.loads(listed.stdout)
+        self.assertTrue(document["items"])
+        for item in document["items"]:
+            self.assertTrue(item["is_old"] or item["is_assumed"], item["name"])
+            self.assertLessEqual(item["low"], item["value"])
+            self.assertGreaterEqual(item["high"], item["value"])
+        everything = json.loads(spillway("prices", "check", "--all", "--format", "json").stdout)["items"]
+        self.assertGreater(len(everything), len(document["items"]))
+        later = json.loads(spillway("prices", "check", "--date", "2030", "--format", "json").stdout)["items"]
+        width = {item["name"]: item["high"] / item["low"] for item in document["items"]}
+        for item in later:
+            if item["name"] in width:
+                self.assertGreater(item["high"] / item["low"], width[item["name"]], item["name"])
+        for date in ("tomorrow", "2026-13"):
+            self.refused("prices", "check", "--date", date, says=[date, "2026-03"])
+
+        def own(**price):
+            leaf = {"value": 7, "unit": "USD", "provenance": "measured", "source": "an offer", "date": "2026-03", **price}
+            return self.path("own.json", json.dumps({"schema": "spillway-prices", "version": 1,
+                                                     "machines": {"dgx-h100": {"price": leaf}}}).encode())
+        self.refused("prices", "check", own(date="May"), says=["own.json", "/machines/dgx-h100/price/date", "May"])
+        self.refused("prices", "check", own(low=8), says=["own.json", "low <= value <= high"])
+        self.refused("prices", "check", own(index="tulips"), says=["own.json", "tulips"])
+        kept = json.loads(spillway("prices", "check", own(), "--date", "2026-05", "--format", "json").stdout)["items"]
+        self.assertNotIn("machines/dgx-h100/price", [item["name"] for item in kept])
+
+    def test_documents_that_can_not_be_are_refused_before_any_replay(self):
+        page = self.path("page.html")
+        for outputs, words in (((page, page), "given twice"), ((page, self.path("page.doc")), ".html, .pdf, .xlsx or .csv")):
+            given = [word for output in outputs for word in ("--output", output)]
+            for report in ("procurement", "step", "ssd", "pcie"):
+                self.refused("report", report, self.SCENARIO, *given, says=[words])
+        self.assertFalse(os.path.exists(page))
 
     def test_a_plan_that_writes_nothing_is_no_reason_to_buy_drives(self):
         wanted = [word for setting in ("hardware.profile=dgx-h100", "model.micro_batch=16", "model.data_parallel=8")

@@ -78,7 +78,7 @@ CAPTURE = "{root}/traces/data/gpt2-tiny-cpu/steps.json.gz"
 # One scenario for all offload techniques: eight layers, drives and host memory at hand.
 OFFLOADED = {"model": {"name": "gpt2-xl", "layers": 8, "sequence": 1024, "micro_batch": 16},
              "hardware": {"profile": "h100-80gb-1gpu"},
-             "offload": {"drives": "samsung-pm1743-15.36tb", "drive_count": 2}}
+             "offload": {"drives": "samsung-pm1743-15.36tb", "drives_per_machine": 2}}
 # And one for all pipeline schedules: parts enough for four stages of four chunks.
 PIPELINED = {"model": {"name": "gpt2-small", "layers": 16, "sequence": 1024, "micro_batch": 4,
                        "gradient_accumulation": 8, "framework": "megatron_2022", "pipeline_parallel": 4},

@@ -458,7 +458,7 @@ class PlanTest(InFolder):
 
     def test_what_the_program_plans_is_the_plain_step_to_the_bit(self):
         stored = {"technique": "ssdtrain", "tier": "host", "least_elements": 0}
-        drives = {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4, "least_elements": 0,
+        drives = {"technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drives_per_machine": 4, "least_elements": 0,
                   "adaptive": False}
         checkpoints = {"technique": "checkpoints", "tier": "host", "least_elements": 0}
         for like in ("gpt2", "llama", "mixtral"):

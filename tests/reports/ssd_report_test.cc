@@ -91,7 +91,7 @@ TEST(OffloadTraffic, OfATechniqueIsWhatTheReplayMoved) {
 
 // Life by hand: endurance x count x step / bytes.
 TEST(SsdReport, LifeIsEnduranceOverWhatAStepWrites) {
-  const SsdAnswer answer = ask({.drives = {bundled("micron-9550-max-12.8tb")}, .count = 2});
+  const SsdAnswer answer = ask({.drives = {bundled("micron-9550-max-12.8tb")}, .drives_per_gpu = 2});
   ASSERT_EQ(answer.drives.size(), 1U);
   const DriveAnswer& drive = answer.drives[0];
   const double steps = 2 * 143100e12 / static_cast<double>(answer.traffic.load.written().count());
@@ -103,13 +103,13 @@ TEST(SsdReport, LifeIsEnduranceOverWhatAStepWrites) {
 
 // Drives for the asked life: so many last that long, one fewer does not.
 TEST(SsdReport, NumbersOfDrivesAreTheLeastThatDo) {
-  const SsdQuestion question{.drives = {bundled("solidigm-d7-p5620-12.8tb")}, .count = 1, .life_years = 5};
+  const SsdQuestion question{.drives = {bundled("solidigm-d7-p5620-12.8tb")}, .drives_per_gpu = 1, .life_years = 5};
   const DriveAnswer one = ask(question).drives[0];
   ASSERT_GT(one.count_for_rate, 1);
   for (const std::int64_t less : {0, 1}) {
     SsdQuestion more = question;
-    more.count = one.count_for_rate - less;
-    EXPECT_EQ(ask(more).drives[0].holds_steady, less == 0) << more.count;
+    more.drives_per_gpu = one.count_for_rate - less;
+    EXPECT_EQ(ask(more).drives[0].holds_steady, less == 0) << more.drives_per_gpu;
   }
   EXPECT_EQ(one.lanes, 4 * std::max(one.count_for_rate, one.count_for_life));
 }
@@ -145,11 +145,11 @@ TEST(SsdReport, NoIsSaidInWords) {
 
 // A drive slower than the link, and a link slower than the drives.
 TEST(SsdReport, TellsWhatBinds) {
-  const DriveAnswer slow = ask({.drives = {bundled("samsung-980-pro-1tb")}, .count = 1}).drives[0];
+  const DriveAnswer slow = ask({.drives = {bundled("samsung-980-pro-1tb")}, .drives_per_gpu = 1}).drives[0];
   EXPECT_LT(slow.steady_rate, slow.link_rate);
   EXPECT_THAT(slow.verdict(5), HasSubstr("no"));
   EXPECT_THAT(slow.verdict(5), testing::Not(HasSubstr("links carry")));
-  const DriveAnswer many = ask({.drives = {bundled("micron-9550-max-12.8tb")}, .count = 16}).drives[0];
+  const DriveAnswer many = ask({.drives = {bundled("micron-9550-max-12.8tb")}, .drives_per_gpu = 16}).drives[0];
   EXPECT_NEAR(many.steady_rate / many.link_rate, 1, 1e-3);
 }
 
@@ -158,7 +158,7 @@ TEST(SsdReport, NamesDrivesThatFallBehindOnceTheirCacheIsFull) {
   NvmeProfile drive = bundled("samsung-980-pro-1tb");
   drive.write_bandwidth = {rate_from_bytes_per_second(20e9), {}};
   drive.read_bandwidth = {rate_from_bytes_per_second(22e9), {}};
-  const SsdQuestion question{.drives = {drive}, .count = 2};
+  const SsdQuestion question{.drives = {drive}, .drives_per_gpu = 2};
   const SsdAnswer answer = ask(question);
   ASSERT_TRUE(answer.drives[0].holds_first);
   EXPECT_FALSE(answer.drives[0].holds_steady);

@@ -21,7 +21,7 @@ LoadedScenario gpt2(const std::string& model = "", const std::string& more = "",
   return load(parse_scenario(text, "test", ""));
 }
 const std::string on_cpu = R"(, "optimizer_device": "cpu")";
-const std::string drives = R"(}, "offload": {"drives": "samsung-990-pro-2tb", "drive_count": 4})";
+const std::string drives = R"(}, "offload": {"drives": "samsung-990-pro-2tb", "drives_per_machine": 4})";
 
 struct Span {
   Picos begin = Picos::max(), end{};

@@ -1,5 +1,6 @@
 #include "gui/workspace/simulation.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <condition_variable>
@@ -11,6 +12,7 @@
 #include "base/stop.h"
 #include "gui/workspace/shown_figures.h"
 #include "studies/offload/result_figures.h"
+#include "studies/offload/ssd_answer.h"
 
 namespace spillway::gui {
 namespace {
@@ -81,6 +83,30 @@ TEST(Simulation, AnswersAreThoseOfTheReplay) {
   const auto figures = shown_figures(*seen.outcome, nullptr);
   EXPECT_EQ(figures.front().value, verdict(expected));
   EXPECT_EQ(seen.outcome->memory->allocated.peak(), expected.memory.peak_allocated.count());
+}
+
+// The same drives live as long here as a report on them says, of all GPUs of the machine together.
+TEST(Simulation, DrivesLiveAsLongAsReportsSay) {
+  const std::string text =
+      R"({"schema": "spillway-scenario", "version": 1, "model": {"name": "gpt2-small", "layers": 2, "sequence": 1024,)"
+      R"( "micro_batch": 8, "data_parallel": 8}, "hardware": {"profile": "dgx-a100"}, "offload": {"technique":)"
+      R"( "ssdtrain", "least_elements": 100000, "adaptive": false, "drives": "micron-9550-max-6.4tb",)"
+      R"( "drives_per_machine": 4}})";
+  std::shared_ptr<const CapturedTrace> captured;
+  const std::shared_ptr<Outcome> outcome = simulate({text, "drives.json", ""}, {}, captured, {});
+  studies::SsdQuestion question;
+  question.replays = true;
+  const studies::SsdAnswer answer = studies::answer_ssd(outcome->loaded, outcome->run, question);
+  ASSERT_EQ(answer.drives.size(), 1U);
+  EXPECT_EQ(answer.drives[0].sharers, 8);
+  EXPECT_GT(answer.drives[0].years, 0);
+  bool told = false;
+  for (const ShownFigure& figure : shown_figures(*outcome, nullptr)) {
+    if (figure.value != fmt::format("{:.3g} years", answer.drives[0].years)) continue;
+    EXPECT_NE(figure.detail.find("4 x micron-9550-max-6.4tb per machine"), std::string::npos) << figure.detail;
+    told = true;
+  }
+  EXPECT_TRUE(told);
 }
 
 // Of many questions in a row only the last is answered, whatever was begun before it.

@@ -28,7 +28,7 @@ Scenario captured(const std::string& file, const std::string& offload) {
                             R"(", "hardware": {"profile": "h100-80gb-1gpu"}, "offload": {)" + offload + "}}",
                         "test", "");
 }
-const std::string ssdtrain = R"("technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4,
+const std::string ssdtrain = R"("technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drives_per_machine": 4,
                                 "adaptive": false, "in_flight_bytes": 1000000000)";
 
 ReplayOptions options() {
@@ -160,7 +160,7 @@ TEST_F(CapturedFile, PlansAreFollowed) {
   outcome.plan.digest = digest_of_works(loaded.trace);
   Plan plan;
   plan.fates = outcome.plan;
-  LoadedScenario other = load(captured(path_, R"("drives": "samsung-990-pro-2tb", "drive_count": 4)"));
+  LoadedScenario other = load(captured(path_, R"("drives": "samsung-990-pro-2tb", "drives_per_machine": 4)"));
   apply_plan(other, plan);
   EXPECT_EQ(run(other).fingerprint, outcome.result.fingerprint);
 }
@@ -185,7 +185,8 @@ TEST(CapturedOffload, RealStepOfVgg13) {
 TEST(CapturedOffload, JoinedCaptureOfVgg13) {
   const auto file = test::shared_file("traces/triosim/profiler_vgg13-iter41.json.gz");
   if (!file) GTEST_SKIP() << "no ../shared/data";
-  Scenario scenario = captured(*file, R"("technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drive_count": 4,
+  Scenario scenario =
+      captured(*file, R"("technique": "ssdtrain", "drives": "samsung-990-pro-2tb", "drives_per_machine": 4,
                                          "least_elements": 1000000, "adaptive": false)");
   scenario.execution_trace = *test::shared_file("traces/triosim/graph_vgg13-iter41.json.gz");
   const LoadedScenario loaded = load(scenario);

@@ -290,7 +290,7 @@ TEST(Ssdtrain, PipelinesAreNotSlowedWhateverTheDrives) {
                          schedule + R"(", "pipeline_chunks": )" + (schedule == "interleaved" ? "2" : "1") +
                          R"(}, "hardware": {"profile": "dgx-a100"})";
       if (drives > 0)
-        text += R"(, "offload": {"technique": "ssdtrain", "drives": "samsung-pm1743-15.36tb", "drive_count": )" +
+        text += R"(, "offload": {"technique": "ssdtrain", "drives": "samsung-pm1743-15.36tb", "drives_per_machine": )" +
                 std::to_string(drives) + "}";
       return run(load(parse_scenario(text + "}", "test", "")));
     };

@@ -30,7 +30,7 @@ constexpr const char* pipelined = R"({"schema": "spillway-scenario", "version": 
   "model": {"name": "llama-2-7b", "layers": 8, "sequence": 512, "micro_batch": 1, "gradient_accumulation": 3,
             "tensor_parallel": 2, "pipeline_parallel": 4},
   "hardware": {"profile": "dgx-a100-40gb"},
-  "offload": {"least_elements": 100000, "drives": "samsung-980-pro-1tb", "drive_count": 4}})";
+  "offload": {"least_elements": 100000, "drives": "samsung-980-pro-1tb", "drives_per_machine": 4}})";
 constexpr const char* alone = R"({"schema": "spillway-scenario", "version": 1,
   "model": {"name": "gpt2-small", "layers": 3, "sequence": 256, "micro_batch": 2, "gradient_accumulation": 2},
   "hardware": {"profile": "ssdtrain-testbed"},
