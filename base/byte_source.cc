@@ -18,7 +18,7 @@
 namespace spillway {
 namespace {
 
-constexpr std::size_t input_buffer_bytes = 256 << 10;
+constexpr std::size_t input_buffer_bytes = 256 << 10, least_buffer_bytes = 1 << 10;
 constexpr std::size_t peek_limit_bytes = 64 << 10;
 constexpr std::uint64_t progress_interval_bytes = 8 << 20;
 constexpr std::size_t read_all_chunk_bytes = 1 << 20;
@@ -96,7 +96,7 @@ struct ByteSource::State {
 };
 
 void ByteSource::State::start() {
-  input.resize(input_buffer_bytes);
+  input.resize(descriptor < 0 ? std::clamp(memory.size(), least_buffer_bytes, input_buffer_bytes) : input_buffer_bytes);
   refill();
   compression = detect(std::span(input).first(input_end));
   if (compression == Compression::gzip) {
