@@ -18,10 +18,10 @@
 namespace spillway {
 namespace {
 
-constexpr std::size_t input_buffer_bytes = 256 << 10;
+constexpr std::size_t input_buffer_bytes = 256 << 10, least_buffer_bytes = 1 << 10;
 constexpr std::size_t peek_limit_bytes = 64 << 10;
 constexpr std::uint64_t progress_interval_bytes = 8 << 20;
-constexpr std::size_t read_all_chunk_bytes = 1 << 20;
+constexpr std::size_t read_all_chunk_bytes = 1 << 20, least_chunk_bytes = 16 << 10;
 
 enum class Compression : std::uint8_t { none, gzip, zstd };
 
@@ -96,7 +96,7 @@ struct ByteSource::State {
 };
 
 void ByteSource::State::start() {
-  input.resize(input_buffer_bytes);
+  input.resize(std::clamp<std::size_t>(total_on_disk, least_buffer_bytes, input_buffer_bytes));
   refill();
   compression = detect(std::span(input).first(input_end));
   if (compression == Compression::gzip) {
@@ -287,13 +287,14 @@ std::string ByteSource::read_all(std::uint64_t limit) {
   std::string all;
   while (true) {
     const std::size_t had = all.size();
-    all.resize(had + read_all_chunk_bytes);
+    const std::size_t chunk = std::clamp(had, least_chunk_bytes, read_all_chunk_bytes);
+    all.resize(had + chunk);
     const std::size_t got = read(std::as_writable_bytes(std::span(all)).subspan(had));
     all.resize(had + got);
     if (all.size() > limit)
       throw InputError(name(), "", "is larger than " + std::to_string(limit) + " bytes",
                        "this format is read as a whole; record a shorter window");
-    if (got < read_all_chunk_bytes) return all;
+    if (got < chunk) return all;
   }
 }
 

@@ -1,8 +1,13 @@
 #include "cli/commands/record_command.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -37,27 +42,59 @@ void tell(const Context& context, const Recording& recording, const std::string&
     warn(context, fmt::format("{}: {} records found no room and are missing", file, recording.dropped));
 }
 
+// Beside the output and nobody else's: what lies in it was recorded. Goes when it is empty.
+class RecordingFolder {
+ public:
+  explicit RecordingFolder(const std::string& output) : path_(output + ".XXXXXX") {
+    if (::mkdtemp(path_.data()) == nullptr)
+      throw InputError(output, "", std::string("can't be written: ") + std::strerror(errno),
+                       "name a file in a folder that you may write to");
+  }
+  RecordingFolder(const RecordingFolder&) = delete;
+  RecordingFolder& operator=(const RecordingFolder&) = delete;
+  ~RecordingFolder() {
+    std::error_code error;
+    if (!is_kept_) fs::remove_all(path_, error);
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+  void keep() { is_kept_ = true; }
+
+ private:
+  std::string path_;
+  bool is_kept_ = false;
+};
+
+// Never over a file that came there in the meantime; then the recordings stay in their folder.
+void put_in_place(const Recording& recording, const std::string& file, RecordingFolder& folder) {
+  if (::renameat2(AT_FDCWD, recording.file.c_str(), AT_FDCWD, file.c_str(), RENAME_NOREPLACE) == 0) return;
+  int error = errno;
+  if (error == EINVAL && !fs::exists(fs::symlink_status(file))) {  // a file system without such a rename
+    if (::rename(recording.file.c_str(), file.c_str()) == 0) return;
+    error = errno;
+  }
+  folder.keep();
+  throw InputError(file, "",
+                   error == EEXIST || error == EINVAL ? "came there while the program ran" : std::strerror(error),
+                   "the recording is " + recording.file);
+}
+
 // One process that used CUDA gives the file asked for; of several each gives one with its number.
 void run(const Request& request, Context& context) {
-  if (fs::exists(request.output))
+  if (fs::exists(fs::symlink_status(request.output)))
     throw InputError(request.output, "", "exists already", "name another file, or remove it");
   RecordOptions options = request.options;
-  options.files = request.output + fmt::format(".{}", getpid());
+  RecordingFolder folder(request.output);
+  options.files = folder.path() + "/recording";
   const RecordOutcome outcome = record(options);
-  const auto forget = [&outcome] {
-    for (const Recording& recording : outcome.recordings)
-      if (std::error_code error; fs::exists(recording.file, error)) fs::remove(recording.file, error);
-  };
   for (const Recording& recording : outcome.recordings) {
     const std::string process = recording.file.substr(recording.file.rfind('.'));
     const std::string file = outcome.recordings.size() == 1 ? request.output : request.output + process;
     try {
       tell(context, recording, file);
     } catch (const InputError& error) {  // of a file that was cut off before its first record, on a full disk
-      forget();
       throw InputError(file, "", "nothing of the program could be recorded: " + error.cause(), error.remedy());
     }
-    fs::rename(recording.file, file);
+    put_in_place(recording, file, folder);
   }
   if (outcome.recordings.empty())
     throw InputError(options.command.front(), "",

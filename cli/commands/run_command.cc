@@ -113,16 +113,21 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     write_pictures(arguments.pictures, run.trace(loaded), allocations_of(loaded, run), result.op_start, result.title,
                    result.memory.capacity);
   }
-  if (context.json()) {
-    warn_of_verdict(context, result);
-    print_json(result_json(result));
-  } else {
+  if (context.rows_only()) {
     print_warnings(context, result);
     warn_of_verdict(context, result);
-    if (context.rows_only())
-      print(context, result_row(result));
-    else
-      print(result_text(result));
+    print(context, result_row(result));
+  } else {
+    const auto diagnosis = diagnose_capture(loaded, run, DiagnosisDepth::short_form);
+    if (!context.json()) print_warnings(context, result);
+    warn_of_verdict(context, result);
+    if (context.json()) {
+      nlohmann::ordered_json document = result_json(result);
+      if (diagnosis) document["diagnosis"] = diagnosis_json(*diagnosis);
+      print_json(document);
+    } else {
+      print(result_text(result) + (diagnosis ? diagnosis_text(*diagnosis) : ""));
+    }
   }
   if (!result.may_fit() || !result.drives_refuse.empty()) context.exit_code = exit_answer_is_no;
 }

@@ -19,6 +19,33 @@ std::string milliseconds(Picos time) { return fmt::format("{:.3f}", to_seconds(t
 double share(Picos part, Picos whole) { return whole > Picos(0) ? to_seconds(part) / to_seconds(whole) : 0; }
 std::string shortened(const std::string& name) { return name.size() <= 90 ? name : name.substr(0, 87) + "..."; }
 
+std::string recorded_text(const StepDiagnosis& d) {
+  const std::string steps = d.steps == 0 ? "" : fmt::format(" of {} step{}", d.steps, d.steps == 1 ? "" : "s");
+  return fmt::format("\n  recorded     {} ms{}: host calls or GPU work in {}, the GPU busy in {} ({})\n",
+                     milliseconds(d.recorded), steps, milliseconds(d.active), milliseconds(d.gpu_busy),
+                     percent_text(share(d.gpu_busy, d.recorded)));
+}
+
+// The rows that matter, without the columns of the long form.
+std::string short_text(const StepDiagnosis& d) {
+  std::string text = recorded_text(d);
+  const auto add = [&](const char* heading, Picos time, const std::string& name, Picos gpu_idle) {
+    const std::string idle =
+        gpu_idle > Picos(0) ? fmt::format(", the GPU idle in {} of it", milliseconds(gpu_idle)) : std::string();
+    text += fmt::format("    {:<12} {:>12} ms {:>7}  {}{}\n", heading, milliseconds(time),
+                        percent_text(share(time, d.recorded)), shortened(name), idle);
+  };
+  for (const DiagnosisRow& row : d.host)
+    if (row.gpu_idle > Picos(0)) add("host", row.time, row.name, row.gpu_idle);
+  for (const DiagnosisRow& row : d.kernels) add("kernel", row.time, row.name, {});
+  for (const DiagnosisRow& row : d.operators) add("operator", row.time, row.name, {});
+  for (const CollectiveRow& row : d.collectives)
+    if (row.wait > Picos(0)) add("waiting in", row.wait, row.name, {});
+  if (d.launch_bound > Picos(0))
+    add("launch-bound", d.launch_bound, "works that begin as soon as they are launched", {});
+  return text + "    what each would give: spillway explain\n";
+}
+
 std::string rows_text(const char* heading, const std::vector<DiagnosisRow>& rows, Picos whole, bool on_host) {
   if (rows.empty()) return "";
   std::string text = fmt::format("\n  {}\n    {:>12} {:>7} {}{:>7}\n", heading, "ms", "share",
@@ -94,8 +121,8 @@ std::string ran_out_text(const RanOut& ran_out) {
 }  // namespace
 
 std::string diagnosis_text(const StepDiagnosis& d) {
-  std::string text = fmt::format("\n  recorded     {} ms in all, the GPU busy in {} ({})\n", milliseconds(d.recorded),
-                                 milliseconds(d.gpu_busy), percent_text(share(d.gpu_busy, d.recorded)));
+  if (d.depth == DiagnosisDepth::short_form) return short_text(d);
+  std::string text = recorded_text(d);
   text += rows_text("the host, by what it did while the GPU was idle", d.host, d.recorded, true);
   text += rows_text("Python's own time", d.frames, d.recorded, true);
   text += rows_text("kernels", d.kernels, d.recorded, false);
@@ -120,13 +147,16 @@ std::string diagnosis_text(const StepDiagnosis& d) {
 }
 
 Json diagnosis_json(const StepDiagnosis& d) {
-  Json document = {{"recorded_ns", whole_nanoseconds(d.recorded)},
+  const bool is_full = d.depth == DiagnosisDepth::full;
+  Json document = {{"steps", d.steps},
+                   {"recorded_ns", whole_nanoseconds(d.recorded)},
+                   {"active_ns", whole_nanoseconds(d.active)},
                    {"gpu_busy_ns", whole_nanoseconds(d.gpu_busy)},
-                   {"host", rows_json(d.host, true)},
-                   {"python_frames", rows_json(d.frames, true)},
-                   {"kernels", rows_json(d.kernels, false)},
-                   {"operators", rows_json(d.operators, false)},
-                   {"modules", rows_json(d.modules, false)}};
+                   {"host", rows_json(d.host, true)}};
+  if (is_full) document["python_frames"] = rows_json(d.frames, true);
+  document["kernels"] = rows_json(d.kernels, false);
+  document["operators"] = rows_json(d.operators, false);
+  if (is_full) document["modules"] = rows_json(d.modules, false);
   document["collectives"] = Json::array();
   for (const CollectiveRow& row : d.collectives)
     document["collectives"].push_back({{"name", row.name},
@@ -142,6 +172,7 @@ Json diagnosis_json(const StepDiagnosis& d) {
                                         {"length_ns", whole_nanoseconds(row.length)},
                                         {"gpu_busy_ns", whole_nanoseconds(row.busy)},
                                         {"works", row.works}});
+  if (!is_full) return document;
   document["reliefs"] = Json::array();
   for (const Relief& row : d.reliefs)
     document["reliefs"].push_back(

@@ -9,6 +9,7 @@
 
 namespace spillway::cli {
 
+// As deep as it was made: the short form has the largest rows alone, and no key for what was not worked out.
 std::string diagnosis_text(const StepDiagnosis& diagnosis);
 nlohmann::ordered_json diagnosis_json(const StepDiagnosis& diagnosis);
 

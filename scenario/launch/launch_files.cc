@@ -75,11 +75,15 @@ Syntax syntax_of(std::string_view text) {
   return flags ? Syntax::shell : sections ? Syntax::toml : keys ? Syntax::yaml : Syntax::shell;
 }
 
+const LaunchFlag* row_of(const LaunchSetting& setting, LaunchFormat format) {
+  return find_flag(format, flag_name(format, setting.shown));
+}
+
 // How many settings a format's table knows; those that decide something count more.
 int score(const std::vector<LaunchSetting>& settings, LaunchFormat format) {
   int points = 0;
   for (const LaunchSetting& setting : settings) {
-    const LaunchFlag* row = find_flag(format, flag_name(format, setting.shown));
+    const LaunchFlag* row = row_of(setting, format);
     if (row != nullptr) points += row->role == FlagRole::value ? 4 : 1;
   }
   return points;
@@ -135,9 +139,17 @@ class LaunchReader {
   void document(std::vector<LaunchSetting> settings, const std::string& path, std::optional<LaunchFormat> format,
                 bool is_program) {
     const auto [found, points] = best_format(settings);
-    if (!format && points == 0)
-      throw InputError(path, "", "none of its keys is known of a launch",
-                       "say whose it is: --from " + launch_format_words().listed());
+    if (!format) {
+      const auto known = static_cast<std::size_t>(
+          std::count_if(settings.begin(), settings.end(),
+                        [of = found](const LaunchSetting& setting) { return row_of(setting, of) != nullptr; }));
+      if (points == 0 || known * 2 <= settings.size())
+        throw InputError(path, "",
+                         points == 0
+                             ? "none of its keys is known of a launch"
+                             : fmt::format("only {} of its {} keys are known of a launch", known, settings.size()),
+                         "give a launch, or say whose it is: --from " + launch_format_words().listed());
+    }
     const LaunchFormat taken = format.value_or(found);
     if (is_program) decide(taken);
     add(std::move(settings), taken);
@@ -174,7 +186,7 @@ class LaunchReader {
 
   static bool gives_gpus(const std::vector<LaunchSetting>& launcher) {
     return std::any_of(launcher.begin(), launcher.end(), [](const LaunchSetting& setting) {
-      const LaunchFlag* row = find_flag(setting.format, flag_name(setting.format, setting.shown));
+      const LaunchFlag* row = row_of(setting, setting.format);
       return row != nullptr && row->key == "model.data_parallel";
     });
   }

@@ -160,6 +160,8 @@ class Reader {
                std::vector<std::string>& settings) const {
     for (const auto& [key, value] : object.items()) {
       if (value.is_array()) fail(place + "/" + key, "a scenario has no lists", "give a value");
+      if (value.is_object() && value.empty())
+        fail(place + "/" + key, "changes nothing", "give it a key with a value, or take it out");
       if (value.is_object())
         flatten(value, prefix + key + ".", place + "/" + key, settings);
       else

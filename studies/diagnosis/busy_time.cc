@@ -30,6 +30,10 @@ Picos BusyTime::before(Picos time) const {
   return sums_[at] + std::min(time, parts_[at].end) - parts_[at].begin;
 }
 
+Picos BusyTime::length() const {
+  return parts_.empty() ? Picos(0) : sums_.back() + parts_.back().end - parts_.back().begin;
+}
+
 Picos BusyTime::within(Picos begin, Picos end) const { return end <= begin ? Picos(0) : before(end) - before(begin); }
 
 }  // namespace spillway::studies

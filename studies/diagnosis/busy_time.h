@@ -15,6 +15,7 @@ class BusyTime {
  public:
   explicit BusyTime(std::vector<TimeInterval> intervals);
   [[nodiscard]] Picos within(Picos begin, Picos end) const;  // O(log n)
+  [[nodiscard]] Picos length() const;                        // of all of them
   [[nodiscard]] const std::vector<TimeInterval>& parts() const { return parts_; }
 
  private:

@@ -22,6 +22,7 @@ namespace {
 
 constexpr Picos launch_slack = microseconds(10);  // beyond the usual latency: still held by the launch
 constexpr std::uint64_t shortest_stretch = 8;     // works in a row
+constexpr std::size_t short_rows = 3;
 
 bool is_step(std::string_view name) { return name.starts_with("ProfilerStep#"); }
 
@@ -42,14 +43,16 @@ class Diagnosis {
   Diagnosis(const LoadedScenario& loaded, const Result& result, std::size_t most)
       : loaded_(loaded), trace_(loaded.trace), result_(result), most_(most), busy_(busy_intervals()) {}
 
-  StepDiagnosis run(const Trace* with_python) {
+  StepDiagnosis run(const Trace* with_python, DiagnosisDepth depth) {
+    out_.depth = depth;
     find_steps();
+    measure();
     count_works();
     count_host();
     count_collectives();
     find_stretches();
     if (with_python != nullptr) count_python(*with_python);
-    relieve();
+    if (depth == DiagnosisDepth::full) relieve();
     return std::move(out_);
   }
 
@@ -78,9 +81,25 @@ class Diagnosis {
       }
       if (begin < end) steps.push_back({begin, end});
     }
-    steps_ = BusyTime(steps);
-    for (const TimeInterval& step : steps) out_.recorded += step.end - step.begin;
-    for (const TimeInterval& step : steps_.parts()) out_.gpu_busy += busy_.within(step.begin, step.end);
+    steps_ = BusyTime(std::move(steps));
+  }
+
+  void measure() {
+    out_.steps = trace_.steps.size();
+    std::vector<TimeInterval> active = busy_.parts();
+    for (std::size_t i = 0; i < trace_.ops.size(); ++i)
+      if (!is_device_work(trace_.ops.kind[i]) && timed(i))
+        active.push_back({trace_.ops.start[i], trace_.ops.start[i] + trace_.ops.duration[i]});
+    const Spans& spans = trace_.spans;
+    for (std::size_t s = 0; s < spans.size(); ++s)
+      if (spans.kind[s] != SpanKind::python && spans.start[s] != unknown_time &&
+          !is_step(trace_.strings.text(spans.name[s])))
+        active.push_back({spans.start[s], spans.start[s] + spans.duration[s]});
+    std::vector<TimeInterval> all = steps_.parts();
+    all.insert(all.end(), active.begin(), active.end());
+    out_.recorded = BusyTime(std::move(all)).length();
+    out_.active = BusyTime(std::move(active)).length();
+    out_.gpu_busy = busy_.length();
   }
 
   // The innermost operator that launched the work; what torch.compile fused, by the operators in it.
@@ -353,12 +372,14 @@ class Diagnosis {
 }  // namespace
 
 StepDiagnosis diagnose_step(const LoadedScenario& loaded, const Result& result, const Trace* with_python,
-                            std::size_t most) {
-  return Diagnosis(loaded, result, most).run(with_python);
+                            std::size_t most, DiagnosisDepth depth) {
+  return Diagnosis(loaded, result, most).run(with_python, depth);
 }
 
-std::optional<StepDiagnosis> diagnose_capture(const LoadedScenario& loaded, const ScenarioRun& run) {
+std::optional<StepDiagnosis> diagnose_capture(const LoadedScenario& loaded, const ScenarioRun& run,
+                                              DiagnosisDepth depth) {
   if (!loaded.scenario.model.empty() || run.planned || !run.result.fidelity) return std::nullopt;
+  if (depth == DiagnosisDepth::short_form) return diagnose_step(loaded, run.result, nullptr, short_rows, depth);
   const bool kineto = !loaded.trace.provenance.empty() && loaded.trace.provenance.front().format == "kineto";
   const std::optional<Trace> python =
       kineto ? std::optional(read_captured(loaded.scenario, {.keep_python = true})) : std::nullopt;

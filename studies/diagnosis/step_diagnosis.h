@@ -4,6 +4,9 @@
 // Times are the recorded ones. Rows of one table may lie inside each other: a synchronising call in an operator in an
 // annotation is a part of all three.
 //
+//   recorded        the annotated steps (without any: the whole capture) and whatever else a host call, an operator or
+//                   device work was recorded in, each instant once. The annotations alone end when the host's step
+//                   does; the last step's device work lies behind it
 //   GPU idle        time in which no device work of the capture ran, on any stream
 //   wait of NCCL    a collective's time beyond the shortest of the same kind, size and group in the capture: an
 //                   estimate, as a capture of one process doesn't show when the others came
@@ -47,9 +50,15 @@ struct Relief {
   double gain = 0;
 };
 
+// What is worked out: `short_form` is cheap beside a replay and has neither frames, modules nor reliefs.
+enum class DiagnosisDepth { short_form, full };
+
 struct StepDiagnosis {
-  Picos recorded{};                              // of the annotated steps, summed; without any, of the whole capture
-  Picos gpu_busy{};                              // of that
+  DiagnosisDepth depth = DiagnosisDepth::full;
+  Picos recorded{};                              // what shares are of
+  Picos active{};                                // of that, in host calls, operators or device work
+  Picos gpu_busy{};                              // of that, in device work
+  std::uint64_t steps = 0;                       // annotated
   std::vector<DiagnosisRow> kernels, operators;  // most time first
   std::vector<DiagnosisRow> host;                // most GPU idle first
   std::vector<DiagnosisRow> frames;              // Python's own time where it was recorded, most GPU idle first
@@ -63,11 +72,12 @@ struct StepDiagnosis {
 // Of a capture with recorded times; rows beyond `most` of a table are left out. `with_python`: the same capture read
 // with ReadOptions::keep_python, for frames and modules; null: none. Throws what replays throw.
 StepDiagnosis diagnose_step(const LoadedScenario& loaded, const Result& result, const Trace* with_python,
-                            std::size_t most = 10);
+                            std::size_t most = 10, DiagnosisDepth depth = DiagnosisDepth::full);
 
 // The same of a scenario's run, read again for Python's functions where the format may have them. None: it is no
 // capture with recorded times, or the run is not of its own trace.
-std::optional<StepDiagnosis> diagnose_capture(const LoadedScenario& loaded, const ScenarioRun& run);
+std::optional<StepDiagnosis> diagnose_capture(const LoadedScenario& loaded, const ScenarioRun& run,
+                                              DiagnosisDepth depth = DiagnosisDepth::full);
 
 // "caller;callee microseconds" a line, as flame graphs take them: the host's operators and annotations, and Python's
 // frames where they were kept, each with its own time. Names are cleaned of ';' and of line ends.

@@ -165,6 +165,21 @@ def a_data_loader(folder):
     gain = best["without the host's time in DataLoader: enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"]
     expect(abs(gain - 5 / 12) < 0.02, f"loader: without it a step takes 7 of 12 ms, said {gain}")
     expect(found["launch_bound"] and found["launch_bound"][0]["works"] >= 99, f"loader: {found['launch_bound']}")
+    short = document("run", path)["diagnosis"]
+    expect({key: short[key] for key in ("steps", "recorded_ns", "active_ns", "gpu_busy_ns", "launch_bound_ns")} ==
+           {key: found[key] for key in ("steps", "recorded_ns", "active_ns", "gpu_busy_ns", "launch_bound_ns")},
+           f"loader: run's {short}")
+    for rows in ("host", "kernels", "operators"):
+        expect(short[rows] == found[rows][:3], f"loader: run's {rows}: {short[rows]}")
+    expect("reliefs" not in short and "modules" not in short, "loader: run says nothing of what it didn't work out")
+    expect("10.000 ms  41.7 %  DataLoader" in run("run", path).stdout, "loader: in the text of run")
+    # GPU work of the last step that ends behind its annotation.
+    capture.launch(9000, 23_990)
+    capture.kernel(9000, 24_500, 500)
+    late = document("run", capture.write(folder, "late.json"))["diagnosis"]
+    expect(late["recorded_ns"] == 24_500_000, f"late work: {late['recorded_ns']}")
+    busy_on_the_host = 2 * (5_000 + 1_000 + 2_000) + 4
+    expect(late["active_ns"] == (busy_on_the_host + 500) * 1000, f"late work: {late['active_ns']}")
     text = run("explain", path, "--stacks", pathlib.Path(folder, "folded.txt")).stdout
     expect("DataLoader" in text and "10.000" in text, "loader: in the text")
     folded = pathlib.Path(folder, "folded.txt").read_text().splitlines()

@@ -62,6 +62,39 @@ class GpuAbsentTest(unittest.TestCase):
         self.assertEqual(result.returncode, 2)
         self.assertEqual(self.left(), [])
 
+    def recorded_behind(self, script):
+        """Records a program that runs a line of shell before it uses CUDA; $$ is its process."""
+        return self.spillway("record", "--output", "t.json", "--", "sh", "-c", script + '; exec "$0"', STAND_IN,
+                             LD_LIBRARY_PATH=CUPTI)
+
+    def test_a_recording_is_a_new_file(self):
+        victim = os.path.join(self.folder, "victim")
+        with open(victim, "w", encoding="utf-8") as file:
+            file.write("theirs")
+        for script in ('echo theirs >"$SPILLWAY_RECORD_FILE.$$"', f'ln -s {victim} "$SPILLWAY_RECORD_FILE.$$"',
+                       f'ln {victim} "$SPILLWAY_RECORD_FILE.$$"', f'ln -s {self.folder}/none "$SPILLWAY_RECORD_FILE.$$"',
+                       'mkdir "$SPILLWAY_RECORD_FILE.$$"'):
+            result = self.recorded_behind(script)
+            self.assertEqual(result.returncode, 2, script + result.stderr)
+            self.assertIn("spillway record: can't write ", result.stderr)
+            self.assertIn("the program runs unrecorded", result.stderr)
+            self.assertEqual(self.left(), ["victim"], script)
+            with open(victim, encoding="utf-8") as file:
+                self.assertEqual(file.read(), "theirs", script)
+
+    def test_an_output_that_came_meanwhile_stays(self):
+        result = self.recorded_behind("echo theirs >t.json")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("t.json: came there while the program ran", result.stderr)
+        with open(os.path.join(self.folder, "t.json"), encoding="utf-8") as file:
+            self.assertEqual(file.read(), "theirs\n")
+        kept = result.stderr.split("the recording is ")[1].split()[0].rstrip(".")
+        with open(os.path.join(self.folder, kept), encoding="utf-8") as file:
+            self.assertIn("stand_in_kernel", file.read())
+        os.symlink("nowhere", os.path.join(self.folder, "link.json"))
+        result = self.spillway("record", "--output", "link.json", "--", STAND_IN, LD_LIBRARY_PATH=CUPTI)
+        self.assertIn("link.json: exists already", result.stderr)
+
     def on_a_full_disk(self, command, **environment):
         """Runs it with $D on a disk of 64 KiB that is full; what it said, its exit code, what lies on the disk."""
         script = ("mount -t tmpfs -o size=64k none full || exit 77; head -c 65536 /dev/zero >full/fill; export D=full; "

@@ -147,7 +147,8 @@ RecordOutcome record(const RecordOptions& options) {
   const std::string prefix = stem.filename().string() + ".";
   std::vector<std::string> files;
   for (const auto& entry : fs::directory_iterator(stem.has_parent_path() ? stem.parent_path() : fs::path(".")))
-    if (entry.path().filename().string().starts_with(prefix)) files.push_back(entry.path());
+    if (entry.symlink_status().type() == fs::file_type::regular && entry.path().filename().string().starts_with(prefix))
+      files.push_back(entry.path());
   std::sort(files.begin(), files.end());
   for (const std::string& file : files) outcome.recordings.push_back(inspect_recording(file));
   return outcome;

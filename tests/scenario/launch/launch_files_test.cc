@@ -43,6 +43,18 @@ TEST(LaunchFiles, NamesDoNotMatter) {
   EXPECT_EQ(read({path}).program, LaunchFormat::torchtitan);
 }
 
+// A trace or a model's configuration may have a key or two that a launch has as well.
+TEST(LaunchFiles, AFewKnownKeysMakeNoLaunch) {
+  const Folder folder;
+  const std::string path =
+      folder.write("config.json", R"({"architectures": ["A"], "model_type": "a", "vocab_size": 8, "hidden_size": 64})");
+  EXPECT_THAT(complaint([&] { return read({path}); }),
+              testing::AllOf(HasSubstr("of its 4 keys are known of a launch"), HasSubstr("--from")));
+  const std::string most =
+      folder.write("most.json", R"({"train_batch_size": 8, "bf16": {"enabled": true}, "mine": 1})");
+  EXPECT_EQ(read({most}).program, LaunchFormat::deepspeed);
+}
+
 TEST(LaunchFiles, AMappedFlagNeedsItsVariable) {
   const Folder folder;
   const std::string path = folder.write(

@@ -305,6 +305,20 @@ TEST_F(CapacityFile, TechniquesAreSettings) {
   EXPECT_EQ(outcome.answers[2].best->value, outcome.answers[0].best->value);  // the same settings in the end
 }
 
+TEST_F(CapacityFile, ATechniqueSaysWhatItChanges) {
+  for (const char* set : {R"({"no_such_key": {}})", R"({"model": {"no_such_key": {}}})", R"({"model": {}})"}) {
+    const std::string path = write(R"(, "capacity": {"axis": "micro_batch", "techniques": [{"name": "mine", "set": )" +
+                                   std::string(set) + "}]}");
+    try {
+      read_capacity_request(path, {});
+      ADD_FAILURE() << set << " is taken";
+    } catch (const InputError& error) {
+      EXPECT_EQ(error.place().find("/capacity/techniques/0/set/"), 0U) << error.what();
+      EXPECT_EQ(error.cause(), "changes nothing");
+    }
+  }
+}
+
 // STAlloc's plan reserves no more than the step's own peak in the caching allocator.
 TEST_F(CapacityFile, StallocPlansEachStep) {
   const std::string path = write("");

@@ -10,7 +10,7 @@
 namespace spillway::traces {
 
 // Small inputs need no large window: it grows to chunk_bytes as they are read.
-constexpr std::size_t first_bytes = std::size_t{64} << 10;
+constexpr std::size_t first_bytes = std::size_t{16} << 10;
 
 JsonWindow::JsonWindow(ByteSource& source) : source_(source), buffer_(first_bytes + padding_bytes, '\0') {
   end_ = buffer_.data();
@@ -18,11 +18,11 @@ JsonWindow::JsonWindow(ByteSource& source) : source_(source), buffer_(first_byte
 
 JsonWindow::Refill JsonWindow::refill(const char*& keep) {
   const auto kept = static_cast<std::size_t>(end_ - keep);
+  std::size_t capacity = buffer_.size() - padding_bytes;
+  const bool is_full = end_ == buffer_.data() + capacity;
   window_offset_ += static_cast<std::uint64_t>(keep - buffer_.data());
   std::memmove(buffer_.data(), keep, kept);
-  std::size_t capacity = buffer_.size() - padding_bytes;
-  const bool goes_on = window_offset_ + kept > 0;
-  if ((goes_on && capacity < chunk_bytes) || (kept > capacity / 2 && capacity < max_token_bytes)) {
+  if ((is_full && capacity < chunk_bytes) || (kept > capacity / 2 && capacity < max_token_bytes)) {
     capacity *= 2;
     buffer_.resize(capacity + padding_bytes);
   }

@@ -284,6 +284,7 @@ void Reader::read_members() {
 
 void Reader::finish() {
   rows_->name_lanes();
+  if (trace_.finding("times_only") != nullptr) trace_.provenance.front().producer = "XLA's profiler or rocprof";
   const Picos zero = assemble_kineto(*rows_, trace_);
   const std::int64_t first_us = rows_->origin_us() + zero.count() / 1'000'000;
   std::int64_t first_ns = 0;

@@ -49,7 +49,7 @@ void KinetoRows::add(const KinetoEvent& event, std::uint64_t place) {
   else if (event.phase == 'i' || event.phase == 'I') {
     if (event.text(Field::name) == "[memory]") add_memory(event, place);
   } else if (event.phase == 'M')
-    add_thread_name(event);
+    add_label(event);
   else if (event.phase == 'B' || event.phase == 'E')
     trace_.note("begin_end_events", at_byte(place), "only complete events (ph X) are read; export with torch.profiler",
                 true);
@@ -100,7 +100,7 @@ void KinetoRows::add_complete(const KinetoEvent& event, std::uint64_t place) {
     case KinetoCategory::other:
       return;
     case KinetoCategory::none:
-      trace_.note("no_category", at_byte(place), "a complete event without \"cat\" can't be told apart; ignored", true);
+      add_uncategorised(event, place);
       return;
     case KinetoCategory::sync:
       add_sync(event);
@@ -229,19 +229,89 @@ void KinetoRows::add_memory(const KinetoEvent& event, std::uint64_t place) {
   memory.push_back(row);
 }
 
-void KinetoRows::add_thread_name(const KinetoEvent& event) {
-  if (event.text(Field::name) != "thread_name" || !event.has(Field::label)) return;
-  std::string key(event.text(Field::process));
-  key += '\n';
-  key += event.text(Field::thread);
-  thread_names_.insert_or_assign(std::move(key), text_of(event, Field::label));
+void KinetoRows::set_key(const KinetoEvent& event) {
+  scratch_.assign(event.text(Field::process));
+  scratch_ += '\n';
+  scratch_ += event.text(Field::thread);
+}
+
+void KinetoRows::add_label(const KinetoEvent& event) {
+  if (!event.has(Field::label)) return;
+  const std::string label = text_of(event, Field::label);
+  const std::string_view what = event.text(Field::name);
+  if (what == "process_name") {
+    process_names_.insert_or_assign(std::string(event.text(Field::process)), label);
+  } else if (what == "thread_name") {
+    if (label.starts_with("Stream #")) with_streams_.emplace(event.text(Field::process));
+    set_key(event);
+    thread_names_.insert_or_assign(scratch_, label);
+  }
+}
+
+// A device's threads are its streams, or on a TPU its line "XLA Ops"; the others say the same again by module or scope.
+KinetoRows::NamedLine KinetoRows::named_line(const KinetoEvent& event) {
+  const std::string key(event.text(Field::process));
+  const auto process = process_names_.find(key);
+  if (process == process_names_.end()) return {};
+  const std::string_view name = process->second;
+  const auto number_behind = [&](std::string_view text, std::string_view mark) {
+    const std::size_t at = text.find(mark);
+    std::int64_t value = 0;
+    if (at != std::string_view::npos) std::from_chars(text.data() + at + mark.size(), text.data() + text.size(), value);
+    return value;
+  };
+  const bool is_gpu = name.starts_with("/device:GPU:"), is_tpu = name.starts_with("/device:TPU:");
+  if (is_gpu || is_tpu) {
+    set_key(event);
+    const auto thread = thread_names_.find(scratch_);
+    const std::string_view line = thread == thread_names_.end() ? std::string_view() : thread->second;
+    const bool works = with_streams_.contains(key) ? line.starts_with("Stream #") : line == "XLA Ops";
+    if (!works) return {Line::left_out, LaneId::none};
+    return {Line::device, stream_lane(number_behind(name, "PU:"), number_behind(line, "Stream #"))};
+  }
+  if (name.starts_with("/host:")) return {Line::host, thread_lane(event)};
+  if (name.starts_with("GPU") && name.size() > 3 && name.find_first_not_of("0123456789", 3) == std::string_view::npos)
+    return {Line::device, stream_lane(number_behind(name, "GPU"), event.integer(Field::thread, 0))};
+  // Of rocprof, whose copies name no device and no stream: a number that no queue has.
+  if (name == "COPY") return {Line::copies, stream_lane(0, 1'000'000)};
+  if (name.starts_with("CPU HIP API") || name.starts_with("Markers")) return {Line::host, thread_lane(event)};
+  return {};
+}
+
+void KinetoRows::add_uncategorised(const KinetoEvent& event, std::uint64_t place) {
+  set_key(event);
+  auto found = lines_.find(scratch_);
+  if (found == lines_.end()) {
+    const std::string key = scratch_;
+    found = lines_.emplace(key, named_line(event)).first;
+  }
+  const NamedLine line = found->second;
+  if (line.what == Line::unknown)
+    trace_.note("no_category", at_byte(place), "a complete event without \"cat\" can't be told apart; ignored", true);
+  Interval interval;
+  if (line.what == Line::unknown || line.what == Line::left_out || !interval_of(event, interval, place)) return;
+  trace_.note("times_only", at_byte(place), "read from a trace that says no more than when work ran", false);
+  if (line.what == Line::host) return add_span(event, interval, SpanKind::annotation);
+  const std::string_view name = event.text(Field::name);
+  KinetoDeviceRow row{
+      .start = interval.start, .duration = interval.duration, .name = intern(event, Field::name), .lane = line.lane};
+  if (line.what == Line::copies || name.starts_with("Memcpy"))
+    row.kind = classify_copy(name, name.starts_with("MemcpyH2D")   ? "HtoD"
+                                   : name.starts_with("MemcpyD2H") ? "DtoH"
+                                                                   : "")
+                   .kind;
+  else if (name.starts_with("Memset"))
+    row.kind = OpKind::memset;
+  else if (is_collective_kernel(name)) {
+    row.kind = OpKind::collective;
+    add_collective(event);
+  }
+  device.push_back(row);
 }
 
 // Threads of several processes may share a number: the second of them gets one made of both.
 LaneId KinetoRows::thread_lane(const KinetoEvent& event) {
-  scratch_.assign(event.text(Field::process));
-  scratch_ += '\n';
-  scratch_ += event.text(Field::thread);
+  set_key(event);
   if (last_thread_lane_ != LaneId::none && scratch_ == last_thread_) return last_thread_lane_;
   const auto [found, is_new] = threads_.try_emplace(scratch_, LaneId::none);
   if (is_new) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "traces/formats/kineto/kineto_calls.h"
@@ -95,7 +96,17 @@ class KinetoRows {
   void add_device_work(const KinetoEvent& event, const Interval& interval);
   void add_sync(const KinetoEvent& event);
   void add_memory(const KinetoEvent& event, std::uint64_t place);
-  void add_thread_name(const KinetoEvent& event);
+  // Events without a category, as XLA's profiler (JAX's trace.json.gz) and rocprof write them: what they are is said by
+  // the names of their process and thread, which stand before them.
+  enum class Line : std::uint8_t { unknown, left_out, host, device, copies };
+  struct NamedLine {
+    Line what = Line::unknown;
+    LaneId lane = LaneId::none;
+  };
+  NamedLine named_line(const KinetoEvent& event);
+  void add_uncategorised(const KinetoEvent& event, std::uint64_t place);
+  void add_label(const KinetoEvent& event);
+  void set_key(const KinetoEvent& event);  // scratch_: pid and tid as written
   void add_collective(const KinetoEvent& event);
   StringId intern(const KinetoEvent& event, KinetoField field);
   std::string text_of(const KinetoEvent& event, KinetoField field) const;
@@ -109,7 +120,9 @@ class KinetoRows {
   std::unordered_map<std::string, LaneId> threads_;  // key: pid and tid as written
   std::string last_thread_;                          // of the last look-up, which mostly repeats
   LaneId last_thread_lane_ = LaneId::none;
-  std::unordered_map<std::string, std::string> thread_names_;
+  std::unordered_map<std::string, std::string> thread_names_, process_names_;
+  std::unordered_set<std::string> with_streams_;  // processes with threads named "Stream #7"
+  std::unordered_map<std::string, NamedLine> lines_;
   std::unordered_map<std::int64_t, HostCall> calls_;  // by name id
   std::vector<LaneId> last_streams_;
   std::string scratch_;

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "base/input_error.h"
@@ -55,6 +57,66 @@ TEST(Kineto, OrdersWorkByLaunch) {
   EXPECT_EQ(trace.ops.launched_by[2], OpId(0));
   EXPECT_EQ(trace.ops.launched_by[3], OpId(1));
   EXPECT_EQ(trace.ops.start[2], microseconds(10));
+}
+
+std::string label(const std::string& what, int process, int thread, const std::string& name) {
+  return R"({"ph":"M","name":")" + what + R"(","pid":)" + std::to_string(process) + R"(,"tid":)" +
+         std::to_string(thread) + R"(,"args":{"name":")" + name + R"("}},)";
+}
+std::string plain(const std::string& name, int process, int thread, int start, int duration) {
+  return R"({"ph":"X","name":")" + name + R"(","pid":)" + std::to_string(process) + R"(,"tid":)" +
+         std::to_string(thread) + R"(,"ts":)" + std::to_string(start) + R"(.5,"dur":)" + std::to_string(duration) +
+         "},";
+}
+
+// As JAX writes it: a GPU's streams are its work, of a TPU the line "XLA Ops"; "XLA Modules" says the same again.
+TEST(Kineto, ReadsTheTimesOfXlasProfiler) {
+  const Trace trace =
+      read_events(label("process_name", 1, 0, "/device:GPU:0") + label("thread_name", 1, 14, "Stream #14(Compute)") +
+                  label("thread_name", 1, 15, "Stream #15(MemcpyH2D)") + label("thread_name", 1, 30, "XLA Modules") +
+                  label("thread_name", 1, 31, "XLA Ops") + label("process_name", 3, 0, "/device:TPU:1") +
+                  label("thread_name", 3, 2, "XLA Ops") + label("thread_name", 3, 1, "Steps") +
+                  label("process_name", 701, 0, "/host:CPU") + label("thread_name", 701, 9, "python") +
+                  plain("PjitFunction(step)", 701, 9, 0, 50) + plain("jit_step", 1, 30, 10, 40) +
+                  plain("fusion_1", 1, 31, 10, 9) + plain("loop_fusion_kernel", 1, 14, 10, 9) +
+                  plain("MemcpyH2D", 1, 15, 11, 5) + plain("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 1, 14, 20, 6) +
+                  plain("fusion.7", 3, 2, 12, 30) + plain("1", 3, 1, 0, 100) + "{}");
+  ASSERT_EQ(trace.ops.size(), 4U);
+  EXPECT_EQ(trace.spans.size(), 1U);
+  std::vector<std::tuple<std::string, int, OpKind>> found;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i) {
+    const Lane& lane = trace.lanes[index_of(trace.ops.lane[i])];
+    found.emplace_back(text_of(trace, i), lane.device * 100 + static_cast<int>(lane.number), trace.ops.kind[i]);
+  }
+  std::sort(found.begin(), found.end());
+  const std::vector<std::tuple<std::string, int, OpKind>> expected = {
+      {"MemcpyH2D", 15, OpKind::copy_host_to_device},
+      {"fusion.7", 100, OpKind::kernel},
+      {"loop_fusion_kernel", 14, OpKind::kernel},
+      {"ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 14, OpKind::collective}};
+  EXPECT_EQ(found, expected);
+  EXPECT_EQ(count_of(trace, "times_only"), 5U);
+  EXPECT_EQ(count_of(trace, "no_category"), 0U);
+}
+
+// rocprof writes numbers as texts, and names processes GPU0, COPY, CPU HIP API.
+TEST(Kineto, ReadsTheTimesOfRocprof) {
+  const auto event = [](const std::string& name, int process, int thread, int start) {
+    return R"({"ph":"X","name":")" + name + R"(","pid":")" + std::to_string(process) + R"(","tid":")" +
+           std::to_string(thread) + R"(","ts":")" + std::to_string(start) + R"(","dur":"7","args":{"Name":"x"}},)";
+  };
+  const auto named = [](int process, const std::string& name) {
+    return R"({"args":{"name":")" + name + R"("},"ph":"M","pid":")" + std::to_string(process) +
+           R"(","name":"process_name","sort_index":"0"},)";
+  };
+  const Trace trace =
+      read_events(named(2, "CPU HIP API") + named(1, "COPY") + named(6, "GPU0") + named(7, "GPU1") +
+                  event("hipLaunchKernel", 2, 77, 1) + event("gemm", 6, 3, 10) + event("gemm", 7, 0, 12) +
+                  event("CopyHostToDevice", 1, 0, 4) + event("mystery", 9, 0, 4) + "{}");
+  ASSERT_EQ(trace.ops.size(), 3U);
+  EXPECT_EQ(trace.spans.size(), 1U);
+  EXPECT_EQ(trace.ops.duration[0], microseconds(7));
+  EXPECT_EQ(count_of(trace, "no_category"), 1U);
 }
 
 // Work without a launch keeps its recorded place; one launch may start several kernels (a graph).
