@@ -53,7 +53,8 @@ std::string sweep_around(const std::string& scenario_text) {
                     {"ssd",
                      {{"offload.technique", ssdtrain_word},
                       {"offload.drives", drives},
-                      {"offload.drives_per_machine", count_of(scenario_text, "offload.drives_per_machine", usual_drives_per_machine)}}}}}});
+                      {"offload.drives_per_machine",
+                       count_of(scenario_text, "offload.drives_per_machine", usual_drives_per_machine)}}}}}});
   const Json sweep = {
       {"schema", "spillway-sweep"},
       {"version", 1},
