@@ -6,6 +6,7 @@ ReplayOptions varied(ReplayOptions options, const ReplayVariation& variation) {
   MemoryReplayOptions& memory = options.memory;
   if (variation.capacity) memory.capacity = *variation.capacity;
   if (variation.times_only) memory.details = false;
+  if (variation.with_details) memory.details = true;
   if (!variation.places.empty()) {
     memory.allocator = policy_of(*variation.places.begin()->second);
     memory.plan = nullptr;
@@ -36,6 +37,7 @@ ReplayVariation VariedReplayer::with(const ReplayVariation& more) const {
   ReplayVariation all = more;
   if (!all.capacity) all.capacity = variation_.capacity;
   all.times_only |= variation_.times_only;
+  all.with_details |= variation_.with_details;
   all.ideal_memory |= variation_.ideal_memory;
   if (all.places.empty()) all.places = variation_.places;
   return all;

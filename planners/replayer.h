@@ -18,6 +18,7 @@ namespace spillway::planners {
 struct ReplayVariation {
   std::optional<Bytes> capacity;  // of device memory; 0: without a limit
   bool times_only = false;        // without what only a report shows (MemoryReplayOptions::details)
+  bool with_details = false;      // with that, for a planner that plans on it
   bool ideal_memory = false;      // an allocator that fragments nothing, without a limit
   std::map<std::int16_t, std::shared_ptr<const MemoryPlan>> places;  // by device, to be followed; empty: as it is
 };

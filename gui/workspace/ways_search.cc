@@ -3,8 +3,6 @@
 #include <QCoreApplication>
 #include <QPointer>
 #include <QThreadPool>
-#include <algorithm>
-#include <array>
 
 #include "base/stop.h"
 #include "gui/workspace/simulation.h"
@@ -16,15 +14,6 @@ namespace spillway::gui {
 namespace {
 
 constexpr std::int64_t most_replays = 60;
-
-// Edits that share the sequences of a step out in another way: the search keeps their number by a key of its own.
-bool shares_out_anew(const std::vector<std::string>& settings) {
-  constexpr std::array keys = {"model.micro_batch=",       "model.data_parallel=",    "model.tensor_parallel=",
-                               "model.pipeline_parallel=", "model.context_parallel=", "model.expert_parallel="};
-  return std::any_of(settings.begin(), settings.end(), [&keys](const std::string& setting) {
-    return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return setting.starts_with(key); });
-  });
-}
 
 std::string with_all(std::string text, const std::vector<std::string>& settings) {
   for (const std::string& setting : settings) text = with_setting(text, setting);
@@ -83,10 +72,8 @@ void WaysSearch::start(const ScenarioText& scenario) {
       studies::FitOptions looking;
       looking.progress = [&](const std::string& /*what*/, std::size_t /*replays*/) { return !state->stop; };
       const studies::FitOutcome outcome = studies::find_fit(question, subject, looking);
-      for (const studies::FitWay& way : outcome.ways) {
-        const bool anew = shares_out_anew(way.row.way.settings);
-        found(way.row, with_all(anew ? subject.scenario.text : given.text, way.row.way.settings), way.changes_maths);
-      }
+      for (const studies::FitWay& way : outcome.ways)
+        found(way.row, with_all(given.text, way.row.way.settings), way.changes_maths);
     } catch (const Cancelled&) {
       return;
     } catch (const std::exception& error) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "base/input_error.h"
@@ -69,6 +70,15 @@ std::vector<std::string> other_words(const TrainingSetup& setup, const TrainingS
   if (setup.tensor_parallel > 1 && !setup.sequence_parallel) words.emplace_back("no sequence parallelism");
   if (setup.prefetch != given.prefetch) words.push_back(fmt::format("prefetch {}", setup.prefetch));
   return words;
+}
+
+// Edits that share the sequences of a step out in another way: the search keeps their number by a key of its own.
+bool shares_out_anew(const std::vector<std::string>& settings) {
+  constexpr std::array keys = {"model.micro_batch=",       "model.data_parallel=",    "model.tensor_parallel=",
+                               "model.pipeline_parallel=", "model.context_parallel=", "model.expert_parallel="};
+  return std::any_of(settings.begin(), settings.end(), [&keys](const std::string& setting) {
+    return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return setting.starts_with(key); });
+  });
 }
 
 }  // namespace
@@ -139,6 +149,13 @@ std::string FitPoints::name(const FitPoint& point) const {
   }
   if (words.empty()) return "plain";
   return fmt::format("{}", fmt::join(words, ", "));
+}
+
+Way FitPoints::way(const FitPoint& point) const {
+  Way way{name(point), settings(point)};
+  if (shares_out_anew(way.settings))
+    way.settings.insert(way.settings.begin(), subject_.batch_edits.begin(), subject_.batch_edits.end());
+  return way;
 }
 
 bool FitPoints::changes_maths(const FitPoint& point) const {

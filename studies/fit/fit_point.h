@@ -36,7 +36,8 @@ class FitPoints {
   [[nodiscard]] std::string name(const FitPoint& point) const;
   // What differs from the scenario as given, by key.
   [[nodiscard]] std::vector<std::string> settings(const FitPoint& point) const;
-  [[nodiscard]] Way way(const FitPoint& point) const { return {name(point), settings(point)}; }
+  // Its settings, and FitSubject::batch_edits where they share the sequences of a step out in another way.
+  [[nodiscard]] Way way(const FitPoint& point) const;
   // Whether another arithmetic than the scenario's trains the model: optimizer, precision, updates a step late.
   [[nodiscard]] bool changes_maths(const FitPoint& point) const;
 

@@ -140,6 +140,10 @@ class Reader {
     if (given.model.empty()) return require_no_model_settings();
     if (question_.sequence > 0) set(fmt::format("model.sequence={}", question_.sequence));
     const std::int64_t batch = question_.global_batch > 0 ? question_.global_batch : given.training.step_sequences();
+    const bool says_batch = setting_of(subject_.scenario.text, "model.global_batch").has_value();
+    const bool says_accumulation = setting_of(subject_.scenario.text, "model.gradient_accumulation").has_value();
+    if (!says_batch) subject_.batch_edits.push_back(fmt::format("model.global_batch={}", batch));
+    if (!says_batch && says_accumulation) subject_.batch_edits.emplace_back("model.gradient_accumulation=null");
     set(fmt::format("model.global_batch={}", batch));
     set("model.gradient_accumulation=null");
     if (!machine_) return;

@@ -42,6 +42,8 @@ struct FitSubject {
   HardwareProfile hardware;
   std::int64_t gpus = 1;                 // all there are
   std::vector<std::string> assumptions;  // what the question left open, in words
+  // Edits that keep the sequences of a step where the scenario as it was doesn't say them by global_batch.
+  std::vector<std::string> batch_edits;
 };
 
 // Sequences of a step where nobody says: half a million tokens in all, at least one and at most 16 a GPU, in powers of

@@ -122,9 +122,9 @@ class Search {
     std::vector<FitPoint> of;
     for (const FitPoint& point : points) {
       Way way = points_.way(point);
-      if (!seen_.emplace(way.settings, rows_.size() + fresh.size()).second) continue;
+      if (!seen_.emplace(points_.settings(point), rows_.size() + fresh.size()).second) continue;
       if (!on_top && static_cast<std::int64_t>(rows_.size() + fresh.size()) > question_.replays) {
-        seen_.erase(way.settings);
+        seen_.erase(points_.settings(point));
         outcome_.exhausted = true;
         break;
       }

@@ -185,7 +185,8 @@ class EnvironmentTest(unittest.TestCase):
         sweep = self.path("sweep.json", LONG)
         for number in (signal.SIGTERM, signal.SIGHUP):
             with subprocess.Popen([PROGRAM, "sweep", sweep, "--output", "x.store"], cwd=self.folder, stdout=subprocess.DEVNULL,
-                                  stderr=subprocess.PIPE, text=True) as run:
+                                  stderr=subprocess.PIPE, text=True,  # the tests themselves may run under nohup
+                                  preexec_fn=lambda: signal.signal(number, signal.SIG_DFL)) as run:
                 while not os.path.exists(self.path("x.store")):  # the handlers are there before the store
                     time.sleep(0.01)
                 run.send_signal(number)

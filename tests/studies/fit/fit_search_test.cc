@@ -1,4 +1,5 @@
 // The search for ways that fit: never worse than what other commands find, and every figure a replay's.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <oneapi/tbb/global_control.h>
 
@@ -78,6 +79,32 @@ TEST(FindFit, FiguresAreThoseOfRun) {
   for (const FitAblation& each : outcome.worth) {
     EXPECT_FALSE(outcome.ways[each.way].row.works() && seconds(outcome.ways[each.way].row) < seconds(best));
     EXPECT_NE(each.way, 0U);
+  }
+}
+
+// Of a scenario that says its batch by accumulation, or by its micro-batch alone: edits of the file itself make the
+// row.
+TEST(FindFit, EditsAreOfTheScenarioAsItWas) {
+  for (const char* batch : {R"("micro_batch": 8)", R"("micro_batch": 8, "gradient_accumulation": 2)"}) {
+    const std::string text = fmt::format(
+        R"({{"schema": "spillway-scenario", "version": 1, "model": {{"name": "gpt2-small", "layers": 4, "sequence": 512, {}}},
+            "hardware": {{"profile": "h100-80gb-1gpu"}}, "memory": {{"capacity_bytes": "2.6 GiB"}}}})",
+        batch);
+    FitQuestion question;
+    question.what = "own.json";
+    question.replays = 20;
+    const FitOutcome outcome = find_fit(question, fit_subject(question, {text, "own.json", ""}));
+    ASSERT_TRUE(outcome.any());
+    int other_micro_batch = 0;
+    for (const FitWay& way : outcome.ways) {
+      if (!way.row.ran()) continue;
+      std::string edited = text;
+      for (const std::string& setting : way.row.way.settings) edited = with_setting(edited, setting);
+      EXPECT_EQ(run(load(parse_scenario(edited, "own.json", ""))).step_time, way.row.result.step_time)
+          << way.row.way.name;
+      other_micro_batch += edited.find("micro_batch\": 8") == std::string::npos ? 1 : 0;
+    }
+    EXPECT_GT(other_micro_batch, 0);
   }
 }
 
