@@ -29,6 +29,14 @@ constexpr double trifle = 0.005;                           // of it: not worth a
 constexpr std::size_t wave = 8;                            // replays between two looks at what is known
 constexpr std::size_t most_layouts = 24, most_savings = 40, alike_layouts = 2, most_rounds = 6;
 
+// Edits that keep the sequences of a step (FitSubject::batch_edits) change nothing of it.
+std::size_t changes_of(const WayRow& row) {
+  return static_cast<std::size_t>(
+      std::count_if(row.way.settings.begin(), row.way.settings.end(), [](const std::string& setting) {
+        return !setting.starts_with("model.global_batch=") && !setting.starts_with("model.gradient_accumulation=");
+      }));
+}
+
 // What ways are ranked by, less is better.
 using Rank = std::tuple<int, double, double, std::size_t, std::string>;
 enum Class { works, tight, not_known, too_large, impossible };
@@ -46,7 +54,7 @@ double figure_of(FitGoal goal, const WayRow& row) {
     case FitGoal::gpus:
       return static_cast<double>(row.gpus);
     case FitGoal::change:
-      return static_cast<double>(row.way.settings.size());
+      return static_cast<double>(changes_of(row));
   }
   return 0;
 }
@@ -62,7 +70,7 @@ double missing(const WayRow& row) {
 }
 
 Rank rank_of(FitGoal goal, const WayRow& row) {
-  const std::size_t edits = row.way.settings.size();
+  const std::size_t edits = changes_of(row);
   const double step = to_seconds(row.result.step_time);
   if (!row.ran()) return {impossible, 0, 0, edits, row.way.name};
   if (row.works()) return {works, figure_of(goal, row), step, edits, row.way.name};
