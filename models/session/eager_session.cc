@@ -196,12 +196,13 @@ OpId EagerSession::launch(OpRow row, Picos& lane_clock) {
              .step = step_,
              .duration = is_captured_ ? std::min(graph_node_time, cost_.launch_call()) : cost_.launch_call()};
   call.start = host_clock_ - call.duration;
-  if (launch_blocks_) call.flags = static_cast<std::uint8_t>(OpFlag::blocking);
+  const bool blocks = launch_blocks_ && !is_captured_;  // a graph is one launch, its kernels are none
+  if (blocks) call.flags = static_cast<std::uint8_t>(OpFlag::blocking);
   last_launch_ = trace_.append_op(call);
   row.launched_by = last_launch_;
   row.start = std::max(host_clock_ + cost_.gpu().launch_to_start.value, lane_clock + cost_.gpu().kernel_gap.value);
   lane_clock = row.start + row.duration;
-  if (launch_blocks_) {
+  if (blocks) {
     host_clock_ = lane_clock + traces::sync_return;
     trace_.ops.duration[index_of(last_launch_)] = host_clock_ - call.start;
   }

@@ -40,6 +40,14 @@ TEST(LaunchBlocking, HidesNothing) {
   EXPECT_LT(to_seconds(replayed(step_of({}, false))), 0.8 * expected);
 }
 
+// A CUDA graph is one launch, whose kernels wait for nobody's host.
+TEST(LaunchBlocking, LeavesGraphsAlone) {
+  const TrainingSetup setup{.cuda_graphs = "full_iteration"};
+  const Picos free = replayed(step_of(setup, false)), blocked = replayed(step_of(setup, true));
+  EXPECT_GT(blocked, free);  // the update is outside
+  EXPECT_LT(blocked - free, (replayed(step_of({}, true)) - replayed(step_of({}, false))) / 2);
+}
+
 // Partners of an exchange wait for each other's calls, which wait for the exchange: the step runs all the same.
 TEST(LaunchBlocking, ExchangesMeet) {
   for (const Framework framework : {Framework::eager, Framework::megatron_2021, Framework::megatron}) {

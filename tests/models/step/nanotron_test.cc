@@ -6,7 +6,9 @@
 #include <string>
 
 #include "base/input_error.h"
+#include "models/step/host_times.h"
 #include "models/step/trace_generator.h"
+#include "sim/replay/replay.h"
 #include "tests/models/example_profile.h"
 #include "tests/models/step/measured_trace.h"
 
@@ -50,6 +52,15 @@ TEST(Nanotron, ReplicasHoldTheirGradientsOnceMore) {
   };
   EXPECT_EQ(buckets(two), bytes_of(two, TensorRole::weight));
   EXPECT_EQ(buckets(one), 0);
+}
+
+// Once a step, with the GPU idle, each rank's host is busy with what lies between two steps.
+TEST(Nanotron, PausesBetweenSteps) {
+  const Trace trace = generate({.micro_batch = 1, .gradient_accumulation = 3, .data_parallel = 2, .zero_stage = 1});
+  EXPECT_EQ(count_of(trace, "between steps"), trace.rank_count);
+  const Picos step = sim::replay(trace, example_profile(), sim::ReplayOptions()).step_time;
+  EXPECT_GT(step, between_steps);
+  EXPECT_LT(step, 2 * between_steps);  // the rest of so small a step
 }
 
 // All of a micro-batch's gradients in 16 bits are there when its backward ends.
