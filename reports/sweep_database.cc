@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <boost/algorithm/string/case_conv.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -23,7 +24,7 @@ struct Close {
 };
 using Base = std::unique_ptr<sqlite3, Close>;
 
-std::string quoted(const std::string& name) {
+std::string sql_name(const std::string& name) {
   std::string text = "\"";
   for (const char c : name) text += c == '"' ? "\"\"" : std::string(1, c);
   return text + "\"";
@@ -87,7 +88,12 @@ std::string sweep_database(const SweepFile& file, const SweepOutcome& outcome) {
   SPILLWAY_ASSERT(sqlite3_open(":memory:", &made) == SQLITE_OK);
   const Base base(made);
   std::string sql = "create table points (point integer primary key, label text";
-  for (const SweepAxis& axis : file.axes) sql += ", " + quoted("axis_" + axis.name) + " text";
+  std::set<std::string> taken;  // SQLite takes "axis_b" and "axis_B" for one name
+  for (const SweepAxis& axis : file.axes) {
+    std::string name = "axis_" + axis.name;
+    while (!taken.insert(boost::algorithm::to_lower_copy(name)).second) name += "_2";
+    sql += ", " + sql_name(name) + " text";
+  }
   for (const auto& [name, type] : columns) sql += fmt::format(", {} {}", name, type);
   run(base, sql + ")");
   run(base, "create table sweep (name text primary key, value text)");

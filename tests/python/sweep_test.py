@@ -80,6 +80,16 @@ class SweepTest(unittest.TestCase):
                 self.same(spillway.sweep(SPACE, program=PROGRAM, executor=client, shards=4))
                 self.same(spillway.sweep(SPACE, program=PROGRAM, executor=client.get_executor(), shards=4))
 
+    def test_axes_whose_names_differ_in_case_alone(self):
+        """SQLite takes them for one name."""
+        space = {**SPACE, "axes": [{"name": "b", "key": "model.micro_batch", "values": [1, 2]},
+                                   {"name": "B", "key": "model.sequence", "values": [64, 128]}]}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "points.sqlite")
+            answer = spillway.sweep(space, program=PROGRAM, database=path)
+            rows = sqlite3.connect(path).execute("select axis_b, axis_B_2 from points order by point").fetchall()
+            self.assertEqual(rows, [tuple(str(value) for value in row["settings"].values()) for row in answer["rows"]])
+
     def test_the_database_holds_what_json_says(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "points.sqlite")
