@@ -29,7 +29,7 @@ LIBRARIES = {
     "Zstandard": (["libzstd1"], r"zstd\.h", "compressed files", "BSD-3-Clause OR GPL-2.0-only"),
     "SQLite": (["libsqlite3-0"], r"sqlite3\.h", "Nsight Systems exports", "blessing (public domain)"),
     "protobuf": (["libprotobuf32"], r"google/protobuf/", "Chakra traces", "BSD-3-Clause"),
-    "Boost": ([], r"boost/container/", "small vectors (headers)", "BSL-1.0"),
+    "Boost": ([], r"boost/(container|algorithm/string)/", "small vectors, letter case (headers)", "BSL-1.0"),
     "Boost.MPI": (["libboost-mpi1.74.0", "libboost-serialization1.74.0"], r"boost/(mpi|serialization)", "sweeps under MPI",
                   "BSL-1.0"),
     "Open MPI": (["libopenmpi3"], None, "sweeps under MPI", "BSD-3-Clause"),
