@@ -18,11 +18,12 @@ Tensor LatentAttentionBlock::up(const std::string& name, const Tensor& x) {
   return context_.ops.column_linears({{name, &weight_(name), nullptr}}, x)[0];
 }
 
-Tensor LatentAttentionBlock::queries(const std::string& name, const Tensor& x, const Tensor& angles) {
+Tensor LatentAttentionBlock::queries(const std::string& name, const Tensor& x, const Tensor& angles, Tensor& low) {
   Tensor q;
   if (model_.latent.query_rank > 0) {
     q = linear(name + ".q_down", x);
     q = context_.ops.norm(name + ".q_latent_norm", q, weight_(name + ".q_latent_norm"), nullptr);
+    low = q;
     q = up(name + ".q_up", q);
   } else {
     q = up(name + ".q", x);
@@ -70,6 +71,16 @@ Tensor LatentAttentionBlock::shared_key(const std::string& name, const Tensor& d
       });
 }
 
+std::int64_t LatentAttentionBlock::window() const {
+  return model_.has_indexer() && model_.indexer.keys < setup_.sequence ? model_.indexer.keys : 0;
+}
+
+// Of products of `width` over the pairs that attention sees, this rank's heads.
+Flops LatentAttentionBlock::core_flops(std::int64_t width) const {
+  const std::int64_t s = setup_.sequence, w = window(), pairs = w > 0 ? w * (2 * s - w) : s * s;
+  return Flops(setup_.micro_batch * local_heads() * pairs * width);
+}
+
 Tensor LatentAttentionBlock::core(const std::string& name, const Tensor& q, const Tensor& expanded, const Tensor& key) {
   EagerSession& session = context_.session;
   const LatentAttention& latent = model_.latent;
@@ -80,8 +91,8 @@ Tensor LatentAttentionBlock::core(const std::string& name, const Tensor& q, cons
                              .kv_heads = heads,
                              .sequence = setup_.sequence,
                              .head_dim = wide,
-                             .value_dim = narrow};
-  const auto flops = [rows, this](std::int64_t width) { return Flops(rows * setup_.sequence * width); };
+                             .value_dim = narrow,
+                             .window = window()};
   if (!setup_.flash_attention) return plain_core(name, q, assembled(name, expanded, key, shape), shape);
   const Tensor keys = make(name + ".keys", rows * wide, TensorRole::activation);
   session.kernel(
@@ -96,13 +107,12 @@ Tensor LatentAttentionBlock::core(const std::string& name, const Tensor& q, cons
                   .cost = {.kind = KernelClass::attention_forward,
                            .type = options_.type,
                            .attention = shape,
-                           .flops = flops(wide + narrow)}});
+                           .flops = core_flops(wide + narrow)}});
   const Tensor saved = out;
   const std::int64_t expanded_size = expanded.elements(), key_size = key.elements();
   return context_.autograd.record(
       std::move(out), {q, expanded, key}, false,
-      [this, &session, name, shape, q, keys, values, saved, sums, expanded_size, key_size,
-       flops](const Tensor& gradient) {
+      [this, &session, name, shape, q, keys, values, saved, sums, expanded_size, key_size](const Tensor& gradient) {
         Tensor q_back = make(name + ".q.grad", q.elements());
         Tensor keys_back = make(name + ".keys.grad", keys.elements());
         Tensor values_back = make(name + ".values.grad", values.elements());
@@ -116,7 +126,7 @@ Tensor LatentAttentionBlock::core(const std::string& name, const Tensor& q, cons
                         .cost = {.kind = KernelClass::attention_backward,
                                  .type = options_.type,
                                  .attention = shape,
-                                 .flops = flops(3 * shape.head_dim + 2 * shape.value_dim)}});
+                                 .flops = core_flops(3 * shape.head_dim + 2 * shape.value_dim)}});
         Tensor expanded_back = make(name + ".expanded.grad", expanded_size);
         Tensor key_back = make(name + ".key.grad", key_size);
         session.kernel(
@@ -195,6 +205,7 @@ Tensor LatentAttentionBlock::engine_run(const std::string& prefix, const Tensor&
   Tensor down = linear(name + ".kv_down", x);
   const Tensor q = saved->low ? ops.norm_linear(normed(name, ".q_latent_norm", ".q_up"), saved->low, &saved->q_normed)
                               : up(name + ".q", x);
+  const Tensor scores = index_.choose(name, x, saved->q_normed);
   rotate_queries(q, angles);
   // The shared key's gradient, which comes with that of the latent.
   const auto slot = std::make_shared<Tensor>();
@@ -231,7 +242,7 @@ Tensor LatentAttentionBlock::engine_run(const std::string& prefix, const Tensor&
     saved->low = saved->compressed = saved->q_normed = saved->kv_normed = {};
   key = down = {};
   expanded = Tensor().with_node(expanded_node);
-  return engine_core(name, expanded, expanded_size, angles, saved, slot);
+  return index_.learn(name, engine_core(name, expanded, expanded_size, angles, saved, slot), scores);
 }
 
 EagerOps::NormedLinear LatentAttentionBlock::normed(const std::string& name, const char* norm, const char* layer) {
@@ -282,7 +293,8 @@ AttentionShape LatentAttentionBlock::engine_shape() const {
           .kv_heads = local_heads(),
           .sequence = setup_.sequence,
           .head_dim = model_.head_dim,
-          .value_dim = model_.latent.value_dim};
+          .value_dim = model_.latent.value_dim,
+          .window = window()};
 }
 
 Tensor LatentAttentionBlock::engine_forward(const std::string& name, EngineSaved& saved) {
@@ -296,7 +308,7 @@ Tensor LatentAttentionBlock::engine_forward(const std::string& name, EngineSaved
                            .cost = {.kind = KernelClass::attention_forward,
                                     .type = options_.type,
                                     .attention = shape,
-                                    .flops = Flops(rows * shape.sequence * (shape.head_dim + shape.value_dim))}});
+                                    .flops = core_flops(shape.head_dim + shape.value_dim)}});
   return out;
 }
 
@@ -333,8 +345,7 @@ Tensor LatentAttentionBlock::engine_core(const std::string& name, const Tensor& 
                         .cost = {.kind = KernelClass::attention_backward,
                                  .type = options_.type,
                                  .attention = shape,
-                                 .flops = Flops(setup_.tokens() * shape.heads * shape.sequence *
-                                                (3 * shape.head_dim + 2 * shape.value_dim))}});
+                                 .flops = core_flops(3 * shape.head_dim + 2 * shape.value_dim)}});
         gradient = {};
         *saved = {};
         session.kernel({.name = "rotary_backward", .reads = {q_back, angles}, .writes = {q_back}});
@@ -349,7 +360,10 @@ Tensor LatentAttentionBlock::run(const std::string& prefix, const Tensor& x, con
   if (has_engine()) return engine_run(prefix, x, angles);
   const bool recomputes = setup_.flash_attention && setup_.recomputes_module("core_attn");
   const std::string name = prefix + "attention";
-  const Tensor q = queries(name, x, angles);
+  Tensor low;
+  const Tensor q = queries(name, x, angles, low);
+  const Tensor scores = index_.choose(name, x, low);
+  low = {};
   Tensor down = linear(name + ".kv_down", x);
   const Tensor key = context_.ops.enter_tensor_region(name + ".key", shared_key(name + ".k_rotary", down, angles),
                                                       TensorRole::activation);
@@ -357,11 +371,11 @@ Tensor LatentAttentionBlock::run(const std::string& prefix, const Tensor& x, con
   down = {};
   const Tensor expanded = up(name + ".kv_up", latent);
   latent = {};
-  if (!recomputes) return core(name + ".core", q, expanded, key);
+  if (!recomputes) return index_.learn(name, core(name + ".core", q, expanded, key), scores);
   const auto run_core = [this, name](const std::vector<Tensor>& again) {
     return core(name + ".core", again[0], again[1], again[2]);
   };
-  return context_.autograd.checkpoint({q, expanded, key}, run_core, false);
+  return index_.learn(name, context_.autograd.checkpoint({q, expanded, key}, run_core, false), scores);
 }
 
 }  // namespace spillway::models

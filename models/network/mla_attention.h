@@ -10,6 +10,8 @@
 // the bottlenecks are not: every rank computes them, with sequence parallelism for its part of the sequence. The shared
 // key's gradient is summed over the ranks.
 //
+// With an indexer (models/network/sparse_index.h) the core is one under a window of as many keys.
+//
 // Without flash attention: scores, softmax, dropout and context as kernels of their own, over whole squares.
 //
 // Forward flops of the core: b a s^2 (n + r + v) under a causal mask; backward three products of width n + r and two
@@ -22,6 +24,7 @@
 #include <vector>
 
 #include "models/network/block_context.h"
+#include "models/network/sparse_index.h"
 #include "models/spec/model_spec.h"
 #include "models/spec/training_setup.h"
 
@@ -30,8 +33,13 @@ namespace spillway::models {
 class LatentAttentionBlock {
  public:
   LatentAttentionBlock(const ModelSpec& model, const TrainingSetup& setup, const OpsOptions& options,
-                       const BlockContext& context, WeightLookup weight)
-      : model_(model), setup_(setup), options_(options), context_(context), weight_(std::move(weight)) {}
+                       const BlockContext& context, const WeightLookup& weight, const BiasLookup& bias)
+      : model_(model),
+        setup_(setup),
+        options_(options),
+        context_(context),
+        weight_(weight),
+        index_(model, setup, options, context, weight, bias) {}
 
   // x [t, h], normalised, to the heads' results [t, a v]. `angles`: of rope_dim.
   Tensor run(const std::string& prefix, const Tensor& x, const Tensor& angles);
@@ -39,7 +47,8 @@ class LatentAttentionBlock {
  private:
   Tensor linear(const std::string& name, const Tensor& x);
   Tensor up(const std::string& name, const Tensor& x);
-  Tensor queries(const std::string& name, const Tensor& x, const Tensor& angles);
+  // `low`: gets their bottleneck, normed, where there is one.
+  Tensor queries(const std::string& name, const Tensor& x, const Tensor& angles, Tensor& low);
   Tensor latent_norm(const std::string& name, const Tensor& down);
   Tensor shared_key(const std::string& name, const Tensor& down, const Tensor& angles);
   Tensor core(const std::string& name, const Tensor& q, const Tensor& expanded, const Tensor& key);
@@ -54,6 +63,8 @@ class LatentAttentionBlock {
     // Of recomputed up-projections: their inputs, what was kept of the norms' results, and what the shared key is in.
     Tensor low, compressed, q_normed, kv_normed, key;
   };
+  [[nodiscard]] std::int64_t window() const;
+  [[nodiscard]] Flops core_flops(std::int64_t width) const;
   [[nodiscard]] bool has_engine() const;
   [[nodiscard]] bool gathers_key() const { return setup_.tensor_parallel > 1 && setup_.sequence_parallel; }
   [[nodiscard]] std::int64_t local_heads() const { return model_.heads / setup_.tensor_parallel; }
@@ -74,6 +85,7 @@ class LatentAttentionBlock {
   const OpsOptions options_;
   const BlockContext context_;
   const WeightLookup weight_;
+  SparseIndex index_;
 };
 
 }  // namespace spillway::models

@@ -67,6 +67,10 @@ Tensor Transformer::engine_attention(std::int64_t index, const Tensor& x) {
     const bool keeps_input = setup_.recomputes_module("mla_up_proj");  // which attention keeps
     return without_norm(name + ".norm", normed, x, engine_branch(name + ".out", context, keeps_input));
   }
+  if (model_.is_linear(index)) {
+    const Tensor normed = norm(name + ".norm", x);
+    return without_norm(name + ".norm", normed, x, engine_branch(name + ".out", linear_.run(prefix, normed)));
+  }
   Tensor mixed = ops_.norm_linear(normed(name + ".norm", name + ".qkv", true), x);
   const bool is_rotary = model_.positions == Positions::rotary, is_split = setup_.context_parallel > 1;
   const bool is_causal = model_.mask == AttentionMask::causal;

@@ -76,8 +76,14 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
           model, options_of(model, setup), {session, autograd, ops_, communication},
           [this](const std::string& name) -> TrainedParameter& { return weight(name); },
           [this](const std::string& name) { return bias(name); }),
-      latent_(model, setup, options_of(model, setup), {session, autograd, ops_, communication},
-              [this](const std::string& name) -> TrainedParameter& { return weight(name); }) {
+      latent_(
+          model, setup, options_of(model, setup), {session, autograd, ops_, communication},
+          [this](const std::string& name) -> TrainedParameter& { return weight(name); },
+          [this](const std::string& name) { return bias(name); }),
+      linear_(
+          model, setup, options_of(model, setup), {session, autograd, ops_, communication},
+          [this](const std::string& name) -> TrainedParameter& { return weight(name); },
+          [this](const std::string& name) -> TrainedParameter& { return *by_name_.at(name); }) {
   if (is_huggingface(setup.framework))
     autograd.set_retention(setup.zero_stage == 3 && !setup.trains_all() ? Autograd::Retention::inputs
                                                                         : Autograd::Retention::result);
@@ -378,8 +384,10 @@ std::vector<Tensor> Transformer::projections(const std::string& prefix, const Te
     if (rotates) packed[0] = rotary(prefix + "attention.rotary", packed[0]);
     return packed;
   }
-  std::vector<Tensor> qkv = ops_.column_linears(
-      {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k"), layer_of(prefix + "attention.v")}, x);
+  std::vector<EagerOps::Linear> layers = {layer_of(prefix + "attention.q"), layer_of(prefix + "attention.k"),
+                                          layer_of(prefix + "attention.v")};
+  if (model_.attention_gate) layers.push_back(layer_of(prefix + "attention.gate"));
+  std::vector<Tensor> qkv = ops_.column_linears(layers, x);
   if (model_.wide_query_key_norm && model_.norm == NormKind::rms_norm && setup_.tensor_parallel > 1) {
     qkv[0] = ops_.split_rms_norm(prefix + "attention.q_norm", qkv[0], weight(prefix + "attention.q_norm"));
     qkv[1] = ops_.split_rms_norm(prefix + "attention.k_norm", qkv[1], weight(prefix + "attention.k_norm"));
@@ -408,11 +416,32 @@ void Transformer::regroup(const std::string& name, std::vector<Tensor>& qkv) {
 Tensor Transformer::attention(std::int64_t index, const Tensor& x, const Tensor& bias) {
   const std::string prefix = model_.layer_prefix(index);
   if (model_.has_latent()) return latent_.run(prefix, x, angles_[slice_]);
-  return with_sinks(prefix, attend(prefix + "attention.core",
-                                   {.qkv = projections(prefix, x),
-                                    .bias = bias,
-                                    .causal = model_.mask == AttentionMask::causal && !model_.is_encoder_layer(index),
-                                    .window = model_.window_of(index)}));
+  if (model_.is_linear(index)) return linear_.run(prefix, x);
+  std::vector<Tensor> qkv = projections(prefix, x);
+  Tensor gate;
+  if (model_.attention_gate) {
+    gate = std::move(qkv.back());
+    qkv.pop_back();
+  }
+  Tensor result =
+      with_sinks(prefix, attend(prefix + "attention.core",
+                                {.qkv = std::move(qkv),
+                                 .bias = bias,
+                                 .causal = model_.mask == AttentionMask::causal && !model_.is_encoder_layer(index),
+                                 .window = model_.window_of(index)}));
+  return gate ? gated(prefix + "attention.gated", result, gate) : result;
+}
+
+// result * sigmoid(gate), as two kernels; the sigmoid is kept.
+Tensor Transformer::gated(const std::string& name, const Tensor& result, const Tensor& gate) {
+  const Tensor share = session_.empty(name + ".share", gate.type(), gate.elements(), TensorRole::activation);
+  session_.kernel({.name = "sigmoid", .reads = {gate}, .writes = {share}});
+  const Tensor shares = autograd_.record(share, {gate}, false, [this, name, share](const Tensor& gradient) {
+    Tensor back = session_.empty(name + ".gate.grad", share.type(), share.elements(), TensorRole::temporary);
+    session_.kernel({.name = "sigmoid_backward", .reads = {gradient, share}, .writes = {back}});
+    return std::vector<Tensor>{std::move(back)};
+  });
+  return ops_.multiply(name, result, shares);
 }
 
 // Learned numbers beside the scores of each row: in attention's kernels as they are, but for their own gradient.

@@ -12,6 +12,7 @@
 
 #include "models/network/eager_ops.h"
 #include "models/network/fp8_scaling.h"
+#include "models/network/linear_attention.h"
 #include "models/network/mla_attention.h"
 #include "models/network/moe_block.h"
 #include "models/spec/model_part.h"
@@ -121,6 +122,7 @@ class Transformer {
   Tensor attend(const std::string& name, CoreInput input);  // recomputed later, if the set-up says so
   Tensor core(const std::string& name, const CoreInput& input);
   Tensor with_sinks(const std::string& prefix, Tensor result);
+  Tensor gated(const std::string& name, const Tensor& result, const Tensor& gate);
   Tensor feed_forward(const std::string& prefix, const Tensor& x);  // without the last projection
   Tensor embed_patches(const Tensor& images);
   Tensor parallel_blocks(std::int64_t index, const Tensor& normed, const Tensor& x);
@@ -138,6 +140,7 @@ class Transformer {
   EagerOps ops_;
   MoeBlock experts_;
   LatentAttentionBlock latent_;
+  LinearAttentionBlock linear_;
   std::deque<TrainedParameter> parameters_;  // stable addresses: autograd refers to them
   std::map<std::string, TrainedParameter*, std::less<>> by_name_;
   std::vector<Tensor> angles_;                               // by slice: cosines and sines of rotary positions

@@ -29,6 +29,7 @@ const std::vector<Architecture>& architectures() {
       {"deepseek", {"DeepseekForCausalLM"}, hf::read_deepseek_moe},
       {"deepseek_v2", {"DeepseekV2ForCausalLM"}, hf::read_deepseek_v2},
       {"deepseek_v3", {"DeepseekV3ForCausalLM"}, hf::read_deepseek_v3},
+      {"deepseek_v32", {"DeepseekV32ForCausalLM"}, hf::read_deepseek_v32},
       {"gemma", {"GemmaForCausalLM"}, hf::read_gemma},
       {"gemma2", {"Gemma2ForCausalLM"}, hf::read_gemma2},
       {"gemma3_text", {"Gemma3ForCausalLM"}, hf::read_gemma3},
@@ -54,6 +55,7 @@ const std::vector<Architecture>& architectures() {
       {"qwen2_moe", {"Qwen2MoeForCausalLM"}, hf::read_qwen2_moe},
       {"qwen3", {"Qwen3ForCausalLM"}, hf::read_qwen3},
       {"qwen3_moe", {"Qwen3MoeForCausalLM"}, hf::read_qwen3_moe},
+      {"qwen3_next", {"Qwen3NextForCausalLM"}, hf::read_qwen3_next},
       {"roberta", {"RobertaForMaskedLM"}, hf::read_roberta},
       {"starcoder2", {"Starcoder2ForCausalLM"}, hf::read_starcoder2},
       {"t5", {"T5ForConditionalGeneration", "T5WithLMHeadModel"}, hf::read_t5},
@@ -106,6 +108,13 @@ void check_ranges(const HfObject& config, const ModelSpec& spec) {
   at_most("the number of channels", std::max<std::int64_t>(spec.patches.channels, 1), 65'536);
   at_most("a rank of latent attention", std::max<std::int64_t>({spec.latent.query_rank, spec.latent.kv_rank, 1}),
           65'536);
+  at_most("the number of the indexer's heads", std::max<std::int64_t>(spec.indexer.heads, 1), 4096);
+  at_most("the width of the indexer's heads", std::max<std::int64_t>(spec.indexer.head_dim, 1), 65'536);
+  at_most("the number of linear attention's heads",
+          std::max<std::int64_t>({spec.linear.key_heads, spec.linear.value_heads, 1}), 4096);
+  at_most("the width of linear attention's heads",
+          std::max<std::int64_t>({spec.linear.key_dim, spec.linear.value_dim, 1}), 65'536);
+  at_most("the convolution of linear attention", std::max<std::int64_t>(spec.linear.convolution, 1), 1024);
   at_most("the width of a value head", std::max<std::int64_t>(spec.latent.value_dim, 1), 65'536);
 }
 

@@ -232,6 +232,29 @@ void read_qwen3_moe(const HfObject& config, ModelSpec& spec) {
                   .every = config.integer("decoder_sparse_step", 1)};
 }
 
+// Layers are of the kind that full_attention_interval says, or that layer_types lists at such an interval.
+void read_qwen3_next(const HfObject& config, ModelSpec& spec) {
+  read_llama_shape(config, spec, {2, 256, 32'768, false});
+  set_attention_bias(config, spec);
+  spec.query_key_norm = spec.attention_gate = true;
+  refuse_dense_list(config);
+  spec.linear = {.key_heads = config.required("linear_num_key_heads"),
+                 .value_heads = config.required("linear_num_value_heads"),
+                 .key_dim = config.required("linear_key_head_dim"),
+                 .value_dim = config.required("linear_value_head_dim"),
+                 .convolution = config.integer("linear_conv_kernel_dim", 4),
+                 .full_every = config.integer("full_attention_interval", 4)};
+  for (std::int64_t i = 0; i < config.size("layer_types"); ++i)
+    if ((config.text_at("layer_types", i) == "linear_attention") != spec.is_linear(i))
+      config.unsupported("layer_types", "layers of softmax attention elsewhere than at an interval");
+  spec.experts = {.count = config.required("num_experts"),
+                  .active = config.required("num_experts_per_tok"),
+                  .width = config.required("moe_intermediate_size"),
+                  .shared_width = config.required("shared_expert_intermediate_size"),
+                  .every = config.integer("decoder_sparse_step", 1),
+                  .shared_gate = true};
+}
+
 void read_olmoe(const HfObject& config, ModelSpec& spec) {
   read_llama_shape(config, spec, {0, 0, 4096, false});
   set_attention_bias(config, spec);
@@ -289,6 +312,14 @@ void read_deepseek_v3(const HfObject& config, ModelSpec& spec) {
   set_attention_bias(config, spec);
   read_latent(config, spec);
   read_deepseek_experts(config, spec, 3, true);
+}
+
+void read_deepseek_v32(const HfObject& config, ModelSpec& spec) {
+  read_deepseek_v3(config, spec);
+  if (spec.latent.query_rank == 0) config.unsupported("q_lora_rank", "an indexer without a bottleneck of queries");
+  spec.indexer = {.heads = config.required("index_n_heads"),
+                  .head_dim = config.required("index_head_dim"),
+                  .keys = config.required("index_topk")};
 }
 
 void read_gpt_oss(const HfObject& config, ModelSpec& spec) {

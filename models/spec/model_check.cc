@@ -21,12 +21,31 @@ Fault attention_fault(const ModelSpec& spec) {
     return ShapeFault{"fused_qkv", "norms of queries and keys need them apart", "set it to false"};
   if (spec.global_every > 0 && spec.attention_window == 0)
     return ShapeFault{"global_every", "no window to make an exception from", "add attention_window"};
+  if (spec.attention_gate && (spec.fused_qkv || spec.has_latent() || spec.has_encoder()))
+    return ShapeFault{"attention_gate", "given along with fused_qkv, latent_attention or an encoder",
+                      "set it to false"};
+  if (spec.has_indexer() && spec.latent.query_rank == 0)
+    return ShapeFault{"indexer", "its queries come from the bottleneck of latent attention's",
+                      "add latent_attention with a query_rank, or remove it"};
   if (!spec.has_latent()) return {};
   if (spec.fused_qkv || spec.kv_heads != spec.heads || spec.query_key_norm || spec.wide_query_key_norm)
     return ShapeFault{"latent_attention", "does not go with fused_qkv, kv_heads or norms of queries and keys",
                       "remove those"};
   if (spec.positions != Positions::rotary)
     return ShapeFault{"positions", "latent attention has rotary positions", "write \"rotary\""};
+  return {};
+}
+
+Fault linear_fault(const ModelSpec& spec) {
+  const LinearAttention& linear = spec.linear;
+  if (!spec.has_linear()) return {};
+  if (linear.value_heads % linear.key_heads != 0)
+    return ShapeFault{"linear_attention/value_heads",
+                      fmt::format("no multiple of the {} heads of keys", linear.key_heads), "correct one of the two"};
+  if (spec.has_encoder() || spec.reads_images() || spec.has_latent() || spec.mask != AttentionMask::causal ||
+      spec.norm_placement != NormPlacement::pre || spec.block_layout != BlockLayout::sequential)
+    return ShapeFault{"linear_attention", "is modelled in causal decoders with norm_placement \"pre\" alone",
+                      "see docs/models.md for what that is"};
   return {};
 }
 
@@ -108,7 +127,8 @@ Fault size_fault(const ModelSpec& spec) {
 }  // namespace
 
 std::optional<ShapeFault> shape_fault(const ModelSpec& spec) {
-  for (const auto& rule : {attention_fault, position_fault, expert_fault, stack_fault, head_fault, size_fault})
+  for (const auto& rule :
+       {attention_fault, linear_fault, position_fault, expert_fault, stack_fault, head_fault, size_fault})
     if (Fault fault = rule(spec)) return fault;
   return {};
 }

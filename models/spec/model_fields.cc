@@ -107,6 +107,37 @@ void describe(LatentAttention& latent, FieldVisitor& visitor) {
                   latent.value_dim);
 }
 
+void describe(Indexer& indexer, FieldVisitor& visitor) {
+  fields::integer(visitor, {.key = "heads", .min = 1, .max = 4096, .required = true}, indexer.heads);
+  fields::integer(visitor, {.key = "head_dim", .min = 1, .max = 65536, .required = true}, indexer.head_dim);
+  fields::integer(visitor,
+                  {.key = "keys", .min = 1, .max = longest, .about = "Tokens attended to at most.", .required = true},
+                  indexer.keys);
+}
+
+void describe(LinearAttention& linear, FieldVisitor& visitor) {
+  fields::integer(visitor, {.key = "key_heads", .min = 1, .max = 4096, .required = true}, linear.key_heads);
+  fields::integer(visitor,
+                  {.key = "value_heads", .min = 1, .max = 4096, .about = "A multiple of key_heads.", .required = true},
+                  linear.value_heads);
+  fields::integer(visitor, {.key = "key_dim", .min = 1, .max = 65536, .about = "Per head.", .required = true},
+                  linear.key_dim);
+  fields::integer(visitor, {.key = "value_dim", .min = 1, .max = 65536, .about = "Per head.", .required = true},
+                  linear.value_dim);
+  fields::integer(visitor,
+                  {.key = "convolution",
+                   .min = 1,
+                   .max = 1024,
+                   .about = "Tokens that the convolution of queries, keys and values sees.",
+                   .required = true},
+                  linear.convolution);
+  fields::integer(visitor,
+                  {.key = "full_every",
+                   .max = 4096,
+                   .about = "Layer i has softmax attention if (i + 1) is a multiple; 0: none has."},
+                  linear.full_every);
+}
+
 void describe(Experts& experts, FieldVisitor& visitor) {
   fields::integer(visitor, {.key = "count", .min = 1, .max = 65536, .required = true}, experts.count);
   fields::integer(
@@ -164,6 +195,9 @@ void describe_kinds(ModelSpec& spec, FieldVisitor& visitor) {
                spec.query_key_norm);
   fields::flag(visitor, {.key = "attention_sinks", .about = "A learned number per head in each softmax (GPT-OSS)."},
                spec.attention_sinks);
+  fields::flag(visitor,
+               {.key = "attention_gate", .about = "A sigmoid of the token weighs attention's results (Qwen3-Next)."},
+               spec.attention_gate);
   fields::flag(visitor, {.key = "wide_query_key_norm", .about = "The same over their whole width (OLMoE)."},
                spec.wide_query_key_norm);
   fields::flag(visitor, {.key = "tied_embeddings"}, spec.tied_embeddings);
@@ -210,6 +244,13 @@ void describe(ModelSpec& spec, FieldVisitor& visitor) {
   fields::group(visitor,
                 {.key = "latent_attention", .about = "Multi-head latent attention (DeepSeek-V2, arXiv:2405.04434)."},
                 [&] { describe(spec.latent, visitor); });
+  fields::group(visitor,
+                {.key = "indexer", .about = "Chooses the tokens that latent attention sees (DeepSeek-V3.2-Exp)."},
+                [&] { describe(spec.indexer, visitor); });
+  fields::group(visitor,
+                {.key = "linear_attention",
+                 .about = "A gated delta rule (arXiv:2412.06464) in place of softmax attention (Qwen3-Next)."},
+                [&] { describe(spec.linear, visitor); });
   fields::group(visitor, {.key = "experts", .about = "Feed-forward blocks of which a token sees some."},
                 [&] { describe(spec.experts, visitor); });
   fields::group(visitor, {.key = "patches", .about = "Images in place of tokens (ViT)."},

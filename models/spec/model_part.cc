@@ -25,10 +25,31 @@ bool contains(std::initializer_list<std::string_view> names, std::string_view na
 }
 
 Split split_of(std::string_view stem) {
-  if (contains({"attention.qkv", "attention.q", "attention.k", "attention.v", "attention.q_up", "attention.kv_up",
-                "attention.sinks", "cross_attention.q", "cross_attention.k", "cross_attention.v", "mlp.up", "mlp.gate",
-                "mlp.gate_up", "mlp.shared.up", "mlp.shared.gate", "mlp.shared.gate_up", "mlp.experts.up",
-                "mlp.experts.gate", "mlp.experts.gate_up"},
+  if (contains({"attention.qkv",
+                "attention.q",
+                "attention.k",
+                "attention.v",
+                "attention.q_up",
+                "attention.kv_up",
+                "attention.gate",
+                "attention.mixed",
+                "attention.decay",
+                "attention.convolution",
+                "attention.time_bias",
+                "attention.decay_log",
+                "attention.sinks",
+                "cross_attention.q",
+                "cross_attention.k",
+                "cross_attention.v",
+                "mlp.up",
+                "mlp.gate",
+                "mlp.gate_up",
+                "mlp.shared.up",
+                "mlp.shared.gate",
+                "mlp.shared.gate_up",
+                "mlp.experts.up",
+                "mlp.experts.gate",
+                "mlp.experts.gate_up"},
                stem))
     return Split::rows;
   if (contains({"attention.out", "cross_attention.out", "attention.relative_bias", "mlp.down", "mlp.shared.down",
@@ -156,7 +177,7 @@ bool has_engine_layers(const ModelSpec& model, const TrainingSetup& setup) {
   const bool goes_round = setup.context_parallel > 1 && setup.context_exchange == ContextExchange::p2p;
   return is_megatron_core(setup.framework) && setup.trains_all() && setup.flash_attention && setup.fused_kernels &&
          !model.has_encoder() && !model.reads_images() && model.norm_placement == NormPlacement::pre &&
-         model.block_layout == BlockLayout::sequential && !model.wide_query_key_norm &&
+         model.block_layout == BlockLayout::sequential && !model.wide_query_key_norm && !model.attention_gate &&
          !(model.query_key_norm && (goes_round || model.positions != Positions::rotary)) &&
          setup.sequence_slices == 1 && setup.zero_stage < 3;
 }
@@ -183,9 +204,11 @@ std::vector<LocalParameter> local_parameters(const ModelSpec& model, const Train
     LocalParameter local{.shape = std::move(parameter), .trains = trains};
     if (!trains && is_packed(local.shape, setup)) local.storage = setup.base_weights;
     const bool is_bias = local.shape.name.ends_with(".bias");
-    const bool of_heads = is_query_key_norm(stem);
+    const bool of_heads = is_query_key_norm(stem) || stem == "attention.result_norm";
     const bool is_norm = stem.find("norm") != std::string::npos && !of_heads;
-    const bool sees_part = contains({"attention.q_down", "attention.kv_down", "mlp.router", "mlp.shared_gate"}, stem);
+    const bool sees_part = contains({"attention.q_down", "attention.kv_down", "attention.index_q", "attention.index_k",
+                                     "attention.index_weights", "mlp.router", "mlp.shared_gate"},
+                                    stem);
     local.is_partial_sum = sequence && (is_norm || sees_part || (is_bias && split_of(stem) == Split::columns));
     if (of_heads) local.is_partial_sum = setup.tensor_parallel > 1 && !model.wide_query_key_norm;
     if (stem == "embedding" || stem == "positions") local.uses = embeddings_in(model, part);

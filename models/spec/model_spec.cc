@@ -22,6 +22,10 @@ class ParameterList {
     if (spec.norm == NormKind::layer_norm && spec.norm_bias) add(name + ".bias", width, 1, Component::norm, 0);
   }
   void rms_norm(const std::string& name, std::int64_t width) { add(name + ".weight", width, 1, Component::norm, 0); }
+  void layer_norm(const std::string& name, std::int64_t width) {
+    rms_norm(name, width);
+    add(name + ".bias", width, 1, Component::norm, 0);
+  }
   void experts(const std::string& name, std::int64_t outputs, std::int64_t inputs, const Experts& experts) {
     add(name + ".weight", experts.count * outputs, inputs, Component::experts, experts.count);
     if (experts.bias) add(name + ".bias", experts.count * outputs, 1, Component::experts, experts.count);
@@ -56,6 +60,25 @@ void add_latent_attention(ParameterList& list, const ModelSpec& spec) {
   list.linear("attention.kv_down", latent.kv_rank + latent.rope_dim, spec.hidden, spec.qkv_bias);
   list.rms_norm("attention.kv_latent_norm", latent.kv_rank);
   list.matrix("attention.kv_up", spec.heads * (latent.nope_dim + latent.value_dim), latent.kv_rank);
+  const Indexer& indexer = spec.indexer;
+  if (!spec.has_indexer()) return;
+  list.matrix("attention.index_q", indexer.heads * indexer.head_dim, latent.query_rank);
+  list.matrix("attention.index_k", indexer.head_dim, spec.hidden);
+  list.layer_norm("attention.index_norm", indexer.head_dim);
+  list.matrix("attention.index_weights", indexer.heads, spec.hidden);
+}
+
+// Queries, keys, values and gates are one projection; what moves the state two numbers per head of values.
+void add_linear_attention(ParameterList& list, const ModelSpec& spec) {
+  const LinearAttention& linear = spec.linear;
+  list.belongs_to(Component::attention);
+  list.matrix("attention.mixed", linear.convolved() + linear.value_width(), spec.hidden);
+  list.matrix("attention.decay", 2 * linear.value_heads, spec.hidden);
+  list.matrix("attention.convolution", linear.convolved(), linear.convolution);
+  list.vector("attention.time_bias", linear.value_heads);
+  list.vector("attention.decay_log", linear.value_heads);
+  list.rms_norm("attention.result_norm", linear.value_dim);
+  list.linear("attention.out", spec.hidden, linear.value_width(), spec.output_bias);
 }
 
 void add_query_key_norms(ParameterList& list, const ModelSpec& spec) {
@@ -79,6 +102,7 @@ void add_attention(ParameterList& list, const ModelSpec& spec) {
     list.linear("attention.qkv", spec.query_width() + 2 * spec.kv_width(), spec.hidden, spec.qkv_bias);
   } else {
     add_projections(list, spec, "attention");
+    if (spec.attention_gate) list.linear("attention.gate", spec.query_width(), spec.hidden, spec.qkv_bias);
   }
   add_query_key_norms(list, spec);
   if (spec.attention_sinks) list.matrix("attention.sinks", spec.heads, 1);
@@ -112,12 +136,15 @@ void add_experts(ParameterList& list, const ModelSpec& spec) {
   if (experts.shared_gate) list.matrix("mlp.shared_gate", 1, spec.hidden);
 }
 
-void add_layer(ParameterList& list, const ModelSpec& spec, bool experts, bool cross) {
+void add_layer(ParameterList& list, const ModelSpec& spec, bool experts, bool cross, bool is_linear) {
   const bool before = spec.norm_placement == NormPlacement::pre || spec.norm_placement == NormPlacement::sandwich;
   const bool after = spec.norm_placement != NormPlacement::pre;
   const std::string after_name = before ? ".post_norm" : ".norm";
   if (before) list.norm("attention.norm", spec.hidden, spec);
-  add_attention(list, spec);
+  if (is_linear)
+    add_linear_attention(list, spec);
+  else
+    add_attention(list, spec);
   if (after) list.norm("attention" + after_name, spec.hidden, spec);
   if (cross) add_cross_attention(list, spec);
   if (before && spec.block_layout != BlockLayout::parallel_one_norm) list.norm("mlp.norm", spec.hidden, spec);
@@ -140,14 +167,14 @@ void add_stacks(ParameterList& list, const ModelSpec& spec) {
   for (std::int64_t layer = 0; layer < spec.encoder_layers; ++layer) {
     list.enter(layer, spec.layer_prefix(layer));
     if (layer == 0) add_relative_bias(list, spec);
-    add_layer(list, spec, false, false);
+    add_layer(list, spec, false, false, false);
   }
   list.enter(-1, "");
   if (spec.has_encoder()) list.norm("encoder.final_norm", spec.hidden, spec);
   for (std::int64_t layer = 0; layer < spec.layers; ++layer) {
     list.enter(spec.encoder_layers + layer, spec.layer_prefix(spec.encoder_layers + layer));
     if (layer == 0) add_relative_bias(list, spec);
-    add_layer(list, spec, spec.has_experts(layer), spec.has_encoder());
+    add_layer(list, spec, spec.has_experts(layer), spec.has_encoder(), spec.is_linear(layer));
   }
   list.enter(-1, "");
 }
@@ -224,7 +251,9 @@ std::int64_t matmul_parameter_count(const ModelSpec& spec) {
 
 std::int64_t half_squares_of_scores(const ModelSpec& spec) {
   const std::int64_t self = spec.mask == AttentionMask::causal ? 1 : 2;
-  return 2 * spec.encoder_layers + spec.layers * (self + (spec.has_encoder() ? 2 : 0));
+  std::int64_t attending = 0;
+  for (std::int64_t layer = 0; layer < spec.layers; ++layer) attending += spec.is_linear(layer) ? 0 : 1;
+  return 2 * spec.encoder_layers + attending * self + (spec.has_encoder() ? 2 * spec.layers : 0);
 }
 
 ParameterCounts parameter_counts(const ModelSpec& spec) {

@@ -8,7 +8,8 @@
 //   with experts       Mixtral, Qwen2/3-MoE, OLMoE, DeepSeek-V2/V3 (latent attention, shared experts, dense layers
 //                      first), GPT-OSS (biases, attention sinks), GLM-4.5, MiniMax-M2, Llama 4 (its text model; the
 //                      norm of queries and keys, which has no weights, is left out, and its chunks of attention are
-//                      windows of the same length)
+//                      windows of the same length), DeepSeek-V3.2 (an indexer chooses the tokens attended to),
+//                      Qwen3-Next (a gated delta rule in place of softmax attention in three layers of four)
 //
 //   encoders           BERT, RoBERTa; ViT (patches, class token, classifier)
 //
@@ -52,6 +53,28 @@ struct LatentAttention {
   std::int64_t rope_dim = 0;    // per head; the shared key part has this width once
   std::int64_t nope_dim = 0;    // per head, without positions
   std::int64_t value_dim = 0;   // per head
+};
+
+// Sparse attention (DeepSeek-V3.2-Exp, section 2): light heads score all tokens before a token, and its attention sees
+// the `keys` that score highest.
+struct Indexer {
+  std::int64_t heads = 0;     // 0: the model has none; with latent attention and its query_rank alone
+  std::int64_t head_dim = 0;  // of their queries, and of the one key that they share
+  std::int64_t keys = 0;
+};
+
+// Linear attention by the gated delta rule (Yang et al., arXiv:2412.06464), with a short convolution over queries, keys
+// and values and a gate on its normed results, as Qwen3-Next has it.
+struct LinearAttention {
+  std::int64_t key_heads = 0;               // 0: the model has none
+  std::int64_t value_heads = 0;             // a multiple of key_heads; each has a state [key_dim, value_dim]
+  std::int64_t key_dim = 0, value_dim = 0;  // per head
+  std::int64_t convolution = 0;             // tokens it sees
+  std::int64_t full_every = 0;              // layer i has softmax attention if (i + 1) % full_every == 0; 0: none has
+
+  [[nodiscard]] std::int64_t key_width() const { return key_heads * key_dim; }
+  [[nodiscard]] std::int64_t value_width() const { return value_heads * value_dim; }
+  [[nodiscard]] std::int64_t convolved() const { return 2 * key_width() + value_width(); }
 };
 
 // Mixture of experts: in the layers that have it, `active` of `count` routed experts see a token.
@@ -107,6 +130,8 @@ struct ModelSpec {
       0;  // layer i attends to all if (i + 1) % global_every == 0; 0: the window holds everywhere
 
   LatentAttention latent;
+  Indexer indexer;
+  LinearAttention linear;
   Experts experts;
   Patches patches;
 
@@ -126,6 +151,7 @@ struct ModelSpec {
   bool query_key_norm = false;       // a norm over each head of queries and keys (Qwen3), or
   bool wide_query_key_norm = false;  // over their whole width (OLMoE); at most one of the two
   bool attention_sinks = false;      // a learned number per head beside the scores of a row (GPT-OSS)
+  bool attention_gate = false;       // a sigmoid of the token weighs each value of attention's result (Qwen3-Next)
   bool tied_embeddings = false;      // the LM head shares the embedding matrix
   bool pretraining_heads = false;    // BERT: pooler, masked-LM transform, next-sentence classifier
   bool masked_lm_head = false;       // the masked-LM transform alone
@@ -161,6 +187,12 @@ struct ModelSpec {
                                    : "layers." + std::to_string(index - encoder_layers) + ".";
   }
   [[nodiscard]] bool has_latent() const { return latent.kv_rank > 0; }
+  [[nodiscard]] bool has_indexer() const { return indexer.heads > 0; }
+  [[nodiscard]] bool has_linear() const { return linear.key_heads > 0; }
+  // `layer` counts within the decoder.
+  [[nodiscard]] bool is_linear(std::int64_t layer) const {
+    return has_linear() && (linear.full_every == 0 || (layer + 1) % linear.full_every != 0);
+  }
   [[nodiscard]] bool has_experts() const { return experts.count > 0; }
   [[nodiscard]] bool reads_images() const { return patches.image > 0; }
   // `layer` counts within the decoder.
@@ -201,7 +233,7 @@ std::int64_t matmul_parameter_count(const ModelSpec& spec);
 std::int64_t matmul_elements(const ModelSpec& spec, const Parameter& parameter);
 
 // Halves of a square of scores [sequence, sequence] that a sequence attends over, all layers together: one for causal
-// attention, two for bidirectional and cross attention. Windows are left out.
+// attention, two for bidirectional and cross attention, none for linear. Windows are left out.
 std::int64_t half_squares_of_scores(const ModelSpec& spec);
 
 struct ParameterCounts {

@@ -120,7 +120,7 @@ void check_slices(const TrainingSetup& setup, const ModelSpec& model) {
     throw InputError("", place, cause, remedy);
   };
   if (model.mask != AttentionMask::causal || model.has_encoder() || model.reads_images() || model.has_latent() ||
-      model.attention_window > 0 || model.positions == Positions::relative_bias)
+      model.has_linear() || model.attention_window > 0 || model.positions == Positions::relative_bias)
     refuse("sequence_slices", model.title + " does not attend causally to all tokens before, with keys of its own",
            "take a schedule without slices");
   if (!setup.flash_attention || setup.context_parallel > 1)

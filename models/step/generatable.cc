@@ -65,6 +65,9 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
       {ring && model.positions == Positions::relative_bias, "a relative position bias round a ring"},
       {ring && model.has_latent(), "latent attention round a ring"},
       {ring && model.attention_window > 0, "an attention window round a ring"},
+      {ring && model.has_linear(), "linear attention round a ring"},
+      {model.has_linear() && model.linear.key_heads % setup.tensor_parallel != 0,
+       "fewer heads of linear attention's keys than tensor ranks"},
   };
   for (const Gap& gap : splits) refuse(model, gap, "set tensor_parallel and context_parallel to 1");
   refuse(model, {setup.pipeline_chunks > 1 && model.has_encoder(), "an encoder beside the decoder, interleaved"},

@@ -208,6 +208,8 @@ class ModelWriter final : public FieldWriter {
 std::string model_text(const ModelSpec& spec) {
   ModelWriter writer;
   if (spec.has_latent()) writer.want("latent_attention");
+  if (spec.has_indexer()) writer.want("indexer");
+  if (spec.has_linear()) writer.want("linear_attention");
   if (spec.has_experts()) writer.want("experts");
   ModelSpec copy = spec;
   if (copy.has_latent()) copy.head_dim = 0;  // follows from its parts

@@ -50,6 +50,16 @@ const std::map<std::string, std::string>& sizes() {
                          "num_attention_heads": 128, "intermediate_size": 18432, "moe_intermediate_size": 2048,
                          "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1,
                          "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128, "v_head_dim": 128)"},
+      {"deepseek_v32", R"("vocab_size": 129280, "hidden_size": 7168, "num_hidden_layers": 61,
+                          "num_attention_heads": 128, "intermediate_size": 18432, "moe_intermediate_size": 2048,
+                          "n_routed_experts": 256, "num_experts_per_tok": 8, "n_shared_experts": 1,
+                          "q_lora_rank": 1536, "kv_lora_rank": 512, "qk_rope_head_dim": 64, "qk_nope_head_dim": 128,
+                          "v_head_dim": 128, "index_n_heads": 64, "index_head_dim": 128, "index_topk": 2048)"},
+      {"qwen3_next", R"("vocab_size": 151936, "hidden_size": 2048, "num_hidden_layers": 48, "num_attention_heads": 16,
+                        "intermediate_size": 5120, "num_experts": 512, "num_experts_per_tok": 10,
+                        "moe_intermediate_size": 512, "shared_expert_intermediate_size": 512,
+                        "linear_num_key_heads": 16, "linear_num_value_heads": 32, "linear_key_head_dim": 128,
+                        "linear_value_head_dim": 128)"},
       {"phi3", R"("vocab_size": 32064, "hidden_size": 3072, "num_hidden_layers": 32, "num_attention_heads": 32,
                   "intermediate_size": 8192)"},
       {"gpt_oss", R"("vocab_size": 201088, "hidden_size": 2880, "num_hidden_layers": 36, "num_attention_heads": 64,
@@ -85,6 +95,8 @@ TEST(HfConfig, CountsOfPublishedModels) {
   EXPECT_EQ(count_of(config("t5")), 60'506'624);
   EXPECT_EQ(count_of(config("gpt_neox")), 20'554'567'680);
   EXPECT_EQ(count_of(config("deepseek_v3", R"("q_lora_rank": 1536)")), 671'026'419'200);
+  EXPECT_EQ(count_of(config("deepseek_v32")), 671'877'944'064);
+  EXPECT_EQ(count_of(config("qwen3_next")), 79'674'391'296);
   EXPECT_EQ(count_of(config("phi3")), 3'821'079'552);
   EXPECT_EQ(count_of(config("gpt_oss")), 116'829'156'672);
   EXPECT_EQ(count_of(config("glm4_moe", R"("attention_bias": true)")), 106'852'251'264);
@@ -124,6 +136,20 @@ TEST(HfConfig, FieldsOverrideDefaults) {
   EXPECT_EQ(parameter_count(spec), 1'235'814'400);
   EXPECT_EQ(spec.max_positions, 131'072);
   EXPECT_EQ(spec.attention_dropout, 0);
+}
+
+// Layers of softmax attention at an interval are known, in other places not.
+TEST(HfConfig, LayerTypesAreAtAnInterval) {
+  const std::string shape = config("qwen3_next", R"("full_attention_interval": 2, "num_hidden_layers": 3, )"
+                                                 R"("layer_types": )");
+  const auto list = [&shape](const std::string& types) {
+    std::string text = shape;
+    text.replace(text.find(R"("num_hidden_layers": 48, )"), 25, "");
+    return text.substr(0, text.size() - 1) + types + "}";
+  };
+  const std::string linear = R"("linear_attention")", full = R"("full_attention")";
+  EXPECT_NO_THROW(count_of(list("[" + linear + ", " + full + ", " + linear + "]")));
+  EXPECT_NE(error_of(list("[" + full + ", " + linear + ", " + linear + "]")).find("/layer_types"), std::string::npos);
 }
 
 // null stands for "derive it" where the class says so, not for its default.

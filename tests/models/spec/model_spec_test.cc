@@ -43,6 +43,8 @@ const std::map<std::string, std::int64_t> published = {
     {"deepseek-v2-lite", 15'706'484'224},
     {"deepseek-v2", 235'741'434'880},
     {"deepseek-v3", 671'026'419'200},
+    {"deepseek-v3.2", 671'877'944'064},
+    {"qwen3-next-80b-a3b", 79'674'391'296},
     {"qwen1.5-moe-a2.7b", 14'315'784'192},
     {"qwen2-57b-a14b", 57'408'658'944},
     {"qwen3-0.6b", 596'049'920},

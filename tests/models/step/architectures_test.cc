@@ -153,6 +153,89 @@ TEST(LatentAttention, AsSeparateKernels) {
   EXPECT_EQ(flops_of(generate(model, plain), Phase::backward), 2 * forward);
 }
 
+// Queries of n heads and one key (before and after its LayerNorm) of width d, a weight per head, and the best keys of
+// each row: score and place.
+TEST(Indexer, ActivationBytesOfALayer) {
+  ModelSpec model = small_deepseek(80);
+  const std::int64_t without = kept_per_layer(model), n = 4, d = 32, keys = 16;
+  model.indexer = {.heads = n, .head_dim = d, .keys = keys};
+  EXPECT_EQ(kept_per_layer(model) - without, 2 * t * (n * d + 2 * d + n) + 8 * t + 8 * t * keys);
+  model.indexer.keys = 2 * s;  // more than there are
+  EXPECT_EQ(kept_per_layer(model) - without, 2 * t * (n * d + 2 * d + n) + 8 * t + 8 * t * s);
+}
+
+// n b s^2 d flops of scores; attention sees the chosen keys alone: w (2 s - w) pairs in place of s^2. Backwards the
+// indexer does its products' weight gradients alone, attention's weights on the chosen over again and two products of
+// the chosen scores.
+TEST(Indexer, Flops) {
+  ModelSpec model = small_deepseek(80);
+  const std::int64_t n = 4, d = 32, keys = 16, heads = 4, pairs = 2 * b * heads * keys * (2 * s - keys);
+  model.indexer = {.heads = n, .head_dim = d, .keys = keys};
+  const std::int64_t products = 2 * t * matmul_parameter_count(model);
+  const std::int64_t own = 2 * (80 * n * d + model.hidden * (d + n)), scores = 2 * n * b * s * s * d;
+  const Trace trace = generate(model);
+  EXPECT_EQ(flops_of(trace, Phase::forward), products + pairs * (48 + 24) + scores);
+  EXPECT_EQ(flops_of(trace, Phase::backward),
+            2 * products - 2 * t * own + pairs * (3 * 48 + 2 * 24) + 2 * 2 * t * keys * (heads * 48 + 2 * n * d));
+}
+
+ModelSpec small_qwen3_next(std::int64_t full_every) {
+  ModelSpec model = find_model("qwen3-next-80b-a3b");
+  model.layers = 2, model.hidden = 256, model.heads = 8, model.kv_heads = 2, model.head_dim = 32;
+  model.vocabulary = 1000, model.feed_forward = 512, model.experts = {};
+  model.linear = {
+      .key_heads = 4, .value_heads = 8, .key_dim = 32, .value_dim = 16, .convolution = 4, .full_every = full_every};
+  return model;
+}
+
+// The residual twice with its norms and a feed-forward block; both products, what the convolution made of one, normed
+// queries and keys, decays, inverses, results before and after their norm.
+TEST(LinearAttention, ActivationBytesOfALayer) {
+  const std::int64_t h = 256, f = 512, a = 8, k = 128, v = 128;
+  const std::int64_t rest = 2 * t * (4 * h + 4 * f) + 8 * t;
+  const std::int64_t block = 2 * t * (2 * k + 2 * v) + 4 * a * t + 2 * t * (2 * k + v) + 2 * t * 2 * a * 32 +
+                             8 * a * t + 6 * a * t + 2 * 64 * a * t + 2 * t * v + 4 * a * t + 2 * t * v;
+  EXPECT_EQ(kept_per_layer(small_qwen3_next(0)), rest + block);
+}
+
+TEST(LinearAttention, Flops) {
+  const ModelSpec model = small_qwen3_next(0);
+  const std::int64_t rows = 8 * t, k = 32, v = 16, c = 64, filters = 2 * (2 * 128 + 128) * 4;
+  const std::int64_t products = 2 * t * (matmul_parameter_count(model) - filters);
+  const Trace trace = generate(model);
+  EXPECT_EQ(flops_of(trace, Phase::forward),
+            products + 2 * rows * (2 * c * k + 2 * c * (k + v) + 4 * k * v + 2 * k * v + 2 * c * (k + v)));
+  EXPECT_GT(flops_of(trace, Phase::backward), 2 * products);
+  EXPECT_EQ(memory_of(trace).left, 0);
+}
+
+// Heads are split over tensors: one rank of two keeps half of the block's.
+TEST(LinearAttention, IsSplitOverTensors) {
+  const ModelSpec model = small_qwen3_next(0);
+  TrainingSetup setup{.tensor_parallel = 2};
+  setup.sequence = s, setup.micro_batch = b;
+  const Cluster cluster{
+      .timer = [](NetworkCollective, Bytes bytes, const GroupShape&) { return Picos(bytes.count()); }};
+  const auto kept = [&](ModelSpec now) {
+    const auto of = [&](std::int64_t layers) {
+      now.layers = layers;
+      return memory_of(generate_trace(now, setup, CostModel(example_profile()), cluster)).kept;
+    };
+    const std::int64_t less = of(2);
+    return of(3) - less;
+  };
+  const std::int64_t replicated = 2 * t * 4 * 256 + 8 * t;
+  EXPECT_EQ(kept(model) - replicated, (kept_per_layer(model) - replicated) / 2);
+}
+
+// Attention's result, a share for each of its values and their product, in place of the result.
+TEST(AttentionGate, KeepsSharesAndProducts) {
+  ModelSpec model = small_qwen3_next(1);
+  const std::int64_t with = kept_per_layer(model);
+  model.attention_gate = false;
+  EXPECT_EQ(with - kept_per_layer(model), 2 * t * 2 * 256);
+}
+
 // ViT: no mask, so attention does the whole square, 4 b s^2 h per layer; the images themselves want no gradient, so
 // the patches' product has one backward product in place of two. The classifier sees one token per image.
 TEST(Images, Flops) {

@@ -1,0 +1,169 @@
+#include "models/network/linear_attention.h"
+
+#include <utility>
+
+namespace spillway::models {
+
+Tensor LinearAttentionBlock::make(const std::string& name, std::int64_t elements, TensorRole role) {
+  return context_.session.empty(name, options_.type, elements, role);
+}
+
+Tensor LinearAttentionBlock::wide(const std::string& name, std::int64_t elements, TensorRole role) {
+  return context_.session.empty(name, DataType::fp32, elements, role);
+}
+
+std::int64_t LinearAttentionBlock::key_elements() const {
+  return setup_.tokens() * value_heads() * model_.linear.key_dim;
+}
+
+std::int64_t LinearAttentionBlock::value_elements() const {
+  return setup_.tokens() * value_heads() * model_.linear.value_dim;
+}
+
+void LinearAttentionBlock::kernel(std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes,
+                                  std::int64_t flops) {
+  context_.session.kernel({.name = name,
+                           .reads = std::move(reads),
+                           .writes = std::move(writes),
+                           .cost = {.type = options_.type, .flops = Flops(flops)}});
+}
+
+void LinearAttentionBlock::give(TrainedParameter& parameter, Tensor gradient) {
+  if (parameter.trains) context_.ops.accumulate(parameter, std::move(gradient));
+}
+
+// All up to the inverses of the chunks' triangles.
+void LinearAttentionBlock::make_operands(const std::string& name, Saved& saved) {
+  const LinearAttention& linear = model_.linear;
+  const std::int64_t tokens = setup_.tokens(), heads = value_heads(), rows = tokens * heads;
+  const std::int64_t convolved = tokens * linear.convolved() / setup_.tensor_parallel;
+  saved.convolved = make(name + ".convolved", convolved, TensorRole::activation);
+  context_.session.kernel({.name = "causal_convolution",
+                           .reads = {saved.mixed, weight_(name + ".convolution").value},
+                           .writes = {saved.convolved},
+                           .bytes = saved.convolved.bytes() + saved.convolved.bytes()});
+  const Tensor decays = wide(name + ".decays", rows);
+  saved.strengths = make(name + ".strengths", rows, TensorRole::activation);
+  kernel("decay_gates", {saved.decay, vector_(name + ".time_bias").value, vector_(name + ".decay_log").value},
+         {decays, saved.strengths});
+  const bool repeats = heads > key_heads();
+  const Tensor q = repeats ? make(name + ".q_repeated", key_elements()) : saved.convolved;
+  const Tensor k = repeats ? make(name + ".k_repeated", key_elements()) : saved.convolved;
+  if (repeats)
+    context_.session.kernel({.name = "repeat_heads",
+                             .reads = {saved.convolved},
+                             .writes = {q, k},
+                             .bytes = q.bytes() + k.bytes() + k.bytes()});
+  saved.q = make(name + ".q_normed", key_elements(), TensorRole::activation);
+  saved.k = make(name + ".k_normed", key_elements(), TensorRole::activation);
+  saved.norms = wide(name + ".norms", 2 * rows, TensorRole::activation);
+  context_.session.kernel({.name = "l2_norm",
+                           .reads = repeats ? std::vector<Tensor>{q, k} : std::vector<Tensor>{q},
+                           .writes = {saved.q, saved.k, saved.norms},
+                           .bytes = saved.q.bytes() + saved.q.bytes() + saved.k.bytes() + saved.k.bytes()});
+  saved.gates = wide(name + ".gates", rows, TensorRole::activation);
+  kernel("chunk_cumulative_sum", {decays}, {saved.gates});
+  const Tensor triangles = wide(name + ".triangles", rows * chunk);
+  kernel("chunk_keys_product", {saved.k, saved.strengths, saved.gates}, {triangles}, 2 * rows * chunk * linear.key_dim);
+  saved.inverses = make(name + ".inverses", rows * chunk, TensorRole::activation);
+  kernel("invert_triangles", {triangles}, {saved.inverses});
+}
+
+LinearAttentionBlock::States LinearAttentionBlock::make_states(const std::string& name, const Saved& saved) {
+  const LinearAttention& linear = model_.linear;
+  const std::int64_t rows = setup_.tokens() * value_heads(), k = linear.key_dim, v = linear.value_dim;
+  States made{
+      .w = make(name + ".w", key_elements()), .u = make(name + ".u", value_elements()), .states = {}, .fresh = {}};
+  kernel("chunk_operands", {saved.k, saved.convolved, saved.strengths, saved.gates, saved.inverses}, {made.w, made.u},
+         2 * rows * chunk * (k + v));
+  const std::int64_t chunks = setup_.micro_batch * ((setup_.sequence + chunk - 1) / chunk);
+  made.states = make(name + ".states", chunks * value_heads() * k * v);
+  made.fresh = make(name + ".fresh", value_elements());
+  kernel("chunk_states", {saved.k, made.w, made.u, saved.gates}, {made.states, made.fresh}, 4 * rows * k * v);
+  return made;
+}
+
+// The gradient of `mixed`; `decay_gradient` gets that of the decays' projection.
+Tensor LinearAttentionBlock::backward(const std::string& name, const Saved& saved, const Tensor& gradient,
+                                      Tensor& decay_gradient) {
+  const LinearAttention& linear = model_.linear;
+  const std::int64_t rows = setup_.tokens() * value_heads(), k = linear.key_dim, v = linear.value_dim;
+  TrainedParameter& norm = weight_(name + ".result_norm");
+  Tensor result_back = make(name + ".result.grad", value_elements());
+  Tensor gate_back = make(name + ".gate.grad", value_elements());
+  Tensor norm_sum = make(norm.shape.name + ".grad", norm.shape.elements(), TensorRole::gradient);
+  kernel("gated_rms_norm_backward", {gradient, saved.result, saved.statistics, norm.value},
+         {result_back, gate_back, norm_sum});
+  give(norm, std::move(norm_sum));
+  States made = make_states(name + ".again", saved);
+  Tensor values_back = make(name + ".values.grad", value_elements());
+  kernel("chunk_values_backward", {saved.q, saved.k, saved.gates, result_back}, {values_back},
+         2 * rows * chunk * (k + v));
+  const Tensor states_back = make(name + ".states.grad", made.states.elements());
+  kernel("chunk_states_backward", {saved.q, saved.k, made.w, saved.gates, result_back, values_back}, {states_back},
+         6 * rows * k * v);
+  Tensor q_back = make(name + ".q.grad", key_elements()), k_back = make(name + ".k.grad", key_elements());
+  Tensor w_back = make(name + ".w.grad", key_elements()), gates_back = wide(name + ".gates.grad", rows);
+  kernel("chunk_operands_backward",
+         {saved.q, saved.k, made.fresh, saved.gates, made.states, result_back, states_back, values_back},
+         {q_back, k_back, w_back, gates_back}, rows * (8 * k * v + 6 * chunk * k + 2 * chunk * v));
+  made = {};
+  result_back = {};
+  Tensor strengths_back = make(name + ".strengths.grad", rows);
+  kernel("chunk_inverses_backward",
+         {saved.k, saved.convolved, saved.strengths, saved.inverses, w_back, values_back, saved.gates},
+         {k_back, values_back, strengths_back, gates_back}, rows * chunk * (6 * k + 4 * v + 4 * chunk));
+  w_back = {};
+  kernel("chunk_cumulative_sum", {gates_back}, {gates_back});
+  kernel("l2_norm_backward", {q_back, k_back, saved.q, saved.k, saved.norms}, {q_back, k_back});
+  TrainedParameter &bias = vector_(name + ".time_bias"), &log = vector_(name + ".decay_log");
+  decay_gradient = make(name + ".decay.out.grad", saved.decay.elements());
+  Tensor bias_sum = make(bias.shape.name + ".grad", bias.shape.elements(), TensorRole::gradient);
+  Tensor log_sum = make(log.shape.name + ".grad", log.shape.elements(), TensorRole::gradient);
+  kernel("decay_gates_backward", {gates_back, strengths_back, saved.decay, bias.value, log.value},
+         {decay_gradient, bias_sum, log_sum});
+  give(bias, std::move(bias_sum));
+  give(log, std::move(log_sum));
+  gates_back = strengths_back = {};
+  Tensor convolved_back = make(name + ".convolved.grad", saved.convolved.elements());
+  kernel("repeat_heads_backward", {q_back, k_back, values_back}, {convolved_back});
+  q_back = k_back = values_back = {};
+  TrainedParameter& filter = weight_(name + ".convolution");
+  Tensor mixed_back = make(name + ".mixed.out.grad", saved.mixed.elements());
+  Tensor filter_sum = make(filter.shape.name + ".grad", filter.shape.elements(), TensorRole::gradient);
+  kernel("causal_convolution_backward", {convolved_back, gate_back, saved.mixed, filter.value},
+         {mixed_back, filter_sum});
+  give(filter, std::move(filter_sum));
+  return mixed_back;
+}
+
+Tensor LinearAttentionBlock::run(const std::string& prefix, const Tensor& x) {
+  const LinearAttention& linear = model_.linear;
+  const std::string name = prefix + "attention";
+  const std::int64_t rows = setup_.tokens() * value_heads(), k = linear.key_dim, v = linear.value_dim;
+  const auto layer = [this](const std::string& of) { return EagerOps::Linear{of, &weight_(of)}; };
+  std::vector<Tensor> both = context_.ops.column_linears({layer(name + ".mixed"), layer(name + ".decay")}, x);
+  const auto saved = std::make_shared<Saved>();
+  saved->mixed = both[0], saved->decay = both[1];
+  make_operands(name, *saved);
+  States made = make_states(name, *saved);
+  saved->result = make(name + ".result", value_elements(), TensorRole::activation);
+  kernel("chunk_results", {saved->q, saved->k, made.fresh, made.states, saved->gates}, {saved->result},
+         rows * (2 * k * v + 2 * chunk * (k + v)));
+  made = {};
+  saved->statistics = wide(name + ".result_norm.statistics", rows, TensorRole::activation);
+  Tensor out = make(name + ".result_norm.out", value_elements(), TensorRole::activation);
+  context_.session.kernel({.name = "gated_rms_norm",
+                           .reads = {saved->result, saved->mixed, weight_(name + ".result_norm").value},
+                           .writes = {out, saved->statistics},
+                           .bytes = out.bytes() + out.bytes() + out.bytes() + saved->statistics.bytes()});
+  const bool trains = weight_(name + ".convolution").trains;
+  return context_.autograd.record(std::move(out), both, trains, [this, name, saved](const Tensor& gradient) {
+    Tensor decay;
+    Tensor mixed = backward(name, *saved, gradient, decay);
+    *saved = {};
+    return std::vector<Tensor>{std::move(mixed), std::move(decay)};
+  });
+}
+
+}  // namespace spillway::models

@@ -1,0 +1,75 @@
+// LinearAttentionBlock: the gated delta rule (Yang et al., arXiv:2412.06464, sections 3.2 and 3.3) as Qwen3-Next has it
+// and flash-linear-attention's kernels train it, in chunks of c = 64 tokens.
+//
+//   mixed      queries, keys, values and gates: one product                                   [t, 2 K + 2 V]
+//   decay      two numbers per head of values: how much of the state goes, how much of v comes [t, 2 a]
+//   conv       causal, short, over q, k, v, with silu                                          [t, 2 K + V]
+//   core       q and k repeated for the heads of values and normed; within chunks k k^T and the inverse of a
+//              triangle [t, a, c]; states at chunks' borders [t / c, a, k, v]; results         [t, V]
+//   norm       RMSNorm of each head's result, times silu of the gate                           [t, V]
+//
+// K = key_heads key_dim, V = value_heads value_dim, a = value_heads, all of this rank: heads are split over tensors.
+//
+// Kept with 2-byte activations besides x: 2 t (2 K + 2 V) + 4 a t (products), 2 t (2 K + V) (conv), 2 t (2 a k) + 8 a t
+// (normed q and k), 6 a t (decays in fp32, beta), 2 a c t (inverses), 2 t V + 4 a t (results and the norm's
+// statistics), 2 t V (what the output projection reads). Flops forward, k and v of one head: a t (c (6 k + 4 v) + 6 k
+// v); the backward makes the states again.
+//
+// Deviations: kernels have their traffic for a time; that states go from chunk to chunk one after the other, which
+// shows where batch times heads is small, is left out.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "models/network/block_context.h"
+#include "models/spec/model_spec.h"
+#include "models/spec/training_setup.h"
+
+namespace spillway::models {
+
+class LinearAttentionBlock {
+ public:
+  static constexpr std::int64_t chunk = 64;  // tokens
+
+  LinearAttentionBlock(const ModelSpec& model, const TrainingSetup& setup, const OpsOptions& options,
+                       const BlockContext& context, WeightLookup weight, WeightLookup vector)
+      : model_(model),
+        setup_(setup),
+        options_(options),
+        context_(context),
+        weight_(std::move(weight)),
+        vector_(std::move(vector)) {}
+
+  // x [t, h], normalised, to the heads' normed results [t, V].
+  Tensor run(const std::string& prefix, const Tensor& x);
+
+ private:
+  // Of one layer, until its backward.
+  struct Saved {
+    Tensor mixed, decay, convolved, q, k, norms, gates, strengths, inverses, result, statistics;
+  };
+  struct States {
+    Tensor w, u, states, fresh;  // operands of chunks, states at their borders, values less what the state knew
+  };
+
+  Tensor make(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
+  Tensor wide(const std::string& name, std::int64_t elements, TensorRole role = TensorRole::temporary);
+  [[nodiscard]] std::int64_t key_heads() const { return model_.linear.key_heads / setup_.tensor_parallel; }
+  [[nodiscard]] std::int64_t value_heads() const { return model_.linear.value_heads / setup_.tensor_parallel; }
+  [[nodiscard]] std::int64_t key_elements() const;    // of q, or of k, repeated for the heads of values
+  [[nodiscard]] std::int64_t value_elements() const;  // of v
+  void kernel(std::string_view name, std::vector<Tensor> reads, std::vector<Tensor> writes, std::int64_t flops = 0);
+  void make_operands(const std::string& name, Saved& saved);
+  States make_states(const std::string& name, const Saved& saved);
+  Tensor backward(const std::string& name, const Saved& saved, const Tensor& gradient, Tensor& decay_gradient);
+  void give(TrainedParameter& parameter, Tensor gradient);
+
+  const ModelSpec& model_;
+  const TrainingSetup& setup_;
+  const OpsOptions options_;
+  const BlockContext context_;
+  const WeightLookup weight_, vector_;
+};
+
+}  // namespace spillway::models
