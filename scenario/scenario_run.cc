@@ -143,6 +143,8 @@ Precision peak_precision(TrainingPrecision precision) {
       return Precision::fp16;
     case TrainingPrecision::fp8_mixed:
       return Precision::fp8;
+    case TrainingPrecision::nvfp4_mixed:
+      return Precision::fp4;
     case TrainingPrecision::bf16:
     case TrainingPrecision::bf16_mixed:
       return Precision::bf16;

@@ -15,6 +15,9 @@ constexpr std::int64_t small_side = 64, medium_side = 1024;
 constexpr std::int64_t small_sequence = 256, medium_sequence = 2048;
 // Adam's bytes per parameter on the CPU: gradient, master weight and two moments read, the last three written, fp32.
 constexpr double adam_bytes = 28, host_stream_efficiency = 0.6, core_bytes_per_second = 12e9;
+// Of Hopper's fp8 rate with a scale per block, median of sides >= 8192 in the tables of H100 and H200 (1,103 over 1,286
+// and 1,108 over 1,290 TFLOP/s); with a scale per row see docs/operator-times.md.
+constexpr double block_scaled_rate = 0.86, row_scaled_rate = 0.72;
 constexpr double accumulated_bytes = 8;  // an fp32 element of C read and written
 constexpr double misaligned_hopper =
     0.62;                            // mma.sync's share of wgmma's peak, as FlashAttention 2's (attention_time.cc)
@@ -39,6 +42,8 @@ Precision precision_of(DataType type) {
       return Precision::fp16;
     case DataType::fp8:
       return Precision::fp8;
+    case DataType::fp4:
+      return Precision::fp4;
     case DataType::tf32:
       return Precision::tf32;
     case DataType::fp32:
@@ -117,7 +122,7 @@ std::int64_t contiguous_in_b(const GemmShape& shape) { return shape.layout == Ge
 GemmSides sides_of(const KernelCost& kernel) {
   const auto whole = [](std::int64_t side) { return static_cast<double>(side); };
   const GemmShape& shape = kernel.gemm;
-  const double element = whole(size_of(kernel.type)), result = kernel.type == DataType::fp8 ? 2.0 : element;
+  const double element = whole(bytes_of(kernel.type, 2)) / 2, result = is_narrow(kernel.type) ? 2.0 : element;
   return {.m = whole(shape.m),
           .n = whole(shape.n),
           .k = whole(shape.k),
@@ -146,6 +151,8 @@ std::string_view to_string(DataType type) {
       return "float16";
     case DataType::fp8:
       return "float8_e4m3";
+    case DataType::fp4:
+      return "float4_e2m1";
     case DataType::tf32:
       return "tfloat32";
   }
@@ -263,6 +270,21 @@ Duration CostModel::timed(const KernelCost& kernel) const {
   return {};
 }
 
+// Of the tensor unit's rate. Hopper's promotes sums of each block, or row, apart from the unit.
+double CostModel::scaled_rate(const KernelCost& kernel) const {
+  if (kernel.type != DataType::fp8 || times_->facts.path != MatrixPath::shared_memory) return 1;
+  switch (kernel.scaling) {
+    case ProductScaling::tensor:
+    case ProductScaling::micro_block:
+      return 1;
+    case ProductScaling::block:
+      return block_scaled_rate;
+    case ProductScaling::row:
+      return row_scaled_rate;
+  }
+  return 1;
+}
+
 Duration CostModel::gemm(const KernelCost& kernel) const {
   const Precision precision = precision_of(kernel.type);
   const GemmShape& shape = kernel.gemm;
@@ -292,7 +314,7 @@ Duration CostModel::gemm_by_physics(const KernelCost& kernel, const GemmTimes& t
   physics.throttle = 0;
   GemmSeconds seconds =
       gemm_time(physics,
-                {.peak = peak(kernel.type) * clock_share_,
+                {.peak = peak(kernel.type) * clock_share_ * scaled_rate(kernel),
                  .bandwidth = bytes_per_second_,
                  .multiprocessors = times_->facts.multiprocessors,
                  .l2_bytes = times_->facts.l2_bytes,

@@ -35,7 +35,11 @@ namespace spillway::models {
 
 enum class KernelClass : std::uint8_t { gemm, attention_forward, attention_backward, memory_bound, copy_to_device };
 // tf32 is fp32 data multiplied by the tensor unit.
-enum class DataType : std::uint8_t { bf16, fp32, int64, byte, fp16, fp8, tf32 };
+enum class DataType : std::uint8_t { bf16, fp32, int64, byte, fp16, fp8, tf32, fp4 };
+inline constexpr std::size_t data_type_count = 8;
+// Of operands of products narrower than 16 bits.
+constexpr bool is_narrow(DataType type) { return type == DataType::fp8 || type == DataType::fp4; }
+// Bytes of one element; of fp4, two of which share a byte, that byte.
 constexpr std::int64_t size_of(DataType type) {
   switch (type) {
     case DataType::bf16:
@@ -48,6 +52,7 @@ constexpr std::int64_t size_of(DataType type) {
       return 8;
     case DataType::byte:
     case DataType::fp8:
+    case DataType::fp4:
       return 1;
   }
   return 1;
@@ -57,6 +62,15 @@ std::string_view to_string(DataType type);
 // Which sides lie contiguous in the row-major operands: tn x w^T of a forward (k in both), nn of an input's gradient (k
 // in A, n in B), nt of a weight's gradient (m in A, n in B). C is contiguous in n.
 enum class GemmLayout : std::uint8_t { tn, nn, nt };
+
+// Scales of narrow operands aren't counted.
+constexpr std::int64_t bytes_of(DataType type, std::int64_t elements) {
+  return type == DataType::fp4 ? (elements + 1) / 2 : elements * size_of(type);
+}
+
+// What shares a scale in the operands of a product in fp8: a tensor, a row along k, a block (1 x 128 and 128 x 128), or
+// 32 neighbours, which Blackwell's tensor unit scales itself.
+enum class ProductScaling : std::uint8_t { tensor, row, block, micro_block };
 
 // C[m,n] = A[m,k] B[k,n], `batch` times. Precondition of every use: all >= 1.
 struct GemmShape {
@@ -86,7 +100,8 @@ struct KernelCost {
   MemoryKind memory = MemoryKind::elementwise;  // kind memory_bound
   // Kind gemm in fp8: A comes in fp8. false: it is scaled and cast on the way, as the published products are.
   bool is_cast_before = false;
-  bool accumulates = false;     // kind gemm: C, in fp32, is added to
+  ProductScaling scaling = ProductScaling::tensor;  // kind gemm in fp8
+  bool accumulates = false;                         // kind gemm: C, in fp32, is added to
   bool one_by_one = false;      // kind gemm: the library launches a kernel for each of the batch (Transformer Engine)
   bool before_cuda_12 = false;  // kind gemm: of a library that leaves misaligned batched bf16 to the vector unit
 };
@@ -135,6 +150,7 @@ class CostModel {
   void meet_sustained_rate(double flops_per_second);
   [[nodiscard]] Duration timed(const KernelCost& kernel) const;
   [[nodiscard]] Duration gemm(const KernelCost& kernel) const;
+  [[nodiscard]] double scaled_rate(const KernelCost& kernel) const;
   [[nodiscard]] Duration gemm_by_physics(const KernelCost& kernel, const GemmTimes& times) const;
   [[nodiscard]] Duration attention(const KernelCost& kernel) const;
   [[nodiscard]] AttentionTimes published_attention(const KernelCost& kernel) const;

@@ -1,57 +1,132 @@
-// fp8 operands of linear layers, the way Transformer Engine makes them with delayed scaling on GPUs whose fp8 products
-// want both operands along k (Hopper, Ada): a cast writes its result twice, as it is and transposed, since the forward
-// and one of the two backward products read an operand along different sides.
+// Narrow operands of linear layers (fp8, or NVFP4), as Transformer Engine and torchao make them. Products want both
+// operands along k, and the forward and one of the two backward products read an operand along different sides: a cast
+// writes its result twice, as it is and transposed, but for rowwise scales, which differ between the two.
+//
+//   tensorwise, NVFP4   a pass over the operand finds its largest value first
+//   rowwise             rows are cast in one pass; columns in two, of which one finds their largest values
+//
+// Deviations: scales, a byte to four for 16 to 128 elements, are counted neither as bytes nor as traffic; the largest
+// value is not reduced over tensor ranks; NVFP4's Hadamard transform of a weight gradient's operands is free.
 #include <utility>
 
 #include "models/network/eager_ops.h"
 
 namespace spillway::models {
+namespace {
 
-// `bias`: its gradient, the sum over the rows of x, comes out of the same kernel.
-EagerOps::Narrowed EagerOps::narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias) {
-  Narrowed both{.rows = session_.empty(name + ".fp8", DataType::fp8, x.elements(), TensorRole::temporary),
-                .columns = {}};
-  std::vector<Tensor> writes = {both.rows};
-  if (autograd_.is_recording()) {  // else there is no backward that would read it
-    both.columns = session_.empty(name + ".fp8.transposed", DataType::fp8, x.elements(), role);
-    writes.push_back(both.columns);
+// The kernel's name for fp8, and for fp4.
+std::string_view named(DataType type, std::string_view fp8, std::string_view fp4) {
+  return type == DataType::fp4 ? fp4 : fp8;
+}
+
+}  // namespace
+
+ProductScaling EagerOps::scaling() const {
+  switch (options_.recipe) {
+    case Fp8Recipe::delayed:
+    case Fp8Recipe::tensorwise:
+      return ProductScaling::tensor;
+    case Fp8Recipe::rowwise:
+      return ProductScaling::row;
+    case Fp8Recipe::blockwise:
+      return ProductScaling::block;
+    case Fp8Recipe::mxfp8:
+      return ProductScaling::micro_block;
   }
-  Tensor sum;
-  if (bias != nullptr) writes.push_back(sum = gradient_of(*bias));
-  session_.kernel({.name = bias != nullptr ? "cast_transpose_bias_fp8" : "cast_transpose_fp8",
+  return ProductScaling::tensor;
+}
+
+Tensor EagerOps::narrow_copy(const std::string& name, const char* suffix, std::int64_t elements, TensorRole role) {
+  return session_.empty(name + (options_.narrow == DataType::fp4 ? ".fp4" : ".fp8") + suffix, options_.narrow, elements,
+                        role);
+}
+
+void EagerOps::find_largest(const std::string& name, const Tensor& x) {
+  if (options_.recipe != Fp8Recipe::tensorwise && options_.narrow != DataType::fp4) return;
+  const Tensor largest = session_.empty(name + ".amax", DataType::fp32, 1, TensorRole::temporary);
+  session_.kernel({.name = named(options_.narrow, "amax_fp8", "amax_fp4"), .reads = {x}, .writes = {largest}});
+}
+
+void EagerOps::cast_rows(const std::string& name, const Tensor& x, const Tensor& rows) {
+  find_largest(name, x);
+  session_.kernel({.name = named(options_.narrow, "cast_fp8", "cast_fp4"), .reads = {x}, .writes = {rows}});
+}
+
+void EagerOps::cast_columns(const std::string& name, const Tensor& x, const Tensor& columns) {
+  if (options_.recipe == Fp8Recipe::rowwise) {
+    const Tensor largest = session_.empty(name + ".amax", DataType::fp32, 1, TensorRole::temporary);
+    session_.kernel({.name = "amax_columns_fp8", .reads = {x}, .writes = {largest}});
+  }
+  find_largest(name, x);
+  session_.kernel({.name = named(options_.narrow, "cast_fp8", "cast_fp4"), .reads = {x}, .writes = {columns}});
+}
+
+void EagerOps::cast_both(const std::string& name, const Tensor& x, const Tensor& rows, const Tensor& columns) {
+  if (options_.recipe == Fp8Recipe::rowwise) {
+    cast_rows(name, x, rows);
+    return cast_columns(name, x, columns);
+  }
+  find_largest(name, x);
+  session_.kernel({.name = named(options_.narrow, "cast_transpose_fp8", "cast_transpose_fp4"),
+                   .reads = {x},
+                   .writes = {rows, columns}});
+}
+
+// `bias`: its gradient, the sum over the rows of x, comes out of the same kernel, unless columns have one of their own.
+EagerOps::Narrowed EagerOps::narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias) {
+  Narrowed both{.rows = narrow_copy(name, "", x.elements(), TensorRole::temporary), .columns = {}};
+  // Else there is no backward that would read them.
+  if (autograd_.is_recording()) both.columns = narrow_copy(name, ".transposed", x.elements(), role);
+  if (bias == nullptr) {
+    if (both.columns)
+      cast_both(name, x, both.rows, both.columns);
+    else
+      session_.kernel({.name = named(options_.narrow, "cast_transpose_fp8", "cast_transpose_fp4"),
+                       .reads = {x},
+                       .writes = {both.rows}});
+    return both;
+  }
+  Tensor sum = gradient_of(*bias);
+  find_largest(name, x);
+  std::vector<Tensor> writes = {both.rows};
+  if (both.columns) writes.push_back(both.columns);
+  writes.push_back(sum);
+  session_.kernel({.name = named(options_.narrow, "cast_transpose_bias_fp8", "cast_transpose_bias_fp4"),
                    .reads = {x},
                    .writes = std::move(writes)});
-  if (bias != nullptr) autograd_.accumulate(*bias, std::move(sum));
+  autograd_.accumulate(*bias, std::move(sum));
   return both;
 }
 
 // Cached copies are cast in the step's first micro-batch. Weights that are there only while they are used (ZeRO stage
 // 3) are cast for each use.
 Tensor EagerOps::narrow_weight(TrainedParameter& weight, bool transposed) {
+  const std::string& name = weight.shape.name;
   if (weight.narrow) {
     if (std::exchange(weight.is_narrowed, true)) return transposed ? weight.narrow_transposed : weight.narrow;
-    if (weight.value.type() == DataType::fp8)  // the update wrote it so
+    if (is_narrow(weight.value.type()))  // the update wrote it so
       session_.kernel({.name = "transpose_fp8", .reads = {weight.value}, .writes = {weight.narrow_transposed}});
     else
-      session_.kernel(
-          {.name = "cast_transpose_fp8", .reads = {weight.value}, .writes = {weight.narrow, weight.narrow_transposed}});
+      cast_both(name, weight.value, weight.narrow, weight.narrow_transposed);
     return transposed ? weight.narrow_transposed : weight.narrow;
   }
-  Tensor once =
-      session_.empty(weight.shape.name + ".fp8", DataType::fp8, weight.shape.elements(), TensorRole::temporary);
-  session_.kernel({.name = "cast_fp8", .reads = {weight.value}, .writes = {once}});
+  Tensor once = narrow_copy(name, "", weight.shape.elements(), TensorRole::temporary);
+  if (transposed)
+    cast_columns(name, weight.value, once);
+  else
+    cast_rows(name, weight.value, once);
   return once;
 }
 
 Tensor EagerOps::narrow_rows(const std::string& name, const Tensor& x, TensorRole role) {
-  Tensor rows = session_.empty(name + ".fp8", DataType::fp8, x.elements(), role);
-  session_.kernel({.name = "cast_fp8", .reads = {x}, .writes = {rows}});
+  Tensor rows = narrow_copy(name, "", x.elements(), role);
+  cast_rows(name, x, rows);
   return rows.with_node(x.node());
 }
 
 Tensor EagerOps::narrow_columns(const std::string& name, const Tensor& x) {
-  Tensor columns = session_.empty(name + ".fp8.transposed", DataType::fp8, x.elements(), TensorRole::temporary);
-  session_.kernel({.name = "cast_fp8", .reads = {x}, .writes = {columns}});
+  Tensor columns = narrow_copy(name, ".transposed", x.elements(), TensorRole::temporary);
+  cast_columns(name, x, columns);
   return columns;
 }
 

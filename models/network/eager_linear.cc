@@ -11,13 +11,13 @@ void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vec
                        Bytes bias) {
   Bytes bytes = bias;
   const DataType of_data = reads[0].type();
-  const bool apart = of_data == DataType::fp8 || (of_data == DataType::fp32 && type_ != DataType::fp32);
+  const bool apart = is_narrow(of_data) || (of_data == DataType::fp32 && type_ != DataType::fp32);
   const DataType type = apart ? of_data : options_.product;
   const bool accumulates =
       write.type() == DataType::fp32 &&
       std::any_of(reads.begin(), reads.end(), [&](const Tensor& read) { return read.id() == write.id(); });
-  bytes += Bytes(shape.m * shape.k * size_of(reads[0].type()) + shape.k * shape.n * size_of(reads[1].type()) +
-                 shape.m * shape.n * size_of(write.type()));
+  bytes += Bytes(bytes_of(reads[0].type(), shape.m * shape.k) + bytes_of(reads[1].type(), shape.k * shape.n) +
+                 bytes_of(write.type(), shape.m * shape.n));
   session_.kernel({.name = kernel,
                    .reads = std::move(reads),
                    .writes = {std::move(write)},
@@ -26,6 +26,7 @@ void EagerOps::product(std::string_view kernel, const GemmShape& shape, std::vec
                             .gemm = shape,
                             .flops = Flops(2 * shape.m * shape.n * shape.k),
                             .is_cast_before = true,
+                            .scaling = scaling(),
                             .accumulates = accumulates},
                    .bytes = bytes});
 }
@@ -52,7 +53,7 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x) {
       SavedInput{.kept = x, .users = readers_of(*layer.weight), .wants_gradient = x.node() != 0});
   if (saved->users == 0) saved->kept = {};
   Tensor operand = x;
-  if (layer.weight->in_fp8 && layer.keeps_input) {
+  if (layer.weight->in_fp8 && keeps_wide(layer)) {
     operand = narrow_rows(layer.name + ".in", x, TensorRole::temporary);
     saved->casts = true;
   } else if (layer.weight->in_fp8) {
@@ -82,7 +83,7 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& oper
   TrainedParameter& weight = *layer.weight;
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
   const std::int64_t rows = x.elements() / inputs;
-  const bool in_fp8 = operand.type() == DataType::fp8;
+  const bool in_fp8 = is_narrow(operand.type());
   const DataType type = in_fp8 ? type_ : x.type();
   if (workspaces_ != nullptr) workspaces_->use_product();
   const bool keeps = kept_ != nullptr && kept_->is_kept_product();
@@ -113,10 +114,13 @@ Tensor EagerOps::linear(const Linear& layer, const Tensor& x, const Tensor& oper
 // The input as weight gradients read it.
 Tensor EagerOps::saved_for_weights(const std::string& name, SavedInput& saved) {
   if (!saved.parts) return saved.casts ? narrow_columns(name + ".in.again", saved.kept) : saved.kept;
-  if (!saved.whole) {
+  if (!saved.whole && options_.recipe == Fp8Recipe::rowwise && saved.casts) {
+    saved.whole = narrow_columns(name + ".in.again", communication_->all_gather(CommGroup::tensor, name + ".in.again",
+                                                                                saved.kept, TensorRole::temporary));
+  } else if (!saved.whole) {
     const Tensor part = saved.casts ? narrow_rows(name + ".in.part", saved.kept, TensorRole::temporary) : saved.kept;
     saved.whole = communication_->all_gather(CommGroup::tensor, name + ".in.again", part, TensorRole::temporary);
-    if (part.type() == DataType::fp8) saved.whole = transposed(name + ".in.again", saved.whole);
+    if (is_narrow(part.type()) && transposes()) saved.whole = transposed(name + ".in.again", saved.whole);
   }
   return saved.whole;
 }
@@ -130,7 +134,7 @@ void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedI
   const std::int64_t rows = gradient.elements() / outputs;
   if (!autograd_.is_deferring() && weight.trains && saved->parts)
     static_cast<void>(saved_for_weights(layer.name, *saved));
-  const bool in_fp8 = weight.trains && (saved->casts || saved->kept.type() == DataType::fp8);
+  const bool in_fp8 = weight.trains && (saved->casts || is_narrow(saved->kept.type()));
   Narrowed both{.rows = gradient, .columns = gradient};
   if (in_fp8) both = narrow(layer.name + ".out.grad", gradient, TensorRole::temporary, layer.bias);
   if (x_gradient != nullptr) {
@@ -151,7 +155,7 @@ void EagerOps::linear_backward(const Linear& layer, const std::shared_ptr<SavedI
 void EagerOps::weight_gradient(const Linear& layer, const Tensor& gradient, const Tensor& x) {
   TrainedParameter& weight = *layer.weight;
   const std::int64_t inputs = weight.shape.columns, outputs = weight.shape.rows;
-  const bool in_fp8 = x.type() == DataType::fp8;  // its products take both operands with k contiguous
+  const bool in_fp8 = is_narrow(x.type());  // its products take both operands with k contiguous
   const GemmShape shape{
       .m = outputs, .n = inputs, .k = x.elements() / inputs, .layout = in_fp8 ? GemmLayout::tn : GemmLayout::nt};
   if (options_.fused_accumulation) {
@@ -159,7 +163,7 @@ void EagerOps::weight_gradient(const Linear& layer, const Tensor& gradient, cons
     autograd_.accumulate(weight, {});
     return;
   }
-  const DataType type = gradient.type() == DataType::fp8 ? type_ : gradient.type();
+  const DataType type = is_narrow(gradient.type()) ? type_ : gradient.type();
   Tensor result = session_.empty(weight.shape.name + ".grad", type, weight.shape.elements(), TensorRole::gradient);
   product("gemm_wgrad", shape, {gradient, x}, result, {});
   accumulate(weight, std::move(result));
@@ -211,14 +215,15 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
     return results;
   }
   const std::string& name = layers.front().name;
-  const bool casts = in_fp8 && layers.front().keeps_input;
+  const bool casts = in_fp8 && keeps_wide(layers.front()), casts_late = options_.recipe == Fp8Recipe::rowwise;
   const auto saved = std::make_shared<SavedInput>(SavedInput{.kept = x, .parts = parts, .casts = casts, .users = 0});
   for (const Linear& layer : layers) saved->users += readers_of(*layer.weight);
   Sides sides{.inputs = layers.front().weight->shape.columns};
   sides.rows = x.elements() / sides.inputs * (parts ? tensor_ranks() : 1);
   for (const Linear& layer : layers) sides.outputs += layer.weight->shape.rows;
   Tensor sent = x;
-  if (parts && in_fp8) sent = narrow_rows(name + ".in", x, casts ? TensorRole::temporary : TensorRole::activation);
+  if (parts && in_fp8 && !casts_late)
+    sent = narrow_rows(name + ".in", x, casts ? TensorRole::temporary : TensorRole::activation);
   if (!casts) saved->kept = sent;
   const Tensor entered = enter_tensor_region(name, sent, TensorRole::temporary, sides);
   sent = {};
@@ -228,8 +233,8 @@ std::vector<Tensor> EagerOps::column_linears(const std::vector<Linear>& layers, 
   }
   saved->wants_gradient = entered.node() != 0;
   Tensor operand = entered;
-  if (casts && !parts) {
-    operand = narrow_rows(name + ".in", x, TensorRole::temporary);
+  if (casts && (!parts || casts_late)) {
+    operand = narrow_rows(name + ".in", entered, TensorRole::temporary);
   } else if (in_fp8 && !parts) {
     Narrowed both = narrow(name + ".in", x, TensorRole::activation, nullptr);
     operand = std::move(both.rows);

@@ -19,7 +19,9 @@
 namespace spillway::models {
 
 struct OpsOptions {
-  DataType type = DataType::bf16;     // of activations and weights
+  DataType type = DataType::bf16;   // of activations and weights
+  DataType narrow = DataType::fp8;  // of operands of parameters in_fp8
+  Fp8Recipe recipe = Fp8Recipe::delayed;
   DataType product = DataType::bf16;  // of products: type, or tf32 on fp32 data; parameters in_fp8 have fp8 ones
   bool sequence_parallel = false;
   // Gradients are added into buffers that live all the time by the products that make them (Megatron-LM).
@@ -128,7 +130,7 @@ class EagerOps {
   // Takes a weight's gradient; in the weight's own type.
   void accumulate(TrainedParameter& weight, Tensor gradient);
 
-  // fp8 operands (eager_fp8.cc). x cast, and the same transposed for a product of the backward.
+  // Narrow operands (eager_fp8.cc). x cast, and the same transposed for a product of the backward.
   struct Narrowed {
     Tensor rows, columns;
   };
@@ -137,6 +139,11 @@ class EagerOps {
   Tensor narrow_rows(const std::string& name, const Tensor& x, TensorRole role);
   Tensor narrow_columns(const std::string& name, const Tensor& x);
   Tensor narrow_weight(TrainedParameter& weight, bool transposed);
+  [[nodiscard]] DataType narrow_type() const { return options_.narrow; }
+  [[nodiscard]] ProductScaling scaling() const;
+  void cast_rows(const std::string& name, const Tensor& x, const Tensor& rows);
+  void cast_columns(const std::string& name, const Tensor& x, const Tensor& columns);
+  void cast_both(const std::string& name, const Tensor& x, const Tensor& rows, const Tensor& columns);
 
   // Megatron-LM's fused kernels.
   Tensor bias_gelu(const std::string& name, const Tensor& x, TrainedParameter& bias);  // saves x
@@ -274,6 +281,14 @@ class EagerOps {
     Tensor whole;  // of parts, from the first use of the backward to the last
   };
   struct Core;  // what plain attention's backward needs
+  // Whether a layer with narrow operands keeps its input as it came.
+  [[nodiscard]] bool keeps_wide(const Linear& layer) const {
+    return layer.keeps_input || options_.recipe == Fp8Recipe::rowwise;
+  }
+  // Whether what was sent along rows is turned for the weight gradient; else it comes along columns as well.
+  [[nodiscard]] bool transposes() const { return options_.recipe != Fp8Recipe::mxfp8; }
+  Tensor narrow_copy(const std::string& name, const char* suffix, std::int64_t elements, TensorRole role);
+  void find_largest(const std::string& name, const Tensor& x);
   Tensor softmax(const std::string& name, Core& core, Tensor scores);
   Tensor softmax_backward(const std::string& name, Core& core, Tensor gradient);
   struct NormSaved {

@@ -131,15 +131,16 @@ void MoeBlock::grouped_product(std::string_view kernel, const GemmShape& shape, 
                         .gemm = shape,
                         .flops = Flops(flops),
                         .is_cast_before = true,
+                        .scaling = context_.ops.scaling(),
                         .accumulates = reads.back().id() == write.id() && write.type() == DataType::fp32,
                         .one_by_one = context_.ops.workspaces() != nullptr};
   launch_each(shape.batch);
   context_.session.kernel({.name = kernel, .reads = std::move(reads), .writes = {write}, .cost = cost});
 }
 
-// fp8, or fp32 of adapters beside 16 bits.
+// Narrow, or fp32 of adapters beside 16 bits.
 bool MoeBlock::has_own_type(DataType type) const {
-  return type == DataType::fp8 || (type == DataType::fp32 && options_.type != DataType::fp32);
+  return is_narrow(type) || (type == DataType::fp32 && options_.type != DataType::fp32);
 }
 
 // In place, each row its expert's; the gradient is the sum over the rows of an expert.
@@ -167,7 +168,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
   EagerOps& ops = context_.ops;
   const bool in_fp8 = weight.in_fp8;
   EagerOps::Narrowed operand{.rows = rows, .columns = rows};
-  if (in_fp8 && keeps_input)
+  if (in_fp8 && (keeps_input || options_.recipe == Fp8Recipe::rowwise))
     operand.rows = ops.narrow_rows(name + ".in", rows, TensorRole::temporary);
   else if (in_fp8)
     operand = ops.narrow(name + ".in", rows, TensorRole::activation, nullptr);
@@ -197,7 +198,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
         }
         if (!weight.trains) return std::vector<Tensor>{std::move(back)};
         const GemmShape shape{.m = outputs, .n = inputs, .k = each, .batch = groups, .layout = GemmLayout::nt};
-        context_.autograd.weight_work([this, name, shape, flops, kept, casts = in_fp8 && kept.type() != DataType::fp8,
+        context_.autograd.weight_work([this, name, shape, flops, kept, casts = in_fp8 && !is_narrow(kept.type()),
                                        columns = std::move(incoming.columns), &weight] {
           const Tensor input = casts ? context_.ops.narrow_columns(name + ".in.again", kept) : kept;
           if (options_.fused_accumulation) {
@@ -206,7 +207,7 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
             context_.autograd.accumulate(weight, {});
             if (context_.ops.workspaces() != nullptr) context_.ops.workspaces()->use_dummy(weight);
           } else {
-            const DataType product = columns.type() == DataType::fp8 ? options_.type : columns.type();
+            const DataType product = is_narrow(columns.type()) ? options_.type : columns.type();
             Tensor sum = context_.session.empty(weight.shape.name + ".grad", product, weight.shape.elements(),
                                                 TensorRole::gradient);
             grouped_product("grouped_gemm_wgrad", shape, flops, {columns, input}, sum);

@@ -71,11 +71,11 @@ void EagerOps::norm_linear_again(const NormedLinear& both, const Tensor& x, cons
   const Tensor normed = like(both.norm + ".out", x, TensorRole::temporary);
   norm_forward(x, *both.norm_weight, both.norm_bias, {normed});
   if (parts) {
-    session_.kernel({.name = "cast_fp8", .reads = {normed}, .writes = {kept}});
+    cast_rows(name + ".in", normed, kept);
     return normed_product(both.linear, gathered_operand(both.linear, kept), out);
   }
-  const Tensor rows = session_.empty(name + ".in.fp8", DataType::fp8, x.elements(), TensorRole::temporary);
-  session_.kernel({.name = "cast_transpose_fp8", .reads = {normed}, .writes = {rows, kept}});
+  const Tensor rows = narrow_copy(name + ".in", "", x.elements(), TensorRole::temporary);
+  cast_both(name + ".in", normed, rows, kept);
   normed_product(both.linear, rows, out);
 }
 

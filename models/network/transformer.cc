@@ -20,11 +20,13 @@ DataType activation_type(const TrainingSetup& setup) {
 OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
   OpsOptions options{
       .type = activation_type(setup),
+      .narrow = setup.precision == TrainingPrecision::nvfp4_mixed ? DataType::fp4 : DataType::fp8,
+      .recipe = setup.fp8_recipe,
       .product = activation_type(setup),
       .sequence_parallel = setup.sequence_parallel,
       .fused_accumulation = has_gradient_buffers(setup.framework) && setup.zero_stage < 2,
       .loss = setup.loss,
-      .separate_passes = setup.framework == Framework::megatron_2022 && setup.precision != TrainingPrecision::fp8_mixed,
+      .separate_passes = setup.framework == Framework::megatron_2022 && !has_narrow_products(setup.precision),
       .recomputes_shared_experts = setup.recomputes_module("shared_experts"),
       .recomputes_expert_activation = setup.recomputes_module("moe_act"),
       .recomputes_norms = setup.recomputes_module("layernorm"),
@@ -53,10 +55,11 @@ OpsOptions options_of(const ModelSpec& model, const TrainingSetup& setup) {
 // Transformer Engine's layers: what multiplies tokens inside the blocks, sides in sixteens. Routers, gates, heads and
 // embeddings are not.
 bool is_in_fp8(const TrainingSetup& setup, const Parameter& shape) {
-  if (setup.precision != TrainingPrecision::fp8_mixed || shape.layer < 0 || shape.columns == 1) return false;
+  if (!has_narrow_products(setup.precision) || shape.layer < 0 || shape.columns == 1) return false;
   const bool is_linear = shape.component == Component::attention || shape.component == Component::mlp ||
                          shape.component == Component::experts;
-  return is_linear && shape.rows % 16 == 0 && shape.columns % 16 == 0 &&
+  const std::int64_t unit = setup.precision == TrainingPrecision::nvfp4_mixed ? 32 : 16;
+  return is_linear && shape.rows % unit == 0 && shape.columns % unit == 0 &&
          shape.name.find("relative_bias") == std::string::npos;
 }
 
@@ -118,15 +121,17 @@ Transformer::Transformer(const ModelSpec& model, const TrainingSetup& setup, con
     fp8_linears += parameter.in_fp8 ? 1 : 0;
     if (parameter.in_fp8 && setup.zero_stage < 3) {
       const std::int64_t elements = parameter.shape.elements();
-      parameter.narrow = setup.fp8_weights ? parameter.value
-                                           : session.empty(name + ".fp8", DataType::fp8, elements, TensorRole::buffer);
+      parameter.narrow = setup.fp8_weights
+                             ? parameter.value
+                             : session.empty(name + ".fp8", ops_.narrow_type(), elements, TensorRole::buffer);
       parameter.narrow_transposed =
-          session.empty(name + ".fp8.transposed", DataType::fp8, elements, TensorRole::buffer);
+          session.empty(name + ".fp8.transposed", ops_.narrow_type(), elements, TensorRole::buffer);
     }
     by_name_.emplace(name, &parameter);
   }
   session.set_layer(-1);
-  if (fp8_linears > 0) scaling_.emplace(fp8_linears, session, communication);
+  if (fp8_linears > 0 && setup.precision == TrainingPrecision::fp8_mixed && setup.fp8_recipe == Fp8Recipe::delayed)
+    scaling_.emplace(fp8_linears, session, communication);
   const bool rotates = model.positions == Positions::rotary && part.layers.count > 0;
   const bool counts =
       model.positions == Positions::learned && (part.has_embedding || part.layers.contains(model.encoder_layers));
@@ -504,7 +509,7 @@ Tensor Transformer::feed_forward(const std::string& prefix, const Tensor& x) {
   const EagerOps::Pointwise gate_function = gelu ? EagerOps::Pointwise::gelu : EagerOps::Pointwise::silu;
   if (has(prefix + "mlp.gate_up"))
     return ops_.swiglu(prefix + "mlp.swiglu", ops_.column_linears({layer_of(prefix + "mlp.gate_up")}, x)[0]);
-  if (model_.gated() && setup_.tensor_parallel == 1 && setup_.precision != TrainingPrecision::fp8_mixed) {
+  if (model_.gated() && setup_.tensor_parallel == 1 && !has_narrow_products(setup_.precision)) {
     Tensor gate = linear(prefix + "mlp.gate", x);
     gate = ops_.pointwise(prefix + (gelu ? "mlp.gelu" : "mlp.silu"), gate, gate_function);
     return ops_.multiply(prefix + "mlp.product", gate, linear(prefix + "mlp.up", x));

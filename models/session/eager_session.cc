@@ -46,13 +46,13 @@ TensorId EagerSession::new_tensor(std::string_view name, DataType type, std::int
   SPILLWAY_ASSERT(elements >= 1 && !finished_);
   const TensorId id{static_cast<std::uint32_t>(trace_.tensors.size())};
   trace_.tensors.name.push_back(trace_.strings.intern(name));
-  trace_.tensors.bytes.emplace_back(elements * size_of(type));
+  trace_.tensors.bytes.emplace_back(bytes_of(type, elements));
   trace_.tensors.storage.push_back(static_cast<std::uint32_t>(index_of(id)));
   trace_.tensors.role.push_back(role);
   trace_.tensors.dtype.push_back(name_of(type));
   history_.emplace_back();
   addresses_.emplace_back(next_address_);
-  const auto bytes = static_cast<std::uint64_t>(elements * size_of(type));
+  const auto bytes = static_cast<std::uint64_t>(bytes_of(type, elements));
   next_address_ += (bytes + address_step - 1) / address_step * address_step;
   return id;
 }

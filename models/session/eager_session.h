@@ -48,7 +48,7 @@ class Tensor {
   [[nodiscard]] TensorId id() const { return body_->id; }
   [[nodiscard]] std::int64_t elements() const { return body_->elements; }
   [[nodiscard]] DataType type() const { return body_->type; }
-  [[nodiscard]] Bytes bytes() const { return Bytes(body_->elements * size_of(body_->type)); }
+  [[nodiscard]] Bytes bytes() const { return Bytes(bytes_of(body_->type, body_->elements)); }
   // Autograd node that made it, a property of the handle; 0: a leaf or made outside the graph.
   [[nodiscard]] std::uint32_t node() const { return node_; }
   [[nodiscard]] Tensor with_node(std::uint32_t node) const {
@@ -241,7 +241,7 @@ class EagerSession {
   const CostModel& cost_;
   std::array<TimedProduct, 64> timed_{};  // by shape
   std::vector<DrawingOp> drawing_;
-  std::array<StringId, 7> type_names_{};
+  std::array<StringId, data_type_count> type_names_{};
   Trace trace_;
   std::vector<History> history_;
   std::vector<OpId> edges_into_;  // of the op at hand

@@ -162,7 +162,7 @@ void check_experts(const TrainingSetup& setup) {
   if (setup.expert_dispatcher != ExpertDispatcher::nccl && !is_megatron_core(setup.framework))
     throw InputError("", "expert_dispatcher", "DeepEP and Hybrid-EP are called by Megatron-core's dispatcher",
                      "set framework to megatron or expert_dispatcher to nccl");
-  if (setup.fused_experts && (!is_megatron_core(setup.framework) || setup.precision != TrainingPrecision::fp8_mixed))
+  if (setup.fused_experts && (!is_megatron_core(setup.framework) || !has_narrow_products(setup.precision)))
     throw InputError("", "fused_experts", "Transformer Engine fuses experts' products and casts in fp8 alone",
                      "set framework to megatron and precision to fp8_mixed, or leave it out");
 }
@@ -303,7 +303,7 @@ void check_trainable(TrainingSetup& setup, const ModelSpec& model) {
   if (setup.has_adapters()) check_range("lora_rank", setup.lora_rank, model.hidden);
   if (setup.has_adapters() && setup.frozen_layers == model.all_layers())
     throw InputError("", "frozen_layers", "no layer is left to have adapters", "leave some out");
-  if (setup.precision == TrainingPrecision::fp8_mixed)
+  if (has_narrow_products(setup.precision))
     throw InputError("", place, "frozen weights in fp8 are not modelled", "set precision to bf16_mixed");
   if (setup.frozen_layers > 0 && setup.pipeline_parallel > 1)
     throw InputError("", "frozen_layers", "a pipeline whose first stages have no backward is not modelled",
@@ -325,6 +325,11 @@ void check_state_types(const TrainingSetup& setup) {
   if (setup.fp8_weights && (setup.precision != TrainingPrecision::fp8_mixed || setup.zero_stage == 3 || !on_gpu))
     throw InputError("", "fp8_weights", "weights in fp8 need products in fp8, and are gathered as a whole",
                      "set precision to fp8_mixed, zero_stage below 3 and optimizer_device to gpu");
+  if (setup.fp8_recipe != Fp8Recipe::delayed && setup.precision != TrainingPrecision::fp8_mixed)
+    throw InputError("", "fp8_recipe", "no product is in fp8", "set precision to fp8_mixed, or leave it out");
+  if (setup.fp8_recipe == Fp8Recipe::rowwise && (is_megatron(setup.framework) || setup.fp8_weights))
+    throw InputError("", "fp8_recipe", "Transformer Engine has no scales per row, nor can weights be kept so",
+                     "take tensorwise or blockwise, or leave out framework and fp8_weights");
   if (setup.fp8_weights && setup.master_remainders)
     throw InputError("", "master_remainders", "weights in fp8 are no upper half of a master weight", "leave it out");
   if (setup.master_remainders &&

@@ -17,16 +17,20 @@ struct ModelSpec;
 struct PipelinePlan;
 
 enum class TrainingPrecision : std::uint8_t {
-  fp32,        // weights, gradients, optimizer state 4 bytes
-  bf16_mixed,  // bf16 weights and activations, fp32 master weights and optimizer state
-  bf16,        // everything 2 bytes
-  tf32,        // as fp32, matrix products in tf32
-  fp16_mixed,  // as bf16_mixed, in fp16
-  fp8_mixed,   // as bf16_mixed, products of the layers' linear layers in fp8; weights also kept in fp8, twice
+  fp32,         // weights, gradients, optimizer state 4 bytes
+  bf16_mixed,   // bf16 weights and activations, fp32 master weights and optimizer state
+  bf16,         // everything 2 bytes
+  tf32,         // as fp32, matrix products in tf32
+  fp16_mixed,   // as bf16_mixed, in fp16
+  fp8_mixed,    // as bf16_mixed, products of the layers' linear layers in fp8; weights also kept in fp8, twice
+  nvfp4_mixed,  // the same in NVFP4: 4 bits, a scale per 16 of them (Transformer Engine's NVFP4BlockScaling)
 };
+constexpr bool has_narrow_products(TrainingPrecision precision) {
+  return precision == TrainingPrecision::fp8_mixed || precision == TrainingPrecision::nvfp4_mixed;
+}
 constexpr bool is_mixed(TrainingPrecision precision) {
   return precision == TrainingPrecision::bf16_mixed || precision == TrainingPrecision::fp16_mixed ||
-         precision == TrainingPrecision::fp8_mixed;
+         has_narrow_products(precision);
 }
 
 enum class OptimizerKind : std::uint8_t {
@@ -50,6 +54,16 @@ enum class OptimizerForm : std::uint8_t { foreach, fused };
 // the results of every second linear layer, of attention and of reduce-scatters are kept, all else is recomputed
 // (torchtitan's selective activation checkpointing, option "op").
 enum class Recompute : std::uint8_t { none, selective, full, operators };
+
+// What an fp8 operand's scale is taken from, and how operands are made.
+enum class Fp8Recipe : std::uint8_t {
+  delayed,     // of the last passes (Transformer Engine's DelayedScaling): one pass casts and transposes
+  tensorwise,  // of the tensor itself: a pass finds its largest value first (Float8CurrentScaling; torchao tensorwise)
+  rowwise,     // of each row along the product's k: the operands of both products are cast apart, the backward's from
+               // what is kept in 16 bits (torchao's rowwise)
+  blockwise,   // of 1 x 128 and 128 x 128 elements: cast both ways in one pass (Float8BlockScaling, DeepSeek-V3)
+  mxfp8,       // of 32 elements along k: both ways in one pass, nothing transposed (MXFP8BlockScaling)
+};
 
 // How numbers kept beside the weights are stored, other than by precision and framework (Megatron-core's
 // --main-grads-dtype, --exp-avg-dtype, --exp-avg-sq-dtype). fp8: a byte, its scales not counted.
@@ -161,6 +175,7 @@ struct TrainingSetup {
   // fp8_mixed: weights of the layers whose products are in fp8 are stored so, and not in 16 bits (Megatron-core's
   // --fp8-param-gather); the copy that backward products read stays.
   bool fp8_weights = false;
+  Fp8Recipe fp8_recipe = Fp8Recipe::delayed;  // fp8_mixed
   // bf16_mixed: of a master weight only the 16 bits that the weight itself hasn't (Megatron-core's precision-aware
   // optimizer, store_param_remainders).
   bool master_remainders = false;
@@ -300,8 +315,7 @@ struct TrainingSetup {
   // there while they are gathered.
   [[nodiscard]] bool has_wide_shards() const {
     return zero_stage == 3 && is_pytorch(framework) && has_master_weights() && !master_remainders &&
-           optimizer_device == StateDevice::gpu && weight_device == StateDevice::gpu &&
-           precision != TrainingPrecision::fp8_mixed;
+           optimizer_device == StateDevice::gpu && weight_device == StateDevice::gpu && !has_narrow_products(precision);
   }
   [[nodiscard]] std::int64_t trained_weight_bytes() const { return has_wide_adapters() ? 4 : weight_bytes(); }
   [[nodiscard]] bool has_main_gradients() const { return fp32_gradients || has_gradient_buffers(framework); }

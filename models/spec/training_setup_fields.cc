@@ -7,6 +7,15 @@
 
 namespace spillway::models {
 
+const Words& fp8_recipe_words() {
+  static const Words words = {{"delayed", "the last passes' largest values"},
+                              {"tensorwise", "the tensor"},
+                              {"rowwise", "each row along k"},
+                              {"blockwise", "blocks of 128"},
+                              {"mxfp8", "32 elements"}};
+  return words;
+}
+
 const Words& precision_words() {
   static const Words words = {
       {"fp32", "weights, gradients and optimizer state of 4 bytes"},
@@ -14,7 +23,8 @@ const Words& precision_words() {
       {"bf16", "everything of 2 bytes"},
       {"tf32", "fp32 with matrix products in tf32"},
       {"fp16_mixed", "as bf16_mixed, in fp16"},
-      {"fp8_mixed", "as bf16_mixed, the linear layers' products in fp8"}};
+      {"fp8_mixed", "as bf16_mixed, the linear layers' products in fp8"},
+      {"nvfp4_mixed", "the same in NVFP4"}};
   return words;
 }
 
@@ -213,6 +223,10 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                {.key = "fp8_weights",
                 .about = "With fp8_mixed: weights of fp8 products are stored in fp8 alone (--fp8-param-gather)."},
                setup.fp8_weights);
+  fields::word(visitor,
+               {.key = "fp8_recipe",
+                .about = "With fp8_mixed: what a scale is taken from (Megatron's --fp8-recipe, torchao's recipe)."},
+               setup.fp8_recipe, fp8_recipe_words());
   fields::flag(
       visitor,
       {.key = "master_remainders",

@@ -10,6 +10,7 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor);
 
 // In the order of the enums.
 const Words& precision_words();
+const Words& fp8_recipe_words();
 const Words& optimizer_words();
 const Words& optimizer_form_words();
 const Words& trainable_words();

@@ -85,6 +85,10 @@ void require_generatable(const ModelSpec& model, const TrainingSetup& setup) {
 }
 
 void require_precision(const TrainingSetup& setup, const GpuProfile& gpu) {
+  if (setup.precision == TrainingPrecision::nvfp4_mixed &&
+      !gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::fp4)])
+    throw InputError("", "precision", fmt::format("{} has no fp4 arithmetic", gpu.title),
+                     "choose fp8_mixed, or give the GPU's gpu.peak_flops.fp4");
   if (setup.precision == TrainingPrecision::fp8_mixed &&
       !gpu.peak_flops_per_second[static_cast<std::size_t>(Precision::fp8)])
     throw InputError("", "precision", fmt::format("{} has no fp8 arithmetic", gpu.title),

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "base/input_error.h"
+
+#include "hwprofiles/profile_library.h"
 #include "models/spec/model_part.h"
 #include "models/step/trace_generator.h"
 #include "tests/models/example_profile.h"
@@ -18,7 +20,10 @@ constexpr std::int64_t s = 64, b = 2, t = s * b;
 Trace generate(const ModelSpec& model, TrainingSetup setup) {
   setup.sequence = s;
   setup.micro_batch = b;
-  Trace trace = generate_trace(model, setup, CostModel(example_profile()), flat_cluster());
+  const bool is_fp4 = setup.precision == TrainingPrecision::nvfp4_mixed;  // which the example has no unit for
+  const HardwareProfile profile =
+      is_fp4 ? ProfileLibrary::standard().load_system("b200-180gb-1gpu") : example_profile();
+  Trace trace = generate_trace(model, setup, CostModel(profile), flat_cluster());
   trace.check_invariants();
   return trace;
 }
@@ -105,6 +110,75 @@ TEST(Fp8, CastsOfAStep) {
   EXPECT_EQ(shared.at("cast_transpose_fp8"), layers * (4 + 7));
   EXPECT_EQ(shared.at("cast_fp8"), layers * 2 * 7);
   EXPECT_EQ(shared.at("all_reduce_amax"), 2);
+}
+
+// Scales of the tensors themselves: each cast, of activations, gradients and weights, has a pass for the largest value
+// before it, and nothing is kept up.
+TEST(Fp8Recipes, TensorwiseLooksForTheLargestValueFirst) {
+  const std::int64_t layers = 2;
+  TrainingSetup setup = fp8();
+  setup.fp8_recipe = Fp8Recipe::tensorwise;
+  const auto counts = kernels(generate(llama(layers), setup));
+  EXPECT_EQ(counts.at("cast_transpose_fp8"), layers * (7 + 4 + 7));
+  EXPECT_EQ(counts.at("amax_fp8"), counts.at("cast_transpose_fp8"));
+  EXPECT_FALSE(counts.contains("fp8_update_scales"));
+}
+
+// What both products read has another scale along each: inputs are kept in 16 bits, as without fp8, and cast for the
+// weight gradient when that is due.
+TEST(Fp8Recipes, RowwiseKeepsInputsInSixteenBits) {
+  TrainingSetup setup = fp8();
+  setup.fp8_recipe = Fp8Recipe::rowwise;
+  EXPECT_EQ(kept_per_layer(llama(1), setup), kept_per_layer(llama(1), {}));
+  const auto counts = kernels(generate(llama(2), setup));
+  // Weights both ways, inputs and gradients of q, k, v (one input), out, gate, up (one), down.
+  EXPECT_EQ(counts.at("amax_columns_fp8"), 2 * (7 + 7 + 7));
+  EXPECT_EQ(counts.at("cast_fp8"), counts.at("amax_columns_fp8") + 2 * (7 + 4 + 7));
+  EXPECT_FALSE(counts.contains("cast_transpose_fp8"));
+}
+
+TEST(Fp8Recipes, BlocksAreCastBothWaysInOnePass) {
+  for (const Fp8Recipe recipe : {Fp8Recipe::blockwise, Fp8Recipe::mxfp8}) {
+    TrainingSetup setup = fp8();
+    setup.fp8_recipe = recipe;
+    const auto counts = kernels(generate(llama(2), setup));
+    EXPECT_EQ(counts.at("cast_transpose_fp8"), 2 * (7 + 4 + 7));
+    EXPECT_FALSE(counts.contains("amax_fp8"));
+    EXPECT_FALSE(counts.contains("fp8_update_scales"));
+    EXPECT_EQ(kept_per_layer(llama(1), setup), kept_per_layer(llama(1), fp8()));
+  }
+}
+
+// On Hopper a product with a scale per block takes longer than one with a scale per tensor, one with a scale per row
+// longest; bf16 as long as ever.
+TEST(Fp8Recipes, HopperPaysForFineScales) {
+  const CostModel cost(ProfileLibrary::standard().load_system("dgx-h100"));
+  const auto time = [&cost](ProductScaling scaling, DataType type) {
+    const GemmShape shape{.m = 8192, .n = 8192, .k = 8192};
+    return cost
+        .duration({.kind = KernelClass::gemm,
+                   .type = type,
+                   .gemm = shape,
+                   .flops = Flops(2 * shape.m * shape.n * shape.k),
+                   .is_cast_before = true,
+                   .scaling = scaling})
+        .time;
+  };
+  EXPECT_LT(time(ProductScaling::tensor, DataType::fp8), time(ProductScaling::block, DataType::fp8));
+  EXPECT_LT(time(ProductScaling::block, DataType::fp8), time(ProductScaling::row, DataType::fp8));
+  EXPECT_EQ(time(ProductScaling::row, DataType::bf16), time(ProductScaling::tensor, DataType::bf16));
+}
+
+// Half of what fp8 keeps of a product's inputs, two values a byte, and half of its copies of weights.
+TEST(Nvfp4, KeepsHalfABytePerValue) {
+  const TrainingSetup four{.precision = TrainingPrecision::nvfp4_mixed};
+  const std::int64_t h = 256, f = 512, in_fp8 = 2 * (2 * 256 * 256 + 2 * 64 * 256 + 3 * 256 * 512);
+  // Inputs of q, k and v, of the output projection, of gate and up, and of down.
+  EXPECT_EQ(kept_per_layer(llama(1), fp8()) - kept_per_layer(llama(1), four), t * (3 * h + f) / 2);
+  const std::int64_t scaling = 2 * 7 * 5 * 1026 * 4;
+  EXPECT_EQ(memory_of(generate(llama(2), fp8())).before - memory_of(generate(llama(2), four)).before, in_fp8 + scaling);
+  const auto counts = kernels(generate(llama(2), four));
+  EXPECT_EQ(counts.at("amax_fp4"), counts.at("cast_transpose_fp4"));
 }
 
 // Biases' gradients come out of the cast of the gradient.
