@@ -23,7 +23,14 @@ bool is_mixed(const LaunchLedger& ledger) {
 }
 
 void compose_precision(LaunchLedger& ledger) {
-  if (const auto fp8 = ledger.text(facts::fp8)) ledger.set("model.precision", *fp8, "");
+  const auto fp8 = ledger.text(facts::fp8);
+  if (fp8) ledger.set("model.precision", *fp8, "");
+  if (fp8 == "fp8_mixed" && ledger.has(facts::fp8_recipe))
+    ledger.set("model.fp8_recipe", *ledger.text(facts::fp8_recipe), "");
+  else if (ledger.has(facts::fp8_recipe))
+    ledger.leave_out(facts::fp8_recipe, IgnoreReason::no_effect, "no product is in fp8");
+  else if (fp8 == "fp8_mixed" && ledger.program() == LaunchFormat::torchtitan)
+    ledger.set("model.fp8_recipe", "tensorwise", "torchao's default");
   const std::string precision = ledger.chosen("model.precision").value_or("fp32");
   const bool trains_wide = ledger.has_format(LaunchFormat::deepspeed) || ledger.has(facts::fsdp) ||
                            ledger.has(facts::sharding) || ledger.program() == LaunchFormat::torchtitan;

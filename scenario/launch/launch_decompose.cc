@@ -79,11 +79,13 @@ class Decomposer {
   }
 
   void precision() {
-    if (setup_.precision == TrainingPrecision::fp8_mixed &&
-        (is(LaunchFormat::torchtitan) || is(LaunchFormat::megatron))) {
-      say(facts::fp8, to_text(TrainingPrecision::fp8_mixed));
+    if (has_narrow_products(setup_.precision) && (is(LaunchFormat::torchtitan) || is(LaunchFormat::megatron))) {
+      say(facts::fp8, to_text(setup_.precision));
       say("model.precision", to_text(TrainingPrecision::bf16_mixed));
     }
+    if (setup_.precision == TrainingPrecision::fp8_mixed) fp8_recipe();
+    if (setup_.precision == TrainingPrecision::nvfp4_mixed && is(LaunchFormat::torchtitan))
+      lack("precision", "torchtitan has no products in NVFP4");
     const bool has_type = is(LaunchFormat::torchtitan) || (is(LaunchFormat::hf) && setup_.zero_stage < 2);
     if (setup_.precision == TrainingPrecision::bf16 && has_type) {
       say(facts::weights_type, to_text(TrainingPrecision::bf16));
@@ -94,6 +96,19 @@ class Decomposer {
       settle("precision");
     }
   }
+  void fp8_recipe() {
+    const bool is_known = is(LaunchFormat::torchtitan)
+                              ? setup_.fp8_recipe == Fp8Recipe::tensorwise || setup_.fp8_recipe == Fp8Recipe::rowwise
+                              : is(LaunchFormat::megatron);
+    settle("fp8_recipe");
+    if (is_known)
+      say(facts::fp8_recipe, std::string(fp8_recipe_words()[setup_.fp8_recipe].name));
+    else if (is(LaunchFormat::torchtitan))
+      lack("fp8_recipe", "torchao's scales are of tensors or rows");
+    else if (setup_.fp8_recipe != Fp8Recipe::delayed)
+      lack("fp8_recipe", "scales are those of a recipe's own settings");
+  }
+
   static std::string to_text(TrainingPrecision precision) { return std::string(to_string(precision)); }
 
   void sharding() {

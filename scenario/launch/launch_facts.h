@@ -17,7 +17,8 @@ inline constexpr Name fsdp = "launch.fsdp", fsdp2 = "launch.fsdp2", sharding = "
 inline constexpr Name local_batch = "launch.local_batch", pass_batch = "launch.pass_batch";
 inline constexpr Name layers_per_chunk = "launch.layers_per_chunk";
 inline constexpr Name bucket_elements = "launch.bucket_elements", bucket_mib = "launch.bucket_mib";
-inline constexpr Name fp8 = "launch.fp8", weights_type = "launch.weights_type", tf32 = "launch.tf32";
+inline constexpr Name fp8 = "launch.fp8", fp8_recipe = "launch.fp8_recipe", weights_type = "launch.weights_type",
+                      tf32 = "launch.tf32";
 inline constexpr Name hidden_dropout = "launch.hidden_dropout", attention_dropout = "launch.attention_dropout";
 inline constexpr Name attention_backend = "launch.attention_backend";
 inline constexpr Name offload_everything = "launch.offload_everything";

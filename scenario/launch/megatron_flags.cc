@@ -86,6 +86,10 @@ void batch_and_precision(FlagRows& rows) {
             "Megatron-Bridge")
       .say("fp8-format", "model.precision", facts::fp8, "hybrid=fp8_mixed e4m3=fp8_mixed", "")
       .read("fp8", "model.precision", facts::fp8, "hybrid=fp8_mixed e4m3=fp8_mixed false=-", "of the YAML file")
+      .say("fp4-format", "model.precision", facts::fp8, "e2m1=nvfp4_mixed", "")
+      .read("fp4", "model.precision", facts::fp8, "e2m1=nvfp4_mixed false=-", "of the YAML file")
+      .say("fp8-recipe", "model.fp8_recipe", facts::fp8_recipe,
+           "delayed=delayed tensorwise=tensorwise blockwise=blockwise mxfp8=mxfp8", "")
       .say("accumulate-allreduce-grads-in-fp32", "model.fp32_gradients", if_on)
       .say("optimizer", "model.optimizer", "adam=adamw sgd=sgd_momentum muon=muon dist_muon=muon",
            "adam decouples the decay, sgd has a momentum")
@@ -141,12 +145,12 @@ void batch_and_precision(FlagRows& rows) {
           "moe-layer-recompute activation-checkpoint-* num-microbatches-with-partial-activation-checkpoints",
           "recomputation has three settings: none, selective, full")
       .not_said(
-          "fp4-format fp4-param fp4-param-gather fp4 first-last-layers-bf16 "
-          "num-layers-at-start-in-bf16 num-layers-at-end-in-bf16 fp8-recipe te-precision-config-file",
-          "fp8 is modelled one way: master weights in fp32, weights kept in fp8 twice")
+          "fp4-param fp4-param-gather first-last-layers-bf16 num-layers-at-start-in-bf16 num-layers-at-end-in-bf16 "
+          "te-precision-config-file",
+          "all layers are in fp8, or fp4; weights are in 16 bits too")
       .no_effect(
           "fp8-amax-history-len fp8-amax-compute-algo fp8-margin fp8-interval fp8-wgrad no-fp8-wgrad "
-          "fp8-quantizer-factory tp-only-amax-red",
+          "fp8-quantizer-factory tp-only-amax-red fp4-recipe fp4-quantizer-factory",
           "scaling factors are small")
       .not_said(
           "deterministic-mode disable-bf16-reduced-precision-matmul fsdp-manual-registration te-rng-tracker "

@@ -61,6 +61,10 @@ void training(FlagRows& rows) {
       .say("training.mixed_precision_reduce", "model.fp32_reduction", facts::reduce_type, "float32=true",
            "with model.zero_stage 2 and 3")
       .say("model.converters", "model.precision", facts::fp8, "quantize.linear.float8=fp8_mixed float8=fp8_mixed", "")
+      .say("quantize.linear.float8.recipe_name", "model.fp8_recipe", facts::fp8_recipe,
+           "rowwise=rowwise tensorwise=tensorwise", "")
+      .read("float8.recipe_name", "model.fp8_recipe", facts::fp8_recipe, "rowwise=rowwise tensorwise=tensorwise",
+            "of earlier versions")
       .say("training.enable_cpu_offload", "model.optimizer_device", facts::offload_everything, if_on,
            "and model.weight_device")
       .say("compile.enable", "model.fused_kernels", on_off, "what the compiler fuses, as far as it is modelled")
@@ -75,7 +79,7 @@ void training(FlagRows& rows) {
       .as_modelled_if("compile.model", "true", "")
       .as_modelled_if("activation_checkpoint.selective_ac_option", "op", "results of every second product are kept")
       .not_said("activation_checkpoint.*", "what is kept beside every second product is modelled one way")
-      .not_said("float8.* quantize.* mx.*", "fp8 is modelled one way")
+      .not_said("float8.* quantize.* mx.*", "what else fp8 layers have is modelled one way")
       .not_said("memory_estimation.* compile.*", "not modelled");
 }
 

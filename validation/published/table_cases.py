@@ -33,7 +33,8 @@ BRIDGE_MODELS = {"DeepSeekV3": "deepseek-v3", "Kimi_K2": "kimi-k2", "Qwen3_235B_
                  "LLAMA3_70B": "llama-3-70b", "LLAMA3_8B": "llama-3-8b"}
 BRIDGE_SYSTEMS = {"DGX-GB300": "gb300-nvl72", "DGX-GB200": "gb200-nvl72", "DGX-B300": "hgx-b300",
                   "DGX-B200": "hgx-b200", "DGX-H100": "dgx-h100"}
-BRIDGE_PRECISIONS = {"BF16": "bf16_mixed"}  # else fp8_mixed
+BRIDGE_PRECISIONS = {"BF16": "bf16_mixed", "NVFP4": "nvfp4_mixed"}  # else fp8_mixed
+FP8_RECIPES = {"delayed", "tensorwise", "rowwise", "blockwise", "mxfp8"}
 DISPATCHERS = {"alltoall": "nccl", "deepep": "deepep", "hybridep": "hybridep"}
 STATE_TYPES = {"bfloat16": "bf16", "float32": "fp32"}
 
@@ -42,8 +43,6 @@ def bridge_skip(row):
         return "a model with layers that are not attention, or of another kind"
     if any("(" in row[key] for key in ("tp", "pp", "cp", "vp", "tok_s_gpu", "fsdp")):
         return "two layouts in one row"
-    if row["precision"] == "NVFP4":
-        return "products in NVFP4 are not simulated"
     if row["section"].startswith("LoRA"):
         return "adapters beside frozen weights in fp8 are not simulated"
     return ""
@@ -98,6 +97,8 @@ def megatron_bridge(rows):
                   "model__pipeline_parallel": pipeline, "model__context_parallel": context,
                   "model__data_parallel": gpus // (tensor * pipeline * context), "model__zero_stage": 1,
                   "model__loss": "fused", "model__main_gradients": "bf16"}
+        if fields["model__precision"] == "fp8_mixed" and row["fp8_recipe"] in FP8_RECIPES:
+            fields["model__fp8_recipe"] = row["fp8_recipe"]
         if row["vp"] not in ("n/a", "1"):
             fields["model__pipeline_chunks"] = int(row["vp"])
         if row["exp_avg_dtype"] == "bfloat16":
@@ -148,6 +149,7 @@ def torchtitan(rows):
         fields = {"hardware__profile": "dgx-a100" if "A100" in row["gpu"] else "dgx-h100-500w-96gb",
                   "model__name": TITAN_MODELS[row["model"]], "model__framework": "eager",
                   "model__precision": "fp8_mixed" if row["float8"] else "bf16_mixed",
+                  **({"model__fp8_recipe": row["float8"]} if row["float8"] in FP8_RECIPES else {}),
                   "model__fused_kernels": row["compile"].startswith("per "), "model__attention_kernel": "flash2",
                   "model__optimizer_form": "fused", "model__sequence": sequence,
                   "model__micro_batch": batch // micro_batches, "model__gradient_accumulation": micro_batches,

@@ -81,7 +81,9 @@ std::string megatron_scenario(Dice& dice) {
   draft.set("model.sequence", dice.of({"1024", "2048"}));
   draft.set("model.micro_batch", dice.of({"1", "2"}));
   draft.set("model.global_batch", dice.of({"64", "128"}));
-  draft.set("model.precision", dice.of({"bf16_mixed", "fp16_mixed", "fp8_mixed", "fp32"}));
+  const std::string precision = dice.of({"bf16_mixed", "fp16_mixed", "fp8_mixed", "fp32", "nvfp4_mixed"});
+  draft.set("model.precision", precision);
+  if (precision == "fp8_mixed") draft.set("model.fp8_recipe", dice.of({"delayed", "tensorwise", "blockwise", "mxfp8"}));
   draft.set("model.optimizer", dice.of({"adamw", "sgd_momentum"}));
   draft.set("model.zero_stage", dice.of({"0", "1", "2", "3"}));
   draft.set("model.overlap_gradients", dice.of({"true", "false"}));
@@ -114,6 +116,7 @@ std::string titan_scenario(Dice& dice) {
   if (stage != "0") draft.set("model.context_parallel", dice.of({"1", "2"}));
   const std::string precision = dice.of({"bf16_mixed", "fp8_mixed", "fp32"});
   draft.set("model.precision", precision);
+  if (precision == "fp8_mixed") draft.set("model.fp8_recipe", dice.of({"tensorwise", "rowwise"}));
   if (stage != "0" && precision != "fp32") draft.set("model.fp32_reduction", "true");
   draft.set("model.sequence", dice.of({"2048", "4096"}));
   draft.set("model.micro_batch", dice.of({"1", "2"}));
