@@ -15,6 +15,7 @@
 #include "base/input_error.h"
 #include "base/json_error.h"
 #include "base/nearest_name.h"
+#include "base/plain_json.h"
 
 namespace spillway {
 namespace {
@@ -36,8 +37,9 @@ constexpr const char* not_a_scalar = "expected a number, a text, true or false";
 
 bool is_whole(const Json& value, const FieldInfo& info, std::int64_t& whole) {
   const double rounded = value.is_number() ? value.get<double>() : std::nan("");
-  if (!(rounded == std::floor(rounded) && std::abs(rounded) < 9e18)) return false;
+  if (!(std::abs(rounded) < 9e18)) return false;
   whole = value.is_number_float() ? static_cast<std::int64_t>(rounded) : value.get<std::int64_t>();
+  if (value.is_number_float() && static_cast<double>(whole) != rounded) return false;
   return static_cast<double>(whole) >= info.min && static_cast<double>(whole) <= info.max;
 }
 
@@ -351,6 +353,7 @@ void FieldReader::integers(const FieldInfo& info, std::vector<std::int64_t>& val
   const Json* list = take_list(info, "whole numbers");
   if (list == nullptr) return;
   values.clear();
+  values.reserve(list->size());
   for (const Json& each : *list) {
     std::int64_t read = 0;
     if (!is_whole(each, info, read)) return refuse_range(info, place_of_item(info, values.size()), "a whole number");
@@ -483,6 +486,7 @@ void read_document(std::string_view text, const std::string& file,
 namespace {
 
 Json parse(std::string_view text, const std::string& file, const std::string& remedy, bool comments) {
+  if (Json plain; parse_plain_json(text, deepest, plain)) return plain;
   // The parser takes a zero byte for the end of the text, and what follows it for nothing.
   if (const std::size_t zero = text.find('\0'); zero != std::string_view::npos)
     throw InputError(file, "byte " + std::to_string(zero + 1), "not valid JSON", remedy);

@@ -1,0 +1,163 @@
+#include "base/plain_json.h"
+
+#include <charconv>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <system_error>
+#include <utility>
+
+namespace spillway {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+// Each function reads from at_ on and moves it behind what it read; false: this is for the full parser.
+class PlainParser {
+ public:
+  PlainParser(std::string_view text, int deepest)
+      : at_(text.data()), end_(text.data() + text.size()), deepest_(deepest) {}
+
+  bool document(Json& root) {
+    skip_space();
+    if (!value(root, 0)) return false;
+    skip_space();
+    return at_ == end_;
+  }
+
+ private:
+  void skip_space() {
+    while (at_ != end_ && (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t')) ++at_;
+  }
+
+  bool take(char wanted) {
+    skip_space();
+    if (at_ == end_ || *at_ != wanted) return false;
+    ++at_;
+    return true;
+  }
+
+  bool take(std::string_view word) {
+    if (!std::string_view(at_, static_cast<std::size_t>(end_ - at_)).starts_with(word)) return false;
+    at_ += word.size();
+    return true;
+  }
+
+  bool value(Json& into, int depth) {
+    if (at_ == end_) return false;
+    switch (*at_) {
+      case '{':
+        return depth < deepest_ && object(into, depth + 1);
+      case '[':
+        return depth < deepest_ && array(into, depth + 1);
+      case '"': {
+        std::string_view text;
+        if (!string(text)) return false;
+        into = text;
+        return true;
+      }
+      case 't':
+        into = true;
+        return take("true");
+      case 'f':
+        into = false;
+        return take("false");
+      case 'n':
+        into = nullptr;
+        return take("null");
+      default:
+        return number(into);
+    }
+  }
+
+  bool object(Json& into, int depth) {
+    constexpr std::size_t usual_keys = 8;
+    into = Json::object();
+    auto& members = into.get_ref<Json::object_t&>();
+    ++at_;
+    if (take('}')) return true;
+    members.reserve(usual_keys);
+    do {
+      skip_space();
+      std::string_view key;
+      if (!string(key) || !take(':')) return false;
+      const auto [member, is_new] = members.emplace(std::string(key), Json());
+      if (!is_new) return false;
+      skip_space();
+      if (!value(member->second, depth)) return false;
+    } while (take(','));
+    return take('}');
+  }
+
+  bool array(Json& into, int depth) {
+    into = Json::array();
+    auto& items = into.get_ref<Json::array_t&>();
+    ++at_;
+    if (take(']')) return true;
+    do {
+      skip_space();
+      if (!value(items.emplace_back(), depth)) return false;
+    } while (take(','));
+    return take(']');
+  }
+
+  bool string(std::string_view& text) {
+    if (at_ == end_ || *at_ != '"') return false;
+    const char* const begin = ++at_;
+    while (at_ != end_ && *at_ != '"') {
+      if (*at_ < ' ' || *at_ > '~' || *at_ == '\\') return false;
+      ++at_;
+    }
+    if (at_ == end_) return false;
+    text = {begin, static_cast<std::size_t>(at_ - begin)};
+    ++at_;
+    return true;
+  }
+
+  bool number(Json& into) {
+    const char* const begin = at_;
+    const bool is_negative = *at_ == '-';
+    if (is_negative) ++at_;
+    const char* const digits = at_;
+    while (at_ != end_ && is_digit(*at_)) ++at_;
+    if (at_ == digits || (*digits == '0' && at_ - digits > 1)) return false;
+    if (at_ == end_ || (*at_ != '.' && *at_ != 'e' && *at_ != 'E'))
+      return is_negative ? converted<std::int64_t>(begin, into) : converted<std::uint64_t>(begin, into);
+    if (*at_ == '.' && !skip_digits_after(at_ + 1)) return false;
+    if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) {
+      const char* exponent = at_ + 1;
+      if (exponent != end_ && (*exponent == '+' || *exponent == '-')) ++exponent;
+      if (!skip_digits_after(exponent)) return false;
+    }
+    return converted<double>(begin, into);
+  }
+
+  bool skip_digits_after(const char* first) {
+    at_ = first;
+    while (at_ != end_ && is_digit(*at_)) ++at_;
+    return at_ != first;
+  }
+
+  // What is out of range is another kind of number to the full parser, or none.
+  template <class Number>
+  bool converted(const char* begin, Json& into) const {
+    Number number{};
+    const auto [rest, error] = std::from_chars(begin, at_, number);
+    into = number;
+    return error == std::errc() && rest == at_;
+  }
+
+  const char* at_;
+  const char* end_;
+  int deepest_;
+};
+
+}  // namespace
+
+bool parse_plain_json(std::string_view text, int deepest, Json& root) {
+  return PlainParser(text, deepest).document(root);
+}
+
+}  // namespace spillway
