@@ -249,42 +249,92 @@ const ProfileLibrary& ProfileLibrary::shared() {
   const std::lock_guard lock(mutex);
   const auto found = libraries.find(directories);
   if (found != libraries.end()) return found->second;
-  ProfileLibrary library(directories);
-  return libraries.emplace(std::move(directories), std::move(library)).first->second;
+  const ProfileLibrary library(directories);
+  return libraries.emplace(std::move(directories), library).first->second;
 }
 
-ProfileLibrary::ProfileLibrary(std::vector<std::string> directories) : directories_(std::move(directories)) {
-  std::set<std::string> seen;
-  for (const std::string& directory : directories_) {
-    for (const std::string& path : json_files(directory, unread_)) {
+class ProfileLibrary::Files {
+ public:
+  explicit Files(const std::vector<std::string>& directories) {
+    for (const std::string& directory : directories) by_directory_.push_back(json_files(directory, unread_));
+  }
+
+  const std::vector<ProfileEntry>& list() {
+    const std::lock_guard lock(mutex_);
+    if (is_listed_) return listed_;
+    std::set<std::string> seen;
+    for (const std::vector<std::string>& paths : by_directory_)
+      for (const bool called_after_it : {true, false})
+        for (const std::string& path : paths)
+          if (const auto& entry = read(path); entry && (stem(path) == entry->name) == called_after_it)
+            if (seen.insert(entry->name).second) listed_.push_back(*entry);
+    std::sort(listed_.begin(), listed_.end(), [](const ProfileEntry& a, const ProfileEntry& b) {
+      return std::tie(a.kind, a.name) < std::tie(b.kind, b.name);
+    });
+    is_listed_ = true;
+    return listed_;
+  }
+
+  std::optional<ProfileEntry> find(std::string_view name) {
+    const std::lock_guard lock(mutex_);
+    for (const std::vector<std::string>& paths : by_directory_)
+      for (const bool called_after_it : {true, false})
+        for (const std::string& path : paths)
+          if ((stem(path) == name) == called_after_it)
+            if (const auto& entry = read(path); entry && entry->name == name) return entry;
+    return std::nullopt;
+  }
+
+  // The first folder or file that the system would not open.
+  std::optional<InputError> unread() {
+    const std::lock_guard lock(mutex_);
+    return unread_;
+  }
+
+ private:
+  static std::string_view stem(std::string_view path) {
+    path.remove_prefix(path.rfind('/') + 1);
+    return path.substr(0, path.rfind('.'));
+  }
+
+  // None where the file is no profile, or can't be read.
+  const std::optional<ProfileEntry>& read(const std::string& path) {
+    const auto [found, is_new] = entries_.try_emplace(path);
+    if (!is_new) return found->second;
+    try {
+      const ProfileDocument document = ProfileDocument::read(path);
+      found->second = {document.name(), document.title(), path, document.kind()};
+    } catch (const InputError&) {
+      // Not a profile: check() on the file says why. Or one that can't be read.
       try {
-        const ProfileDocument document = ProfileDocument::read(path);
-        if (!seen.insert(document.name()).second) continue;
-        entries_.push_back({document.name(), document.title(), path, document.kind()});
-      } catch (const InputError&) {
-        // Not a profile: check() on the file says why. Or one that can't be read.
-        try {
-          static_cast<void>(ByteSource::open(path, 1));
-        } catch (const InputError& error) {
-          if (!unread_) unread_.emplace("", "", path + " " + error.cause(), error.remedy());
-        }
+        static_cast<void>(ByteSource::open(path, 1));
+      } catch (const InputError& error) {
+        if (!unread_) unread_.emplace("", "", path + " " + error.cause(), error.remedy());
       }
     }
+    return found->second;
   }
-  std::sort(entries_.begin(), entries_.end(), [](const ProfileEntry& a, const ProfileEntry& b) {
-    return std::tie(a.kind, a.name) < std::tie(b.kind, b.name);
-  });
-}
 
-const ProfileEntry& ProfileLibrary::find(std::string_view name) const {
+  std::mutex mutex_;
+  std::vector<std::vector<std::string>> by_directory_;
+  std::map<std::string, std::optional<ProfileEntry>> entries_;  // by path: what was read so far
+  std::vector<ProfileEntry> listed_;
+  bool is_listed_ = false;
+  std::optional<InputError> unread_;
+};
+
+ProfileLibrary::ProfileLibrary(const std::vector<std::string>& directories)
+    : files_(std::make_shared<Files>(directories)) {}
+
+const std::vector<ProfileEntry>& ProfileLibrary::list() const { return files_->list(); }
+
+ProfileEntry ProfileLibrary::find(std::string_view name) const {
+  if (std::optional<ProfileEntry> found = files_->find(name)) return *std::move(found);
   std::vector<std::string> names;
-  for (const ProfileEntry& entry : entries_) {
-    if (entry.name == name) return entry;
-    names.push_back(entry.name);
-  }
-  if (unread_)
-    throw InputError("", "", "no hardware profile '" + std::string(name) + "' is found, and " + unread_->cause(),
-                     unread_->remedy());
+  for (const ProfileEntry& entry : list()) names.push_back(entry.name);
+  if (const std::optional<InputError> unread = files_->unread())
+    throw InputError("", "", "no hardware profile '" + std::string(name) + "' is found, and " + unread->cause(),
+                     unread->remedy());
   throw InputError("", "", "no hardware profile '" + std::string(name) + "'",
                    suggest(name, names, "list them with `spillway profile list`, or give the path of a file"));
 }

@@ -3,10 +3,11 @@
 // Search order: every directory of $SPILLWAY_PROFILE_PATH (colon separated), $SPILLWAY_DATA/hwprofiles (an installed
 // program sets it to its own data), the source tree's hwprofiles/data when it is there (a build tree in use), then the
 // share/spillway/hwprofiles of the configured prefix.
-// A name found earlier hides a later one. A name with a '/' or ending in ".json" is a file path.
+// A name found earlier hides a later one; in one directory the file that is called after the profile comes first, the
+// others in the order of their paths. A name with a '/' or ending in ".json" is a file path.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,15 +41,16 @@ class ProfileLibrary {
  public:
   // The search path described above.
   static ProfileLibrary standard();
-  // The same, listed once per search path and process: files added later are not in it. For any thread.
+  // The same, its directories listed once per search path and process: files added later are not in it. For any thread.
   static const ProfileLibrary& shared();
   static std::vector<std::string> standard_directories();
-  explicit ProfileLibrary(std::vector<std::string> directories);
+  explicit ProfileLibrary(const std::vector<std::string>& directories);
 
-  // Sorted by kind, then name. Files that can't be read as a profile are left out (check() tells why).
-  [[nodiscard]] const std::vector<ProfileEntry>& list() const { return entries_; }
+  // Sorted by kind, then name. Files that can't be read as a profile are left out (check() tells why). Reads them all,
+  // the first time; what names one profile (find(), load_*(), a base, a component) reads that one alone.
+  [[nodiscard]] const std::vector<ProfileEntry>& list() const;
   // Throws InputError with the nearest names when there is none.
-  [[nodiscard]] const ProfileEntry& find(std::string_view name) const;
+  [[nodiscard]] ProfileEntry find(std::string_view name) const;
 
   // Throw InputError naming file, JSON pointer, cause and remedy: a unit that does not fit, NaN, a negative
   // or out-of-range value, an unknown key, a missing one, a dangling or cyclic reference.
@@ -67,9 +69,8 @@ class ProfileLibrary {
   [[nodiscard]] std::vector<ProfileDifference> diff(std::string_view left, std::string_view right) const;
 
  private:
-  std::vector<std::string> directories_;
-  std::vector<ProfileEntry> entries_;
-  std::optional<InputError> unread_;  // the first folder or file that the system would not open
+  class Files;  // what the directories hold, and what was read of it so far
+  std::shared_ptr<Files> files_;
 };
 
 std::vector<ProfileLeaf> leaves_of(const HardwareProfile& profile);

@@ -193,6 +193,34 @@ TEST_F(ProfileFiles, SearchPathOrder) {
 }
 
 // A profile on a base: what it states is its own, with its own origin; all else is the base's with the base's.
+// One name, several files: the earlier directory's, there the one that is called after the profile, then the first
+// path.
+TEST_F(ProfileFiles, OneNameIsOneFileForAll) {
+  const auto gpu = [&](const std::string& name, const std::string& title) {
+    std::filesystem::create_directories((directory_ / name).parent_path());
+    return write(
+        name, R"({"schema": "spillway-hardware-profile/1", "kind": "gpu", "name": "l4", "title": ")" + title + "\"}");
+  };
+  gpu("early/zzz.json", "early");
+  gpu("late/aaa.json", "not called after it");
+  gpu("late/l4.json", "called after it");
+  write("early/unread.json", "{");
+  const std::string early = (directory_ / "early").string(), late = (directory_ / "late").string();
+  const auto found = [](const std::vector<std::string>& directories) {
+    const ProfileLibrary library(directories);
+    const std::string title = library.find("l4").title;
+    EXPECT_EQ(library.list().size(), 1U);
+    EXPECT_EQ(library.list().front().title, title);
+    EXPECT_EQ(library.find("l4").title, title);  // listed or not
+    return title;
+  };
+  EXPECT_EQ(found({early, late}), "early");
+  EXPECT_EQ(found({late, early}), "called after it");
+  std::filesystem::remove(directory_ / "late/l4.json");
+  EXPECT_EQ(found({late, early}), "not called after it");
+  EXPECT_THROW(ProfileLibrary({early}).find("l40"), InputError);
+}
+
 TEST_F(ProfileFiles, BasesAreLaidUnder) {
   const auto leaf_of = [](const std::string& path, const char* leaf) {
     for (const ProfileLeaf& each : bundled().show(path))
