@@ -1,5 +1,6 @@
 #include "base/plain_json.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -96,11 +97,18 @@ class PlainParser {
     auto& items = into.get_ref<Json::array_t&>();
     ++at_;
     if (take(']')) return true;
+    items.reserve(commas_before_bracket() + 1);
     do {
       skip_space();
       if (!value(items.emplace_back(), depth)) return false;
     } while (take(','));
     return take(']');
+  }
+
+  // One less than the values of a list of numbers; of other lists too few, or some that are not theirs.
+  [[nodiscard]] std::size_t commas_before_bracket() const {
+    const char* const bracket = std::find_if(at_, end_, [](char c) { return c == ']' || c == '[' || c == '{'; });
+    return static_cast<std::size_t>(std::count(at_, bracket, ','));
   }
 
   bool string(std::string_view& text) {

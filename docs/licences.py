@@ -28,7 +28,7 @@ LIBRARIES = {
     "zlib": (["zlib1g"], r"zlib\.h", "compressed files", "Zlib"),
     "Zstandard": (["libzstd1"], r"zstd\.h", "compressed files", "BSD-3-Clause OR GPL-2.0-only"),
     "SQLite": (["libsqlite3-0"], r"sqlite3\.h", "Nsight Systems exports", "blessing (public domain)"),
-    "protobuf": (["libprotobuf32"], r"google/protobuf/", "Chakra traces", "BSD-3-Clause"),
+    "protobuf": (["libprotobuf-lite32"], r"google/protobuf/", "Chakra traces", "BSD-3-Clause"),
     "Boost": ([], r"boost/(container|algorithm/string)/", "small vectors, letter case (headers)", "BSL-1.0"),
     "Boost.MPI": (["libboost-mpi1.74.0", "libboost-serialization1.74.0"], r"boost/(mpi|serialization)", "sweeps under MPI",
                   "BSL-1.0"),
@@ -60,6 +60,8 @@ LIBRARIES = {
 }
 HEADERS_ALONE = "headers"  # stands where programs stand, for what no program links
 PROGRAMS = {"spillway": "spillway", "spillway-mpi": "spillway-mpi", "spillway-gui": "spillway-gui",
+            "libspillway_pdf.so": "PDF module", "libspillway_xlsx.so": "spreadsheet module",
+            "libspillway_cbc.so": "CBC module",
             "libspillway_cuda.so": "GPU module", "libspillway_inject.so": "recorder"}
 CUDA = {"libcublasLt": "cuBLASLt", "libcupti": "CUPTI"}
 
@@ -69,7 +71,8 @@ spillway is Apache-2.0 (`LICENSE`); its sources contain no code of the libraries
 `docs/licences.py` from what the built programs need and what the sources include; a test compares. Libraries that are
 headers alone are compiled into the programs, and the CUDA runtime into the GPU module.
 
-`spillway` is the program, `spillway-mpi` what `spillway sweep` becomes under mpirun, `spillway-gui` the window. The GPU
+`spillway` is the program, `spillway-mpi` what `spillway sweep` becomes under mpirun, `spillway-gui` the window. The
+modules for PDF, spreadsheets and CBC (`libspillway_pdf.so` and so on) are files apart, loaded when asked for. The GPU
 module (`libspillway_cuda.so`) and the recorder's library (`libspillway_inject.so`) are files apart, built where there is
 a CUDA toolkit and loaded when asked for: no program links them. Libraries that these libraries need in turn have their
 licences in their packages (`/usr/share/doc/PACKAGE/copyright`).

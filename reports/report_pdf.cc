@@ -1,7 +1,4 @@
-#include "base/input_error.h"
-#include "reports/report_document.h"
-
-#ifdef SPILLWAY_PANGO
+// The module that lays reports out as PDF (report_modules.cc).
 #include <cairo-pdf.h>
 #include <pango/pangocairo.h>
 
@@ -11,6 +8,7 @@
 #include <numeric>
 
 #include "reports/report_chart.h"
+#include "reports/report_document.h"
 
 namespace spillway::reports {
 namespace {
@@ -247,9 +245,7 @@ class PdfPages {
   double y_ = margin;
 };
 
-}  // namespace
-
-std::string report_pdf(const ReportDocument& document) {
+std::string pdf_of(const ReportDocument& document) {
   PdfPages pages(document.title);
   pages.text(document.title, 17, true, 0, 0);
   pages.text(document.subtitle, text_size, false, 0, 3);
@@ -266,17 +262,9 @@ std::string report_pdf(const ReportDocument& document) {
   return pages.finish();
 }
 
+}  // namespace
 }  // namespace spillway::reports
 
-#else
-
-namespace spillway::reports {
-
-std::string report_pdf(const ReportDocument&) {
-  throw InputError("", "report", "this program was built without pango, which lays out PDF",
-                   "install libpango1.0-dev and build again, or write .html");
+extern "C" void spillway_report_pdf(const spillway::reports::ReportDocument& document, std::string& bytes) {
+  bytes = spillway::reports::pdf_of(document);
 }
-
-}  // namespace spillway::reports
-
-#endif

@@ -1,9 +1,4 @@
-#include "base/input_error.h"
-#include "base/output_file.h"
-#include "base/read_file.h"
-#include "reports/report_document.h"
-
-#ifdef SPILLWAY_XLSXWRITER
+// The module that writes reports as spreadsheets (report_modules.cc).
 #include <fmt/format.h>
 #include <unistd.h>
 #include <xlsxwriter.h>
@@ -12,6 +7,11 @@
 #include <clocale>
 #include <cstdio>
 #include <cstdlib>
+
+#include "base/input_error.h"
+#include "base/output_file.h"
+#include "base/read_file.h"
+#include "reports/report_document.h"
 
 namespace spillway::reports {
 namespace {
@@ -175,9 +175,7 @@ class Book {
   lxw_format *heading_ = nullptr, *figure_ = nullptr, *input_ = nullptr;
 };
 
-}  // namespace
-
-std::string report_xlsx(const ReportDocument& document) {
+std::string xlsx_of(const ReportDocument& document) {
   const NumbersWithPoints scope;
   const TemporaryFile file;
   Book book(file.path(), temporary_folder());
@@ -191,17 +189,9 @@ std::string report_xlsx(const ReportDocument& document) {
   return read_file_as_it_is(file.path());
 }
 
+}  // namespace
 }  // namespace spillway::reports
 
-#else
-
-namespace spillway::reports {
-
-std::string report_xlsx(const ReportDocument&) {
-  throw InputError("", "report", "this program was built without libxlsxwriter",
-                   "install libxlsxwriter-dev and build again, or write .csv");
+extern "C" void spillway_report_xlsx(const spillway::reports::ReportDocument& document, std::string& bytes) {
+  bytes = spillway::reports::xlsx_of(document);
 }
-
-}  // namespace spillway::reports
-
-#endif

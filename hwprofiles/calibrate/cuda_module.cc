@@ -1,7 +1,5 @@
 #include "hwprofiles/calibrate/cuda_module.h"
 
-#include <dlfcn.h>
-
 #include <cstdlib>
 #include <string>
 #include <utility>
@@ -9,6 +7,7 @@
 
 #include "base/data_folder.h"
 #include "base/input_error.h"
+#include "base/loaded_module.h"
 #include "hwprofiles/calibrate/cuda_libraries.h"
 
 namespace spillway::hwprofiles {
@@ -41,20 +40,10 @@ void* cuda_module_function(const char* name) {
     throw InputError("CUDA", "", "this spillway was built without it",
                      "install the CUDA toolkit, then `meson setup --reconfigure` and build again");
   std::string why;
-  for (const std::string& place : places) {
-    // Stays loaded: what it makes has its code in it.
-    void* module = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (module == nullptr) {
-      load_what_the_module_needs();
-      module = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL);
-    }
-    if (module == nullptr) {
-      if (const char* error = dlerror(); error != nullptr) why = error;
-      continue;
-    }
-    if (void* function = dlsym(module, name); function != nullptr) return function;
-    why = place + " is no module of this spillway";
-  }
+  if (void* function = function_in_module(places, name, why); function != nullptr) return function;
+  load_what_the_module_needs();
+  why.clear();
+  if (void* function = function_in_module(places, name, why); function != nullptr) return function;
   throw InputError(
       "CUDA", "", "its module can't be loaded: " + why,
       "install cuBLAS and CUPTI of CUDA 13 (the toolkit, or pip's nvidia-cublas and nvidia-cuda-cupti), or name "

@@ -58,6 +58,21 @@ class InstallTest(unittest.TestCase):
             self.assertIn(result.returncode, (0, 1), f"{scenario}: {result.stderr}")
             self.assertGreater(json.loads(result.stdout)["step_time_ns"], 0)
 
+    def test_modules_are_found_beside_it(self):
+        made = {module.name.removeprefix("libspillway_").removesuffix(".so")
+                for module in self.prefix.glob("lib*/**/libspillway_*.so")}
+        for ending, begin in {"pdf": b"%PDF-", "xlsx": b"PK"}.items():
+            report = self.prefix / ("report." + ending)
+            result = self.spillway("report", "step", self.scenario("gpt2-xl-1k-h100"), "--output", report)
+            if ending in made:
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertTrue(report.read_bytes().startswith(begin))
+            else:
+                self.assertEqual(result.returncode, 2)
+                self.assertFalse(report.exists())
+        if not made:
+            self.skipTest("built without modules")
+
     def test_schemas_and_pages_are_there(self):
         for name in ("scenario", "hardware-profile", "model", "trace"):
             json.loads((self.data / "schemas" / (name + ".schema.json")).read_text())

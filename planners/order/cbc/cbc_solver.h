@@ -1,4 +1,5 @@
-// CBC (COIN-OR branch and cut) as the solver of integer programs: what links this room links CBC, under the EPL.
+// CBC (COIN-OR branch and cut, under the EPL) as the solver of integer programs: a module of its own, which is loaded
+// for the first program that is solved.
 #pragma once
 
 namespace spillway::planners {
