@@ -36,10 +36,20 @@ std::string shown(double bound) {
 constexpr const char* not_a_scalar = "expected a number, a text, true or false";
 
 bool is_whole(const Json& value, const FieldInfo& info, std::int64_t& whole) {
-  const double rounded = value.is_number() ? value.get<double>() : std::nan("");
-  if (!(std::abs(rounded) < 9e18)) return false;
-  whole = value.is_number_float() ? static_cast<std::int64_t>(rounded) : value.get<std::int64_t>();
-  if (value.is_number_float() && static_cast<double>(whole) != rounded) return false;
+  constexpr double beyond = 9e18;
+  if (const auto* number = value.get_ptr<const Json::number_float_t*>()) {
+    if (!(std::abs(*number) < beyond)) return false;
+    whole = static_cast<std::int64_t>(*number);
+    if (static_cast<double>(whole) != *number) return false;
+  } else if (const auto* counted = value.get_ptr<const Json::number_unsigned_t*>()) {
+    if (!(static_cast<double>(*counted) < beyond)) return false;
+    whole = static_cast<std::int64_t>(*counted);
+  } else if (const auto* integer = value.get_ptr<const Json::number_integer_t*>()) {
+    whole = *integer;
+    if (!(std::abs(static_cast<double>(whole)) < beyond)) return false;
+  } else {
+    return false;
+  }
   return static_cast<double>(whole) >= info.min && static_cast<double>(whole) <= info.max;
 }
 
@@ -480,7 +490,9 @@ std::string document_text(std::string_view text, std::string_view key) {
 
 void read_document(std::string_view text, const std::string& file,
                    const std::function<void(FieldVisitor&)>& describe_fields, const std::string& remedy) {
-  read_fields(parse_document(text, file, remedy), file, "", describe_fields);
+  Json root = parse_document(text, file, remedy);
+  read_fields(root, file, "", describe_fields);
+  clear_json(root);
 }
 
 namespace {

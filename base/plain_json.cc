@@ -69,7 +69,7 @@ class PlainParser {
         into = nullptr;
         return take("null");
       default:
-        return number(into);
+        return number([&into](auto read) { into = read; });
     }
   }
 
@@ -100,7 +100,9 @@ class PlainParser {
     items.reserve(commas_before_bracket() + 1);
     do {
       skip_space();
-      if (!value(items.emplace_back(), depth)) return false;
+      const bool is_number = at_ != end_ && (is_digit(*at_) || *at_ == '-');
+      if (is_number ? !number([&items](auto read) { items.emplace_back(read); }) : !value(items.emplace_back(), depth))
+        return false;
     } while (take(','));
     return take(']');
   }
@@ -124,7 +126,8 @@ class PlainParser {
     return true;
   }
 
-  bool number(Json& into) {
+  template <class Store>
+  bool number(const Store& store) {
     const char* const begin = at_;
     const bool is_negative = *at_ == '-';
     if (is_negative) ++at_;
@@ -132,14 +135,14 @@ class PlainParser {
     while (at_ != end_ && is_digit(*at_)) ++at_;
     if (at_ == digits || (*digits == '0' && at_ - digits > 1)) return false;
     if (at_ == end_ || (*at_ != '.' && *at_ != 'e' && *at_ != 'E'))
-      return is_negative ? converted<std::int64_t>(begin, into) : converted<std::uint64_t>(begin, into);
+      return is_negative ? converted<std::int64_t>(begin, store) : converted<std::uint64_t>(begin, store);
     if (*at_ == '.' && !skip_digits_after(at_ + 1)) return false;
     if (at_ != end_ && (*at_ == 'e' || *at_ == 'E')) {
       const char* exponent = at_ + 1;
       if (exponent != end_ && (*exponent == '+' || *exponent == '-')) ++exponent;
       if (!skip_digits_after(exponent)) return false;
     }
-    return converted<double>(begin, into);
+    return converted<double>(begin, store);
   }
 
   bool skip_digits_after(const char* first) {
@@ -149,11 +152,11 @@ class PlainParser {
   }
 
   // What is out of range is another kind of number to the full parser, or none.
-  template <class Number>
-  bool converted(const char* begin, Json& into) const {
+  template <class Number, class Store>
+  bool converted(const char* begin, const Store& store) const {
     Number number{};
     const auto [rest, error] = std::from_chars(begin, at_, number);
-    into = number;
+    store(number);
     return error == std::errc() && rest == at_;
   }
 
@@ -166,6 +169,13 @@ class PlainParser {
 
 bool parse_plain_json(std::string_view text, int deepest, Json& root) {
   return PlainParser(text, deepest).document(root);
+}
+
+void clear_json(Json& json) {
+  if (!json.is_structured()) return;
+  for (Json& each : json)
+    if (each.is_structured()) clear_json(each);
+  json.clear();
 }
 
 }  // namespace spillway
