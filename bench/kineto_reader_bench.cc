@@ -88,7 +88,7 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return spillway::scenario::run(argc, argv);
+    return spillway::bench::run(argc, argv);
   } catch (const std::exception& error) {
     std::fprintf(stderr, "kineto_reader_bench: %s\n", error.what());
     return 1;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/floors.h"
 #include "base/splitmix64.h"
 #include "planners/layout/layout_solver.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/floors.h"
 #include "base/splitmix64.h"
 #include "planners/order/order_graph.h"
 

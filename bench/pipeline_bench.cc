@@ -78,7 +78,7 @@ void add_schedules() {
 }  // namespace spillway::bench
 
 int main(int argc, char** argv) {
-  spillway::add_schedules();
+  spillway::bench::add_schedules();
   benchmark::Initialize(&argc, argv);
   benchmark::RunSpecifiedBenchmarks();
 }

@@ -94,5 +94,5 @@ void run(std::int64_t chunks, std::uint64_t problems, std::uint64_t first) {
 int main(int argc, char** argv) {
   const std::int64_t chunks = argc > 1 ? std::atoll(argv[1]) : 0;
   const long long problems = argc > 2 ? std::atoll(argv[2]) : 50, first = argc > 3 ? std::atoll(argv[3]) : 1;
-  spillway::scenario::run(chunks, static_cast<std::uint64_t>(problems), static_cast<std::uint64_t>(first));
+  spillway::bench::run(chunks, static_cast<std::uint64_t>(problems), static_cast<std::uint64_t>(first));
 }

@@ -56,6 +56,7 @@ LIBRARIES = {
                       "LGPL-2.1-or-later"),
     "GoogleTest": ([], r"(gtest|gmock)/", "tests (not installed)", "BSD-3-Clause"),
     "Google Benchmark": ([], r"benchmark/", "benchmarks (not installed)", "Apache-2.0"),
+    "simdjson": ([], r"simdjson\.h", "comparison under bench/peers (not installed)", "Apache-2.0"),
     "SimGrid": ([], r"simgrid/", "comparison under bench/peers (not installed)", "LGPL-2.1-only"),
 }
 HEADERS_ALONE = "headers"  # stands where programs stand, for what no program links
@@ -221,7 +222,7 @@ def self_test():
     headers = set(LIBRARIES)
     page = page_of({"spillway": base, "spillway-gui": base | {"libqt6widgets6"}}, headers)
     refused = []
-    for attempt in (lambda: library_of_package("libsimdjson14"), lambda: library_of_header("simdjson.h"),
+    for attempt in (lambda: library_of_package("libnone14"), lambda: library_of_header("none/none.h"),
                     lambda: page_of({"spillway": base}, set()), lambda: packages_of(["libnone_of_them.so.1"])):
         try:
             attempt()
@@ -232,7 +233,7 @@ def self_test():
         "what isn't built is kept": kept({"spillway": base}, read_page(page), [])["spillway-gui"] == base | {"libqt6widgets6"},
         "what a build lacks is kept": kept({"spillway": {"libc6"}}, read_page(page), ["fmt"])["spillway"] == base,
         "what is needed no more goes": kept({"spillway": {"libc6"}}, read_page(page), [])["spillway"] == {"libc6"},
-        "the unknown is named": len(refused) == 4 and "libsimdjson14" in refused[0] and "<simdjson.h>" in refused[1]
+        "the unknown is named": len(refused) == 4 and "libnone14" in refused[0] and "<none/none.h>" in refused[1]
                                 and "nlohmann/json" in refused[2] and "libnone_of_them.so.1" in refused[3],
         "nothing is under the GPL alone": not [name for name, (_, _, _, licence) in LIBRARIES.items()
                                                if licence.startswith("GPL") and "exception" not in licence],

@@ -163,7 +163,7 @@ Figures run_spillway(const Workload& workload) {
   for (int repeat = 0; repeat < 5; ++repeat) {
     spillway::sim::Executor<> executor(graph);
     const std::clock_t begin = std::clock();
-    const spillway::gui::Outcome outcome = executor.run();
+    const spillway::sim::Outcome outcome = executor.run();
     const double spent = seconds_since(begin);
     if (repeat == 0 || spent < best.cpu_seconds) best = {spillway::to_seconds(outcome.end_time), spent};
   }
