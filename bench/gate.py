@@ -5,7 +5,6 @@ A ratio is a benchmark's time over that of `reference` (bench/reference.h) in th
 repetitions: so machines and loads compare, if not perfectly. Changes within 2 % are noise and not shown as any. What is
 more than 1.10 times its stored ratio is run again, twice at most, and fails if it is so every time.
 Usage: gate.py BUILD         runs BUILD/bench/*; exit 1 where something is slower. SPILLWAY_BLESS=1: stores the ratios
-       gate.py --programs    the programs it runs, as targets for ninja
        gate.py --self-test
 """
 import json
@@ -109,10 +108,6 @@ def self_test():
 def main(arguments):
     if arguments == ["--self-test"]:
         return self_test()
-    if arguments == ["--programs"]:
-        with open(RATIOS, encoding="utf-8") as file:
-            print("\n".join("bench/" + program for program in json.load(file)))
-        return 0
     if len(arguments) != 1:
         print(__doc__, file=sys.stderr)
         return 2

@@ -50,7 +50,8 @@ void write_table(std::int64_t count, std::uint64_t seed, std::int64_t micro_batc
 
 int main(int argc, char** argv) {
   if (argc == 5 && std::string_view(argv[1]) == "--write") {
-    spillway::bench::write_table(std::atoll(argv[2]), static_cast<std::uint64_t>(std::atoll(argv[3])), std::atoll(argv[4]));
+    spillway::bench::write_table(std::atoll(argv[2]), static_cast<std::uint64_t>(std::atoll(argv[3])),
+                                 std::atoll(argv[4]));
     return 0;
   }
   benchmark::Initialize(&argc, argv);
