@@ -61,6 +61,19 @@ class Estimator {
     return most;
   }
 
+  // Of the passes alone, and of what every GPU holds at least when gradients and states are shared out.
+  [[nodiscard]] StepEstimate least_sharded() const {
+    StepEstimate estimate;
+    estimate.step_time = pipeline_time();
+    for (const StageSum& stage : stages_) {
+      const Bytes weights = setup_.zero_stage == 3 ? stage.weights / replicas_ : stage.weights;
+      const Bytes shared = (stage.gradients + stage.states) / replicas_;
+      estimate.peak_allocated = std::max(estimate.peak_allocated, weights + shared + stage.kept);
+    }
+    estimate.peak_reserved = estimate.peak_allocated;
+    return estimate;
+  }
+
   StepEstimate run() const {
     StepEstimate estimate;
     const Picos pipeline = pipeline_time();
@@ -278,6 +291,11 @@ Picos least_step_time(const StepMachine& machine, const StepShape& shape, const 
 Bytes least_peak(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {
   SPILLWAY_ASSERT(has_closed_form(setup));
   return Estimator(machine, shape, setup).least_held();
+}
+
+StepEstimate least_sharded_step(const StepMachine& machine, const StepShape& plain, const TrainingSetup& setup) {
+  SPILLWAY_ASSERT(has_closed_form(setup) && setup.zero_stage >= 2);
+  return Estimator(machine, plain, setup).least_sharded();
 }
 
 StepEstimate estimate_step(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup) {

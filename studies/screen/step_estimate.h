@@ -42,4 +42,9 @@ Picos least_step_time(const StepMachine& machine, const StepShape& shape, const 
 // inputs alone, bounds those that also compute again. O(p v).
 Bytes least_peak(const StepMachine& machine, const StepShape& shape, const TrainingSetup& setup);
 
+// A step under ZeRO stage 2 or 3 is no faster and holds no less on its fullest GPU than this, by the shape of
+// plain_setup(): its passes in their schedule without a collective of gradients or weights; activations, and of
+// weights, gradients and states a GPU's share. `busy` is 0. `setup` as of estimate_step(). O(p v).
+StepEstimate least_sharded_step(const StepMachine& machine, const StepShape& plain, const TrainingSetup& setup);
+
 }  // namespace spillway::studies

@@ -131,9 +131,13 @@ class ProbeTimes {
   std::vector<Stage> ranks_;
 };
 
-// The last layer's in steady state; backwards the first layer comes last.
-ShapeTimes layer_times(const LayerEnds& ends, std::size_t layers) {
-  return {ends.forward[layers - 1] - ends.forward[layers - 2], ends.backward[0] - ends.backward[1]};
+// The last layer's in steady state; backwards the first layer comes last. Under ZeRO stage 2 a bucket of gradients may
+// hold several layers', and whoever ends one waits for it: the mean of them.
+ShapeTimes layer_times(const LayerEnds& ends, std::size_t layers, bool reduces) {
+  const Picos backward = reduces
+                             ? (ends.backward[0] - ends.backward[layers - 1]) / static_cast<std::int64_t>(layers - 1)
+                             : ends.backward[0] - ends.backward[1];
+  return {ends.forward[layers - 1] - ends.forward[layers - 2], backward};
 }
 
 // When the stage is free for a section, and has what it needs from its neighbour.
@@ -248,29 +252,45 @@ double per_byte(Picos time, Bytes bytes) {
   return bytes > Bytes(0) ? to_seconds(time) / static_cast<double>(bytes.count()) : 0;
 }
 
-// Gathers ahead of their use take several layers to come to a steady pace.
-std::int64_t probe_layers(const TrainingSetup& setup) { return setup.zero_stage == 3 ? 7 : 3; }
+// Gathers ahead of their use and buckets of gradients take several layers to come to a steady pace. Under ZeRO stage 2
+// what is left in the last bucket of a chunk goes at its end: where chunks have fewer layers, so has the probe.
+std::int64_t probe_layers(const StepMachine& machine, const TrainingSetup& shape, const StepShape* plain) {
+  constexpr std::int64_t steady = 7, least = 3;
+  if (shape.zero_stage < 2) return least;
+  if (shape.zero_stage == 3) return steady;
+  const std::int64_t chunks = shape.pipeline_parallel * shape.pipeline_chunks;
+  const std::int64_t of_chunk = (machine.model->layers + chunks - 1) / chunks;
+  return std::clamp<std::int64_t>(of_chunk, plain != nullptr ? 1 : least, steady);
+}
 
 TrainingSetup probe_setup(const TrainingSetup& shape) {
   TrainingSetup setup = shape;
   setup.pipeline_parallel = shape.pipeline_parallel > 1 ? stages : 1;
+  setup.pipeline_chunks = 1;
   setup.gradient_accumulation = micro_batches;
   setup.global_batch = 0;
   return setup;
 }
 
-struct Probe {
-  Trace trace;
-  Result result;
-};
-
-Probe run_probe(const StepMachine& machine, const TrainingSetup& setup, std::int64_t layers) {
+// The step of a probe.
+Trace probe_trace(const StepMachine& machine, const TrainingSetup& setup, std::int64_t layers) {
   ModelSpec model = *machine.model;
   model.layers = layers;
-  Probe probe;
-  probe.trace = generate_trace(model, setup, *machine.cost, machine.cluster);
-  probe.result = replay(probe.trace, machine.hardware, machine.options);
-  return probe;
+  return generate_trace(model, setup, *machine.cost, machine.cluster);
+}
+
+// What the allocator reserves over what it hands out, on the device where it reserves most.
+double reserved_share(const Trace& trace, const MemoryReplayOptions& options) {
+  Bytes allocated{}, reserved{};
+  for (const auto& [device, events] : index_memory_events(trace)) {
+    const AllocationStreamResult run =
+        replay_allocation_stream(trace, events, stream_options(options, device, Bytes(0)));
+    if (Bytes(run.statistics.all().reserved_bytes.peak) <= reserved) continue;
+    reserved = Bytes(run.statistics.all().reserved_bytes.peak);
+    allocated = Bytes(run.statistics.all().allocated_bytes.peak);
+  }
+  if (allocated <= Bytes(0)) return 1;
+  return static_cast<double>(reserved.count()) / static_cast<double>(allocated.count());
 }
 
 // What one layer's parameters hold: of a stage of nothing but layers a share, else what one more layer adds.
@@ -281,7 +301,7 @@ StageMemory layer_roles(const StepMachine& machine, const TrainingSetup& setup, 
     for (Bytes& bytes : layer.by_role) bytes = bytes / layers;
     return layer;
   }
-  layer = ProbeMemory(run_probe(machine, setup, layers + 1).trace, 0).memory();
+  layer = ProbeMemory(probe_trace(machine, setup, layers + 1), 0).memory();
   for (std::size_t role = 0; role < layer.by_role.size(); ++role)
     layer.by_role[role] = layer.by_role[role] - middle.by_role[role];
   return layer;
@@ -303,8 +323,10 @@ bool has_alike_layers(const ModelSpec& model, const TrainingSetup& setup) {
 
 TrainingSetup shape_setup(const TrainingSetup& resolved) {
   TrainingSetup setup = resolved;
-  setup.pipeline_parallel = std::min<std::int64_t>(resolved.pipeline_parallel, 2);
-  setup.pipeline_chunks = 1;
+  if (setup.zero_stage != 2) {
+    setup.pipeline_parallel = std::min<std::int64_t>(resolved.pipeline_parallel, 2);
+    setup.pipeline_chunks = 1;
+  }
   setup.pipeline_schedule = default_schedule;
   setup.recomputed_chunks = 0;
   setup.split_backward = false;
@@ -320,6 +342,13 @@ TrainingSetup shape_setup(const TrainingSetup& resolved) {
   return setup;
 }
 
+TrainingSetup plain_setup(const TrainingSetup& shape) {
+  TrainingSetup setup = shape;
+  setup.zero_stage = 0;
+  setup.fp32_reduction = false;
+  return shape_setup(setup);
+}
+
 std::string shape_key(const TrainingSetup& shape) {
   TrainingSetup copy = shape;  // visitors may change what they visit; this one does not
   FieldTexts texts;
@@ -327,22 +356,34 @@ std::string shape_key(const TrainingSetup& shape) {
   return texts.take();
 }
 
-StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted) {
+StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted, const StepShape* plain) {
   const TrainingSetup setup = probe_setup(wanted);
   const bool single = setup.pipeline_parallel == 1;
-  const std::int64_t layers = probe_layers(setup);
-  const Probe probe = run_probe(machine, setup, layers * setup.pipeline_parallel);
-  const Trace& trace = probe.trace;
-  const ProbeTimes times(trace, probe.result, static_cast<std::size_t>(layers));
+  const std::int64_t layers = probe_layers(machine, wanted, plain);
+  Trace trace = probe_trace(machine, setup, layers * setup.pipeline_parallel);
   const std::size_t middle = single ? 0 : 1;
-  const Stage& stage = times.stage(middle);
   const StageMemory memory = ProbeMemory(trace, static_cast<std::int16_t>(middle)).memory();
   const StageMemory layer = layer_roles(machine, setup, memory, layers);
-
+  std::array<StageMemory, 2> ends;  // first and last stage
+  if (!single) ends = {ProbeMemory(trace, 0).memory(), ProbeMemory(trace, 2).memory()};
   StepShape shape;
-  shape.layer = layer_times(stage.device, static_cast<std::size_t>(layers));
-  shape.layer_host = layer_times(stage.host, static_cast<std::size_t>(layers));
-  shape.layer_kept = memory.layer_kept;
+  const bool is_as_plain = plain != nullptr && wanted.zero_stage < 3;  // gathered weights come and go
+  shape.reserved_per_allocated =
+      is_as_plain ? plain->reserved_per_allocated : reserved_share(trace, machine.options.memory);
+  trace.memory_events.clear();  // nothing that follows asks for memory
+  const Result result = replay(trace, machine.hardware, machine.options);
+  const ProbeTimes times(trace, result, static_cast<std::size_t>(layers));
+  const Stage& stage = times.stage(middle);
+
+  if (layers < 3) {  // too few for differences of layers
+    shape.layer = plain->layer;
+    shape.layer_host = plain->layer_host;
+    shape.layer_kept = plain->layer_kept;
+  } else {
+    shape.layer = layer_times(stage.device, static_cast<std::size_t>(layers), setup.zero_stage == 2);
+    shape.layer_host = layer_times(stage.host, static_cast<std::size_t>(layers), setup.zero_stage == 2);
+    shape.layer_kept = memory.layer_kept;
+  }
   shape.layer_weights = role_bytes(layer, TensorRole::weight);
   shape.layer_gradients = role_bytes(layer, TensorRole::gradient);
   shape.layer_states = role_bytes(layer, TensorRole::optimizer_state);
@@ -352,14 +393,11 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted)
   shape.message = stage.message;
   shape.probed_layers = layers;
   shape.update_scales = is_megatron(setup.framework);
-  if (probe.result.memory.peak_allocated > Bytes(0))
-    shape.reserved_per_allocated = static_cast<double>(probe.result.memory.peak_reserved.count()) /
-                                   static_cast<double>(probe.result.memory.peak_allocated.count());
   shape.middle = chunk_shape(stage, memory, shape, layers);
   shape.first = shape.last = shape.only = shape.middle;
   if (!single) {
-    shape.first = chunk_shape(times.stage(0), ProbeMemory(trace, 0).memory(), shape, layers);
-    shape.last = chunk_shape(times.stage(2), ProbeMemory(trace, 2).memory(), shape, layers);
+    shape.first = chunk_shape(times.stage(0), ends[0], shape, layers);
+    shape.last = chunk_shape(times.stage(2), ends[1], shape, layers);
   }
   return shape;
 }

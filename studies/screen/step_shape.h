@@ -6,7 +6,9 @@
 // micro-batch and their memory are read off, per layer by the difference between neighbouring layers. So every rule of
 // the generator and of the replay (host-bound stretches, collectives of the tensor group, recomputation, fused kernels)
 // is in it. A probe takes a few milliseconds and serves all depths, micro-batch counts, schedules, and, below ZeRO
-// stage 2, numbers of replicas. Sizes of buckets are the default's in it.
+// stage 2, numbers of replicas; under stage 2 it is of one number of layers per chunk. Sizes of buckets are the
+// default's in it. The allocator is run once over the probe's allocations, for its share of cached memory; under ZeRO
+// stage 2 that of the plain step stands for it.
 #pragma once
 
 #include <cstdint>
@@ -69,7 +71,13 @@ TrainingSetup shape_setup(const TrainingSetup& resolved);
 // Names the fields of shape_setup(): a key.
 std::string shape_key(const TrainingSetup& shape);
 
-// `shape`: as shape_setup() gave it. Precondition: has_alike_layers(). Throws what the generator throws.
-StepShape measure_shape(const StepMachine& machine, const TrainingSetup& shape);
+// The same without ZeRO: its kernels, its activations. What is not of the shape that it is asked for are collectives of
+// gradients and weights, and what these hold.
+TrainingSetup plain_setup(const TrainingSetup& shape);
+
+// `shape`: as shape_setup() gave it. Precondition: has_alike_layers(). `plain`: the shape of plain_setup(shape),
+// whose share of cached memory is taken under ZeRO stage 2, and by which chunks of one or two layers are measured;
+// null: the allocator is run, and the probe has three layers at least. Throws what the generator throws.
+StepShape measure_shape(const StepMachine& machine, const TrainingSetup& shape, const StepShape* plain = nullptr);
 
 }  // namespace spillway::studies

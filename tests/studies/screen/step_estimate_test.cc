@@ -62,6 +62,39 @@ INSTANTIATE_TEST_SUITE_P(Layouts, StepEstimateTest,
                                          Case{"split_gradients", 1, 1, 1, 16, 4, 1, 2, false, true, Recompute::none}),
                          [](const auto& one) { return std::string(one.param.name); });
 
+// What ZeRO 2 and 3 add is time and memory on top of the plain step's passes and of a GPU's share.
+TEST(StepEstimate, ShardedStepsKeepTheirLowerBounds) {
+  const ModelSpec model = find_model("llama-2-7b");
+  const HardwareProfile hardware = ProfileLibrary::standard().load_system("dgx-a100");
+  const CostModel cost(hardware);
+  const StepMachine machine(model, hardware, cost);
+  for (const std::int64_t tensor : {1, 4})
+    for (const std::int64_t pipeline : {1, 4})
+      for (const std::int64_t data : {2, 32})
+        for (const std::int64_t zero : {2, 3})
+          for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+            TrainingSetup wanted;
+            wanted.framework = Framework::megatron_2022;
+            wanted.sequence = 2048;
+            wanted.tensor_parallel = tensor;
+            wanted.pipeline_parallel = pipeline;
+            wanted.data_parallel = data;
+            wanted.gradient_accumulation = 8;
+            wanted.zero_stage = zero;
+            wanted.recompute = recompute;
+            const TrainingSetup setup = resolve(wanted, model);
+            const StepShape plain = measure_shape(machine, plain_setup(shape_setup(setup)));
+            const StepEstimate least = least_sharded_step(machine, plain, setup);
+            const StepEstimate step = estimate_step(machine, measure_shape(machine, shape_setup(setup), &plain), setup);
+            SCOPED_TRACE(testing::Message() << "t " << tensor << " p " << pipeline << " d " << data << " zero " << zero
+                                            << " recompute " << to_string(recompute));
+            EXPECT_LE(least.step_time, step.step_time);
+            EXPECT_LE(least.peak_allocated, step.peak_allocated);
+            EXPECT_GT(to_seconds(least.step_time), 0.3 * to_seconds(step.step_time));
+            EXPECT_GT(least.peak_allocated.count() * 10, step.peak_allocated.count());
+          }
+}
+
 // One shape serves all depths, micro-batch counts and numbers of replicas.
 TEST(StepShape, KeysLeaveOutWhatAShapeDoesNotDependOn) {
   const ModelSpec model = find_model("llama-2-7b");
