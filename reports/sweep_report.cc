@@ -44,6 +44,9 @@ Json sweep_row_json(const SweepRow& row) {
   json["life_low_years"] = finite(metrics.rated_years);
   json["mfu"] = row.mfu;
   json["binding_resource"] = row.binding;
+  json["fingerprint"] = row.fingerprint;
+  json["twin_of"] = row.twin_of ? Json(*row.twin_of) : Json();
+  json["screened_is_bound"] = row.is_bound;
   json["screened_step_time_ns"] = std::llround(row.screened.step_seconds * 1e9);
   json["screened_peak_reserved_bytes"] = std::llround(row.screened.peak_bytes);
   return json;
@@ -69,9 +72,17 @@ Json sweep_json(const SweepFile& file, const SweepOutcome& outcome) {
   json["beaten_in_screen"] = outcome.beaten;
   json["beaten_by_replays"] = outcome.beaten_by_replay;
   json["replayed"] = outcome.rows.size();
+  json["replays"] = outcome.replays;
   json["not_replayed"] = outcome.not_replayed;
+  json["front_is_proven"] = outcome.is_proven();
+  json["unproven_best"] = Json::object();
+  if (outcome.not_replayed > 0)
+    for (std::size_t i = 0; i < file.objectives.size(); ++i)
+      json["unproven_best"][std::string(to_string(file.objectives[i]))] = finite(outcome.unproven[i]);
   json["screen_error"] = {{"step_time", sweep_error_json(outcome.time_error)},
                           {"peak_reserved", sweep_error_json(outcome.memory_error)},
+                          {"step_time_above_bound", sweep_error_json(outcome.time_above_bound)},
+                          {"below_bound", outcome.below_bound},
                           {"margin", file.margin},
                           {"memory_margin", file.memory_margin}};
   json["rows"] = Json::array();

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -69,19 +70,45 @@ void print_reasons(Context& context, const SweepFile& file, const SweepOutcome& 
   if (!context.rows_only()) print("\n");
 }
 
+// Labels of a row and of its twins, by axis: what differs stands beside each other ("0 = 1").
+std::vector<std::string> merged_options(const SweepOutcome& outcome, const SweepRow& row) {
+  std::vector<std::string> options = row.options;
+  std::vector<std::set<std::string>> seen(options.size());
+  for (std::size_t axis = 0; axis < options.size(); ++axis) seen[axis].insert(options[axis]);
+  for (const SweepRow& other : outcome.rows)
+    if (other.twin_of == row.number)
+      for (std::size_t axis = 0; axis < options.size(); ++axis)
+        if (seen[axis].insert(other.options[axis]).second) options[axis] += " = " + other.options[axis];
+  return options;
+}
+
+// Proven, or what isn't.
+std::string proof_text(const SweepFile& file, const SweepOutcome& outcome) {
+  if (outcome.is_proven())
+    return "the front is proven within the screen's margins: no point that was not replayed may beat it\n";
+  if (outcome.not_replayed == 0) return "";
+  std::string best;
+  for (std::size_t i = 0; i < file.objectives.size(); ++i)
+    best += fmt::format("{}{} {:.4g}", best.empty() ? "" : ", ", to_string(file.objectives[i]), outcome.unproven[i]);
+  return fmt::format(
+      "the front is not proven: {} points remain after {} replays; with the screen's margins they may reach {} (in SI "
+      "units; life as 1 / years)\n",
+      outcome.not_replayed, outcome.replays, best);
+}
+
 Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
   std::vector<std::string> headings;
   for (const SweepAxis& axis : file.axes) headings.push_back(axis.name);
-  for (const char* heading :
-       {"step time (s)", "reserved (GiB)", "GPUs", "tokens/s", "MFU (%)", "life (years)", "binds", "front"})
+  for (const char* heading : {"step time (s)", "reserved (GiB)", "GPUs", "tokens/s", "MFU (%)", "kWh per 1e6 tokens",
+                              "life (years)", "binds", "front"})
     headings.emplace_back(heading);
   Table table(headings);
   for (const SweepRow& row : outcome.rows) {
-    if (!all && !row.on_front) continue;
-    std::vector<std::string> cells = row.options;
+    if (row.twin_of || (!all && !row.on_front)) continue;
+    std::vector<std::string> cells = merged_options(outcome, row);
     const SweepMetrics& metrics = row.replayed;
     if (!row.failure.empty()) {
-      for (int i = 0; i < 6; ++i) cells.emplace_back("-");
+      for (int i = 0; i < 7; ++i) cells.emplace_back("-");
       cells.push_back(row.failure);
       cells.emplace_back("no");
     } else {
@@ -91,6 +118,8 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
       cells.push_back(metrics.step_seconds > 0 ? fmt::format("{:.4g}", metrics.tokens_per_step / metrics.step_seconds)
                                                : "-");
       cells.push_back(fmt::format("{:.1f}", row.mfu * 100));
+      cells.push_back(
+          metrics.busy_watts > 0 ? fmt::format("{:.4g}", metrics.value(SweepObjective::energy_per_token) / 3.6) : "-");
       cells.push_back(std::isfinite(metrics.life_years) ? fmt::format("{:.3g}", metrics.life_years) : "-");
       cells.push_back(row.verdict == Verdict::fits           ? row.binding
                       : row.verdict == Verdict::tight        ? row.binding + " (tight)"
@@ -136,8 +165,10 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
       "screen, {} by replays; {} replayed{}\n",
       outcome.points, left_out(outcome.left_out), left_out(outcome.invalid), outcome.screened, outcome.unable,
       outcome.beaten, outcome.beaten_by_replay, outcome.rows.size(),
-      outcome.not_replayed > 0 ? fmt::format(", {} remain: the front may miss some of them", outcome.not_replayed)
-                               : ""));
+      static_cast<std::int64_t>(outcome.rows.size()) > outcome.replays
+          ? fmt::format(" by {} replays: the others are steps that can't be told apart from these", outcome.replays)
+          : ""));
+  print(proof_text(file, outcome));
   if (outcome.time_error.compared > 0)
     print(
         fmt::format("screen against replay, {} points: step time median {}, 90th percentile {}, worst {} (margin {}); "
@@ -147,6 +178,12 @@ void print_outcome(Context& context, const SweepCall& call, const SweepFile& fil
                     percent_text(file.margin, 2), percent_text(outcome.memory_error.median, 2),
                     percent_text(outcome.memory_error.p90, 2), percent_text(outcome.memory_error.worst, 2),
                     percent_text(file.memory_margin, 2)));
+  if (outcome.time_above_bound.compared > 0)
+    print(
+        fmt::format("screened by a lower bound of the step time alone, {} points: replays lie above it by {} in the "
+                    "median, {} at the 90th percentile; {} below\n",
+                    outcome.time_above_bound.compared, percent_text(outcome.time_above_bound.median, 2),
+                    percent_text(outcome.time_above_bound.p90, 2), outcome.below_bound));
   if (!answered) print("no point meets the requirements\n");
 }
 
@@ -162,10 +199,14 @@ void print_check(Context& context, const SweepFile& file, const SweepCheck& resu
     for (const SweepCheck::Wrong& wrong : result.wrong)
       json["wrongly_pruned"].push_back({{"point", wrong.label}, {"why", wrong.why}});
     json["groups"] = Json::array();
-    for (const SweepCheck::Group& group : result.groups)
-      json["groups"].push_back({{"name", group.name},
-                                {"step_time", sweep_error_json(group.time)},
-                                {"peak_reserved", sweep_error_json(group.memory)}});
+    for (const SweepCheck::Group& group : result.groups) {
+      Json& row = json["groups"].emplace_back(Json{{"name", group.name},
+                                                   {"step_time", sweep_error_json(group.time)},
+                                                   {"peak_reserved", sweep_error_json(group.memory)}});
+      if (group.above_bound.compared == 0) continue;
+      row["step_time_above_bound"] = sweep_error_json(group.above_bound);
+      row["below_bound"] = group.below_bound;
+    }
     return print_json(json);
   }
   Table table({"points", "replayed", "time, median", "90th", "worst", "peak, median", "90th", "worst"});
@@ -215,14 +256,22 @@ class Pace {
     }
     std::string words = fmt::format("{}: {} of {}", what, done, all);
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+    if (what == screening) screened_seconds_ = seconds;
     if (seconds < 1 || done <= first_) return words;
     const double rate = static_cast<double>(done - first_) / seconds;
     const double left = static_cast<double>(all - done) / rate;
-    return words + fmt::format(", {:.3g} a second, {:.0f}:{:02.0f} left at most", rate, std::floor(left / 60),
-                               std::floor(left - 60 * std::floor(left / 60)));
+    // Of a screen most points may be left out by rules: only valid ones make a rate, known when it is done.
+    const std::string rate_text = what == screening ? "" : fmt::format(", {:.3g} a second", rate);
+    return words + rate_text +
+           fmt::format(", {:.0f}:{:02.0f} left at most", std::floor(left / 60),
+                       std::floor(left - 60 * std::floor(left / 60)));
   }
+  // Of all that was screened, until the last report of it.
+  [[nodiscard]] double screened_seconds() const { return screened_seconds_; }
 
  private:
+  static constexpr std::string_view screening = "points screened";
+  double screened_seconds_ = 0;
   std::string what_;
   std::chrono::steady_clock::time_point began_;
   std::int64_t first_ = 0;
@@ -265,6 +314,10 @@ void run(Context& context, const SweepCall& call, const SweepFile& file, SweepSt
     out.write(sweep_database(file, outcome));
     out.commit();
   }
+  if (pace.screened_seconds() > 1)
+    note(context,
+         fmt::format("{} valid points were screened in {:.1f} s: {:.3g} a second", outcome.screened,
+                     pace.screened_seconds(), static_cast<double>(outcome.screened) / pace.screened_seconds()));
   if (options.shards > 1) note(context, "this is one shard's own answer; `spillway merge` gives that of the whole");
   print_outcome(context, call, file, outcome);
 }

@@ -13,7 +13,7 @@ namespace {
 
 struct Sample {
   SweepPoint point;
-  SweepEstimate estimate;
+  SweepEstimate estimate, first_look;
   SweepReplay replay;
   bool does = false;
 };
@@ -36,6 +36,7 @@ std::vector<Sample> draw(const SweepFile& file, std::size_t count, std::uint64_t
     Sample sample;
     sample.point = space.at(number);
     sample.estimate = screen.estimate(space.settings(sample.point));
+    sample.first_look = screen.first_look(space.settings(sample.point));
     if (sample.estimate.invalid.empty())
       ++valid;
     else if (samples.size() > valid + count)
@@ -50,16 +51,25 @@ std::vector<Sample> draw(const SweepFile& file, std::size_t count, std::uint64_t
 
 template <class Holds>
 SweepCheck::Group group_of(std::string name, const std::vector<Sample>& samples, Holds holds) {
-  std::vector<double> times, peaks;
+  std::vector<double> times, peaks, above;
+  std::int64_t below = 0;
   for (const Sample& sample : samples) {
-    if (!holds(sample) || sample.estimate.is_bound || !sample.replay.failure.empty()) continue;
-    const auto compare = [](double screened, double replayed, std::vector<double>& errors) {
-      if (screened > 0 && replayed > 0) errors.push_back(std::abs(screened / replayed - 1));
+    if (!holds(sample) || !sample.replay.failure.empty()) continue;
+    const double bound = sample.estimate.metrics.step_seconds, replayed = sample.replay.replayed.step_seconds;
+    if (sample.estimate.is_bound) {
+      if (bound <= 0 || replayed <= 0) continue;
+      above.push_back(std::max(0.0, replayed / bound - 1));
+      below += replayed < bound ? 1 : 0;
+      continue;
+    }
+    const auto compare = [](double screened, double truth, std::vector<double>& errors) {
+      if (screened > 0 && truth > 0) errors.push_back(std::abs(screened / truth - 1));
     };
     compare(sample.estimate.metrics.step_seconds, sample.replay.replayed.step_seconds, times);
     compare(sample.estimate.metrics.peak_bytes, sample.replay.replayed.peak_bytes, peaks);
   }
-  return {std::move(name), sweep_error(std::move(times)), sweep_error(std::move(peaks))};
+  return {std::move(name), sweep_error(std::move(times)), sweep_error(std::move(peaks)), sweep_error(std::move(above)),
+          below};
 }
 
 }  // namespace
@@ -89,9 +99,9 @@ SweepCheck check_screen(const SweepFile& file, std::size_t count, std::uint64_t 
     std::string why;
     if (!sample.estimate.invalid.empty())
       why = "invalid: " + sample.estimate.invalid;
-    else if (!sample.estimate.may_do(file))
+    else if (!sample.estimate.may_do(file) || !sample.first_look.may_do(file))
       why = "can't meet the requirements";
-    else if (sure.beats(sample.estimate.best(file)))
+    else if (sure.beats(sample.estimate.best(file)) || sure.beats(sample.first_look.best(file)))
       why = "beaten in the screen";
     else if (front.beats(sample.estimate.best(file)))
       why = "beaten by a replay";

@@ -27,8 +27,10 @@ struct SweepCheck {
   std::vector<Wrong> wrong;  // on the front, and pruned
   // Of the screen's step times and peaks, over all of the sample and over each value of each axis.
   struct Group {
-    std::string name;  // "all", "zero 3"
-    SweepError time, memory;
+    std::string name;         // "all", "zero 3"
+    SweepError time, memory;  // of estimates
+    SweepError above_bound;   // of points with a lower bound of the time alone: by how much replays lie above it
+    std::int64_t below_bound = 0;
   };
   std::vector<Group> groups;
 };

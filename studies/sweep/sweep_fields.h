@@ -34,7 +34,7 @@ struct SweepDocument {
   std::vector<Axis> axes;
   std::vector<Derived> derived;
   std::vector<Rule> where;
-  std::vector<std::size_t> objectives = {0};
+  std::vector<std::size_t> objectives;  // empty: not given
   bool must_fit = true;
   std::optional<double> most_step_seconds, most_gpus, least_life_years;
   double margin = 0.15, memory_margin = 0.15;

@@ -103,7 +103,7 @@ class Reader {
     for (std::size_t i = 0; i < document_.derived.size(); ++i)
       file.derived.push_back(derived_of(document_.derived[i], "/derived/" + std::to_string(i)));
     for (const auto& [is, reason] : document_.where) file.rules.push_back({is, reason.empty() ? is : reason});
-    file.objectives.clear();
+    if (!document_.objectives.empty()) file.objectives.clear();
     for (const std::size_t objective : document_.objectives) file.objectives.push_back(sweep_objectives.at(objective));
     file.must_fit = document_.must_fit;
     file.most_step_seconds = document_.most_step_seconds;
@@ -239,6 +239,39 @@ std::int64_t SweepFile::points() const {
   return count;
 }
 
+namespace {
+
+// The axis or derived value that makes steps differ in their tokens; empty: none does for sure.
+std::string owner_of_tokens(const SweepFile& file, std::string& key) {
+  const auto counts = [&key](const std::string& one) {
+    key = one;
+    return one == "model.global_batch" || one == "model.sequence" || one == "model.gradient_accumulation";
+  };
+  for (const SweepAxis& axis : file.axes)
+    for (const SweepOption& option : axis.options)
+      for (const auto& [one, text] : option.settings)
+        if (counts(one)) return axis.name;
+  for (const SweepDerived& derived : file.derived)
+    if (counts(derived.key)) return derived.name;
+  return "";
+}
+
+// A step of more tokens takes longer: such steps are ranked by their time per token.
+void rank_by_tokens(SweepFile& file, bool objectives_given) {
+  const auto time = std::find(file.objectives.begin(), file.objectives.end(), SweepObjective::step_time);
+  if (time == file.objectives.end()) return;
+  std::string key;
+  const std::string owner = owner_of_tokens(file, key);
+  if (owner.empty()) return;
+  if (objectives_given)
+    throw InputError(file.path, "/objectives",
+                     "'" + owner + "' sets " + key + ", so steps differ in their tokens and their times tell nothing",
+                     "rank by gpu_time_per_token instead of step_time");
+  *time = SweepObjective::gpu_time_per_token;
+}
+
+}  // namespace
+
 SweepFile parse_sweep(const std::string& text, const std::string& name, const std::string& folder) {
   const Json root = parse_document(text, name, "correct it there; sweeps are JSON without comments");
   SweepDocument document;
@@ -253,6 +286,7 @@ SweepFile parse_sweep(const std::string& text, const std::string& name, const st
   file.kind = kept.dump();
   file.digest = digest_of(file, root);
   static_cast<void>(file.points());
+  rank_by_tokens(file, !document.objectives.empty());
   return file;
 }
 

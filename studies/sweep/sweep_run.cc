@@ -31,7 +31,13 @@ void add(std::map<std::string, SweepReason>& sum, const std::map<std::string, Sw
 class Sweep {
  public:
   Sweep(const SweepFile& file, const SweepOptions& options, SweepWorkers& workers, SweepStore& store)
-      : file_(file), options_(options), workers_(workers), store_(store), space_(file), sure_(file.objectives.size()) {
+      : file_(file),
+        options_(options),
+        workers_(workers),
+        store_(store),
+        space_(file),
+        screen_(file),
+        sure_(file.objectives.size()) {
     outcome_.points = file.points();
   }
 
@@ -115,11 +121,42 @@ class Sweep {
       const std::vector<SweepRemaining> wave = next_wave(waiting);
       if (wave.empty()) break;
       replay_wave(wave, static_cast<std::int64_t>(queue.size()), front);
+      take_twins(wave, waiting);
     }
     outcome_.beaten_by_replay +=
         std::erase_if(waiting, [&](const SweepRemaining& one) { return front.beats(one.best); });
     outcome_.not_replayed += static_cast<std::int64_t>(waiting.size());
+    outcome_.unproven = SweepValues{};
+    for (std::size_t i = 0; i < file_.objectives.size(); ++i)
+      for (const SweepRemaining& one : waiting)
+        if (&one == &waiting.front() || one.best[i] < outcome_.unproven[i]) outcome_.unproven[i] = one.best[i];
   }
+
+  // Points of the wave's states take its replays as theirs. Equal states have equal estimates, so these are looked at
+  // first.
+  void take_twins(const std::vector<SweepRemaining>& wave, std::vector<SweepRemaining>& waiting) {
+    const auto estimate_of = [](const SweepRemaining& one) { return std::pair(one.step_seconds, one.peak_bytes); };
+    std::map<std::pair<double, double>, std::vector<std::pair<std::uint64_t, std::int64_t>>> states;
+    for (const SweepRemaining& one : wave)
+      if (const std::uint64_t key = state_of(one.number); key != 0)
+        states[estimate_of(one)].emplace_back(key, one.number);
+    std::erase_if(waiting, [&](const SweepRemaining& one) {
+      const auto alike = states.find(estimate_of(one));
+      if (alike == states.end()) return false;
+      const std::uint64_t key = state_of(one.number);
+      for (const auto& [state, number] : alike->second) {
+        if (state != key) continue;
+        const auto first = std::find_if(outcome_.rows.begin(), outcome_.rows.end(),
+                                        [&](const SweepRow& row) { return row.number == number; });
+        if (first == outcome_.rows.end()) return false;
+        outcome_.rows.push_back(row_of(one, SweepReplay(*first)));
+        if (options_.replayed) options_.replayed(outcome_.rows.back());
+        return true;
+      }
+      return false;
+    });
+  }
+  std::uint64_t state_of(std::int64_t number) { return screen_.state_key(space_.settings(space_.at(number))); }
 
   // Points of one estimated peak are one kind: its first is replayed alone, and when it turns out not to fit, the
   // others come last of all (a layout with every size of bucket). Where the peak is not known, each is of its own.
@@ -130,7 +167,7 @@ class Sweep {
   // Takes them out of `waiting`. O(waiting log kinds).
   std::vector<SweepRemaining> next_wave(std::vector<SweepRemaining>& waiting) {
     const auto most = static_cast<std::size_t>(file_.replays);
-    const std::size_t room = std::min(wave_points, most - std::min(most, outcome_.rows.size()));
+    const std::size_t room = std::min(wave_points, most - std::min(most, static_cast<std::size_t>(outcome_.replays)));
     std::vector<SweepRemaining> wave;
     std::vector<bool> taken(waiting.size());
     std::set<double> first;  // of kinds not known so far
@@ -180,8 +217,9 @@ class Sweep {
     const std::size_t before = outcome_.rows.size();
     stopped_ = !do_tasks(file_, tasks, workers_, store_, [&](std::size_t i, const std::string& record) {
       outcome_.rows.push_back(row_of(wave[i], parse_sweep_replay(record)));
+      ++outcome_.replays;
       if (options_.replayed) options_.replayed(outcome_.rows.back());
-      return goes_on("points replayed", static_cast<std::int64_t>(outcome_.rows.size()), std::min(all, file_.replays));
+      return goes_on("points replayed", outcome_.replays, std::min(all, file_.replays));
     });
     for (std::size_t i = before; i < outcome_.rows.size(); ++i) {
       const SweepRow& row = outcome_.rows[i];
@@ -202,6 +240,7 @@ class Sweep {
       row.options.push_back(file_.axes[axis].options[point.options[axis]].label);
     row.screened.step_seconds = one.step_seconds;
     row.screened.peak_bytes = one.peak_bytes;
+    row.is_bound = one.is_bound;
     row.does = meets_requirements(file_, row);
     return row;
   }
@@ -210,9 +249,17 @@ class Sweep {
     std::sort(outcome_.rows.begin(), outcome_.rows.end(),
               [](const SweepRow& a, const SweepRow& b) { return a.number < b.number; });
     mark_front(file_, outcome_.rows);
-    std::vector<double> times, peaks;
+    mark_twins(outcome_.rows);
+    std::vector<double> times, peaks, above;
     for (const SweepRow& row : outcome_.rows) {
-      if (!row.failure.empty()) continue;
+      if (!row.failure.empty() || row.twin_of) continue;
+      if (row.is_bound) {
+        if (row.screened.step_seconds <= 0 || row.replayed.step_seconds <= 0) continue;
+        const double gap = row.replayed.step_seconds / row.screened.step_seconds - 1;
+        above.push_back(std::max(0.0, gap));
+        outcome_.below_bound += gap < 0 ? 1 : 0;
+        continue;
+      }
       const auto compare = [](double screened, double replayed, std::vector<double>& errors) {
         if (screened > 0 && replayed > 0) errors.push_back(std::abs(screened / replayed - 1));
       };
@@ -221,6 +268,7 @@ class Sweep {
     }
     outcome_.time_error = sweep_error(std::move(times));
     outcome_.memory_error = sweep_error(std::move(peaks));
+    outcome_.time_above_bound = sweep_error(std::move(above));
   }
 
   const SweepFile& file_;
@@ -228,6 +276,7 @@ class Sweep {
   SweepWorkers& workers_;
   SweepStore& store_;
   SweepSpace space_;
+  SweepScreen screen_;
   SweepFront sure_;
   SweepOutcome outcome_;
   std::vector<SweepRemaining> remaining_;
@@ -243,6 +292,20 @@ SweepError sweep_error(std::vector<double> errors) {
   std::sort(errors.begin(), errors.end());
   const std::size_t last = errors.size() - 1;
   return {errors.size(), errors[last / 2], errors[last * 9 / 10], errors[last]};
+}
+
+void mark_twins(std::vector<SweepRow>& rows) {
+  std::map<std::string, std::int64_t> first;
+  for (SweepRow& row : rows) {
+    row.twin_of.reset();
+    if (!row.failure.empty() || row.fingerprint.empty()) continue;
+    const SweepMetrics& m = row.replayed;
+    const std::string state = fmt::format("{} {} {} {} {} {} {} {} {} {} {}", row.fingerprint, m.step_seconds,
+                                          m.peak_bytes, m.gpus, m.tokens_per_step, m.usd_per_hour, m.rest_watts,
+                                          m.busy_watts, m.life_years, m.rated_years, to_string(row.verdict));
+    const auto [at, is_new] = first.emplace(state, row.number);
+    if (!is_new) row.twin_of = at->second;
+  }
 }
 
 void mark_front(const SweepFile& file, std::vector<SweepRow>& rows) {

@@ -3,16 +3,18 @@
 //  1. Screen. Blocks of points are estimated without events (sweep_screen.h). A point remains when it may do what the
 //     file requires and no point that does for sure is still ahead of it when both are off by the margins.
 //  2. Replay. What remains is replayed in full, the best estimates first, in waves; a point drops out when one that was
-//     replayed is as good as the best it may turn out. It ends when nothing remains, or after `replays`.
+//     replayed is as good as the best it may turn out. It ends when nothing remains, which proves the front within the
+//     margins, or after `replays`. Points that a step can't tell apart (SweepScreen::state_key()) are replayed once.
 //  3. The front of what was replayed and does what is required; how far the screen was off.
 // Blocks and replays are taken from the store where it has them. The answer is a function of the file alone: threads,
 // shards, interruptions and what the store held change nothing.
-// Memory: O(points that remain). Time: about 20 us a point of the screen on one core, and the replays.
+// Memory: O(points that remain). Time: about 20 us a valid point of the screen on one core, and the replays.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,7 +31,9 @@ struct SweepRow : SweepReplay {
   SweepSettings settings;
   std::vector<std::string> options;  // labels, by axis
   SweepMetrics screened;
-  bool does = false;  // meets the requirements; a tight one only where none keeps the whole reserve
+  bool is_bound = false;                // the screen's time is a lower bound, of the step without its technique
+  std::optional<std::int64_t> twin_of;  // the first row of the same events and figures
+  bool does = false;                    // meets the requirements; a tight one only where none keeps the whole reserve
   bool on_front = false;
 };
 
@@ -49,10 +53,19 @@ struct SweepOutcome {
   std::int64_t beaten = 0;                      // of these: by one that does for sure
   std::int64_t beaten_by_replay = 0;
   std::int64_t not_replayed = 0;  // remain when the replays are used up: the front may miss some of them
-  std::vector<SweepRow> rows;     // replayed, by number
-  SweepError time_error, memory_error;
+  [[nodiscard]] bool is_proven() const { return is_whole && not_replayed == 0; }  // the front, within the margins
+  std::vector<SweepRow> rows;                                                     // replayed, by number
+  // Of estimates; of the screen's lower bounds, by how much the replays lie above them, and how many lie below.
+  SweepError time_error, memory_error, time_above_bound;
+  std::int64_t below_bound = 0;
+  std::int64_t replays = 0;  // that these rows took: points that a step can't tell apart share one
+  // Of what remains when the replays are used up, by objective: as good as one of them may turn out.
+  SweepValues unproven{};
   bool is_whole = true;  // false: a shard, or interrupted
 };
+
+// Sets twin_of: rows in order, each of the first before it of the same fingerprint, figures and verdict.
+void mark_twins(std::vector<SweepRow>& rows);
 
 // Sets of each row whether it does what the file requires, and whether it is on the front of those that do: of what was
 // replayed so far. O(rows x front).

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/digest.h"
 #include "base/input_error.h"
 #include "scenario/machine_power.h"
 #include "scenario/scenario.h"
@@ -16,9 +17,6 @@ namespace spillway::studies {
 namespace {
 
 constexpr std::string_view model_prefix = "model.";
-// ZeRO stage 2: how much of its reductions in every micro-batch is hidden depends on where buckets end, which the
-// screen does not follow.
-constexpr double shared_gradients_margin = 0.3;
 
 // "tensor_parallel" of "model.tensor_parallel"; nothing for keys that aren't a field of the training set-up.
 std::string_view training_field(std::string_view key) {
@@ -83,10 +81,10 @@ double SweepMetrics::value(SweepObjective objective) const {
 
 SweepValues SweepEstimate::best(const SweepFile& file) const {
   SweepMetrics margin = metrics;
-  margin.step_seconds *= 1 - time_margin(file);
-  margin.busy_seconds *= 1 - time_margin(file);
+  margin.step_seconds *= 1 - file.margin;
+  margin.busy_seconds *= 1 - file.margin;
   margin.peak_bytes =
-      is_bound ? 0 : (may_give_back(file) ? allocated_bytes : metrics.peak_bytes) * (1 - memory_margin(file));
+      is_bound ? 0 : (may_give_back(file) ? allocated_bytes : metrics.peak_bytes) * (1 - file.memory_margin);
   margin.life_years = 0;
   SweepValues values{};
   for (std::size_t i = 0; i < file.objectives.size(); ++i) values[i] = margin.value(file.objectives[i]);
@@ -95,31 +93,31 @@ SweepValues SweepEstimate::best(const SweepFile& file) const {
 
 SweepValues SweepEstimate::worst(const SweepFile& file) const {
   SweepMetrics margin = metrics;
-  margin.step_seconds *= 1 + time_margin(file);
-  margin.busy_seconds *= 1 + time_margin(file);
-  margin.peak_bytes *= 1 + memory_margin(file);
+  margin.step_seconds *= 1 + file.margin;
+  margin.busy_seconds *= 1 + file.margin;
+  margin.peak_bytes *= 1 + file.memory_margin;
   SweepValues values{};
   for (std::size_t i = 0; i < file.objectives.size(); ++i) {
-    const bool unknown = is_bound || file.objectives[i] == SweepObjective::ssd_life;
+    const bool unknown = is_bound || is_least || file.objectives[i] == SweepObjective::ssd_life;
     values[i] = unknown ? std::numeric_limits<double>::infinity() : margin.value(file.objectives[i]);
   }
   return values;
 }
 
 bool SweepEstimate::may_do(const SweepFile& file) const {
-  if (file.most_step_seconds && metrics.step_seconds * (1 - time_margin(file)) > *file.most_step_seconds) return false;
+  if (file.most_step_seconds && metrics.step_seconds * (1 - file.margin) > *file.most_step_seconds) return false;
   if (file.most_gpus && metrics.gpus > *file.most_gpus) return false;
   if (!file.must_fit || capacity_bytes <= 0 || is_bound) return true;
-  return allocated_bytes * (1 - memory_margin(file)) <= capacity_bytes;
+  return allocated_bytes * (1 - file.memory_margin) <= capacity_bytes;
 }
 
 bool SweepEstimate::may_give_back(const SweepFile& file) const {
-  return capacity_bytes > 0 && metrics.peak_bytes * (1 + memory_margin(file)) > capacity_bytes;
+  return capacity_bytes > 0 && metrics.peak_bytes * (1 + file.memory_margin) > capacity_bytes;
 }
 
 bool SweepEstimate::does(const SweepFile& file) const {
-  if (is_bound || file.least_life_years || !may_do(file)) return false;
-  if (file.most_step_seconds && metrics.step_seconds * (1 + time_margin(file)) > *file.most_step_seconds) return false;
+  if (is_bound || is_least || file.least_life_years || !may_do(file)) return false;
+  if (file.most_step_seconds && metrics.step_seconds * (1 + file.margin) > *file.most_step_seconds) return false;
   return !file.must_fit || !may_give_back(file);
 }
 
@@ -131,30 +129,42 @@ struct SweepScreen::Environment {
   bool is_bound = false;
   double capacity_bytes = 0;
   GpuRates rates;
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const StepShape>> shapes;
-  std::map<std::string, std::string> failures;  // of shapes
 
-  std::shared_ptr<const StepShape> shape(const TrainingSetup& setup, std::string& failure) {
+  // A shape, or why there is none. Measured once, by whoever asks first; others wait for it.
+  struct Measured {
+    std::mutex mutex;
+    bool is_done = false;
+    std::optional<StepShape> shape;
+    std::string failure;
+  };
+  std::mutex mutex;
+  std::map<std::string, std::unique_ptr<Measured>> shapes;
+
+  const Measured& shape(const TrainingSetup& setup) {
     const std::string key = shape_key(setup);
+    Measured* measured = nullptr;
     {
       const std::lock_guard lock(mutex);
-      if (const auto found = shapes.find(key); found != shapes.end()) return found->second;
-      if (const auto found = failures.find(key); found != failures.end()) {
-        failure = found->second;
-        return nullptr;
-      }
+      std::unique_ptr<Measured>& entry = shapes[key];
+      if (!entry) entry = std::make_unique<Measured>();
+      measured = entry.get();
     }
+    const std::lock_guard lock(measured->mutex);
+    if (measured->is_done) return *measured;
     try {
-      auto measured = std::make_shared<const StepShape>(measure_shape(*machine, setup));
-      const std::lock_guard lock(mutex);
-      return shapes.emplace(key, std::move(measured)).first->second;
+      const StepShape* const plain = setup.zero_stage < 2 ? nullptr : plain_shape(setup);
+      measured->shape.emplace(measure_shape(*machine, setup, plain));
     } catch (const InputError& error) {
-      failure = error.cause();
-      const std::lock_guard lock(mutex);
-      failures.emplace(key, failure);
-      return nullptr;
+      measured->failure = error.cause();
     }
+    measured->is_done = true;
+    return *measured;
+  }
+
+  // Of the step without ZeRO; null where there is no such step.
+  const StepShape* plain_shape(const TrainingSetup& setup) {
+    const Measured& plain = shape(plain_setup(setup));
+    return plain.shape ? &*plain.shape : nullptr;
   }
 };
 
@@ -206,7 +216,25 @@ std::shared_ptr<SweepScreen::Environment> SweepScreen::environment(const SweepSe
   return environments_.emplace(key, std::move(made)).first->second;
 }
 
-SweepEstimate SweepScreen::estimate(const SweepSettings& settings) {
+SweepEstimate SweepScreen::estimate(const SweepSettings& settings) { return estimate(settings, false); }
+SweepEstimate SweepScreen::first_look(const SweepSettings& settings) { return estimate(settings, true); }
+
+std::uint64_t SweepScreen::state_key(const SweepSettings& settings) {
+  const std::shared_ptr<Environment> in = environment(settings);
+  if (in->scenario.model.empty()) return 0;
+  try {
+    TrainingSetup setup = resolve(with_settings(in->scenario.training, settings), in->model);
+    if (setup.zero_stage < 3) setup.prefetch = TrainingSetup().prefetch;
+    Digest digest;
+    digest.add(reinterpret_cast<std::uintptr_t>(in.get()));
+    digest.add(shape_key(setup));
+    return digest.value();
+  } catch (const InputError&) {
+    return 0;
+  }
+}
+
+SweepEstimate SweepScreen::estimate(const SweepSettings& settings, bool is_first_look) {
   const std::shared_ptr<Environment> in = environment(settings);
   SweepEstimate estimate;
   estimate.capacity_bytes = in->capacity_bytes;
@@ -216,13 +244,22 @@ SweepEstimate SweepScreen::estimate(const SweepSettings& settings) {
     const TrainingSetup setup = resolve(with_settings(in->scenario.training, settings), in->model);
     estimate.metrics.gpus = static_cast<double>(setup.gpus());
     estimate.metrics.tokens_per_step = static_cast<double>(setup.step_tokens());
-    if (setup.zero_stage == 2 && setup.data_parallel * setup.context_parallel > 1)
-      estimate.least_margin = shared_gradients_margin;
     set_rates(estimate.metrics, in->rates);
     // The shape knows layers that are all trained alike.
     if (!in->machine || !setup.trains_all()) return estimate;
-    const std::shared_ptr<const StepShape> shape = in->shape(shape_setup(setup), estimate.invalid);
-    if (!shape) return estimate;
+    const TrainingSetup shape_of = shape_setup(setup);
+    if (is_first_look && shape_of.zero_stage >= 2 && has_closed_form(setup))
+      if (const StepShape* const plain = in->plain_shape(shape_of)) {
+        const StepEstimate least = least_sharded_step(*in->machine, *plain, setup);
+        estimate.is_least = true;
+        estimate.metrics.step_seconds = to_seconds(least.step_time);
+        estimate.metrics.peak_bytes = estimate.allocated_bytes = static_cast<double>(least.peak_allocated.count());
+        return estimate;
+      }
+    const Environment::Measured& measured = in->shape(shape_of);
+    estimate.invalid = measured.failure;
+    if (!measured.shape) return estimate;
+    const StepShape* const shape = &*measured.shape;
     if (!has_closed_form(setup)) {
       estimate.is_bound = true;
       estimate.metrics.step_seconds = to_seconds(least_step_time(*in->machine, *shape, setup));

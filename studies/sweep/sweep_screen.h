@@ -5,7 +5,6 @@
 // microseconds.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <map>
@@ -54,9 +53,7 @@ struct SweepEstimate {
   double capacity_bytes = 0;
   double allocated_bytes = 0;  // at the peak; what is reserved beyond it may be given back before memory runs out
   bool is_bound = false;       // times are those of the step without its technique, peaks are not known
-  // Of its kind, where the screen is known to be further off than the file's margins may allow for; they count if
-  // wider.
-  double least_margin = -1;
+  bool is_least = false;       // times and peaks are lower bounds (least_sharded_step())
 
   // As good as it may turn out within the file's margins, and as bad.
   [[nodiscard]] SweepValues best(const SweepFile& file) const;
@@ -68,8 +65,6 @@ struct SweepEstimate {
 
  private:
   [[nodiscard]] bool may_give_back(const SweepFile& file) const;
-  [[nodiscard]] double time_margin(const SweepFile& file) const { return std::max(file.margin, least_margin); }
-  [[nodiscard]] double memory_margin(const SweepFile& file) const { return std::max(file.memory_margin, least_margin); }
 };
 
 class SweepScreen {
@@ -80,9 +75,16 @@ class SweepScreen {
 
   // May be called by several threads. Throws InputError where an environment can't be made at all (no such profile).
   SweepEstimate estimate(const SweepSettings& settings);
+  // As estimate(), but under ZeRO stages 2 and 3, where it needs a probe of its own for every number of replicas, lower
+  // bounds by the step without ZeRO (is_least). Often they rule a point out.
+  SweepEstimate first_look(const SweepSettings& settings);
+  // Equal for settings that a step can't tell apart, such as what ZeRO stage 3 alone looks at under the others. 0: not
+  // known, as of settings that are invalid. Throws as estimate().
+  std::uint64_t state_key(const SweepSettings& settings);
 
  private:
   struct Environment;
+  SweepEstimate estimate(const SweepSettings& settings, bool is_first_look);
   std::shared_ptr<Environment> environment(const SweepSettings& settings);
   void check_rates(const std::string& hardware, const GpuRates& rates) const;
 

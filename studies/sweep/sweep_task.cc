@@ -22,7 +22,7 @@
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 4;  // of what records hold and how points are estimated
+constexpr int record_version = 5;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -83,6 +83,7 @@ void describe(BlockRecord& record, FieldVisitor& visitor) {
                  fields::integer(visitor, {.key = "number"}, one.number);
                  fields::number(visitor, {.key = "step_seconds"}, one.step_seconds);
                  fields::number(visitor, {.key = "peak_bytes"}, one.peak_bytes);
+                 fields::flag(visitor, {.key = "is_bound"}, one.is_bound);
                  describe(one.best, {.key = "best"}, visitor);
                });
 }
@@ -113,6 +114,7 @@ void describe(ReplayRecord& record, FieldVisitor& visitor) {
   number(visitor, {.key = "life_low_years", .required = true, .or_null = true}, metrics.rated_years);
   fields::text(visitor, {.key = "binding_resource", .required = true, .even_empty = true}, record.row.binding);
   number(visitor, {.key = "mfu", .required = true}, record.row.mfu);
+  fields::text(visitor, {.key = "fingerprint", .required = true, .even_empty = true}, record.row.fingerprint);
 }
 
 // As the store has it: one line.
@@ -162,6 +164,7 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
     row.verdict = result.verdict();
     row.binding = to_string(result.binding);
     row.mfu = result.mfu;
+    row.fingerprint = fmt::format("{:016x}", result.fingerprint);
   } catch (const InputError& error) {
     row.failure = error.cause();
   }
@@ -198,29 +201,47 @@ SweepBlock SweepWorker::screen_block(std::int64_t number) {
   SweepSpace space(file_);
   SweepBlock block;
   SweepFront sure(file_.objectives.size());
-  const std::int64_t until = std::min(space.size(), (number + 1) * sweep_block_points);
-  std::int64_t at = number * sweep_block_points;
-  while (const auto point = space.next(at, until)) {
-    at = point->number + 1;
-    const SweepEstimate estimate = screen_.estimate(space.settings(*point));
+  const auto take = [&](std::int64_t point, const SweepEstimate& estimate) {
     if (!estimate.invalid.empty()) {
-      const auto [reason, is_new] =
-          block.invalid.emplace(without_figures(estimate.invalid), SweepReason{0, point->number});
+      const auto [reason, is_new] = block.invalid.emplace(without_figures(estimate.invalid), SweepReason{0, point});
       ++reason->second.points;
-      continue;
+      reason->second.example = std::min(reason->second.example, point);
+      return;
     }
     ++block.screened;
     if (!estimate.may_do(file_)) {
       ++block.unable;
-      continue;
+      return;
     }
     if (estimate.does(file_)) sure.add(estimate.worst(file_));
     block.remaining.push_back(
-        {point->number, estimate.metrics.step_seconds, estimate.metrics.peak_bytes, estimate.best(file_)});
+        {point, estimate.metrics.step_seconds, estimate.metrics.peak_bytes, estimate.is_bound, estimate.best(file_)});
+  };
+  std::vector<std::pair<SweepValues, std::int64_t>> later;  // known by lower bounds alone
+  const std::int64_t until = std::min(space.size(), (number + 1) * sweep_block_points);
+  std::int64_t at = number * sweep_block_points;
+  while (const auto point = space.next(at, until)) {
+    at = point->number + 1;
+    const SweepEstimate estimate = screen_.first_look(space.settings(*point));
+    if (estimate.is_least && estimate.may_do(file_))
+      later.emplace_back(estimate.best(file_), point->number);
+    else
+      take(point->number, estimate);
   }
   for (const auto& [reason, skipped] : space.take_skipped()) block.left_out[reason] = skipped;
+  std::sort(later.begin(), later.end());
+  for (const auto& [best, point] : later) {
+    if (sure.beats(best)) {
+      ++block.screened;
+      ++block.beaten;
+    } else {
+      take(point, screen_.estimate(space.settings(space.at(point))));
+    }
+  }
   const auto beaten = std::erase_if(block.remaining, [&](const SweepRemaining& one) { return sure.beats(one.best); });
-  block.beaten = static_cast<std::int64_t>(beaten);
+  block.beaten += static_cast<std::int64_t>(beaten);
+  std::sort(block.remaining.begin(), block.remaining.end(),
+            [](const SweepRemaining& a, const SweepRemaining& b) { return a.number < b.number; });
   block.sure = sure.points();
   return block;
 }

@@ -26,6 +26,7 @@ inline constexpr std::int64_t sweep_block_points = 1 << 15;
 struct SweepRemaining {
   std::int64_t number = 0;
   double step_seconds = 0, peak_bytes = 0;  // estimates
+  bool is_bound = false;                    // step_seconds is a lower bound, peak_bytes is not known
   SweepValues best{};                       // as good as it may turn out
 };
 
@@ -44,6 +45,7 @@ struct SweepReplay {
   Verdict verdict = Verdict::unknown;
   std::string binding;
   double mfu = 0;
+  std::string fingerprint;  // of the replay's events, 16 hexadecimal digits
 };
 SweepReplay parse_sweep_replay(const std::string& record);
 

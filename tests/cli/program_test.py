@@ -1256,7 +1256,8 @@ class SweepTest(ProgramTest):
         self.refused("sweep", self.sweep(derived=self.SWEEP["derived"] + [derived]), says=["/derived/1/key", "'b' sets"])
         twice = {"name": "c", "key": "model.sequence", "values": [256, 256]}
         self.refused("sweep", self.sweep(axes=[twice]), says=["/axes/0", "256 twice"])
-        self.refused("sweep", self.sweep(axes=[{"name": "s", "key": "model.sequence", "values": [-5]}], derived=[]),
+        self.refused("sweep", self.sweep(axes=[{"name": "s", "key": "model.sequence", "values": [-5]}], derived=[],
+                                         objectives=["peak_memory"]),
                      says=["no point can run", "sequence"])
 
     def test_a_store_is_of_one_sweep(self):

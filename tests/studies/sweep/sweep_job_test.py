@@ -170,7 +170,8 @@ class VerdictTest(SweepJobTest):
         axes = [{"name": "t", "key": "model.tensor_parallel", **many}, {"name": "b", "key": "model.micro_batch", **many},
                 {"name": "k", "key": "model.gradient_accumulation", **many}]
         base = {"model": {"name": "gpt2-small", "sequence": 512}, "hardware": {"profile": "dgx-a100"}}
-        result = spillway("sweep", self.sweep(axes=axes, base=base, derived=[], where=["t == 2", "b <= 2", "k <= 2"]))
+        result = spillway("sweep", self.sweep(axes=axes, base=base, derived=[], where=["t == 2", "b <= 2", "k <= 2"],
+                                             objectives=["gpu_time_per_token"]))
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("1000000000 points", result.stdout)
         self.assertIn("core hours", result.stderr)
@@ -178,7 +179,8 @@ class VerdictTest(SweepJobTest):
     def test_more_points_than_a_lifetime_has(self):
         axes = [{"name": name, "key": f"model.{name}", "from": 1, "to": 10_000, "step": 1}
                 for name in ("sequence", "micro_batch", "layers", "bucket_bytes")]
-        self.refused("sweep", self.sweep(axes=axes, derived=[], where=[]), says=["/axes", "lifetime", "fewer"])
+        self.refused("sweep", self.sweep(axes=axes, derived=[], where=[], objectives=["peak_memory"]),
+                     says=["/axes", "lifetime", "fewer"])
 
     def test_contradictions_are_a_verdict(self):
         result = spillway("sweep", self.sweep(where=["t > 4", "t < 2"]), "--explain-pruning")

@@ -98,6 +98,17 @@ TEST(SweepFile, RefusesWhatItCantMean) {
   expect_refused(changed("/marign", 1), "/marign", "unknown key");
 }
 
+// Steps of unlike work are compared by the token.
+TEST(SweepFile, RanksUnlikeBatchesByTheToken) {
+  auto json = nlohmann::ordered_json::parse(small_sweep);
+  json["axes"].push_back({{"name", "batch_size"}, {"key", "model.global_batch"}, {"values", {64, 128}}});
+  expect_refused(json.dump(), "/objectives", "'batch_size' sets model.global_batch");
+  json.erase("objectives");
+  EXPECT_EQ(parsed(json.dump()).objectives, std::vector{SweepObjective::gpu_time_per_token});
+  json["axes"].erase(4);
+  EXPECT_EQ(parsed(json.dump()).objectives, std::vector{SweepObjective::step_time});
+}
+
 TEST(SweepFile, RefusesMorePointsThanCanBeNumbered) {
   auto json = nlohmann::ordered_json::parse(small_sweep);
   json["axes"] = nlohmann::ordered_json::array();
@@ -389,10 +400,69 @@ TEST(Sweep, SpendsItsReplaysOnPointsThatDiffer) {
   EXPECT_EQ(tight.rows[3].options[0], "full");
 }
 
+// Layers that are gathered ahead are ZeRO stage 3's: under the others it is one step, replayed once and shown once.
+TEST(Sweep, ReplaysTwinsOnce) {
+  auto json = nlohmann::ordered_json::parse(small_sweep);
+  json["axes"] = {{{"name", "zero"}, {"key", "model.zero_stage"}, {"values", {1, 3}}},
+                  {{"name", "prefetch"}, {"key", "model.prefetch"}, {"values", {0, 1, 2}}}};
+  json["base"]["model"]["data_parallel"] = 8;
+  json["base"]["model"]["micro_batch"] = 8;
+  json["derived"] = json["where"] = nlohmann::ordered_json::array();
+  json["margin"] = json["memory_margin"] = 0.9;
+  const SweepFile file = parsed(json.dump());
+  SweepStore store;
+  const SweepOutcome outcome = run_sweep(file, {}, store);
+  ASSERT_EQ(outcome.rows.size(), 6U);
+  EXPECT_EQ(outcome.replays, 4);
+  EXPECT_TRUE(outcome.is_proven());
+  EXPECT_EQ(outcome.rows[1].twin_of, 0);
+  EXPECT_EQ(outcome.rows[2].twin_of, 0);
+  EXPECT_FALSE(outcome.rows[0].twin_of || outcome.rows[3].twin_of);
+  // What shares a replay has the answer of its own.
+  SweepWorker worker(file);
+  for (const SweepRow& row : outcome.rows) {
+    const SweepReplay own = worker.replay(row.settings);
+    EXPECT_EQ(own.fingerprint, row.fingerprint) << row.label;
+    EXPECT_EQ(own.replayed.step_seconds, row.replayed.step_seconds) << row.label;
+    EXPECT_EQ(own.replayed.peak_bytes, row.replayed.peak_bytes) << row.label;
+  }
+}
+
+// An optimizer on the CPU is screened by a bound of its time alone, which is no error of the screen's estimates.
+TEST(Sweep, TellsBoundsFromEstimates) {
+  auto json = nlohmann::ordered_json::parse(small_sweep);
+  json["axes"] = {{{"name", "b"}, {"key", "model.micro_batch"}, {"values", {4, 8}}},
+                  {{"name", "optimizer"}, {"key", "model.optimizer_device"}, {"values", {"gpu", "cpu"}}}};
+  json["base"]["model"]["data_parallel"] = 8;
+  json["derived"] = json["where"] = nlohmann::ordered_json::array();
+  json["margin"] = json["memory_margin"] = 0.9;
+  SweepStore store;
+  const SweepOutcome outcome = run_sweep(parsed(json.dump()), {}, store);
+  ASSERT_EQ(outcome.rows.size(), 4U);
+  EXPECT_EQ(outcome.time_error.compared, 2U);
+  EXPECT_EQ(outcome.time_above_bound.compared, 2U);
+  EXPECT_EQ(outcome.below_bound, 0);
+  EXPECT_GT(outcome.time_above_bound.median, outcome.time_error.worst);
+  for (const SweepRow& row : outcome.rows) EXPECT_EQ(row.is_bound, row.options[1] == "cpu") << row.label;
+}
+
+TEST(Sweep, SaysWhatIsUnproven) {
+  auto json = nlohmann::ordered_json::parse(small_sweep);
+  json["replays"] = 3;
+  SweepStore store;
+  const SweepOutcome outcome = run_sweep(parsed(json.dump()), {}, store);
+  EXPECT_FALSE(outcome.is_proven());
+  EXPECT_EQ(outcome.replays, 3);
+  EXPECT_GT(outcome.not_replayed, 0);
+  EXPECT_GT(outcome.unproven[0], 0);
+  EXPECT_GT(outcome.unproven[1], 0);
+}
+
 TEST(Sweep, KeepsFailuresAsRows) {
   // Sequences longer than the model's positions can't be trained on; the others are.
   auto json = nlohmann::ordered_json::parse(small_sweep);
   json["axes"] = {{{"name", "s"}, {"key", "model.sequence"}, {"values", {512, 1024, 2048}}}};
+  json["objectives"] = {"gpu_time_per_token", "peak_memory"};
   json["derived"] = nlohmann::ordered_json::array();
   json["where"] = nlohmann::ordered_json::array();
   const SweepFile file = parsed(json.dump());
