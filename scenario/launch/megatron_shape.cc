@@ -247,6 +247,10 @@ void say_kinds(const ModelSpec& spec, ShapeFacts& said) {
   lacks(spec.has_encoder(), "its encoder");
   lacks(spec.reads_images(), "its patches");
   lacks(spec.attention_window > 0 || spec.global_every > 0, "its attention windows");
+  lacks(spec.attention_sinks, "its attention sinks");
+  lacks(spec.has_indexer(), "its indexer");
+  lacks(spec.has_linear() || spec.attention_gate, "its linear attention and gates");
+  lacks(spec.experts.bias, "its experts' biases");
   lacks(spec.attention_softcap > 0 || spec.logit_softcap > 0, "its soft caps");
   lacks(spec.position_offset > 0 || spec.token_types > 0 || spec.pretraining_heads || spec.masked_lm_head,
         "its other embeddings and heads");

@@ -217,6 +217,36 @@ TEST(LaunchExport, RoundTrips) {
   }
 }
 
+// Every bundled model comes back from Megatron's flags as it was, or what they have no words for is said.
+TEST(LaunchExport, ModelsAreSaidOrTheirLossIs) {
+  const Folder folder;
+  int came_back = 0;
+  for (const std::string& name : models::bundled_models()) {
+    Draft draft(name);
+    draft.set("model.framework", "megatron");
+    draft.set("model.optimizer_form", "fused");
+    draft.set("model.micro_batch", "1");
+    draft.set("model.sequence", "128");
+    const Scenario before = parse_scenario(draft.text(), "drawn", "");
+    if (!test::complaint([&] { return step_of(before); }).empty()) continue;  // images
+    const LaunchExport made = export_launch(before, "megatron");
+    if (std::any_of(made.unsaid.begin(), made.unsaid.end(),
+                    [](const UnsaidKey& each) { return each.key == "model.name"; }))
+      continue;
+    ++came_back;
+    const LaunchImport back = import_launch(request({folder.write("run.sh", made.text)}, ""));
+    const ModelSpec was = models::find_model(before.model);
+    const ModelSpec is = models::find_model(parse_scenario(back.scenario, "imported", "").model);
+    const std::vector<models::Parameter> left = parameters(was), right = parameters(is);
+    ASSERT_EQ(left.size(), right.size()) << name;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      EXPECT_EQ(left[i].name, right[i].name) << name;
+      EXPECT_EQ(left[i].elements(), right[i].elements()) << name << " " << left[i].name;
+    }
+  }
+  EXPECT_GE(came_back, 30);
+}
+
 // Whatever a scenario says: after the trip it is the same, or the export said that it isn't.
 TEST(LaunchExport, WhatIsLostIsSaid) {
   const Folder folder;
