@@ -58,7 +58,9 @@ Json fit_way_json(const FitWay& way) {
 }
 
 Json other_json(const OtherTraining& other) {
-  Json json = other.best ? fit_way_json(*other.best) : Json{{"verdict", to_string(Verdict::does_not_fit)}};
+  Json json = other.best              ? fit_way_json(*other.best)
+              : other.refusal.empty() ? Json{{"verdict", to_string(Verdict::does_not_fit)}}
+                                      : Json{{"verdict", to_string(Verdict::unknown)}, {"error", other.refusal}};
   json["training"] = other.name;
   return json;
 }
@@ -170,7 +172,8 @@ void print_others(Context& context, const std::vector<OtherTraining>& others) {
   Table table({"training", "fits", "step (s)", "tokens/s", "peak (GiB)", "memory", "way"});
   for (const OtherTraining& other : others) {
     if (!other.best) {
-      table.add({other.name, "no", "-", "-", "-", "-", "none that was tried"});
+      const bool ran = other.refusal.empty();
+      table.add({other.name, ran ? "no" : "-", "-", "-", "-", "-", ran ? "none that was tried" : other.refusal});
       continue;
     }
     const std::vector<std::string> figures = figures_of(other.best->row);

@@ -37,6 +37,16 @@ bool is_to_drives(const TechniqueWay& way) {
          way.settings.end();
 }
 
+// Settings of fp8 alone go with it.
+std::vector<std::string> precision_edits(const TrainingSetup& setup, TrainingPrecision precision) {
+  std::vector<std::string> edits = {setting("model.precision", to_string(precision))};
+  if (precision == TrainingPrecision::fp8_mixed) return edits;
+  if (setup.fp8_recipe != Fp8Recipe::delayed) edits.push_back(setting("model.fp8_recipe", "delayed"));
+  if (setup.fp8_weights) edits.push_back(setting("model.fp8_weights", "false"));
+  if (setup.fused_experts) edits.push_back(setting("model.fused_experts", "false"));
+  return edits;
+}
+
 // Packs or orders what is there, and makes nothing faster by itself.
 bool only_packs(const Technique& row) { return row.part == PlanPart::order || row.part == PlanPart::memory; }
 
@@ -168,7 +178,7 @@ std::vector<FitMove> FitMoves::other_maths(const FitPoint& point) const {
   for (const OptimizerKind kind : {OptimizerKind::adamw_8bit, OptimizerKind::adafactor})
     list.set(std::string(to_string(kind)), {setting("model.optimizer", to_string(kind))});
   for (const TrainingPrecision precision : {TrainingPrecision::bf16, TrainingPrecision::fp8_mixed})
-    list.set(std::string(to_string(precision)), {setting("model.precision", to_string(precision))});
+    list.set(std::string(to_string(precision)), precision_edits(list.setup(), precision));
   if (list.setup().has_adapters())
     for (const Trainable trainable : {Trainable::lora, Trainable::qlora})
       list.set(std::string(to_string(trainable)),

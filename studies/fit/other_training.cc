@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/input_error.h"
 #include "planners/technique.h"
 
 namespace spillway::studies {
@@ -15,10 +16,15 @@ OtherTraining with(FitQuestion question, std::string name, Trainable trainable, 
   question.settings.push_back(said);
   question.same_maths = true;
   question.replays = most_replays;
-  const FitSubject subject = fit_subject(question);
-  FitOutcome outcome = find_fit(question, subject, options);
+  OtherTraining found{.name = std::move(name), .best = {}, .refusal = {}};
+  FitOutcome outcome;
+  try {
+    outcome = find_fit(question, fit_subject(question), options);
+  } catch (const InputError& error) {
+    found.refusal = error.cause();
+    return found;
+  }
   stopped = outcome.stopped;
-  OtherTraining found{.name = std::move(name), .best = {}};
   if (!outcome.any()) return found;
   found.best = std::move(outcome.ways.front());
   found.best->changes_maths = true;

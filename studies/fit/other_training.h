@@ -13,8 +13,9 @@ namespace spillway::studies {
 
 struct OtherTraining {
   std::string name;  // "LoRA"
-  std::optional<FitWay>
-      best;  // of those that fit; its edits make it of the question, training and all. None: none does
+  // Of those that fit; its edits make it of the question, training and all. None: none that was tried does.
+  std::optional<FitWay> best;
+  std::string refusal;  // why it can't be run at all; then nothing is known of what fits
 };
 
 // The best that few replays find of each. None of a capture, of a question that has adapters itself or keeps its maths;

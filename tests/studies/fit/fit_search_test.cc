@@ -205,6 +205,37 @@ TEST(FindFit, TakesTheFewestGpus) {
   EXPECT_LT(outcome.ways.front().row.gpus, 8);
 }
 
+// Adapters can't be trained in fp8: that is said of them, and no question about all weights fails by it.
+TEST(OtherTrainings, ThatCantBeRunSayWhy) {
+  FitQuestion question = tight("8000000000");
+  question.replays = 10;
+  question.settings.emplace_back("model.precision=fp8_mixed");
+  question.settings.emplace_back("model.fp8_recipe=tensorwise");
+  const FitSubject subject = fit_subject(question);
+  const FitOutcome outcome = find_fit(question, subject);
+  EXPECT_TRUE(outcome.any());
+  for (const OtherTraining& other : other_trainings(question, subject)) {
+    EXPECT_FALSE(other.best) << other.name;
+    EXPECT_NE(other.refusal.find("fp8"), std::string::npos) << other.name << ": " << other.refusal;
+  }
+}
+
+// Settings of fp8 alone leave with it: the move to other precisions can be run.
+TEST(FitMoves, LeaveFp8Whole) {
+  FitQuestion question = tight("8000000000");
+  question.settings.emplace_back("model.precision=fp8_mixed");
+  question.settings.emplace_back("model.fp8_recipe=tensorwise");
+  const FitSubject subject = fit_subject(question);
+  const FitPoints points(subject);
+  bool is_there = false;
+  for (const FitMove& move : FitMoves(question, subject, points).other_maths(points.as_given())) {
+    if (move.point.setup.precision != TrainingPrecision::bf16) continue;
+    is_there = true;
+    EXPECT_EQ(move.point.setup.fp8_recipe, Fp8Recipe::delayed);
+  }
+  EXPECT_TRUE(is_there);
+}
+
 // Adapters are no answer to a question about all weights, and are told beside it; each as `run` has it.
 TEST(OtherTrainings, AreToldByTheirName) {
   FitQuestion question = tight("1500000000");
