@@ -72,29 +72,29 @@ void EagerOps::cast_both(const std::string& name, const Tensor& x, const Tensor&
                    .writes = {rows, columns}});
 }
 
-// `bias`: its gradient, the sum over the rows of x, comes out of the same kernel, unless columns have one of their own.
+// `bias`: its gradient, the sum over the rows of x, comes out of the same kernel where one casts both ways.
 EagerOps::Narrowed EagerOps::narrow(const std::string& name, const Tensor& x, TensorRole role, TrainedParameter* bias) {
   Narrowed both{.rows = narrow_copy(name, "", x.elements(), TensorRole::temporary), .columns = {}};
   // Else there is no backward that would read them.
   if (autograd_.is_recording()) both.columns = narrow_copy(name, ".transposed", x.elements(), role);
-  if (bias == nullptr) {
+  if (options_.recipe == Fp8Recipe::rowwise) {
     if (both.columns)
       cast_both(name, x, both.rows, both.columns);
     else
-      session_.kernel({.name = named(options_.narrow, "cast_transpose_fp8", "cast_transpose_fp4"),
-                       .reads = {x},
-                       .writes = {both.rows}});
+      cast_rows(name, x, both.rows);
+    if (bias != nullptr) sum_bias_gradient(*bias, x);
     return both;
   }
-  Tensor sum = gradient_of(*bias);
   find_largest(name, x);
   std::vector<Tensor> writes = {both.rows};
   if (both.columns) writes.push_back(both.columns);
-  writes.push_back(sum);
-  session_.kernel({.name = named(options_.narrow, "cast_transpose_bias_fp8", "cast_transpose_bias_fp4"),
+  Tensor sum = bias == nullptr ? Tensor() : gradient_of(*bias);
+  if (sum) writes.push_back(sum);
+  session_.kernel({.name = sum ? named(options_.narrow, "cast_transpose_bias_fp8", "cast_transpose_bias_fp4")
+                               : named(options_.narrow, "cast_transpose_fp8", "cast_transpose_fp4"),
                    .reads = {x},
                    .writes = std::move(writes)});
-  autograd_.accumulate(*bias, std::move(sum));
+  if (sum) autograd_.accumulate(*bias, std::move(sum));
   return both;
 }
 

@@ -205,7 +205,7 @@ Tensor LatentAttentionBlock::engine_run(const std::string& prefix, const Tensor&
   Tensor down = linear(name + ".kv_down", x);
   const Tensor q = saved->low ? ops.norm_linear(normed(name, ".q_latent_norm", ".q_up"), saved->low, &saved->q_normed)
                               : up(name + ".q", x);
-  const Tensor scores = index_.choose(name, x, saved->q_normed);
+  const Tensor scores = model_.has_indexer() ? index_.choose(name, x, wide_bottleneck(name, *saved)) : Tensor();
   rotate_queries(q, angles);
   // The shared key's gradient, which comes with that of the latent.
   const auto slot = std::make_shared<Tensor>();
@@ -243,6 +243,15 @@ Tensor LatentAttentionBlock::engine_run(const std::string& prefix, const Tensor&
   key = down = {};
   expanded = Tensor().with_node(expanded_node);
   return index_.learn(name, engine_core(name, expanded, expanded_size, angles, saved, slot), scores);
+}
+
+// The queries' bottleneck, normed, as the indexer reads it: what is kept of it in fp8 is for the weight gradient alone.
+Tensor LatentAttentionBlock::wide_bottleneck(const std::string& name, const EngineSaved& saved) {
+  if (saved.q_normed && !is_narrow(saved.q_normed.type())) return saved.q_normed;
+  const std::string norm = name + ".q_latent_norm";
+  Tensor wide = make(norm + ".wide", saved.low.elements(), TensorRole::activation);
+  context_.ops.norm_forward(saved.low, weight_(norm), nullptr, {wide});
+  return wide;
 }
 
 EagerOps::NormedLinear LatentAttentionBlock::normed(const std::string& name, const char* norm, const char* layer) {

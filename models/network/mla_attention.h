@@ -72,6 +72,7 @@ class LatentAttentionBlock {
   void assemble(const EngineSaved& saved, const Tensor& expanded, const Tensor& key, const Tensor& angles);
   Tensor engine_forward(const std::string& name, EngineSaved& saved);
   [[nodiscard]] AttentionShape engine_shape() const;
+  Tensor wide_bottleneck(const std::string& name, const EngineSaved& saved);
   EagerOps::NormedLinear normed(const std::string& name, const char* norm, const char* layer);
   Tensor key_gradient(const std::string& name, const Tensor& whole);
   void discard_projections(EngineSaved& saved);

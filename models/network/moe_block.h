@@ -72,6 +72,7 @@ class MoeBlock {
   Tensor add_expert_bias(const Tensor& rows, TrainedParameter& bias);
   Tensor take_rows(const std::string& name, const Tensor& x, const Routing& routing, std::int64_t elements);
   Tensor add_weighted(const std::string& name, const Tensor& sum, const Tensor& rows, const Routing& routing);
+  Tensor add_bias_of(const std::string& name, std::int64_t expert, const Tensor& rows, TrainedParameter& bias);
   Tensor expert_linear(const std::string& name, const Tensor& rows, TrainedParameter& weight, std::int64_t expert,
                        const std::shared_ptr<Tensor>& sum);
   void grouped_product(std::string_view kernel, const GemmShape& shape, std::int64_t flops, std::vector<Tensor> reads,

@@ -97,11 +97,31 @@ Tensor MoeBlock::expert_linear(const std::string& name, const Tensor& rows, Trai
         }
         return std::vector<Tensor>{std::move(back)};
       });
+  if (TrainedParameter* bias = bias_(name)) out = add_bias_of(name, expert, out, *bias);
   if (weight.adapter_a == nullptr) return out;
   const Tensor low = expert_linear(name + ".lora_a", ops.adapter_input(name, rows, weight), *weight.adapter_a, expert,
                                    sums_[name + ".lora_a"]);
   return ops.add_adapter(name, out,
                          expert_linear(name + ".lora_b", low, *weight.adapter_b, expert, sums_[name + ".lora_b"]));
+}
+
+// In place; gradients of all experts' biases are summed up as those of their matrices.
+Tensor MoeBlock::add_bias_of(const std::string& name, std::int64_t expert, const Tensor& rows, TrainedParameter& bias) {
+  EagerSession& session = context_.session;
+  const std::int64_t experts = bias.shape.experts;
+  const Bytes one(bias.value.bytes() / experts);
+  session.kernel(
+      {.name = "add_bias_", .reads = {rows, bias.value}, .writes = {rows}, .bytes = rows.bytes() + rows.bytes() + one});
+  return context_.autograd.record(
+      rows, {rows}, bias.trains, [this, expert, one, sum = sums_[name + ".bias"], &bias](const Tensor& gradient) {
+        if (!bias.trains) return std::vector<Tensor>{gradient};
+        EagerSession& now = context_.session;
+        if (!*sum)
+          *sum = now.empty(bias.shape.name + ".grad", gradient.type(), bias.shape.elements(), TensorRole::gradient);
+        now.kernel({.name = "bias_gradient", .reads = {gradient}, .writes = {*sum}, .bytes = gradient.bytes() + one});
+        if (expert == 0) context_.ops.accumulate(bias, std::exchange(*sum, {}));
+        return std::vector<Tensor>{gradient};
+      });
 }
 
 Tensor MoeBlock::loop_run(const std::string& prefix, const Tensor& x) {
@@ -116,7 +136,8 @@ Tensor MoeBlock::loop_run(const std::string& prefix, const Tensor& x) {
                      each = std::max<std::int64_t>(1, x.elements() / model_.hidden * model_.experts.active / experts);
   sums_.clear();
   for (const char* part : {".gate", ".up", ".down"})
-    for (const char* adapter : {"", ".lora_a", ".lora_b"}) sums_[name + part + adapter] = std::make_shared<Tensor>();
+    for (const char* adapter : {"", ".lora_a", ".lora_b", ".bias"})
+      sums_[name + part + adapter] = std::make_shared<Tensor>();
   for (std::int64_t e = 0; e < experts; ++e) {
     const auto linear = [&](const char* part, const Tensor& rows) {
       return expert_linear(name + part, rows, weight_(name + part), e, sums_[name + part]);

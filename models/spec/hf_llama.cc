@@ -201,8 +201,14 @@ void read_mixtral(const HfObject& config, ModelSpec& spec) {
 
 namespace {
 
-void refuse_dense_list(const HfObject& config) {
+void read_qwen_experts(const HfObject& config, ModelSpec& spec, bool shares) {
   if (config.size("mlp_only_layers") > 0) config.unsupported("mlp_only_layers", "a list of dense layers");
+  spec.experts = {.count = config.required("num_experts"),
+                  .active = config.required("num_experts_per_tok"),
+                  .width = config.required("moe_intermediate_size"),
+                  .shared_width = shares ? config.required("shared_expert_intermediate_size") : 0,
+                  .every = config.integer("decoder_sparse_step", 1),
+                  .shared_gate = shares};
 }
 
 }  // namespace
@@ -211,13 +217,7 @@ void read_qwen2_moe(const HfObject& config, ModelSpec& spec) {
   read_llama_shape(config, spec, {16, 0, 32'768, false});
   spec.qkv_bias = config.flag("qkv_bias", true);
   read_qwen2_window(config, spec);
-  refuse_dense_list(config);
-  spec.experts = {.count = config.required("num_experts"),
-                  .active = config.required("num_experts_per_tok"),
-                  .width = config.required("moe_intermediate_size"),
-                  .shared_width = config.required("shared_expert_intermediate_size"),
-                  .every = config.integer("decoder_sparse_step", 1),
-                  .shared_gate = true};
+  read_qwen_experts(config, spec, true);
 }
 
 void read_qwen3_moe(const HfObject& config, ModelSpec& spec) {
@@ -225,11 +225,7 @@ void read_qwen3_moe(const HfObject& config, ModelSpec& spec) {
   set_attention_bias(config, spec);
   spec.query_key_norm = true;
   read_qwen2_window(config, spec);
-  refuse_dense_list(config);
-  spec.experts = {.count = config.required("num_experts"),
-                  .active = config.required("num_experts_per_tok"),
-                  .width = config.required("moe_intermediate_size"),
-                  .every = config.integer("decoder_sparse_step", 1)};
+  read_qwen_experts(config, spec, false);
 }
 
 // Layers are of the kind that full_attention_interval says, or that layer_types lists at such an interval.
@@ -237,7 +233,6 @@ void read_qwen3_next(const HfObject& config, ModelSpec& spec) {
   read_llama_shape(config, spec, {2, 256, 32'768, false});
   set_attention_bias(config, spec);
   spec.query_key_norm = spec.attention_gate = true;
-  refuse_dense_list(config);
   spec.linear = {.key_heads = config.required("linear_num_key_heads"),
                  .value_heads = config.required("linear_num_value_heads"),
                  .key_dim = config.required("linear_key_head_dim"),
@@ -247,12 +242,7 @@ void read_qwen3_next(const HfObject& config, ModelSpec& spec) {
   for (std::int64_t i = 0; i < config.size("layer_types"); ++i)
     if ((config.text_at("layer_types", i) == "linear_attention") != spec.is_linear(i))
       config.unsupported("layer_types", "layers of softmax attention elsewhere than at an interval");
-  spec.experts = {.count = config.required("num_experts"),
-                  .active = config.required("num_experts_per_tok"),
-                  .width = config.required("moe_intermediate_size"),
-                  .shared_width = config.required("shared_expert_intermediate_size"),
-                  .every = config.integer("decoder_sparse_step", 1),
-                  .shared_gate = true};
+  read_qwen_experts(config, spec, true);
 }
 
 void read_olmoe(const HfObject& config, ModelSpec& spec) {

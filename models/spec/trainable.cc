@@ -15,7 +15,8 @@ std::int64_t blocks_of(std::int64_t count, std::int64_t size) { return (count + 
 bool is_layer_matrix(const Parameter& parameter) {
   const std::string_view name = parameter.name;
   return parameter.layer >= 0 && parameter.columns > 1 && name.ends_with(".weight") &&
-         !name.ends_with("relative_bias.weight") && parameter.component != Component::norm;
+         !name.ends_with("relative_bias.weight") && !name.ends_with("convolution.weight") &&
+         parameter.component != Component::norm;
 }
 
 bool is_output_projection(std::string_view name) { return name.ends_with("attention.out.weight"); }

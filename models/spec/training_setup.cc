@@ -162,7 +162,7 @@ void check_experts(const TrainingSetup& setup) {
   if (setup.expert_dispatcher != ExpertDispatcher::nccl && !is_megatron_core(setup.framework))
     throw InputError("", "expert_dispatcher", "DeepEP and Hybrid-EP are called by Megatron-core's dispatcher",
                      "set framework to megatron or expert_dispatcher to nccl");
-  if (setup.fused_experts && (!is_megatron_core(setup.framework) || !has_narrow_products(setup.precision)))
+  if (setup.fused_experts && (!is_megatron_core(setup.framework) || setup.precision != TrainingPrecision::fp8_mixed))
     throw InputError("", "fused_experts", "Transformer Engine fuses experts' products and casts in fp8 alone",
                      "set framework to megatron and precision to fp8_mixed, or leave it out");
 }

@@ -66,7 +66,7 @@ def bridge_experts(row):
         own["model__overlap_experts"] = True
     if row["expert_rank_capacity"] or row["paged_stash"] == "true" or "tokendrop" in row["model"]:
         own["model__static_experts"] = True
-    if row["grouped_mlp_fused_cutedsl"] == "true":
+    if row["grouped_mlp_fused_cutedsl"] == "true" and row["precision"] != "NVFP4":  # which the kernel has not
         own["model__fused_experts"] = True
     if int(row["tp"]) > 1:
         own["model__expert_tensor_parallel"] = int(row["expert_tensor_parallel"] or 1)

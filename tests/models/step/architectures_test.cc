@@ -179,6 +179,24 @@ TEST(Indexer, Flops) {
             2 * products - 2 * t * own + pairs * (3 * 48 + 2 * 24) + 2 * 2 * t * keys * (heads * 48 + 2 * n * d));
 }
 
+// Megatron-core's layers keep the bottleneck in fp8 alone, or not at all where the forward is run again.
+TEST(Indexer, RunsInFp8AndRecomputed) {
+  ModelSpec model = small_deepseek(80);
+  model.indexer = {.heads = 4, .head_dim = 32, .keys = 16};
+  for (const TrainingPrecision precision : {TrainingPrecision::bf16_mixed, TrainingPrecision::fp8_mixed})
+    for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+      TrainingSetup setup{.precision = precision, .recompute = recompute};
+      setup.framework = Framework::megatron;
+      const Trace trace = generate(model, setup);
+      EXPECT_EQ(memory_of(trace).left, 0);
+      const std::int64_t runs = recompute == Recompute::full ? 2 : 1;
+      std::int64_t choices = 0;
+      for (std::size_t i = 0; i < trace.ops.size(); ++i)
+        choices += trace.strings.text(trace.ops.name[i]) == "choose_keys" ? 1 : 0;
+      EXPECT_EQ(choices, runs * model.layers);
+    }
+}
+
 ModelSpec small_qwen3_next(std::int64_t full_every) {
   ModelSpec model = find_model("qwen3-next-80b-a3b");
   model.layers = 2, model.hidden = 256, model.heads = 8, model.kv_heads = 2, model.head_dim = 32;
@@ -329,6 +347,35 @@ TEST(Generatable, BundledModelsAre) {
     model.layers = std::min<std::int64_t>(2, model.layers);
     EXPECT_EQ(refusal(model), "accepted") << name;
   }
+}
+
+// Whatever is trained of it, and by whom, a model's step is generated or refused in words, and gives all back.
+TEST(Generatable, BundledModelsAreInEveryFramework) {
+  std::int64_t generated = 0;
+  for (const std::string& name : bundled_models()) {
+    ModelSpec model = find_model(name);
+    model.layers = std::min<std::int64_t>(4, model.layers);
+    model.encoder_layers = std::min<std::int64_t>(2, model.encoder_layers);
+    model.vocabulary = std::min<std::int64_t>(1024, model.vocabulary);
+    model.experts.count = std::min<std::int64_t>(8, model.experts.count);
+    model.experts.active = std::min<std::int64_t>(2, model.experts.active);
+    model.experts.groups = model.experts.chosen_groups = 0;
+    for (const Framework framework : {Framework::eager, Framework::huggingface, Framework::huggingface_2024,
+                                      Framework::nanotron, Framework::megatron, Framework::megatron_2022})
+      for (const Trainable trainable : {Trainable::full, Trainable::lora, Trainable::qlora})
+        for (const Recompute recompute : {Recompute::none, Recompute::full}) {
+          TrainingSetup setup{.trainable = trainable, .recompute = recompute, .framework = framework};
+          if (!model.reads_images()) setup.sequence = s;
+          try {
+            const Trace trace = generate_trace(model, setup, CostModel(example_profile()), {});
+            EXPECT_EQ(memory_of(trace).left, 0) << name << " " << to_string(framework);
+            ++generated;
+          } catch (const InputError& error) {
+            EXPECT_FALSE(error.cause().empty());
+          }
+        }
+  }
+  EXPECT_GT(generated, 1000);
 }
 
 }  // namespace
