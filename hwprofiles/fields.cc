@@ -468,6 +468,12 @@ void describe(NetworkProfile& network, ProfileVisitor& visitor) {
   number(visitor, time("latency", "Of one step of a collective: the alpha of alpha-beta models."), network.latency);
   number(visitor, count("max_group", "GPUs it can join.", 1, 1e7), network.max_group);
   number(visitor,
+         fraction("switch_reduction",
+                  "Its switches add (NVLink SHARP): bus bandwidth of a large all-reduce over that of a ring; left out: "
+                  "they don't.",
+                  1, 2),
+         network.switch_reduction);
+  number(visitor,
          count("gpus_per_port",
                "GPUs of a machine behind one port, of which bandwidth is each one's share; left out: each has its own.",
                1, 1024),

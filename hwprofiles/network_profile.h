@@ -32,6 +32,9 @@ struct NetworkProfile {
   Sourced<double> efficiency;       // (0, 1]: payload a large collective reaches over that
   Sourced<Picos> latency;           // of one step of a collective: the alpha of alpha-beta models
   Sourced<std::int64_t> max_group;  // GPUs it can join
+  // Its switches add (NVLink SHARP, NVLink 4 and later): bus bandwidth of an all-reduce over a ring's. Absent: they
+  // don't.
+  Maybe<double> switch_reduction;
   // GPUs of a machine behind one port; `bandwidth` is their share of it. Absent: each has its own.
   Maybe<std::int64_t> gpus_per_port;
   // Of a ring that has to reach its port through the host, because only one of the GPUs behind the port is in it.

@@ -4,7 +4,8 @@
 // from (reduce-scatter, all-to-all), the one message for send-receive.
 // Measured tables come first: time = bytes * factor / bus bandwidth(group, bytes), with factor 2(n-1)/n for
 // all-reduce, (n-1)/n for all-gather, reduce-scatter and all-to-all, 1 else (nccl-tests, PERFORMANCE.md). Below a
-// table's smallest message the time of that message holds: latency does not shrink with bytes.
+// table's smallest message the time of that message holds: latency does not shrink with bytes. A group larger than any
+// in the table has the largest one's bus bandwidth, and `latency` for every step more that its ring takes.
 // Without a table, alpha-beta: every step costs `latency` plus its bytes over bandwidth * efficiency.
 //   ring  all-reduce                   2(n-1) steps, 2(n-1)/n of the bytes
 //   tree  all-reduce                   2 ceil(log2 n) steps, the bytes up and down once each
@@ -15,9 +16,15 @@
 //   pipelined tree broadcast           ceil(log2 n) steps, the bytes once
 // The cheaper of ring and tree is taken. Source: Thakur, Rabenseifner, Gropp, "Optimization of Collective
 // Communication Operations in MPICH", IJHPCA 19(1), 2005; we pipeline the tree, which they don't.
-// Across machines: reduce-scatter inside, all-reduce of 1/g of the bytes between, all-gather inside; likewise
-// all-gather and reduce-scatter; broadcast takes inside and outside parts one after the other, all-to-all beside each
-// other, as NCCL posts both in one kernel.
+// Where switches add (NVLink SHARP), an all-reduce moves 1/switch_reduction of a ring's bytes.
+// Across machines, with g ranks in each: the same collective inside, and between machines 1/g of the bytes for each
+// rank: as many as pass any link of the ring over all ranks, or the machines' sums where switches add. One kernel hands
+// chunks from one to the other, so the slower part's time counts, and of the faster one what is under way: chunks of
+// 8 MiB a rank, of one rank in an all-reduce (a tree), of all in a ring. So a ring over many ranks takes both parts.
+// Bus bandwidths measured, with ours (tests/models/cost/collective_time_test.cc): all-reduce of 8 GiB over 16 H100 440
+// GB/s and 16 B200 690 (coreweave/nccl-tests PR 92), of 2 GiB over 256 H100 340 and its all-gather 200 (NVIDIA/nccl
+// issue 1218), over 16 and 24 A100 with a port for two up to 86 and 96 (NVIDIA/nccl-tests issues 175, 119). Broadcast
+// takes both parts one after the other, all-to-all beside each other, as NCCL posts both in one kernel.
 // Where several GPUs share a port (gpus_per_port), a ring enters a machine by the GPU next to a port and leaves by
 // another one next to the same port. A group with several ranks in a machine, but one behind each port, has none: its
 // ring leaves through the memory of the host, all of it at ring_through_host. Groups whose ranks are neighbours, or one

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include "base/input_error.h"
-#include "models/cost/collective_time.h"
 #include "sim/devices/nvme_drive.h"
 
 namespace spillway::sim {
@@ -59,62 +58,6 @@ TEST(NvmeDrive, LifeIsEnduranceOverRate) {
   EXPECT_NEAR(life_years(Bytes(2'400'000'000'000'000), Bytes(6'500'000'000'000), picos_per_second * 1000) * 365, 4.2735,
               1e-3);
   EXPECT_TRUE(std::isinf(life_years(Bytes(1), Bytes(0), Picos(1))));
-}
-
-NetworkProfile plain_network() {
-  NetworkProfile network;
-  network.bandwidth = gigabytes_per_second(100);
-  network.efficiency.value = 1;
-  network.latency.value = microseconds(1);
-  network.max_group.value = 1024;
-  return network;
-}
-
-// Ring, n = 4, 1 GB at 100 GB/s, alpha 1 us: all-reduce 6 us + 1.5 * 10 ms; all-gather 3 us + 0.75 * 10 ms.
-TEST(CollectiveCost, RingMatchesTheClosedForm) {
-  const NetworkProfile network = plain_network();
-  const Bytes gigabyte(1'000'000'000);
-  EXPECT_NEAR(to_seconds(collective_time(network, NetworkCollective::all_reduce, gigabyte, 4).time), 15.006e-3, 1e-8);
-  EXPECT_NEAR(to_seconds(collective_time(network, NetworkCollective::all_gather, gigabyte, 4).time), 7.503e-3, 1e-8);
-  EXPECT_EQ(collective_time(network, NetworkCollective::all_reduce, gigabyte, 1).time, Picos::zero());
-}
-
-// Small messages go by the tree: 2 log2(64) = 12 us instead of 126.
-TEST(CollectiveCost, SmallAllReduceTakesTheTree) {
-  EXPECT_NEAR(to_seconds(collective_time(plain_network(), NetworkCollective::all_reduce, Bytes(8), 64).time), 12e-6,
-              1e-8);
-}
-
-// A measured bus bandwidth of 50 GB/s at n = 2: 1 GB * 2(n-1)/n / 50 GB/s = 20 ms.
-TEST(CollectiveCost, TablesComeFirst) {
-  NetworkProfile network = plain_network();
-  network.collectives.push_back(
-      {NetworkCollective::all_reduce, CurveFamily({{2, Curve({{1e6, 50e9}, {1e9, 50e9}}, Curve::Scale::log)}}), {}});
-  const CollectiveTime time = collective_time(network, NetworkCollective::all_reduce, Bytes(1'000'000'000), 2);
-  EXPECT_TRUE(time.measured && !time.extrapolated);
-  EXPECT_NEAR(to_seconds(time.time), 20e-3, 1e-9);
-  EXPECT_TRUE(collective_time(network, NetworkCollective::all_reduce, Bytes(10), 2).extrapolated);
-}
-
-// Two GPUs behind each port. 16 ranks, two in each of 8 machines and 4 GPUs apart: one behind each port they touch, so
-// the ring leaves through the host, 2 * 15/16 of 1 GB at 5 GB/s and 14 steps. Neighbours close their ring at the port,
-// and so does a group with one rank in each machine; both do better. A transfer needs no ring.
-TEST(CollectiveCost, RingsOfGroupsWithOneRankBehindAPortGoThroughTheHost) {
-  HardwareProfile system;
-  system.scale_up = plain_network();
-  system.scale_out = plain_network();
-  const Bytes gigabyte(1'000'000'000);
-  const auto seconds = [&](NetworkCollective kind, std::int64_t group, std::int64_t per_machine, std::int64_t stride) {
-    return to_seconds(collective_time(system, kind, gigabyte, group, per_machine, stride).time);
-  };
-  const double own_ports = seconds(NetworkCollective::all_reduce, 16, 2, 4);
-  system.scale_out->gpus_per_port = Sourced<std::int64_t>{2, {}};
-  system.scale_out->ring_through_host = gigabytes_per_second(5);
-  EXPECT_NEAR(seconds(NetworkCollective::all_reduce, 16, 2, 4), 14e-6 + 0.375, 1e-8);
-  EXPECT_NEAR(seconds(NetworkCollective::all_gather, 16, 2, 4), 7e-6 + 0.1875, 1e-8);
-  EXPECT_NEAR(seconds(NetworkCollective::all_reduce, 16, 2, 1), own_ports, 1e-12);
-  EXPECT_LT(seconds(NetworkCollective::all_reduce, 16, 1, 8), 0.03);
-  EXPECT_LT(seconds(NetworkCollective::send_receive, 16, 2, 4), 0.02);
 }
 
 }  // namespace
