@@ -7,6 +7,7 @@
 
 #include "base/number_text.h"
 #include "models/spec/activation_volume.h"
+#include "studies/offload/result_figures.h"
 
 namespace spillway::reports {
 namespace {
@@ -112,8 +113,8 @@ class SsdReport {
     if (std::none_of(answer_.drives.begin(), answer_.drives.end(), [](const auto& drive) { return drive.step; }))
       return;
     ReportTable table{"The step replayed with each set",
-                      {"drives per set", "technique", "memory", "short of GiB", "step s", "written GB per GPU",
-                       "read back GB per GPU"},
+                      {"drives per set", "technique", "memory", "short of GiB", "step s", "80 % within",
+                       "written GB per GPU", "read back GB per GPU"},
                       {}};
     for (const DriveAnswer& drive : answer_.drives) {
       if (!drive.step) continue;
@@ -122,7 +123,9 @@ class SsdReport {
           {text_cell(drive_name(drive)), text_cell(step.technique), text_cell(std::string(to_string(step.verdict))),
            step.short_of > Bytes(0) ? number_cell(static_cast<double>(step.short_of.count()) / (1 << 30))
                                     : text_cell("-"),
-           number_cell(to_seconds(step.step_time)), number_cell(giga(step.written)), number_cell(giga(step.read))});
+           number_cell(to_seconds(step.step_time)),
+           text_cell(range_cell(step.step_time_range, to_seconds(step.step_time))), number_cell(giga(step.written)),
+           number_cell(giga(step.read))});
     }
     part.tables.push_back(std::move(table));
   }

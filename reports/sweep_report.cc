@@ -10,6 +10,9 @@ using Json = nlohmann::ordered_json;
 
 Json finite(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
+// Of a range, rounded; null where it isn't known.
+Json end_of(const FigureRange& range, double value) { return range.known ? Json(std::llround(value)) : Json(); }
+
 Json reasons_json(const std::map<std::string, SweepReason>& reasons) {
   Json list = Json::array();
   for (const auto& [reason, count] : reasons)
@@ -33,7 +36,11 @@ Json sweep_row_json(const SweepRow& row) {
   json["meets_requirements"] = row.does;
   json["on_front"] = row.on_front;
   json["step_time_ns"] = std::llround(metrics.step_seconds * 1e9);
+  json["step_time_low_ns"] = end_of(row.step_time_range, row.step_time_range.low * metrics.step_seconds * 1e9);
+  json["step_time_high_ns"] = end_of(row.step_time_range, row.step_time_range.high * metrics.step_seconds * 1e9);
   json["peak_reserved_bytes"] = metrics.peak_bytes > 0 ? Json(std::llround(metrics.peak_bytes)) : Json();
+  json["peak_reserved_low_bytes"] = end_of(row.peak_range, row.peak_range.low * metrics.peak_bytes);
+  json["peak_reserved_high_bytes"] = end_of(row.peak_range, row.peak_range.high * metrics.peak_bytes);
   json["gpus"] = std::llround(metrics.gpus);
   json["tokens_per_second"] = metrics.step_seconds > 0 ? metrics.tokens_per_step / metrics.step_seconds : 0;
   json["usd_per_million_tokens"] =

@@ -12,6 +12,7 @@
 #include "cli/options/number_check.h"
 #include "cli/options/reserve_option.h"
 #include "cli/output/progress.h"
+#include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "planners/technique/technique_table.h"
 #include "studies/capacity/capacity.h"
@@ -54,6 +55,8 @@ Json json_of(const CapacityTrial& trial) {
   out["fits"] = fits_json(trial.verdict);
   out["verdict"] = to_string(trial.verdict);
   out["step_time_ns"] = whole_nanoseconds(trial.step_time);
+  out["step_time_range"] = range_json(trial.step_time_range);
+  out["peak_range"] = range_json(trial.peak_range);
   out["tokens_per_second"] = trial.tokens_per_second;
   out["mfu"] = trial.mfu;
   if (trial.allocated > Bytes(0)) {
@@ -119,6 +122,7 @@ std::vector<std::string> figures_of(const CapacityRequest& request, const Capaci
       best.parameters > 0 ? fmt::format("{:.3f}", static_cast<double>(best.parameters) / 1e9) : "-",
       std::to_string(best.gpus),
       fmt::format("{:.4f}", to_seconds(best.step_time)),
+      range_cell(best.step_time_range, to_seconds(best.step_time)),
       best.tokens_per_second > 0 ? fmt::format("{:.1f}", best.tokens_per_second) : "-",
       best.mfu > 0 ? fmt::format("{:.3f}", best.mfu) : "-",
       gib(best.needed),
@@ -132,8 +136,9 @@ std::vector<std::string> figures_of(const CapacityRequest& request, const Capaci
 }
 
 void print_table(const Context& context, const CapacityRequest& request, const CapacityOutcome& outcome) {
-  std::vector<std::string> headings = {"technique", request.axis.name, "parameters (B)", "GPUs", "step (s)", "tokens/s",
-                                       "MFU",       "peak (GiB)",      "free (GiB)"};
+  std::vector<std::string> headings = {"technique",  request.axis.name, "parameters (B)", "GPUs",
+                                       "step (s)",   "80 % within",     "tokens/s",       "MFU",
+                                       "peak (GiB)", "free (GiB)"};
   if (request.layouts.searched) headings.emplace_back("layout");
   if (request.is_priced) headings.emplace_back("1000 USD");
   const std::size_t figures = headings.size() - 1;

@@ -26,6 +26,7 @@
 #include "cli/output/table.h"
 #include "reports/sweep_database.h"
 #include "reports/sweep_report.h"
+#include "studies/offload/result_figures.h"
 #include "studies/sweep/sweep_check.h"
 #include "studies/sweep/sweep_origin.h"
 #include "studies/sweep/sweep_point.h"
@@ -99,8 +100,8 @@ std::string proof_text(const SweepFile& file, const SweepOutcome& outcome) {
 Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
   std::vector<std::string> headings;
   for (const SweepAxis& axis : file.axes) headings.push_back(axis.name);
-  for (const char* heading : {"step time (s)", "reserved (GiB)", "GPUs", "tokens/s", "MFU (%)", "kWh per 1e6 tokens",
-                              "life (years)", "binds", "front"})
+  for (const char* heading : {"step time (s)", "80 % within", "reserved (GiB)", "GPUs", "tokens/s", "MFU (%)",
+                              "kWh per 1e6 tokens", "life (years)", "binds", "front"})
     headings.emplace_back(heading);
   Table table(headings);
   for (const SweepRow& row : outcome.rows) {
@@ -108,11 +109,12 @@ Table rows_table(const SweepFile& file, const SweepOutcome& outcome, bool all) {
     std::vector<std::string> cells = merged_options(outcome, row);
     const SweepMetrics& metrics = row.replayed;
     if (!row.failure.empty()) {
-      for (int i = 0; i < 7; ++i) cells.emplace_back("-");
+      for (int i = 0; i < 8; ++i) cells.emplace_back("-");
       cells.push_back(row.failure);
       cells.emplace_back("no");
     } else {
       cells.push_back(fmt::format("{:.4g}", metrics.step_seconds));
+      cells.push_back(range_cell(row.step_time_range, metrics.step_seconds));
       cells.push_back(metrics.peak_bytes > 0 ? fmt::format("{:.2f}", metrics.peak_bytes / 1073741824.0) : "-");
       cells.push_back(fmt::format("{:.0f}", metrics.gpus));
       cells.push_back(metrics.step_seconds > 0 ? fmt::format("{:.4g}", metrics.tokens_per_step / metrics.step_seconds)

@@ -13,6 +13,7 @@
 #include "base/output_file.h"
 #include "cli/options/interrupt.h"
 #include "cli/output/progress.h"
+#include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "cli/output/way_report.h"
 #include "planners/technique/technique_table.h"
@@ -42,6 +43,8 @@ std::vector<std::string> parts_of(const std::string& name) {
 Json row_json(const TechniqueRow& each) {
   Json json = {{"technique", each.row.way.name == plain_technique ? Json::array() : Json(parts_of(each.row.way.name))}};
   json.update(way_json(each.row));
+  json["step_time_range"] = each.row.ran() ? range_json(each.row.result.step_time_range) : Json();
+  json["peak_range"] = each.row.ran() ? range_json(each.row.result.peak_range) : Json();
   json["step_time_over_plain"] = each.against_plain > 0 ? Json(each.against_plain) : Json();
   json["warnings"] = each.row.result.warnings;
   return json;
@@ -65,7 +68,7 @@ void add_row(Table& table, const TechniqueRow& each) {
   const WayRow& row = each.row;
   const Result& result = row.result;
   if (!row.ran()) {
-    std::vector<std::string> cells(15, "-");
+    std::vector<std::string> cells(16, "-");
     cells[0] = row.way.name;
     cells[1] = way_verdict(row);
     table.add(cells);
@@ -74,6 +77,7 @@ void add_row(Table& table, const TechniqueRow& each) {
   const bool known = result.memory.known;
   table.add({row.way.name, way_verdict(row), row.shortage().empty() ? "-" : row.shortage(),
              fmt::format("{:.1f}", to_seconds(result.step_time) * 1e3),
+             range_cell(result.step_time_range, to_seconds(result.step_time) * 1e3),
              each.against_plain > 0 ? fmt::format("{:.2f}", each.against_plain) : "-",
              result.tokens_per_second > 0 ? fmt::format("{:.0f}", result.tokens_per_second) : "-",
              result.mfu > 0 ? fmt::format("{:.1f}", result.mfu * 100) : "-",
@@ -135,9 +139,9 @@ void run_techniques(Context& context, const TechniquesCall& call) {
   if (context.json()) {
     print_rows_json(comparison, call.scenario);
   } else {
-    Table table({"technique", "fits", "short of", "step (ms)", "/ plain", "tokens/s", "MFU (%)", "allocated (GiB)",
-                 "reserved (GiB)", "efficiency (%)", "host (GB)", "drives (GB)", "life (years)", "binds",
-                 "planning (s)"});
+    Table table({"technique", "fits", "short of", "step (ms)", "80 % within", "/ plain", "tokens/s", "MFU (%)",
+                 "allocated (GiB)", "reserved (GiB)", "efficiency (%)", "host (GB)", "drives (GB)", "life (years)",
+                 "binds", "planning (s)"});
     for (const TechniqueRow& each : comparison.rows) add_row(table, each);
     print(context, table);
     for (const TechniqueRow& each : comparison.rows) {

@@ -39,6 +39,7 @@ struct CapacityTrial {
   Bytes reserve{};                     // kept free of it
   [[nodiscard]] Bytes free() const { return capacity - reserve - needed; }
   Picos step_time{};
+  FigureRange step_time_range, peak_range;
   double tokens_per_second = 0, mfu = 0;  // 0 unknown
   std::optional<double> life_years;       // of the drive set that wears fastest, expected
   double rated_years = 0;                 // and by its rating as it stands, which constraints are held to

@@ -57,6 +57,8 @@ class Judge {
     const Result result = is_planned_ ? run_planned(loaded, trial) : run(loaded);
     trial.replayed = true;
     trial.step_time = result.step_time;
+    trial.step_time_range = result.step_time_range;
+    trial.peak_range = result.peak_range;
     trial.tokens_per_second = result.tokens_per_second;
     trial.mfu = result.mfu;
     trial.fingerprint = result.fingerprint;

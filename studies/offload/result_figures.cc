@@ -48,6 +48,10 @@ std::string step_range_words(const Result& result) {
                      precise_duration_text(from_seconds(seconds * range.high)), range.basis);
 }
 
+std::string range_cell(const FigureRange& range, double value) {
+  return range.known ? fmt::format("{:.4g}-{:.4g}", value * range.low, value * range.high) : "?";
+}
+
 std::string peak_range_words(const Result& result) {
   const FigureRange& range = result.peak_range;
   if (!range.known) return "not known: " + range.basis;

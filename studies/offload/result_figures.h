@@ -16,6 +16,8 @@ std::string verdict(const Result& result);
 // "322.1 ms to 402.4 ms (published steps of 15 sources)"; "not known: ..."
 std::string step_range_words(const Result& result);
 // "28.71 GiB to 29.30 GiB reserved (...)"; "not known: ..."
+// Of a figure in any unit, for a table: "93.1-112"; "?" where it isn't known.
+std::string range_cell(const FigureRange& range, double value);
 std::string peak_range_words(const Result& result);
 
 // The share of the replayed time, 0 .. 1, in which the critical path goes through a resource.

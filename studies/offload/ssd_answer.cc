@@ -112,6 +112,7 @@ StepOnDrives judged(const LoadedScenario& loaded, const Result& result) {
   step.verdict = result.verdict();
   step.short_of = result.memory.short_of;
   step.step_time = result.step_time;
+  step.step_time_range = result.step_time_range;
   if (!result.offload) return step;
   step.technique = result.offload->technique;
   step.written = result.offload->stored;

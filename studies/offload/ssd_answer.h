@@ -51,6 +51,7 @@ struct StepOnDrives {
   Verdict verdict = Verdict::unknown;
   Bytes short_of{}, written{}, read{};  // bytes of one GPU
   Picos step_time{};
+  FigureRange step_time_range;
   std::string saves_nothing;                  // why it's no step to judge drives by; empty: it is one
   [[nodiscard]] std::string why_not() const;  // in words; empty: it does with them
 };

@@ -22,7 +22,7 @@
 namespace spillway::studies {
 namespace {
 
-constexpr int record_version = 5;  // of what records hold and how points are estimated
+constexpr int record_version = 6;  // of what records hold and how points are estimated
 
 // Figures are taken out so that like reasons count together.
 std::string without_figures(const std::string& text) {
@@ -88,6 +88,15 @@ void describe(BlockRecord& record, FieldVisitor& visitor) {
                });
 }
 
+void describe(FigureRange& range, std::string_view key, FieldVisitor& visitor) {
+  fields::group(visitor, {.key = key, .required = true}, [&] {
+    fields::flag(visitor, {.key = "known", .required = true}, range.known);
+    fields::number(visitor, {.key = "low", .required = true}, range.low);
+    fields::number(visitor, {.key = "high", .required = true}, range.high);
+    fields::text(visitor, {.key = "basis", .required = true, .even_empty = true}, range.basis);
+  });
+}
+
 void describe(ReplayRecord& record, FieldVisitor& visitor) {
   using fields::number;
   SweepMetrics& metrics = record.row.replayed;
@@ -103,7 +112,9 @@ void describe(ReplayRecord& record, FieldVisitor& visitor) {
   fields::text(visitor, {.key = "verdict", .required = true}, verdict);
   record.row.verdict = verdict_of_json(fits ? nlohmann::ordered_json(*fits) : nlohmann::ordered_json(), verdict);
   number(visitor, {.key = "step_seconds", .required = true}, metrics.step_seconds);
+  describe(record.row.step_time_range, "step_time_range", visitor);
   number(visitor, {.key = "peak_reserved_bytes", .required = true}, metrics.peak_bytes);
+  describe(record.row.peak_range, "peak_range", visitor);
   number(visitor, {.key = "gpus", .required = true}, metrics.gpus);
   number(visitor, {.key = "tokens_per_step", .required = true}, metrics.tokens_per_step);
   number(visitor, {.key = "busy_seconds", .min = below_zero, .required = true}, metrics.busy_seconds);
@@ -154,6 +165,8 @@ SweepReplay SweepWorker::replay(const SweepSettings& settings) {
     loaded.options.memory.details = false;
     const Result result = spillway::scenario::run(loaded);
     row.replayed.step_seconds = to_seconds(result.step_time);
+    row.step_time_range = result.step_time_range;
+    row.peak_range = result.peak_range;
     row.replayed.peak_bytes = static_cast<double>(result.memory.peak_reserved.count());
     row.replayed.gpus = static_cast<double>(std::max<std::int64_t>(1, loaded.setup.gpus()));
     row.replayed.tokens_per_step = static_cast<double>(loaded.options.tokens_per_step);

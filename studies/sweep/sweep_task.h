@@ -41,6 +41,7 @@ SweepBlock parse_sweep_block(const std::string& record);
 
 struct SweepReplay {
   SweepMetrics replayed;
+  FigureRange step_time_range, peak_range;
   std::string failure;  // why it couldn't be replayed; empty: it could
   Verdict verdict = Verdict::unknown;
   std::string binding;
