@@ -9,22 +9,14 @@
 
 #include "base/number_text.h"
 #include "base/version.h"
+#include "reports/procurement_figures.h"
+#include "reports/procurement_sections.h"
+#include "studies/offload/result_figures.h"
 
 namespace spillway::reports {
 namespace {
 
-constexpr std::size_t bins = 60;  // of a step in charts
 constexpr double gibibyte = 1073741824.0;
-
-// Three significant digits: what rests on assumed prices has no more.
-double rounded(double value) {
-  if (value == 0 || !std::isfinite(value)) return value;
-  const double scale = std::pow(10, 2 - std::floor(std::log10(std::abs(value))));
-  return scale >= 1 ? std::round(value * scale) / scale : std::round(value / (1 / scale)) * (1 / scale);
-}
-std::string figure(double value) { return number_text(rounded(value)); }
-ReportCell cell(double value) { return {figure(value), std::isfinite(value) ? std::optional(value) : std::nullopt}; }
-ReportCell count(std::int64_t value) { return number_cell(static_cast<double>(value)); }
 
 std::string dollars(double usd) {
   const double size = std::abs(usd);
@@ -52,10 +44,12 @@ class Writer {
     document_.formulas = answer_.book;
     asked();
     in_short();
+    if (answer_.today) document_.sections.push_back(today_section(in_, answer_));
     shortlist();
     rent_or_buy();
     drives();
-    links();
+    if (answer_.step) document_.sections.push_back(step_picture_section(*answer_.step, in_.runs.front().name));
+    if (auto links = links_section(answer_)) document_.sections.push_back(std::move(*links));
     sensitivity();
     prices();
     provenance();
@@ -241,11 +235,12 @@ class Writer {
     part.tables.push_back(std::move(table));
     for (std::size_t r = 0; r < option->runs.size(); ++r) {
       const RunReplay& run = option->runs[r];
-      part.items.push_back(
-          fmt::format("{}: layout {}; step of {} s, {} % of the GPUs' peak, {} of {} GiB of memory; bound by {}.",
-                      in_.runs.size() > 1 ? in_.runs[r].name : "Plan", option->fleet.plans[r].label,
-                      figure(run.step_seconds), figure(100 * run.mfu), figure(run.peak_bytes / gibibyte),
-                      figure(run.capacity_bytes / gibibyte), describe(run.binding)));
+      part.items.push_back(fmt::format(
+          "{}: layout {}; step of {} s (80 % of steps like it: {}), {} % of the GPUs' peak, {} of {} GiB of memory; "
+          "bound by {}.",
+          in_.runs.size() > 1 ? in_.runs[r].name : "Plan", option->fleet.plans[r].label, figure(run.step_seconds),
+          range_cell(run.step_time_range, run.step_seconds), figure(100 * run.mfu), figure(run.peak_bytes / gibibyte),
+          figure(run.capacity_bytes / gibibyte), describe(run.binding)));
     }
     add_runner_up(*option, part);
     add_drives_or_not(*option, part);
@@ -266,8 +261,10 @@ class Writer {
       part.items.push_back(fmt::format(
           "Next: {}, {} USD per 10⁹ tokens ({} % more) in {} days{}.", other.name(), figure(other.usd_per_billion),
           number_text(std::round(1000 * more) / 10), figure(other.days),
-          more < step_time_error
-              ? fmt::format("; too close to tell: replayed steps may be off by {:.0f} %", 100 * step_time_error)
+          1 + more < option.busy_range().high / other.busy_range().low
+              ? fmt::format(
+                    "; too close to tell: its steps may take {:.2f} of the replayed time, and those above {:.2f}",
+                    other.busy_range().low, option.busy_range().high)
               : ""));
       return;
     }
@@ -489,113 +486,6 @@ class Writer {
       prices.rows.push_back({text_cell(fit.drive.name), cell(price->value), text_cell(price->origin.date),
                              text_cell(std::string(provenance_name(price->origin.provenance))),
                              text_cell(price->origin.source)});
-  }
-
-  void links() {
-    if (!answer_.pcie || !answer_.pcie->cannot_tell.empty() || answer_.pcie->links.empty()) return;
-    const PcieAnswer& pcie = *answer_.pcie;
-    const PricedOption& option = answer_.options[*answer_.with_drives];
-    ReportSection& part = section("PCIe under " + option.name() + ", " + option.drive_name());
-    const LinkAnswer& tightest = pcie.links.front();
-    part.paragraphs.push_back(fmt::format(
-        "All {} GPUs of a machine write all they want to in one half of the step and read it in the other. Drives "
-        "beyond the machine's slots hang from the switches that are counted as bought, {} per machine. The tightest "
-        "link, "
-        "{}, carries {} GB/s and needs {}: {} times what it needs.",
-        pcie.gpus_per_machine, figure(value(option, "switches_per_machine")), tightest.name,
-        figure(giga(to_bytes_per_second(tightest.capacity))), figure(giga(tightest.required)),
-        figure(tightest.headroom())));
-    ReportTable table{"Links, least headroom first",
-                      {"link", "carries GB/s", "written GB a step", "read GB a step", "other copies GB a step",
-                       "needed GB/s", "headroom x"},
-                      {}};
-    constexpr std::size_t most = 14;
-    for (const auto& [link, alike] : different(pcie.links)) {
-      if (table.rows.size() == most) break;
-      table.rows.push_back({text_cell(link->name + (alike > 0 ? fmt::format(" and {} alike", alike) : "")),
-                            cell(giga(to_bytes_per_second(link->capacity))), cell(giga(link->written)),
-                            cell(giga(link->read)), cell(giga(link->copied)), cell(giga(link->required)),
-                            cell(link->headroom())});
-    }
-    part.charts.push_back(course(pcie, tightest));
-    part.tables.push_back(std::move(table));
-    part.tables.push_back(oversubscription(option.hardware));
-  }
-
-  // Links of the same figures stand together: how many more there are of each.
-  [[nodiscard]] static std::vector<std::pair<const LinkAnswer*, int>> different(const std::vector<LinkAnswer>& links) {
-    const auto same = [](double a, double b) { return std::abs(a - b) <= 1e-4 * std::max(std::abs(a), std::abs(b)); };
-    std::vector<std::pair<const LinkAnswer*, int>> kinds;
-    for (const LinkAnswer& link : links) {
-      const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) {
-        const LinkAnswer& other = *kind.first;
-        return other.capacity == link.capacity && same(other.written, link.written) && same(other.read, link.read) &&
-               same(other.copied, link.copied);
-      });
-      if (known == kinds.end())
-        kinds.emplace_back(&link, 0);
-      else
-        ++known->second;
-    }
-    return kinds;
-  }
-
-  // The tightest link over the step: what comes due on it against what it carries.
-  [[nodiscard]] static ReportChart course(const PcieAnswer& pcie, const LinkAnswer& link) {
-    const DriveLoad& load = pcie.traffic.load;
-    const double step = to_seconds(load.step);
-    const auto written = static_cast<double>(load.written().count()), read = static_cast<double>(load.read().count());
-    const std::vector<double> writes = traffic_course(load, true, bins), reads = traffic_course(load, false, bins);
-    ReportChart chart{"Over a step: what is written and read when nothing waits, on " + link.name,
-                      "seconds into the step",
-                      "GB/s",
-                      {}};
-    ReportSeries moved{"to and from drives", {}, {}, false};
-    for (std::size_t bin = 0; bin < bins; ++bin)
-      for (const std::size_t end : {0U, 1U}) {
-        moved.x.push_back(static_cast<double>(bin + end) * step / static_cast<double>(bins));
-        moved.y.push_back(giga((written > 0 ? writes[bin] * link.written / written : 0) +
-                               (read > 0 ? reads[bin] * link.read / read : 0)));
-      }
-    const double carries = giga(to_bytes_per_second(link.capacity));
-    chart.series.push_back(std::move(moved));
-    chart.series.push_back({"the link carries", {0, step}, {carries, carries}, true});
-    return chart;
-  }
-
-  // What may come from below a node over what its own link takes.
-  [[nodiscard]] static ReportTable oversubscription(const HardwareProfile& hardware) {
-    const std::vector<PcieNode>& nodes = hardware.host.pcie;
-    const auto rate = [&](const PcieNode& node) {
-      if (node.bandwidth) return to_bytes_per_second(node.bandwidth->value);
-      if (!node.generation || !node.lanes) return 0.0;
-      return to_bytes_per_second(pcie_raw_rate(node.generation->value, node.lanes->value)) *
-             hardware.host.pcie_payload_efficiency.value;
-    };
-    std::set<std::size_t> used(hardware.gpu_slots.begin(), hardware.gpu_slots.end());
-    for (const DriveGroup& group : hardware.drives) used.insert(group.slots.begin(), group.slots.end());
-    ReportTable table{"Switches: what their GPUs and drives could send at once over what goes up",
-                      {"switch", "below GB/s", "up GB/s", "oversubscription x", "lanes below", "lanes up"},
-                      {}};
-    for (std::size_t s = 0; s < nodes.size(); ++s) {
-      if (nodes[s].kind != PcieNodeKind::pcie_switch) continue;
-      double below = 0;
-      std::int64_t lanes = 0;
-      for (std::size_t n = 0; n < nodes.size(); ++n) {
-        const bool counts = nodes[n].up == s && (used.contains(n) || nodes[n].kind == PcieNodeKind::pcie_switch);
-        if (!counts) continue;
-        below += rate(nodes[n]);
-        lanes += nodes[n].lanes ? nodes[n].lanes->value : 0;
-      }
-      const double up = rate(nodes[s]);
-      if (up <= 0) continue;
-      table.rows.push_back({text_cell(nodes[s].name), cell(giga(below)), cell(giga(up)), cell(below / up), count(lanes),
-                            count(nodes[s].lanes ? nodes[s].lanes->value : 0)});
-    }
-    if (table.rows.empty())
-      table.rows.push_back({text_cell("no switch: all slots are the CPUs' own"), text_cell("-"), text_cell("-"),
-                            text_cell("-"), text_cell("-"), text_cell("-")});
-    return table;
   }
 
   void sensitivity() {

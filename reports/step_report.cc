@@ -37,6 +37,8 @@ ReportSection figures_section(const Result& result, const Result* baseline) {
                             text_cell(figure.change())});
   }
   section.tables.push_back(std::move(table));
+  section.items.push_back("80 % of steps like it are measured within: " + step_range_words(result) + ".");
+  section.items.push_back("Their peaks: " + peak_range_words(result) + ".");
   return section;
 }
 
@@ -67,27 +69,7 @@ ReportSection memory_section(const Result& result) {
   ReportSection section;
   section.heading = "Memory";
   if (!memory.explanation.empty()) section.paragraphs.push_back(memory.explanation);
-  ReportChart chart{"Memory over the step", "ms", "GiB", {{"allocated", {}, {}}, {"reserved", {}, {}}}};
-  // A few hundred points, each the most of its part, draw the same curve.
-  const std::size_t stride = memory.timeline.size() / 400 + 1;
-  for (std::size_t i = 0; i < memory.timeline.size(); i += stride) {
-    MemoryPoint most = memory.timeline[i];
-    for (std::size_t k = i; k < std::min(i + stride, memory.timeline.size()); ++k) {
-      most.allocated = std::max(most.allocated, memory.timeline[k].allocated);
-      most.reserved = std::max(most.reserved, memory.timeline[k].reserved);
-    }
-    const double at = to_seconds(most.time) * 1e3;
-    for (const std::size_t series : {0U, 1U}) {
-      chart.series[series].x.push_back(at);
-      chart.series[series].y.push_back(gibibytes(series == 0 ? most.allocated : most.reserved));
-    }
-  }
-  if (memory.capacity > Bytes(0) && !chart.series[0].x.empty())
-    chart.series.push_back({"capacity",
-                            {chart.series[0].x.front(), chart.series[0].x.back()},
-                            {gibibytes(memory.capacity), gibibytes(memory.capacity)},
-                            true});
-  section.charts.push_back(std::move(chart));
+  section.charts.push_back(memory_chart(memory));
   if (!result.reserve.parts.empty()) section.tables.push_back(reserve_table(result.reserve));
   for (const auto& [caption, owners] : {std::pair("At the peak, by what it is for", &memory.owners),
                                         std::pair("At the peak, by phase", &memory.owners_by_phase),
@@ -136,6 +118,30 @@ ReportSection grounds_section(const Result& result) {
 }
 
 }  // namespace
+
+ReportChart memory_chart(const MemoryResult& memory) {
+  ReportChart chart{"Memory over the step", "ms", "GiB", {{"allocated", {}, {}}, {"reserved", {}, {}}}};
+  // A few hundred points, each the most of its part, draw the same curve.
+  const std::size_t stride = memory.timeline.size() / 400 + 1;
+  for (std::size_t i = 0; i < memory.timeline.size(); i += stride) {
+    MemoryPoint most = memory.timeline[i];
+    for (std::size_t k = i; k < std::min(i + stride, memory.timeline.size()); ++k) {
+      most.allocated = std::max(most.allocated, memory.timeline[k].allocated);
+      most.reserved = std::max(most.reserved, memory.timeline[k].reserved);
+    }
+    const double at = to_seconds(most.time) * 1e3;
+    for (const std::size_t series : {0U, 1U}) {
+      chart.series[series].x.push_back(at);
+      chart.series[series].y.push_back(gibibytes(series == 0 ? most.allocated : most.reserved));
+    }
+  }
+  if (memory.capacity > Bytes(0) && !chart.series[0].x.empty())
+    chart.series.push_back({"capacity",
+                            {chart.series[0].x.front(), chart.series[0].x.back()},
+                            {gibibytes(memory.capacity), gibibytes(memory.capacity)},
+                            true});
+  return chart;
+}
 
 ReportDocument step_report(const Result& result, const Result* baseline) {
   ReportDocument document;

@@ -10,4 +10,7 @@ namespace spillway::reports {
 // baseline: null: none. O(figures).
 ReportDocument step_report(const Result& result, const Result* baseline);
 
+// Allocated, reserved and capacity in GiB over milliseconds. O(points), some hundreds are kept.
+ReportChart memory_chart(const MemoryResult& memory);
+
 }  // namespace spillway::reports

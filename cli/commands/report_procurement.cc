@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -11,6 +12,7 @@
 #include "cli/options/interrupt.h"
 #include "cli/output/progress.h"
 #include "cli/output/report_output.h"
+#include "cli/output/result_report.h"
 #include "cli/output/table.h"
 #include "reports/procurement_report.h"
 #include "studies/procurement/procurement.h"
@@ -60,6 +62,7 @@ Json option_json(const ProcurementAnswer& answer, const PricedOption& option, do
                              {"fits", fits_json(run.verdict)},
                              {"verdict", to_string(run.verdict)},
                              {"step_time_ns", static_cast<std::int64_t>(run.step_seconds * 1e9 + 0.5)},
+                             {"step_time_range", range_json(run.step_time_range)},
                              {"tokens_per_step", run.tokens_per_step},
                              {"mfu", run.mfu},
                              {"peak_reserved_bytes", static_cast<std::int64_t>(run.peak_bytes)},
@@ -85,6 +88,22 @@ Json swings_json(const std::vector<Sensitivity>& swings) {
   return json;
 }
 
+Json today_json(const TodaysFleet& today) {
+  Json json = {{"machine", today.machine}, {"gpus", today.gpus}, {"technique", today.technique}};
+  json["failure"] = today.failure.empty() ? Json() : Json(today.failure);
+  const auto if_known = [&](double value) { return today.failure.empty() ? Json(value) : Json(); };
+  json["days"] = if_known(today.days);
+  json["kilowatts"] = if_known(today.kilowatts);
+  json["kwh_per_billion_tokens"] = if_known(today.kwh_per_billion);
+  json["plans"] = Json::array();
+  for (std::size_t r = 0; r < today.runs.size(); ++r)
+    json["plans"].push_back({{"layout", today.layouts[r]},
+                             {"step_time_ns", std::llround(today.runs[r].step_seconds * 1e9)},
+                             {"step_time_range", range_json(today.runs[r].step_time_range)},
+                             {"fingerprint", fmt::format("{:016x}", today.runs[r].fingerprint)}});
+  return json;
+}
+
 Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document) {
   Json json = json_document("spillway.procurement");
   json["title"] = document.title;
@@ -93,6 +112,7 @@ Json answer_json(const ProcurementAnswer& answer, const ReportDocument& document
   json["chosen"] = answer.chosen ? Json(answer.options[*answer.chosen].name()) : Json();
   if (answer.chosen)
     json["fingerprint"] = fmt::format("{:016x}", answer.options[*answer.chosen].runs.front().fingerprint);
+  json["today"] = answer.today ? today_json(*answer.today) : Json();
   json["inputs"] = case_json(answer.book.tables()[answer.inputs], 0);
   json["options"] = Json::array();
   for (std::size_t o = 0; o < answer.options.size(); ++o)

@@ -93,6 +93,7 @@ ReplayedPlan replay_plan_of(const RunPlan& plan, const NvmeProfile* drive, std::
   const Result& result = made.ran.result;
   RunReplay& run = made.run;
   run.step_seconds = to_seconds(result.step_time);
+  run.step_time_range = result.step_time_range;
   run.tokens_per_step = static_cast<double>(loaded.options.tokens_per_step);
   run.mfu = result.mfu;
   run.busy = 1 - result.bubble;

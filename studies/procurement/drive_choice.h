@@ -19,6 +19,7 @@ namespace spillway::studies {
 // A run of an option, replayed.
 struct RunReplay {
   double step_seconds = 0, tokens_per_step = 0, mfu = 0, busy = 0;  // busy: mean share of the step a GPU computes
+  FigureRange step_time_range;
   double peak_bytes = 0, allocated_bytes = 0, capacity_bytes = 0;
   double written_bytes = 0, read_bytes = 0;  // drives, per step and GPU, of the one that writes most
   Verdict verdict = Verdict::unknown;

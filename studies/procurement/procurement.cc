@@ -48,11 +48,21 @@ class Procurement {
     collect_warnings();
     add_pcie();
     add_sensitivity();
+    add_step();
+    if (in_.today) answer_.today = todays_fleet(in_, progress_);
     return std::move(answer_);
   }
 
  private:
   // ---- replays ----
+
+  void add_step() {
+    if (answer_.options.empty() || !answer_.options.front().failure.empty()) return;
+    const PricedOption& option = answer_.options[answer_.chosen.value_or(0)];
+    const NvmeProfile* drive = option.drive ? &option.drive->drive : nullptr;
+    const std::int64_t count = option.drive ? option.drive->chosen : 0;
+    answer_.step = replay_plan_of(option.fleet.plans.front(), drive, count, switch_lanes_of(in_.prices)).ran.result;
+  }
 
   PricedOption replayed(FleetOption fleet) {
     PricedOption option;
@@ -590,7 +600,7 @@ class Procurement {
     return {{"machine price or rent", "x", "machine_price_factor", 1, 0.8, 1.2, Of::all},
             {"drive price", "x", "drive_price_factor", 1, 0.5, 2, Of::drives},
             {"utilisation", "", "utilisation", use, 0.8, std::min(1.1, 1 / use), Of::all},
-            {"step time", "x", "busy_days", 1, 1 - step_time_error, 1 + step_time_error, Of::all},
+            {"step time", "x", "busy_days", 1, base.busy_range().low, base.busy_range().high, Of::all},
             {"period kept", "months", "period_months", in_.period_months, 2.0 / 3, 4.0 / 3, Of::all},
             {"electricity", "USD/kWh", "electricity", shared("electricity"), 0.5, 2, Of::all},
             {"facility overhead (PUE)", "", "power_overhead", pue, (1 + (pue - 1) / 2) / pue, (1 + (pue - 1) * 2) / pue,
@@ -720,32 +730,6 @@ class Procurement {
 };
 
 }  // namespace
-
-std::string PricedOption::name() const {
-  const std::int64_t machines = (fleet.gpus + hardware.gpu_count - 1) / hardware.gpu_count;
-  return fmt::format("{} x {} ({} GPUs), {}{}", machines, fleet.machine, fleet.gpus, fleet.technique,
-                     writes_nothing           ? " (which writes nothing)"
-                     : !saves_nothing.empty() ? " (which saves no memory)"
-                                              : "");
-}
-
-std::vector<std::string> PricedOption::settings_of(std::size_t r) const {
-  std::vector<std::string> settings = fleet.plans[r].settings;
-  if (writes_nothing) return settings;  // as searched
-  const auto names_drives = [](const std::string& setting) {
-    return setting.starts_with("offload.drives=") || setting.starts_with("offload.drives_per_machine=");
-  };
-  std::erase_if(settings, names_drives);
-  if (!drive) return settings;
-  settings.push_back("offload.drives=" + drive->drive.name);
-  settings.push_back("offload.drives_per_machine=" +
-                     std::to_string(drive->chosen * std::min(fleet.gpus, hardware.gpu_count)));
-  return settings;
-}
-
-std::string PricedOption::drive_name() const {
-  return drive && drive->chosen > 0 ? fmt::format("{} x {} per GPU", drive->chosen, drive->drive.name) : "";
-}
 
 ProcurementAnswer answer_procurement(const ProcurementRequest& request, const OptionProgress& progress) {
   return Procurement(request, progress).answer();

@@ -25,11 +25,12 @@
 #include "studies/procurement/drive_choice.h"
 #include "studies/procurement/formula_table.h"
 #include "studies/procurement/price_odds.h"
+#include "studies/procurement/todays_fleet.h"
 
 namespace spillway::studies {
 
 inline constexpr std::size_t drives_replayed = 6;  // models of drive replayed for an option that writes, at most
-inline constexpr double step_time_error = 0.1;     // by which a replayed step may be off: a swing, and what is close
+inline constexpr double step_time_error = 0.1;     // by which a step may be off whose range isn't known (assumed)
 
 struct PricedOption {
   FleetOption fleet;
@@ -49,6 +50,9 @@ struct PricedOption {
   [[nodiscard]] std::string name() const;  // "4 x dgx-h100 (32 GPUs), full"
   // With which `run` does on the programme's scenario what run r was priced by.
   [[nodiscard]] std::vector<std::string> settings_of(std::size_t r) const;
+  // Measured over replayed time of its runs, in 80 % of steps like them: their ranges, by their time; step_time_error
+  // both ways for one whose range isn't known.
+  [[nodiscard]] FigureRange busy_range() const;
   [[nodiscard]] std::string drive_name() const;  // "4 x micron-... per GPU"; empty without drives
 };
 
@@ -87,6 +91,8 @@ struct ProcurementAnswer {
   std::size_t inputs = 0, machine_prices = 0, drive_prices = 0;  // tables of the book
   std::size_t runs = 0, priced = 0, drive_runs = 0, drive_table = 0;
   std::vector<std::string> warnings;  // of all replays, each once
+  std::optional<Result> step;         // of the chosen option (else the cheapest), its first run, with its course
+  std::optional<TodaysFleet> today;   // where the request names one
 };
 
 // Throws InputError where the programme is at fault, Cancelled when progress says so.

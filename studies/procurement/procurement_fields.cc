@@ -65,6 +65,14 @@ void describe(ProcurementSection& section, FieldVisitor& visitor) {
                  visitor.object({.key = "set", .about = "Merged into the scenario."}, run.set);
                });
   describe_choices(section, visitor);
+  fields::part(
+      visitor, {.key = "today", .about = "The fleet that is there; the report compares with it."}, section.today,
+      [&](ProcurementSection::Fleet& fleet) {
+        fields::text(visitor, {.key = "machine", .about = "Its system profile.", .required = true}, fleet.machine);
+        fields::integer(visitor, {.key = "gpus", .min = 1, .max = most_gpus, .about = "Of it.", .required = true},
+                        fleet.gpus);
+        fields::text(visitor, {.key = "technique", .about = "Default: keep."}, fleet.technique);
+      });
   fields::number(visitor,
                  {.key = "least_life_years",
                   .min = 0.001,

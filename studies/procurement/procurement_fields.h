@@ -19,7 +19,12 @@ struct ProcurementSection {
     std::optional<double> tokens;
     std::optional<std::string> set;  // JSON
   };
+  struct Fleet {
+    std::string machine, technique;
+    std::int64_t gpus = 0;
+  };
   std::optional<double> tokens, deadline_days, least_life_years;
+  std::optional<Fleet> today;
   std::vector<Run> runs;
   std::vector<std::string> machines, techniques, drives;
   std::vector<std::int64_t> gpus, tensor_parallel, pipeline_parallel, micro_batch;

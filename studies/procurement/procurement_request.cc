@@ -108,6 +108,7 @@ class Reader {
     own(!section_.pipeline_parallel.empty(), "pipeline_parallel");
     own(!section_.micro_batch.empty(), "micro_batch");
     own(section_.replays.has_value(), "replays");
+    own(section_.today.has_value(), "today");
     const auto flag = [](bool given, const char* name) {
       if (given)
         throw InputError("", name, "a sweep's points are the options, and they have their own",
@@ -227,6 +228,11 @@ class Reader {
     made_.tensor_parallel = sizes(section_.tensor_parallel, most_in_machine);
     made_.pipeline_parallel = sizes(section_.pipeline_parallel, 16);
     made_.micro_batch = sizes(section_.micro_batch, 8);
+    if (!section_.today) return;
+    const std::string& technique = section_.today->technique;
+    made_.today = {ProfileLibrary::shared().load_system(section_.today->machine).name, section_.today->gpus,
+                   named_technique(technique.empty() ? recompute_way(Recompute::none) : technique, path_,
+                                   "/procurement/today/technique")};
   }
 
   // Overrides that no machine takes would make every option fail.

@@ -10,6 +10,7 @@
 //     "period_months": 36, "utilisation": 0.9,
 //     "used_percent": 0, "write_amplification": 1, "retention": "rated", "least_life_years": 3,
 //     "tensor_parallel": [1, 2, 4, 8], "pipeline_parallel": [...], "micro_batch": [...],
+//     "today": {"machine": "dgx-a100", "gpus": 32, "technique": "full"},
 //     "shortlist": 6, "replays": 24, "prices": "prices.json", "used_prices": false
 //   }
 //
@@ -46,6 +47,12 @@ struct ProcurementRequest {
   std::vector<std::int64_t> gpus;
   std::vector<CapacityTechnique> techniques;
   std::vector<std::int64_t> tensor_parallel, pipeline_parallel, micro_batch;
+  struct Fleet {
+    std::string machine;
+    std::int64_t gpus = 0;
+    CapacityTechnique technique;
+  };
+  std::optional<Fleet> today;            // that is there, to compare with; of a scenario
   std::vector<NvmeProfile> drives;       // candidates, those with rates and a rating
   std::vector<std::string> passed_over;  // drives of the library that state too little, by name
   std::int64_t drives_per_gpu = 8;       // at most

@@ -481,6 +481,55 @@ TEST_F(ProcurementFile, SensitivityFollowsTheFormulas) {
   EXPECT_TRUE(seen);
 }
 
+// The step's swing has the ends of its range, and its cost follows.
+TEST_F(ProcurementFile, StepTimeSwingsByItsRange) {
+  const ProcurementAnswer found = answer(scenario(R"("tokens": 1e10, "gpus": [8], "techniques": ["keep"])"));
+  ASSERT_TRUE(found.chosen);
+  const PricedOption& option = found.options[*found.chosen];
+  const FigureRange& range = option.runs.front().step_time_range;
+  ASSERT_TRUE(range.known);
+  EXPECT_DOUBLE_EQ(option.busy_range().high, range.high);
+  const auto step = std::find_if(found.sensitivity.begin(), found.sensitivity.end(),
+                                 [](const Sensitivity& one) { return one.input == "step time"; });
+  ASSERT_NE(step, found.sensitivity.end());
+  EXPECT_DOUBLE_EQ(step->low, range.low);
+  EXPECT_DOUBLE_EQ(step->high, range.high);
+  EXPECT_NEAR(step->high_usd / option.usd_per_billion, range.high, 0.02);  // all but what idles costs by the day
+  PricedOption unknown = option;
+  unknown.runs.front().step_time_range.known = false;
+  EXPECT_DOUBLE_EQ(unknown.busy_range().low, 1 - step_time_error);
+  EXPECT_FALSE(unknown.busy_range().known);
+}
+
+// What is there today is judged as an option of the same fleet and technique is.
+TEST_F(ProcurementFile, TodaysFleetIsJudgedAsAnOptionIs) {
+  const std::string rest = R"("tokens": 1e10, "gpus": [8], "techniques": ["full"], "today": )";
+  const std::string same = scenario(rest + R"({"machine": "dgx-a100", "gpus": 8, "technique": "full"})");
+  const ProcurementAnswer found = answer(same);
+  ASSERT_TRUE(found.chosen && found.today && found.step);
+  const PricedOption& option = found.options[*found.chosen];
+  EXPECT_EQ(found.today->failure, "");
+  EXPECT_DOUBLE_EQ(found.today->days, option.days);
+  EXPECT_EQ(found.today->runs.front().fingerprint, option.runs.front().fingerprint);
+  EXPECT_EQ(found.step->fingerprint, option.runs.front().fingerprint);
+  EXPECT_NEAR(found.today->kilowatts * 1000, option.machine_watts, 1e-6 * option.machine_watts);
+  const ProcurementAnswer half = answer(scenario(rest + R"({"machine": "dgx-a100", "gpus": 4})"));
+  EXPECT_EQ(half.today->technique, "keep");
+  EXPECT_GT(half.today->days, found.today->days);
+  const ReportDocument document = procurement_report(read_procurement_request(same, {}), found);
+  const auto heads = [&](const std::string& heading) {
+    return std::any_of(document.sections.begin(), document.sections.end(),
+                       [&](const ReportSection& section) { return section.heading == heading; });
+  };
+  EXPECT_TRUE(heads("Compared with what is there today"));
+  EXPECT_TRUE(heads("The step of small"));
+  // Three GPUs don't divide the batch; drives aren't said.
+  EXPECT_NE(answer(scenario(rest + R"({"machine": "dgx-a100", "gpus": 3})")).today->failure, "");
+  EXPECT_THAT(complaint_of(scenario(rest + R"({"machine": "dgx-a100", "gpus": 8, "technique": "no"})")),
+              HasSubstr("/procurement/today/technique"));
+  EXPECT_THAT(complaint_of(scenario(rest + R"({"gpus": 8})")), HasSubstr("/procurement/today"));
+}
+
 // Two runs on one fleet: their days add up, and the tokens are both's.
 TEST_F(ProcurementFile, RunsFollowEachOther) {
   const std::string runs =

@@ -1,0 +1,21 @@
+// Parts of a procurement report that stand by themselves.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "reports/report_document.h"
+#include "studies/procurement/procurement.h"
+
+namespace spillway::reports {
+
+// The PCIe links under the cheapest option that writes to drives; none: none does, or they aren't known.
+std::optional<ReportSection> links_section(const ProcurementAnswer& answer);
+
+// A step's memory over time and what its time goes to. `run`: whose step it is.
+ReportSection step_picture_section(const Result& step, const std::string& run);
+
+// The chosen option (else the cheapest) beside answer.today, which must be there.
+ReportSection today_section(const ProcurementRequest& request, const ProcurementAnswer& answer);
+
+}  // namespace spillway::reports
