@@ -382,6 +382,56 @@ void check_loss(const TrainingSetup& setup, const ModelSpec& model) {
   if (setup.loss_metrics > 0) refuse("metrics need all logits", "set loss_metrics to 0 or loss to fused");
 }
 
+// Draws of experts' rows.
+void check_expert_load(const TrainingSetup& setup, const ModelSpec& model) {
+  if (!setup.has_expert_loads()) return;
+  const char* const place = setup.expert_load != ExpertSpread::even ? "expert_load" : "expert_capacity";
+  if (!model.has_experts()) throw InputError("", place, model.title + " has no experts", "leave it out");
+  if (setup.expert_imbalance != 1)
+    throw InputError("", "expert_imbalance", "loads are drawn, or follow from a capacity",
+                     fmt::format("leave out expert_imbalance or {}", place));
+  if (setup.expert_load != ExpertSpread::even && !(setup.expert_load_cv > 0 && setup.expert_load_cv <= 4))
+    throw InputError("", "expert_load_cv", fmt::format("{} is no spread of shares", setup.expert_load_cv),
+                     "give a number above 0, up to 4, or set expert_load to even");
+  if (setup.expert_load_steps < 0 || setup.expert_load_steps > 64)
+    throw InputError("", "expert_load_steps", fmt::format("{} steps before the one shown", setup.expert_load_steps),
+                     "give 0 .. 64");
+  if (setup.expert_capacity < 0 || setup.expert_capacity > static_cast<double>(model.experts.count))
+    throw InputError("", "expert_capacity", fmt::format("{} times an even share", setup.expert_capacity),
+                     fmt::format("give 0 .. {}, the number of experts", model.experts.count));
+}
+
+void check_evaluation(const TrainingSetup& setup, const ModelSpec& model) {
+  if (setup.evaluate_every == 0) {
+    if (setup.evaluation_keeps == EvaluationKeeps::loss) return;
+    throw InputError("", "evaluation_keeps", "there is no evaluation", "set evaluate_every, or leave it out");
+  }
+  const auto refuse = [](const char* place, const char* cause, const char* remedy) {
+    throw InputError("", place, cause, remedy);
+  };
+  if (setup.evaluate_every < 0) refuse("evaluate_every", "below 0", "give a number of steps, or 0 for none");
+  check_range("evaluation_batches", setup.evaluation_batches, most_micro_batches);
+  if (setup.evaluation_micro_batch != 0) check_range("evaluation_micro_batch", setup.evaluation_micro_batch, 1 << 16);
+  if (setup.weight_device != StateDevice::gpu || setup.offloaded_states > 0)
+    refuse("evaluate_every", "an evaluation with states that move between its steps is not modelled",
+           "set weight_device to gpu and offloaded_states to 0, or evaluate_every to 0");
+  TrainingSetup forwards = setup;
+  if (setup.evaluation_micro_batch > 0) forwards.micro_batch = setup.evaluation_micro_batch;
+  check_range("evaluation_micro_batch x sequence", forwards.tokens(), std::int64_t{1} << 28);
+  const bool keeps = setup.evaluation_keeps == EvaluationKeeps::logits;
+  forwards.gradient_accumulation = keeps ? setup.evaluation_batches : 1;
+  check_size(forwards, model);
+  if (setup.evaluation_flush < 0 || setup.evaluation_flush > most_micro_batches)
+    refuse("evaluation_flush", "no number of batches", "give 0 for none, or how many are kept together");
+  if (!keeps) return;
+  if (!is_pytorch(setup.framework) || setup.tensor_parallel * setup.context_parallel * setup.pipeline_parallel > 1)
+    refuse("evaluation_keeps", "logits are kept by transformers' Trainer, whole on every GPU",
+           "set framework to huggingface or eager, all parallel sizes but data_parallel to 1, or keep the loss");
+  if (model.reads_images() || model.pretraining_heads || model.masked_lm_head || setup.loss == LossForm::chunked)
+    refuse("evaluation_keeps", "there are no logits of a language model's head to keep",
+           "keep the loss, or set loss to fp32");
+}
+
 }  // namespace
 
 bool TrainingSetup::captures(std::string_view scope) const {
@@ -453,8 +503,10 @@ TrainingSetup resolve(const TrainingSetup& setup, const ModelSpec& model) {
   check_state_devices(result);
   check_state_types(result);
   check_recompute(result);
+  check_expert_load(result, model);
   apply_split(result, model);
   check_size(result, model);
+  check_evaluation(result, model);
   return result;
 }
 

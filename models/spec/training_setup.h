@@ -106,6 +106,14 @@ enum class ExpertDispatcher : std::uint8_t { nccl, deepep, hybridep };
 // whole logits never there (Liger's fused linear cross-entropy).
 enum class LossForm : std::uint8_t { fp32, native, fused, chunked };
 
+// What an evaluation keeps of its batches besides their losses. loss: nothing. logits: those of every batch, in fp32,
+// gathered from all replicas and joined on the GPU, as transformers' Trainer does for compute_metrics.
+enum class EvaluationKeeps : std::uint8_t { loss, logits };
+
+// How routers spread tokens over experts (models/spec/expert_load.h). even: alike. lognormal: shares are exponentials of
+// normal numbers. dirichlet: the symmetric Dirichlet distribution.
+enum class ExpertSpread : std::uint8_t { even, lognormal, dirichlet };
+
 // Whose kernels and buffers. eager: PyTorch modules as they stand. megatron_2022: Megatron-LM's fused kernels (masked
 // softmax, bias-GELU, bias-dropout-add), gradients added into fp32 buffers by the weight-gradient product itself, a
 // host that waits for the device after each transfer between pipeline stages. megatron: Megatron-core 0.14 with
@@ -233,6 +241,14 @@ struct TrainingSetup {
   // Rows of the fullest rank of experts over the mean of all, 1 .. expert_parallel; or what a capacity factor pads
   // every rank's to. The rank at hand is the fullest in every layer: all wait for it, and its memory is the largest.
   double expert_imbalance = 1;
+  // Every expert layer draws its own shares in every micro-batch.
+  ExpertSpread expert_load = ExpertSpread::even;
+  double expert_load_cv = 0.6;           // of one expert's share: standard deviation over mean, (0, 4]
+  std::int64_t expert_load_seed = 1;     // other seeds, other draws
+  std::int64_t expert_load_steps = 1;    // with draws of their own, that run before the one shown, 0 .. 64
+  // Rows of an expert are cut off at so many times its even share, rounded up per rank that sends them; padded to that
+  // with static_experts. 0: none is dropped.
+  double expert_capacity = 0;
   // The exchange of one micro-batch runs beside the computation of another (Megatron-core's
   // --overlap-moe-expert-parallel-comm).
   bool overlap_experts = false;
@@ -245,6 +261,9 @@ struct TrainingSetup {
   // Parts of a micro-batch that the program replays as CUDA graphs, with commas: attn, mlp, moe_router,
   // moe_preprocess, full_iteration. Their operators cost the host next to nothing.
   std::string cuda_graphs;
+  // What captured parts allocate comes from the graphs' own pool, which other work never uses (PyTorch's private pools);
+  // false: from the program's.
+  bool graph_pool = true;
   // CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel has ended, so the host's time is never hidden.
   bool launch_blocking = false;
   // Collectives of a tensor group are cut up and run beside the product that needs or makes them (Transformer Engine's
@@ -273,6 +292,14 @@ struct TrainingSetup {
   // (ZeRO-Offload's delayed parameter update).
   bool delayed_update = false;
 
+  // Training steps between two evaluations, which run forwards alone; 0: none. Their memory is part of the allocator's
+  // history before the step shown, their time is told beside the step's (models/step/evaluation_pass.h).
+  std::int64_t evaluate_every = 0;
+  std::int64_t evaluation_batches = 1;      // micro-batches of a replica in one evaluation, 1 .. most_micro_batches
+  std::int64_t evaluation_micro_batch = 0;  // sequences of each; 0: micro_batch
+  EvaluationKeeps evaluation_keeps = EvaluationKeeps::loss;
+  std::int64_t evaluation_flush = 0;  // batches after which what is kept goes to the host; 0: at the end
+
   [[nodiscard]] std::int64_t tokens() const { return micro_batch * sequence; }  // of one micro-batch, all its ranks
   [[nodiscard]] std::int64_t local_sequence() const { return sequence / context_parallel; }
   // Of one sequence on this rank, in one pass through a chunk.
@@ -300,6 +327,8 @@ struct TrainingSetup {
   // Tensor ranks share out the experts, not each expert's matrices.
   [[nodiscard]] bool has_whole_experts() const { return tensor_parallel > 1 && expert_tensor_parallel == 1; }
   [[nodiscard]] bool captures(std::string_view scope) const;  // one of cuda_graphs, or all
+  // Layers of experts do not all have the same rows in every micro-batch, or not as many as their tokens ask for.
+  [[nodiscard]] bool has_expert_loads() const { return expert_load != ExpertSpread::even || expert_capacity > 0; }
   // Of stage_layers, which resolve() checked; empty: none stated.
   [[nodiscard]] std::vector<std::int64_t> stated_layers() const;
   [[nodiscard]] bool is_wide() const {
@@ -360,6 +389,8 @@ std::string_view to_string(ContextExchange exchange);
 std::string_view to_string(ExpertDispatcher dispatcher);
 std::string_view to_string(StateType type);
 std::string_view to_string(LossForm form);
+std::string_view to_string(EvaluationKeeps keeps);
+std::string_view to_string(ExpertSpread spread);
 std::string_view to_string(Framework framework);
 std::string_view to_string(StateDevice device);
 

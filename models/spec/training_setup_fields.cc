@@ -115,6 +115,18 @@ const Words& loss_words() {
   return words;
 }
 
+const Words& evaluation_keeps_words() {
+  static const Words words = {{"loss", "losses alone"}, {"logits", "the logits of all batches and replicas, in fp32"}};
+  return words;
+}
+
+const Words& expert_spread_words() {
+  static const Words words = {{"even", "every expert gets as many rows"},
+                              {"lognormal", "exponentials of normal numbers"},
+                              {"dirichlet", "the symmetric Dirichlet distribution"}};
+  return words;
+}
+
 const Words& framework_words() {
   static const Words words = {{"eager", "PyTorch modules as they stand"},
                               {"megatron", "Megatron-core's on Transformer Engine"},
@@ -403,6 +415,31 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                 "The rank shown is that one.",
        .label = "fullest rank of experts over the mean"},
       setup.expert_imbalance);
+  fields::word(visitor,
+               {.key = "expert_load",
+                .about = "How routers spread tokens over experts. Other than even: every layer draws its own shares in "
+                         "every micro-batch; the rank shown is the one with most rows in the step, products and "
+                         "exchanges take as long as those of the fullest."},
+               setup.expert_load, expert_spread_words());
+  fields::number(visitor,
+                 {.key = "expert_load_cv",
+                  .max = 4,
+                  .about = "With expert_load: standard deviation over mean of one expert's share, above 0."},
+                 setup.expert_load_cv);
+  fields::integer(visitor, {.key = "expert_load_seed", .about = "With expert_load: other seeds, other draws."},
+                  setup.expert_load_seed);
+  fields::integer(visitor,
+                  {.key = "expert_load_steps",
+                   .max = 64,
+                   .about = "With expert_load: steps with draws of their own that the allocator has run before the one "
+                            "shown."},
+                  setup.expert_load_steps);
+  fields::number(visitor,
+                 {.key = "expert_capacity",
+                  .max = 65536,
+                  .about = "Rows of an expert at most, over its even share; those beyond are dropped, or with "
+                           "static_experts all are padded to it. 0: none is dropped."},
+                 setup.expert_capacity);
   fields::flag(visitor,
                {.key = "overlap_experts",
                 .about = "The exchange of one micro-batch's tokens runs beside another's computation."},
@@ -422,6 +459,11 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "What is replayed as CUDA graphs, with commas: attn, mlp, moe_router, moe_preprocess, "
                          "full_iteration."},
                setup.cuda_graphs);
+  fields::flag(visitor,
+               {.key = "graph_pool",
+                .about = "With cuda_graphs: what captured parts allocate comes from a pool of their own, which other "
+                         "work never uses. false: from the program's."},
+               setup.graph_pool);
   fields::flag(visitor,
                {.key = "launch_blocking", .about = "Every launch waits for its kernel's end (CUDA_LAUNCH_BLOCKING=1)."},
                setup.launch_blocking);
@@ -481,6 +523,36 @@ void describe(TrainingSetup& setup, FieldVisitor& visitor) {
                 .about = "With optimizer_device cpu: the CPU updates with the last step's gradients beside this step's "
                          "forward and backward."},
                setup.delayed_update);
+  fields::integer(visitor,
+                  {.key = "evaluate_every",
+                   .max = 0x1p40,
+                   .about = "Training steps between two evaluations; 0: none. What they allocate is part of the "
+                            "allocator's history, their time is told beside the step's.",
+                   .unit = "steps"},
+                  setup.evaluate_every);
+  fields::integer(visitor,
+                  {.key = "evaluation_batches",
+                   .min = 1,
+                   .max = most_micro_batches,
+                   .about = "With evaluate_every: micro-batches of a replica in one evaluation."},
+                  setup.evaluation_batches);
+  fields::integer(visitor,
+                  {.key = "evaluation_micro_batch",
+                   .max = 65536,
+                   .about = "With evaluate_every: sequences of one of them; 0: micro_batch.",
+                   .unit = "sequences"},
+                  setup.evaluation_micro_batch);
+  fields::word(visitor,
+               {.key = "evaluation_keeps",
+                .about = "With evaluate_every: what stays on the GPU until the evaluation's end; logits without "
+                         "pipeline and tensor groups only."},
+               setup.evaluation_keeps, evaluation_keeps_words());
+  fields::integer(visitor,
+                  {.key = "evaluation_flush",
+                   .max = most_micro_batches,
+                   .about = "With evaluation_keeps: batches after which it goes to the host (transformers' "
+                            "eval_accumulation_steps); 0: at the end."},
+                  setup.evaluation_flush);
 }
 
 const std::vector<std::string>& training_setup_keys() {
@@ -518,6 +590,8 @@ std::string_view to_string(StateType type) { return state_type_words()[type].nam
 std::string_view to_string(ContextExchange exchange) { return context_exchange_words()[exchange].name; }
 std::string_view to_string(ExpertDispatcher dispatcher) { return expert_dispatcher_words()[dispatcher].name; }
 std::string_view to_string(AttentionKernel kernel) { return attention_kernel_words()[kernel].name; }
+std::string_view to_string(EvaluationKeeps keeps) { return evaluation_keeps_words()[keeps].name; }
+std::string_view to_string(ExpertSpread spread) { return expert_spread_words()[spread].name; }
 std::string_view to_string(LossForm form) { return loss_words()[form].name; }
 std::string_view to_string(Framework framework) { return framework_words()[framework].name; }
 std::string_view to_string(StateDevice device) { return state_device_words()[device].name; }

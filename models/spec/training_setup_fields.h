@@ -20,6 +20,8 @@ const Words& base_weight_words();
 const Words& recompute_words();
 const Words& attention_kernel_words();
 const Words& loss_words();
+const Words& evaluation_keeps_words();
+const Words& expert_spread_words();
 const Words& framework_words();
 const Words& state_device_words();
 // The schedules of models/pipeline/named_schedules.h.
