@@ -36,8 +36,7 @@ MoeBlock::Routing MoeBlock::route(const std::string& name, const Tensor& logits,
 
 Tensor MoeBlock::permute(const std::string& name, const Tensor& x, const Routing& routing) {
   EagerSession& session = context_.session;
-  Tensor rows =
-      session.empty(name + ".permuted", x.type(), x.elements() * model_.experts.active, TensorRole::activation);
+  Tensor rows = session.empty(name + ".permuted", x.type(), sent_by(x.elements()), TensorRole::activation);
   session.kernel({.name = "permute_tokens", .reads = {x, routing.experts}, .writes = {rows}});
   const std::int64_t elements = x.elements();
   return context_.autograd.record(
@@ -58,8 +57,10 @@ Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows, bool comb
                    .chosen_groups = experts.chosen_groups,
                    .dispatcher = permutes_late() ? options_.dispatcher : ExpertDispatcher::nccl,
                    .combines = combines};
-  const std::int64_t each = permutes_late() ? loaded((combines ? elements : rows.elements()) * experts.active)
-                                            : std::max(elements, rows.elements());
+  const std::int64_t whole = std::max(elements, rows.elements()),
+                     each = permutes_late() ? busiest((combines ? elements : rows.elements()) * experts.active)
+                            : load_         ? std::max(whole, rows_.fullest * model_.hidden)
+                                            : whole;
   const Bytes bytes(each * size_of(rows.type()));
   Tensor out = communication.exchange_tokens(name + ".exchanged", rows, route, bytes, elements, TensorRole::activation);
   route.combines = !combines;
@@ -72,9 +73,36 @@ Tensor MoeBlock::exchange(const std::string& name, const Tensor& rows, bool comb
 }
 
 std::int64_t MoeBlock::loaded(std::int64_t elements) const {
-  if (options_.expert_imbalance == 1 || expert_ranks() == 1) return elements;
-  const double rows = static_cast<double>(elements / model_.hidden) * options_.expert_imbalance;
-  return std::llround(rows) * model_.hidden;
+  const double share =
+      load_ ? static_cast<double>(rows_.own) / static_cast<double>(mean_rows_) : options_.expert_imbalance;
+  if (share == 1 || expert_ranks() == 1) return elements;
+  const double rows = static_cast<double>(elements / model_.hidden) * share;
+  return std::max<std::int64_t>(1, std::llround(rows)) * model_.hidden;
+}
+
+std::int64_t MoeBlock::busiest(std::int64_t elements) const {
+  if (!load_) return loaded(elements);
+  const double share = static_cast<double>(rows_.fullest) / static_cast<double>(mean_rows_);
+  return std::llround(static_cast<double>(elements / model_.hidden) * share) * model_.hidden;
+}
+
+std::int64_t MoeBlock::sent_by(std::int64_t elements) const {
+  return load_ ? rows_.sent * model_.hidden : elements * model_.experts.active;
+}
+
+std::int64_t MoeBlock::arriving(std::int64_t sent) const {
+  return load_ && expert_ranks() > 1 ? rows_.own * model_.hidden : loaded(sent);
+}
+
+double MoeBlock::crowding() const {
+  return load_ ? static_cast<double>(rows_.fullest) / static_cast<double>(rows_.own) : 1;
+}
+
+void MoeBlock::draw_rows(const Tensor& x) {
+  if (!load_) return;
+  const std::int64_t tokens = x.elements() / model_.hidden;
+  rows_ = load_->rows(std::max<std::int64_t>(0, context_.session.layer()), pass_, tokens);
+  mean_rows_ = tokens * model_.experts.active;
 }
 
 std::int64_t MoeBlock::copies_of(std::int64_t elements) const {
@@ -162,9 +190,11 @@ Tensor MoeBlock::grouped_linear(const std::string& name, const Tensor& rows, Tra
                                 bool keeps_input) {
   const std::int64_t groups = weight.shape.experts, inputs = weight.shape.columns;
   const std::int64_t outputs = weight.shape.rows / groups, count = rows.elements() / inputs;
-  const std::int64_t each = std::max<std::int64_t>(1, (count + groups - 1) / groups),
-                     flops = 2 * count * inputs * outputs;
   EagerSession& session = context_.session;
+  // Of the fullest rank.
+  const std::int64_t timed = std::llround(static_cast<double>(count) * session.crowding()),
+                     each = std::max<std::int64_t>(1, (timed + groups - 1) / groups),
+                     flops = 2 * timed * inputs * outputs;
   EagerOps& ops = context_.ops;
   const bool in_fp8 = weight.in_fp8;
   EagerOps::Narrowed operand{.rows = rows, .columns = rows};
@@ -393,10 +423,12 @@ Tensor MoeBlock::engine_experts(const std::string& name, Tensor rows, const Tens
 Tensor MoeBlock::engine_combine(const std::string& name, const Tensor& results, const EngineRouting& routing,
                                 std::int64_t elements) {
   if (!permutes_late()) {
-    const Tensor back = exchange(name + ".down", results, true, elements * model_.experts.active);
+    const Tensor back = exchange(name + ".down", results, true, sent_by(elements));
     return engine_unpermute(name, back, routing, elements);
   }
+  std::optional<CrowdedScope> crowd(std::in_place, context_.session, crowding());
   const Tensor sums = engine_unpermute(name + ".down", results, routing, loaded(copies_of(elements)));
+  crowd.reset();
   return exchange(name, sums, true, elements);
 }
 
@@ -407,12 +439,15 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   const EngineRouting routing = engine_route(prefix + "mlp.router", x);
   Tensor probabilities;
   Tensor entered = gathers() || is_apart() ? x : ops.enter_tensor_region(name, x, TensorRole::activation);
-  const std::int64_t elements = entered.elements(), routed_elements = elements * model_.experts.active,
-                     rows = (permutes_late() ? loaded(routed_elements) : routed_elements) / model_.hidden;
+  const std::int64_t elements = entered.elements(), own = sent_by(elements),
+                     rows = (permutes_late() ? arriving(own) : own) / model_.hidden;
   Tensor sent = permutes_late() ? exchange(name, entered, false, loaded(copies_of(elements))) : Tensor();
+  std::optional<CrowdedScope> crowd;
+  if (permutes_late()) crowd.emplace(context_.session, crowding());
   const Tensor permuted = engine_permute(name, sent ? sent : entered, routing, rows, probabilities);
+  crowd.reset();
   entered = sent = {};
-  const Tensor arrived = permutes_late() ? permuted : exchange(name, permuted, false, loaded(permuted.elements()));
+  const Tensor arrived = permutes_late() ? permuted : exchange(name, permuted, false, arriving(own));
   const Tensor with =
       expert_ranks() == 1 || permutes_late()
           ? probabilities
@@ -423,6 +458,7 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
     shared_result = options_.recomputes_shared_experts ? context_.autograd.checkpoint({x}, run, true) : run({x});
   }
   const Tensor whole = gathers() ? ops.enter_tensor_region(name, arrived, TensorRole::activation) : arrived;
+  crowd.emplace(context_.session, crowding());
   Tensor sorted = sort(name, whole);
   Tensor weights = with;
   if (!permutes_late()) {
@@ -432,6 +468,7 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
   }
   Tensor results = engine_experts(name, std::exchange(sorted, {}), weights);
   const Tensor unsorted = sort(name + ".down", results);
+  crowd.reset();
   results = {};
   const Tensor reduced = gathers() ? ops.leave_tensor_region(name + ".down", unsorted, true) : unsorted;
   Tensor routed = engine_combine(name, reduced, routing, elements);
@@ -440,6 +477,7 @@ Tensor MoeBlock::engine_run(const std::string& prefix, const Tensor& x) {
 }
 
 Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
+  draw_rows(x);
   if (options_.merged_experts) return engine_run(prefix, x);
   if (loops()) return loop_run(prefix, x);
   EagerOps& ops = context_.ops;
@@ -455,8 +493,9 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   Tensor rows = permute(name, entered, routing);
   entered = {};
   const std::int64_t sent = rows.elements();
-  rows = exchange(name, rows, false, loaded(sent));
+  rows = exchange(name, rows, false, arriving(sent));
   if (gathers()) rows = ops.enter_tensor_region(name, rows, TensorRole::activation);
+  std::optional<CrowdedScope> crowd(std::in_place, context_.session, crowding());
   rows = sort(name, rows);
   Tensor inner;
   if (model_.gated()) {
@@ -469,6 +508,7 @@ Tensor MoeBlock::run(const std::string& prefix, const Tensor& x) {
   Tensor results = grouped_linear(name + ".down", inner);
   inner = {};
   results = sort(name + ".down", results);
+  crowd.reset();
   if (gathers()) results = ops.leave_tensor_region(name + ".down", results, true);
   results = exchange(name + ".down", results, true, sent);
   Tensor routed = unpermute(name, results, routing, x.elements());

@@ -16,7 +16,8 @@
 // rows, and the sum of its results on a rank comes back.
 //
 // Tokens are taken to be spread evenly: every expert gets t k / E rows, every rank of an expert group as many as it
-// sends. Auxiliary losses are left out: they see t E numbers. Unless shapes are static, the host waits for the counts
+// sends. Unless a load is set (models/spec/expert_load.h): tensors then have the rows of the rank shown, exchanges,
+// products and what moves rows between them take as long as on the fullest rank, which the others wait for. Auxiliary losses are left out: they see t E numbers. Unless shapes are static, the host waits for the counts
 // of rows before it launches what works on them (OpsOptions::waits_for_counts).
 //
 // Megatron-core on Transformer Engine (engine_run): the probability of a row takes part in the activation, so that no
@@ -29,9 +30,12 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "models/network/block_context.h"
+#include "models/spec/expert_load.h"
 #include "models/spec/model_spec.h"
 
 namespace spillway::models {
@@ -41,6 +45,11 @@ class MoeBlock {
   MoeBlock(const ModelSpec& model, const OpsOptions& options, const BlockContext& context, WeightLookup weight,
            BiasLookup bias)
       : model_(model), options_(options), context_(context), weight_(std::move(weight)), bias_(std::move(bias)) {}
+
+  // Draws of each layer and pass; before the first run().
+  void set_load(ExpertLoad load) { load_.emplace(std::move(load)); }
+  // The micro-batch, or slice of one, that runs from here on.
+  void set_pass(std::int64_t pass) { pass_ = pass; }
 
   // x [t, h], normalised, to the block's result [t, h]. `prefix`: "layers.3.".
   Tensor run(const std::string& prefix, const Tensor& x);
@@ -59,6 +68,13 @@ class MoeBlock {
   // Of a tensor that holds each token once per rank that it goes to, from one that holds each once.
   // Of as many rows as the mean rank gets, those that come to this one.
   [[nodiscard]] std::int64_t loaded(std::int64_t elements) const;
+  [[nodiscard]] std::int64_t busiest(std::int64_t elements) const;  // of those, to the fullest rank
+  // Of a micro-batch of so many elements, the rows that this rank sends; of those, what comes to this one.
+  [[nodiscard]] std::int64_t sent_by(std::int64_t elements) const;
+  [[nodiscard]] std::int64_t arriving(std::int64_t sent) const;
+  // Of a kernel on this rank's rows over the fullest rank's.
+  [[nodiscard]] double crowding() const;
+  void draw_rows(const Tensor& x);
   [[nodiscard]] std::int64_t copies_of(std::int64_t elements) const;
   void wait_for_counts(OpId counted);
   void launch_each(std::int64_t experts);
@@ -115,6 +131,9 @@ class MoeBlock {
   const BlockContext context_;
   const WeightLookup weight_;
   const BiasLookup bias_;
+  std::optional<ExpertLoad> load_;
+  ExpertRows rows_;  // with load_, of the block at hand
+  std::int64_t pass_ = 0, mean_rows_ = 1;
   Tensor gates_;                                          // gate and up of the rows at hand
   std::map<std::string, std::shared_ptr<Tensor>> sums_;   // of a loop's experts: gradients of each matrix
   std::map<std::string, std::shared_ptr<Tensor>> slots_;  // of the block at hand: its probabilities' gradient

@@ -142,9 +142,10 @@ Tensor MoeBlock::loop_run(const std::string& prefix, const Tensor& x) {
     const auto linear = [&](const char* part, const Tensor& rows) {
       return expert_linear(name + part, rows, weight_(name + part), e, sums_[name + part]);
     };
-    const Tensor found = session.empty(name + ".found", DataType::int64, each, TensorRole::temporary);
+    const std::int64_t count = load_ ? std::max<std::int64_t>(1, rows_.local[static_cast<std::size_t>(e)]) : each;
+    const Tensor found = session.empty(name + ".found", DataType::int64, count, TensorRole::temporary);
     session.host_wait({session.kernel({.name = "nonzero", .reads = {routing.experts}, .writes = {found}})});
-    const Tensor rows = take_rows(name, x, routing, each * model_.hidden);
+    const Tensor rows = take_rows(name, x, routing, count * model_.hidden);
     Tensor inner = ops.pointwise(name + ".gated", linear(".gate", rows), function());
     inner = ops.multiply(name + ".product", inner, linear(".up", rows));
     sum = add_weighted(name, sum, linear(".down", inner), routing);

@@ -543,7 +543,10 @@ Tensor Transformer::head_loss(const Tensor& x, const Tensor& labels) {
   if (is_split) return ops_.split_cross_entropy("loss", logits, labels);
   if (setup_.loss_metrics > 0) judged_ = {logits, labels};
   Tensor loss = ops_.cross_entropy("loss", logits, labels);
-  ops_.widen_result("logits", logits);
+  if (keeps_logits_)
+    kept_logits_ = ops_.widened("logits", logits);
+  else
+    ops_.widen_result("logits", logits);
   return loss;
 }
 

@@ -41,6 +41,10 @@ class Transformer {
   // Rotary tables, which are made in the first forward.
   [[nodiscard]] const std::vector<Tensor>& tables() const { return angles_; }
 
+  // How experts' rows are drawn, before the first forward; of which micro-batch or slice, before each.
+  void set_expert_load(ExpertLoad load) { experts_.set_load(std::move(load)); }
+  void set_expert_pass(std::int64_t pass) { experts_.set_pass(pass); }
+
   // The part of each sequence that the next forward is about: slice 0 .. sequence_slices - 1, first tokens first.
   // Backwards come in the opposite order, all of them before the next micro-batch's forward.
   void set_slice(std::int64_t slice) { slice_ = static_cast<std::size_t>(slice); }
@@ -51,6 +55,11 @@ class Transformer {
   // tokens). In stages, the encoder's last gives its result, which is the input of the decoder's first and, as
   // `memory`, goes into all later ones.
   Tensor forward(const Tensor& input, const Tensor& labels, const Tensor& memory = {});
+
+  // From now on the logits of each forward stay in fp32 until they are taken. Of a language-model head with the whole
+  // vocabulary.
+  void keep_logits() { keeps_logits_ = true; }
+  Tensor take_logits() { return std::exchange(kept_logits_, {}); }
 
   // TrainingSetup::loss_metrics of the latest forward, whose logits are kept until then. After the backward.
   void run_metrics();
@@ -151,6 +160,8 @@ class Transformer {
   Tensor bias_, memory_;  // of the micro-batch and the stack at hand
   std::vector<Tensor> buffers_;
   std::vector<Tensor> judged_;  // logits and labels that metrics will read
+  bool keeps_logits_ = false;
+  Tensor kept_logits_;
   Units units_;
   std::optional<Fp8Scaling> scaling_;
 };

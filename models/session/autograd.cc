@@ -9,7 +9,10 @@ namespace spillway::models {
 
 Tensor Autograd::record(Tensor output, const std::vector<Tensor>& inputs, bool has_parameters, Backward backward) {
   if (!recording_) return output;
-  Node node{.backward = std::move(backward), .layer = session_.layer(), .is_captured = session_.is_captured()};
+  Node node{.backward = std::move(backward),
+            .layer = session_.layer(),
+            .is_captured = session_.is_captured(),
+            .crowding = session_.crowding()};
   bool wanted = has_parameters;
   for (const Tensor& input : inputs) {
     node.inputs.push_back(input.node());
@@ -83,6 +86,7 @@ void Autograd::run_down_to(std::size_t floor) {
     if (!node.gradient) continue;
     session_.set_layer(node.layer);
     const CapturedScope scope(session_, node.is_captured);
+    const CrowdedScope crowd(session_, node.crowding);
     std::vector<Tensor> gradients = node.backward(std::move(node.gradient));
     SPILLWAY_ASSERT(gradients.size() == node.inputs.size());
     node.backward = nullptr;  // what it saved goes before gradients are added up
@@ -112,7 +116,7 @@ void Autograd::accumulate(TrainedParameter& parameter, Tensor gradient) {
 
 void Autograd::weight_work(std::function<void()> work) {
   if (!deferring_) return work();
-  deferred_.push_back({std::move(work), session_.layer(), session_.is_captured()});
+  deferred_.push_back({std::move(work), session_.layer(), session_.is_captured(), session_.crowding()});
 }
 
 void Autograd::run_deferred() {
@@ -121,6 +125,7 @@ void Autograd::run_deferred() {
   for (Deferred& one : all) {
     session_.set_layer(one.layer);
     const CapturedScope scope(session_, one.is_captured);
+    const CrowdedScope crowd(session_, one.crowding);
     one.work();
     one.work = nullptr;  // what it held goes
   }

@@ -104,6 +104,7 @@ class Autograd {
     Backward backward;
     std::int64_t layer = -1;
     bool is_captured = false;  // its forward was, and so is its backward
+    double crowding = 1;       // of its forward
     Tensor gradient;
   };
   void run_down_to(std::size_t floor);
@@ -115,6 +116,7 @@ class Autograd {
     std::function<void()> work;
     std::int64_t layer = -1;
     bool is_captured = false;
+    double crowding = 1;
   };
   std::vector<Deferred> deferred_;
   bool recording_ = true, deferring_ = false;

@@ -1,12 +1,14 @@
 #include "models/session/eager_session.h"
 
 #include <algorithm>
+#include <cmath>
 #include <tuple>
 
 #include "base/input_error.h"
 #include "base/splitmix64.h"
 #include "base/stop.h"
 #include "traces/capture_fit.h"
+#include "traces/graph_pool.h"
 
 namespace spillway::models {
 namespace {
@@ -62,13 +64,17 @@ Tensor EagerSession::empty(std::string_view name, DataType type, std::int64_t el
   Tensor tensor;
   tensor.body_ = std::make_shared<Tensor::Body>(this, new_tensor(name, type, elements, role), type, elements, place);
   tensor.body_->is_beside = beside_memory_;
-  if (beside_memory_ && memory_stream_ == LaneId::none)
-    memory_stream_ = trace_.lane({.kind = LaneKind::stream,
-                                  .device = 0,
-                                  .number = memory_stream_number,
-                                  .name = trace_.strings.intern("exchange stream")});
+  tensor.body_->is_pooled = !beside_memory_ && has_graph_pool_ && is_captured_ && place == TensorPlace::device;
+  if (tensor.body_->is_beside) memory_lane(memory_stream_, memory_stream_number, "exchange stream");
+  if (tensor.body_->is_pooled) memory_lane(graph_stream_, traces::graph_pool_number, traces::graph_pool_name);
   memory_event(*tensor.body_, MemoryAction::allocate);
   return tensor;
+}
+
+LaneId EagerSession::memory_lane(LaneId& lane, std::int64_t number, std::string_view name) {
+  if (lane == LaneId::none)
+    lane = trace_.lane({.kind = LaneKind::stream, .device = 0, .number = number, .name = trace_.strings.intern(name)});
+  return lane;
 }
 
 void EagerSession::discard(const Tensor& tensor) {
@@ -99,7 +105,9 @@ void EagerSession::memory_event(const Tensor::Body& body, MemoryAction action) {
                                   .tensor = body.id,
                                   .action = action,
                                   .device = static_cast<std::int16_t>(body.place == TensorPlace::host ? -1 : 0),
-                                  .stream = body.is_beside ? memory_stream_ : stream_});
+                                  .stream = body.is_beside   ? memory_stream_
+                                            : body.is_pooled ? graph_stream_
+                                                             : stream_});
 }
 
 void EagerSession::set_layer(std::int64_t layer) {
@@ -154,6 +162,8 @@ OpId EagerSession::kernel(const Kernel& kernel) {
     for (const Tensor& tensor : kernel.reads) cost.bytes += tensor.bytes();
     for (const Tensor& tensor : kernel.writes) cost.bytes += tensor.bytes();
   }
+  if (crowding_ != 1 && cost.kind == KernelClass::memory_bound)
+    cost.bytes = Bytes(std::llround(static_cast<double>(cost.bytes.count()) * crowding_));
   Duration duration = duration_of(cost);
   if (is_fused_ && cost.kind == KernelClass::memory_bound) duration.time = Picos(1000);
   if (duration.source != CostSource::table) ++modelled_kernels_;

@@ -66,7 +66,7 @@ class Tensor {
     DataType type;
     std::int64_t elements;
     TensorPlace place;
-    bool is_beside = false, is_discarded = false;
+    bool is_beside = false, is_pooled = false, is_discarded = false;
     Body(EagerSession* owner, TensorId tensor, DataType data_type, std::int64_t count, TensorPlace where)
         : session(owner), id(tensor), type(data_type), elements(count), place(where) {}
     Body(const Body&) = delete;
@@ -189,6 +189,12 @@ class EagerSession {
   // What follows is replayed as a CUDA graph: an operator takes the host no time but graph_node_time.
   void set_captured(bool is_captured) { is_captured_ = is_captured; }
   [[nodiscard]] bool is_captured() const { return is_captured_; }
+  // From now on tensors made while captured belong to the graphs' pool, whose memory the allocator keeps apart.
+  void set_graph_pool(bool has_pool) { has_graph_pool_ = has_pool; }
+  // Of a rank's part of uneven work: kernels that only move bytes take as long as for so many times the bytes, which
+  // are those of the fullest rank; callers of products see to that themselves.
+  void set_crowding(double crowding) { crowding_ = crowding; }
+  [[nodiscard]] double crowding() const { return crowding_; }
   // Every launch waits for its kernel's end (CUDA_LAUNCH_BLOCKING=1).
   void set_launch_blocking(bool blocks) {
     launch_blocks_ = blocks;
@@ -205,6 +211,7 @@ class EagerSession {
 
  private:
   friend struct Tensor::Body;
+  LaneId memory_lane(LaneId& lane, std::int64_t number, std::string_view name);
   TensorId new_tensor(std::string_view name, DataType type, std::int64_t elements, TensorRole role);
   void free(const Tensor::Body& body);
   void memory_event(const Tensor::Body& body, MemoryAction action);
@@ -263,8 +270,9 @@ class EagerSession {
   Picos beside_clock_{};
   std::vector<bool> touched_;      // by tensor
   std::vector<TensorId> touches_;  // by the next kernel
-  LaneId memory_stream_ = LaneId::none;
-  bool beside_memory_ = false;
+  LaneId memory_stream_ = LaneId::none, graph_stream_ = LaneId::none;
+  bool beside_memory_ = false, has_graph_pool_ = false;
+  double crowding_ = 1;
   bool one_event_per_free_ = false;
   bool is_captured_ = false, is_fused_ = false, launch_blocks_ = false;
   bool finished_ = false;
@@ -284,6 +292,20 @@ class SwitchScope {
  private:
   EagerSession& session_;
   bool outer_;
+};
+// A session's crowding while it lives.
+class CrowdedScope {
+ public:
+  CrowdedScope(EagerSession& session, double crowding) : session_(session), outer_(session.crowding()) {
+    session_.set_crowding(crowding);
+  }
+  ~CrowdedScope() { session_.set_crowding(outer_); }
+  CrowdedScope(const CrowdedScope&) = delete;
+  CrowdedScope& operator=(const CrowdedScope&) = delete;
+
+ private:
+  EagerSession& session_;
+  double outer_;
 };
 using CapturedScope = SwitchScope<&EagerSession::is_captured, &EagerSession::set_captured>;
 using FusedScope = SwitchScope<&EagerSession::is_fused, &EagerSession::set_fused>;

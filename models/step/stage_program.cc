@@ -9,6 +9,7 @@
 #include "base/input_error.h"
 #include "models/network/transformer.h"
 #include "models/session/autograd.h"
+#include "models/spec/expert_load.h"
 #include "models/step/chunk_states.h"
 #include "models/step/gradient_reducer.h"
 #include "models/step/host_optimizer.h"
@@ -30,11 +31,12 @@ constexpr double hidden_exchange = 0.4;
 class StageRecorder {
  public:
   StageRecorder(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost, const ParallelLayout& layout,
-                const CollectiveTimer& timer, std::int64_t stage, const PipelinePlan& plan)
+                const CollectiveTimer& timer, std::int64_t stage, const PipelinePlan& plan, bool evaluates)
       : model_(model),
         setup_(setup),
         layout_(layout),
         stage_(stage),
+        evaluates_(evaluates),
         session_(cost, cost.gpu().title),
         autograd_(session_),
         communication_(session_, layout, timer, stage),
@@ -44,12 +46,14 @@ class StageRecorder {
     communication_.set_after_kernels(setup.framework == Framework::megatron_2021);
     communication_.hide_exchanges(setup.overlap_experts ? hidden_exchange : 0);
     program_.stage = stage_;
+    session_.set_graph_pool(setup.graph_pool && !setup.captures("full_iteration"));
     program_.slices = plan.slices;
+    if (setup.has_expert_loads() || keeps_logits()) program_.most_recorded = plan.micro_batches;
     for (const ChunkPasses& passes : chunk_passes(plan, stage)) {
       const auto index = static_cast<std::int64_t>(program_.chunks.size());
       StageProgram::Chunk& chunk = program_.chunks.emplace_back();
       chunk.passes = passes;
-      chunk.recorded = std::min(passes.turns, StageProgram::most_recorded);
+      chunk.recorded = std::min(passes.turns, program_.most_recorded);
       if (layout.previous(stage, index).stage == stage) chunk.before = layout.previous(stage, index).chunk;
       if (layout.next(stage, index).stage == stage) chunk.after = layout.next(stage, index).chunk;
     }
@@ -59,15 +63,17 @@ class StageRecorder {
     const auto count = static_cast<std::int64_t>(program_.chunks.size());
     program_.sections.resize(program_.section(count, 0, 0, Part::forward) + 1);
     record(0, [this](StageProgram::Section&) { allocate(); });
-    note_start_up();
+    if (!evaluates_) note_start_up();
     session_.begin_step("step 0");
     std::vector<std::int64_t> order;
     for (std::int64_t c = 0; c < count; ++c) order.push_back(c);
     std::sort(order.begin(), order.end(), [this](std::int64_t one, std::int64_t other) {
       return layout_.position(stage_, one) < layout_.position(stage_, other);
     });
-    for (std::int64_t recorded = 0; recorded < StageProgram::most_recorded; ++recorded) record_turn(order, recorded);
-    record(program_.update_section(), [this](StageProgram::Section&) { update(); });
+    for (std::int64_t recorded = 0; recorded < program_.most_recorded; ++recorded) record_turn(order, recorded);
+    record(program_.update_section(), [this](StageProgram::Section&) {
+      if (!evaluates_) update();
+    });
     program_.trace = session_.finish();
     settle_clock(program_, session_.take_drawing(), session_.cost());
     return std::move(program_);
@@ -113,12 +119,15 @@ class StageRecorder {
     const auto part = [&](std::int64_t c, std::int64_t slice, Part which,
                           void (StageRecorder::*work)(const Pass&, StageProgram::Section&)) {
       const Pass pass{.chunk = c, .slice = slice, .is_last = slice == 0 && recorded + 1 == shape_of(c).recorded};
-      chunks_[static_cast<std::size_t>(c)].transformer->set_slice(slice);
+      Transformer& transformer = *chunks_[static_cast<std::size_t>(c)].transformer;
+      transformer.set_slice(slice);
+      transformer.set_expert_pass(recorded * program_.slices + slice);
       record(program_.section(c, recorded, slice, which), [&](StageProgram::Section& s) { (this->*work)(pass, s); });
     };
     for (const std::int64_t c : order)
       for (std::int64_t slice = 0; recorded < shape_of(c).recorded && slice < program_.slices; ++slice)
         part(c, slice, Part::forward, &StageRecorder::forward);
+    if (evaluates_) return;
     for (auto c = order.rbegin(); c != order.rend(); ++c) {
       for (std::int64_t slice = program_.slices; recorded < shape_of(*c).recorded && slice-- > 0;) {
         if (shape_of(*c).passes.recomputes) part(*c, slice, Part::recompute, &StageRecorder::recompute);
@@ -146,7 +155,10 @@ class StageRecorder {
         if (parameter.trains) parameters_.push_back(&parameter);
       if (setup_.zero_stage == 3) gather_units(chunk);
     }
+    if (setup_.has_expert_loads()) draw_experts();
     if (is_megatron_core(setup_.framework)) add_workspaces();
+    if (keeps_logits()) chunks_.front().transformer->keep_logits();
+    if (evaluates_) return;
     if (setup_.framework == Framework::nanotron) add_buckets();
     const std::vector<TrainedParameter*> at_home = offload_states();
     if (setup_.optimizer_device == StateDevice::gpu || setup_.offloaded_states > 0) {
@@ -158,6 +170,48 @@ class StageRecorder {
     host_optimizer_.emplace(setup_, session_, parameters_, &communication_,
                             std::min(setup_.gpus(), layout_.gpus_per_host()));
     reducer_.set_host(*host_optimizer_);
+  }
+
+  // The rank shown is the one of its group that gets most rows in this stage.
+  void draw_experts() {
+    ExpertLoad load(model_, setup_);
+    std::vector<std::int64_t> layers;
+    for (std::int64_t c = 0; c < static_cast<std::int64_t>(chunks_.size()); ++c) {
+      const LayerRange range = layout_.layers(stage_, c);
+      for (std::int64_t layer = range.first; layer < range.first + range.count; ++layer)
+        if (model_.has_experts(layer)) layers.push_back(layer);
+    }
+    load.show_fullest(layers, program_.most_recorded * program_.slices);
+    for (Chunk& chunk : chunks_) chunk.transformer->set_expert_load(load);
+  }
+
+  // Of an evaluation: as transformers' Trainer joins them (EvalLoopContainer.add, nested_concat).
+  [[nodiscard]] bool keeps_logits() const { return evaluates_ && setup_.evaluation_keeps == EvaluationKeeps::logits; }
+  void keep_logits(Chunk& chunk) {
+    Tensor logits = chunk.transformer->take_logits();
+    batch_logits_ = {};  // a name, until the next batch has its own
+    batch_logits_ =
+        communication_.all_gather(CommGroup::gradient, "evaluation.gathered", logits, TensorRole::temporary);
+    logits = {};
+    if (kept_logits_) {
+      Tensor joined = session_.empty("evaluation.logits", batch_logits_.type(),
+                                     kept_logits_.elements() + batch_logits_.elements(), TensorRole::temporary);
+      session_.kernel({.name = "cat", .reads = {kept_logits_, batch_logits_}, .writes = {joined}});
+      kept_logits_ = std::move(joined);
+    } else {
+      kept_logits_ = batch_logits_;
+    }
+    const std::int64_t done = ++evaluated_;
+    const bool flushes = setup_.evaluation_flush > 0 && done % setup_.evaluation_flush == 0;
+    if (!flushes && done < setup_.gradient_accumulation) return;
+    const Bytes bytes = kept_logits_.bytes();
+    session_.transfer({.name = "Memcpy DtoH",
+                       .kind = OpKind::copy_device_to_host,
+                       .lane = "evaluation results",
+                       .bytes = bytes,
+                       .reads = {kept_logits_}});
+    session_.device_sync();
+    kept_logits_ = batch_logits_ = {};
   }
 
   // DistributedDataParallel copies gradients into them (gradient_as_bucket_view is false).
@@ -313,19 +367,21 @@ class StageRecorder {
                                                          layout_.previous(stage_, pass.chunk).stage, chunk, s));
     if (chunk.is_first) slice.ids = copied(chunk.transformer->empty_input());
     if (chunk.is_last || chunk.starts_decoder) slice.labels = copied(chunk.transformer->empty_labels());
-    autograd_.set_recording(!shape.passes.recomputes);
+    autograd_.set_recording(!evaluates_ && !shape.passes.recomputes);
     Tensor out = run_layers(chunk, slice);
     autograd_.set_recording(true);
-    if (chunk.is_last && holds_names() && !chunk.is_first) chunk.held_input = slice.inputs.front();
+    if (keeps_logits()) keep_logits(chunk);
+    if (!evaluates_ && chunk.is_last && holds_names() && !chunk.is_first) chunk.held_input = slice.inputs.front();
     read_timer();
     const std::int64_t next = layout_.next(stage_, pass.chunk).stage;
     if (!chunk.is_last && shape.after < 0) send("send_forward", out, next, s);
     if (chunk.passes_memory) send("send_forward", slice.inputs.back(), next, s);
     if (shape.after >= 0) hand_over(pass, out);
     // Megatron-LM frees what it has sent (Korthikanti et al. 2022, appendix B).
-    if (!shape.passes.recomputes && (chunk.is_last || !is_megatron(setup_.framework))) slice.output = std::move(out);
+    const bool goes_again = shape.passes.recomputes;
+    if (!goes_again && !evaluates_ && (chunk.is_last || !is_megatron(setup_.framework))) slice.output = std::move(out);
     out = {};
-    if (!shape.passes.recomputes) forget_input(slice);
+    if (!goes_again) forget_input(slice);
     session_.set_layer(-1);
   }
   static void forget_input(Chunk::Slice& slice) {
@@ -515,6 +571,7 @@ class StageRecorder {
   const TrainingSetup& setup_;
   const ParallelLayout& layout_;
   std::int64_t stage_;
+  bool evaluates_;
   EagerSession session_;
   Autograd autograd_;
   Communication communication_;
@@ -527,6 +584,8 @@ class StageRecorder {
   std::optional<HostOptimizer> host_optimizer_;
   StageProgram program_;
   std::vector<Tensor> handed_;  // by slice
+  Tensor kept_logits_, batch_logits_;
+  std::int64_t evaluated_ = 0;  // batches
 };
 
 }  // namespace
@@ -534,7 +593,13 @@ class StageRecorder {
 StageProgram record_stage(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                           const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage,
                           const PipelinePlan& plan) {
-  return StageRecorder(model, setup, cost, layout, timer, stage, plan).run();
+  return StageRecorder(model, setup, cost, layout, timer, stage, plan, false).run();
+}
+
+StageProgram record_evaluation(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
+                               const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage,
+                               const PipelinePlan& plan) {
+  return StageRecorder(model, setup, cost, layout, timer, stage, plan, true).run();
 }
 
 }  // namespace spillway::models

@@ -2,7 +2,7 @@
 //
 // All micro-batches of a chunk are alike but for the first (it makes the gradients), the last (it reduces them) and
 // what each has from the one before; so at most four are recorded (first, second, any, last) and the rest are copies of
-// the third (models/step/trace_assembly.h). They are recorded one after another, each through all chunks of the stage
+// the third (models/step/trace_assembly.h). Where experts' loads differ, every one is recorded. They are recorded one after another, each through all chunks of the stage
 // and back; a chunk that follows another on the same device gets that one's result as it is.
 //
 // Slices of a sequence (seq1f1b) are recorded one by one, forwards first to last, backwards last to first.
@@ -34,7 +34,7 @@ namespace spillway::models {
 struct StageProgram {
   enum class Part : std::uint8_t { forward, recompute, backward, weights };
   static constexpr std::int64_t parts = 4;
-  static constexpr std::int64_t most_recorded = 4;
+  static constexpr std::int64_t usually_recorded = 4;
 
   struct Section {
     TraceMark begin, end;
@@ -44,7 +44,7 @@ struct StageProgram {
   };
   struct Chunk {
     ChunkPasses passes;
-    std::int64_t recorded = 1;  // min(turns, 4)
+    std::int64_t recorded = 1;  // min(turns, most_recorded)
     // Chunks of the same stage that hand over to this one and that it hands over to; -1: none.
     std::int64_t before = -1, after = -1;
     // The recorded micro-batch that a turn is a copy of.
@@ -59,7 +59,8 @@ struct StageProgram {
   std::vector<Edge> carried;         // to the next step, see Trace::carried
   std::optional<DevicePower> power;  // but for the step's work; absent: nothing is known of it
   std::vector<StartUpEvent> start_up;
-  std::int64_t slices = 1;  // of each sequence
+  std::int64_t slices = 1;                        // of each sequence
+  std::int64_t most_recorded = usually_recorded;  // of a chunk's micro-batches; all where no two are alike
   // setup, by chunk, recorded micro-batch, slice and part, update; empty where there is none
   std::vector<Section> sections;
 
@@ -74,6 +75,12 @@ struct StageProgram {
 StageProgram record_stage(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
                           const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage,
                           const PipelinePlan& plan);
+
+// An evaluation's forwards alone, by a plan of forwards (models/step/evaluation_pass.h): nothing is kept, no optimizer
+// is there. `setup`: the evaluation's.
+StageProgram record_evaluation(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
+                               const ParallelLayout& layout, const CollectiveTimer& timer, std::int64_t stage,
+                               const PipelinePlan& plan);
 
 // How long one micro-batch's passes through a chunk take, over its slices: kernels and the gaps between them,
 // collectives of tensor, context and expert groups, or the host where it needs longer. In picoseconds. A backward that
