@@ -202,7 +202,7 @@ void Trace::check_invariants() const {
   for (const Use& use : uses) SPILLWAY_ASSERT(index_of(use.op) < n && index_of(use.tensor) < t);
   for (const Edge& edge : edges) SPILLWAY_ASSERT(index_of(edge.from) < n && index_of(edge.to) < n);
   for (const StartUpEvent& event : start_up)
-    SPILLWAY_ASSERT(event.tensor == TensorId::none ? !event.late : index_of(event.tensor) < tensors.size());
+    SPILLWAY_ASSERT(event.tensor == TensorId::none || index_of(event.tensor) < tensors.size());
   for (const Edge& edge : carried) SPILLWAY_ASSERT(index_of(edge.from) < n && index_of(edge.to) < n);
   for (const Sync& sync : syncs) SPILLWAY_ASSERT(index_of(sync.op) < n && valid_op(sync.event));
   for (const Collective& c : collectives) SPILLWAY_ASSERT(index_of(c.op) < n);

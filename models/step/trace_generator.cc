@@ -5,10 +5,13 @@
 #include "models/network/transformer.h"
 #include "models/session/autograd.h"
 #include "models/session/eager_session.h"
+#include "models/spec/expert_load.h"
+#include "models/step/evaluation_pass.h"
 #include "models/step/generatable.h"
 #include "models/step/gradient_reducer.h"
 #include "models/step/host_optimizer.h"
 #include "models/step/host_times.h"
+#include "models/step/interlude.h"
 #include "models/step/optimizer_step.h"
 #include "models/step/step_clock.h"
 
@@ -42,18 +45,15 @@ void run_micro_batch(EagerSession& session, Autograd& autograd, Transformer& tra
 
 }  // namespace
 
-Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost,
-                     const Cluster& cluster) {
-  require_generatable(model);
-  const TrainingSetup setup = resolve(wanted, model);
-  require_generatable(model, setup);
-  require_precision(setup, cost.gpu());
+static Trace generate_step(const ModelSpec& model, const TrainingSetup& setup, const CostModel& cost,
+                           const Cluster& cluster) {
   // Whose buffers and loop are the stage's (models/step/stage_program.h), on one GPU too.
   const bool has_stage = is_megatron_core(setup.framework) || setup.framework == Framework::nanotron;
   if (has_stage || setup.gpus() > 1 || setup.weight_device != StateDevice::gpu || setup.zero_stage == 3)
     return generate_parallel_trace(model, setup, cost, cluster);
   EagerSession session(cost, cost.gpu().title);
   set_host_times(session, setup);
+  session.set_graph_pool(setup.graph_pool && !setup.captures("full_iteration"));
   Autograd autograd(session);
   Transformer transformer(model, setup, {.layers = {0, model.all_layers()}}, session, autograd, nullptr);
   std::vector<TrainedParameter*> parameters;
@@ -70,8 +70,10 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
     reducer->set_host(*host_optimizer);
   }
   session.begin_step("step 0");
+  if (setup.has_expert_loads()) transformer.set_expert_load(ExpertLoad(model, setup));
   for (std::int64_t index = 0; index < setup.gradient_accumulation; ++index) {
     session.set_micro_batch(index);
+    transformer.set_expert_pass(index);
     run_micro_batch(session, autograd, transformer, reducer ? &*reducer : nullptr,
                     index + 1 == setup.gradient_accumulation);
   }
@@ -86,6 +88,25 @@ Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const 
   trace.provenance.push_back(
       {.file = model.name, .format = "generated", .producer = "spillway: " + model.title + " on " + cost.gpu().title});
   return trace;
+}
+
+Trace generate_trace(const ModelSpec& model, const TrainingSetup& wanted, const CostModel& cost,
+                     const Cluster& cluster) {
+  require_generatable(model);
+  const TrainingSetup setup = resolve(wanted, model);
+  require_generatable(model, setup);
+  require_precision(setup, cost.gpu());
+  Trace step = generate_step(model, setup, cost, cluster);
+  if (setup.expert_load != ExpertSpread::even) {
+    TrainingSetup other = setup;
+    for (std::int64_t before = setup.expert_load_steps; before > 0; --before) {
+      other.expert_load_seed = step_seed(setup.expert_load_seed, before);
+      add_interlude(step, generate_step(model, other, cost, cluster));
+    }
+  }
+  if (setup.evaluate_every > 0)
+    add_interlude(step, generate_evaluation(model, setup, cost, cluster, simulated_batches(setup)));
+  return step;
 }
 
 }  // namespace spillway::models

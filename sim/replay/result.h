@@ -186,6 +186,18 @@ struct PowerResult {
   double joules = 0;  // a step
 };
 
+// An evaluation of a generated step's model between training steps; no part of any step time.
+struct EvaluationResult {
+  Picos time{};                       // of one, all its batches
+  std::int64_t every_steps = 0;       // training steps between two
+  std::int64_t batches = 0;           // of a replica
+  std::int64_t tokens = 0;            // of all replicas
+  double time_share = 0;              // of `every_steps` steps and one evaluation
+  double tokens_per_second = 0;       // trained, over that interval
+  Bytes peak{};                       // allocated beside what the model keeps, on the rank with most
+  std::int64_t simulated_batches = 0;  // the time of the others is that of one more
+};
+
 // Where the measured value of a predicted figure is to be expected, in 80 % of steps like it.
 struct FigureRange {
   bool known = false;
@@ -210,6 +222,7 @@ struct Result {
   double tokens_per_second = 0;  // 0 unknown
   double mfu = 0;                // model flops / (step time x peak); 0 unknown
   std::string mfu_basis;
+  std::optional<EvaluationResult> evaluation;
   std::optional<PowerResult> power;  // absent: the trace does not say
   MemoryResult memory;               // of the rank that needs most
   Reserve reserve;                   // of each device

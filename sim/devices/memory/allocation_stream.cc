@@ -12,6 +12,7 @@
 #include "base/stop.h"
 #include "sim/devices/memory/address_map.h"
 #include "sim/devices/memory/recorded_state.h"
+#include "traces/graph_pool.h"
 
 namespace spillway::sim {
 namespace {
@@ -185,6 +186,7 @@ class StreamReplay {
     for (const std::size_t i : initial_)
       if (!built && !is_late(at(i).tensor) && at(i).bytes > Bytes(0)) ask(at(i).bytes, at(i).stream, events_[i]);
     first_iteration();
+    interlude();
     result_ = {};
     allocation_ = 0;
     mallocs_before_ = pool_.statistics().device_mallocs;
@@ -230,7 +232,7 @@ class StreamReplay {
     bool built = false;
     std::vector<BlockId> blocks;
     for (const StartUpEvent& event : trace_.start_up) {
-      if (event.device != options_.device) continue;
+      if (event.device != options_.device || is_between(event)) continue;
       const std::uint32_t tag = event.tensor == TensorId::none ? no_tag : tag_of[index_of(event.tensor)];
       if (event.late) {
         late_.push_back({&event, trace_.ops.size(), tag});
@@ -299,10 +301,34 @@ class StreamReplay {
     if (!first_failure_) first_failure_ = result_.first_out_of_memory;
   }
 
+  // Between the first iteration and the step.
+  [[nodiscard]] static bool is_between(const StartUpEvent& event) {
+    return event.late && event.tensor == TensorId::none;
+  }
+  void interlude() {
+    std::vector<BlockId> blocks(trace_.start_up.size(), BlockId::none);
+    pool_.keep_rows(false);
+    for (std::size_t i = 0; i < trace_.start_up.size(); ++i) {
+      if (i % between_checks == 0) check_stop();
+      const StartUpEvent& event = trace_.start_up[i];
+      if (event.device != options_.device || !is_between(event)) continue;
+      BlockId& block = blocks[event.block];
+      if (event.allocates)
+        block = ask(event.bytes, event.stream, no_tag);
+      else if (block != BlockId::none)
+        pool_.free(std::exchange(block, BlockId::none), Picos{});
+    }
+    pool_.keep_rows(options_.keep_rows);
+  }
+
+  // All graphs share one, captured in the order in which they run.
+  [[nodiscard]] std::uint32_t graph_pool_of(LaneId stream) const { return is_graph_pool(trace_, stream) ? 1 : 0; }
+
   BlockId ask(Bytes bytes, LaneId stream, std::uint32_t tag) {
     AllocationRequest request;
     request.bytes = bytes;
     request.stream = stream_number(trace_, stream);
+    request.private_pool = graph_pool_of(stream);
     request.tag = tag;
     const Allocation made = pool_.allocate(request);
     if (made.out_of_memory && failures_before_++ == 0) first_failure_ = pool_.last_out_of_memory();
@@ -399,6 +425,7 @@ class StreamReplay {
     AllocationRequest request;
     request.bytes = event.bytes;
     request.stream = stream_number(trace_, event.stream);
+    request.private_pool = graph_pool_of(event.stream);
     request.time = time(i);
     request.tag = events_[i];
     if (allocation_ < options_.spaces.size()) request.space = options_.spaces[allocation_];
