@@ -136,6 +136,13 @@ TEST(ExpertLoad, SameSeedSameDrawEverywhere) {
   EXPECT_NE(one.rows(8, 3, 4096).local, first.local);
   setup.expert_load_seed = 2;
   EXPECT_NE(ExpertLoad(experts(16, 2), setup).rows(7, 3, 4096).local, first.local);
+  const auto whole = [](ExpertSpread spread) {
+    return ExpertLoad(experts(8, 2), drawn(1, 0.6, spread)).rows(7, 3, 4096);
+  };
+  EXPECT_EQ(whole(ExpertSpread::lognormal).local,
+            (std::vector<std::int64_t>{1301, 1358, 811, 685, 1070, 1198, 1136, 633}));
+  EXPECT_EQ(whole(ExpertSpread::dirichlet).local,
+            (std::vector<std::int64_t>{738, 218, 275, 1954, 615, 918, 1643, 1831}));
   EXPECT_EQ(step_seed(5, 0), 5);
   EXPECT_NE(step_seed(5, 1), step_seed(5, 2));
 }
