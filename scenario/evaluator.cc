@@ -12,6 +12,7 @@
 #include "models/pipeline/named_schedules.h"
 #include "planners/offload/drive_life.h"
 #include "planners/technique/technique_table.h"
+#include "scenario/evaluation.h"
 #include "scenario/figure_range.h"
 #include "scenario/reserve.h"
 #include "sim/devices/memory/memory_policies.h"
@@ -149,6 +150,9 @@ const ScenarioRun& Evaluator::run() const {
     result.step_time_range = step_time_range(loaded_.setup, result, loaded_.hardware.gpu);
     result.peak_range = peak_range(loaded_.setup, result);
   }
+  time_evaluation(loaded_, result);
+  if (loaded_.evaluation && (!run.plan.memory.empty() || loaded_.options.memory.plan != nullptr))
+    result.warnings.emplace_back("places are planned for the step alone: what the evaluation allocates is not in them");
   result.warnings.insert(result.warnings.begin(), loaded_.warnings.begin(), loaded_.warnings.end());
   const std::vector<std::string> first = fidelity_warnings(result);
   result.warnings.insert(result.warnings.begin(), first.begin(), first.end());

@@ -25,6 +25,7 @@
 #include "planners/offload/lifetimes.h"
 #include "planners/pipeline/pipeline_executor.h"
 #include "planners/technique/technique_table.h"
+#include "scenario/evaluation.h"
 #include "scenario/evaluator.h"
 #include "scenario/relaxation_setting.h"
 #include "scenario/relaxed_hardware.h"
@@ -193,6 +194,7 @@ void load_generated(LoadedScenario& loaded, const ModelSpec& given, const Scenar
     loaded.warnings.push_back("the set-up takes " + std::to_string(setup.gpus()) + " GPUs, " + hardware.name + " has " +
                               std::to_string(hardware.total_gpus()) + ": more machines like it are assumed");
   loaded.trace = step ? std::move(*step) : generate_trace(model, setup, machine.cost, machine.cluster);
+  if (setup.evaluate_every > 0) loaded.evaluation = evaluation_traces(model, setup, machine);
   loaded.options.memory.capacity = loaded.hardware.gpu.memory.value - loaded.hardware.gpu.context_memory.value;
   loaded.layers = chunked_layers(model, setup);
   loaded.options.tokens_per_step = setup.step_tokens();

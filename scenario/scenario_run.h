@@ -42,6 +42,13 @@ struct ScenarioMachine {
 // The model with as many layers as the scenario says. Throws InputError for encoder-decoders.
 ModelSpec with_layers(const Scenario& scenario, ModelSpec model);
 
+// An evaluation's forwards, all its batches or as many as tell what one more takes.
+struct EvaluationTraces {
+  Trace whole;
+  std::optional<Trace> shorter;  // with fewer batches, where `whole` hasn't all
+  std::int64_t batches = 0, shorter_batches = 0;
+};
+
 // What a scenario names, loaded: replays of it share these and are independent of each other.
 struct LoadedScenario {
   Scenario scenario;
@@ -53,6 +60,7 @@ struct LoadedScenario {
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
   TrainingSetup setup;   // of a generated step: the scenario's, with its defaults filled in
+  std::shared_ptr<const EvaluationTraces> evaluation;  // of a generated step with evaluate_every; else null
   ChunkedLayers layers;  // of a generated step whose schedule moves activations
   // Of the scenario's plan fates, order and places, as far as it has them; null: none. Techniques plan the others.
   std::shared_ptr<const Plan> plan;

@@ -256,6 +256,15 @@ Json result_json(const Result& result) {
   document["tokens_per_second"] = result.tokens_per_second > 0 ? Json(result.tokens_per_second) : Json();
   document["mfu"] = result.mfu > 0 ? Json(result.mfu) : Json();
   document["mfu_basis"] = result.mfu_basis;
+  if (result.evaluation)
+    document["evaluation"] = {{"time_ns", whole_nanoseconds(result.evaluation->time)},
+                              {"every_steps", result.evaluation->every_steps},
+                              {"batches", result.evaluation->batches},
+                              {"simulated_batches", result.evaluation->simulated_batches},
+                              {"tokens", result.evaluation->tokens},
+                              {"time_share", result.evaluation->time_share},
+                              {"tokens_per_second", result.evaluation->tokens_per_second},
+                              {"peak_bytes", result.evaluation->peak.count()}};
   if (result.power)
     document["power"] = {{"clock_share", result.power->clock_share},
                          {"gpu_watts", result.power->watts},
@@ -309,6 +318,12 @@ std::string result_text(const Result& result) {
                       percent_text(binding_share(result, result.binding)));
   if (result.tokens_per_second > 0) text += fmt::format("  throughput     {:.0f} tokens/s\n", result.tokens_per_second);
   if (result.mfu > 0) text += fmt::format("  MFU            {}\n", percent_text(result.mfu));
+  if (result.evaluation)
+    text += fmt::format(
+        "  evaluation     {} every {} steps, {} of the time: {:.0f} tokens/s trained with it; {} beside the model\n",
+        milliseconds_text(result.evaluation->time), result.evaluation->every_steps,
+        percent_text(result.evaluation->time_share), result.evaluation->tokens_per_second,
+        gib_text(result.evaluation->peak));
   if (result.power)
     text += fmt::format("  GPU power      {:.0f} of {:.0f} W, clock at {} of its highest, {:.0f} J a step\n",
                         result.power->watts, result.power->limit_watts, percent_text(result.power->clock_share),

@@ -98,15 +98,23 @@ void training_left_out(FlagRows& rows) {
           "min_lr* cosine_* warmup_* weight_decay max_grad_norm label_smoothing_* loss_watchdog_* sft_alpha "
           "scheduler* seed data_seed ",
           "values of the update")
+      .read("eval_strategy", "model.evaluate_every", facts::eval_when, "steps=steps epoch=epoch no=no", "")
+      .read("evaluation_strategy", "model.evaluate_every", facts::eval_when, "steps=steps epoch=epoch no=no",
+            "its name before 4.41")
+      .read("eval_steps", "model.evaluate_every", whole, "with eval_strategy steps; 500 where it isn't given")
+      .read("per_device_eval_batch_size", "model.evaluation_micro_batch", whole, "8 where it isn't given")
+      .read("eval_accumulation_steps", "model.evaluation_flush", whole)
+      .as_modelled("prediction_loss_only",
+                   "losses alone are kept; a program's compute_metrics keeps logits: model.evaluation_keeps")
       .no_effect(
           "output_dir overwrite_output_dir do_train do_eval do_predict num_train_epochs num_epochs max_steps "
           "max_train_* max_eval_* eval_* evaluation_* evals_* val_* test_* metric_* greater_is_better "
-          "load_best_model_at_end prediction_* per_device_eval_batch_size per_gpu_eval_batch_size "
+          "load_best_model_at_end prediction_* per_gpu_eval_batch_size "
           "save_* saves_* hub_* push_to_hub* resume_* auto_resume_* restore_* ignore_data_skip "
           "logging_* log_* report_to run_name disable_tqdm wandb_* mlflow_* comet_* tensorboard_* use_tensorboard "
           "swanlab_* trackio_* skip_memory_metrics include_* debug strict early_stopping_* plot_loss do_bench_eval "
           "jit_mode_eval past_index project stage profiler_* profile_* use_wandb use_mlflow generate_samples",
-          "logging, saving and evaluation are not in a step")
+          "logging and saving are not in a step")
       .no_effect(
           "train_file validation_file dataset_* datasets datasets.* data_* dataset preprocessing_* max_samples "
           "test_datasets test_datasets.* template chat_* special_tokens special_tokens.* tokens.* "

@@ -73,6 +73,29 @@ void compose_attention(LaunchLedger& ledger) {
   if (*backend != "none") ledger.set("model.attention_kernel", *backend, "the attention's backend");
 }
 
+// Megatron-LM's scopes; without one whole layers are captured.
+void compose_graphs(LaunchLedger& ledger) {
+  const auto scope = ledger.text(facts::graph_scope);
+  if (ledger.text(facts::graphs).value_or(scope == "full_iteration" ? "true" : "false") != "true") {
+    ledger.leave_out(facts::graphs, IgnoreReason::as_modelled, "nothing is captured");
+    return ledger.leave_out(facts::graph_scope, IgnoreReason::no_effect, "nothing is captured");
+  }
+  std::string words, rest = scope.value_or("full");
+  for (std::size_t at = 0; at < rest.size();) {
+    const std::size_t end = std::min(rest.find_first_of(" ,[]'\"", at), rest.size());
+    const std::string word = rest.substr(at, end - at);
+    at = end + 1;
+    if (word.empty()) continue;
+    const bool is_known = word == "attn" || word == "mlp" || word == "moe_router" || word == "moe_preprocess" ||
+                          word == "full_iteration" || word == "full";
+    if (is_known)
+      words += (words.empty() ? "" : ",") + (word == "full" ? std::string("attn,mlp") : word);
+    else
+      ledger.warn("graphs of '" + word + "' are left out: model.cuda_graphs has no such part");
+  }
+  if (!words.empty()) ledger.set("model.cuda_graphs", words, "whole layers");
+}
+
 // Names that say both the optimizer and how its update runs.
 void compose_optimizer(LaunchLedger& ledger) {
   if (const auto both = ledger.text(facts::optimizer)) {
@@ -245,11 +268,53 @@ void compose_titan_batches(LaunchLedger& ledger) {
   }
 }
 
+void leave_evaluation_out(LaunchLedger& ledger, IgnoreReason kind, const std::string& reason) {
+  for (const std::string_view fact :
+       {std::string_view("model.evaluate_every"), facts::eval_when, facts::eval_iterations,
+        std::string_view("model.evaluation_micro_batch"), std::string_view("model.evaluation_flush")})
+    ledger.leave_out(fact, kind, reason);
+}
+
+void compose_megatron_evaluation(LaunchLedger& ledger) {
+  if (!ledger.says("model.evaluate_every") && !ledger.says(facts::eval_iterations)) return;
+  const std::int64_t every = ledger.number_or("model.evaluate_every", 1000),
+                     iterations = ledger.number_or(facts::eval_iterations, 100);
+  if (every < 1 || iterations < 1)
+    return leave_evaluation_out(ledger, IgnoreReason::no_effect, "there is no evaluation");
+  const auto chosen = [&](const char* key, std::int64_t otherwise) {
+    return whole_number(ledger.chosen(key).value_or("")).value_or(otherwise);
+  };
+  const std::int64_t at_once =
+      std::max<std::int64_t>(1, chosen("model.micro_batch", 1) * chosen("model.data_parallel", 1));
+  const std::int64_t batches = std::max<std::int64_t>(1, chosen("model.global_batch", at_once) / at_once);
+  ledger.set("model.evaluate_every", std::to_string(every), "Megatron-LM's default");
+  ledger.set("model.evaluation_batches", std::to_string(std::min(most_micro_batches, iterations * batches)),
+             "global batches of as many micro-batches as a step has");
+}
+
+void compose_evaluation(LaunchLedger& ledger) {
+  if (ledger.program() == LaunchFormat::megatron) return compose_megatron_evaluation(ledger);
+  const auto when = ledger.text(facts::eval_when);
+  if (when != "steps")
+    return leave_evaluation_out(
+        ledger, when == "epoch" ? IgnoreReason::not_said : IgnoreReason::no_effect,
+        when == "epoch" ? "how many steps an epoch has the data say" : "there is no evaluation between steps");
+  const bool is_titan = ledger.program() == LaunchFormat::torchtitan;
+  ledger.set("model.evaluate_every", std::to_string(ledger.number_or("model.evaluate_every", is_titan ? 10 : 500)),
+             "the default");
+  ledger.set("model.evaluation_micro_batch", std::to_string(ledger.number_or("model.evaluation_micro_batch", 8)),
+             "the default");
+  const std::int64_t batches = ledger.number_or(facts::eval_iterations, -1);
+  if (batches < 1) ledger.warn("how many batches an evaluation has the data say: one is reckoned with");
+  ledger.set("model.evaluation_batches", std::to_string(std::max<std::int64_t>(1, batches)), "by the data");
+}
+
 }  // namespace
 
 void compose_kernels(LaunchLedger& ledger) {
   compose_precision(ledger);
   compose_attention(ledger);
+  compose_graphs(ledger);
   compose_optimizer(ledger);
   compose_allocator(ledger);
 }
@@ -268,6 +333,7 @@ void compose_layout(LaunchLedger& ledger, std::int64_t machine_gpus) {
 void compose_batches(LaunchLedger& ledger, std::int64_t layers) {
   compose_pipeline(ledger, layers);
   if (ledger.program() == LaunchFormat::torchtitan) compose_titan_batches(ledger);
+  compose_evaluation(ledger);
 }
 
 }  // namespace spillway::scenario

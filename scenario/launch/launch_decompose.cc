@@ -32,6 +32,7 @@ class Decomposer {
     allocator();
     model();
     dropout();
+    evaluation();
     if (is(LaunchFormat::hf)) huggingface_optimizer();
     return std::move(made_);
   }
@@ -284,6 +285,16 @@ class Decomposer {
     say(facts::hidden_dropout, fmt::format("{}", setup_.dropout));
     say(facts::attention_dropout, fmt::format("{}", attention));
     settle("dropout");
+  }
+
+  // How many batches, and of what, a program's data say.
+  void evaluation() {
+    if (setup_.evaluate_every > 0) lack("evaluate_every", "a launch is exported without its evaluations");
+    for (const char* key :
+         {"evaluate_every", "evaluation_batches", "evaluation_micro_batch", "evaluation_keeps", "evaluation_flush"}) {
+      settle(key);
+      drop(key);
+    }
   }
 
   const Scenario& scenario_;

@@ -24,6 +24,10 @@ inline constexpr Name attention_backend = "launch.attention_backend";
 inline constexpr Name offload_everything = "launch.offload_everything";
 inline constexpr Name reduce_type = "launch.reduce_type";
 inline constexpr Name allocator_settings = "launch.allocator_settings";
+// Of evaluation: whether and when; global batches.
+inline constexpr Name eval_when = "launch.eval_when", eval_iterations = "launch.eval_iterations";
+// CUDA graphs: whether, and of what.
+inline constexpr Name graphs = "launch.graphs", graph_scope = "launch.graph_scope";
 // An optimizer, a slash, and how its update runs.
 inline constexpr Name optimizer = "launch.optimizer";
 // Whose model.

@@ -132,8 +132,14 @@ void batch_and_precision(FlagRows& rows) {
           "apply-query-key-layer-scaling no-query-key-layer-scaling memory-efficient-layer-norm "
           "use-transformer-engine-op-fuser moe-router-fusion bias-relu-fusion",
           "kernels are Megatron-LM's fused ones")
-      .not_said("enable-cuda-graph external-cuda-graph cuda-graph-* enable-experimental optimizer-cuda-graph",
-                "CUDA graphs take launches off the host, which a scenario can't say")
+      .read("enable-cuda-graph", "model.cuda_graphs", facts::graphs, "true=true false=false", "of whole layers")
+      .read("external-cuda-graph", "model.cuda_graphs", facts::graphs, "true=true false=false",
+            "Transformer Engine's, of whole layers")
+      .read("cuda-graph-impl", "model.cuda_graphs", facts::graphs, "local=true transformer_engine=true none=false", "")
+      .read("cuda-graph-scope", "model.cuda_graphs", facts::graph_scope, "",
+            "full: attn,mlp; with one of the flags above")
+      .not_said("cuda-graph-* enable-experimental optimizer-cuda-graph",
+                "graphs share one pool and are warmed up before")
       .not_said(
           "cpu-offloading cpu-offloading-num-layers cpu-offloading-activations cpu-offloading-weights "
           "fine-grained-activation-offloading offload-modules min-offloaded-tensor-size",
@@ -224,11 +230,13 @@ void shape(FlagRows& rows) {
           "moe-router-force-load-balancing moe-use-upcycling moe-router-topk-limited-devices",
           "experts are reckoned as evenly loaded")
       .not_said(
-          "moe-expert-capacity-factor moe-pad-expert-input-to-capacity moe-token-drop-policy moe-token-dropping "
+          "moe-token-drop-policy moe-token-dropping "
           "moe-enable-deepep moe-permute-fusion moe-shared-expert-overlap moe-router-padding-for-fp8 "
           "moe-router-padding-for-quantization moe-flex-dispatcher-backend moe-hybridep-num-sms "
           "moe-deepep-num-sms moe-apply-probs-on-input moe-extended-tp moe-use-legacy-grouped-gemm",
-          "experts get their tokens evenly, by all-to-all, without a capacity")
+          "experts get their tokens by all-to-all, those beyond a capacity are dropped whatever their probability")
+      .read("moe-expert-capacity-factor", "model.expert_capacity", "")
+      .read("moe-pad-expert-input-to-capacity", "model.static_experts", if_on)
       .not_said("mtp-num-layers mtp-loss-scaling-factor", "multi-token prediction's layers are left out")
       .not_said("encoder-num-layers decoder-num-layers decoder-seq-length retriever-seq-length",
                 "encoder-decoders need --model")
@@ -240,7 +248,10 @@ void shape(FlagRows& rows) {
 }
 
 void ignored(FlagRows& rows) {
-  rows.no_effect(
+  rows.read("eval-interval", "model.evaluate_every", whole, "1000 where --eval-iters alone is given")
+      .read("eval-iters", "model.evaluation_batches", facts::eval_iterations, whole,
+            "global batches, 100 where --eval-interval alone is given; 0: no evaluation")
+      .no_effect(
           "lr lr-* min-lr decoupled-* warmup weight-decay weight-decay-incr-style start-weight-decay end-weight-decay "
           "clip-grad adam-* sgd-momentum muon-* lion-* override-opt-param-scheduler override-opt_param-scheduler "
           "use-checkpoint-opt-param-scheduler use-checkpoint-opt_param-scheduler loss-scale initial-loss-scale "
@@ -278,7 +289,7 @@ void ignored(FlagRows& rows) {
           "run-workload-inspector-server straggler-* disable-straggler-* error-injection-* rerun-mode "
           "result-rejected-* "
           "bert-* onnx-* config-logger-dir",
-          "logging and evaluation are not in a step")
+          "logging is not in a step")
       .no_effect(
           "distributed-backend distributed-timeout-minutes distributed-timeout-seconds-* local-rank lazy-mpu-init "
           "lazy-init rank account-for-* adlr-* inprocess-* use-ring-exchange-p2p use-gloo-process-groups "

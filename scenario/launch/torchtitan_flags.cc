@@ -88,8 +88,13 @@ void ignored(FlagRows& rows) {
           "job.description job.dump_folder job.print_args job.use_for_integration_test job.custom_config_module "
           "job.print_config job.save_config_file",
           "of the run, not of a step")
+      .read("validation.enable", "model.evaluate_every", facts::eval_when, "true=steps false=no", "")
+      .read("validation.enabled", "model.evaluate_every", facts::eval_when, "true=steps false=no", "its former name")
+      .read("validation.freq", "model.evaluate_every", whole, "with validation.enable; 10 where it isn't given")
+      .read("validation.steps", "model.evaluation_batches", facts::eval_iterations, whole, "-1: by the data")
+      .read("validation.local_batch_size", "model.evaluation_micro_batch", whole, "8 where it isn't given")
       .no_effect("profiling.* metrics.* validation.* comm.* experimental.custom_* fault_tolerance.* debug.* logging.*",
-                 "logging and evaluation are not in a step")
+                 "logging is not in a step")
       .no_effect("checkpoint.*", "checkpoints are between steps")
       .no_effect(
           "lr_scheduler.* optimizer.lr optimizer.eps optimizer.beta1 optimizer.beta2 optimizer.weight_decay "

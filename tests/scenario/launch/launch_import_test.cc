@@ -156,7 +156,7 @@ TEST(LaunchImport, SizesOfTheirOwnBecomeAModelFile) {
   EXPECT_EQ(spec.attention_dropout, 0.0);
   EXPECT_TRUE(spec.tied_embeddings && spec.qkv_bias);
   EXPECT_EQ(ignored(import).at("--no-such-flag"), "unknown");
-  EXPECT_EQ(ignored(import).at("--enable-cuda-graph"), "not_said");
+  EXPECT_EQ(key(import, "model.cuda_graphs"), "attn,mlp");
 }
 
 TEST(LaunchImport, MegatronYamlAndBridge) {

@@ -1,0 +1,71 @@
+#include "scenario/evaluation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/step/evaluation_pass.h"
+#include "sim/devices/memory/memory_policies.h"
+
+namespace spillway::scenario {
+namespace {
+
+// Allocated at most beside what is there before the first forward, on the device with most.
+Bytes peak_of(const Trace& trace) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> devices;  // held now, at most
+  for (const MemoryEvent& event : trace.memory_events) {
+    if (event.device < 0 || event.anchor == OpId::none) continue;
+    const auto device = static_cast<std::size_t>(event.device);
+    if (device >= devices.size()) devices.resize(device + 1);
+    auto& [held, most] = devices[device];
+    if (event.action == MemoryAction::allocate) held += event.bytes.count();
+    if (event.action == MemoryAction::free_requested) held -= event.bytes.count();
+    most = std::max(most, held);
+  }
+  std::int64_t most = 0;
+  for (const auto& device : devices) most = std::max(most, device.second);
+  return Bytes(most);
+}
+
+}  // namespace
+
+std::shared_ptr<const EvaluationTraces> evaluation_traces(const ModelSpec& model, const TrainingSetup& setup,
+                                                          const ScenarioMachine& machine) {
+  auto traces = std::make_shared<EvaluationTraces>();
+  traces->batches = simulated_batches(setup);
+  traces->whole = generate_evaluation(model, setup, machine.cost, machine.cluster, traces->batches);
+  if (traces->batches == setup.evaluation_batches) return traces;
+  traces->shorter_batches = traces->batches / 2;
+  traces->shorter = generate_evaluation(model, setup, machine.cost, machine.cluster, traces->shorter_batches);
+  return traces;
+}
+
+void time_evaluation(const LoadedScenario& loaded, Result& result) {
+  if (!loaded.evaluation) return;
+  const EvaluationTraces& traces = *loaded.evaluation;
+  ReplayOptions options = loaded.options;
+  options.memory = {.allocator = std::string(ideal_policy)};
+  const auto span = [&](const Trace& trace) { return replay(trace, loaded.hardware, options).replayed; };
+  const TrainingSetup& setup = loaded.setup;
+  EvaluationResult evaluation{
+      .every_steps = setup.evaluate_every, .batches = setup.evaluation_batches, .simulated_batches = traces.batches};
+  evaluation.time = span(traces.whole);
+  if (traces.shorter) {
+    const Picos more = evaluation.time - span(*traces.shorter);
+    const std::int64_t rest = setup.evaluation_batches - traces.batches,
+                       apart = traces.batches - traces.shorter_batches;
+    evaluation.time += Picos(static_cast<std::int64_t>(static_cast<double>(more.count()) / static_cast<double>(apart) *
+                                                       static_cast<double>(rest)));
+  }
+  const std::int64_t batch = setup.evaluation_micro_batch > 0 ? setup.evaluation_micro_batch : setup.micro_batch;
+  evaluation.tokens = batch * setup.sequence * setup.evaluation_batches * setup.data_parallel;
+  evaluation.peak = peak_of(traces.whole);
+  const double steps = static_cast<double>(setup.evaluate_every),
+               seconds = steps * to_seconds(result.step_time) + to_seconds(evaluation.time);
+  if (seconds > 0) {
+    evaluation.time_share = to_seconds(evaluation.time) / seconds;
+    evaluation.tokens_per_second = steps * static_cast<double>(setup.step_tokens()) / seconds;
+  }
+  result.evaluation = evaluation;
+}
+
+}  // namespace spillway::scenario
