@@ -7,6 +7,7 @@
 #include "base/field_setter.h"
 #include "base/input_error.h"
 #include "models/pipeline/named_schedules.h"
+#include "models/spec/expert_load.h"
 #include "models/spec/training_setup_fields.h"
 #include "models/step/trace_generator.h"
 #include "scenario/scenario_run.h"
@@ -263,8 +264,25 @@ std::int64_t probe_layers(const StepMachine& machine, const TrainingSetup& shape
   return std::clamp<std::int64_t>(of_chunk, plain != nullptr ? 1 : least, steady);
 }
 
-TrainingSetup probe_setup(const TrainingSetup& shape) {
+// Draws differ from layer to layer; probes have a mean one. Evaluations are left to replays.
+void even_out(const ModelSpec& model, TrainingSetup& setup) {
+  setup.evaluate_every = 0;
+  setup.evaluation_keeps = EvaluationKeeps::loss;
+  if (!setup.has_expert_loads()) return;
+  constexpr std::int64_t draws = 32;
+  const ExpertLoad load(model, setup);
+  const std::int64_t tokens = setup.micro_batch * setup.slice_tokens();
+  double rows = 0;
+  for (std::int64_t i = 0; i < draws; ++i) rows += static_cast<double>(load.rows(i, 0, tokens).fullest) / draws;
+  const double mean = static_cast<double>(tokens * model.experts.active);
+  setup.expert_load = ExpertSpread::even;
+  setup.expert_capacity = 0;
+  setup.expert_imbalance = std::clamp(rows / mean, 1.0, static_cast<double>(setup.expert_parallel));
+}
+
+TrainingSetup probe_setup(const ModelSpec& model, const TrainingSetup& shape) {
   TrainingSetup setup = shape;
+  even_out(model, setup);
   setup.pipeline_parallel = shape.pipeline_parallel > 1 ? stages : 1;
   setup.pipeline_chunks = 1;
   setup.gradient_accumulation = micro_batches;
@@ -357,7 +375,7 @@ std::string shape_key(const TrainingSetup& shape) {
 }
 
 StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted, const StepShape* plain) {
-  const TrainingSetup setup = probe_setup(wanted);
+  const TrainingSetup setup = probe_setup(*machine.model, wanted);
   const bool single = setup.pipeline_parallel == 1;
   const std::int64_t layers = probe_layers(machine, wanted, plain);
   Trace trace = probe_trace(machine, setup, layers * setup.pipeline_parallel);
