@@ -44,7 +44,8 @@ TEST(LaunchBetween, MegatronCapturesGraphs) {
 }
 
 TEST(LaunchBetween, MegatronCutsAtACapacity) {
-  const std::string experts = "--num-experts 4 --moe-router-topk 2 --expert-model-parallel-size 2 ";
+  const std::string experts =
+      "--swiglu --disable-bias-linear --num-experts 4 --moe-router-topk 2 --expert-model-parallel-size 2 ";
   const LaunchImport import =
       megatron(experts + "--moe-expert-capacity-factor 1.25 --moe-pad-expert-input-to-capacity");
   EXPECT_EQ(key(import, "model.expert_capacity"), "1.25");
