@@ -59,9 +59,9 @@ struct LoadedScenario {
   Reserve reserve;   // kept free of it: options.memory.capacity is the rest
   std::vector<std::string> warnings;
   std::vector<InputProvenance> provenance;
-  TrainingSetup setup;   // of a generated step: the scenario's, with its defaults filled in
+  TrainingSetup setup;  // of a generated step: the scenario's, with its defaults filled in
   std::shared_ptr<const EvaluationTraces> evaluation;  // of a generated step with evaluate_every; else null
-  ChunkedLayers layers;  // of a generated step whose schedule moves activations
+  ChunkedLayers layers;                                // of a generated step whose schedule moves activations
   // Of the scenario's plan fates, order and places, as far as it has them; null: none. Techniques plan the others.
   std::shared_ptr<const Plan> plan;
   [[nodiscard]] bool offloads() const { return (plan && plan->fates) || scenario.offload.moves(); }

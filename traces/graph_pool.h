@@ -1,5 +1,5 @@
-// The lane whose memory is CUDA graphs' own: what a program allocates while a graph is captured comes from a private pool,
-// which no other work is given memory from and which goes back to the driver with the graphs alone
+// The lane whose memory is CUDA graphs' own: what a program allocates while a graph is captured comes from a private
+// pool, which no other work is given memory from and which goes back to the driver with the graphs alone
 // (torch.cuda.graph_pool_handle(), c10/cuda/CUDACachingAllocator.cpp).
 #pragma once
 

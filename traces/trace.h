@@ -282,8 +282,8 @@ struct MemoryEvent {
   std::uint32_t stack = no_stack;  // innermost of Trace::stack_frames, where they were recorded and kept
 };
 
-// What a program asked of its allocator before its first step, beside what a step does. Blocks are numbered apart from
-// tensors: a buffer may hold many of these.
+// What a program asked of its allocator before its first step, beside what a step does; or, late without a tensor,
+// after it and before the one shown. Blocks are numbered apart from tensors: a buffer may hold many of these.
 struct StartUpEvent {
   Bytes bytes{};
   std::uint32_t block = 0;

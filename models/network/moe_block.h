@@ -17,8 +17,9 @@
 //
 // Tokens are taken to be spread evenly: every expert gets t k / E rows, every rank of an expert group as many as it
 // sends. Unless a load is set (models/spec/expert_load.h): tensors then have the rows of the rank shown, exchanges,
-// products and what moves rows between them take as long as on the fullest rank, which the others wait for. Auxiliary losses are left out: they see t E numbers. Unless shapes are static, the host waits for the counts
-// of rows before it launches what works on them (OpsOptions::waits_for_counts).
+// products and what moves rows between them take as long as on the fullest rank, which the others wait for. Auxiliary
+// losses are left out: they see t E numbers. Unless shapes are static, the host waits for the counts of rows before it
+// launches what works on them (OpsOptions::waits_for_counts).
 //
 // Megatron-core on Transformer Engine (engine_run): the probability of a row takes part in the activation, so that no
 // result of an expert is kept: 2 t k (h + 3 f) bytes, about 12 t E of the router, 8 t E of row numbers.

@@ -110,8 +110,8 @@ enum class LossForm : std::uint8_t { fp32, native, fused, chunked };
 // gathered from all replicas and joined on the GPU, as transformers' Trainer does for compute_metrics.
 enum class EvaluationKeeps : std::uint8_t { loss, logits };
 
-// How routers spread tokens over experts (models/spec/expert_load.h). even: alike. lognormal: shares are exponentials of
-// normal numbers. dirichlet: the symmetric Dirichlet distribution.
+// How routers spread tokens over experts (models/spec/expert_load.h). even: alike. lognormal: shares are exponentials
+// of normal numbers. dirichlet: the symmetric Dirichlet distribution.
 enum class ExpertSpread : std::uint8_t { even, lognormal, dirichlet };
 
 // Whose kernels and buffers. eager: PyTorch modules as they stand. megatron_2022: Megatron-LM's fused kernels (masked
@@ -243,9 +243,9 @@ struct TrainingSetup {
   double expert_imbalance = 1;
   // Every expert layer draws its own shares in every micro-batch.
   ExpertSpread expert_load = ExpertSpread::even;
-  double expert_load_cv = 0.6;           // of one expert's share: standard deviation over mean, (0, 4]
-  std::int64_t expert_load_seed = 1;     // other seeds, other draws
-  std::int64_t expert_load_steps = 1;    // with draws of their own, that run before the one shown, 0 .. 64
+  double expert_load_cv = 0.6;         // of one expert's share: standard deviation over mean, (0, 4]
+  std::int64_t expert_load_seed = 1;   // other seeds, other draws
+  std::int64_t expert_load_steps = 1;  // with draws of their own, that run before the one shown, 0 .. 64
   // Rows of an expert are cut off at so many times its even share, rounded up per rank that sends them; padded to that
   // with static_experts. 0: none is dropped.
   double expert_capacity = 0;
@@ -261,8 +261,8 @@ struct TrainingSetup {
   // Parts of a micro-batch that the program replays as CUDA graphs, with commas: attn, mlp, moe_router,
   // moe_preprocess, full_iteration. Their operators cost the host next to nothing.
   std::string cuda_graphs;
-  // What captured parts allocate comes from the graphs' own pool, which other work never uses (PyTorch's private pools);
-  // false: from the program's.
+  // What captured parts allocate comes from the graphs' own pool, which other work never uses (PyTorch's private
+  // pools); false: from the program's.
   bool graph_pool = true;
   // CUDA_LAUNCH_BLOCKING=1: a launch returns when its kernel has ended, so the host's time is never hidden.
   bool launch_blocking = false;

@@ -1,5 +1,5 @@
-// What runs between a generated step's first iteration and the step that is shown, as far as its allocator is concerned:
-// steps with other draws, an evaluation. Kept as late events without a tensor (StartUpEvent).
+// What runs between a generated step's first iteration and the step that is shown, as far as its allocator is
+// concerned: steps with other draws, an evaluation. Kept as late events without a tensor (StartUpEvent).
 #pragma once
 
 #include "traces/trace.h"

@@ -2,8 +2,9 @@
 //
 // All micro-batches of a chunk are alike but for the first (it makes the gradients), the last (it reduces them) and
 // what each has from the one before; so at most four are recorded (first, second, any, last) and the rest are copies of
-// the third (models/step/trace_assembly.h). Where experts' loads differ, every one is recorded. They are recorded one after another, each through all chunks of the stage
-// and back; a chunk that follows another on the same device gets that one's result as it is.
+// the third (models/step/trace_assembly.h). Where experts' loads differ, every one is recorded. They are recorded one
+// after another, each through all chunks of the stage and back; a chunk that follows another on the same device gets
+// that one's result as it is.
 //
 // Slices of a sequence (seq1f1b) are recorded one by one, forwards first to last, backwards last to first.
 //

@@ -8,7 +8,8 @@
 // the step starts. Addresses are labels: each allocation has one of its own, never reused.
 //
 // Where experts' loads are drawn, the allocator's history before the step has steps with other draws, and where the
-// set-up evaluates, an evaluation (models/step/interlude.h); on several GPUs too, but for generate_parallel_trace() alone.
+// set-up evaluates, an evaluation (models/step/interlude.h); on several GPUs too, but for generate_parallel_trace()
+// alone.
 //
 // Deviations from eager PyTorch: RMSNorm and rotary embedding are one kernel each unless the set-up's fused_kernels is
 // off; scaling, masking and softmax always are; the backward runs on the one host lane (not on autograd's thread); a

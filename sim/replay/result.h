@@ -188,14 +188,12 @@ struct PowerResult {
 
 // An evaluation of a generated step's model between training steps; no part of any step time.
 struct EvaluationResult {
-  Picos time{};                       // of one, all its batches
-  std::int64_t every_steps = 0;       // training steps between two
-  std::int64_t batches = 0;           // of a replica
-  std::int64_t tokens = 0;            // of all replicas
-  double time_share = 0;              // of `every_steps` steps and one evaluation
-  double tokens_per_second = 0;       // trained, over that interval
-  Bytes peak{};                       // allocated beside what the model keeps, on the rank with most
-  std::int64_t simulated_batches = 0;  // the time of the others is that of one more
+  Picos time{};                                  // of one, all its batches
+  std::int64_t every_steps = 0, batches = 0;     // of training; of a replica
+  std::int64_t simulated_batches = 0;            // the time of the others is that of one more
+  std::int64_t tokens = 0;                       // of all replicas
+  double time_share = 0, tokens_per_second = 0;  // of `every_steps` steps and one evaluation; trained over them
+  Bytes peak{};                                  // allocated beside what the model keeps, on the rank with most
 };
 
 // Where the measured value of a predicted figure is to be expected, in 80 % of steps like it.

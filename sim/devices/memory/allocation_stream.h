@@ -8,7 +8,8 @@
 //
 // A generated step is one of many: where it says how it came about (Trace::start_up), the policy first runs what
 // building the model asked for, then a first iteration (the step's events, and late ones where their tensors are first
-// used), and then the step, whose initial tensors are there already. Peaks include all of it.
+// used), what comes between (late events without a tensor), and then the step, whose initial tensors are there already.
+// Peaks include all of it.
 // Planned places need no cache; and a step in which initial tensors go (streamed state) is run as it stands.
 //
 // Kineto records block sizes, rounding and slack included, and no segments: the torch policy may add slack of its own
