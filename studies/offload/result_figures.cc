@@ -112,6 +112,11 @@ std::vector<ComparedFigure> compared_figures(const Result& a, const Result& b) {
   if (a.tokens_per_second > 0 && b.tokens_per_second > 0)
     rows.push_back({"tokens per second", a.tokens_per_second, b.tokens_per_second, "1/s"});
   if (a.mfu > 0 && b.mfu > 0) rows.push_back({"MFU", a.mfu * 100, b.mfu * 100, "%"});
+  if (a.evaluation && b.evaluation) {
+    rows.push_back({"evaluation", ms(a.evaluation->time), ms(b.evaluation->time), "ms"});
+    rows.push_back({"tokens per second with evaluations", a.evaluation->tokens_per_second,
+                    b.evaluation->tokens_per_second, "1/s"});
+  }
   for (int i = 0; i < binding_count; ++i) {
     const auto binding = static_cast<Binding>(i);
     rows.push_back({"critical path: " + std::string(to_string(binding)), binding_share(a, binding) * 100,
