@@ -59,6 +59,17 @@ Table error_table(const std::vector<CampaignErrors>& all) {
   return table;
 }
 
+Table allocator_table(const CampaignResults& results) {
+  Table table({"PyTorch's allocator", "addresses, segments and statistics", "differences"});
+  for (const validation::AllocatorVerdict& one : results.allocator)
+    table.add({one.check, one.is_confirmed ? "the same" : "DIFFER",
+               one.differences.empty() ? "-"
+               : one.differences.size() == 1
+                   ? one.differences.front()
+                   : fmt::format("{}, and {} more", one.differences.front(), one.differences.size() - 1)});
+  return table;
+}
+
 Table machine_table(const CampaignResults& results) {
   Table table({"machine", "is"});
   table.add({"spillway", results.program.empty() ? "did not run there" : results.program});
@@ -93,7 +104,7 @@ Json results_json(const CampaignResults& results) {
   document["finished"] = results.is_finished;
   document["machine"] = Json::object();
   for (const auto& [name, value] : results.machine) document["machine"][name] = value;
-  for (const char* key : {"summary", "rows", "skipped", "steps", "packs", "left_out", "warnings"})
+  for (const char* key : {"summary", "rows", "skipped", "steps", "allocator", "packs", "left_out", "warnings"})
     document[key] = Json::array();
   for (const CampaignErrors& one : validation::campaign_errors(results))
     document["summary"].push_back({{"source", one.column},
@@ -124,6 +135,9 @@ Json results_json(const CampaignResults& results) {
     if (step.status == StepStatus::skipped)
       document["skipped"].push_back({{"case", step.name}, {"reason", step.reason}});
   }
+  for (const validation::AllocatorVerdict& one : results.allocator)
+    document["allocator"].push_back(
+        {{"check", one.check}, {"confirmed", one.is_confirmed}, {"differences", one.differences}});
   for (const validation::CampaignPack& pack : results.packs)
     document["packs"].push_back({{"name", pack.name}, {"bytes", pack.bytes.count()}});
   for (const auto& [name, bytes] : results.left_out)
@@ -145,12 +159,15 @@ void validate_results(const std::string& folder, Context& context) {
     if (!results.comparisons.empty()) print("\n" + comparison_table(results).text());
     if (const auto errors = validation::campaign_errors(results); !errors.empty())
       print("\n" + error_table(errors).text());
+    if (!results.allocator.empty()) print("\n" + allocator_table(results).text());
   }
   if (!results.is_finished) warn(context, folder + ": its last call was ended before all steps had their turn");
   for (const auto& [name, bytes] : results.left_out)
     warn(context, fmt::format("{} ({}) found no room in the packs", name, for_people(bytes)));
-  if (std::any_of(results.steps.begin(), results.steps.end(),
-                  [](const CampaignStep& step) { return step.status == StepStatus::failed; }))
+  const bool all_confirmed = std::all_of(results.allocator.begin(), results.allocator.end(),
+                                         [](const validation::AllocatorVerdict& one) { return one.is_confirmed; });
+  if (!all_confirmed || std::any_of(results.steps.begin(), results.steps.end(),
+                                    [](const CampaignStep& step) { return step.status == StepStatus::failed; }))
     context.exit_code = exit_answer_is_no;
 }
 

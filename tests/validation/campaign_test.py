@@ -26,10 +26,14 @@ case "$*" in *"${FAKE_FAILS:-nothing at all}"*) echo "spillway: the drive was pu
 case "$*" in *"${FAKE_SLOW:-nothing at all}"*) echo "half a result"; exec sleep 600 ;; esac
 case "$*" in *"${FAKE_LARGE:-nothing at all}"*) head -c 3145728 /dev/urandom ;; esac
 case "$1 $2" in record*) while [ "$1" != -- ]; do shift; done; shift; exec "$@" ;; "trace convert") echo >"$4" ;; esac
+case "$1 $2" in "validate kernels") kernels=1 ;; esac
 while [ $# -gt 0 ]; do
   case "$1" in --output | --plot) echo '{"pcie": []}' >"$2" ;; esac
   shift
 done
+[ "$kernels" ] && { echo '{"rows": [{"metric": "host_written", "source": "plan", "measured": 5, "predicted": 5},
+  {"metric": "step_time", "source": "blind", "measured": 0.2, "predicted": 0.25},
+  {"metric": "step_time", "source": "from_trace", "measured": 0.2, "predicted": 0.21}]}'; exit 0; }
 echo '{"step_time_ns": 110, "peak_allocated_bytes": 900, "peak_reserved_bytes": 1000, "verdict": "fits"}'
 """
 
@@ -150,7 +154,10 @@ class CampaignTest(unittest.TestCase):
         cases = {row["case"] for row in blind}
         self.assertGreaterEqual(len(cases), 32 + 6)
         self.assertEqual({row["metric"]: round(row["relative_error"], 6) for row in blind},
-                         {"step_time": 0.1, "peak_allocated": -0.1, "peak_reserved": 0})
+                         {"step_time": 0.1, "peak_allocated": -0.1, "peak_reserved": 0, "trainer_step_time": 0.25})
+        traced = {row["relative_error"] for row in answer["rows"] if row["metric"] == "trainer_step_time"
+                  and row["source"] == "from_trace"}
+        self.assertEqual({round(error, 6) for error in traced}, {0.05})
         self.assertGreater(sum(row["source"] == "from_trace" for row in answer["summary"]), 0)
         # Blind: every prediction was asked for before the first run that it is about.
         predictions = [at for at, call in enumerate(calls) if call.startswith("spillway run") and "machine/" in call]

@@ -163,7 +163,7 @@ class Campaign:
         for row in self.document["comparisons"]:
             if (row["case"], row["metric"]) == (case, metric):
                 return row
-        row = {"case": case, "metric": metric, "unit": cases.METRICS[metric][1], **manifest.NOTHING_KNOWN}
+        row = {"case": case, "metric": metric, "unit": cases.UNITS[metric], **manifest.NOTHING_KNOWN}
         self.document["comparisons"].append(row)
         return row
 

@@ -44,6 +44,12 @@ void describe(CampaignComparison& row, FieldVisitor& visitor) {
   fields::number(visitor, {.key = "from_trace"}, row.from_trace);
 }
 
+void describe(AllocatorVerdict& verdict, FieldVisitor& visitor) {
+  fields::text(visitor, {.key = "check", .required = true}, verdict.check);
+  fields::flag(visitor, {.key = "confirmed", .required = true}, verdict.is_confirmed);
+  visitor.texts({.key = "differences"}, verdict.differences);
+}
+
 void describe(CampaignPack& pack, FieldVisitor& visitor) {
   fields::text(visitor, {.key = "name", .required = true}, pack.name);
   fields::bytes(visitor, {.key = "bytes", .required = true}, pack.bytes);
@@ -59,6 +65,7 @@ void describe(CampaignResults& results, FieldVisitor& visitor) {
   const auto described = [&visitor](auto& element) { describe(element, visitor); };
   fields::list(visitor, {.key = "steps", .required = true}, results.steps, described);
   fields::list(visitor, {.key = "comparisons", .required = true}, results.comparisons, described);
+  fields::list(visitor, {.key = "allocator"}, results.allocator, described);
   fields::list(visitor, {.key = "packs", .required = true}, results.packs, described);
   std::vector<LeftOut> left_out;
   fields::list(visitor, {.key = "left_out"}, left_out, [&visitor](LeftOut& one) {

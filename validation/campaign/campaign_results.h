@@ -33,6 +33,14 @@ struct CampaignComparison {
   std::optional<double> from_trace;  // predicted from a recorded step of the same model and batch
 };
 
+// One program of allocations, as PyTorch's own caching allocator served it and as the simulator's serves it again:
+// every address, segment and statistic of torch.cuda.memory_stats() (validation/allocator_checks.py).
+struct AllocatorVerdict {
+  std::string check;
+  bool is_confirmed = false;
+  std::vector<std::string> differences;
+};
+
 struct CampaignPack {
   std::string name;
   Bytes bytes;
@@ -45,6 +53,7 @@ struct CampaignResults {
   bool is_finished = false;  // the last call came to its end
   std::vector<CampaignStep> steps;
   std::vector<CampaignComparison> comparisons;
+  std::vector<AllocatorVerdict> allocator;
   std::vector<CampaignPack> packs;
   std::vector<std::pair<std::string, Bytes>> left_out;  // files that found no room in the packs
 };

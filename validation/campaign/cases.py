@@ -24,6 +24,8 @@ TECHNIQUES = {
 PROCESSES = [["keep", "full", "selective", "host"], ["every:2", "ssdtrain", "checkpoints-host", "selective+host"]]
 METRICS = {"step_time": ("step_time_ns", "ns"), "peak_allocated": ("peak_allocated_bytes", "B"),
            "peak_reserved": ("peak_reserved_bytes", "B")}
+# Of `spillway validate kernels`, which asks for no prediction of `spillway run`.
+UNITS = {**{metric: unit for metric, (_, unit) in METRICS.items()}, "trainer_step_time": "ns"}
 
 # Devices by name, the longest that fits first; for a GPU that was not calibrated.
 PROFILES = {"H100 80GB HBM3": "h100-sxm5-80gb", "H100 NVL": "h100-nvl-94gb", "H100 PCIe": "h100-pcie-80gb",

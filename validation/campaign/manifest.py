@@ -15,7 +15,7 @@ NOTHING_KNOWN = {"measured": None, "blind": None, "blind_profile": "", "from_tra
 
 def empty():
     return {"schema": "spillway-campaign", "version": 1, "spillway": "", "machine": {}, "finished": False, "steps": [],
-            "comparisons": [], "packs": [], "left_out": [], "kept": {}}
+            "comparisons": [], "allocator": [], "packs": [], "left_out": [], "kept": {}}
 
 
 def without_unknown(document):
@@ -57,5 +57,6 @@ def resume(document, earlier):
             document["steps"].append({"reason": "", **step, "earlier": True})
     cases = {(row["case"], row["metric"]) for row in document["comparisons"]}
     document["comparisons"] += [{**NOTHING_KNOWN, **row} for row in earlier["comparisons"] if (row["case"], row["metric"]) not in cases]
+    document["allocator"] = document["allocator"] or earlier.get("allocator", [])
     for name, kept in earlier["kept"].items():
         document["kept"].setdefault(name, kept)

@@ -1,6 +1,7 @@
 #include "validation/trainer/kernel_cases.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -13,6 +14,7 @@
 #include "base/quantile.h"
 #include "sim/devices/memory/allocation_stream.h"
 #include "sim/replay/replay.h"
+#include "validation/trainer/blind_times.h"
 #include "validation/trainer/step_trace.h"
 #include "validation/trainer/technique_plans.h"
 #include "validation/trainer/trainer.h"
@@ -120,6 +122,23 @@ double median_of(const TrainingRun& run, double StepMeasure::*figure) {
   return quantile(std::move(seconds), 0.5);
 }
 
+// Of each call of the graph, in a trace of it.
+std::vector<Picos> kernel_durations(const StepGraph& graph, const Trace& trace) {
+  std::vector<Picos> durations(graph.calls.size());
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (trace.ops.kind[i] == OpKind::kernel)
+      durations[call_of(graph, trace, OpId(static_cast<std::uint32_t>(i)))] = trace.ops.duration[i];
+  return durations;
+}
+
+// The same plan with kernels that take so long, by call.
+PlannedTrace with_durations(PlannedTrace planned, const StepGraph& graph, const std::vector<Picos>& durations) {
+  for (std::size_t i = 0; i < planned.trace.ops.size(); ++i)
+    if (planned.trace.ops.kind[i] == OpKind::kernel)
+      planned.trace.ops.duration[i] = durations[call_of(graph, planned.trace, OpId(static_cast<std::uint32_t>(i)))];
+  return planned;
+}
+
 struct PhaseSeconds {
   double forward = 0, backward = 0, optimizer = 0;
 };
@@ -217,15 +236,13 @@ class CaseRunner {
     const StepMeasure& first = run.steps.front();
     const Traffic measured = measured_traffic(first), predicted = predicted_traffic(planned, result);
     const auto row = [&](const char* metric, Bytes a, Bytes b) {
-      outcome.rows.push_back({metric, "B", count(a), count(b)});
+      outcome.rows.push_back({metric, "B", count(a), count(b), std::nullopt});
     };
-    row("peak_allocated", first.peak_allocated, Bytes(memory.allocated_bytes.peak));
-    row("peak_reserved", first.peak_reserved, Bytes(memory.reserved_bytes.peak));
     row("host_written", measured.to_host, predicted.to_host);
     row("host_read", measured.from_host, predicted.from_host);
     row("drive_written", measured.to_drive, predicted.to_drive);
     row("drive_read", measured.from_drive, predicted.from_drive);
-    if (timed) compare_times(planned, result, *timed, outcome);
+    if (timed) compare_times(reference, planned, result, replay_options(technique), *timed, outcome);
     outcome.first_loss = run.steps.front().loss;
     outcome.last_loss = run.steps.back().loss;
     outcome.same_bits = same_training(run, reference.keep);
@@ -235,24 +252,37 @@ class CaseRunner {
       outcome.order_kept &= step.calls == calls;
       outcome.transfers_kept &= transfers_kept(planned, step);
     }
+    outcome.pool_allocated = first.peak_allocated;
+    outcome.pool_reserved = first.peak_reserved;
+    outcome.pool_kept = first.peak_allocated == Bytes(memory.allocated_bytes.peak) &&
+                        first.peak_reserved == Bytes(memory.reserved_bytes.peak);
     outcome.file_access = run.file_access;
   }
 
-  static void compare_times(const PlannedTrace& planned, const Result& result, const TrainingRun& run,
-                            KernelOutcome& outcome) {
-    const PhaseSeconds phases = predicted_phases(planned, result);
-    const auto row = [&](const char* metric, double measured, double predicted) {
-      outcome.rows.push_back({metric, "s", measured, predicted});
+  void compare_times(const Reference& reference, const PlannedTrace& planned, const Result& result,
+                     const ReplayOptions& options, const TrainingRun& run, KernelOutcome& outcome) const {
+    const BlindTimes times =
+        blind_times(reference.graph, *options_.hardware, kernel_durations(reference.graph, reference.trace));
+    const PlannedTrace unseen = with_durations(planned, reference.graph, times.durations);
+    const Result blind_result = replay(unseen, *options_.hardware, options);
+    outcome.measured_share = times.measured_share;
+    const auto row = [&](const char* metric, double measured, double from_trace, double blind) {
+      outcome.rows.push_back({metric, "s", measured, from_trace, blind});
     };
-    row("step_time", median_of(run, &StepMeasure::seconds), to_seconds(result.step_time));
-    row("forward_time", median_of(run, &StepMeasure::forward_seconds), phases.forward);
-    row("backward_time", median_of(run, &StepMeasure::backward_seconds), phases.backward);
-    row("optimizer_time", median_of(run, &StepMeasure::optimizer_seconds), phases.optimizer);
+    const PhaseSeconds phases = predicted_phases(planned, result), blind = predicted_phases(unseen, blind_result);
+    row("step_time", median_of(run, &StepMeasure::seconds), to_seconds(result.step_time),
+        to_seconds(blind_result.step_time));
+    row("forward_time", median_of(run, &StepMeasure::forward_seconds), phases.forward, blind.forward);
+    row("backward_time", median_of(run, &StepMeasure::backward_seconds), phases.backward, blind.backward);
+    row("optimizer_time", median_of(run, &StepMeasure::optimizer_seconds), phases.optimizer, blind.optimizer);
     if (run.steps.back().transfers.empty()) return;
     outcome.measured_overlap = measured_overlap(run.steps.back());
     outcome.predicted_overlap = predicted_overlap(planned, result);
-    row("transfers_hidden", outcome.measured_overlap->hidden_seconds, outcome.predicted_overlap->hidden_seconds);
-    row("transfers_exposed", outcome.measured_overlap->exposed_seconds(), outcome.predicted_overlap->exposed_seconds());
+    const Overlap blind_overlap = predicted_overlap(unseen, blind_result);
+    row("transfers_hidden", outcome.measured_overlap->hidden_seconds, outcome.predicted_overlap->hidden_seconds,
+        blind_overlap.hidden_seconds);
+    row("transfers_exposed", outcome.measured_overlap->exposed_seconds(), outcome.predicted_overlap->exposed_seconds(),
+        blind_overlap.exposed_seconds());
   }
 
   Backend& backend_;
@@ -269,7 +299,7 @@ void add_all_techniques(std::vector<KernelCase>& cases, const std::string& name,
 
 }  // namespace
 
-double KernelRow::relative_error() const {
+double KernelRow::error_of(double predicted) const {
   if (measured == 0) return predicted == 0 ? 0 : std::numeric_limits<double>::infinity();
   return predicted / measured - 1;
 }
@@ -279,18 +309,24 @@ std::vector<KernelSummary> summarize(const std::vector<KernelOutcome>& outcomes)
     std::vector<double> measured, predicted;
   };
   std::vector<std::string> metrics;
-  std::map<std::string, Pairs> rows;
+  std::map<std::string, std::array<Pairs, 2>> rows;  // from a trace, blind
+  const auto add = [](Pairs& pairs, double measured, double predicted) {
+    pairs.measured.push_back(measured);
+    pairs.predicted.push_back(predicted);
+  };
   for (const KernelOutcome& outcome : outcomes)
     for (const KernelRow& row : outcome.rows) {
       if (row.measured <= 0) continue;
       const auto [pairs, is_first] = rows.try_emplace(row.metric);
       if (is_first) metrics.push_back(row.metric);
-      pairs->second.measured.push_back(row.measured);
-      pairs->second.predicted.push_back(row.predicted);
+      add(pairs->second[0], row.measured, row.from_trace);
+      if (row.blind) add(pairs->second[1], row.measured, *row.blind);
     }
   std::vector<KernelSummary> summaries;
   for (const std::string& metric : metrics)
-    summaries.push_back({metric, error_statistics(rows[metric].measured, rows[metric].predicted)});
+    for (const bool is_blind : {true, false})
+      if (const Pairs& pairs = rows[metric][is_blind ? 1 : 0]; !pairs.measured.empty())
+        summaries.push_back({metric, is_blind, error_statistics(pairs.measured, pairs.predicted)});
   return summaries;
 }
 

@@ -1,13 +1,17 @@
 // Real kernels under plans: predict, run, compare.
 //
-//   measured   the trainer's step under a technique's plan: bytes of every transfer, peaks of the allocator, order of
-//              kernels and transfers, loss and weights bit by bit; with times also the step, its phases and how much of
-//              its transfers lies under kernels
-//   predicted  a replay of the same plan on a hardware profile, and its allocation stream alone
+//   measured    the trainer's step under a technique's plan: bytes of every transfer, order of kernels and transfers,
+//               loss and weights bit by bit; with times also the step, its phases and how much of its transfers lies
+//               under kernels
+//   from_trace  a replay of the same plan on a hardware profile, with the durations of a reference trace: kernels of
+//               plain steps, measured before on the same device
+//   blind       the same with the durations that the profile alone gives (blind_times.h); times only, since bytes are
+//               the plan's in either case
 //
 // Plans are made from the trainer's own trace, with durations measured on the backend. Memory, bytes and order are
 // those of a run in which frees wait for stores (PlanRunOptions::in_order), times those of another one in which they do
-// not.
+// not. Peaks of memory are no row: the simulator's own pool hands out the addresses in the run as in the prediction,
+// so that they agree says that the plan was carried out (pool_kept), and nothing of any framework's allocator.
 //
 //   step_time, forward_time, backward_time, optimizer_time    StepMeasure; medians of untimed steps
 //   transfers_hidden, transfers_exposed                        Overlap; of a last step whose kernels are timed one by
@@ -35,9 +39,11 @@ struct KernelCase {
 
 struct KernelRow {
   std::string metric, unit;
-  double measured = 0, predicted = 0;
-  // predicted / measured - 1; 0 when both are 0, infinite when only the measured is.
-  [[nodiscard]] double relative_error() const;
+  double measured = 0, from_trace = 0;
+  std::optional<double> blind;
+  // Predicted / measured - 1; 0 when both are 0, infinite when only the measured is.
+  [[nodiscard]] double relative_error() const { return error_of(from_trace); }
+  [[nodiscard]] double error_of(double predicted) const;
   // Must be met to the byte; else it is a time.
   [[nodiscard]] bool is_exact() const { return unit == "B"; }
 };
@@ -50,9 +56,12 @@ struct KernelOutcome {
   bool same_bits = false;                                      // losses and final state as those of technique keep
   bool order_kept = false;                                     // kernels ran in the plan's order
   bool transfers_kept = false;                                 // transfers began in the plan's order, each whole
+  bool pool_kept = false;                                      // the pool's peaks are those of the plan's requests
+  Bytes pool_allocated, pool_reserved;                         // those peaks, of the run
+  double measured_share = 0;                                   // BlindTimes::measured_share; 0 without times
   std::string file_access;                                     // "O_DIRECT", "buffered" or ""
   std::optional<Overlap> measured_overlap, predicted_overlap;  // with times, of runs that move something
-  [[nodiscard]] bool sound() const { return same_bits && order_kept && transfers_kept; }
+  [[nodiscard]] bool sound() const { return same_bits && order_kept && transfers_kept && pool_kept; }
   // Both say that transfers are hidden, or both that they are not.
   [[nodiscard]] bool verdict_is_right() const {
     return !measured_overlap || measured_overlap->is_hidden() == predicted_overlap->is_hidden();
@@ -66,12 +75,14 @@ struct KernelCaseOptions {
   bool step_times = false;                    // compare times as well: the hardware is this machine
 };
 
-// Of the rows of one metric.
+// Of the rows of one metric, predicted in one way.
 struct KernelSummary {
   std::string metric;
+  bool is_blind = false;  // else from a trace
   ErrorStatistics errors;
 };
-// In the order in which metrics first appear; rows that measured 0 are left out. O(rows log rows).
+// In the order in which metrics first appear, blind ones before those from a trace; rows that measured 0 are left out.
+// O(rows log rows).
 std::vector<KernelSummary> summarize(const std::vector<KernelOutcome>& outcomes);
 
 // Small ones for the CPU's reference kernels: three of model and batch, each by technique.

@@ -33,6 +33,8 @@ class CampaignFolder : public testing::Test {
       "machine": {"gpu": "NVIDIA H100 80GB HBM3"}, "finished": true,
       "steps": [{"name": "a", "phase": "smoke", "status": "done", "seconds": 1.5},
                 {"name": "b", "phase": "models", "status": "skipped", "reason": "no GPU", "earlier": false}],
+      "allocator": [{"check": "plain", "confirmed": true},
+                    {"check": "gc", "confirmed": false, "differences": ["segment.all.peak: 2 in PyTorch, 1 here"]}],
       "comparisons": [)" + comparisons +
                                R"(],
       "packs": [{"name": ")" + name +
@@ -63,6 +65,11 @@ TEST_F(CampaignFolder, IsReadAsWritten) {
   EXPECT_EQ(results.steps[0].status, StepStatus::done);
   EXPECT_EQ(results.steps[1].reason, "no GPU");
   EXPECT_EQ(results.left_out.front(), std::pair(std::string("a/large"), Bytes(7)));
+  ASSERT_THAT(results.allocator, SizeIs(2));
+  EXPECT_TRUE(results.allocator[0].is_confirmed);
+  EXPECT_THAT(results.allocator[0].differences, IsEmpty());
+  EXPECT_FALSE(results.allocator[1].is_confirmed);
+  EXPECT_THAT(results.allocator[1].differences, testing::ElementsAre("segment.all.peak: 2 in PyTorch, 1 here"));
   EXPECT_THAT(campaign_errors(results), IsEmpty());
 }
 
