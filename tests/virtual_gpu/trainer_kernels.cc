@@ -1,4 +1,6 @@
 // The trainer's own kernels on the virtual GPU: the reference's arithmetic, in the time that moving their bytes takes.
+#include <memory>
+
 #include "validation/trainer/cpu_kernels.h"
 #include "validation/trainer/cuda_kernels.cuh"
 
@@ -14,6 +16,17 @@ void launch_on_cuda(const StepGraph& graph, const KernelCall& call, const Operan
   for (const std::uint32_t tensor : call.reads) bytes += static_cast<double>(graph.tensors[tensor].bytes().count());
   for (const std::uint32_t tensor : call.writes) bytes += static_cast<double>(graph.tensors[tensor].bytes().count());
   virtual_gpu::launch_other("trainer_kernel", bytes, stream);
+}
+
+void fill_on_cuda(std::byte* device, ElementType type, std::int64_t elements, const Filling& filling,
+                  cudaStream_t stream) {
+  make_cpu_backend()->fill(device, type, elements, filling);
+  virtual_gpu::launch_other("fill_kernel", static_cast<double>(elements * bytes_of(type)), stream);
+}
+
+void digest_on_cuda(const std::byte* device, Bytes bytes, std::uint64_t* sum, cudaStream_t stream) {
+  *sum = make_cpu_backend()->digest(device, bytes);
+  virtual_gpu::launch_other("digest_kernel", static_cast<double>(bytes.count()), stream);
 }
 
 }  // namespace spillway::validation

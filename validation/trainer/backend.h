@@ -23,6 +23,15 @@ struct Operands {
   std::int64_t step = 1;  // adamw: of the training, from 1
 };
 
+// What the elements of a tensor begin as: a number, or normal numbers of mean 0. Element i is `deviation` times a sum
+// of twelve uniform numbers less their mean (Irwin-Hall), the draws 12 i and following of SplitMix64(seed): the same
+// wherever it is made, since sums are of integers (state_bodies.h).
+struct Filling {
+  float value = 0;      // where the deviation is 0
+  float deviation = 0;  // >= 0
+  std::uint64_t seed = 0;
+};
+
 struct KernelTime {
   double start_seconds = 0;  // since timing was turned on
   Picos duration;
@@ -51,6 +60,11 @@ class Backend {
   virtual void begin_thread() {}
 
   virtual void run(const StepGraph& graph, const KernelCall& call, const Operands& operands) = 0;
+  // Makes a tensor's contents in device memory, in the order of kernels: no byte of it crosses the link.
+  virtual void fill(std::byte* device, ElementType type, std::int64_t elements, const Filling& filling) = 0;
+  // Of device memory behind all kernels given so far; waits for them. The sum modulo 2^64 over its words of eight
+  // bytes, the last filled up with zeros, of digest_word() (state_bodies.h): any order of summing gives the same.
+  virtual std::uint64_t digest(const std::byte* device, Bytes bytes) = 0;
   // Of all kernels given so far.
   virtual Mark mark() = 0;
   // Copies between host and device memory after `after` has passed; the mark of its own end.

@@ -1,11 +1,17 @@
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+#include <tbb/parallel_reduce.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
 #include <utility>
 
 #include "validation/trainer/backend.h"
 #include "validation/trainer/cpu_kernels.h"
+#include "validation/trainer/state_bodies.h"
 
 namespace spillway::validation {
 namespace {
@@ -42,6 +48,22 @@ class CpuBackend final : public Backend {
     const std::chrono::nanoseconds took = Clock::now() - start;
     times_.push_back({seconds(start - timed_since_), nanoseconds(took.count())});
   }
+  void fill(std::byte* device, ElementType type, std::int64_t elements, const Filling& filling) override {
+    if (type == ElementType::bf16)
+      fill_all(reinterpret_cast<bodies::Bf16*>(device), elements, filling);
+    else
+      fill_all(reinterpret_cast<float*>(device), elements, filling);
+  }
+  std::uint64_t digest(const std::byte* device, Bytes bytes) override {
+    const std::int64_t size = bytes.count(), words = (size + 7) / 8;
+    return tbb::parallel_reduce(
+        tbb::blocked_range<std::int64_t>(0, words, grain), std::uint64_t{0},
+        [=](const auto& range, std::uint64_t sum) {
+          for (std::int64_t i = range.begin(); i < range.end(); ++i) sum += bodies::digest_word(device, size, i);
+          return sum;
+        },
+        std::plus<>());
+  }
   Mark mark() override { return 0; }
   Mark copy(CopyTo to, std::byte* device, std::byte* host, Bytes bytes, Mark) override {
     const auto size = static_cast<std::size_t>(bytes.count());
@@ -65,6 +87,14 @@ class CpuBackend final : public Backend {
 
  private:
   using Clock = std::chrono::steady_clock;
+  static constexpr std::int64_t grain = 1 << 16;
+  template <class T>
+  static void fill_all(T* to, std::int64_t elements, const Filling& filling) {
+    tbb::parallel_for(tbb::blocked_range<std::int64_t>(0, elements, grain), [&](const auto& range) {
+      for (std::int64_t i = range.begin(); i < range.end(); ++i)
+        bodies::store(to + i, bodies::initial_element(filling, i));
+    });
+  }
   static double seconds(Clock::duration time) { return std::chrono::duration<double>(time).count(); }
 
   bool timing_ = false;

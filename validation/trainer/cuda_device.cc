@@ -22,6 +22,7 @@ class CudaBackend final : public Backend {
       require(cudaStreamCreateWithFlags(stream, cudaStreamNonBlocking), "making a stream");
     require(cublasLtCreate(&blas_), "starting cuBLASLt");
     require(cudaMalloc(&workspace_, workspace_bytes), "taking the workspace");
+    require(cudaMalloc(&digest_, sizeof(std::uint64_t)), "taking memory");
   }
   CudaBackend(const CudaBackend&) = delete;
   CudaBackend& operator=(const CudaBackend&) = delete;
@@ -32,6 +33,7 @@ class CudaBackend final : public Backend {
     for (const cudaEvent_t event : spare_events_) cudaEventDestroy(event);
     for (const cudaEvent_t event : timed_) cudaEventDestroy(event);
     for (const cudaEvent_t event : stamps_) cudaEventDestroy(event);
+    cudaFree(digest_);
     cudaFree(workspace_);
     if (blas_ != nullptr) cublasLtDestroy(blas_);
     for (const cudaStream_t stream : {compute_, out_, in_})
@@ -79,6 +81,19 @@ class CudaBackend final : public Backend {
       launch_on_cuda(graph, call, operands, compute_);
     require(cudaGetLastError(), call.name.c_str());
     if (timing_) record_time(timed_);
+  }
+
+  void fill(std::byte* device, ElementType type, std::int64_t elements, const Filling& filling) override {
+    fill_on_cuda(device, type, elements, filling, compute_);
+    require(cudaGetLastError(), "filling memory");
+  }
+  std::uint64_t digest(const std::byte* device, Bytes bytes) override {
+    std::uint64_t sum = 0;
+    digest_on_cuda(device, bytes, static_cast<std::uint64_t*>(digest_), compute_);
+    require(cudaGetLastError(), "digesting memory");
+    require(cudaMemcpyAsync(&sum, digest_, sizeof sum, cudaMemcpyDeviceToHost, compute_), "digesting memory");
+    require(cudaStreamSynchronize(compute_), "digesting memory");
+    return sum;
   }
 
   Mark mark() override { return mark_on(compute_); }
@@ -196,7 +211,7 @@ class CudaBackend final : public Backend {
   cudaDeviceProp properties_{};
   cudaStream_t compute_ = nullptr, out_ = nullptr, in_ = nullptr;
   cublasLtHandle_t blas_ = nullptr;
-  void* workspace_ = nullptr;
+  void *workspace_ = nullptr, *digest_ = nullptr;
   std::map<ProductShape, CudaProduct> products_;
   Marks marks_;
   Mark last_mark_ = 0;

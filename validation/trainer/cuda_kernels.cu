@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "validation/trainer/kernel_bodies.h"
+#include "validation/trainer/state_bodies.h"
 
 namespace spillway::validation {
 namespace {
@@ -216,6 +217,21 @@ __global__ void adam_kernel(const T* gradient, T* weight, float* master, float* 
   }
 }
 
+template <class T>
+__global__ void fill_kernel(T* to, std::int64_t elements, Filling filling) {
+  for (std::int64_t i = global_thread(); i < elements; i += all_threads())
+    bodies::store(to + i, bodies::initial_element(filling, i));
+}
+
+// Whole numbers: whichever warp adds first, the sum is the same.
+__global__ void digest_kernel(const std::byte* bytes, std::int64_t size, std::int64_t words,
+                              unsigned long long* total) {
+  unsigned long long sum = 0;
+  for (std::int64_t i = global_thread(); i < words; i += all_threads()) sum += bodies::digest_word(bytes, size, i);
+  for (unsigned step = warp_threads / 2; step > 0; step /= 2) sum += __shfl_xor_sync(full_warp, sum, step);
+  if (threadIdx.x % warp_threads == 0) atomicAdd(total, sum);
+}
+
 unsigned blocks_for(std::int64_t threads) {
   constexpr std::int64_t most = 1 << 16;
   const std::int64_t blocks = (threads + block_threads - 1) / block_threads;
@@ -354,6 +370,23 @@ void launch_on_cuda(const StepGraph& graph, const KernelCall& call, const Operan
     Launch<bodies::Bf16>(graph, call, operands, stream).run();
   else
     Launch<float>(graph, call, operands, stream).run();
+}
+
+void fill_on_cuda(std::byte* device, ElementType type, std::int64_t elements, const Filling& filling,
+                  cudaStream_t stream) {
+  if (type == ElementType::bf16)
+    fill_kernel<<<blocks_for(elements), block_threads, 0, stream>>>(reinterpret_cast<bodies::Bf16*>(device), elements,
+                                                                    filling);
+  else
+    fill_kernel<<<blocks_for(elements), block_threads, 0, stream>>>(reinterpret_cast<float*>(device), elements,
+                                                                    filling);
+}
+
+void digest_on_cuda(const std::byte* device, Bytes bytes, std::uint64_t* sum, cudaStream_t stream) {
+  const std::int64_t words = (bytes.count() + 7) / 8;
+  cudaMemsetAsync(sum, 0, sizeof *sum, stream);
+  digest_kernel<<<blocks_for(words), block_threads, 0, stream>>>(device, bytes.count(), words,
+                                                                 reinterpret_cast<unsigned long long*>(sum));
 }
 
 }  // namespace spillway::validation

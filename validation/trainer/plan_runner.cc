@@ -27,12 +27,14 @@ std::vector<std::uint32_t> by_anchor(const Trace& trace) {
   return order;
 }
 
-// Memory to bring a tensor in or out by: of the host, and of the device where the tensor is not there.
+// Memory to bring a tensor in or out by: of the host where it comes from there or goes there, and of the device where
+// the tensor is not there.
 class Staging {
  public:
-  Staging(Backend& backend, Bytes bytes, bool on_device) : backend_(backend), host_(backend.take_host(bytes)) {
-    if (host_ != nullptr && on_device) device_ = backend.take_segment(bytes);
-    if (host_ != nullptr && (device_ != nullptr || !on_device)) return;
+  Staging(Backend& backend, Bytes bytes, bool on_host, bool on_device) : backend_(backend) {
+    if (on_host) host_ = backend.take_host(bytes);
+    if (on_device) device_ = backend.take_segment(bytes);
+    if ((host_ != nullptr || !on_host) && (device_ != nullptr || !on_device)) return;
     give_back();
     throw InputError("", "", "no memory to bring tensors in and out by", "train a smaller model");
   }
@@ -48,7 +50,7 @@ class Staging {
     if (host_ != nullptr) backend_.give_host(host_);
   }
   Backend& backend_;
-  std::byte *host_, *device_ = nullptr;
+  std::byte *host_ = nullptr, *device_ = nullptr;
 };
 
 }  // namespace
@@ -170,7 +172,7 @@ void PlanRunner::write(std::uint32_t tensor, std::span<const std::byte> bytes) {
   const Bytes size = graph_.tensors[tensor].bytes();
   SPILLWAY_ASSERT(static_cast<std::int64_t>(bytes.size()) == size.count());
   const bool away = home_[tensor] != Tier::recompute;
-  const Staging staging(backend_, size, away);
+  const Staging staging(backend_, size, true, away);
   std::byte* device = away ? staging.device() : memory_of(tensor);
   std::memcpy(staging.host(), bytes.data(), bytes.size());
   backend_.wait(backend_.copy(Backend::CopyTo::device, device, staging.host(), size, backend_.mark()));
@@ -182,7 +184,7 @@ void PlanRunner::write(std::uint32_t tensor, std::span<const std::byte> bytes) {
 std::vector<std::byte> PlanRunner::read(std::uint32_t tensor) {
   const Bytes size = graph_.tensors[tensor].bytes();
   const bool away = home_[tensor] != Tier::recompute;
-  const Staging staging(backend_, size, away);
+  const Staging staging(backend_, size, true, away);
   std::byte* device = away ? staging.device() : memory_of(tensor);
   if (away) {
     tiers_.wait(tiers_.load(tensor, home_[tensor], device, size));
@@ -190,6 +192,29 @@ std::vector<std::byte> PlanRunner::read(std::uint32_t tensor) {
   }
   backend_.wait(backend_.copy(Backend::CopyTo::host, device, staging.host(), size, backend_.mark()));
   return {staging.host(), staging.host() + size.count()};
+}
+
+void PlanRunner::fill(std::uint32_t tensor, const Filling& filling) {
+  const GraphTensor& what = graph_.tensors[tensor];
+  const bool away = home_[tensor] != Tier::recompute;
+  const Staging staging(backend_, what.bytes(), false, away);
+  std::byte* device = away ? staging.device() : memory_of(tensor);
+  backend_.fill(device, what.type, what.elements, filling);
+  if (!away) return;
+  tiers_.wait(tiers_.store(tensor, home_[tensor], device, what.bytes()));
+  tiers_.clear();
+}
+
+std::uint64_t PlanRunner::digest(std::uint32_t tensor) {
+  const Bytes size = graph_.tensors[tensor].bytes();
+  const bool away = home_[tensor] != Tier::recompute;
+  const Staging staging(backend_, size, false, away);
+  std::byte* device = away ? staging.device() : memory_of(tensor);
+  if (away) {
+    tiers_.wait(tiers_.load(tensor, home_[tensor], device, size));
+    tiers_.clear();
+  }
+  return backend_.digest(device, size);
 }
 
 void PlanRunner::take(const MemoryEvent& event, bool before) {

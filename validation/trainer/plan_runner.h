@@ -58,6 +58,10 @@ class PlanRunner {
   // Contents of a persistent tensor, wherever it is before the step. Precondition: as many bytes as it has.
   void write(std::uint32_t tensor, std::span<const std::byte> bytes);
   [[nodiscard]] std::vector<std::byte> read(std::uint32_t tensor);
+  // The same contents made on the device, and what digests to one number there: what is large never crosses to the
+  // host, but for what lives in host memory or on a drive.
+  void fill(std::uint32_t tensor, const Filling& filling);
+  [[nodiscard]] std::uint64_t digest(std::uint32_t tensor);
 
   // step: from 1. Throws InputError when memory runs out, with the allocator's words.
   StepMeasure run(std::int64_t step, bool time_kernels = false);

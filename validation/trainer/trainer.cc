@@ -3,15 +3,12 @@
 #include <tbb/blocked_range.h>
 #include <tbb/parallel_for.h>
 
-#include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <span>
 
 #include "base/digest.h"
 #include "base/quantile.h"
 #include "base/splitmix64.h"
-#include "validation/trainer/cpu_kernels.h"
 #include "validation/trainer/step_trace.h"
 
 namespace spillway::validation {
@@ -28,55 +25,43 @@ float normal(SplitMix64& random) {
 
 std::span<const std::byte> bytes_of_vector(const auto& values) { return std::as_bytes(std::span(values)); }
 
-void write_floats(PlanRunner& runner, const StepGraph& graph, std::uint32_t tensor, const std::vector<float>& values) {
-  if (graph.tensors[tensor].type == ElementType::f32) return runner.write(tensor, bytes_of_vector(values));
-  std::vector<std::uint16_t> narrow(values.size());
-  std::transform(values.begin(), values.end(), narrow.begin(), to_bf16);
-  runner.write(tensor, bytes_of_vector(narrow));
-}
-
-void write_state(PlanRunner& runner, const StepGraph& graph) {
+void fill_state(PlanRunner& runner, const StepGraph& graph) {
   for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
     const StepGraph::Parameter& parameter = graph.parameters[p];
-    const std::vector<float> weight = initial_weight(graph, p);
-    write_floats(runner, graph, parameter.weight, weight);
-    if (parameter.master != parameter.weight) write_floats(runner, graph, parameter.master, weight);
-    const std::vector<float> zeros(weight.size(), 0.0F);
-    write_floats(runner, graph, parameter.first, zeros);
-    write_floats(runner, graph, parameter.second, zeros);
-  }
-}
-
-// In words of eight bytes, the last one filled up with zeros.
-void add_to_digest(const std::vector<std::byte>& bytes, Fnv1a& digest) {
-  for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data() + at, std::min(sizeof word, bytes.size() - at));
-    digest.add(word);
+    const Filling weight = initial_filling(graph, p);
+    runner.fill(parameter.weight, weight);
+    if (parameter.master != parameter.weight) runner.fill(parameter.master, weight);
+    for (const std::uint32_t moment : {parameter.first, parameter.second}) runner.fill(moment, {});
   }
 }
 
 std::uint64_t digest_of_state(PlanRunner& runner, const StepGraph& graph) {
-  Fnv1a digest;
+  Digest digest;
   for (const StepGraph::Parameter& parameter : graph.parameters)
     for (const std::uint32_t tensor : {parameter.weight, parameter.master, parameter.first, parameter.second})
-      add_to_digest(runner.read(tensor), digest);
+      digest.add(runner.digest(tensor));
   return digest.value();
 }
 
 }  // namespace
 
-std::vector<float> initial_weight(const StepGraph& graph, std::size_t p) {
+Filling initial_filling(const StepGraph& graph, std::size_t p) {
   const StepGraph::Parameter& parameter = graph.parameters[p];
-  const GraphTensor& tensor = graph.tensors[parameter.weight];
-  std::vector<float> values(static_cast<std::size_t>(tensor.elements), parameter.is_norm_weight ? 1.0F : 0.0F);
-  if (parameter.is_vector) return values;
-  const bool into_residual = tensor.name.ends_with("projection.weight") || tensor.name.ends_with("down.weight");
-  const float deviation = into_residual ? 0.02F / std::sqrt(2.0F * static_cast<float>(graph.model.layers)) : 0.02F;
-  const std::uint64_t seed = graph.model.seed * 1'000'003 + p;
+  if (parameter.is_vector) return {.value = parameter.is_norm_weight ? 1.0F : 0.0F};
+  const std::string& name = graph.tensors[parameter.weight].name;
+  const bool into_residual = name.ends_with("projection.weight") || name.ends_with("down.weight");
+  return {.deviation = into_residual ? 0.02F / std::sqrt(2.0F * static_cast<float>(graph.model.layers)) : 0.02F,
+          .seed = graph.model.seed * 1'000'003 + p};
+}
+
+std::vector<float> initial_weight(const StepGraph& graph, std::size_t p) {
+  const Filling filling = initial_filling(graph, p);
+  std::vector<float> values(static_cast<std::size_t>(graph.tensors[graph.parameters[p].weight].elements),
+                            filling.value);
+  if (filling.deviation == 0) return values;
   tbb::parallel_for(tbb::blocked_range<std::size_t>(0, values.size(), std::size_t{1} << 16), [&](const auto& range) {
-    SplitMix64 random(seed, range.begin() * draws_of_normal);
-    for (std::size_t i = range.begin(); i < range.end(); ++i) values[i] = deviation * normal(random);
+    SplitMix64 random(filling.seed, range.begin() * draws_of_normal);
+    for (std::size_t i = range.begin(); i < range.end(); ++i) values[i] = filling.deviation * normal(random);
   });
   return values;
 }
@@ -100,7 +85,7 @@ void make_batch(const TrainerModel& model, std::int64_t step, std::vector<std::i
 TrainingRun train(Backend& backend, const StepGraph& graph, const Trace& trace, const Plan& plan,
                   const PlanRunOptions& options, int steps, bool time_kernels) {
   PlanRunner runner(backend, graph, trace, plan, options);
-  write_state(runner, graph);
+  fill_state(runner, graph);
   TrainingRun run;
   std::vector<std::int32_t> tokens, targets;
   for (int step = 1; step <= steps; ++step) {

@@ -16,7 +16,7 @@ namespace spillway::validation {
 
 struct TrainingRun {
   std::vector<StepMeasure> steps;
-  std::uint64_t weights_digest = 0;  // FNV-1a over all weights and optimizer state at the end
+  std::uint64_t weights_digest = 0;  // of all weights and optimizer state at the end, each by Backend::digest()
   std::string file_access;           // TierStore::access()
 };
 
@@ -24,8 +24,11 @@ struct TrainingRun {
 TrainingRun train(Backend& backend, const StepGraph& graph, const Trace& trace, const Plan& plan,
                   const PlanRunOptions& options, int steps, bool time_kernels = false);
 
-// Initial weights and state of a parameter, and a step's tokens and targets; for tests as well.
+// What a parameter begins as, for the backend to make where it lies; and the same on the host, number by number, which
+// is the reference that tests hold backends to. bf16 weights are these rounded to nearest even; moments begin at 0.
+Filling initial_filling(const StepGraph& graph, std::size_t parameter);
 std::vector<float> initial_weight(const StepGraph& graph, std::size_t parameter);
+// A step's tokens and targets.
 void make_batch(const TrainerModel& model, std::int64_t step, std::vector<std::int32_t>& tokens,
                 std::vector<std::int32_t>& targets);
 

@@ -417,6 +417,14 @@ class LostBackend final : public Backend {
     refuse();
     cpu_->run(graph, call, operands);
   }
+  void fill(std::byte* device, ElementType type, std::int64_t elements, const Filling& filling) override {
+    refuse();
+    cpu_->fill(device, type, elements, filling);
+  }
+  std::uint64_t digest(const std::byte* device, Bytes bytes) override {
+    refuse();
+    return cpu_->digest(device, bytes);
+  }
   Mark mark() override { return cpu_->mark(); }
   Mark copy(CopyTo to, std::byte* device, std::byte* host, Bytes bytes, Mark after) override {
     refuse();
