@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <iterator>
 #include <limits>
 
 #include "base/field_reader.h"
@@ -162,6 +163,34 @@ std::string_view point_kind_name(PointKind kind) {
                                                                            "sustained_window",
                                                                            "operation"};
   return names[static_cast<std::size_t>(kind)];
+}
+
+const Words& kernel_library_words() {
+  static const Words words = {{"pytorch", "PyTorch's own kernels: norms, cross-entropy, fused AdamW"},
+                              {"flash-attention", "FlashAttention 2, in PyTorch's SDPA or the package"},
+                              {"cudnn", "cuDNN's attention, in PyTorch's SDPA or by its graph API"}};
+  return words;
+}
+
+std::optional<KernelLibrary> library_of(const GpuPoint& point) {
+  const std::string_view source = point.source;
+  const std::optional<std::size_t> found = kernel_library_words().find(source.substr(0, source.find(' ')));
+  return found ? std::optional(static_cast<KernelLibrary>(*found)) : std::nullopt;
+}
+
+void add_points(GpuMeasurement& measured, GpuMeasurement added, const std::string& file) {
+  if (added.device.name != measured.device.name || added.device.sm_count != measured.device.sm_count)
+    throw InputError(file, "device",
+                     fmt::format("is of {} with {} multiprocessors, the points before of {} with {}", added.device.name,
+                                 added.device.sm_count, measured.device.name, measured.device.sm_count),
+                     "make a profile of each GPU's points by itself");
+  const auto append = [](auto& to, auto& from) {
+    to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
+  };
+  append(measured.points, added.points);
+  append(measured.notes, added.notes);
+  append(measured.failed, added.failed);
+  measured.is_whole = measured.is_whole && added.is_whole;
 }
 
 const GpuPoint* find_point(const GpuMeasurement& measured, PointKind kind) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "base/words.h"
 #include "hwprofiles/gpu_profile.h"
 #include "hwprofiles/spread.h"
 
@@ -42,10 +43,15 @@ enum class PointKind : std::uint8_t {
   two_stream_speedup,  // of kernels that fill half the multiprocessors each: 1 to 2
   sustained_product,   // flops a second of a long bf16 product, settled; with clock and power
   sustained_window,    // the same of one stretch of it, `at_seconds` after the load began
-  operation            // a production kernel of training: `what` is its KernelKind, `source` whose it is
+  operation            // a kernel of training: `what` is its ScaledOperator, `source` the library whose it is
 };
 inline constexpr std::size_t point_kind_count = 25;
 std::string_view point_kind_name(PointKind kind);
+
+// Libraries whose kernels training runs. An operation's point tells something of a GPU's profile only if its kernel is
+// one of theirs: a calibration's or a trainer's own attention runs at another rate than anyone's.
+enum class KernelLibrary : std::uint8_t { pytorch, flash_attention, cudnn };
+const Words& kernel_library_words();
 
 struct GpuPoint {
   PointKind kind = PointKind::product;
@@ -83,6 +89,14 @@ struct GpuMeasurement {
   std::vector<FailedPart> failed;
   bool is_whole = false;  // ended by itself
 };
+
+// The library of an operation's point, by the first word of its source ("cudnn 9.19"); none: nobody's whose kernels
+// training runs.
+std::optional<KernelLibrary> library_of(const GpuPoint& point);
+
+// Appends points, notes and parts that failed. Whole only if both are. Throws InputError naming `file` where the added
+// ones are of a device of another name or another number of multiprocessors.
+void add_points(GpuMeasurement& measured, GpuMeasurement added, const std::string& file);
 
 // The first of its kind; null where there is none.
 const GpuPoint* find_point(const GpuMeasurement& measured, PointKind kind);

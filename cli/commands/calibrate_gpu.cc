@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "base/input_error.h"
 #include "base/output_file.h"
@@ -31,7 +32,8 @@ using Json = nlohmann::ordered_json;
 
 struct Request {
   GpuCalibrationOptions options;
-  std::string base, output, points, from;
+  std::string base, output, points;
+  std::vector<std::string> from;
 };
 
 // Writes what is new each time that it is told of all there is.
@@ -84,6 +86,12 @@ GpuMeasurement measure(const Request& request, const Context& context) {
   if (nvml && !nvml->gpus().empty()) hooks.load = [&] { return nvml->state(0); };
   GpuMeasurement measured = measure_gpu(request.options, hooks);
   if (measured.is_whole) writer.end();
+  return measured;
+}
+
+GpuMeasurement read_all(const std::vector<std::string>& files) {
+  GpuMeasurement measured = read_gpu_points(files.front());
+  for (std::size_t i = 1; i < files.size(); ++i) add_points(measured, read_gpu_points(files[i]), files[i]);
   return measured;
 }
 
@@ -147,8 +155,8 @@ Json verdict_json(const CalibrationVerdict& verdict) {
 
 void run(const Request& request, Context& context) {
   const bool measures = request.from.empty();
-  const GpuMeasurement measured = measures ? measure(request, context) : read_gpu_points(request.from);
-  const std::string points = measures ? points_path(request) : request.from;
+  const GpuMeasurement measured = measures ? measure(request, context) : read_all(request.from);
+  const std::string points = measures ? points_path(request) : request.from.front();
   if (measures) check_whole(measured, points);
   const std::string date = today();
   const GpuProfile base = ProfileLibrary::standard().load_gpu(base_for(request, measured.device));
@@ -200,7 +208,10 @@ void add_calibrate_gpu(Command& group, Context& context) {
   command
       ->add_option("--points", request->points, "write each raw point as it is measured; by default beside the profile")
       ->type_name("FILE.jsonl");
-  command->add_option("--from", request->from, "measure nothing: take the raw points of such a file")
+  command
+      ->add_option("--from", request->from,
+                   "measure nothing: take the raw points of such a file; may be given again, for those of production "
+                   "kernels")
       ->type_name("FILE.jsonl");
   command->add_option("--output", request->output, "write the GPU's hardware profile, if it helps")
       ->type_name("PROFILE.json");

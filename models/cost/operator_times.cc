@@ -231,7 +231,21 @@ void fill_gaps(OperatorTimes& own, std::span<const OperatorTimes> measured) {
   }
 }
 
+// A kind without times of its own begins as the elementwise ones, by which it is priced otherwise.
+void add_kind(OperatorTimes& times, MemoryKind kind) {
+  const auto of = [](MemoryKind wanted) {
+    return [wanted](const MemoryTimes& memory) { return memory.kind == wanted; };
+  };
+  if (std::any_of(times.memory.begin(), times.memory.end(), of(kind))) return;
+  const auto plain = std::find_if(times.memory.begin(), times.memory.end(), of(MemoryKind::elementwise));
+  if (plain == times.memory.end()) return;
+  MemoryTimes own = *plain;
+  own.kind = kind;
+  times.memory.push_back(own);
+}
+
 void scale_memory(OperatorTimes& times, const OperatorScale& scale, std::optional<MemoryKind> kind) {
+  if (kind) add_kind(times, *kind);
   for (MemoryTimes& memory : times.memory)
     if (!kind || memory.kind == *kind) {
       memory.efficiency = std::min(1.0, memory.efficiency * scale.memory.value);

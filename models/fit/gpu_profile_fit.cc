@@ -215,11 +215,17 @@ class Fit {
     if (measured_operator_times().empty()) return;
     std::map<std::pair<ScaledOperator, Precision>, std::vector<GpuPoint>> groups;
     const PointTimes times(base_);
+    std::map<std::string, int> unused;  // operations, by whose they are
     for (const GpuPoint& point : measured_.points) {
       const std::optional<ScaledOperator> of = operator_of(point);
+      if (point.kind == PointKind::operation && (!of || !times.seconds(point)))
+        ++unused[point.what + (point.source.empty() ? " without a source" : " of " + point.source)];
       if (!of || held_out(point) || !times.seconds(point)) continue;
       groups[{*of, *of == ScaledOperator::product ? point.precision : Precision::bf16}].push_back(point);
     }
+    for (const auto& [whose, count] : unused)
+      fit_.notes.push_back(
+          fmt::format("{} points of {} are not used: the operator times are of other kernels", count, whose));
     gpu.operator_scales.clear();
     gpu.product_lines.clear();
     for (const auto& [key, points] : groups)

@@ -10,7 +10,8 @@
 //   power     the rate, clock and watts that a long product settles at; the limit that the clock is held to
 //   products  by format: a factor each on arithmetic, memory and fixed time
 //   kernels bound by memory            factors on memory and fixed time, from copy, read and write kernels
-//   production kernels                 one factor by kind
+//   production kernels                 one factor by kind; those of no library that training runs (hwprofiles::
+//                                      library_of) are not used, and told
 //
 // Factors minimise  mean Huber(log(measured / predicted)) / sigma + prior / points: shrunk towards 1, so that a handful
 // of points moves little. A fifth of the points is held out (point_times.h); whether what the fit says of them is

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "models/fit/attention_fit.h"
 #include "models/fit/gemm_fit.h"
 
 namespace spillway::models::fit {
@@ -75,7 +76,12 @@ std::optional<double> PointTimes::memory(const GpuPoint& point, MemoryKind kind)
 std::optional<double> PointTimes::operation(const GpuPoint& point) const {
   const std::optional<ScaledOperator> of = operator_of(point);
   if (!of) return std::nullopt;
-  if (const std::optional<MemoryKind> kind = memory_kind_of(*of)) return memory(point, *kind);
+  if (const std::optional<MemoryKind> kind = memory_kind_of(*of))
+    return hwprofiles::library_of(point) == hwprofiles::KernelLibrary::pytorch ? memory(point, *kind) : std::nullopt;
+  const bool is_flash = times_.facts.path == MatrixPath::registers;
+  if (hwprofiles::library_of(point) !=
+      (is_flash ? hwprofiles::KernelLibrary::flash_attention : hwprofiles::KernelLibrary::cudnn))
+    return std::nullopt;
   const bool forward = *of == ScaledOperator::attention_forward;
   const auto whole = [](std::int64_t side) { return static_cast<double>(side); };
   const AttentionSides sides{.batch = whole(point.batch),
@@ -88,13 +94,13 @@ std::optional<double> PointTimes::operation(const GpuPoint& point) const {
                              .element_bytes = 2,
                              .causal = point.causal};
   for (const AttentionTimes& attention : forward ? times_.attention_forward : times_.attention_backward)
-    if (attention.precision == point.precision) {
-      const AttentionMachine machine{times_.facts.peak[static_cast<std::size_t>(point.precision)],
-                                     times_.facts.bandwidth, times_.facts.multiprocessors};
-      return attention_time(attention.physics, machine, sides,
-                            forward ? AttentionPass::forward : AttentionPass::backward)
-          .total;
-    }
+    if (attention.precision == point.precision)
+      return predicted_seconds(attention,
+                               {.facts = times_.facts,
+                                .precision = point.precision,
+                                .pass = forward ? AttentionPass::forward : AttentionPass::backward,
+                                .rows = {}},
+                               {sides, point.value.median});
   return std::nullopt;
 }
 
@@ -124,7 +130,7 @@ const char* product_class_name(std::size_t product_class) {
 std::optional<ScaledOperator> operator_of(const GpuPoint& point) {
   if (point.kind == PointKind::product) return ScaledOperator::product;
   if (point.kind == PointKind::memory_kernel) return ScaledOperator::memory_bound;
-  if (point.kind != PointKind::operation) return std::nullopt;
+  if (point.kind != PointKind::operation || !hwprofiles::library_of(point)) return std::nullopt;
   for (std::size_t i = 0; i < hwprofiles::scaled_operator_count; ++i)
     if (const auto of = static_cast<ScaledOperator>(i); hwprofiles::scaled_operator_name(of) == point.what) return of;
   return std::nullopt;

@@ -14,7 +14,9 @@ class PointTimes {
   // Precondition: operator times are installed (measured_operator_times() is not empty).
   explicit PointTimes(const GpuProfile& gpu);
 
-  // Seconds; none for kinds that no operator time is of, layouts other than tn, and formats without times.
+  // Seconds; none for kinds that no operator time is of, layouts other than tn, formats without times, and operations
+  // of another library (hwprofiles::library_of) than the times are of: PyTorch's norms, cross-entropy and AdamW;
+  // cuDNN's attention from Hopper on, FlashAttention's before.
   [[nodiscard]] std::optional<double> seconds(const GpuPoint& point) const;
   // With this scale instead of all others of the profile. O(formats and kinds).
   void rescale(const OperatorScale& scale);
@@ -35,7 +37,7 @@ inline constexpr std::size_t product_class_count = 3;
 std::size_t product_class(const GpuPoint& point);
 const char* product_class_name(std::size_t product_class);
 
-// The operator whose scale a production kernel's point is of; none for others.
+// The operator whose scale a point is of; none for others, and for operations of no library that training runs.
 std::optional<ScaledOperator> operator_of(const GpuPoint& point);
 
 }  // namespace spillway::models::fit

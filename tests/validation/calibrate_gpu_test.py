@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`spillway calibrate gpu` from end to end over a virtual GPU (tests/virtual_gpu).
 
-Usage: calibrate_gpu_test.py SPILLWAY LIBRARY
+Usage: calibrate_gpu_test.py SPILLWAY LIBRARY SOURCE_ROOT
 """
 import json
 import os
@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 
-SPILLWAY, LIBRARY = map(os.path.abspath, sys.argv[1:3])
+SPILLWAY, LIBRARY, ROOT = map(os.path.abspath, sys.argv[1:4])
+sys.path.insert(0, os.path.join(ROOT, "validation/campaign"))
+import pytorch_kernels  # noqa: E402  (it imports PyTorch when it measures)
 
 
 def run(folder, *arguments, code=0, **environment):
@@ -23,6 +25,59 @@ def run(folder, *arguments, code=0, **environment):
 def lines(folder, name):
     with open(os.path.join(folder, name), encoding="utf-8") as file:
         return [json.loads(line) for line in file]
+
+
+class H100:
+    name, total_memory, multi_processor_count = "NVIDIA H100 80GB HBM3", 85_017_755_648, 132
+
+
+def write_production(folder, name, device, seconds_of):
+    """A file as pytorch_kernels.py writes it, each case in so many seconds."""
+    with open(os.path.join(folder, name), "w", encoding="utf-8") as file:
+        print(pytorch_kernels.device_line(device), file=file)
+        for case in pytorch_kernels.all_cases():
+            seconds = seconds_of(case)
+            print(pytorch_kernels.point_line(case, [0.99 * seconds, seconds, 1.01 * seconds], "2.11.0"), file=file)
+        print(pytorch_kernels.line(end=True), file=file)
+
+
+def emulated_seconds(case):
+    """Attention at 350 TFLOPS (backwards 280), the rest at 1.9 TB/s and 2 us: no table says so."""
+    if "bytes" in case:
+        return 2e-6 + case["bytes"] / 1.9e12
+    flops = 4 * case["batch"] * case["heads"] * case["sequence"] ** 2 * case["head_dim"] / (2 if case["causal"] else 1)
+    return 5e-6 + (flops / 350e12 if case["what"] == "attention_forward" else 2.5 * flops / 280e12)
+
+
+def test_production_kernels(folder, profile):
+    write_production(folder, "kernels.jsonl", H100, emulated_seconds)
+    both = ["--from", "gpu.points.jsonl", "--from", "kernels.jsonl"]
+    document = json.loads(run(folder, *both, "--output", "both.json", "--format", "json").stdout)
+    rows = {row["what"]: row for row in document["verdict"]["held_out"]}
+    assert {"attention_forward", "attention_backward", "norm_forward", "optimizer", "cross_entropy"} <= set(rows), rows.keys()
+    for what, row in rows.items():
+        assert row["median_abs_error_after"] <= row["median_abs_error_before"] * 1.0001, row
+    # PyTorch's FlashAttention 2 is not what the tables of a Hopper GPU are of.
+    assert any("of flash-attention in PyTorch 2.11.0 are not used" in note for note in document["warnings"]), document["warnings"]
+    with open(os.path.join(folder, "both.json"), encoding="utf-8") as file:
+        scaled = {scale["of"] for scale in json.load(file)["operator_scales"]}
+    assert {"optimizer", "cross_entropy", "norm_backward"} <= scaled, scaled
+    assert scaled > {scale["of"] for scale in profile["operator_scales"]}
+
+    # A library that nobody trains with changes nothing; another card's points are refused.
+    with open(os.path.join(folder, "kernels.jsonl"), encoding="utf-8") as file:
+        text = file.read()
+    with open(os.path.join(folder, "own.jsonl"), "w", encoding="utf-8") as file:
+        for word in ("cudnn", "flash-attention", "pytorch"):
+            text = text.replace(f'"{word} in', '"home-made in')
+        file.write(text)
+    run(folder, "--from", "gpu.points.jsonl", "--from", "own.jsonl", "--output", "own.json")
+    with open(os.path.join(folder, "own.json"), encoding="utf-8") as file:
+        own = json.load(file)
+    assert own["operator_scales"] == profile["operator_scales"] and "home-made" in own["note"]
+    write_production(folder, "other-card.jsonl", type("A100", (H100,), {"name": "NVIDIA A100-SXM4-80GB"}), emulated_seconds)
+    done = run(folder, "--from", "gpu.points.jsonl", "--from", "other-card.jsonl", code=2)
+    assert "other-card.jsonl" in done.stderr and "NVIDIA A100-SXM4-80GB" in done.stderr, done.stderr
 
 
 def main():
@@ -56,6 +111,8 @@ def main():
         run(folder, "--from", "gpu.points.jsonl", "--output", "again.json", SPILLWAY_CUDA_MODULE="/nowhere")
         with open(os.path.join(folder, "again.json"), encoding="utf-8") as file:
             assert json.load(file) == profile
+
+        test_production_kernels(folder, profile)
 
         # Points are not written over.
         before = lines(folder, "gpu.points.jsonl")

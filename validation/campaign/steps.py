@@ -135,6 +135,14 @@ def calibrate_gpu(campaign, folder):
     return [("out", command)]
 
 
+def calibrate_production(campaign, folder):
+    """The profile once more, with the production kernels' points beside those of calibrate-gpu."""
+    return [("out", [campaign.program, "calibrate", "gpu", "--from",
+                     os.path.join(campaign.folder_of("calibrate-gpu"), "points.jsonl"), "--from",
+                     os.path.join(campaign.folder_of("production-kernels"), "points.out"), "--output",
+                     os.path.join(folder, "gpu.json"), "--format", "json"])]
+
+
 def keeps(*names):
     def done(campaign, folder):
         for name in names:
@@ -274,8 +282,10 @@ def all_steps():
             "--output", os.path.join(folder, "drive.json"), "--format", "json"])], needs=("program",), done=keeps("drive.json")),
         Step("load", "load", 45, lambda campaign, folder: [("out", [sys.executable, "-B", os.path.join(HERE, "pytorch_load.py")])],
              needs=("gpu", "torch")),
-        Step("production-kernels", "load", 60, lambda campaign, folder: [("out", [
-            sys.executable, "-B", os.path.join(HERE, "pytorch_kernels.py")])], needs=("gpu", "torch")),
+        Step("production-kernels", "load", 60, lambda campaign, folder: [("points", [
+            sys.executable, "-B", os.path.join(HERE, "pytorch_kernels.py"), "45"])], needs=("gpu", "torch")),
+        Step("calibrate-production", "load", 20, calibrate_production, needs=("program",),
+             after=("calibrate-gpu", "production-kernels"), done=keeps("gpu.json"), accepts=(0, 1)),
         Step("allocator-record", "allocator", 100, lambda campaign, folder: [("out", [*ALLOCATOR, "record", folder])],
              needs=("gpu", "torch")),
         Step("allocator-compare", "allocator", 40, allocator_compare, needs=("program",), after=("allocator-record",),

@@ -4,12 +4,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <iterator>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "base/input_error.h"
 #include "base/quantile.h"
@@ -18,7 +21,9 @@
 #include "hwprofiles/profile_library.h"
 #include "hwprofiles/profile_writer.h"
 #include "models/cost/cost_model.h"
+#include "models/fit/attention_fit.h"
 #include "models/fit/gemm_rows.h"
+#include "models/fit/memory_fit.h"
 #include "models/fit/point_times.h"
 
 namespace spillway::validation {
@@ -195,19 +200,129 @@ TEST(CalibrationVerdict, RefusesAnEfficiencyOverOne) {
   EXPECT_THROW(calibrated_profile(measured, base, ""), InputError);
 }
 
+// Points of training's own kernels, as the campaign's Python writes them: each predicted by the base, times a factor.
+struct Operation {
+  const char* what;
+  const char* source;
+  double factor;
+};
+void add_operations(GpuMeasurement& measured, const GpuProfile& base, const Operation& operation) {
+  const PointTimes times(base);
+  SplitMix64 random(11);
+  const bool is_attention = std::string(operation.what).starts_with("attention");
+  const auto add = [&](GpuPoint point) {
+    point.kind = PointKind::operation;
+    point.what = operation.what;
+    point.source = is_attention ? "cudnn" : "pytorch";
+    if (base.architecture == "Ampere" && is_attention) point.source = "flash-attention";
+    point.value = {1, 0.01};
+    point.value.median = times.seconds(point).value() * operation.factor * std::exp(0.01 * bell(random));
+    point.source = operation.source;
+    measured.points.push_back(point);
+  };
+  for (const std::int64_t rows : {1, 2, 3, 4, 6, 8, 12, 16})
+    for (const std::int64_t width : {8, 12, 16, 20, 25, 32, 40, 64}) {
+      if (is_attention)
+        add({.batch = rows, .heads = width, .sequence = 1024 + 512 * (rows % 3), .head_dim = 64 + 64 * (width % 2)});
+      else
+        add({.bytes = Bytes(rows * width * (1 << 20))});
+    }
+}
+const OperatorScale* scale_of(const GpuProfile& profile, ScaledOperator of) {
+  for (const OperatorScale& scale : profile.operator_scales)
+    if (scale.of == of) return &scale;
+  return nullptr;
+}
+
+// Kernels an eighth slower than the tables say: one factor each finds it, also for kinds without times of their own.
+TEST(ProductionKernels, FactorsAreFound) {
+  const GpuProfile base = bundled("h100-sxm5-80gb");
+  const std::pair<Operation, ScaledOperator> operations[] = {
+      {{"attention_forward", "cudnn in PyTorch 2.11", 1.14}, ScaledOperator::attention_forward},
+      {{"attention_backward", "cudnn in PyTorch 2.11", 1.14}, ScaledOperator::attention_backward},
+      {{"norm_forward", "pytorch in PyTorch 2.11", 1.14}, ScaledOperator::norm_forward},
+      {{"norm_backward", "pytorch in PyTorch 2.11", 1.14}, ScaledOperator::norm_backward},
+      {{"cross_entropy", "pytorch in PyTorch 2.11", 1.14}, ScaledOperator::cross_entropy},
+      {{"optimizer", "pytorch in PyTorch 2.11", 1.14}, ScaledOperator::optimizer}};
+  GpuMeasurement measured = empty_measurement();
+  for (const auto& [operation, of] : operations) add_operations(measured, base, operation);
+  const CalibrationVerdict verdict = calibrated_profile(measured, base, "2026-01-02");
+  EXPECT_TRUE(verdict.helps);
+  EXPECT_EQ(verdict.rows.size(), std::size(operations));
+  for (const CalibrationRow& row : verdict.rows) {
+    EXPECT_GT(row.before, 0.1) << row.what;
+    EXPECT_LT(row.after, 0.05) << row.what;
+  }
+  for (const auto& [operation, of] : operations) {
+    const OperatorScale* scale = scale_of(verdict.profile, of);
+    ASSERT_NE(scale, nullptr) << operation.what;
+    EXPECT_LT(scale->compute.value * scale->memory.value, 0.95) << operation.what;
+  }
+}
+
+// What no training runs, and attention of another library than the tables are of, enters no profile and is told.
+TEST(ProductionKernels, OthersAreNotUsed) {
+  const GpuProfile hopper = bundled("h100-sxm5-80gb"), ampere = bundled("a100-sxm4-80gb");
+  struct Case {
+    const GpuProfile& base;
+    Operation operation;
+    bool is_used;
+  };
+  const Case cases[] = {{hopper, {"attention_forward", "spillway's trainer", 3}, false},
+                        {hopper, {"attention_forward", "", 3}, false},
+                        {hopper, {"attention_forward", "flash-attention in PyTorch 2.11", 1.5}, false},
+                        {ampere, {"attention_forward", "flash-attention in PyTorch 2.11", 1.5}, true},
+                        {ampere, {"attention_forward", "cudnn in PyTorch 2.11", 1.5}, false},
+                        {hopper, {"norm_forward", "cudnn 9.19", 1.5}, false},
+                        {hopper, {"optimizer", "spillway's trainer", 1.5}, false},
+                        {hopper, {"optimizer", "pytorch 2.11", 1.5}, true}};
+  for (const Case& one : cases) {
+    SCOPED_TRACE(one.base.name + ": " + one.operation.what + " of " + one.operation.source);
+    GpuMeasurement measured = empty_measurement();
+    add_operations(measured, one.base, one.operation);
+    const CalibrationVerdict verdict = calibrated_profile(measured, one.base, "2026-01-02");
+    EXPECT_EQ(verdict.profile.operator_scales.empty(), !one.is_used);
+    EXPECT_EQ(verdict.helps, one.is_used);
+    EXPECT_EQ(std::any_of(verdict.notes.begin(), verdict.notes.end(),
+                          [](const std::string& note) { return note.find("are not used") != std::string::npos; }),
+              !one.is_used);
+  }
+}
+
+// A second file of points is of the same card, or refused.
+TEST(ProductionKernels, ComeFromTheSameCard) {
+  GpuMeasurement measured = empty_measurement(), added = empty_measurement();
+  measured.points.push_back(product(64, 64, 64, 1e-5));
+  add_operations(added, bundled("h100-sxm5-80gb"), {"optimizer", "pytorch", 1});
+  const std::size_t count = added.points.size();
+  add_points(measured, added, "b.jsonl");
+  EXPECT_EQ(measured.points.size(), count + 1);
+  added.is_whole = false;
+  add_points(measured, added, "b.jsonl");
+  EXPECT_FALSE(measured.is_whole);
+  added.device.sm_count = 114;
+  try {
+    add_points(measured, added, "b.jsonl");
+    FAIL() << "taken";
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.file(), "b.jsonl");
+    EXPECT_THAT(error.cause(), testing::HasSubstr("114 multiprocessors"));
+  }
+}
+
 // The products that were measured on a real H100, where they are at hand (CONTRIBUTING.md): a quick calibration
 // emulated by the points that it would measure, with 2 % of noise. By class of sizes and over all.
+std::string table_at(const std::string& name) {
+  const char* folder = std::getenv("SPILLWAY_TABLES");
+  for (const std::string& place : {std::string(folder != nullptr ? folder : ""), source_root() + "/../shared/data/ops",
+                                   source_root() + "/shared/data/ops"})
+    if (std::filesystem::exists(place + "/" + name)) return place + "/" + name;
+  return "";
+}
+
 class MeasuredProducts : public testing::Test {
  protected:
-  static std::string table() {
-    const char* folder = std::getenv("SPILLWAY_TABLES");
-    for (const std::string& place : {std::string(folder != nullptr ? folder : ""),
-                                     source_root() + "/../shared/data/ops", source_root() + "/shared/data/ops"}) {
-      std::string path = place + "/aiconfigurator/h100_sxm__gemm_perf__trtllm_1.3.0rc20.csv.gz";
-      if (std::filesystem::exists(path)) return path;
-    }
-    return "";
-  }
+  static std::string table() { return table_at("aiconfigurator/h100_sxm__gemm_perf__trtllm_1.3.0rc20.csv.gz"); }
   static std::array<double, 4> errors(const GpuProfile& profile, const std::vector<GemmRow>& rows) {
     const PointTimes times(profile);
     std::array<std::vector<double>, 4> all;
@@ -249,6 +364,59 @@ TEST_F(MeasuredProducts, AreNotPredictedWorseByAQuickCalibration) {
     EXPECT_LT(after[3], before[3]);
     std::printf("seed %d, %zu points, helps %d:%s\n", static_cast<int>(seed), measured.points.size(),
                 static_cast<int>(verdict.helps), told.c_str());
+  }
+}
+
+// cuDNN's attention and PyTorch's norms that NVIDIA measured on an H200, where they are at hand, as a file of
+// production kernels' points would bring them: what is kept of them predicts no group of them worse.
+TEST(MeasuredProduction, IsNotPredictedWorse) {
+  const std::string norms = table_at("cudnn-frontend/norms_results_h200_all_models_20260227_035147.csv");
+  if (norms.empty()) GTEST_SKIP() << "the measured tables are not beside the checkout";
+  const std::string folder = std::filesystem::path(norms).parent_path();
+  const GpuProfile base = bundled("h200-sxm-141gb");
+  GpuMeasurement measured = empty_measurement();
+  measured.device = {.name = "NVIDIA H200", .memory = Bytes(150'000'000'000), .sm_count = 132};
+  for (const auto& [what, pass] : {std::pair("attention_forward", models::AttentionPass::forward),
+                                   {"attention_backward", models::AttentionPass::backward}})
+    for (const models::fit::AttentionRow& row : models::fit::read_training_rows(
+             folder, "sdpa_benchmark_training_results_h200_919_only_cudnn_llama3.1", "bfloat16", pass)) {
+      const auto whole = [](double side) { return static_cast<std::int64_t>(side); };
+      measured.points.push_back({.kind = PointKind::operation,
+                                 .what = what,
+                                 .source = "cudnn 9.19",
+                                 .value = {row.seconds, 0.01},
+                                 .batch = whole(row.sides.batch),
+                                 .heads = whole(row.sides.heads),
+                                 .kv_heads = whole(row.sides.kv_heads),
+                                 .sequence = whole(row.sides.queries),
+                                 .head_dim = whole(row.sides.key_dim),
+                                 .causal = row.sides.causal});
+    }
+  ASSERT_GT(measured.points.size(), 10U);
+  for (const auto& [what, kind] : {std::pair("norm_forward", models::MemoryKind::norm_forward),
+                                   {"norm_backward", models::MemoryKind::norm_backward}})
+    for (const models::fit::MemoryRow& row : models::fit::read_norm_rows(norms, kind))
+      measured.points.push_back({.kind = PointKind::operation,
+                                 .what = what,
+                                 .source = "pytorch",
+                                 .value = {row.seconds, 0.01},
+                                 .bytes = Bytes(std::llround(row.bytes))});
+  ASSERT_GT(measured.points.size(), 30U);
+  const std::vector<GpuPoint> rows = std::exchange(measured.points, {});
+  SplitMix64 random(1);
+  for (int i = 0; i < 6; ++i)
+    for (GpuPoint point : rows) {
+      point.value.median *= std::exp(noise * bell(random));
+      measured.points.push_back(point);
+    }
+  const CalibrationVerdict verdict = calibrated_profile(measured, base, "2026-01-02");
+  for (const char* what : {"attention_forward", "attention_backward", "norm_forward", "norm_backward"}) {
+    std::vector<GpuPoint> group;
+    for (const GpuPoint& point : rows)
+      if (point.what == what) group.push_back(point);
+    EXPECT_LE(median_error(verdict.profile, group), median_error(base, group)) << what;
+    std::printf("%s: %zu points, %.2f to %.2f %%\n", what, group.size(), 100 * median_error(base, group),
+                100 * median_error(verdict.profile, group));
   }
 }
 
