@@ -43,7 +43,7 @@ void Device::power_on(const Constants& constants) {
   failing_.clear();
   is_lost_ = gets_lost_ = false;
   kernels_traced = copies_traced = false;
-  next_correlation = 0;
+  next_correlation = open_call = 0;
 }
 
 void Device::spend(double seconds) {
@@ -90,7 +90,7 @@ void Device::submit(std::uint32_t stream, Work work) {
   }
   work.submitted = now_;
   work.stream = stream;
-  work.correlation = ++next_correlation;
+  work.correlation = open_call != 0 ? open_call : ++next_correlation;
   work.is_traced = work.kind == WorkKind::kernel ? kernels_traced : work.kind == WorkKind::copy && copies_traced;
   state.queue.push_back(std::move(work));
 }

@@ -71,9 +71,12 @@ class Device {
   double clock_share() const;
   double watts() const;
 
-  bool kernels_traced = false, copies_traced = false;
+  // What CUPTI is asked for.
+  bool kernels_traced = false, copies_traced = false, calls_traced = false, syncs_traced = false;
+  bool events_traced = false, memory_traced = false;
   std::function<void(const Ran&)> ended;  // of what is traced
   std::uint32_t next_correlation = 0;
+  std::uint32_t open_call = 0;  // the correlation of the call under way, which is that of what it submits; 0: none
 
  private:
   Device();

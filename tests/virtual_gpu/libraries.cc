@@ -1,8 +1,7 @@
-// The functions themselves: CUDA runtime, driver, cuBLASLt, CUPTI and NVML, the host's clock and the kernels.
+// The functions themselves: CUDA runtime, driver, cuBLASLt and NVML, the host's clock and the kernels.
 #include <cublasLt.h>
 #include <cuda.h>
 #include <cuda_runtime_api.h>
-#include <cupti.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -17,36 +16,18 @@
 
 #include "hwprofiles/calibrate/gpu_kernels.h"
 #include "hwprofiles/calibrate/host_clock.h"
+#include "tests/virtual_gpu/call.h"
 #include "tests/virtual_gpu/device.h"
 #include "tests/virtual_gpu/elements.h"
 
 namespace spillway::virtual_gpu {
 namespace {
 
-std::recursive_mutex& one_at_a_time() {
-  static std::recursive_mutex mutex;
-  return mutex;
-}
-Device& device() { return Device::instance(); }
-const Constants& constants() { return device().constants(); }
-
 cudaError_t last_error = cudaSuccess;
 cudaError_t told(cudaError_t error) {
   if (error != cudaSuccess && error != cudaErrorNotReady) last_error = error;
   return error;
 }
-
-// What every function begins with: the time it takes, and whether it is to fail.
-class Call {
- public:
-  explicit Call(const char* name, double seconds = -1)
-      : lock_(one_at_a_time()), fails_(device().enter(name, seconds < 0 ? constants().other_call : seconds)) {}
-  explicit operator bool() const { return !fails_; }
-
- private:
-  std::lock_guard<std::recursive_mutex> lock_;
-  bool fails_;
-};
 
 // Handles are numbers, none of them 0.
 template <class Handle>
@@ -105,12 +86,11 @@ std::uint64_t next_event = 1;
 
 void launch(Work work, cudaStream_t stream) {
   const double traced = device().kernels_traced ? constants().tracing_per_launch : 0;
-  if (const Call call("launch", constants().launch_call + traced); !call) {
+  const Call call("launch", constants().launch_call + traced);
+  if (!call)
     told(cudaErrorLaunchFailure);
-    return;
-  }
-  const std::lock_guard lock(one_at_a_time());
-  device().submit(stream_of(stream), std::move(work));
+  else
+    device().submit(stream_of(stream), std::move(work));
 }
 
 }  // namespace
@@ -204,12 +184,15 @@ cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
   if (!call) return told(cudaErrorUnknown);
   const auto room = static_cast<std::size_t>(constants().memory_bytes - constants().context_bytes);
   *memory = device_bytes_taken() + bytes > room ? nullptr : reserve(bytes, true);
+  if (*memory != nullptr) trace_memory(false, *memory, bytes);
   return told(*memory == nullptr ? cudaErrorMemoryAllocation : cudaSuccess);
 }
 cudaError_t cudaFree(void* memory) {
   const Call call("cudaFree", constants().free_call);
   if (!call) return told(cudaErrorUnknown);
   device().wait_all();
+  if (const auto found = reserved().find(memory); found != reserved().end())
+    trace_memory(true, memory, found->second.bytes);
   return told(give_back(memory) ? cudaSuccess : cudaErrorInvalidValue);
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
@@ -256,7 +239,9 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   const Call call("cudaStreamSynchronize");
   if (!call) return told(cudaErrorUnknown);
+  const double begin = device().now();
   device().wait_idle(stream_of(stream));
+  trace_sync({TracedSync::Kind::stream, begin, stream_of(stream), 0});
   return cudaSuccess;
 }
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
@@ -270,12 +255,15 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const auto ticket = event_tickets().find(number_of(event));
   if (ticket == event_tickets().end()) return told(cudaErrorInvalidValue);
   if (ticket->second != 0) device().submit(stream_of(stream), {.kind = WorkKind::wait, .ticket = ticket->second});
+  trace_sync({TracedSync::Kind::stream_wait, device().now(), stream_of(stream), number_of(event)});
   return cudaSuccess;
 }
 cudaError_t cudaDeviceSynchronize() {
   const Call call("cudaDeviceSynchronize");
   if (!call) return told(cudaErrorUnknown);
+  const double begin = device().now();
   device().wait_all();
+  trace_sync({TracedSync::Kind::context, begin, 0, 0});
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -298,6 +286,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const std::uint64_t ticket = device().new_ticket();
   event_tickets().at(number_of(event)) = ticket;
   device().submit(stream_of(stream), {.kind = WorkKind::record, .ticket = ticket});
+  trace_event(stream_of(stream), number_of(event));
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
@@ -308,7 +297,9 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   const Call call("cudaEventSynchronize");
   if (!call) return told(cudaErrorUnknown);
+  const double begin = device().now();
   device().wait_ticket(event_tickets().at(number_of(event)));
+  trace_sync({TracedSync::Kind::event, begin, 0, number_of(event)});
   return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t from, cudaEvent_t to) {
@@ -511,128 +502,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t operation, 
 }
 }
 
-// --- CUPTI
-namespace {
-
-constexpr std::int64_t cupti_epoch = 1'700'000'000'000'000'000;  // nanoseconds
-
-std::uint64_t cupti_time(double seconds) {
-  return static_cast<std::uint64_t>(cupti_epoch + std::llround(seconds * 1e9));
-}
-
-CUpti_BuffersCallbackRequestFunc request_buffer = nullptr;
-CUpti_BuffersCallbackCompleteFunc complete_buffer = nullptr;
-std::vector<Ran>& ran_traced() {
-  static std::vector<Ran> all;
-  return all;
-}
-
-std::size_t put_record(const Ran& ran, std::uint8_t* at) {
-  const std::uint64_t start = cupti_time(ran.start), end = cupti_time(ran.end);
-  if (ran.work.kind == WorkKind::kernel) {
-    CUpti_ActivityKernel10 kernel;
-    std::memset(&kernel, 0, sizeof kernel);
-    kernel.kind = CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL;
-    kernel.start = start;
-    kernel.end = end;
-    kernel.name = ran.work.name;
-    kernel.streamId = ran.work.stream;
-    kernel.correlationId = ran.work.correlation;
-    std::memcpy(at, &kernel, sizeof kernel);
-    return sizeof kernel;
-  }
-  CUpti_ActivityMemcpy6 copy;
-  std::memset(&copy, 0, sizeof copy);
-  copy.kind = CUPTI_ACTIVITY_KIND_MEMCPY;
-  copy.start = start;
-  copy.end = end;
-  copy.bytes = static_cast<std::uint64_t>(ran.work.copied_bytes);
-  copy.srcKind = ran.work.to_device ? CUPTI_ACTIVITY_MEMORY_KIND_PINNED : CUPTI_ACTIVITY_MEMORY_KIND_DEVICE;
-  copy.dstKind = ran.work.to_device ? CUPTI_ACTIVITY_MEMORY_KIND_DEVICE : CUPTI_ACTIVITY_MEMORY_KIND_PINNED;
-  copy.streamId = ran.work.stream;
-  copy.correlationId = ran.work.correlation;
-  std::memcpy(at, &copy, sizeof copy);
-  return sizeof copy;
-}
-
-bool& traced_flag(CUpti_ActivityKind kind, bool& none) {
-  return kind == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL ? device().kernels_traced
-         : kind == CUPTI_ACTIVITY_KIND_MEMCPY          ? device().copies_traced
-                                                       : none;
-}
-
-}  // namespace
-
 extern "C" {
-CUptiResult cuptiActivityRegisterCallbacks(CUpti_BuffersCallbackRequestFunc request,
-                                           CUpti_BuffersCallbackCompleteFunc complete) {
-  const Call call("cuptiActivityRegisterCallbacks");
-  if (!call || !constants().allows_tracing) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
-  request_buffer = request;
-  complete_buffer = complete;
-  ran_traced().clear();
-  device().ended = [](const Ran& ran) { ran_traced().push_back(ran); };
-  return CUPTI_SUCCESS;
-}
-CUptiResult cuptiActivityEnable(CUpti_ActivityKind kind) {
-  const Call call("cuptiActivityEnable");
-  if (!call) return CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
-  bool none = false;
-  traced_flag(kind, none) = true;
-  return CUPTI_SUCCESS;
-}
-CUptiResult cuptiActivityDisable(CUpti_ActivityKind kind) {
-  const std::lock_guard lock(one_at_a_time());
-  bool none = false;
-  traced_flag(kind, none) = false;
-  return CUPTI_SUCCESS;
-}
-CUptiResult cuptiActivityFlushPeriod(std::uint32_t) { return CUPTI_SUCCESS; }
-CUptiResult cuptiActivityFlushAll(std::uint32_t) {
-  const Call call("cuptiActivityFlushAll", 50e-6);
-  constexpr std::size_t largest_record = 1024;
-  std::size_t done = 0;
-  while (done < ran_traced().size() && request_buffer != nullptr) {
-    std::uint8_t* buffer = nullptr;
-    std::size_t size = 0, most = 0, used = 0;
-    request_buffer(&buffer, &size, &most);
-    if (buffer == nullptr) break;
-    while (done < ran_traced().size() && used + largest_record <= size)
-      used += put_record(ran_traced()[done++], buffer + used);
-    complete_buffer(nullptr, 0, buffer, size, used);
-  }
-  ran_traced().clear();
-  return call ? CUPTI_SUCCESS : CUPTI_ERROR_INSUFFICIENT_PRIVILEGES;
-}
-CUptiResult cuptiActivityGetNextRecord(std::uint8_t* buffer, std::size_t valid, CUpti_Activity** record) {
-  std::uint8_t* at = buffer;
-  if (*record != nullptr)
-    at = reinterpret_cast<std::uint8_t*>(*record) + ((*record)->kind == CUPTI_ACTIVITY_KIND_MEMCPY
-                                                         ? sizeof(CUpti_ActivityMemcpy6)
-                                                         : sizeof(CUpti_ActivityKernel10));
-  if (at >= buffer + valid) return CUPTI_ERROR_MAX_LIMIT_REACHED;
-  *record = reinterpret_cast<CUpti_Activity*>(at);
-  return CUPTI_SUCCESS;
-}
-CUptiResult cuptiActivityGetNumDroppedRecords(CUcontext, std::uint32_t, std::size_t* dropped) {
-  *dropped = 0;
-  return CUPTI_SUCCESS;
-}
-CUptiResult cuptiGetResultString(CUptiResult, const char** text) {
-  *text = "CUPTI_ERROR_INSUFFICIENT_PRIVILEGES";
-  return CUPTI_SUCCESS;
-}
-CUptiResult cuptiGetTimestamp(std::uint64_t* nanoseconds) {
-  const std::lock_guard lock(one_at_a_time());
-  *nanoseconds = cupti_time(device().now());
-  return CUPTI_SUCCESS;
-}
-CUptiResult cuptiSetThreadIdType(CUpti_ActivityThreadIdType) { return CUPTI_SUCCESS; }
-CUptiResult cuptiGetCallbackName(CUpti_CallbackDomain, std::uint32_t, const char** name) {
-  *name = "cudaLaunchKernel";
-  return CUPTI_SUCCESS;
-}
-
 // --- NVML, as hwprofiles/calibrate/nvml.cc looks its functions up.
 int nvmlInit_v2() { return 0; }
 int nvmlShutdown() { return 0; }
