@@ -73,11 +73,36 @@ std::string in_words(double value, Dimension dimension) {
 
 std::string within(const Spread& spread) { return fmt::format("+-{:.1f} %", 100 * spread.relative); }
 
+// What cuFile's points are of.
+const char* word_of(CufileWay way) {
+  switch (way) {
+    case CufileWay::direct:
+      return "GPUDirect";
+    case CufileWay::compatibility:
+      return "cuFile, through host memory:";
+    case CufileWay::unknown:
+      break;
+  }
+  return "cuFile:";
+}
+const char* key_of(CufileWay way) {
+  return way == CufileWay::direct ? "direct" : way == CufileWay::compatibility ? "compatibility" : "unknown";
+}
+
+std::string way_text(const CufileVerdict& verdict) {
+  if (verdict.way == CufileWay::direct) return "GPUDirect Storage was used: " + verdict.why;
+  if (verdict.way == CufileWay::compatibility)
+    return "cuFile went through host memory (its compatibility mode), these points are not of GPUDirect Storage: " +
+           verdict.why;
+  return "cuFile's points are of GPUDirect Storage or of its way through host memory: " + verdict.why;
+}
+
 Table point_table(const DriveMeasurement& measured) {
   Table table({"access", "block", "depth", "rate", "spread", "latency"});
   std::vector<std::pair<std::string, DrivePoint>> points;
   for (const DrivePoint& point : measured.sequential) points.emplace_back("", point);
-  for (const DrivePoint& point : measured.gpudirect) points.emplace_back("GPUDirect ", point);
+  for (const DrivePoint& point : measured.gpudirect)
+    points.emplace_back(std::string(word_of(measured.gpudirect_way.way)) + " ", point);
   for (const auto& [way, point] : points)
     table.add({way + (point.is_write ? "write" : "read"),
                in_words(static_cast<double>(point.block.count()), Dimension::bytes), std::to_string(point.depth),
@@ -128,6 +153,10 @@ Json measurement_json(const DriveMeasurement& measured, const DriveFit& fit, con
         {{"bytes", level.bytes.count()}, {"bytes_per_second", level.bytes_per_second}, {"spread", level.spread}});
   document["gpudirect"] = {{"points", points_json(measured.gpudirect)}};
   if (!measured.no_gpudirect.empty()) document["gpudirect"]["absent"] = measured.no_gpudirect;
+  if (!measured.gpudirect.empty()) {
+    document["gpudirect"]["way"] = key_of(measured.gpudirect_way.way);
+    document["gpudirect"]["because"] = measured.gpudirect_way.why;
+  }
   document["random_read"] = rate_json(measured.random_read_iops, "iops");
   document["random_write"] = rate_json(measured.random_write_iops, "iops");
   document["mixed"] = {{"read", rate_json(measured.mixed.read_bytes_per_second, "bytes_per_second")},
@@ -173,6 +202,7 @@ void run(Request& request, const Context& context) {
   if (context.rows_only()) return print(context, point_table(measured));
   print(point_table(measured).text() + "\n" + figure_table(measured, fit).text());
   for (const std::string& line : fit.notes) print("note: " + line + "\n");
+  if (!measured.gpudirect.empty()) print("note: " + way_text(measured.gpudirect_way) + "\n");
   if (!measured.no_gpudirect.empty()) print("note: GPUDirect Storage: " + measured.no_gpudirect + "\n");
   print(fmt::format("{} written, {} read in {:.1f} s\n",
                     in_words(static_cast<double>(measured.written.count()), Dimension::bytes),

@@ -197,7 +197,7 @@ class Campaign {
     result_.mixed = {rate_of(run, pattern, IoRing::Direction::read), rate_of(run, pattern, IoRing::Direction::write)};
   }
 
-  // Between the file and device memory, without a way through host memory.
+  // Between the file and device memory: without a way through host memory, or by cuFile's own.
   void gpudirect() {
     if (options_.device_memory.empty()) return;
     const std::array<unsigned, 3> depths = {1, 4, 16};
@@ -207,6 +207,7 @@ class Campaign {
       for (const bool is_write : {false, true})
         for (const unsigned depth : depths)
           for (const Bytes block : blocks) gpudirect_point(queue, block, depth, is_write);
+      result_.gpudirect_way = queue.way();
     } catch (const InputError& error) {
       if (error.file() != "cuFile") throw;
       result_.no_gpudirect = error.cause();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/units.h"
+#include "hwprofiles/calibrate/cufile_way.h"
 #include "hwprofiles/spread.h"
 
 namespace spillway::hwprofiles {
@@ -38,6 +39,7 @@ struct DriveMeasurement {
   std::vector<double> sustained_seconds;  // how long each slice of the sustained write took
   std::optional<IdleRecovery> recovery;   // measured where the rate fell
   std::vector<DrivePoint> gpudirect;      // between the file and device memory; by direction, depth, block
+  CufileVerdict gpudirect_way;            // of these: GPUDirect Storage, or cuFile's way through host memory
   std::string no_gpudirect;               // why not, where there was device memory to do so
   Bytes written, read;                    // in all
   bool registered_buffers = true;

@@ -27,6 +27,17 @@ struct CuFileDescription {
   const void* operations = nullptr;
 };
 using CuFileHandle = void*;
+struct CuFileProperties {
+  struct {
+    unsigned major_version, minor_version;
+    std::size_t poll_threshold, most_direct;
+    unsigned status_flags, control_flags;
+  } driver{};
+  unsigned feature_flags = 0;
+  unsigned sizes[5]{};
+  unsigned later[64]{};  // for libraries with more of them
+};
+constexpr unsigned peer_to_peer_status = 1U << 11U, peer_to_peer_feature = 1U << 4U;  // of old and of new libraries
 constexpr int first_operation_error = 5000;  // CUfileOpError begins there; below it are errors of the system
 
 [[noreturn]] void refuse(const std::string& cause, const std::string& remedy) {
@@ -77,6 +88,15 @@ struct GdsQueue::Library {
     }
   }
 
+  // Between NVMe drives and GPUs, without nvidia-fs.
+  [[nodiscard]] bool has_peer_to_peer() const {
+    const auto ask = reinterpret_cast<CuFileError (*)(CuFileProperties*)>(dlsym(module, "cuFileDriverGetProperties"));
+    CuFileProperties properties;
+    if (ask == nullptr || ask(&properties).operation != 0) return false;
+    return (properties.driver.status_flags & peer_to_peer_status) != 0 ||
+           (properties.feature_flags & peer_to_peer_feature) != 0;
+  }
+
   void* module = nullptr;
   bool is_open = false;
   CuFileHandle handle = nullptr;
@@ -87,6 +107,7 @@ struct GdsQueue::Library {
 GdsQueue::GdsQueue(int file, unsigned workers, std::function<void()> begin_thread)
     : library_(std::make_unique<Library>()), file_(file), begin_thread_(std::move(begin_thread)) {
   library_->open(file);
+  before_ = cufile_evidence(library_->has_peer_to_peer());
   for (unsigned w = 0; w < workers; ++w) workers_.emplace_back([this] { work(); });
 }
 
@@ -98,6 +119,8 @@ GdsQueue::~GdsQueue() {
   asked_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
+
+CufileVerdict GdsQueue::way() const { return cufile_verdict(before_, cufile_evidence(before_.has_peer_to_peer)); }
 
 // Bytes moved, or -errno.
 std::int64_t GdsQueue::move(const Request& request) const {

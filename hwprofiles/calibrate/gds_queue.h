@@ -1,5 +1,5 @@
 // GPUDirect Storage: a file read into and written from device memory by NVIDIA's cuFile, without a copy in host memory
-// where the system can (nvidia-fs or peer-to-peer NVMe), else through cuFile's own one.
+// where the system can (nvidia-fs or peer-to-peer NVMe), else through cuFile's own one. Which of them it was: way().
 //
 // The library is looked for at run time (libcufile.so.0, or what SPILLWAY_CUFILE names), so that a program built
 // without it uses it where it is. Its calls block; each of `workers` threads makes one at a time. Its functions are
@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "hwprofiles/calibrate/cufile_way.h"
 #include "hwprofiles/calibrate/io_queue.h"
 
 namespace spillway::hwprofiles {
@@ -36,6 +37,9 @@ class GdsQueue final : public IoQueue {
   std::optional<Completion> poll() override;
   [[nodiscard]] unsigned in_flight() const override { return in_flight_; }
 
+  // How what was asked for so far went. For a queue that has moved something.
+  [[nodiscard]] CufileVerdict way() const;
+
  private:
   struct Library;
   struct Request {
@@ -48,6 +52,7 @@ class GdsQueue final : public IoQueue {
   [[nodiscard]] std::int64_t move(const Request& request) const;
 
   std::unique_ptr<Library> library_;
+  CufileEvidence before_;
   int file_;
   std::function<void()> begin_thread_;
   std::mutex mutex_;

@@ -1,10 +1,17 @@
 // A library with the names and the manners of cuFile, for gds_queue_test.cc and trainer_test.cc: "device" memory is
-// host memory. FAKE_CUFILE: "no driver", "no file system" or "unplugged" (every transfer fails with EIO).
+// host memory. FAKE_CUFILE: "no driver", "no file system", "unplugged" (every transfer fails with EIO), "peer to peer"
+// (its properties say so) or "compatibility" (transfers go past nvidia-fs). Where SPILLWAY_NVIDIA_FS names a folder
+// with stats that are enabled, transfers are counted there as nvidia-fs does.
 #include <fcntl.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <string>
 #include <string_view>
 
 namespace {
@@ -24,6 +31,30 @@ bool told(std::string_view manner) {
   const char* words = std::getenv("FAKE_CUFILE");
   return words != nullptr && words == manner;
 }
+struct Properties {
+  struct {
+    unsigned major_version, minor_version;
+    std::size_t poll_threshold, most_direct;
+    unsigned status_flags, control_flags;
+  } driver;
+  unsigned feature_flags;
+  unsigned sizes[5];
+};
+std::mutex mutex;
+unsigned done[2];  // reads, writes
+ssize_t counted(ssize_t moved, bool is_write) {
+  const std::lock_guard lock(mutex);
+  const char* folder = std::getenv("SPILLWAY_NVIDIA_FS");
+  if (moved < 0 || folder == nullptr || told("compatibility")) return moved;
+  ++done[is_write ? 1 : 0];
+  const std::string path = std::string(folder) + "/stats";
+  std::string head;
+  std::getline(std::ifstream(path) >> std::ws, head);
+  if (head.find("Enabled") == std::string::npos) return moved;
+  std::ofstream(path) << head << "\nReads\t\t\t\t: n=" << done[0] << " ok=" << done[0] << " err=0 readMiB=0"
+                      << "\nWrites\t\t\t\t: n=" << done[1] << " ok=" << done[1] << " err=0 writeMiB=0\n";
+  return moved;
+}
 ssize_t unplugged() {
   errno = EIO;
   return -1;
@@ -41,11 +72,16 @@ Error cuFileHandleRegister(void** handle, Description* description) {
   *handle = &descriptor_of_file;
   return {};
 }
+Error cuFileDriverGetProperties(Properties* properties) {
+  std::memset(properties, 0, sizeof *properties);
+  if (told("peer to peer")) properties->feature_flags = 1U << 4U;
+  return {};
+}
 void cuFileHandleDeregister(void*) { descriptor_of_file = -1; }
 ssize_t cuFileRead(void* handle, void* memory, std::size_t bytes, off_t place, off_t) {
-  return told("unplugged") ? unplugged() : pread(*static_cast<int*>(handle), memory, bytes, place);
+  return told("unplugged") ? unplugged() : counted(pread(*static_cast<int*>(handle), memory, bytes, place), false);
 }
 ssize_t cuFileWrite(void* handle, const void* memory, std::size_t bytes, off_t place, off_t) {
-  return told("unplugged") ? unplugged() : pwrite(*static_cast<int*>(handle), memory, bytes, place);
+  return told("unplugged") ? unplugged() : counted(pwrite(*static_cast<int*>(handle), memory, bytes, place), true);
 }
 }

@@ -201,8 +201,8 @@ class CaseRunner {
       outcome.skipped = error.what();
       return outcome;
     }
-    if (technique.plan.fates && run.file_access != "GPUDirect Storage")
-      technique.plan.fates->route = DriveRoute::bounce;
+    const bool by_host = run.file_access != "GPUDirect Storage" && run.file_access != "cuFile";
+    if (technique.plan.fates && by_host) technique.plan.fates->route = DriveRoute::bounce;
     compare(reference, technique, run, timed, outcome);
     return outcome;
   }

@@ -59,7 +59,7 @@ struct KernelOutcome {
   bool pool_kept = false;                                      // the pool's peaks are those of the plan's requests
   Bytes pool_allocated, pool_reserved;                         // those peaks, of the run
   double measured_share = 0;                                   // BlindTimes::measured_share; 0 without times
-  std::string file_access;                                     // "O_DIRECT", "buffered" or ""
+  std::string file_access;                                     // TierStore::access()
   std::optional<Overlap> measured_overlap, predicted_overlap;  // with times, of runs that move something
   [[nodiscard]] bool sound() const { return same_bits && order_kept && transfers_kept && pool_kept; }
   // Both say that transfers are hidden, or both that they are not.

@@ -68,7 +68,7 @@ class PlanRunner {
 
   [[nodiscard]] const PlannedTrace& planned() const { return planned_; }
   [[nodiscard]] const DeviceMemory& memory() const { return memory_; }
-  [[nodiscard]] const std::string& file_access() const { return tiers_.access(); }
+  [[nodiscard]] std::string file_access() const { return tiers_.access(); }
 
  private:
   struct Resident {

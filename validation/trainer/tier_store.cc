@@ -63,7 +63,6 @@ void TierStore::open_queue(const TierStoreOptions& options) {
     try {
       queue_ = std::make_unique<GdsQueue>(file_->descriptor(), entries, [this] { backend_.begin_thread(); });
       is_direct_ = true;
-      access_ = "GPUDirect Storage";
       return;
     } catch (const InputError& error) {
       if (error.file() != "cuFile") throw;  // without it through host memory
@@ -80,6 +79,14 @@ void TierStore::open_queue(const TierStoreOptions& options) {
   // Without locked memory the kernel looks pages up at each request; that works as well.
   static_cast<void>(ring->register_buffer({staging_, static_cast<std::size_t>((staging_bytes_ * slots).count())}));
   queue_ = std::move(ring);
+}
+
+std::string TierStore::access() const {
+  if (!is_direct_) return access_;
+  const CufileWay way = static_cast<const GdsQueue&>(*queue_).way().way;
+  return way == CufileWay::direct          ? "GPUDirect Storage"
+         : way == CufileWay::compatibility ? "cuFile through host memory"
+                                           : "cuFile";
 }
 
 TierStore::~TierStore() {

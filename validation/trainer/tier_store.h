@@ -70,8 +70,9 @@ class TierStore {
   [[nodiscard]] std::vector<TransferRecord> records() const;
   // Forgets finished transfers. Precondition: none is under way.
   void clear();
-  // "O_DIRECT", "buffered" (a file system without it), "GPUDirect Storage", or "" without a file.
-  [[nodiscard]] const std::string& access() const { return access_; }
+  // "O_DIRECT", "buffered" (a file system without it), "" without a file; of cuFile, by what moved so far,
+  // "GPUDirect Storage", "cuFile through host memory" (its compatibility mode) or "cuFile" where nothing tells.
+  [[nodiscard]] std::string access() const;
 
  private:
   enum class State : std::uint8_t { waiting, copying, on_drive, done };

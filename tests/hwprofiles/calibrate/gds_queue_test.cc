@@ -8,6 +8,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
+#include <optional>
 #include <vector>
 
 #include "base/input_error.h"
@@ -31,10 +33,32 @@ class GdsFile : public testing::Test {
     folder_ = fs::current_path() / ("gds_test_" + std::to_string(getpid()));
     fs::create_directories(folder_);
     setenv("SPILLWAY_CUFILE", SPILLWAY_FAKE_CUFILE, 1);
+    setenv("SPILLWAY_NVIDIA_FS", (folder_ / "nvidia-fs").c_str(), 1);  // not there
+    setenv("CUFILE_ENV_PATH_JSON", (folder_ / "cufile.json").c_str(), 1);
+  }
+  void load_nvidia_fs(const char* stats) const {
+    fs::create_directories(folder_ / "nvidia-fs");
+    std::ofstream(folder_ / "nvidia-fs/stats") << "IO stats: " << stats << ", peer IO stats: Disabled\n"
+                                               << "Reads : n=0 ok=0 err=0\nWrites : n=0 ok=0 err=0\n";
+  }
+  // After a write of a page through the stand-in.
+  CufileWay way() const {
+    const ScratchFile scratch(file(), mib, Bytes(0), ScratchFile::Access::buffered);
+    GdsQueue queue(scratch.descriptor(), 1, {});
+    std::vector<std::byte> memory(4096);
+    queue.submit(IoQueue::Direction::write, scratch.descriptor(), memory, Bytes(0), 1);
+    EXPECT_EQ(queue.wait().result, 4096);
+    const CufileVerdict verdict = queue.way();
+    EXPECT_NE(verdict.why, "");
+    return verdict.way;
   }
   void TearDown() override {
     unsetenv("SPILLWAY_CUFILE");
-    unsetenv("FAKE_CUFILE");
+    for (const char* name : {"FAKE_CUFILE", "SPILLWAY_NVIDIA_FS", "CUFILE_ALLOW_COMPAT_MODE",
+                             "CUFILE_FORCE_COMPAT_MODE", "CUFILE_ENV_PATH_JSON"})
+      unsetenv(name);
+    fs::remove_all(folder_ / "nvidia-fs");
+    fs::remove(folder_ / "cufile.json");
     EXPECT_TRUE(fs::is_empty(folder_)) << "something was left behind";
     fs::remove_all(folder_);
   }
@@ -85,6 +109,54 @@ TEST_F(GdsFile, SaysWhyItIsNotThere) {
   EXPECT_THAT(refusal(), HasSubstr("file system"));
   setenv("SPILLWAY_CUFILE", "/none/libcufile.so.0", 1);
   EXPECT_THAT(refusal(), HasSubstr("GPUDirect Storage is not here"));
+}
+
+// cuFile falls back to host memory without a word; what it did is told by nvidia-fs, its properties and its settings.
+TEST_F(GdsFile, TellsItsCompatibilityModeApart) {
+  EXPECT_EQ(way(), CufileWay::compatibility);  // no nvidia-fs
+  setenv("FAKE_CUFILE", "peer to peer", 1);
+  EXPECT_EQ(way(), CufileWay::unknown);  // it may, or may not
+  unsetenv("FAKE_CUFILE");
+
+  load_nvidia_fs("Enabled");
+  EXPECT_EQ(way(), CufileWay::direct);  // it was counted
+  setenv("FAKE_CUFILE", "compatibility", 1);
+  EXPECT_EQ(way(), CufileWay::compatibility);  // a file system that nvidia-fs does not know, say
+  unsetenv("FAKE_CUFILE");
+  load_nvidia_fs("Disabled");
+  EXPECT_EQ(way(), CufileWay::unknown);  // nothing is counted
+
+  // Settings: the file's, with comments as NVIDIA's has, and the environment's before it.
+  std::ofstream(folder_ / "cufile.json")
+      << "{\n  // \"allow_compat_mode\": true,\n"
+         "  \"properties\": {\"allow_compat_mode\" : false, \"use_poll_mode\": true}\n}";
+  EXPECT_EQ(way(), CufileWay::direct);
+  setenv("CUFILE_ALLOW_COMPAT_MODE", "true", 1);
+  EXPECT_EQ(way(), CufileWay::unknown);
+  setenv("CUFILE_FORCE_COMPAT_MODE", "true", 1);
+  EXPECT_EQ(way(), CufileWay::compatibility);
+  unsetenv("CUFILE_ALLOW_COMPAT_MODE");
+  std::ofstream(folder_ / "cufile.json") << "not JSON";
+  setenv("CUFILE_FORCE_COMPAT_MODE", "0", 1);
+  EXPECT_EQ(way(), CufileWay::unknown);
+}
+
+// nvidia-fs's own text (its version 2), which counts only where it is told to.
+TEST(NvidiaFsStats, AreRead) {
+  const std::string text =
+      "GDS Version: 1.13.0.11\nNVFS statistics(ver: 4.0)\nNVFS Driver(version: 2.24.2)\n"
+      "Mellanox PeerDirect Supported: False\nIO stats: Enabled, peer IO stats: Disabled\nLogging level: info\n\n"
+      "Active Shadow-Buffer (MiB): 0\nActive Process: 0\n"
+      "Reads\t\t\t\t: n=20 ok=18 err=2 readMiB=80 io_state_err=0\n"
+      "Reads\t\t\t\t: Bandwidth(MiB/s)=12 Avg-Latency(usec)=9\n"
+      "Sparse Reads\t\t\t: n=0 io=0 holes=0 pages=0\n"
+      "Writes\t\t\t\t: n=7 ok=7 err=0 writeMiB=28 io_state_err=0 pg-cache=0\n"
+      "Mmap\t\t\t\t: n=4 ok=4 err=0 munmap=4\n";
+  EXPECT_EQ(nvidia_fs_requests(text), 25U);
+  std::string off = text;
+  off.replace(off.find("Enabled"), 7, "Disabled");
+  EXPECT_EQ(nvidia_fs_requests(off), std::nullopt);
+  EXPECT_EQ(nvidia_fs_requests(""), std::nullopt);
 }
 
 // A device that is gone when a worker begins fails what that is given, and nothing else.
@@ -174,6 +246,7 @@ TEST_F(GdsFile, CampaignMeasuresItWhereItIs) {
     const DriveMeasurement measured = measure_drive(options, progress);
     EXPECT_EQ(measured.gpudirect.size(), 6U);
     EXPECT_EQ(measured.no_gpudirect, "");
+    EXPECT_EQ(measured.gpudirect_way.way, CufileWay::compatibility);
     for (const DrivePoint& point : measured.gpudirect) EXPECT_GT(point.bytes_per_second.median, 0);
     setenv("FAKE_CUFILE", "no driver", 1);
     const DriveMeasurement without = measure_drive(options, progress);

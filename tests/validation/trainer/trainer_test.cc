@@ -347,12 +347,23 @@ TEST_F(TrainerRun, GpudirectChangesNoNumber) {
   const TrainingRun keep = run(graph, trace, technique_plan(trace, "keep", testbed()), 3);
   options_.gpudirect = true;
   setenv("SPILLWAY_CUFILE", SPILLWAY_FAKE_CUFILE, 1);
-  for (const char* technique : {"offload-drive", "stream"}) {
-    const TrainingRun direct = run(graph, trace, technique_plan(trace, technique, testbed()), 3);
-    if (direct.file_access == "buffered") GTEST_SKIP() << "no O_DIRECT here";
-    EXPECT_EQ(direct.file_access, "GPUDirect Storage");
-    EXPECT_EQ(direct.weights_digest, keep.weights_digest) << technique;
+  const fs::path nvidia_fs = fs::path(testing::TempDir()) / ("nvidia-fs-" + std::to_string(getpid()));
+  setenv("SPILLWAY_NVIDIA_FS", nvidia_fs.c_str(), 1);
+  for (const bool is_direct : {false, true}) {
+    if (is_direct) {
+      fs::create_directories(nvidia_fs);
+      std::ofstream(nvidia_fs / "stats") << "IO stats: Enabled\nReads : n=0 ok=0\nWrites : n=0 ok=0\n";
+    }
+    for (const char* technique : {"offload-drive", "stream"}) {
+      const TrainingRun direct = run(graph, trace, technique_plan(trace, technique, testbed()), 3);
+      if (direct.file_access == "buffered") GTEST_SKIP() << "no O_DIRECT here";
+      // What cuFile does by way of host memory is not called GPUDirect Storage.
+      EXPECT_EQ(direct.file_access, is_direct ? "GPUDirect Storage" : "cuFile through host memory");
+      EXPECT_EQ(direct.weights_digest, keep.weights_digest) << technique;
+    }
   }
+  fs::remove_all(nvidia_fs);
+  unsetenv("SPILLWAY_NVIDIA_FS");
   setenv("SPILLWAY_CUFILE", "/none/libcufile.so.0", 1);
   const TrainingRun bounced = run(graph, trace, technique_plan(trace, "offload-drive", testbed()), 3);
   EXPECT_EQ(bounced.file_access, "O_DIRECT");
