@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
+#include <utility>
 
 #include "base/input_error.h"
 #include "base/nearest_name.h"
@@ -40,7 +41,10 @@ std::unique_ptr<Backend> backend_named(const std::string& name) {
 }
 
 void keep_models(std::vector<KernelCase>& cases, const std::vector<std::string>& models) {
-  if (models.empty()) return;
+  if (models.empty()) {
+    std::erase_if(cases, [](const KernelCase& one) { return one.is_look; });
+    return;
+  }
   std::vector<std::string> names;
   for (const KernelCase& one : cases)
     if (names.empty() || names.back() != one.model) names.push_back(one.model);
@@ -112,9 +116,16 @@ std::string overlap_text(const KernelOutcome& outcome) {
                      outcome.verdict_is_right() ? "" : fmt::format(", not {}", verdict_of(*outcome.predicted_overlap)));
 }
 
+// Without times, as on the processor, nothing of times is shown.
 Table outcome_table(const std::vector<KernelOutcome>& outcomes) {
-  Table table({"model", "technique", "loss", "same bits", "order", "transfers", "pool", "to host", "to drive", "step",
-               "blind", "from a trace", "overlap", "verdict"});
+  const bool has_times = std::any_of(outcomes.begin(), outcomes.end(), [](const KernelOutcome& outcome) {
+    return row_of(outcome, "step_time") != nullptr;
+  });
+  std::vector<std::string> head = {"model",     "technique", "loss",    "same bits", "order",
+                                   "transfers", "pool",      "to host", "to drive"};
+  if (has_times) head.insert(head.end(), {"step", "blind", "from a trace", "overlap"});
+  head.emplace_back("verdict");
+  Table table(head);
   for (const KernelOutcome& outcome : outcomes) {
     if (!outcome.skipped.empty()) continue;
     const auto measured = [&](std::string_view metric) {
@@ -123,13 +134,22 @@ Table outcome_table(const std::vector<KernelOutcome>& outcomes) {
       return fmt::format("{:.0f}{}", row->measured, row->measured == row->from_trace ? "" : " !");
     };
     const auto yes = [](bool is) { return std::string(is ? "yes" : "NO"); };
+    std::vector<std::string> cells = {outcome.run.model,
+                                      outcome.run.technique,
+                                      fmt::format("{:.4f} to {:.4f}", outcome.first_loss, outcome.last_loss),
+                                      yes(outcome.same_bits),
+                                      yes(outcome.order_kept),
+                                      yes(outcome.transfers_kept),
+                                      yes(outcome.pool_kept),
+                                      measured("host_written"),
+                                      measured("drive_written")};
     const KernelRow* step = row_of(outcome, "step_time");
-    table.add({outcome.run.model, outcome.run.technique,
-               fmt::format("{:.4f} to {:.4f}", outcome.first_loss, outcome.last_loss), yes(outcome.same_bits),
-               yes(outcome.order_kept), yes(outcome.transfers_kept), yes(outcome.pool_kept), measured("host_written"),
-               measured("drive_written"), step == nullptr ? "-" : fmt::format("{:.2f} ms", 1e3 * step->measured),
-               blind_error_text(step), step == nullptr ? "-" : error_text(*step, step->from_trace),
-               overlap_text(outcome), is_right(outcome) ? "as predicted" : "NOT"});
+    if (has_times)
+      cells.insert(cells.end(),
+                   {step == nullptr ? "-" : fmt::format("{:.2f} ms", 1e3 * step->measured), blind_error_text(step),
+                    step == nullptr ? "-" : error_text(*step, step->from_trace), overlap_text(outcome)});
+    cells.emplace_back(is_right(outcome) ? "as predicted" : "NOT");
+    table.add(std::move(cells));
   }
   return table;
 }

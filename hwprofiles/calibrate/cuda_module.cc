@@ -28,7 +28,7 @@ void load_what_the_module_needs() {
 
 }  // namespace
 
-bool has_cuda_module() { return is_built; }
+bool has_cuda_module() { return is_built || std::getenv("SPILLWAY_CUDA_MODULE") != nullptr; }
 
 void* cuda_module_function(const char* name) {
   const char* named = std::getenv("SPILLWAY_CUDA_MODULE");

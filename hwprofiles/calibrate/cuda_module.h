@@ -9,7 +9,7 @@ namespace spillway::hwprofiles {
 // InputError: built without CUDA; the module or a library it needs is not found.
 void* cuda_module_function(const char* name);
 
-// Whether the build made the module.
+// Whether there is a module to ask: the build made it, or SPILLWAY_CUDA_MODULE names one.
 bool has_cuda_module();
 
 }  // namespace spillway::hwprofiles

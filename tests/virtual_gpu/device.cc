@@ -14,10 +14,11 @@ constexpr double nothing = 1e-15;  // what is left of seconds or bytes, over the
 
 }  // namespace
 
-// In a program that can't be told otherwise: VIRTUAL_GPU_NAME, and VIRTUAL_GPU_FAILS=call:number.
+// In a program that can't be told otherwise: VIRTUAL_GPU_NAME, VIRTUAL_GPU_COMPUTES, and VIRTUAL_GPU_FAILS=call:number.
 Device::Device() {
   Constants constants;
   if (const char* name = std::getenv("VIRTUAL_GPU_NAME")) constants.name = name;
+  constants.computes = std::getenv("VIRTUAL_GPU_COMPUTES") != nullptr;
   power_on(constants);
   const char* failing = std::getenv("VIRTUAL_GPU_FAILS");
   if (failing == nullptr) return;

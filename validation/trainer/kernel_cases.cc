@@ -294,7 +294,8 @@ class CaseRunner {
 };
 
 void add_all_techniques(std::vector<KernelCase>& cases, const std::string& name, const TrainerModel& shape) {
-  for (const std::string_view technique : trainer_techniques()) cases.push_back({name, shape, std::string(technique)});
+  for (const std::string_view technique : trainer_techniques())
+    cases.push_back({name, shape, std::string(technique), false});
 }
 
 }  // namespace
@@ -370,6 +371,14 @@ std::vector<KernelCase> gpu_kernel_cases() {
       shape.learning_rate = 3e-4F;
       add_all_techniques(cases, std::string(size.name) + ", batch " + std::to_string(batch), shape);
     }
+  TrainerModel look;
+  look.vocabulary = 128;
+  look.hidden = 64;
+  look.sequence = 32;
+  look.type = ElementType::bf16;
+  const std::size_t before = cases.size();
+  add_all_techniques(cases, "2 layers of 64", look);
+  for (std::size_t i = before; i < cases.size(); ++i) cases[i].is_look = true;
   return cases;
 }
 

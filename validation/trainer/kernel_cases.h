@@ -35,6 +35,7 @@ struct KernelCase {
   std::string model;  // for people: "2 layers of 64"
   TrainerModel shape;
   std::string technique;  // of trainer_techniques()
+  bool is_look = false;   // too small to say anything of times: a first look, run where it is asked for by name
 };
 
 struct KernelRow {
@@ -87,7 +88,7 @@ std::vector<KernelSummary> summarize(const std::vector<KernelOutcome>& outcomes)
 
 // Small ones for the CPU's reference kernels: three of model and batch, each by technique.
 std::vector<KernelCase> cpu_kernel_cases();
-// GPT-2 124M and 774M, Llama-1B and BERT-large sized ones by technique and batch, for a GPU.
+// GPT-2 124M and 774M, Llama-1B and BERT-large sized ones by technique and batch, for a GPU, and a first look.
 std::vector<KernelCase> gpu_kernel_cases();
 
 // progress(done, all) before each case; false throws Cancelled. What is wrong with the file or with io_uring skips the

@@ -291,7 +291,7 @@ TEST_F(TrainerRun, TimesAddUp) {
   options.step_times = true;
   std::vector<KernelCase> cases;
   for (const char* technique : {"keep", "offload-drive", "recompute-offload"})
-    cases.push_back({"tiny", tiny(), technique});
+    cases.push_back({"tiny", tiny(), technique, false});
   const std::vector<KernelOutcome> outcomes = run_kernel_cases(*backend_, cases, options, {});
   EXPECT_FALSE(outcomes[0].measured_overlap.has_value());
   for (const KernelOutcome& outcome : outcomes) {
