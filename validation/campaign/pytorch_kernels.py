@@ -59,12 +59,12 @@ def all_cases(seed=1):
 
 # What runs a case, in PyTorch -----------------------------------------------------------------------------------------
 
-def attention(torch, case):
+def attention(torch, case, device):
     from torch.nn import functional
     from torch.nn.attention import SDPBackend, sdpa_kernel
     backend = SDPBackend.CUDNN_ATTENTION if case["source"] == "cudnn" else SDPBackend.FLASH_ATTENTION
     shape = (case["batch"], case["heads"], case["sequence"], case["head_dim"])
-    query, key, value = (torch.randn(shape, device="cuda", dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
+    query, key, value = (torch.randn(shape, device=device, dtype=torch.bfloat16, requires_grad=True) for _ in range(3))
 
     def forward():
         with sdpa_kernel(backend):
@@ -79,11 +79,11 @@ def attention(torch, case):
     return lambda: torch.autograd.grad(out, (query, key, value), grad, retain_graph=True)
 
 
-def norm(torch, case):
+def norm(torch, case, device):
     from torch.nn import functional
     width = case["n"]
-    x = torch.randn(case["m"], width, device="cuda", dtype=torch.bfloat16, requires_grad=True)
-    weight, bias = (torch.ones(width, device="cuda", dtype=x.dtype, requires_grad=True) for _ in range(2))
+    x = torch.randn(case["m"], width, device=device, dtype=torch.bfloat16, requires_grad=True)
+    weight, bias = (torch.ones(width, device=device, dtype=x.dtype, requires_grad=True) for _ in range(2))
     if case["what"] == "norm_forward":
         return lambda: functional.layer_norm(x, (width,), weight, bias)
     out = functional.layer_norm(x, (width,), weight, bias)
@@ -91,15 +91,15 @@ def norm(torch, case):
     return lambda: torch.autograd.grad(out, (x, weight, bias), grad, retain_graph=True)
 
 
-def cross_entropy(torch, case):
+def cross_entropy(torch, case, device):
     from torch.nn import functional
-    logits = torch.randn(case["m"], case["n"], device="cuda")
-    labels = torch.randint(case["n"], (case["m"],), device="cuda")
+    logits = torch.randn(case["m"], case["n"], device=device)
+    labels = torch.randint(case["n"], (case["m"],), device=device)
     return lambda: functional.cross_entropy(logits, labels)
 
 
-def optimizer(torch, case):
-    weight = torch.nn.Parameter(torch.randn(case["n"], device="cuda", dtype=torch.bfloat16))
+def optimizer(torch, case, device):
+    weight = torch.nn.Parameter(torch.randn(case["n"], device=device, dtype=torch.bfloat16))
     weight.grad = torch.randn_like(weight)
     return torch.optim.AdamW([weight], lr=1e-4, fused=True).step
 
@@ -152,28 +152,33 @@ def point_line(case, times, version):
                        "spread": (high - low) / 2 / middle, "samples": len(times)})
 
 
-def main(seconds):
-    import torch
-    begin = time.monotonic()
-    print(device_line(torch.cuda.get_device_properties(0)), flush=True)
-    clock, failed = Clock(torch), set()
-    for case in all_cases():
+def measured_lines(torch, cases, clock, device="cuda", seconds=float("inf")):
+    """A line for each case that this machine's PyTorch has a kernel for; what it lacks is told once."""
+    begin, failed = time.monotonic(), set()
+    for case in cases:
         if time.monotonic() - begin > seconds:
-            print(line(note="production kernels cut short by the time they may take"), flush=True)
+            yield line(note="production kernels cut short by the time they may take")
             break
         family = (case["what"], case["source"])
         if family in failed:
             continue
         try:
-            times = clock.times(RUNNERS[case["what"]](torch, case))
-        except (RuntimeError, ImportError) as error:
+            times = clock.times(RUNNERS[case["what"]](torch, case, device))
+        except (RuntimeError, ImportError, TypeError) as error:
             if "out of memory" in str(error):
                 continue
-            failed.add(family)  # no such back end here: told once
-            print(line(note=f"no {case['what']} of {case['source']}: {(str(error).splitlines() or ['no reason'])[0]}"), flush=True)
+            failed.add(family)  # no such back end here
+            yield line(note=f"no {case['what']} of {case['source']}: {(str(error).splitlines() or ['no reason'])[0]}")
             continue
-        print(point_line(case, times, torch.__version__), flush=True)
-    print(line(end=True), flush=True)
+        yield point_line(case, times, torch.__version__)
+    yield line(end=True)
+
+
+def main(seconds):
+    import torch
+    print(device_line(torch.cuda.get_device_properties(0)), flush=True)
+    for text in measured_lines(torch, all_cases(), Clock(torch), seconds=seconds):
+        print(text, flush=True)
 
 
 if __name__ == "__main__":
