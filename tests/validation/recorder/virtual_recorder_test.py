@@ -2,7 +2,8 @@
 """`spillway record` from one end to the other over the virtual GPU (tests/virtual_gpu): the recorder's library as it is,
 a program whose launches are known (virtual_program.cc), and the times that the GPU's constants give them.
 
-Usage: virtual_recorder_test.py SPILLWAY PROGRAM INJECTION
+Usage: virtual_recorder_test.py SPILLWAY PROGRAM INJECTION [LIBRARY CUPTI]
+CUPTI: the name by which INJECTION asks for CUPTI, which LIBRARY has in it.
 """
 import collections
 import json
@@ -13,6 +14,7 @@ import tempfile
 
 SPILLWAY, PROGRAM, INJECTION = map(os.path.abspath, sys.argv[1:4])
 MIB = 1 << 20
+CUPTI = {}  # how it is found
 
 # Constants of tests/virtual_gpu/virtual_gpu.h, in microseconds and bytes a microsecond.
 LAUNCH_CALL, TRACING, LAUNCH_TO_START, KERNEL_GAP, EVENT_GAP = 2.1, 1.5, 3.3, 0.9, 1.9
@@ -25,7 +27,7 @@ ROUNDED = 0.0021  # two ends, each to the nanosecond
 
 def run(folder, *arguments, code=0, **environment):
     done = subprocess.run(arguments, cwd=folder, capture_output=True, text=True, timeout=120, check=False,
-                          env={**os.environ, "SPILLWAY_CUDA_INJECTION": INJECTION, "NO_COLOR": "1", **environment})
+                          env={**os.environ, "SPILLWAY_CUDA_INJECTION": INJECTION, "NO_COLOR": "1", **CUPTI, **environment})
     assert done.returncode == code, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
     return done
 
@@ -95,7 +97,10 @@ def check_recording(rows):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as loaded:
+        if len(sys.argv) > 4:
+            os.symlink(os.path.abspath(sys.argv[4]), os.path.join(loaded, sys.argv[5]))
+            CUPTI["LD_LIBRARY_PATH"] = loaded
         done = run(folder, SPILLWAY, "record", "--output", "t.json", "--", PROGRAM)
         assert "24 works of the GPU" in done.stderr, done.stderr
         assert os.listdir(folder) == ["t.json"]
