@@ -8,6 +8,7 @@ import csv
 import io
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ TIMES = {"step_time", "forward_time", "backward_time", "optimizer_time"}
 def run(folder, *arguments, codes=(0,), **environment):
     env = {**os.environ, "SPILLWAY_CUDA_MODULE": LIBRARY, "LD_LIBRARY_PATH": folder, "NO_COLOR": "1",
            "VIRTUAL_GPU_COMPUTES": "1", "SPILLWAY_NVIDIA_FS": os.path.join(folder, "nvidia-fs"), **environment}
+    env = {name: value for name, value in env.items() if value is not None}
     done = subprocess.run([SPILLWAY, *arguments], cwd=folder, env=env, capture_output=True, text=True, timeout=300,
                           check=False)
     assert done.returncode in codes, (arguments, done.returncode, done.stdout[-2000:], done.stderr[-2000:])
@@ -61,6 +63,19 @@ def test_two_columns(folder):
     assert "from a trace" in words.splitlines()[0] and "blind" in words.splitlines()[0], words
 
 
+def test_a_large_model_costs_the_host_little(folder):
+    """Of GPT-2 124M everything but the kernels themselves: weights, moments and digests are not the host's work. Its 124M
+    normal numbers alone took it seconds."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = run(folder, "validate", "kernels", "--backend", "cuda", "--model", "GPT-2 124M, batch 2", "--technique", "keep",
+               "--hardware", "h100-80gb-1gpu", "--format", "json", codes=(0, 1), VIRTUAL_GPU_COMPUTES=None)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert seconds < 1.5, seconds
+    one, = json.loads(done.stdout)["runs"]
+    assert one["order_kept"] and one["pool_reserved_bytes"] > 124e6 * 14, one  # bf16, and three of fp32
+
+
 def test_the_processor_states_no_times(folder):
     done = run(folder, "validate", "kernels", "--backend", "cpu", "--technique", "keep", "--technique", "offload-host")
     assert "step" not in done.stdout.splitlines()[0] and "proves bits, order and bytes" in done.stdout, done.stdout
@@ -91,6 +106,7 @@ def main():
     with tempfile.TemporaryDirectory(dir=os.getcwd()) as folder:
         os.symlink(LIBRARY, os.path.join(folder, "libnvidia-ml.so.1"))
         test_two_columns(folder)
+        test_a_large_model_costs_the_host_little(folder)
         test_the_processor_states_no_times(folder)
         test_the_drives_way(folder)
     print("ok")

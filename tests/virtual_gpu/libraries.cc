@@ -99,6 +99,7 @@ void launch(Work work, cudaStream_t stream) {
 void launch_other(const char* name, double bytes, cudaStream_t stream) {
   launch({.name = name, .fixed_seconds = constants().memory_fixed, .memory_bytes = bytes}, stream);
 }
+bool computes() { return constants().computes; }
 
 }  // namespace spillway::virtual_gpu
 
