@@ -60,7 +60,7 @@ Table error_table(const std::vector<CampaignErrors>& all) {
 }
 
 Table allocator_table(const CampaignResults& results) {
-  Table table({"PyTorch's allocator", "addresses, segments and statistics", "differences"});
+  Table table({"PyTorch's allocator", "served again", "differences"});
   for (const validation::AllocatorVerdict& one : results.allocator)
     table.add({one.check, one.is_confirmed ? "the same" : "DIFFER",
                one.differences.empty() ? "-"

@@ -34,7 +34,8 @@ done
 [ "$kernels" ] && { echo '{"rows": [{"metric": "host_written", "source": "plan", "measured": 5, "predicted": 5},
   {"metric": "step_time", "source": "blind", "measured": 0.2, "predicted": 0.25},
   {"metric": "step_time", "source": "from_trace", "measured": 0.2, "predicted": 0.21}]}'; exit 0; }
-echo '{"step_time_ns": 110, "peak_allocated_bytes": 900, "peak_reserved_bytes": 1000, "verdict": "fits"}'
+echo '{"step_time_ns": 110, "peak_allocated_bytes": 900, "peak_reserved_bytes": 1000, "verdict": "fits",
+  "addresses": {"matched": 7, "total": 8}, "segments": {"matched": 2, "total": 2}, "final_blocks": {"matched": 3, "total": 3}}'
 """
 
 # In place of PyTorch and of spillway.torch: a step of 100 ns that takes 1,000 bytes.
@@ -66,6 +67,7 @@ write = lambda name, value: json.dump(value, open(os.path.join(option("--out"), 
 memory = {"peak_allocated_bytes": 1000, "peak_reserved_bytes": 1000}
 if words[0] == "record":
     write("steps.json.gz", {})
+    write("memory.pickle", {})
     write("manifest.json", {"phases": {"unprofiled": {"median_ns": 100, "memory": memory}}})
 else:
     write("steps.json", {"rows": [
@@ -159,6 +161,9 @@ class CampaignTest(unittest.TestCase):
                   and row["source"] == "from_trace"}
         self.assertEqual({round(error, 6) for error in traced}, {0.05})
         self.assertGreater(sum(row["source"] == "from_trace" for row in answer["summary"]), 0)
+        # Memory is PyTorch's own allocator's: of recorded steps, block by block.
+        self.assertEqual({row["check"]: row["differences"] for row in answer["allocator"]}["gpt2-124m b8 keep, recorded"],
+                         ["addresses: 7 of 8 as recorded"])
         # Blind: every prediction was asked for before the first run that it is about.
         predictions = [at for at, call in enumerate(calls) if call.startswith("spillway run") and "machine/" in call]
         first_plan = next(at for at, call in enumerate(calls) if "steps --model gpt2-774m" in call)

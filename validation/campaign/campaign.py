@@ -182,6 +182,11 @@ class Campaign:
             if value is not None:
                 self.row(case, metric)["measured"] = value
 
+    def judged(self, check, differences):
+        """Kept for `spillway validate results`: what PyTorch's own allocator did, against spillway's of the same requests."""
+        others = [known for known in self.document["allocator"] if known["check"] != check]
+        self.document["allocator"] = [*others, {"check": check, "confirmed": not differences, "differences": differences}]
+
     # Running -----------------------------------------------------------------------------------------------------------
 
     def status(self, name):

@@ -57,6 +57,7 @@ def resume(document, earlier):
             document["steps"].append({"reason": "", **step, "earlier": True})
     cases = {(row["case"], row["metric"]) for row in document["comparisons"]}
     document["comparisons"] += [{**NOTHING_KNOWN, **row} for row in earlier["comparisons"] if (row["case"], row["metric"]) not in cases]
-    document["allocator"] = document["allocator"] or earlier.get("allocator", [])
+    checks = {verdict["check"] for verdict in document["allocator"]}
+    document["allocator"] += [verdict for verdict in earlier.get("allocator", []) if verdict["check"] not in checks]
     for name, kept in earlier["kept"].items():
         document["kept"].setdefault(name, kept)

@@ -93,7 +93,21 @@ def record_steps():
                                          "--allocator", "torch", "--format", "json"]))
             return steps
         yield Step(f"join-{model}-b{batch}", "models", 40, join, needs=("program",), after=(name,), accepts=(0, 1),
-                   done=lambda campaign, folder, model=model, batch=batch: predicted_from_trace(campaign, folder, model, batch))
+                   done=lambda campaign, folder, model=model, batch=batch: joined(campaign, folder, model, batch))
+
+
+def joined(campaign, folder, model, batch):
+    predicted_from_trace(campaign, folder, model, batch)
+    path = os.path.join(folder, "memory.out")
+    if os.path.exists(path):
+        campaign.judged(cases.plain_case(model, batch), served_differently(load(path)))
+
+
+def served_differently(answer):
+    """Where the simulator's allocator put what PyTorch's own served in a recorded step: what `spillway memory` counts."""
+    return [f"{count}: {answer[count]['matched']} of {answer[count]['total']} as recorded"
+            for count in ("addresses", "segments", "final_blocks")
+            if answer[count]["matched"] != answer[count]["total"]]
 
 
 def recorded(campaign, folder, model, batch):
@@ -160,9 +174,8 @@ def allocator_compare(campaign, folder):
 
 
 def allocator_judged(campaign, folder):
-    """Kept for `spillway validate results`: what PyTorch's own allocator did, against spillway's of the same requests."""
-    campaign.document["allocator"] = [{"check": name, **verdict} for name, verdict in
-                                      load(os.path.join(folder, "verdicts.json")).items()]
+    for name, verdict in load(os.path.join(folder, "verdicts.json")).items():
+        campaign.judged(name, verdict["differences"])
 
 
 # Plans --------------------------------------------------------------------------------------------------------------
