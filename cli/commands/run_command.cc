@@ -20,6 +20,7 @@
 #include "cli/output/diagnosis_report.h"
 #include "cli/output/memory_explanation.h"
 #include "cli/output/result_report.h"
+#include "cli/output/stretch_report.h"
 #include "reports/pictures/timeline_svg.h"
 #include "scenario/scenario_memory.h"
 #include "scenario/scenario_run.h"
@@ -38,7 +39,7 @@ namespace {
 struct RunArguments {
   std::string first, second;
   std::vector<std::string> settings;
-  std::string tie_order, reserve, timeline, memory_snapshot, plan_output, stacks;
+  std::string tie_order, reserve, timeline, memory_snapshot, plan_output, stacks, range;
   PictureFiles pictures;
 };
 
@@ -104,6 +105,8 @@ void run_scenario(const RunArguments& arguments, Context& context) {
   const LoadedScenario loaded = load_with(arguments.first, arguments);
   const ScenarioRun run = run_traced(loaded);
   const Result& result = run.result;
+  std::optional<StretchReport> stretch;
+  if (!arguments.range.empty()) stretch = stretch_report(run.trace(loaded), result, arguments.range);
   if (!arguments.timeline.empty()) write_timeline(loaded, run, arguments.timeline);
   if (!arguments.plan_output.empty()) write_text(arguments.plan_output, plan_json(whole_plan(loaded, run)));
   if (!arguments.memory_snapshot.empty()) write_snapshot(loaded, run, arguments.memory_snapshot);
@@ -124,9 +127,11 @@ void run_scenario(const RunArguments& arguments, Context& context) {
     if (context.json()) {
       nlohmann::ordered_json document = result_json(result);
       if (diagnosis) document["diagnosis"] = diagnosis_json(*diagnosis);
+      if (stretch) document["range"] = stretch_json(*stretch);
       print_json(document);
     } else {
-      print(result_text(result) + (diagnosis ? diagnosis_text(*diagnosis) : ""));
+      print(result_text(result) + (diagnosis ? diagnosis_text(*diagnosis) : "") +
+            (stretch ? stretch_text(*stretch) : ""));
     }
   }
   if (!result.may_fit() || !result.drives_refuse.empty()) context.exit_code = exit_answer_is_no;
@@ -239,6 +244,11 @@ void add_run_commands(Command& app, Context& context) {
       ->add_option("--plan-output", arguments->plan_output,
                    "write what was planned, all its parts, for `run --set plan=FILE` without the techniques")
       ->type_name("FILE");
+  run_app
+      ->add_option("--range", arguments->range,
+                   "sum up what lies in this time of the replay, milliseconds: work by kind and name, passes, how busy "
+                   "the GPU, PCIe and the drives are")
+      ->type_name("FROM..TO");
   add_picture_options(*run_app, arguments->pictures);
   add_common(*run_app, *arguments);
   run_app->callback([arguments, &context] { run_scenario(*arguments, context); });

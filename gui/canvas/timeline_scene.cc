@@ -7,6 +7,7 @@
 #include "base/stop.h"
 #include "gui/canvas/operator_rows.h"
 #include "sim/replay/timeline_lanes.h"
+#include "studies/stretch/passes.h"
 #include "traces/span_tree.h"
 
 namespace spillway::gui {
@@ -65,18 +66,6 @@ void set_range(TimelineScene& scene, const Result& result) {
     if (step.end > step.begin) scene.steps.push_back({step.name, {step.begin.count(), step.end.count()}});
 }
 
-// Device work of a rank's streams in one row: kernels and copies, not communication.
-std::vector<Interval> work_of_rank(const Trace& trace, const std::vector<std::vector<Interval>>& lanes,
-                                   std::uint16_t rank) {
-  std::vector<Interval> work;
-  for (std::size_t i = 0; i < lanes.size(); ++i)
-    if (trace.lanes[i].rank == rank && trace.lanes[i].kind == LaneKind::stream)
-      work.insert(work.end(), lanes[i].begin(), lanes[i].end());
-  std::sort(work.begin(), work.end(),
-            [](const Interval& a, const Interval& b) { return std::tuple(a.start, a.op) < std::tuple(b.start, b.op); });
-  return work;
-}
-
 std::string lower(std::string_view text) {
   std::string into(text);
   for (char& c : into) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
@@ -113,78 +102,35 @@ TimelineScene timeline_scene(const Trace& trace, const Result& result) {
 
 TimelineScene pipeline_scene(const Trace& trace, const Result& result) {
   TimelineScene scene;
-  const bool several = std::any_of(trace.ops.micro_batch.begin(), trace.ops.micro_batch.end(),
-                                   [](std::uint16_t batch) { return batch != no_index16 && batch > 0; });
-  const auto lanes = replayed_by_lane(trace, result);
-  for (std::uint16_t rank = 0; rank < std::max<std::uint16_t>(1, trace.rank_count); ++rank) {
+  const bool numbered = studies::has_micro_batches(trace);
+  const auto ranks = studies::passes_of(trace, result);
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     SceneLane row;
     row.name = rank < result.ranks.size() ? result.ranks[rank].name : "rank " + std::to_string(rank);
-    std::int64_t begin = 0, end = 0;
-    std::uint16_t batch = no_index16;
-    Phase phase = Phase::unknown;
-    bool open = false;
-    // Kernels of a pass follow each other; where a stage waits, its row is empty.
-    const std::int64_t longest_pause = result.replayed.count() / 200;
-    const auto close = [&] {
-      if (!open) return;
-      const std::string number = batch == no_index16 || !several ? "" : std::to_string(batch) + " ";
-      scene.passes.push_back({number + std::string(to_string(phase))});
-      row.spans.add(begin, end, static_cast<std::uint8_t>(work_color(OpKind::kernel, phase)),
-                    static_cast<std::uint32_t>(scene.passes.size() - 1));
-    };
-    for (const Interval& work : work_of_rank(trace, lanes, rank)) {
-      const std::size_t op = index_of(work.op);
-      const bool pauses = work.start - end > longest_pause;
-      if (open && (pauses || trace.ops.micro_batch[op] != batch || trace.ops.phase[op] != phase)) {
-        close();
-        open = false;
-      }
-      if (!open) {
-        begin = std::max(work.start, end);
-        end = begin;
-        batch = trace.ops.micro_batch[op];
-        phase = trace.ops.phase[op];
-        open = true;
-      }
-      end = std::max(end, work.end);
+    for (const studies::Pass& pass : ranks[rank]) {
+      row.spans.add(pass.begin, pass.end, static_cast<std::uint8_t>(work_color(OpKind::kernel, pass.phase)),
+                    static_cast<std::uint32_t>(scene.passes.size()));
+      scene.passes.push_back({studies::pass_name(pass, numbered)});
     }
-    close();
     scene.lanes.push_back(std::move(row));
   }
   set_range(scene, result);
   return scene;
 }
 
-std::vector<WorkRow> work_in(const TimelineScene& scene, const Trace& trace, TimeRange range) {
-  std::vector<WorkRow> found;
-  std::vector<std::uint32_t> row_of;  // of a lane: by name and phase, 1 + the place in `found`; 0: none yet
-  for (const SceneLane& lane : scene.lanes) {
-    if (lane.lane == LaneId::none) continue;
-    row_of.assign(trace.strings.size() * phase_count, 0);
+studies::WorkSum work_in(const TimelineScene& scene, const Trace& trace, TimeRange range,
+                         const std::vector<std::size_t>* lanes) {
+  studies::WorkSum sum(trace, {range.begin, range.end});
+  for (std::size_t i = 0; i < scene.lanes.size(); ++i) {
+    const SceneLane& lane = scene.lanes[i];
+    const bool wanted = lanes == nullptr || std::find(lanes->begin(), lanes->end(), i) != lanes->end();
+    if (lane.lane == LaneId::none || !wanted) continue;
+    sum.lane(lane.name);
     const auto [first, last] = lane.spans.within(range);
-    for (std::size_t i = first; i < last; ++i) {
-      const std::uint32_t op = lane.spans.id(i);
-      const Phase phase = trace.ops.phase[op];
-      std::uint32_t& place = row_of[static_cast<std::size_t>(trace.ops.name[op]) * phase_count + index_of(phase)];
-      if (place == 0) {
-        found.push_back({.name = std::string(trace.strings.text(trace.ops.name[op])),
-                         .lane = lane.name,
-                         .phase = std::string(to_string(phase))});
-        place = static_cast<std::uint32_t>(found.size());
-      }
-      WorkRow& row = found[place - 1];
-      const std::int64_t inside = std::min(lane.spans.end(i), range.end) - std::max(lane.spans.begin(i), range.begin);
-      if (row.count == 0 || inside > row.longest) {
-        row.longest = inside;
-        row.example = op;
-      }
-      ++row.count;
-      row.total += inside;
-      row.bytes += trace.ops.bytes[op].count();
-    }
+    for (std::size_t k = first; k < last; ++k)
+      sum.add(static_cast<OpId>(lane.spans.id(k)), lane.spans.begin(k), lane.spans.end(k));
   }
-  std::stable_sort(found.begin(), found.end(), [](const WorkRow& a, const WorkRow& b) { return a.total > b.total; });
-  return found;
+  return sum;
 }
 
 std::vector<std::uint32_t> find_ops(const Trace& trace, const std::string& words) {
@@ -211,6 +157,13 @@ std::vector<std::uint32_t> find_ops(const Trace& trace, const std::string& words
   for (std::size_t i = 0; i < trace.ops.size(); ++i)
     if (moves_it[i] || names_it(trace.ops.name[i]) || is_inside(trace.ops.span[i]))
       found.push_back(static_cast<std::uint32_t>(i));
+  return found;
+}
+
+std::vector<std::uint32_t> ops_named(const Trace& trace, const std::string& name) {
+  std::vector<std::uint32_t> found;
+  for (std::size_t i = 0; i < trace.ops.size(); ++i)
+    if (trace.strings.text(trace.ops.name[i]) == name) found.push_back(static_cast<std::uint32_t>(i));
   return found;
 }
 

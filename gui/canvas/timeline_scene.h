@@ -9,6 +9,7 @@
 
 #include "gui/canvas/span_lane.h"
 #include "sim/replay/result.h"
+#include "studies/stretch/work_sum.h"
 #include "traces/trace.h"
 
 namespace spillway::gui {
@@ -46,24 +47,19 @@ struct TimelineScene {
 // Every op that was replayed, by rank, host threads with their operators (operator_rows.h) before streams before
 // communication and storage. O(n log n).
 TimelineScene timeline_scene(const Trace& trace, const Result& result);
-// One row per rank: neighbouring device work of one micro-batch and phase as one span, pauses up to 1/200 of the replay
-// included.
+// One row per rank, of its passes (studies/stretch/passes.h).
 TimelineScene pipeline_scene(const Trace& trace, const Result& result);
 
-// A row of the table of what lies in a range: work of one name.
-struct WorkRow {
-  std::string name, lane, phase;
-  std::uint64_t count = 0;
-  std::int64_t total = 0, longest = 0;  // picoseconds, parts inside the range only
-  std::int64_t bytes = 0;
-  std::uint32_t example = 0;  // OpId of the longest
-};
-// Of the lanes of `scene` (timeline_scene of the same trace) that hold work, not operators; the most time first. O(ops
-// in the range).
-std::vector<WorkRow> work_in(const TimelineScene& scene, const Trace& trace, TimeRange range);
+// What lies in a range of a scene's lanes that hold work, not operators (timeline_scene of the same trace). lanes:
+// places in scene.lanes; null: all. O(ops in the range).
+studies::WorkSum work_in(const TimelineScene& scene, const Trace& trace, TimeRange range,
+                         const std::vector<std::size_t>* lanes = nullptr);
 
 // Ops whose name holds `words`, or that of an operator or annotation that launched them, or of a transfer that of the
 // tensor it moves, ignoring case; ascending (OpId order is host order). O(ops + uses + names).
 std::vector<std::uint32_t> find_ops(const Trace& trace, const std::string& words);
+
+// Ops of exactly that name, ascending.
+std::vector<std::uint32_t> ops_named(const Trace& trace, const std::string& name);
 
 }  // namespace spillway::gui

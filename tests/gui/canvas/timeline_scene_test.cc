@@ -85,7 +85,7 @@ TEST(TimelineScene, WaitsInsideAPassStayEmpty) {
 TEST(TimelineScene, RangeIsSummedByName) {
   const Example example;
   const TimelineScene scene = timeline_scene(example.trace, example.result);
-  const auto rows = work_in(scene, example.trace, {50, 160});
+  const auto rows = work_in(scene, example.trace, {50, 160}).rows();
   ASSERT_EQ(rows.size(), 4U);
   EXPECT_EQ(rows[0].name, "gemm");
   EXPECT_EQ(rows[0].count, 2U);
@@ -140,7 +140,7 @@ TEST(TimelineScene, OperatorsAreWhereTheirCallsAre) {
   EXPECT_TRUE(is_span(outer.id(0)));
   EXPECT_EQ(span_of(inner.id(0)), 1U);
   EXPECT_EQ(outer.color(0), static_cast<std::uint8_t>(WorkColor::forward));
-  EXPECT_EQ(work_in(scene, trace, scene.whole).size(), 1U);  // the calls alone
+  EXPECT_EQ(work_in(scene, trace, scene.whole).rows().size(), 1U);  // the calls alone
   // An operator's name finds what it launched.
   EXPECT_EQ(find_ops(trace, "LINEAR").front(), 0U);
   EXPECT_TRUE(find_ops(trace, "addmm").empty());
