@@ -5,12 +5,9 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QListWidget>
-#include <QMetaObject>
 #include <QProgressBar>
 #include <QVBoxLayout>
 #include <algorithm>
-
-#include "base/byte_source.h"
 
 namespace spillway::gui {
 namespace {
@@ -54,41 +51,28 @@ TraceRangeDialog::TraceRangeDialog(QWidget* parent, std::string file, const Read
   connect(buttons, &QDialogButtonBox::accepted, this, &QDialog::accept);
   connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
   connect(steps_, &QListWidget::itemSelectionChanged, this, [this] { take_steps(); });
-  worker_ = std::thread([this] { survey(); });
-}
-
-TraceRangeDialog::~TraceRangeDialog() {
-  stops_ = true;
-  worker_.join();
+  worker_.on_failed = [this](const SimulationError& error) {
+    bar_->setVisible(false);
+    words_->setText(QString::fromStdString(error.title + "\n" + error.remedy));
+  };
+  worker_.start([this](const Worker::Task& task) { survey(task); });
 }
 
 // On the worker.
-void TraceRangeDialog::survey() {
-  const auto post = [this](std::function<void()> work) {
-    QMetaObject::invokeMethod(&context_, std::move(work), Qt::QueuedConnection);
+void TraceRangeDialog::survey(const Worker::Task& task) {
+  ReadOptions options;
+  options.progress = [&](std::uint64_t done, std::uint64_t all) {
+    task.post([this, done, all] {
+      bar_->setRange(0, 1'000);
+      bar_->setValue(all > 0 ? static_cast<int>(1'000.0 * static_cast<double>(done) / static_cast<double>(all)) : 0);
+    });
+    return !task.is_stopped();
   };
-  try {
-    ReadOptions options;
-    options.progress = [this, &post](std::uint64_t done, std::uint64_t all) {
-      post([this, done, all] {
-        bar_->setRange(0, 1'000);
-        bar_->setValue(all > 0 ? static_cast<int>(1'000.0 * static_cast<double>(done) / static_cast<double>(all)) : 0);
-      });
-      return !stops_.load();
-    };
-    const TraceSurvey found = survey_trace(file_, options);
-    post([this, found] {
-      survey_ = found;
-      show_survey();
-    });
-  } catch (const Cancelled&) {
-    return;
-  } catch (const std::exception& error) {
-    post([this, described = describe_error(error)] {
-      bar_->setVisible(false);
-      words_->setText(QString::fromStdString(described.title + "\n" + described.remedy));
-    });
-  }
+  const TraceSurvey found = survey_trace(file_, options);
+  task.post([this, found] {
+    survey_ = found;
+    show_survey();
+  });
 }
 
 void TraceRangeDialog::show_survey() {

@@ -3,13 +3,11 @@
 #pragma once
 
 #include <QDialog>
-#include <atomic>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "gui/workspace/outcome.h"
-#include "gui/workspace/simulation.h"
+#include "gui/workspace/worker.h"
 #include "traces/formats/trace_part.h"
 
 class QLabel;
@@ -25,7 +23,6 @@ inline constexpr std::uint64_t large_trace_bytes = std::uint64_t{256} << 20;
 class TraceRangeDialog : public QDialog {
  public:
   TraceRangeDialog(QWidget* parent, std::string file, const ReadRange& range);
-  ~TraceRangeDialog() override;
 
   // What is no number counts as left empty.
   [[nodiscard]] ReadRange range() const;
@@ -33,19 +30,17 @@ class TraceRangeDialog : public QDialog {
   [[nodiscard]] QListWidget& steps() { return *steps_; }
 
  private:
-  void survey();
+  void survey(const Worker::Task& task);
   void show_survey();
   void take_steps();
 
   std::string file_;
-  QObject context_;  // of what the survey posts
   std::optional<TraceSurvey> survey_;
   QLabel* words_;
   QProgressBar* bar_;
   QListWidget* steps_;
   QLineEdit *from_, *until_;
-  std::atomic<bool> stops_{false};
-  std::thread worker_;
+  Worker worker_;  // last
 };
 
 }  // namespace spillway::gui

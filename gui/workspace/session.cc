@@ -1,7 +1,6 @@
 #include "gui/workspace/session.h"
 
 #include <QDateTime>
-#include <QMetaObject>
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -34,7 +33,7 @@ Session::Session() {
   quiet_.setSingleShot(true);
   quiet_.setInterval(quiet_ms);
   QObject::connect(&quiet_, &QTimer::timeout, &context_, [this] { ask(); });
-  simulation_ = std::make_unique<Simulation>(post(), answers());
+  simulation_ = std::make_unique<Simulation>(answers());
   Simulation::Answers previews;
   previews.outcome = [this](std::shared_ptr<const Outcome> outcome) {
     previews_->drop(std::exchange(previewed_, std::move(outcome)));
@@ -44,7 +43,7 @@ Session::Session() {
   previews.sensitivity = [](const std::shared_ptr<const Sensitivity>& /*found*/) {};
   previews.progress = [](std::uint64_t /*generation*/, const std::string& /*part*/, double /*fraction*/) {};
   Simulation::Answers others = previews;
-  previews_ = std::make_unique<Simulation>(post(), std::move(previews));
+  previews_ = std::make_unique<Simulation>(std::move(previews));
   const auto next = [this](std::shared_ptr<const Outcome> outcome) {
     const int id = std::exchange(replayed_other_, -1);
     for (const auto& variant : variants_)
@@ -66,7 +65,7 @@ Session::Session() {
     tell_variants();
     replay_others();
   };
-  others_ = std::make_unique<Simulation>(post(), std::move(others));
+  others_ = std::make_unique<Simulation>(std::move(others));
 }
 
 Session::~Session() {
@@ -305,12 +304,6 @@ void Session::preview(const std::string& text) {
   if (previewed_ == nullptr) return;
   previews_->drop(std::exchange(previewed_, nullptr));
   if (on_preview) on_preview();
-}
-
-Simulation::Post Session::post() {
-  return [context = &context_](std::function<void()> work) {
-    QMetaObject::invokeMethod(context, std::move(work), Qt::QueuedConnection);
-  };
 }
 
 void Session::open(ScenarioDocument document, ReadRange range, int parent, const std::string& name) {

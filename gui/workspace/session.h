@@ -103,7 +103,6 @@ class Session {
     std::string name;
   };
   class Step;
-  Simulation::Post post();
   Simulation::Answers answers();
   Variant& add(Opening from);
   void make_current(Variant& variant);
@@ -116,7 +115,7 @@ class Session {
   void ask_sensitivity();
   void tell_variants();
 
-  QObject context_;  // of what the worker posts: gone with it
+  QObject context_;  // of what the timer calls: gone with it
   QTimer quiet_;
   QUndoGroup history_;
   std::vector<std::unique_ptr<Variant>> variants_, removed_;

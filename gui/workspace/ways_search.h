@@ -1,18 +1,14 @@
 // Looks for ways to make a step fit, or faster, in the background: the techniques of `spillway techniques` first, which
 // are there soon, then the search of `spillway fit`. Rows come as they are found, on the window's thread.
-//
-// Works in the application's thread pool; nobody waits for it: what is stopped ends by itself, and what it still finds
-// is dropped.
 #pragma once
 
-#include <QObject>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "gui/workspace/outcome.h"
+#include "gui/workspace/worker.h"
 #include "studies/ways/way_row.h"
 
 namespace spillway::gui {
@@ -24,15 +20,14 @@ struct ShownWay {
   bool changes_maths = false;
 };
 
-class WaysSearch : public QObject {
+class WaysSearch {
  public:
   WaysSearch();
-  ~WaysSearch() override;
 
   // In place of what is looked for. global_batch stays that of the scenario.
   void start(const ScenarioText& scenario);
   void stop();
-  [[nodiscard]] bool is_running() const { return state_ != nullptr; }
+  [[nodiscard]] bool is_running() const { return worker_.is_running(); }
 
   std::function<void(const ShownWay&)> on_way;
   std::function<void()> on_state;  // begins or ends
@@ -40,11 +35,9 @@ class WaysSearch : public QObject {
   [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
  private:
-  struct State {
-    std::atomic<bool> stop{false};
-  };
-  std::shared_ptr<State> state_;  // of what is under way; null: nothing
+  void search(const Worker::Task& task, const ScenarioText& scenario);
   std::string trouble_;
+  Worker worker_{2};  // last: ends before what it works on; two: a new search begins while the old one ends
 };
 
 }  // namespace spillway::gui
