@@ -1,61 +1,18 @@
 #include "reports/pictures/treemap_svg.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 
 #include "base/svg_canvas.h"
 #include "base/svg_text.h"
+#include "reports/pictures/treemap_layout.h"
 
 namespace spillway::reports {
 namespace {
 
 constexpr double width = 960, height = 560, margin = 24, head = 56, group_head = 18;
 
-struct Box {
-  double x = 0, y = 0, w = 0, h = 0;
-};
-
-double worst(double row, double smallest, double largest, double side) {
-  return std::max(side * side * largest / (row * row), row * row / (side * side * smallest));
-}
-
-// Areas, largest first, into a box; rows along its shorter side grow while that makes them squarer.
-std::vector<Box> squarified(const std::vector<double>& values, Box box) {
-  std::vector<Box> boxes;
-  double total = 0;
-  for (const double value : values) total += value;
-  if (total <= 0) return std::vector<Box>(values.size());
-  const double scale = std::max(0.0, box.w) * std::max(0.0, box.h) / total;
-  for (std::size_t begin = 0; begin < values.size();) {
-    const double side = std::max(1e-9, std::min(box.w, box.h));
-    double row = values[begin] * scale;
-    std::size_t end = begin + 1;
-    while (end < values.size()) {
-      const double next = values[end] * scale, first = values[begin] * scale;
-      if (worst(row + next, next, first, side) > worst(row, values[end - 1] * scale, first, side)) break;
-      row += next;
-      ++end;
-    }
-    const double thick = row / side;
-    const bool upright = box.w >= box.h;
-    double at = upright ? box.y : box.x;
-    for (std::size_t i = begin; i < end; ++i) {
-      const double length = thick > 0 ? values[i] * scale / thick : 0;
-      boxes.push_back(upright ? Box{box.x, at, thick, length} : Box{at, box.y, length, thick});
-      at += length;
-    }
-    if (upright) {
-      box.x += thick;
-      box.w -= thick;
-    } else {
-      box.y += thick;
-      box.h -= thick;
-    }
-    begin = end;
-  }
-  return boxes;
-}
+using Box = TreemapBox;
 
 class Picture : private SvgCanvas {
  public:

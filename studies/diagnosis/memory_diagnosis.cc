@@ -18,14 +18,6 @@ constexpr std::string_view no_stack_text = "no stack recorded";
 
 bool has(std::string_view text, std::string_view part) { return text.find(part) != std::string_view::npos; }
 
-// "train.py:31 step" of torch, a package or C++.
-bool is_library(std::string_view place) {
-  constexpr std::array<std::string_view, 7> parts = {"site-packages/", "dist-packages/", "/torch/", "<frozen",
-                                                     ".cpp:",          ".cc:",           ".so"};
-  return place.starts_with("??") || place.starts_with("?") || place.starts_with("torch/") ||
-         std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return has(place, part); });
-}
-
 struct Live {
   Bytes bytes{};
   std::uint32_t stack = no_stack;
@@ -162,7 +154,7 @@ class Diagnosis {
         row->bytes += holder.bytes;
         row->blocks += holder.blocks;
       }
-      out_.stacks.push_back({std::vector<std::string>(frames.rbegin(), frames.rend()), holder.bytes});
+      out_.stacks.push_back({std::vector<std::string>(frames.rbegin(), frames.rend()), holder.bytes, holder.blocks});
     }
     std::stable_sort(out_.stacks.begin(), out_.stacks.end(),
                      [](const MemoryStack& a, const MemoryStack& b) { return a.bytes > b.bytes; });
@@ -233,6 +225,13 @@ class Diagnosis {
 };
 
 }  // namespace
+
+bool is_library(std::string_view place) {
+  constexpr std::array<std::string_view, 7> parts = {"site-packages/", "dist-packages/", "/torch/", "<frozen",
+                                                     ".cpp:",          ".cc:",           ".so"};
+  return place.starts_with("??") || place.starts_with("?") || place.starts_with("torch/") ||
+         std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return has(place, part); });
+}
 
 MemoryDiagnosis diagnose_memory(const Trace& trace, std::int16_t device) { return Diagnosis(trace, device).run(); }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/devices/memory/allocation_stream.h"
@@ -21,6 +22,7 @@ struct MemoryHolder {
 struct MemoryStack {
   std::vector<std::string> places;  // outermost first
   Bytes bytes{};
+  std::uint64_t blocks = 0;
 };
 
 // The failed allocation, on the same device with another allocator or settings.
@@ -50,6 +52,9 @@ struct MemoryDiagnosis {
   std::vector<MemoryStack> stacks;    // most first
   std::optional<RanOut> ran_out;      // none: no allocation failed
 };
+
+// "train.py:31 step" of torch, of an installed package or of C++: not the program's own.
+bool is_library(std::string_view place);
 
 // Of one device of a snapshot, read with ReadOptions::keep_stacks. Lines of torch, of installed packages and of C++
 // don't count as the program's own unless a stack has no others. O(events log events), and a replay for each allocator.

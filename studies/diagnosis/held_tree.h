@@ -1,0 +1,36 @@
+// Who holds a GPU's memory, as a tree: by the calls that asked for it where stacks were recorded, else by owner, layer
+// and tensor. What treemaps and flame graphs are drawn from.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "sim/pictures/memory_picture.h"
+#include "studies/diagnosis/memory_diagnosis.h"
+
+namespace spillway::studies {
+
+struct HeldNode {
+  std::string name;
+  Bytes bytes{};  // of its children together, and what it holds itself
+  std::uint64_t blocks = 0;
+  std::int64_t example = -1;       // the largest block's index in MemoryPicture::blocks; -1: none is known
+  std::vector<HeldNode> children;  // most bytes first
+};
+
+// Callers around callees, outermost first; calls that everything goes through are left out, and lines of torch and of
+// packages below the program's own last line.
+HeldNode held_by_stack(const MemoryDiagnosis& diagnosis);
+// File, then line, by the program's own innermost line.
+HeldNode held_by_line(const MemoryDiagnosis& diagnosis);
+// forward() of the program's own modules.
+HeldNode held_by_module(const MemoryDiagnosis& diagnosis);
+// Of the blocks alive at that time: owner, then layer, then tensor ("what work it is for" where it has no name).
+HeldNode held_by_owner(const Trace& trace, const MemoryPicture& picture, std::int64_t at);
+
+// "owner;layer;tensor bytes" a line, as flame graphs take them.
+std::string folded_tree(const HeldNode& root);
+
+}  // namespace spillway::studies
