@@ -73,10 +73,14 @@ void paint_marks(QPainter& painter, const PlotFrame& frame, TimeRange view, cons
     const double right = plot.left() + std::clamp(axis.x(marks.selection->end), 0.0, axis.width());
     QColor shade = theme.accent;
     shade.setAlpha(46);
-    painter.fillRect(QRectF(left, plot.top(), right - left, plot.height()), shade);
-    painter.setPen(theme.accent);
-    painter.drawLine(QPointF(left, plot.top()), QPointF(left, plot.bottom()));
-    painter.drawLine(QPointF(right, plot.top()), QPointF(right, plot.bottom()));
+    const int top = marks.rows ? std::max(plot.top(), marks.rows->top) : plot.top();
+    const int bottom = marks.rows ? std::min(plot.bottom(), marks.rows->bottom) : plot.bottom();
+    if (top < bottom) {
+      painter.fillRect(QRectF(left, top, right - left, bottom - top), shade);
+      painter.setPen(theme.accent);
+      painter.drawLine(QPointF(left, top), QPointF(left, bottom));
+      painter.drawLine(QPointF(right, top), QPointF(right, bottom));
+    }
   }
   if (marks.cursor && *marks.cursor >= view.begin && *marks.cursor < view.end) {
     const double x = plot.left() + axis.x(*marks.cursor);

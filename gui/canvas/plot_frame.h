@@ -30,8 +30,13 @@ struct PlotFrame {
   [[nodiscard]] TimeAxis axis_of(TimeRange view) const { return {view, static_cast<double>(plot().width())}; }
 };
 
+struct RowRange {
+  int top = 0, bottom = 0;
+};
+
 struct PlotMarks {
   std::optional<TimeRange> selection;
+  std::optional<RowRange> rows;  // of the selection, logical pixels; none: all
   std::optional<std::int64_t> cursor;
   bool timed = true;
   bool stale = false;  // dimmed: newer figures are being worked out

@@ -10,6 +10,7 @@ namespace {
 
 constexpr std::size_t most_packed_rows = 6;  // more are thinner
 constexpr int packed_row = 14, span_row = 22, stage_row = 18, heading_row = 20, phase_row = 16;
+constexpr int counter_row = 26, low_counter_row = 15, much_room = 420;
 
 std::string busy_words(double idle) { return "busy " + percent_text(1 - idle); }
 
@@ -75,6 +76,7 @@ class List {
       detail += " · mostly " + std::string(describe(scene_.result->binding));
     if (!heading(name, detail, rank == 0)) return;
     if (rank == 0 && scene_.memory != nullptr) memory();
+    if (rank == 0) counters();
     if (ranks == 1) phase();
     std::vector<Track> spans = spans_of(rank);
     std::stable_partition(spans.begin(), spans.end(),
@@ -88,9 +90,23 @@ class List {
     track.kind = TrackKind::memory;
     track.name = "memory";
     track.label = "Memory";
-    track.detail = "by owner, GiB";
+    track.detail = "by owner";
     track.row_height = std::clamp(choice_.room * 2 / 5, 96, 170);
     add(std::move(track));
+  }
+
+  void counters() {
+    if (scene_.counters == nullptr) return;
+    for (std::size_t i = 0; i < scene_.counters->size(); ++i) {
+      const CounterLane& counter = (*scene_.counters)[i];
+      Track track;
+      track.kind = TrackKind::counter;
+      track.name = track.label = counter.name();
+      track.detail = counter.counter().unit == studies::CounterUnit::share ? "" : "of " + counter.text(counter.top());
+      track.lanes = {i};
+      track.row_height = choice_.room < much_room ? low_counter_row : counter_row;
+      add(std::move(track));
+    }
   }
 
   void phase() {

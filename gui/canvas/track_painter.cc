@@ -14,7 +14,6 @@ namespace {
 
 constexpr int label_size = 11;      // pixels: labels and heads
 constexpr double span_size = 10.5;  // on spans
-constexpr double headroom = 1.12;   // above the highest of memory, for its words
 constexpr int indent = 18;          // of a track's label under its heading
 
 QString words(const std::string& text) { return QString::fromStdString(text); }
@@ -25,8 +24,6 @@ QFont sized(const QPainter& painter, double pixels, bool bold = false) {
   font.setBold(bold);
   return font;
 }
-
-bool is_op(const SceneLane& lane) { return lane.lane != LaneId::none; }
 
 class Picture {
  public:
@@ -50,6 +47,9 @@ class Picture {
       if (track.kind == TrackKind::map) address_map(top, track);
       if (track.kind == TrackKind::pass) pass(top, track);
       if (track.kind == TrackKind::spans) spans(top, track);
+      if (track.kind == TrackKind::counter)
+        paint_counter(image_, look_.frame, (*scene_.counters)[track.lanes.front()], look_.view, top, track.row_height,
+                      theme_);
     }
     texts();
     small_picture();
@@ -221,7 +221,7 @@ class Picture {
   }
 
   void address_map(int top, const Track& track) {
-    const TimeRange bytes = map_bytes(*scene_.memory);
+    const TimeRange bytes = map_shown(scene_, look_);
     const int upper = std::max(look_.frame.device(top), look_.frame.device(look_.frame.axis));
     const int lower = std::min(look_.frame.device(top + track.row_height), image_.height());
     const int left = look_.frame.device(look_.frame.gutter);
@@ -230,7 +230,7 @@ class Picture {
     const double whole = track.row_height * look_.frame.ratio;
     const auto at = [&](int y) {
       const double part = (look_.frame.device(top) + whole - y) / whole;
-      return static_cast<std::int64_t>(part * static_cast<double>(bytes.end));
+      return bytes.begin + static_cast<std::int64_t>(part * static_cast<double>(bytes.length()));
     };
     fill_rows(image_, left, image_.width(), upper, lower, theme_[Token::sunken].rgb());
     const int pitch = static_cast<int>(image_.bytesPerLine() / 4);
@@ -256,6 +256,7 @@ class Picture {
     for (std::size_t i = 0; i < look_.tracks->size(); ++i) {
       const Track& track = (*look_.tracks)[i];
       if (track.kind == TrackKind::memory) memory_words(painter, places_.top(i), track);
+      if (track.kind == TrackKind::map && look_.map) map_words(painter, places_.top(i), track);
       if (track.kind == TrackKind::map && look_.block) block_outline(painter, places_.top(i), track);
     }
     step_lines(painter);
@@ -353,12 +354,23 @@ class Picture {
     boxed(painter, QPointF(x, y + 4), "runs out of memory here", theme_.bad);
   }
 
+  // Which addresses a zoomed map shows.
+  void map_words(QPainter& painter, int top, const Track& track) const {
+    const TimeRange shown = map_shown(scene_, look_);
+    boxed(painter, QPointF(plot().left(), top + track.row_height - 22.0),
+          QString("bytes %1 to %2 of %3")
+              .arg(words(bytes_text(Bytes(shown.begin))), words(bytes_text(Bytes(shown.end))),
+                   words(bytes_text(Bytes(map_bytes(*scene_.memory).end)))),
+          theme_.text);
+  }
+
   void block_outline(QPainter& painter, int top, const Track& track) const {
     if (*look_.block >= scene_.memory->map.blocks().size()) return;
     const AddressMap::Block& block = scene_.memory->map.blocks()[*look_.block];
-    const auto most = static_cast<double>(map_bytes(*scene_.memory).end);
+    const TimeRange shown = map_shown(scene_, look_);
     const auto y_of = [&](std::int64_t bytes) {
-      return top + track.row_height * (1 - static_cast<double>(bytes) / most);
+      const double part = static_cast<double>(bytes - shown.begin) / static_cast<double>(shown.length());
+      return top + track.row_height * (1 - std::clamp(part, 0.0, 1.0));
     };
     twice(painter, [&](QPainter& p) {
       p.drawRect(QRectF(QPointF(x_of(block.begin), y_of(block.high)), QPointF(x_of(block.end), y_of(block.low))));
@@ -484,7 +496,7 @@ class Picture {
       painter.setPen(theme_.muted);
       const QRectF rest = below ? QRectF(indent, top + height / 2.0, gutter - indent - 6, height / 2.0) : box;
       paint_elided(painter, rest, (below ? Qt::AlignTop | Qt::AlignLeft : Qt::AlignVCenter | Qt::AlignRight),
-                   words(track.detail));
+                   track.kind == TrackKind::memory ? words(track.detail + ", " + memory_unit()) : words(track.detail));
       if (track.kind == TrackKind::memory) byte_scale(painter, top, track);
     }
     painter.setPen(theme_[Token::line]);
@@ -492,10 +504,18 @@ class Picture {
     painter.setClipping(false);
   }
 
+  // "GiB", of the scale's figures.
+  [[nodiscard]] std::string memory_unit() const {
+    const auto ticks = byte_ticks(Bytes(memory_top(scene_, look_)), 2);
+    const std::string label = ticks.empty() ? std::string() : ticks.back().label;
+    return label.substr(std::min(label.size(), label.find(' ') + 1));
+  }
+
   void byte_scale(QPainter& painter, int top, const Track& track) const {
     const std::int64_t most = memory_top(scene_, look_);
     painter.setPen(theme_.muted);
-    for (const Tick& tick : byte_ticks(Bytes(most), 4)) {
+    constexpr int least_apart = 26;  // logical pixels
+    for (const Tick& tick : byte_ticks(Bytes(most), std::max(2, track.row_height / least_apart))) {
       const double y = top + track.row_height * (1 - static_cast<double>(tick.at) / static_cast<double>(most));
       if (tick.at == 0 || y < look_.frame.axis + 8) continue;
       painter.drawText(QRectF(look_.frame.gutter - 70, y - 8, 64, 16), Qt::AlignRight | Qt::AlignVCenter,
@@ -595,98 +615,6 @@ class Picture {
 };
 
 }  // namespace
-
-std::string span_name(const TrackScene& scene, std::uint32_t id) {
-  if (scene.trace == nullptr) return {};
-  const Trace& trace = *scene.trace;
-  if (is_span(id)) return std::string(trace.strings.text(trace.spans.name[span_of(id)]));
-  if (is_storage(trace.ops.kind[id]) || is_copy(trace.ops.kind[id])) {
-    // Uses are in the order of their ops.
-    const auto use = std::lower_bound(trace.uses.begin(), trace.uses.end(), OpId(id),
-                                      [](const Use& one, OpId op) { return one.op < op; });
-    if (use != trace.uses.end() && use->op == OpId(id)) {
-      const std::string_view name = trace.strings.text(trace.tensors.name[index_of(use->tensor)]);
-      if (!name.empty()) return std::string(name);
-    }
-  }
-  return std::string(trace.strings.text(trace.ops.name[id]));
-}
-
-std::int64_t memory_top(const TrackScene& scene, const TrackLook& look) {
-  std::int64_t most = 1;
-  const auto take = [&most](const MemoryScene* memory) {
-    if (memory != nullptr)
-      most = std::max({most, memory->owners.peak(), memory->reserved.peak(), memory->picture.capacity.count()});
-  };
-  take(scene.memory);
-  if (look.ghost != nullptr) take(look.ghost->memory);
-  return static_cast<std::int64_t>(static_cast<double>(most) * headroom);
-}
-
-int TrackPlaces::top(std::size_t track) const {
-  int y = look_.frame.axis - look_.scroll;
-  for (std::size_t i = 0; i < track; ++i) y += (*look_.tracks)[i].height();
-  return y;
-}
-
-int TrackPlaces::bottom() const {
-  int y = look_.frame.axis;
-  for (const Track& track : *look_.tracks) y += track.height();
-  return y;
-}
-
-std::optional<TrackPlaces::Row> TrackPlaces::at(double y) const {
-  if (y < look_.frame.axis) return std::nullopt;
-  int top = look_.frame.axis - look_.scroll;
-  for (std::size_t i = 0; i < look_.tracks->size(); ++i) {
-    const Track& track = (*look_.tracks)[i];
-    if (y < top + track.height()) {
-      const auto row = static_cast<std::size_t>(std::max(0.0, (y - top) / track.row_height));
-      return Row{i, std::min(row, std::max<std::size_t>(1, track.lanes.size()) - 1)};
-    }
-    top += track.height();
-  }
-  return std::nullopt;
-}
-
-std::optional<TrackPlaces::Place> TrackPlaces::place(std::uint32_t op) const {
-  if (scene_.trace == nullptr || scene_.lanes == nullptr || is_span(op)) return std::nullopt;
-  const LaneId wanted = scene_.trace->ops.lane[op];
-  std::int64_t begin = 0;
-  if (look_.begins != nullptr)
-    begin = (*look_.begins)[op];
-  else if (scene_.result != nullptr && op < scene_.result->op_start.size() &&
-           scene_.result->op_start[op] != unknown_time)
-    begin = scene_.result->op_start[op].count();
-  else
-    return std::nullopt;
-  for (std::size_t t = 0; t < look_.tracks->size(); ++t) {
-    const Track& track = (*look_.tracks)[t];
-    if (track.kind != TrackKind::spans || !is_op(scene_.lanes->lanes[track.lanes.front()]) ||
-        scene_.lanes->lanes[track.lanes.front()].lane != wanted)
-      continue;
-    for (std::size_t row = 0; row < track.lanes.size(); ++row) {
-      const SpanLane& spans = scene_.lanes->lanes[track.lanes[row]].spans;
-      const auto [first, last] = spans.within({begin, begin + 1});
-      for (std::size_t i = first; i < std::min(last + 1, spans.size()); ++i)
-        if (spans.id(i) == op) return Place{t, row, {spans.begin(i), std::max(spans.end(i), spans.begin(i) + 1)}};
-    }
-  }
-  return std::nullopt;
-}
-
-std::optional<TimeRange> TrackPlaces::range(std::uint32_t op) const {
-  const auto found = place(op);
-  return found ? std::optional(found->range) : std::nullopt;
-}
-
-std::optional<QPointF> TrackPlaces::middle(std::uint32_t op, std::int64_t time) const {
-  const auto found = place(op);
-  if (!found) return std::nullopt;
-  const Track& track = (*look_.tracks)[found->track];
-  const double y = top(found->track) + (static_cast<double>(found->row) + 0.5) * track.row_height;
-  return QPointF(look_.frame.gutter + look_.frame.axis_of(look_.view).x(time), y);
-}
 
 QImage paint_tracks(const TrackScene& scene, const TrackLook& look, const Theme& theme) {
   return Picture(scene, look, theme).paint();

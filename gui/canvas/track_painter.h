@@ -32,6 +32,7 @@ struct TrackLook {
   std::optional<std::size_t> block;                   // in AddressMap::blocks
   std::vector<TrackFlow> flows;
   bool with_path = false;
+  std::optional<TimeRange> map;       // squeezed addresses that the map shows; none: all
   std::vector<std::uint32_t> marked;  // ops, for the ruler and the small picture
   const TrackScene* ghost = nullptr;  // of what this is compared with; on the same axis
   std::size_t most_labels = 500;
@@ -69,6 +70,9 @@ class TrackPlaces {
 
 // The bytes of the address map's vertical axis, and of the memory's.
 std::int64_t memory_top(const TrackScene& scene, const TrackLook& look);
+
+// The squeezed addresses that the map shows. Precondition: the scene has memory.
+TimeRange map_shown(const TrackScene& scene, const TrackLook& look);
 
 QImage paint_tracks(const TrackScene& scene, const TrackLook& look, const Theme& theme);
 

@@ -1,8 +1,5 @@
 #include "gui/plots/canvas_view.h"
 
-#include <QContextMenuEvent>
-#include <QMenu>
-#include <QMouseEvent>
 #include <QScrollBar>
 #include <algorithm>
 #include <cmath>
@@ -14,7 +11,6 @@ namespace {
 
 constexpr std::size_t most_flows = 64;
 constexpr int wide = 1000;        // logical pixels: from there on labels have more room
-constexpr int handle_reach = 5;   // of the small picture's handles
 constexpr double shown_with = 6;  // times its own length around what is gone to
 
 QString text_of(std::string_view view) { return QString::fromUtf8(view.data(), static_cast<qsizetype>(view.size())); }
@@ -81,6 +77,7 @@ void CanvasView::show(std::shared_ptr<const Outcome> outcome, std::shared_ptr<co
     block_.reset();
     flows_.clear();
     marked_.clear();
+    map_view_.reset();
   }
   outcome_ = std::move(outcome);
   baseline_ = std::move(baseline);
@@ -184,6 +181,7 @@ TrackLook CanvasView::look(const PlotFrame& frame) const {
   look.flows = flows_;
   look.with_path = with_path_;
   look.marked = marked_;
+  look.map = map_view_;
   if (ghost_.lanes != nullptr) look.ghost = &ghost_;
   return look;
 }
@@ -241,7 +239,8 @@ std::int64_t CanvasView::block_at(QPoint at) const {
   if (!row || tracks_[row->track].kind != TrackKind::map || at.x() < shape.gutter) return -1;
   const Track& track = tracks_[row->track];
   const double part = 1 - static_cast<double>(at.y() - places.top(row->track)) / track.row_height;
-  const auto address = static_cast<std::int64_t>(part * static_cast<double>(map_bytes(*scene_.memory).end));
+  const TimeRange shown = map_shown(scene_, here);
+  const auto address = shown.begin + static_cast<std::int64_t>(part * static_cast<double>(shown.length()));
   return scene_.memory->map.at(shape.axis_of(time().view()).time(at.x() - shape.gutter), address);
 }
 
@@ -264,6 +263,13 @@ QString CanvasView::words_at(QPoint at) const {
         words += QString(", %1 %2").arg(QString::fromStdString(scene_.memory->owners.owners()[i].words),
                                         QString::fromStdString(bytes_text(Bytes(held[i]))));
     return words;
+  }
+  if (track.kind == TrackKind::counter && at.x() >= shape.gutter) {
+    const CounterLane& counter = (*scene_.counters)[track.lanes.front()];
+    return tr("%1: %2 at %3, %4 on average over what is shown")
+        .arg(name, QString::fromStdString(counter.text(counter.value_at(when))),
+             QString::fromStdString(time_text(when, here.timed)),
+             QString::fromStdString(counter.text(counter.mean(time().view()))));
   }
   if (track.kind == TrackKind::map) {
     const std::int64_t found = block_at(at);
@@ -369,6 +375,16 @@ void CanvasView::mark(std::vector<std::uint32_t> ops) {
   refresh();
 }
 
+// In view, with room around it.
+void CanvasView::show_place(const TimeRange& range, std::optional<QPointF> middle) {
+  chosen_at_ = range;
+  const bool in_view = range.begin >= time().view().begin && range.end <= time().view().end;
+  const auto margin = static_cast<std::int64_t>(static_cast<double>(range.length()) * shown_with);
+  if (!in_view) time().set_view({range.begin - margin, range.end + margin});
+  if (middle && (middle->y() < canvas_top || middle->y() > height()))
+    bar_->setValue(bar_->value() + static_cast<int>(middle->y()) - (canvas_top + height()) / 2);
+}
+
 void CanvasView::go_to(OpId op) {
   if (outcome_ == nullptr) return;
   chosen_ = static_cast<std::uint32_t>(index_of(op));
@@ -376,17 +392,69 @@ void CanvasView::go_to(OpId op) {
   flows_ = flows();
   const TrackLook here = look(frame());
   const TrackPlaces places(scene_, here);
-  if (const auto range = places.range(*chosen_)) {
-    chosen_at_ = *range;
-    const bool in_view = range->begin >= time().view().begin && range->end <= time().view().end;
-    const auto margin = static_cast<std::int64_t>(static_cast<double>(range->length()) * shown_with);
-    if (!in_view) time().set_view({range->begin - margin, range->end + margin});
-    const auto middle = places.middle(*chosen_, range->begin);
-    if (middle && (middle->y() < canvas_top || middle->y() > height()))
-      bar_->setValue(bar_->value() + static_cast<int>(middle->y()) - (canvas_top + height()) / 2);
-  }
+  if (const auto range = places.range(*chosen_)) show_place(*range, places.middle(*chosen_, range->begin));
   refresh();
   if (on_choose) on_choose();
+}
+
+bool CanvasView::go_to_longest(const std::vector<std::uint32_t>& ops) {
+  if (outcome_ == nullptr) return false;
+  const Result& result = outcome_->result();
+  std::optional<std::uint32_t> longest;
+  Picos most{-1};
+  for (const std::uint32_t op : ops) {
+    if (op >= result.op_start.size() || result.op_start[op] == unknown_time) continue;
+    const Picos length = result.op_end[op] - result.op_start[op];
+    if (length <= most) continue;
+    most = length;
+    longest = op;
+  }
+  if (!longest) return false;
+  go_to(static_cast<OpId>(*longest));
+  return true;
+}
+
+bool CanvasView::go_to_span(const std::string& name) {
+  if (outcome_ == nullptr || scene_.lanes == nullptr) return false;
+  std::optional<TimeRange> most;
+  std::uint32_t found = 0;
+  std::size_t at = 0;
+  for (std::size_t l = 0; l < scene_.lanes->lanes.size(); ++l) {
+    const SceneLane& lane = scene_.lanes->lanes[l];
+    if (lane.lane != LaneId::none) continue;
+    for (std::size_t i = 0; i < lane.spans.size(); ++i) {
+      const TimeRange range{lane.spans.begin(i), std::max(lane.spans.end(i), lane.spans.begin(i) + 1)};
+      if ((most && range.length() <= most->length()) || span_name(scene_, lane.spans.id(i)) != name) continue;
+      most = range;
+      found = lane.spans.id(i);
+      at = l;
+    }
+  }
+  if (!most) return false;
+  chosen_ = found;
+  block_.reset();
+  flows_.clear();
+  std::optional<QPointF> middle;
+  const TrackLook here = look(frame());
+  for (std::size_t t = 0; t < tracks_.size(); ++t) {
+    const auto& lanes = tracks_[t].lanes;
+    const auto row = std::find(lanes.begin(), lanes.end(), at);
+    if (tracks_[t].kind == TrackKind::spans && row != lanes.end())
+      middle = QPointF(0, TrackPlaces(scene_, here).top(t) +
+                              (static_cast<double>(row - lanes.begin()) + 0.5) * tracks_[t].row_height);
+  }
+  show_place(*most, middle);
+  refresh();
+  if (on_choose) on_choose();
+  return true;
+}
+
+bool CanvasView::go_to_recorded(Picos begin) {
+  if (outcome_ == nullptr) return false;
+  const Ops& ops = outcome_->trace().ops;
+  for (std::size_t i = 0; i < ops.size(); ++i)
+    if (is_device_work(ops.kind[i]) && ops.start[i] == begin) return go_to_longest({static_cast<std::uint32_t>(i)});
+  return false;
 }
 
 std::optional<TimeRange> CanvasView::chosen_range() const {
@@ -444,76 +512,6 @@ void CanvasView::reveal(TrackKind kind) {
       bar_->setValue(bar_->value() + bottom - height());
     return;
   }
-}
-
-// ---- the small picture ----
-
-std::int64_t CanvasView::whole_time_at(int x) const {
-  const PlotFrame shape = frame();
-  const TimeRange whole = time().whole();
-  const double part = static_cast<double>(x - shape.gutter) / std::max(1, shape.plot().width());
-  return whole.begin + static_cast<std::int64_t>(std::clamp(part, 0.0, 1.0) * static_cast<double>(whole.length()));
-}
-
-void CanvasView::mousePressEvent(QMouseEvent* event) {
-  const PlotFrame shape = frame();
-  if (event->button() != Qt::LeftButton || event->pos().y() >= minimap_height || event->pos().x() < shape.gutter)
-    return TimeView::mousePressEvent(event);
-  setFocus();
-  const TimeAxis whole(time().whole(), shape.plot().width());
-  const double begin = shape.gutter + whole.x(time().view().begin), end = shape.gutter + whole.x(time().view().end);
-  const int x = event->pos().x();
-  if (std::abs(x - begin) <= handle_reach)
-    grip_ = Grip::begin;
-  else if (std::abs(x - end) <= handle_reach)
-    grip_ = Grip::end;
-  else
-    grip_ = Grip::move;
-  const TimeRange view = time().view();
-  const std::int64_t at = whole_time_at(x);
-  const bool inside_view = at >= view.begin && at < view.end;
-  gripped_at_ = inside_view ? at - view.begin : view.length() / 2;
-  if (grip_ == Grip::move && !inside_view) time().set_view({at - gripped_at_, at - gripped_at_ + view.length()});
-}
-
-void CanvasView::mouseMoveEvent(QMouseEvent* event) {
-  if (grip_ == Grip::none) {
-    const bool on_small = event->pos().y() < minimap_height && event->pos().x() >= frame().gutter;
-    setCursor(on_small ? Qt::SizeHorCursor : Qt::ArrowCursor);
-    return TimeView::mouseMoveEvent(event);
-  }
-  const TimeRange view = time().view();
-  const std::int64_t at = whole_time_at(event->pos().x());
-  if (grip_ == Grip::move) time().set_view({at - gripped_at_, at - gripped_at_ + view.length()});
-  if (grip_ == Grip::begin) time().set_view({std::min(at, view.end - shortest_view), view.end});
-  if (grip_ == Grip::end) time().set_view({view.begin, std::max(at, view.begin + shortest_view)});
-}
-
-void CanvasView::mouseReleaseEvent(QMouseEvent* event) {
-  if (grip_ == Grip::none) return TimeView::mouseReleaseEvent(event);
-  grip_ = Grip::none;
-}
-
-void CanvasView::mouseDoubleClickEvent(QMouseEvent* event) {
-  if (event->pos().y() < minimap_height) return time().set_view(time().whole());
-  TimeView::mouseDoubleClickEvent(event);
-}
-
-void CanvasView::contextMenuEvent(QContextMenuEvent* event) {
-  QMenu menu(this);
-  const TrackLook here = look(frame());
-  const auto row = TrackPlaces(scene_, here).at(event->pos().y());
-  if (row && tracks_[row->track].kind != TrackKind::heading) {
-    const std::string name = tracks_[row->track].name;
-    const QString shown = QString::fromStdString(tracks_[row->track].label);
-    menu.addAction(tr("Hide %1").arg(shown), this, [this, name] { hide_lane(name); });
-    if (tracks_[row->track].kind == TrackKind::spans)
-      menu.addAction(choice_.pinned.count(name) > 0 ? tr("Unpin %1").arg(shown) : tr("Pin %1 to the top").arg(shown),
-                     this, [this, name] { pin_lane(name); });
-  }
-  if (!choice_.hidden.empty()) menu.addAction(tr("Show all tracks"), this, [this] { show_all_lanes(); });
-  menu.addActions(actions());
-  if (!menu.isEmpty()) menu.exec(event->globalPos());
 }
 
 }  // namespace spillway::gui

@@ -3,8 +3,11 @@
 //
 //   small picture   drag moves the view, its handles zoom, a double click shows everything
 //   headings        a click opens and closes the group
-//   tracks          wheel zooms at the pointer, Shift+wheel moves, Ctrl+wheel scrolls; dragging selects a range
-//   keys            as TimeView, and 1 2 3 the axis, C the critical path
+//   tracks          wheel zooms at the pointer, Shift+wheel moves, Ctrl+wheel scrolls; dragging selects a range, with
+//                   Alt of the tracks that it goes over alone
+//   address map     Ctrl+wheel zooms in addresses, Ctrl+Shift+wheel moves; Home shows all
+//   keys            as TimeView, and 1 2 3 the axis, C the critical path; Shift+W Shift+S zoom in addresses, Shift+A
+//                   Shift+D move
 #pragma once
 
 #include <memory>
@@ -32,6 +35,20 @@ class CanvasView : public TimeView {
   // Index in MemoryPicture::blocks.
   [[nodiscard]] std::optional<std::size_t> chosen_block() const;
   void choose_block(std::size_t block);
+  // Chooses the longest of them, or the longest operator or annotation of that name, or what was recorded to begin
+  // then, and brings it into view. False: none of them is on the canvas.
+  bool go_to_longest(const std::vector<std::uint32_t>& ops);
+  bool go_to_span(const std::string& name);
+  bool go_to_recorded(Picos begin);
+  // Of the selected range, tracks that were dragged over with Alt; none: all.
+  [[nodiscard]] bool has_area() const { return !area_.empty() && time().selection().has_value(); }
+  [[nodiscard]] std::size_t area_tracks() const { return area_.size(); }
+  [[nodiscard]] std::vector<std::size_t> lanes_in_area() const;  // places in the scene's lanes
+  [[nodiscard]] bool area_has_memory() const;                    // true without an area
+  // Squeezed addresses that the map shows; none: all.
+  [[nodiscard]] std::optional<TimeRange> map_view() const { return map_view_; }
+  void zoom_map(double factor, double anchor);  // anchor: 0 the lowest address shown, 1 the highest
+  void pan_map(double fraction);
   // Ops that a search has found.
   void mark(std::vector<std::uint32_t> ops);
 
@@ -64,6 +81,9 @@ class CanvasView : public TimeView {
   [[nodiscard]] std::optional<TimeRange> chosen_range() const override;
   bool other_key(int key) override;
   void scroll_rows(int steps) override;
+  [[nodiscard]] std::optional<RowRange> selected_rows() const override;
+  void wheelEvent(QWheelEvent* event) override;
+  void keyPressEvent(QKeyEvent* event) override;
   void resizeEvent(QResizeEvent* event) override;
   void mousePressEvent(QMouseEvent* event) override;
   void mouseMoveEvent(QMouseEvent* event) override;
@@ -79,6 +99,8 @@ class CanvasView : public TimeView {
   [[nodiscard]] std::vector<TrackFlow> flows() const;
   [[nodiscard]] std::int64_t carried(std::int64_t place, MemoryClock from, MemoryClock to) const;
   [[nodiscard]] std::int64_t whole_time_at(int x) const;
+  void show_place(const TimeRange& range, std::optional<QPointF> middle);
+  void spread_area(int from, int to);
   void arrange();
   void fit_scroll();
   void become(MemoryClock axis);
@@ -94,6 +116,9 @@ class CanvasView : public TimeView {
   std::vector<TrackFlow> flows_;
   std::vector<std::uint32_t> marked_;
   bool with_path_ = false;
+  std::set<std::string> area_;         // names of tracks
+  std::optional<int> area_from_;       // where a drag with Alt began
+  std::optional<TimeRange> map_view_;  // squeezed addresses
   Grip grip_ = Grip::none;
   std::int64_t gripped_at_ = 0;  // distance of the pointer from the view's begin
   QScrollBar* bar_;

@@ -80,7 +80,7 @@ PlotFrame TimeView::frame() const { return {.size = size(), .ratio = devicePixel
 
 void TimeView::paint_over(QPainter& painter) const {
   paint_marks(painter, frame(), time_.view(), *theme_,
-              {.selection = time_.selection(), .cursor = time_.cursor(), .stale = stale_});
+              {.selection = time_.selection(), .rows = selected_rows(), .cursor = time_.cursor(), .stale = stale_});
 }
 
 QImage TimeView::picture() const {
@@ -162,7 +162,9 @@ void TimeView::mouseDoubleClickEvent(QMouseEvent* event) {
 void TimeView::keyPressEvent(QKeyEvent* event) {
   const int key = event->key();
   const TimeRange view = time_.view(), whole = time_.whole();
-  if ((event->modifiers() & (Qt::ControlModifier | Qt::AltModifier)) != 0) return QWidget::keyPressEvent(event);
+  const bool is_plus = key == Qt::Key_Plus;  // on many keyboards with Shift
+  const auto others = Qt::ControlModifier | Qt::AltModifier | (is_plus ? Qt::NoModifier : Qt::ShiftModifier);
+  if ((event->modifiers() & others) != 0) return QWidget::keyPressEvent(event);
   if (key == Qt::Key_W || key == Qt::Key_Plus)
     time_.set_view(zoomed(view, whole, key_zoom, 0.5));
   else if (key == Qt::Key_S || key == Qt::Key_Minus)

@@ -63,6 +63,8 @@ class TimeView : public QWidget {
   // A key that is not about time; true: taken.
   virtual bool other_key(int /*key*/) { return false; }
   virtual void scroll_rows(int /*steps*/) {}
+  // Of what is selected; none: all rows.
+  [[nodiscard]] virtual std::optional<RowRange> selected_rows() const { return std::nullopt; }
   // Draws anew at the next chance.
   void refresh();
 

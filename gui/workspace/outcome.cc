@@ -1,10 +1,14 @@
 #include "gui/workspace/outcome.h"
 
+#include <oneapi/tbb/parallel_for.h>
+
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <utility>
 
 #include "base/byte_source.h"
+#include "base/stop.h"
 #include "gui/workspace/variant_figures.h"
 #include "scenario/scenario_memory.h"
 #include "traces/formats/trace_part.h"
@@ -42,17 +46,33 @@ LoadedScenario load_with(const Scenario& scenario, const ReadRange& range,
   return load_captured(scenario, captured->trace);
 }
 
+// work(0) ... work(count - 1), each stopped by what stops this thread. Each writes what is its own.
+template <class Work>
+void in_parallel(std::size_t count, const Work& work) {
+  const std::atomic<bool>* const stop = current_stop();
+  oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+    const StopScope scope(stop);
+    work(i);
+  });
+}
+
 // Steps of more ops are not drawn in program order: it takes as much memory again.
 constexpr std::size_t most_issued = 500'000;
+
+bool draws_issued(const Outcome& outcome) {
+  return outcome.trace().has(Capability::times) && outcome.trace().ops.size() <= most_issued;
+}
 
 // The same lanes with every op at its place in program order.
 void draw_issued(Outcome& outcome) {
   const Trace& trace = outcome.trace();
-  if (outcome.timeline.empty() || trace.ops.size() > most_issued) return;
+  if (!draws_issued(outcome)) return;
   outcome.issue_places = issue_places(trace);
   Result issued;
   issued.ranks = outcome.result().ranks;
   issued.replayed = Picos(static_cast<std::int64_t>(trace.ops.size()));
+  issued.op_start.reserve(trace.ops.size());
+  issued.op_end.reserve(trace.ops.size());
   for (std::size_t i = 0; i < trace.ops.size(); ++i) {
     const bool is_replayed = i < outcome.result().op_start.size() && outcome.result().op_start[i] != unknown_time;
     issued.op_start.push_back(is_replayed ? Picos(outcome.issue_places[i]) : unknown_time);
@@ -62,13 +82,22 @@ void draw_issued(Outcome& outcome) {
   outcome.issued_pipeline = pipeline_scene(trace, issued);
 }
 
+void draw_lanes(Outcome& outcome) {
+  outcome.timeline = timeline_scene(outcome.trace(), outcome.result());
+  outcome.pipeline = pipeline_scene(outcome.trace(), outcome.result());
+  outcome.work = work_in(outcome.timeline, outcome.trace(), outcome.timeline.whole).rows();
+  if (outcome.timeline.empty()) return;
+  for (studies::Counter& counter : studies::counters_of(outcome.trace(), outcome.result()))
+    outcome.counters.emplace_back(std::move(counter));
+}
+
 void draw_memory(Outcome& outcome) {
   std::vector<MemoryClock> clocks = {MemoryClock::gpu, MemoryClock::host};
-  if (!outcome.issued.empty()) clocks.push_back(MemoryClock::program);
+  if (draws_issued(outcome)) clocks.push_back(MemoryClock::program);
   std::vector<MemoryPicture> pictures = step_memory_on(outcome.loaded, outcome.run, clocks);
-  std::array<std::shared_ptr<const MemoryScene>*, 3> into = {&outcome.memory, &outcome.memory_on_host,
-                                                             &outcome.memory_issued};
-  for (std::size_t i = 0; i < pictures.size(); ++i) *into[i] = memory_scene(std::move(pictures[i]));
+  const std::array<std::shared_ptr<const MemoryScene>*, 3> into = {&outcome.memory, &outcome.memory_on_host,
+                                                                   &outcome.memory_issued};
+  in_parallel(pictures.size(), [&](std::size_t i) { *into[i] = memory_scene(std::move(pictures[i])); });
 }
 
 void go_on(const Progress& progress, const char* part) {
@@ -89,13 +118,9 @@ std::shared_ptr<Outcome> simulate(const ScenarioText& scenario, const ReadRange&
   outcome->run = is_snapshot ? run_memory(outcome->loaded) : run_traced(outcome->loaded);
   take_replayed_order(outcome->run);
   go_on(progress, "drawing");
-  outcome->timeline = timeline_scene(outcome->trace(), outcome->result());
-  outcome->pipeline = pipeline_scene(outcome->trace(), outcome->result());
-  outcome->work = work_in(outcome->timeline, outcome->trace(), outcome->timeline.whole);
-  draw_issued(*outcome);
-  go_on(progress, "drawing memory");
-  draw_memory(*outcome);
-  outcome->roofline = roofline(outcome->loaded, outcome->run);
+  const std::array<void (*)(Outcome&), 4> parts = {
+      draw_memory, draw_lanes, draw_issued, [](Outcome& made) { made.roofline = roofline(made.loaded, made.run); }};
+  in_parallel(parts.size(), [&](std::size_t i) { parts[i](*outcome); });
   outcome->figures = std::make_shared<const VariantFigures>(variant_figures(*outcome));
   return outcome;
 }
@@ -116,6 +141,7 @@ TrackScene Outcome::tracks(MemoryClock axis) const {
   const bool by_order = axis == MemoryClock::program && !timeline.empty();
   scene.lanes = by_order ? &issued : &timeline;
   scene.passes = by_order ? &issued_pipeline : &pipeline;
+  if (!by_order) scene.counters = &counters;
   scene.memory = (by_order ? memory_issued : axis == MemoryClock::host ? memory_on_host : memory).get();
   return scene;
 }

@@ -32,12 +32,13 @@ struct Outcome {
   LoadedScenario loaded;
   ScenarioRun run;
   TimelineScene timeline, pipeline;
-  std::vector<WorkRow> work;                  // of the whole time
+  std::vector<studies::WorkRow> work;         // of the whole time
   std::shared_ptr<const MemoryScene> memory;  // on the GPU's clock; null: the trace has no memory events
   // On other axes: as the host asks for it; by the number of ops issued before, which has no times.
   std::shared_ptr<const MemoryScene> memory_on_host, memory_issued;
   TimelineScene issued, issued_pipeline;
   std::vector<std::int64_t> issue_places;  // by op
+  std::vector<CounterLane> counters;       // of the first GPU
   Roofline roofline;
   std::shared_ptr<const VariantFigures> figures;  // to be kept when the rest is not
 

@@ -76,7 +76,7 @@ VariantFigures variant_figures(const Outcome& outcome) {
     // Of as many steps as are in the record.
     const double steps = std::max(1.0, std::round(to_seconds(result.replayed) / to_seconds(result.step_time)));
     const double share = 1 / (steps * (figures.tokens > 0 ? figures.tokens : 1));
-    for (const WorkRow& row : outcome.work) {
+    for (const studies::WorkRow& row : outcome.work) {
       if (row.total <= 0) continue;
       const std::size_t op = row.example;
       if (op >= outcome.trace().ops.size() || outcome.trace().ops.kind[op] != OpKind::kernel) continue;

@@ -1,0 +1,40 @@
+// Why a recorded step is slow, and who holds memory: slower to find than figures, and looked for beside the window.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "gui/workspace/outcome.h"
+#include "gui/workspace/worker.h"
+#include "studies/diagnosis/held_tree.h"
+#include "studies/diagnosis/step_diagnosis.h"
+
+namespace spillway::gui {
+
+struct Diagnosed {
+  std::shared_ptr<const Outcome> of;
+  std::optional<studies::StepDiagnosis> step;      // none: no capture with recorded times
+  std::optional<studies::MemoryDiagnosis> memory;  // none: no snapshot, whose events have call stacks
+};
+
+// What `spillway explain` says of it. Reads a capture or a snapshot again for Python's functions and call stacks.
+Diagnosed diagnose(std::shared_ptr<const Outcome> outcome);
+
+class Diagnoser {
+ public:
+  Diagnoser();
+  // In place of what is looked for.
+  void start(std::shared_ptr<const Outcome> outcome);
+  void stop();
+  [[nodiscard]] bool is_running() const { return worker_.is_running(); }
+
+  std::function<void(std::shared_ptr<const Diagnosed>)> on_found;
+  std::function<void(const SimulationError&)> on_failed;
+
+ private:
+  Worker worker_{2};
+};
+
+}  // namespace spillway::gui
