@@ -119,8 +119,8 @@ void add_gui_command(Command& app) {
   gui->add_option("--screenshot", call->screenshot, "write a picture of a view (.png) and end; needs no display")
       ->type_name("FILE");
   gui->add_option("--view", call->view, "what --screenshot shows, or which view to open with")
-      ->choices({"start", "canvas", "ways", "timeline", "memory", "map", "sensitivity", "pareto", "roofline",
-                 "pipeline", "compare"})
+      ->choices({"start", "canvas", "ways", "diagnosis", "timeline", "memory", "map", "sensitivity", "pareto",
+                 "roofline", "pipeline", "compare", "treemap", "flame"})
       ->type_name("NAME");
   gui->add_option("--theme", call->theme, "light or dark; else the last one used")
       ->choices({"light", "dark"})

@@ -34,7 +34,8 @@ void add_options(QCommandLineParser& parser) {
   parser.addOption({"screenshot", "write a picture of a view and end", "FILE"});
   parser.addOption(
       {"view",
-       "start, canvas, ways, sensitivity, pareto, roofline or compare; of the canvas timeline, memory, map or pipeline",
+       "start, canvas, ways, diagnosis, sensitivity, pareto, roofline, compare, treemap or flame; of the canvas "
+       "timeline, memory, map or pipeline",
        "NAME"});
   parser.addOption({"set", "of a picture: change the scenario, which is pinned as the baseline first", "KEY=VALUE"});
   parser.addOption({"theme", "light or dark", "NAME"});

@@ -6,22 +6,15 @@
 #include <QDockWidget>
 #include <QDragEnterEvent>
 #include <QFileInfo>
-#include <QHeaderView>
 #include <QLabel>
-#include <QLineEdit>
 #include <QListWidget>
 #include <QMimeData>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QSettings>
 #include <QSortFilterProxyModel>
-#include <QSplitter>
 #include <QStackedWidget>
 #include <QStatusBar>
-#include <QTabBar>
-#include <QTableView>
-#include <QUndoView>
-#include <QVBoxLayout>
 #include <algorithm>
 #include <utility>
 
@@ -29,6 +22,8 @@
 #include "base/output_file.h"
 #include "base/version.h"
 #include "gui/panels/compare_view.h"
+#include "gui/panels/diagnosis_panel.h"
+#include "gui/panels/holders_panel.h"
 #include "gui/panels/input_guard.h"
 #include "gui/panels/message_bar.h"
 #include "gui/panels/scenario_panel.h"
@@ -50,28 +45,10 @@ namespace spillway::gui {
 namespace {
 
 constexpr int most_recent = 8;
-constexpr int ways_after_ms = 400;              // of quiet, ways to make it fit are looked for
 constexpr int start_index = 0, work_index = 1;  // of the stack
-const QStringList view_names = {"canvas", "sensitivity", "pareto", "roofline", "compare"};
+const QStringList view_names = {"canvas", "sensitivity", "pareto", "roofline", "compare", "holders"};
 
 }  // namespace
-
-// A table of figures: sorted by clicking a heading, one row after the other by keyboard.
-static QTableView* figure_table(const QString& name, QAbstractItemModel* model) {
-  auto* const table = new QTableView;
-  table->setAccessibleName(name);
-  table->setModel(model);
-  table->setSortingEnabled(true);
-  table->setSelectionBehavior(QAbstractItemView::SelectRows);
-  table->setEditTriggers(QAbstractItemView::NoEditTriggers);
-  table->setAlternatingRowColors(true);
-  table->setWordWrap(false);
-  table->verticalHeader()->setVisible(false);
-  table->verticalHeader()->setDefaultSectionSize(table->fontMetrics().height() + 6);
-  table->horizontalHeader()->setDefaultAlignment(Qt::AlignLeft | Qt::AlignVCenter);
-  table->sortByColumn(-1, Qt::AscendingOrder);
-  return table;
-}
 
 MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light_theme()) {
   setObjectName("spillway");
@@ -102,158 +79,16 @@ MainWindow::MainWindow(QSettings& settings) : settings_(settings), theme_(&light
     const auto previewed = session_.previewed();
     canvas_->show(drawn_, previewed != nullptr ? previewed : drawn_baseline_);
   };
-  time_.on_select([this] { show_selection(); });
+  time_.on_select([this] {
+    show_selection();
+    show_holders();
+  });
   resize(1280, 720);
   restoreGeometry(settings_.value("window/geometry").toByteArray());
   show_start();
 }
 
 MainWindow::~MainWindow() = default;
-
-void MainWindow::make_views() {
-  stack_ = new QStackedWidget;
-  start_ = new StartPage;
-  start_->on_open = [this](const QString& file, const std::string& control) {
-    next_reveal_ = control;
-    open(file);
-  };
-  start_->on_browse = [this] { ask_open(); };
-  start_->on_continue = [this] { continue_session(); };
-  QWidget* const canvas = make_canvas();
-  sensitivity_ = new SensitivityChart;
-  roofline_ = new RooflineChart;
-  QObject::connect(sensitivity_, &PlotView::chosen, this, [this](qint64 id) { apply_relaxation(id); });
-  QObject::connect(roofline_, &PlotView::chosen, this, [this](qint64 id) {
-    search_->setText(roofline_->kernel(id));
-    find_next(false);
-  });
-  sweep_ = new SweepView;
-  compare_ = new CompareView;
-  tabs_ = new QTabWidget;
-  tabs_->setDocumentMode(true);
-  tabs_->setAccessibleName(tr("Views"));
-  tabs_->addTab(canvas, tr("Canvas"));
-  tabs_->addTab(sensitivity_, tr("Sensitivity"));
-  tabs_->addTab(sweep_, tr("Pareto"));
-  tabs_->addTab(roofline_, tr("Roofline"));
-  tabs_->addTab(compare_, tr("Compare"));
-  QObject::connect(tabs_, &QTabWidget::currentChanged, this, [this](int index) {
-    session_.want_sensitivity(index == static_cast<int>(view_names.indexOf("sensitivity")));
-    show_comparison();
-    show_selection();
-  });
-  sweep_->on_error = [this](const SimulationError& error) { show_error(error); };
-  sweep_->on_rows = [this] { show_selection(); };
-  sweep_->on_load = [this](const std::string& text, const std::string& folder) {
-    message_->hide();
-    opened_.clear();
-    session_.open(ScenarioDocument(text, "", folder), {}, session_.current(),
-                  setting_of(text, "title").value_or("a point of the sweep"));
-  };
-  strip_ = new VerdictStrip;
-  strip_->on_hover = [this](const QString& words) { provenance_->setText(words); };
-  message_ = new MessageBar;
-  auto* const work = new QWidget;
-  auto* const column = new QVBoxLayout(work);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(0);
-  column->addWidget(strip_);
-  column->addWidget(tabs_, 1);
-  stack_->addWidget(start_);
-  stack_->addWidget(work);
-  auto* const whole = new QWidget;
-  auto* const rows = new QVBoxLayout(whole);
-  rows->setContentsMargins(0, 0, 0, 0);
-  rows->setSpacing(0);
-  rows->addWidget(message_);
-  rows->addWidget(stack_, 1);
-  setCentralWidget(whole);
-}
-
-// The canvas with its tools: axis, critical path, what is selected and hidden, search.
-QWidget* MainWindow::make_canvas() {
-  canvas_ = new CanvasView(time_);
-  canvas_->on_hover = [this](const QString& words) { provenance_->setText(words); };
-  canvas_->on_lanes = [this] { show_state(); };
-  canvas_->on_choose = [this] {
-    if (canvas_->chosen_block()) table_choice_->setCurrentIndex(1);
-    show_selection();
-  };
-  canvas_->on_axis = [this] { show_axis(); };
-  auto* const whole = new QWidget;
-  auto* const column = new QVBoxLayout(whole);
-  column->setContentsMargins(0, 0, 0, 0);
-  column->setSpacing(0);
-  auto* const line = new QHBoxLayout;
-  line->setContentsMargins(8, 4, 8, 4);
-  line->setSpacing(4);
-  const auto button = [&](const QString& text, const QString& tip, std::function<void()> run) {
-    auto* const made = new QPushButton(text);
-    made->setCheckable(true);
-    made->setToolTip(tip);
-    QObject::connect(made, &QPushButton::clicked, this, [this, run = std::move(run)] {
-      run();
-      show_axis();
-    });
-    line->addWidget(made);
-    return made;
-  };
-  axis_gpu_ = button(tr("GPU time"), tr("Memory beside the work it is for (1)"),
-                     [this] { canvas_->set_axis(MemoryClock::gpu); });
-  axis_host_ = button(tr("Host time"), tr("Memory when the program asks for it (2)"),
-                      [this] { canvas_->set_axis(MemoryClock::host); });
-  axis_order_ = button(tr("Program order"), tr("One step to the right for each operation (3)"),
-                       [this] { canvas_->set_axis(MemoryClock::program); });
-  line->addSpacing(8);
-  path_button_ = button(tr("Critical path"), tr("What the length of the step is made of (C)"),
-                        [this] { canvas_->show_path(path_button_->isChecked()); });
-  line->addSpacing(8);
-  selected_range_ = new QPushButton;
-  selected_range_->setToolTip(tr("Click to select nothing"));
-  selected_range_->setVisible(false);
-  QObject::connect(selected_range_, &QPushButton::clicked, this, [this] { time_.select(std::nullopt); });
-  hidden_lanes_ = new QPushButton;
-  hidden_lanes_->setToolTip(tr("Click to show all tracks"));
-  hidden_lanes_->setVisible(false);
-  QObject::connect(hidden_lanes_, &QPushButton::clicked, this, [this] { canvas_->show_all_lanes(); });
-  search_ = new QLineEdit;
-  search_->setPlaceholderText(tr("Find work by name (Ctrl+F)"));
-  search_->setMinimumWidth(120);
-  search_->setMaximumWidth(240);
-  search_->setClearButtonEnabled(true);
-  QObject::connect(search_, &QLineEdit::textChanged, this, [this] { find_all(); });
-  QObject::connect(search_, &QLineEdit::returnPressed, this, [this] { find_next(false); });
-  found_count_ = new QLabel;
-  legend_ = new QLabel;
-  legend_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  legend_->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-  line->addWidget(selected_range_);
-  line->addWidget(hidden_lanes_);
-  line->addWidget(legend_, 1);
-  line->addWidget(search_);
-  line->addWidget(found_count_);
-  column->addLayout(line);
-  column->addWidget(canvas_, 1);
-  return whole;
-}
-
-// The owners of memory in their colours.
-void MainWindow::show_legend() {
-  QString words;
-  constexpr std::int64_t least_part = 200;  // of the peak; what is less is no stripe that one sees
-  if (drawn_ != nullptr && drawn_->memory != nullptr) {
-    const OwnerStack& stack = drawn_->memory->owners;
-    const OwnerStack::Held held = stack.at(stack.time_of_peak());
-    for (std::size_t i = 0; i < most_owners; ++i) {
-      const OwnerStack::Owner& owner = stack.owners()[i];
-      if (held[i] > stack.peak() / least_part)
-        words += QString("<span style='color:%1'>&#9632;</span> %2 &nbsp; ")
-                     .arg((*theme_)[owner.token].name(),
-                          QString::fromStdString(owner.words).section(',', 0, 0).toHtmlEscaped());
-    }
-  }
-  legend_->setText(words);
-}
 
 // One step to undo; what it was is said, and how to take it back.
 void MainWindow::apply_way(const std::string& text, const std::string& name) {
@@ -271,134 +106,6 @@ void MainWindow::apply_relaxation(qint64 id) {
   const QString name = QString::fromStdString(chosen->resource);
   session_.edit(setting, QString::number(now * relaxation_factor).toStdString(), false);
   message_->show_note(tr("Applied: %1. Ctrl+Z takes it back.").arg(name));
-}
-
-// Which axis it is, and which there are.
-void MainWindow::show_axis() {
-  const auto show = [this](QPushButton* button, MemoryClock axis) {
-    button->setEnabled(drawn_ != nullptr && drawn_->has_axis(axis));
-    button->setChecked(drawn_ != nullptr && canvas_->axis() == axis &&
-                       !(canvas_->is_timed() && axis == MemoryClock::program));
-  };
-  show(axis_gpu_, MemoryClock::gpu);
-  show(axis_host_, MemoryClock::host);
-  show(axis_order_, MemoryClock::program);
-  const bool has_path = drawn_ != nullptr && !drawn_->result().path.empty();
-  path_button_->setEnabled(has_path && canvas_->axis() != MemoryClock::program);
-  path_button_->setChecked(canvas_->shows_path());
-  show_selection();
-}
-
-void MainWindow::make_docks() {
-  panel_ = new ScenarioPanel;
-  panel_->on_edit = [this](const Control& control, const std::string& value, bool goes_on) {
-    session_.edit(control.key, value, goes_on);
-  };
-  panel_->on_preset = [this](const QString& file) { open(file); };
-  scenario_dock_ = new QDockWidget(tr("Scenario"), this);
-  scenario_dock_->setObjectName("scenario dock");
-  variants_ = new VariantPanel(session_);
-  history_ = history_view(session_);
-  auto* const left = new QTabWidget;
-  left->setDocumentMode(true);
-  left->setAccessibleName(tr("Keys and history"));
-  left->addTab(panel_, tr("Keys"));
-  left->addTab(history_, tr("History"));
-  auto* const whole = new QWidget;
-  auto* const parts = new QVBoxLayout(whole);
-  parts->setContentsMargins(0, 0, 0, 0);
-  parts->setSpacing(4);
-  parts->addWidget(variants_);
-  parts->addWidget(left, 1);
-  scenario_dock_->setWidget(whole);
-  scenario_dock_->setTitleBarWidget(new QWidget);  // the variants are its head
-  addDockWidget(Qt::LeftDockWidgetArea, scenario_dock_);
-  selection_ = new TableModel(this);
-  filtered_ = new QSortFilterProxyModel(this);
-  filtered_->setSourceModel(selection_);
-  filtered_->setSortRole(TableModel::sort_role);
-  filtered_->setFilterKeyColumn(-1);
-  filtered_->setFilterCaseSensitivity(Qt::CaseInsensitive);
-  table_ = figure_table(tr("Selection"), filtered_);
-  QObject::connect(table_, &QTableView::activated, this, [this](const QModelIndex& index) { row_chosen(index); });
-  QObject::connect(table_, &QTableView::clicked, this, [this](const QModelIndex& index) { row_chosen(index); });
-  auto* const content = new QWidget;
-  auto* const column = new QVBoxLayout(content);
-  column->setContentsMargins(4, 2, 4, 2);
-  column->setSpacing(2);
-  auto* const line = new QHBoxLayout;
-  filter_ = new QLineEdit;
-  filter_->setPlaceholderText(tr("Filter rows"));
-  filter_->setClearButtonEnabled(true);
-  filter_->setFixedWidth(150);
-  QObject::connect(filter_, &QLineEdit::textChanged, this, [this](const QString& words) {
-    filtered_->setFilterFixedString(words);
-    count_->setText(tr("%1 of %2 rows").arg(filtered_->rowCount()).arg(selection_->rowCount()));
-  });
-  count_ = new QLabel;
-  table_choice_ = new QComboBox;
-  table_choice_->setAccessibleName(tr("What the table shows"));
-  table_choice_->addItems({tr("Kernels"), tr("Blocks"), tr("Stages")});
-  QObject::connect(table_choice_, &QComboBox::currentIndexChanged, this, [this] { show_selection(); });
-  strip_->setVisible(false);  // until there is an answer
-  line->addWidget(table_choice_);
-  line->addWidget(count_);
-  line->addStretch(1);
-  line->addWidget(filter_);
-  column->addLayout(line);
-  column->addWidget(table_);
-  ways_ = new WaysPanel;
-  ways_->on_preview = [this](const std::string& text) { session_.preview(text); };
-  ways_->on_apply = [this](const ShownWay& way) { apply_way(way.text, way.row.way.name); };
-  ways_->on_variant = [this](const ShownWay& way) {
-    session_.preview("");
-    session_.branch(way.row.way.name, way.text);
-  };
-  look_for_ways_.setSingleShot(true);
-  look_for_ways_.setInterval(ways_after_ms);
-  QObject::connect(&look_for_ways_, &QTimer::timeout, this, [this] {
-    const bool is_new = drawn_ != nullptr && drawn_ == session_.outcome() && !session_.is_stale();
-    if (is_new && ways_->isVisible()) ways_->search();
-  });
-  bottom_ = new QTabWidget;
-  bottom_->setDocumentMode(true);
-  bottom_->setAccessibleName(tr("Ways and tables"));
-  bottom_->addTab(content, tr("Selection"));
-  bottom_->addTab(ways_, tr("Make it fit"));
-  warnings_ = new QListWidget;
-  warnings_->setAccessibleName(tr("Warnings"));
-  warnings_->setWordWrap(true);
-  warnings_->setAlternatingRowColors(true);
-  bottom_->addTab(warnings_, tr("Warnings"));
-  QObject::connect(bottom_, &QTabWidget::currentChanged, this, [this] {
-    if (ways_->isVisible()) look_for_ways_.start();
-  });
-  table_dock_ = new QDockWidget(tr("Ways and tables"), this);
-  table_dock_->setObjectName("selection dock");
-  table_dock_->setWidget(bottom_);
-  table_dock_->setTitleBarWidget(new QWidget);  // the tabs are its head
-  addDockWidget(Qt::BottomDockWidgetArea, table_dock_);
-  resizeDocks({table_dock_}, {210}, Qt::Vertical);
-  setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
-}
-
-void MainWindow::make_status() {
-  state_ = new QLabel;
-  progress_ = new QProgressBar;
-  progress_->setMaximumWidth(140);
-  progress_->setVisible(false);
-  cancel_ = new QPushButton(tr("Cancel"));
-  cancel_->setVisible(false);
-  QObject::connect(cancel_, &QPushButton::clicked, this, [this] { session_.cancel(); });
-  provenance_ = new QLabel;
-  provenance_->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred);
-  fingerprint_ = new QLabel;
-  fingerprint_->setTextInteractionFlags(Qt::TextSelectableByMouse);
-  statusBar()->addWidget(state_);
-  statusBar()->addWidget(progress_);
-  statusBar()->addWidget(cancel_);
-  statusBar()->addWidget(provenance_, 1);
-  statusBar()->addPermanentWidget(fingerprint_);
 }
 
 void MainWindow::show_start() {
@@ -536,9 +243,12 @@ void MainWindow::show_outcome() {
   show_warnings();
   if (old != drawn_) {
     ways_->show(drawn_);
+    diagnosis_->show(drawn_);
     look_for_ways_.start();
     if (!drawn_->result().may_fit()) bottom_->setCurrentWidget(ways_);
   }
+  show_holders();
+  look_for_diagnosis();
   show_selection();
   session_.drop(std::move(old));
   session_.drop(std::move(old_baseline));
@@ -580,6 +290,7 @@ bool MainWindow::is_settled() const {
 bool MainWindow::is_complete() const {
   if (sweep_->isVisible() && sweep_->is_running()) return false;
   if (compare_->isVisible() && session_.replays_others()) return false;
+  if (diagnosis_->is_searching()) return false;
   const bool looks = look_for_ways_.isActive() || ways_->is_searching();
   if (waits_for_ways_ && ways_->isVisible() && looks) return false;
   return !sensitivity_->isVisible() || session_.sensitivity() != nullptr;
@@ -596,11 +307,15 @@ bool MainWindow::show_view(const QString& name) {
     return true;
   }
   waits_for_ways_ = name == "ways";
-  if (waits_for_ways_) {
+  if (waits_for_ways_ || name == "diagnosis") {
     stack_->setCurrentIndex(work_index);
     table_dock_->setVisible(true);
-    bottom_->setCurrentWidget(ways_);
+    bottom_->setCurrentWidget(waits_for_ways_ ? static_cast<QWidget*>(ways_) : diagnosis_);
     return true;
+  }
+  if (name == "treemap" || name == "flame") {
+    holders_->set_shape(name == "flame" ? HeldShape::flame : HeldShape::treemap);
+    return show_view("holders");
   }
   const std::pair<const char*, TrackKind> places[] = {{"timeline", TrackKind::spans},
                                                       {"memory", TrackKind::memory},
@@ -629,6 +344,8 @@ void MainWindow::set_theme(const Theme& theme) {
   sweep_->set_theme(theme);
   strip_->set_theme(theme);
   ways_->set_theme(theme);
+  diagnosis_->set_theme(theme);
+  holders_->set_theme(theme);
   compare_->set_theme(theme);
   variants_->set_theme(theme);
   show_legend();
@@ -707,6 +424,8 @@ void MainWindow::closeEvent(QCloseEvent* event) {
   settings_.sync();
   sweep_->stop();
   ways_->stop();
+  diagnosis_->stop();
+  export_.stop();
   session_.cancel();
   event->accept();
 }

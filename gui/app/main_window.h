@@ -11,9 +11,11 @@
 
 #include "gui/canvas/theme.h"
 #include "gui/panels/command_palette.h"
+#include "gui/plots/key_list.h"
 #include "gui/plots/time_view.h"
 #include "gui/workspace/scenario_document.h"
 #include "gui/workspace/session.h"
+#include "gui/workspace/worker.h"
 
 class QComboBox;
 class QLabel;
@@ -32,6 +34,9 @@ namespace spillway::gui {
 
 class CanvasView;
 class CompareView;
+class DiagnosisPanel;
+struct DiagnosedPlace;
+class HoldersPanel;
 class MessageBar;
 class RooflineChart;
 class ScenarioPanel;
@@ -52,8 +57,8 @@ class MainWindow : public QMainWindow {
 
   // Any file that can be opened or dropped, by its content. Errors are shown in the window.
   void open(const QString& file);
-  // The names of --view: "start", "canvas", "ways", "sensitivity", "pareto", "roofline", "compare"; "timeline",
-  // "memory", "map" and "pipeline" are places of the canvas. False for another.
+  // The names of --view: "start", "canvas", "ways", "diagnosis", "sensitivity", "pareto", "roofline", "compare",
+  // "treemap", "flame"; "timeline", "memory", "map" and "pipeline" are places of the canvas. False for another.
   bool show_view(const QString& name);
   void set_theme(const Theme& theme);
 
@@ -69,10 +74,14 @@ class MainWindow : public QMainWindow {
   [[nodiscard]] RooflineChart& roofline() { return *roofline_; }
   [[nodiscard]] StartPage& start_page() { return *start_; }
   [[nodiscard]] CompareView& compare() { return *compare_; }
+  [[nodiscard]] DiagnosisPanel& diagnosis() { return *diagnosis_; }
+  [[nodiscard]] HoldersPanel& holders() { return *holders_; }
   [[nodiscard]] VariantPanel& variants() { return *variants_; }
   [[nodiscard]] CommandPalette& palette() { return *palette_; }
   [[nodiscard]] TableModel& selection() { return *selection_; }
   [[nodiscard]] MessageBar& message() { return *message_; }
+  // All there are, as the dialog of keys has them.
+  [[nodiscard]] std::vector<KeyRow> keys() const;
   // Everything on screen is of the newest state.
   [[nodiscard]] bool is_settled() const;
   // So is what the view that is shown has to wait for besides.
@@ -80,6 +89,10 @@ class MainWindow : public QMainWindow {
   // Writes the report of the scenario: .html, .pdf, .xlsx, .csv. False when it failed, which the window says.
   bool export_report(const QString& file);
   bool export_selection(const QString& file);
+  // As `spillway report procurement` of the scenario's file does, beside the window: when it is there the message says
+  // so. False: it has no file that is as it is.
+  bool export_procurement(const QString& file);
+  [[nodiscard]] bool is_exporting() const { return export_.is_running(); }
   bool save(const QString& file);
   bool save_workspace(const QString& file);
 
@@ -89,15 +102,17 @@ class MainWindow : public QMainWindow {
   void closeEvent(QCloseEvent* event) override;
 
  private:
-  // main_window.cc
+  // main_window_layout.cc
   void make_views();
   QWidget* make_canvas();
   void show_axis();
   void show_legend();
-  void apply_way(const std::string& text, const std::string& name);
-  void apply_relaxation(qint64 id);
   void make_docks();
   void make_status();
+
+  // main_window.cc
+  void apply_way(const std::string& text, const std::string& name);
+  void apply_relaxation(qint64 id);
   void open_unguarded(const QString& file);
   void open_trace(const std::string& path, const QString& file);
   void take(ScenarioDocument document, const QString& recent, const ReadRange& range = {});
@@ -129,9 +144,15 @@ class MainWindow : public QMainWindow {
   void show_selection();
   [[nodiscard]] TableRows work_table() const;
   [[nodiscard]] TableRows allocation_table() const;
+  [[nodiscard]] TableRows kinds_table() const;
   [[nodiscard]] TableRows ranks_table() const;
   [[nodiscard]] TableRows provenance_table() const;
   void row_chosen(const QModelIndex& index);
+  // Who holds memory, at the peak or where the selection begins.
+  void show_holders();
+  // While it is in sight.
+  void look_for_diagnosis();
+  void go_to_place(const DiagnosedPlace& place);
 
   // main_window_actions.cc
   void make_actions();
@@ -141,6 +162,7 @@ class MainWindow : public QMainWindow {
   void ask_open();
   bool ask_save(bool elsewhere);  // false: nothing was saved
   void ask_report();
+  void ask_procurement();
   void ask_csv();
   void ask_trace_range();
   void copy_picture();
@@ -179,6 +201,8 @@ class MainWindow : public QMainWindow {
   SweepView* sweep_ = nullptr;
   QTableView* table_ = nullptr;
   CompareView* compare_ = nullptr;
+  DiagnosisPanel* diagnosis_ = nullptr;
+  HoldersPanel* holders_ = nullptr;
   VariantPanel* variants_ = nullptr;
   QUndoView* history_ = nullptr;
   QString workspace_file_;  // empty: none yet
@@ -191,6 +215,7 @@ class MainWindow : public QMainWindow {
   QProgressBar* progress_ = nullptr;
   QAction *undo_ = nullptr, *redo_ = nullptr, *pin_ = nullptr, *stop_ = nullptr;
   CommandPalette* palette_ = nullptr;
+  Worker export_;  // last: ends before what it speaks to
 };
 
 }  // namespace spillway::gui

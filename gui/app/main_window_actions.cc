@@ -27,7 +27,10 @@
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
+#include "reports/procurement_report.h"
 #include "scenario/scenario.h"
+#include "studies/procurement/procurement.h"
+#include "studies/procurement/procurement_request.h"
 
 namespace spillway::gui {
 
@@ -50,6 +53,7 @@ void MainWindow::make_actions() {
   action(file, tr("Save scenario &as…"), QKeySequence("Ctrl+Shift+S"), [this] { ask_save(true); });
   action(file, tr("Save &workspace…"), {}, [this] { ask_save_workspace(); });
   action(file, tr("Export &report…"), QKeySequence("Ctrl+E"), [this] { ask_report(); });
+  action(file, tr("Export the &procurement report…"), QKeySequence("Ctrl+Shift+E"), [this] { ask_procurement(); });
   action(file, tr("Export the table as &CSV…"), {}, [this] { ask_csv(); });
   file->addSeparator();
   action(file, tr("&Quit"), QKeySequence::Quit, [this] { close(); });
@@ -98,7 +102,7 @@ void MainWindow::make_actions() {
   stop_->setEnabled(false);
   action(what_if, tr("Time &range of the trace…"), {}, [this] { ask_trace_range(); });
   action(what_if, tr("What the figures &rest on"), {}, [this] { show_provenance(); });
-  action(what_if, tr("Run or stop the &sweep"), {},
+  action(what_if, tr("Run or stop the &sweep"), QKeySequence("F5"),
          [this] { sweep_->is_running() ? sweep_->stop() : sweep_->start(); });
 
   QMenu* const view = menuBar()->addMenu(tr("&View"));
@@ -117,7 +121,9 @@ void MainWindow::make_actions() {
       ->setShortcuts({QKeySequence("Ctrl+K"), QKeySequence("Ctrl+P")});
 
   QMenu* const help = menuBar()->addMenu(tr("&Help"));
-  action(help, tr("&Keys"), QKeySequence::HelpContents, [this] { show_shortcuts(); });
+  action(help, tr("&Keys"), QKeySequence::HelpContents, [this] {
+    show_shortcuts();
+  })->setShortcuts({QKeySequence(QKeySequence::HelpContents), QKeySequence("?")});
   action(help, tr("&About spillway"), {}, [this] {
     QMessageBox::about(this, tr("About spillway"),
                        tr("<b>spillway %1</b><br>Apache-2.0. This window uses Qt, under the LGPL-3: it is linked "
@@ -175,6 +181,36 @@ void MainWindow::ask_report() {
   if (!file.isEmpty()) export_report(file);
 }
 
+void MainWindow::ask_procurement() {
+  const QString file = QFileDialog::getSaveFileName(this, tr("Export the procurement report"), "procurement.html",
+                                                    tr("Reports (*.html *.pdf *.xlsx *.csv)"));
+  if (!file.isEmpty()) export_procurement(file);
+}
+
+bool MainWindow::export_procurement(const QString& file) {
+  const ScenarioDocument* const document = session_.document();
+  if (document == nullptr || document->file().empty() || document->is_changed()) {
+    message_->show_note(tr("Save the scenario first: the report is of its file."));
+    return false;
+  }
+  export_.on_failed = [this](const SimulationError& error) { show_error(error); };
+  export_.on_end = [this] { show_state(); };
+  message_->show_note(tr("Looking for what to buy; the report will be in %1").arg(file));
+  export_.start([this, file, path = document->file()](const Worker::Task& task) {
+    const studies::ProcurementRequest request = studies::read_procurement_request(path, {});
+    const auto progress = [&](const std::string& what, std::size_t done, std::size_t all) {
+      task.post([this, what, done, all] {
+        state_->setText(tr("%1: %2 of %3").arg(QString::fromStdString(what)).arg(done).arg(all));
+      });
+      return !task.is_stopped();
+    };
+    const ReportDocument report = procurement_report(request, studies::answer_procurement(request, progress));
+    write_report(report, file.toStdString());
+    task.post([this, file] { message_->show_note(tr("The report is in %1").arg(file)); });
+  });
+  return true;
+}
+
 void MainWindow::ask_csv() {
   const QString file = QFileDialog::getSaveFileName(this, tr("Export the table"), "selection.csv", tr("CSV (*.csv)"));
   if (!file.isEmpty()) export_selection(file);
@@ -204,24 +240,22 @@ void MainWindow::copy_command() {
   message_->show_note(tr("Copied: %1").arg(QString::fromStdString(*command)));
 }
 
+std::vector<KeyRow> MainWindow::keys() const {
+  std::vector<KeyRow> rows = canvas_keys();
+  for (const QAction* const one : actions()) {
+    QStringList keys;
+    for (const QKeySequence& sequence : one->shortcuts()) keys.append(sequence.toString());
+    if (!keys.isEmpty()) rows.push_back({keys, {}, QString(one->text()).remove('&').remove(QChar(0x2026))});
+  }
+  rows.push_back({{"Return"}, tr("double click"), tr("in Make it fit: apply the way; with Shift as a variant")});
+  return rows;
+}
+
 void MainWindow::show_shortcuts() {
   QString rows;
-  const auto row = [&rows](const QString& keys, const QString& what) {
-    rows +=
-        QString("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>").arg(keys.toHtmlEscaped(), what.toHtmlEscaped());
-  };
-  row("W S, wheel", tr("zoom"));
-  row("A D, ← →", tr("earlier, later"));
-  row("↑ ↓, Ctrl+wheel", tr("tracks up and down"));
-  row("Shift+wheel", tr("earlier, later"));
-  row("1 2 3", tr("GPU time, host time, program order"));
-  row("C", tr("the critical path"));
-  row("F", tr("zoom to the selection"));
-  row("Home, Esc", tr("everything; select nothing, or cancel what is running"));
-  row(tr("drag"), tr("select a range; its table is below"));
-  for (const QAction* const one : actions())
-    if (!one->shortcut().isEmpty())
-      row(one->shortcut().toString(QKeySequence::NativeText), QString(one->text()).remove('&'));
+  for (const KeyRow& row : keys())
+    rows += QString("<tr><td><b>%1</b>&nbsp;&nbsp;</td><td>%2</td></tr>")
+                .arg(row.text().toHtmlEscaped(), row.words.toHtmlEscaped());
   QMessageBox box(this);
   box.setWindowTitle(tr("Keys"));
   box.setText("<table>" + rows + "</table>");

@@ -3,14 +3,19 @@
 #include <QHeaderView>
 #include <QLabel>
 #include <QPushButton>
+#include <QScrollBar>
 #include <QSortFilterProxyModel>
 #include <QTabWidget>
 #include <QTableView>
 #include <algorithm>
+#include <tuple>
 
 #include "base/number_text.h"
 #include "gui/app/main_window.h"
 #include "gui/panels/compare_view.h"
+#include "gui/panels/diagnosis_panel.h"
+#include "gui/panels/holders_panel.h"
+#include "gui/panels/message_bar.h"
 #include "gui/panels/sweep_view.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
@@ -40,7 +45,11 @@ TableRows MainWindow::work_table() const {
   const bool is_part = time_.selection().has_value();
   const bool by_order = canvas_->axis() == MemoryClock::program;
   const TimelineScene& lanes = by_order ? drawn_->issued : drawn_->timeline;
-  for (const WorkRow& row : is_part ? work_in(lanes, drawn_->trace(), range) : drawn_->work) {
+  const std::vector<std::size_t> area = canvas_->lanes_in_area();
+  const bool by_area = is_part && canvas_->has_area();
+  const std::vector<studies::WorkRow> found =
+      is_part ? work_in(lanes, drawn_->trace(), range, by_area ? &area : nullptr).rows() : drawn_->work;
+  for (const studies::WorkRow& row : found) {
     const std::int64_t length = is_part ? range.length() : drawn_->timeline.whole.length();
     const double share = 100.0 * static_cast<double>(row.total) / static_cast<double>(length);
     rows.rows.push_back({{words(row.name), {}},
@@ -52,6 +61,51 @@ TableRows MainWindow::work_table() const {
                          time_cell(row.longest, !(by_order && is_part)),
                          bytes_cell(row.bytes)});
     rows.ids.push_back(row.example);
+  }
+  return rows;
+}
+
+// Work by kind, and what was allocated and freed meanwhile.
+TableRows MainWindow::kinds_table() const {
+  TableRows rows;
+  rows.headings = {tr("kind"), tr("count"), tr("total"), tr("share"), tr("longest"), tr("bytes")};
+  const bool is_part = time_.selection().has_value();
+  const bool by_order = canvas_->axis() == MemoryClock::program;
+  const TimelineScene& lanes = by_order ? drawn_->issued : drawn_->timeline;
+  const TimeRange range = is_part ? *time_.selection() : lanes.whole;
+  const std::vector<std::size_t> area = canvas_->lanes_in_area();
+  const studies::WorkSum sum = work_in(lanes, drawn_->trace(), range, canvas_->has_area() ? &area : nullptr);
+  const auto count_cell = [](std::uint64_t count) {
+    return number_cell(QString::number(count), static_cast<double>(count));
+  };
+  for (const studies::KindRow& row : sum.kinds()) {
+    const double share = 100.0 * static_cast<double>(row.total) / static_cast<double>(range.length());
+    rows.rows.push_back({{words(row.name), {}},
+                         count_cell(row.count),
+                         time_cell(row.total, !by_order),
+                         number_cell(QString("%1 %").arg(share, 0, 'f', 1), share),
+                         time_cell(row.longest, !by_order),
+                         bytes_cell(row.bytes)});
+    rows.ids.push_back(row.example);
+  }
+  const MemoryScene* const memory = drawn_->tracks(canvas_->axis()).memory;
+  if (memory == nullptr || !canvas_->area_has_memory()) return rows;
+  std::uint64_t made = 0, freed = 0;
+  std::int64_t made_bytes = 0, freed_bytes = 0;
+  for (const MemoryPicture::Block& block : memory->picture.blocks) {
+    if (block.event >= 0 && block.begin >= range.begin && block.begin < range.end) {
+      ++made;
+      made_bytes += block.size.count();
+    }
+    if (block.freed >= 0 && block.end >= range.begin && block.end < range.end) {
+      ++freed;
+      freed_bytes += block.size.count();
+    }
+  }
+  for (const auto& [name, count, bytes] :
+       {std::tuple(tr("allocated"), made, made_bytes), std::tuple(tr("freed"), freed, freed_bytes)}) {
+    rows.rows.push_back({{name, {}}, count_cell(count), {}, {}, {}, bytes_cell(bytes)});
+    rows.ids.push_back(-1);
   }
   return rows;
 }
@@ -129,7 +183,7 @@ void MainWindow::show_selection() {
     what = tr("points");
   } else if (drawn_ == nullptr) {
     what = tr("nothing yet");
-  } else if (on_canvas && (table_choice_->currentIndex() == 1 || drawn_->timeline.empty())) {
+  } else if (view == holders_ || (on_canvas && (table_choice_->currentIndex() == 1 || drawn_->timeline.empty()))) {
     rows = allocation_table();
     what = time_.selection() ? tr("allocations alive in the selection") : tr("allocations alive at the peak");
   } else if (view == sensitivity_) {
@@ -138,6 +192,9 @@ void MainWindow::show_selection() {
   } else if (view == roofline_) {
     rows = roofline_->table();
     what = tr("kernels");
+  } else if (on_canvas && table_choice_->currentIndex() == 3) {
+    rows = kinds_table();
+    what = time_.selection() ? tr("kinds of work in the selection") : tr("kinds of work of the whole step");
   } else if (on_canvas && table_choice_->currentIndex() == 2) {
     rows = ranks_table();
     what = tr("stages");
@@ -161,8 +218,10 @@ void MainWindow::show_selection() {
     filtered_->sort(-1);
     table_->resizeColumnsToContents();
     if (selection_->columnCount() > 0) {  // the first takes what the others leave
-      const int spare = table_->viewport()->width() - table_->horizontalHeader()->length() + table_->columnWidth(0);
-      table_->setColumnWidth(0, std::clamp(table_->columnWidth(0), 180, std::max(420, spare)));
+      const int bar = table_->verticalScrollBar()->isVisible() ? 0 : table_->verticalScrollBar()->sizeHint().width();
+      const int spare =
+          table_->viewport()->width() - bar - table_->horizontalHeader()->length() + table_->columnWidth(0) - 8;
+      table_->setColumnWidth(0, std::max(180, spare));
     }
   }
   count_->setText(what + tr(": %1 rows").arg(filtered_->rowCount()) +
@@ -171,7 +230,10 @@ void MainWindow::show_selection() {
   selected_range_->setVisible(range.has_value());
   if (range) {
     const bool timed = canvas_->is_timed();
-    selected_range_->setText(tr("%1 selected ×").arg(words(time_text(range->length(), timed))));
+    const QString length = words(time_text(range->length(), timed));
+    selected_range_->setText(canvas_->has_area()
+                                 ? tr("%1 of %2 tracks selected ×").arg(length).arg(canvas_->area_tracks())
+                                 : tr("%1 selected ×").arg(length));
   }
   if (!on_canvas || table_choice_->currentIndex() != 1 || !canvas_->chosen_block()) return;
   for (int row = 0; row < selection_->rowCount(); ++row)
@@ -186,7 +248,37 @@ void MainWindow::row_chosen(const QModelIndex& index) {
   const bool blocks = table_choice_->currentIndex() == 1 || drawn_ == nullptr || drawn_->timeline.empty();
   if (tabs_->currentIndex() == 0 && blocks) canvas_->choose_block(static_cast<std::size_t>(id));
   if (tabs_->currentIndex() == 0 && !blocks) canvas_->go_to(static_cast<OpId>(id));
+  if (view == holders_) {
+    tabs_->setCurrentIndex(0);
+    canvas_->choose_block(static_cast<std::size_t>(id));
+  }
   if (view == sweep_) sweep_->load_point(static_cast<std::size_t>(id));
+}
+
+void MainWindow::show_holders() {
+  const MemoryScene* const memory = drawn_ == nullptr ? nullptr : drawn_->tracks(canvas_->axis()).memory;
+  const auto range = time_.selection();
+  holders_->show(drawn_, memory, range ? std::optional(range->begin) : std::nullopt);
+}
+
+void MainWindow::look_for_diagnosis() {
+  if (drawn_ == nullptr || session_.is_stale()) return;
+  if (diagnosis_->isVisible() || holders_->isVisible()) diagnosis_->search();
+}
+
+void MainWindow::go_to_place(const DiagnosedPlace& place) {
+  if (drawn_ == nullptr) return;
+  show_view("canvas");
+  const QString name = words(place.name);
+  std::vector<std::uint32_t> marked;
+  if (place.kind == DiagnosedPlace::Kind::operators) marked = find_ops(drawn_->trace(), place.name);
+  if (place.kind != DiagnosedPlace::Kind::operators) marked = ops_named(drawn_->trace(), place.name);
+  canvas_->mark(marked);
+  bool found = false;
+  if (place.kind == DiagnosedPlace::Kind::host) found = canvas_->go_to_span(place.name);
+  if (place.kind == DiagnosedPlace::Kind::stretch) found = canvas_->go_to_recorded(Picos(place.begin));
+  found = found || canvas_->go_to_longest(marked);
+  if (!found) message_->show_note(tr("%1 has no place on the canvas.").arg(name));
 }
 
 }  // namespace spillway::gui

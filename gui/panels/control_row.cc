@@ -91,7 +91,7 @@ void ControlRow::make_number() {
   spin_ = new QDoubleSpinBox(this);
   spin_->setObjectName("spin");
   spin_->setKeyboardTracking(false);
-  spin_->setFixedWidth(82);
+  spin_->setFixedWidth(78);
   spin_->setFocusPolicy(Qt::StrongFocus);
   const bool is_factor = control_.kind == ControlKind::factor;
   spin_->setDecimals(is_factor ? 2 : control_.kind == ControlKind::size ? 1 : 0);
@@ -101,8 +101,10 @@ void ControlRow::make_number() {
     spin_->setSpecialValueText(tr("profile"));  // 0
     spin_->setAccelerated(true);
   }
-  auto* const unit = new QLabel(QString::fromStdString(control_.unit), this);
-  unit->setFixedWidth(50);
+  // "drives per machine": of what, the label says.
+  auto* const unit = new QLabel(QString::fromStdString(control_.unit).section(" per ", 0, 0), this);
+  unit->setMinimumWidth(52);
+  unit->setContentsMargins(4, 0, 0, 0);
   line->addWidget(label_, 1);
   line->addWidget(spin_);
   line->addWidget(unit);

@@ -76,6 +76,28 @@ QLabel* heading(const QString& text, int more_points) {
   return label;
 }
 
+// Says as much of its title as there is room for.
+class Link : public QPushButton {
+ public:
+  explicit Link(QString title) : title_(std::move(title)) {
+    setFlat(true);
+    setStyleSheet("text-align: left; padding: 3px;");
+    setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+    setAccessibleName(title_);
+    setText(title_);
+  }
+
+ protected:
+  void resizeEvent(QResizeEvent* event) override {
+    QPushButton::resizeEvent(event);
+    constexpr int padding = 12;
+    setText(fontMetrics().elidedText(title_, Qt::ElideRight, width() - padding));
+  }
+
+ private:
+  QString title_;
+};
+
 }  // namespace
 
 StartPage::StartPage() {
@@ -118,14 +140,10 @@ StartPage::StartPage() {
   more->setHorizontalSpacing(18);
   more->setVerticalSpacing(2);
   constexpr int columns = 2;
-  constexpr qsizetype longest_title = 72;
   int shown = 0;
   for (const auto& [file, title] : other_examples()) {
-    auto* const link = new QPushButton(title.size() > longest_title ? title.left(longest_title - 1) + "…" : title);
-    link->setFlat(true);
+    auto* const link = new Link(title);
     link->setToolTip(title + "\n" + file);
-    link->setStyleSheet("text-align: left; padding: 3px;");
-    link->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
     QObject::connect(link, &QPushButton::clicked, this, [this, file = file] {
       if (on_open) on_open(file, {});
     });
@@ -169,9 +187,8 @@ void StartPage::show_recent(const QStringList& files, const QString& last) {
   }
   if (!files.isEmpty()) recent_->addWidget(heading(tr("Recent files"), 1));
   for (const QString& file : files) {
-    auto* const link = new QPushButton(file);
-    link->setFlat(true);
-    link->setStyleSheet("text-align: left; padding: 2px;");
+    auto* const link = new Link(file);
+    link->setToolTip(file);
     QObject::connect(link, &QPushButton::clicked, this, [this, file] {
       if (on_open) on_open(file, {});
     });

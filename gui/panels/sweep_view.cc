@@ -2,6 +2,7 @@
 
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QLineEdit>
 #include <QProgressBar>
 #include <QPushButton>
 #include <QVBoxLayout>
@@ -10,7 +11,6 @@
 
 #include "base/byte_source.h"
 #include "base/input_error.h"
-#include "base/stop.h"
 #include "scenario/scenario.h"
 #include "studies/sweep/scenario_sweep.h"
 #include "studies/sweep/sweep_origin.h"
@@ -51,18 +51,35 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   start_ = new QPushButton(tr("Run"));
   start_->setObjectName("sweep run");
   start_->setEnabled(false);
+  const auto bound = [&](const QString& name, const QString& tip) {
+    auto* const field = new QLineEdit;
+    field->setPlaceholderText(name);
+    field->setAccessibleName(name);
+    field->setToolTip(tip);
+    field->setClearButtonEnabled(true);
+    field->setFixedWidth(104);
+    QObject::connect(field, &QLineEdit::textChanged, this, [this] { take_requirements(); });
+    line->addWidget(field);
+    return field;
+  };
   line->addWidget(words_, 1);
+  step_ = bound(tr("step ≤ ms"), tr("Only points with a step of at most so many milliseconds are on the front"));
+  memory_ = bound(tr("memory ≤ GiB"), tr("Only points that reserve at most so many GiB are on the front"));
   line->addWidget(bar_);
   line->addWidget(make_);
   line->addWidget(start_);
   column->addLayout(line);
   column->addWidget(chart_, 1);
+  worker_.on_failed = [this](const SimulationError& error) {
+    if (on_error) on_error(error);
+  };
+  worker_.on_end = [this] { show_running(); };
   QObject::connect(start_, &QPushButton::clicked, this, [this] { is_running() ? stop() : start(); });
   QObject::connect(make_, &QPushButton::clicked, this, [this] {
     try {
       const std::string text = sweep_around(scenario_);
       set_file(std::make_shared<SweepFile>(parse_sweep(text, "sweep of the scenario", folder_)),
-               tr("a sweep of this scenario"), "");
+               tr("a sweep of this scenario"), std::make_shared<SweepStore>());
       start();
     } catch (const std::exception& error) {
       if (on_error) on_error(describe_error(error));
@@ -71,17 +88,13 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   QObject::connect(chart_, &PlotView::chosen, this, [this](qint64 row) { load_point(static_cast<std::size_t>(row)); });
 }
 
-SweepView::~SweepView() {
-  for (const auto& run : runs_) run->stops = true;
-  for (const auto& run : runs_) run->worker.join();
-}
-
 void SweepView::set_theme(const Theme& theme) { chart_->set_theme(theme); }
 
-void SweepView::set_file(std::shared_ptr<const SweepFile> file, const QString& name, const std::string& store) {
+void SweepView::set_file(std::shared_ptr<const SweepFile> file, const QString& name,
+                         std::shared_ptr<SweepStore> store) {
   stop();
   file_ = std::move(file);
-  store_ = store;
+  store_ = std::move(store);
   rows_.clear();
   words_->setText(tr("%1: %2 points").arg(name).arg(file_->points()));
   words_->setToolTip(words_->text());
@@ -92,13 +105,13 @@ void SweepView::set_file(std::shared_ptr<const SweepFile> file, const QString& n
 void SweepView::open(const QString& file) {
   const std::string path = file.toStdString();
   const QString name = QString::fromStdString(std::filesystem::path(path).filename().string());
-  if (is_sweep_file(path)) return set_file(std::make_shared<SweepFile>(load_sweep(path)), name, "");
-  SweepStore store;
-  store.read(path);
-  const std::optional<SweepOrigin> origin = origin_in(store, path);
+  auto store = std::make_shared<SweepStore>();
+  if (is_sweep_file(path)) return set_file(std::make_shared<SweepFile>(load_sweep(path)), name, std::move(store));
+  store->read(path);  // and not written: its own file belongs to `spillway sweep`
+  const std::optional<SweepOrigin> origin = origin_in(*store, path);
   if (!origin)
     throw InputError(path, "", "no sweep and no sweep's store", "open what `spillway sweep` takes, or wrote");
-  set_file(std::make_shared<SweepFile>(parse_sweep(*origin, origin->path)), name, path);
+  set_file(std::make_shared<SweepFile>(parse_sweep(*origin, origin->path)), name, std::move(store));
   start();
 }
 
@@ -115,16 +128,13 @@ void SweepView::start() {
   if (file_ == nullptr || is_running()) return;
   rows_.clear();
   show_rows();
-  Run& run = *runs_.emplace_back(std::make_unique<Run>());
-  run_ = &run;
   bar_->setRange(0, 0);
+  worker_.start([this, file = file_, store = store_](const Worker::Task& task) { work(task, *file, *store); });
   show_running();
-  run.worker = std::thread([this, &run, file = file_, store = store_] { work(run, *file, store); });
 }
 
 void SweepView::stop() {
-  for (const auto& run : runs_) run->stops = true;
-  run_ = nullptr;
+  worker_.stop();
   show_running();
 }
 
@@ -134,62 +144,56 @@ void SweepView::show_running() {
   make_->setEnabled(!is_running() && !scenario_.empty());
 }
 
-// From the worker's last words on there is nothing to wait for.
-void SweepView::ended(const Run& run) {
-  const auto found = std::find_if(runs_.begin(), runs_.end(), [&](const auto& one) { return one.get() == &run; });
-  (*found)->worker.join();
-  if (run_ == &run) run_ = nullptr;
-  runs_.erase(found);
-  show_running();
-}
-
-void SweepView::post(const Run& run, std::function<void()> then) {
-  const auto guarded = [this, &run, then = std::move(then)] {
-    if (run_ == &run) then();
+// On the worker.
+void SweepView::work(const Worker::Task& task, const SweepFile& file, SweepStore& store) {
+  SweepOptions options;
+  options.progress = [&](const std::string& what, std::int64_t done, std::int64_t all) {
+    task.post([this, what, done, all] {
+      bar_->setRange(0, static_cast<int>(std::max<std::int64_t>(1, all)));
+      bar_->setValue(static_cast<int>(done));
+      bar_->setFormat(QString::fromStdString(what) + " %v / %m");
+    });
+    return !task.is_stopped();
   };
-  QMetaObject::invokeMethod(this, guarded, Qt::QueuedConnection);
+  options.replayed = [&](const SweepRow& row) {
+    task.post([this, task, row] {
+      rows_.push_back(row);
+      if (std::exchange(is_shown_, false)) task.post([this] { show_rows(); });
+    });
+  };
+  const SweepOutcome outcome = run_sweep(file, options, store);
+  task.post([this, outcome] {
+    rows_ = outcome.rows;
+    show_rows();
+  });
 }
 
-// On the worker. The store is read and not written: its own file belongs to `spillway sweep`.
-void SweepView::work(Run& run, const SweepFile& file, const std::string& path) {
-  const StopScope scope(&run.stops);
-  try {
-    SweepStore store;
-    if (!path.empty()) store.read(path);
-    SweepOptions options;
-    options.progress = [this, &run](const std::string& what, std::int64_t done, std::int64_t all) {
-      post(run, [this, what, done, all] {
-        bar_->setRange(0, static_cast<int>(std::max<std::int64_t>(1, all)));
-        bar_->setValue(static_cast<int>(done));
-        bar_->setFormat(QString::fromStdString(what) + " %v / %m");
-      });
-      return !run.stops.load();
-    };
-    options.replayed = [this, &run](const SweepRow& row) {
-      post(run, [this, &run, row] {
-        rows_.push_back(row);
-        if (std::exchange(is_shown_, false)) post(run, [this] { show_rows(); });
-      });
-    };
-    const SweepOutcome outcome = run_sweep(file, options, store);
-    post(run, [this, outcome] {
-      rows_ = outcome.rows;
-      show_rows();
-    });
-  } catch (const Cancelled&) {  // nobody waits for it any more
-  } catch (const std::exception& error) {
-    post(run, [this, described = describe_error(error)] {
-      if (on_error) on_error(described);
-    });
-  }
-  QMetaObject::invokeMethod(
-      this, [this, &run] { ended(run); }, Qt::QueuedConnection);
+void SweepView::take_requirements() {
+  const auto number = [](const QLineEdit* field) {
+    bool is_number = false;
+    const double value = field->text().trimmed().toDouble(&is_number);
+    return is_number && value > 0 ? std::optional(value) : std::nullopt;
+  };
+  require(number(step_), number(memory_));
 }
 
+void SweepView::require(std::optional<double> most_step_ms, std::optional<double> most_gib) {
+  most_step_ms_ = most_step_ms;
+  most_gib_ = most_gib;
+  show_rows();
+}
+
+// The front is of those so far, and of those that keep what is asked here.
 void SweepView::show_rows() {
   is_shown_ = true;
-  if (file_ != nullptr && is_running()) mark_front(*file_, rows_);  // of those so far
-  chart_->show(rows_);
+  std::vector<SweepRow> shown;
+  for (const SweepRow& row : rows_) {
+    const bool too_slow = most_step_ms_ && row.replayed.step_seconds * 1e3 > *most_step_ms_;
+    const bool too_large = most_gib_ && row.replayed.peak_bytes > *most_gib_ * gib;
+    if (!too_slow && !too_large) shown.push_back(row);
+  }
+  if (file_ != nullptr && (is_running() || shown.size() != rows_.size())) mark_front(*file_, shown);
+  chart_->show(shown);
   if (on_rows) on_rows();
 }
 

@@ -3,19 +3,20 @@
 #pragma once
 
 #include <QWidget>
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "gui/plots/charts.h"
 #include "gui/workspace/scenario_document.h"
 #include "gui/workspace/simulation.h"
+#include "gui/workspace/worker.h"
 #include "studies/sweep/sweep_file.h"
+#include "studies/sweep/sweep_store.h"
 
 class QLabel;
+class QLineEdit;
 class QProgressBar;
 class QPushButton;
 
@@ -24,17 +25,16 @@ namespace spillway::gui {
 class SweepView : public QWidget {
  public:
   SweepView();
-  // Stops what is under way and waits for the points being replayed.
-  ~SweepView() override;
 
   // Throws InputError. A store is shown with the points it has, and goes on from them.
   void open(const QString& file);
   void show_scenario(const ScenarioDocument* document, const Outcome* now, const Outcome* baseline);
   void set_theme(const Theme& theme);
+  // Goes on where it was stopped.
   void start();
   // At once; points being replayed end behind the scenes, and nothing is heard of them.
   void stop();
-  [[nodiscard]] bool is_running() const { return run_ != nullptr; }
+  [[nodiscard]] bool is_running() const { return worker_.is_running(); }
   [[nodiscard]] ParetoChart& chart() { return *chart_; }
 
   // The scenario of a point: text, and the folder its paths are relative to.
@@ -42,18 +42,14 @@ class SweepView : public QWidget {
   std::function<void(const SimulationError&)> on_error;
   std::function<void()> on_rows;
   void load_point(std::size_t row);
+  // What points have to keep to be on the front, beside what the file asks; none: no more than that. The points that
+  // were replayed stay.
+  void require(std::optional<double> most_step_ms, std::optional<double> most_gib);
 
  private:
-  // A sweep on a thread of its own.
-  struct Run {
-    std::atomic<bool> stops{false};
-    std::thread worker;
-  };
-  void set_file(std::shared_ptr<const SweepFile> file, const QString& name, const std::string& store);
-  void work(Run& run, const SweepFile& file, const std::string& store);
-  // Has `then` done by the window, unless another run has taken this one's place.
-  void post(const Run& run, std::function<void()> then);
-  void ended(const Run& run);
+  void take_requirements();
+  void set_file(std::shared_ptr<const SweepFile> file, const QString& name, std::shared_ptr<SweepStore> store);
+  void work(const Worker::Task& task, const SweepFile& file, SweepStore& store);
   void show_running();
   void show_rows();
 
@@ -62,11 +58,13 @@ class SweepView : public QWidget {
   QProgressBar* bar_;
   QPushButton *start_, *make_;
   std::shared_ptr<const SweepFile> file_;
-  std::string store_, scenario_, folder_;  // scenario_: what "sweep this scenario" takes
+  std::string scenario_, folder_;      // scenario_: what "sweep this scenario" takes
+  std::shared_ptr<SweepStore> store_;  // what was replayed of file_, kept while it is
+  std::optional<double> most_step_ms_, most_gib_;
+  QLineEdit *step_, *memory_;
   std::vector<SweepRow> rows_;
-  bool is_shown_ = true;                    // rows_ as they are
-  std::vector<std::unique_ptr<Run>> runs_;  // until their threads have ended
-  const Run* run_ = nullptr;                // the one whose points are shown; null: none is under way
+  bool is_shown_ = true;  // rows_ as they are
+  Worker worker_{2};      // last; two: another sweep begins while points of the one before end
 };
 
 }  // namespace spillway::gui
