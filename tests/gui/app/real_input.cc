@@ -53,6 +53,14 @@ bool RealInput::click(const QWidget& widget, QPoint at) {
   return send(moved(widget, at) + QStringList{"click", "1"}, 1, presses_);
 }
 
+bool RealInput::drag(const QWidget& widget, QPoint from, QPoint to) {
+  QStringList words = moved(widget, from) + QStringList{"mousedown", "1"};
+  constexpr int moves = 8;
+  for (int i = 1; i <= moves; ++i)
+    words += moved(widget, from + (to - from) * i / moves) + QStringList{"sleep", "0.02"};
+  return send(words + QStringList{"mouseup", "1"}, 1, presses_);
+}
+
 bool RealInput::wheel(const QWidget& widget, int notches, QPoint at) {
   const int count = std::abs(notches);
   return send(moved(widget, at) +

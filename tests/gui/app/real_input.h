@@ -23,6 +23,8 @@ class RealInput : public QObject {
   bool type(const QString& text);
   // at: in the widget; its middle by default.
   bool click(const QWidget& widget, QPoint at = {-1, -1});
+  // With the left button, in a few moves.
+  bool drag(const QWidget& widget, QPoint from, QPoint to);
   bool wheel(const QWidget& widget, int notches, QPoint at = {-1, -1});  // towards the user
 
  protected:

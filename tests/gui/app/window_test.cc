@@ -1,68 +1,34 @@
 // The three journeys, by mouse and keys, in a real window (offscreen, or under Xvfb).
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 
-#include <QAbstractItemModelTester>
 #include <QApplication>
-#include <QCheckBox>
 #include <QClipboard>
 #include <QComboBox>
 #include <QDoubleSpinBox>
-#include <QDragEnterEvent>
+#include <QKeyEvent>
 #include <QLineEdit>
 #include <QListWidget>
-#include <QMessageBox>
-#include <QMimeData>
+#include <QMouseEvent>
 #include <QPushButton>
-#include <QSettings>
-#include <QSlider>
-#include <QTemporaryDir>
-#include <QTest>
-#include <csignal>
+#include <QTreeView>
+#include <QWheelEvent>
 #include <filesystem>
 #include <fstream>
 #include <set>
 
-#include "gui/app/main_window.h"
-#include "gui/panels/compare_view.h"
-#include "gui/panels/message_bar.h"
+#include "gui/panels/diagnosis_panel.h"
+#include "gui/panels/holders_panel.h"
 #include "gui/panels/scenario_panel.h"
 #include "gui/panels/start_page.h"
 #include "gui/panels/sweep_view.h"
-#include "gui/panels/variant_panel.h"
-#include "gui/panels/verdict_strip.h"
 #include "gui/plots/canvas_view.h"
 #include "gui/plots/charts.h"
 #include "gui/plots/table_model.h"
 #include "scenario/scenario.h"
+#include "tests/gui/app/window_fixture.h"
 
 namespace spillway::gui {
 namespace {
-
-const std::string root = std::getenv("SPILLWAY_SOURCE_ROOT");
-constexpr int patience_ms = 300'000;  // a loaded machine; nothing is said about time
-
-class Window : public testing::Test {
- protected:
-  Window() : settings_(folder_.filePath("settings.ini"), QSettings::IniFormat), window_(settings_) {
-    window_.show();
-    static_cast<void>(QTest::qWaitForWindowExposed(&window_));
-  }
-  static QString bundled(const char* name) { return QString::fromStdString(root + "/gui/scenarios/") + name + ".json"; }
-  void settle() {
-    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.is_settled(); }, patience_ms))
-        << window_.message().text().toStdString();
-  }
-  void open(const char* name) {
-    window_.open(bundled(name));
-    settle();
-  }
-  [[nodiscard]] std::string figure(std::size_t i) { return window_.strip().shown().at(i).value; }
-
-  QTemporaryDir folder_;
-  QSettings settings_;
-  MainWindow window_;
-};
 
 // Journey 1: the start page, the first scenario, one toggle, and it fits; the report is written.
 TEST_F(Window, FitsAfterOneToggle) {
@@ -193,80 +159,6 @@ TEST_F(Window, EveryViewPaintsInBothThemes) {
   EXPECT_FALSE(window_.show_view("nothing"));
 }
 
-// A message in the window; what was on screen stays.
-TEST_F(Window, BrokenFilesLoseNothing) {
-  open("bound-by-pcie");
-  const std::string before = window_.session().document()->text(), answer = figure(0);
-  for (const auto& [name, text] : std::vector<std::pair<const char*, const char*>>{
-           {"broken.json", R"({"schema": "spillway-scenario", "version": 1, )"},
-           {"newer.json", R"({"schema": "spillway-scenario", "version": 7, "model": {"name": "gpt2-xl"}})"},
-           {"nothing.bin", "no trace at all"}}) {
-    const QString path = folder_.filePath(name);
-    std::ofstream(path.toStdString()) << text;
-    window_.open(path);
-    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.message().isVisible(); }, patience_ms)) << name;
-    EXPECT_TRUE(window_.message().isVisible()) << name;
-    EXPECT_TRUE(window_.message().text().contains(name)) << window_.message().text().toStdString();
-    EXPECT_FALSE(settings_.value("recent").toStringList().contains(path)) << name;
-    EXPECT_EQ(window_.session().document()->text(), before) << name;
-    EXPECT_EQ(figure(0), answer);
-  }
-}
-
-// A deleted profile is an error of the state, which can be undone; the views keep the last answer, dimmed.
-TEST_F(Window, ADeletedProfileIsSaidAndUndone) {
-  open("bound-by-pcie");
-  const std::string answer = figure(0);
-  window_.session().edit("hardware.profile", "/deleted/profile.json", false);
-  ASSERT_TRUE(QTest::qWaitFor([this] { return window_.message().isVisible(); }, patience_ms));
-  EXPECT_TRUE(window_.message().text().contains("/deleted/profile.json"));
-  EXPECT_EQ(figure(0), answer);
-  EXPECT_TRUE(window_.session().is_stale());
-  window_.session().undo();
-  settle();
-  EXPECT_FALSE(window_.message().isVisible());
-  EXPECT_EQ(figure(0), answer);
-}
-
-TEST_F(Window, AReportThatCanNotBeWrittenIsSaid) {
-  open("bound-by-pcie");
-  EXPECT_FALSE(window_.export_report("/nowhere/report.html"));
-  EXPECT_TRUE(window_.message().text().contains("/nowhere/report.html"));
-  // A full disk, where the system has one to show.
-  if (std::filesystem::exists("/dev/full")) {
-    EXPECT_FALSE(window_.export_selection("/dev/full"));
-    EXPECT_TRUE(window_.message().isVisible());
-    const std::string text = window_.session().document()->text();
-    EXPECT_FALSE(window_.save("/dev/full"));
-    EXPECT_EQ(window_.session().document()->text(), text);
-  }
-}
-
-// The disk fills up while a report is written, here by a limit on files: the window says of which file, nothing that is
-// half written stays, and the next try goes through.
-TEST_F(Window, AReportThatFillsTheDiskIsSaid) {
-  open("bound-by-pcie");
-  const std::string text = window_.session().document()->text();
-  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
-  rlimit before{};
-  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
-  for (const char* const name : {"report.html", "report.pdf", "report.xlsx", "report.csv"}) {
-    const QString file = folder_.filePath(name);
-    rlimit small = before;
-    small.rlim_cur = 64;
-    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
-    const bool written = window_.export_report(file);
-    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
-    EXPECT_FALSE(written) << name;
-    EXPECT_TRUE(window_.message().isVisible());
-    EXPECT_TRUE(window_.message().text().contains(name)) << window_.message().text().toStdString();
-    EXPECT_FALSE(std::filesystem::exists(file.toStdString())) << name;
-    EXPECT_EQ(window_.session().document()->text(), text);
-    EXPECT_TRUE(window_.export_report(file)) << window_.message().text().toStdString();
-  }
-  std::signal(SIGXFSZ, ignored);
-}
-
 // The window may go while the worker is busy; and a load may be cancelled, after which another is answered.
 TEST_F(Window, ClosesDuringASimulation) {
   window_.open(bundled("wears-out-its-drives"));
@@ -292,197 +184,6 @@ TEST_F(Window, EscCancelsASimulation) {
   window_.time().select(TimeRange{1, 1'000});
   QTest::keyClick(&window_.canvas(), Qt::Key_Escape);
   EXPECT_FALSE(window_.time().selection().has_value());
-}
-
-TEST_F(Window, ALoadCanBeCancelled) {
-  window_.open(QString::fromStdString(root + "/cli/scenarios/gpt2-tiny-captured-cpu.json"));
-  EXPECT_TRUE(window_.session().is_busy());
-  window_.session().cancel();
-  EXPECT_FALSE(window_.session().is_busy());
-  QTest::qWait(50);
-  EXPECT_EQ(window_.session().outcome(), nullptr);
-  open("bound-by-pcie");
-  EXPECT_EQ(figure(1), "PCIe copies between host and GPU");
-}
-
-// The session before, with what was not saved.
-TEST_F(Window, SessionIsRestored) {
-  open("fits-after-one-toggle");
-  window_.session().edit("model.recompute", "full", false);
-  settle();
-  const std::string text = window_.session().document()->text();
-  window_.close();
-  auto* const question = window_.findChild<QMessageBox*>();
-  ASSERT_NE(question, nullptr);
-  QTest::mouseClick(question->button(QMessageBox::Discard), Qt::LeftButton);
-  EXPECT_FALSE(window_.isVisible());
-  MainWindow second(settings_);
-  second.show();
-  QPushButton* go_on = nullptr;
-  for (QPushButton* const button : second.start_page().findChildren<QPushButton*>())
-    if (button->text().startsWith("Go on with")) go_on = button;
-  ASSERT_NE(go_on, nullptr);
-  QTest::mouseClick(go_on, Qt::LeftButton);
-  ASSERT_TRUE(QTest::qWaitFor([&] { return second.is_settled(); }, patience_ms));
-  EXPECT_EQ(second.session().document()->text(), text);
-  EXPECT_TRUE(second.session().document()->is_changed());
-}
-
-// The answer Save saves first; one that can't be saved is not left.
-TEST_F(Window, SavesBeforeItLeaves) {
-  const QString file = folder_.filePath("mine.json");
-  std::filesystem::copy_file(bundled("bound-by-pcie").toStdString(), file.toStdString());
-  window_.open(file);
-  settle();
-  window_.session().edit("title", "mine", false);
-  settle();
-  const auto leave = [this] {
-    window_.close();
-    auto* const question = window_.findChild<QMessageBox*>();
-    ASSERT_NE(question, nullptr);
-    EXPECT_TRUE(question->text().contains("mine"));
-    QTest::mouseClick(question->button(QMessageBox::Save), Qt::LeftButton);
-    ASSERT_TRUE(QTest::qWaitFor([this] { return window_.findChild<QMessageBox*>() == nullptr; }, patience_ms));
-  };
-  // A folder stands where the file was.
-  std::filesystem::remove(file.toStdString());
-  std::filesystem::create_directories(file.toStdString() + "/in the way");
-  leave();
-  EXPECT_TRUE(window_.isVisible());
-  EXPECT_TRUE(window_.message().isVisible());
-  std::filesystem::remove_all(file.toStdString());
-  leave();
-  EXPECT_TRUE(QTest::qWaitFor([this] { return !window_.isVisible(); }, patience_ms));
-  EXPECT_EQ(ScenarioDocument::open(file.toStdString()).value("title"), "mine");
-}
-
-// Whatever is opened is one more variant; what was there stays as it was, with its steps.
-TEST_F(Window, OpeningReplacesNothing) {
-  open("bound-by-pcie");
-  window_.session().edit("model.micro_batch", "3", false);
-  settle();
-  const std::string edited = window_.session().document()->text();
-  const int mine = window_.session().current();
-  open("fits-after-one-toggle");
-  ASSERT_EQ(window_.session().variants().size(), 2U);
-  EXPECT_EQ(window_.session().changed(), std::vector<int>{mine});
-  window_.session().switch_to(mine);
-  settle();
-  EXPECT_EQ(window_.session().document()->text(), edited);
-  window_.session().undo();
-  settle();
-  EXPECT_EQ(window_.session().document()->value("model.micro_batch"), "4");
-  // The same file again is the same variant.
-  open("fits-after-one-toggle");
-  EXPECT_EQ(window_.session().variants().size(), 2U);
-}
-
-// Variants are named, branched, removed and brought back; the tree's model keeps the rules of models.
-TEST_F(Window, VariantsBranch) {
-  const QAbstractItemModelTester tester(&window_.variants().model(),
-                                        QAbstractItemModelTester::FailureReportingMode::Fatal);
-  const QAbstractItemModelTester compared(&window_.compare().model(),
-                                          QAbstractItemModelTester::FailureReportingMode::Fatal);
-  open("fits-after-one-toggle");
-  const int first = window_.session().current();
-  const std::string original = window_.session().document()->text();
-  window_.canvas().setFocus();
-  QTest::keyClick(&window_.canvas(), Qt::Key_V);
-  const int child = window_.session().current();
-  ASSERT_NE(child, first);
-  EXPECT_EQ(window_.session().variant(child)->parent, first);
-  window_.session().edit("model.recompute", "full", false);
-  settle();
-  EXPECT_EQ(window_.session().variant(first)->document.text(), original);
-  VariantModel& model = window_.variants().model();
-  EXPECT_EQ(model.rowCount(), 1);
-  EXPECT_EQ(model.rowCount(model.index_of(first)), 1);
-  EXPECT_TRUE(model.setData(model.index_of(child), "whole layers"));
-  EXPECT_TRUE(model.index_of(child).data().toString().contains("whole layers"));
-  EXPECT_TRUE(window_.windowTitle().contains("whole layers"));
-  // Side by side: the key that differs, and the figures.
-  window_.show_view("compare");
-  ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.session().replays_others(); }, patience_ms));
-  CompareModel& compare = window_.compare().model();
-  ASSERT_EQ(compare.columnCount(), 3);
-  bool key = false, reserved = false, kernel = false;
-  for (int row = 0; row < compare.rowCount(); ++row) {
-    const QString name = compare.index(row, 0).data().toString();
-    if (name == "model.recompute") {
-      key = true;
-      EXPECT_EQ(compare.index(row, 1).data().toString(), "not set");
-      EXPECT_EQ(compare.index(row, 2).data().toString(), "full");
-    }
-    if (name == "reserved, GiB") {
-      reserved = true;
-      EXPECT_EQ(compare.index(row, 2).data(CompareModel::better_role).toInt(), 1);
-      EXPECT_TRUE(compare.index(row, 2).data().toString().contains("▼"));
-    }
-    kernel = kernel || name.contains("recompute");
-  }
-  EXPECT_TRUE(key);
-  EXPECT_TRUE(reserved);
-  EXPECT_TRUE(kernel);
-  // Removed with its steps, and brought back with them.
-  window_.session().remove(child);
-  EXPECT_EQ(window_.session().current(), first);
-  EXPECT_EQ(model.rowCount(model.index_of(first)), 0);
-  window_.session().remove(first);
-  EXPECT_EQ(window_.session().variants().size(), 1U);
-  EXPECT_TRUE(window_.session().restore_removed());
-  EXPECT_EQ(window_.session().document()->value("model.recompute"), "full");
-  window_.session().undo();
-  EXPECT_EQ(window_.session().document()->text(), original);
-}
-
-// A workspace's file brings all variants back, with what was not saved in their own files.
-TEST_F(Window, AWorkspaceIsSavedAndOpened) {
-  open("bound-by-pcie");
-  window_.session().edit("model.micro_batch", "3", false);
-  window_.session().branch("another");
-  window_.session().edit("model.micro_batch", "2", false);
-  settle();
-  const QString file = folder_.filePath("mine.spillway");
-  ASSERT_TRUE(window_.save_workspace(file));
-  EXPECT_TRUE(window_.session().changed().empty());
-  QSettings settings(folder_.filePath("second.ini"), QSettings::IniFormat);
-  MainWindow second(settings);
-  second.show();
-  second.open(file);
-  ASSERT_TRUE(QTest::qWaitFor([&] { return second.is_settled(); }, patience_ms))
-      << second.message().text().toStdString();
-  ASSERT_EQ(second.session().variants().size(), 2U);
-  EXPECT_EQ(second.session().variant(second.session().current())->name, "another");
-  EXPECT_EQ(second.session().document()->value("model.micro_batch"), "2");
-  EXPECT_EQ(second.session().variants().front()->document.value("model.micro_batch"), "3");
-  // A broken one says so, and changes nothing.
-  const QString broken = folder_.filePath("broken.spillway");
-  std::ofstream(broken.toStdString())
-      << R"({"schema": "spillway-workspace", "version": 1, "current": 0, "variants": [{}]})";
-  second.open(broken);
-  EXPECT_TRUE(second.message().isVisible());
-  EXPECT_TRUE(second.message().text().contains("broken.spillway"));
-  EXPECT_EQ(second.session().variants().size(), 2U);
-}
-
-// The history names the steps; one that is clicked is gone to.
-TEST_F(Window, HistoryNamesTheSteps) {
-  open("bound-by-pcie");
-  const std::string original = window_.session().document()->text();
-  window_.session().edit("model.micro_batch", "3", false);
-  window_.session().edit("model.micro_batch", "5", true);
-  window_.session().edit("model.micro_batch", "6", true);  // of the same drag
-  window_.session().edit("model.recompute", "full", false);
-  QUndoStack& steps = const_cast<Variant*>(window_.session().variant(window_.session().current()))->history;
-  ASSERT_EQ(steps.count(), 3);
-  EXPECT_EQ(steps.text(0), "model.micro_batch 4 to 3");
-  EXPECT_EQ(steps.text(2), "model.recompute unset to full");
-  steps.setIndex(0);
-  EXPECT_EQ(window_.session().document()->text(), original);
-  EXPECT_TRUE(window_.session().is_stale());
-  steps.setIndex(2);
-  EXPECT_EQ(window_.session().document()->value("model.micro_batch"), "6");
-  settle();
 }
 
 // The panel shows what matters; what is changed, on demand; and everything that is looked for.
@@ -518,33 +219,6 @@ TEST_F(Window, ThePanelShowsWhatMatters) {
   for (const Control& control : scenario_controls()) EXPECT_TRUE(keys.insert(control.key).second) << control.key;
 }
 
-// An edit while another file is read gives that up; so the edit is never lost to it.
-TEST_F(Window, AnEditGivesUpWhatIsBeingOpened) {
-  open("bound-by-pcie");
-  window_.open(bundled("fits-after-one-toggle"));
-  window_.session().edit("model.micro_batch", "3", false);
-  settle();
-  EXPECT_EQ(window_.session().document()->file(), bundled("bound-by-pcie").toStdString());
-  EXPECT_EQ(window_.session().document()->value("model.micro_batch"), "3");
-}
-
-// Back from the start page to what is still at hand.
-TEST_F(Window, TheStartPageLeadsBackToUnsavedWork) {
-  open("bound-by-pcie");
-  window_.session().edit("model.micro_batch", "3", false);
-  settle();
-  const std::string text = window_.session().document()->text();
-  window_.show_view("start");
-  QPushButton* go_on = nullptr;
-  for (QPushButton* const button : window_.start_page().findChildren<QPushButton*>())
-    if (button->text().startsWith("Go on with")) go_on = button;
-  ASSERT_NE(go_on, nullptr);
-  QTest::mouseClick(go_on, Qt::LeftButton);
-  EXPECT_FALSE(window_.start_page().isVisible());
-  EXPECT_EQ(window_.session().document()->text(), text);
-  EXPECT_TRUE(window_.session().document()->can_undo());
-}
-
 // Fewer tokens in a shorter step are no gain when fewer come out of a second.
 TEST_F(Window, ALossOfTokensIsNoGain) {
   open("fits-after-one-toggle");
@@ -567,35 +241,6 @@ TEST_F(Window, ALossOfTokensIsNoGain) {
   EXPECT_LT(least.step_time, before.step_time);
   EXPECT_LT(least.tokens_per_second, before.tokens_per_second);
   EXPECT_EQ(window_.strip().shown().at(2).direction, Change::worse);
-}
-
-// A snapshot has no times: its memory is shown, and no figure of time is made up.
-TEST_F(Window, MemorySnapshotsOpen) {
-  std::vector<std::string> files = {root + "/tests/fuzz/seeds/pickle/small_protocol4.pickle"};
-  const std::filesystem::path recorded = std::filesystem::path(root).parent_path() / "shared/data/memory";
-  if (std::filesystem::exists(recorded))
-    for (const auto& entry : std::filesystem::recursive_directory_iterator(recorded)) {
-      const std::string name = entry.path().filename().string();
-      if (name.ends_with(".pickle") || name.ends_with(".pickle.gz")) files.push_back(entry.path().string());
-    }
-  for (const std::string& file : files) {
-    window_.open(QString::fromStdString(file));
-    ASSERT_TRUE(QTest::qWaitFor([this] { return !window_.session().is_busy(); }, patience_ms)) << file;
-    ASSERT_FALSE(window_.message().isVisible()) << file << window_.message().text().toStdString();
-    const Outcome& outcome = *window_.session().outcome();
-    EXPECT_EQ(outcome.loaded.scenario.trace, file);
-    ASSERT_NE(outcome.memory, nullptr) << file;
-    EXPECT_FALSE(outcome.memory->picture.blocks.empty()) << file;
-    EXPECT_GT(outcome.memory->allocated.peak(), 0) << file;
-    EXPECT_EQ(outcome.memory->allocated.peak(), outcome.result().memory.peak_allocated.count()) << file;
-    EXPECT_EQ(figure(1), "not known");
-    EXPECT_EQ(figure(2), "not known");
-    for (const char* const view : {"timeline", "memory", "map", "sensitivity", "roofline", "pipeline", "compare"}) {
-      ASSERT_TRUE(window_.show_view(view));
-      EXPECT_FALSE(window_.grab().isNull());
-    }
-    EXPECT_GT(window_.selection().rowCount(), 0);
-  }
 }
 
 // Everything that comes with the program is on the start page, and opens from there.
@@ -722,37 +367,6 @@ TEST_F(Window, TheFrontIsTheSweeps) {
   EXPECT_EQ(in_table, members);
 }
 
-// A file that is dropped is what its content says: a model and a machine change the scenario at hand, a scenario takes
-// its place; all of it can be undone, and scenarios are recent files.
-TEST_F(Window, DroppedFilesMeanWhatTheyAre) {
-  const auto drop = [this](const QString& file) {
-    QMimeData data;
-    data.setUrls({QUrl::fromLocalFile(file)});
-    QDragEnterEvent enter(QPoint(200, 200), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    QApplication::sendEvent(&window_, &enter);
-    EXPECT_TRUE(enter.isAccepted());
-    QDropEvent event(QPointF(200, 200), Qt::CopyAction, &data, Qt::LeftButton, Qt::NoModifier);
-    QApplication::sendEvent(&window_, &event);
-    settle();
-  };
-  drop(bundled("bound-by-pcie"));
-  const std::string original = window_.session().document()->text();
-  EXPECT_EQ(settings_.value("recent").toStringList().value(0), bundled("bound-by-pcie"));
-  const QString config = folder_.filePath("config.json");
-  std::ofstream(config.toStdString()) << R"({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2", "n_layer": 2,
-    "n_head": 4, "n_embd": 256, "vocab_size": 1000, "n_positions": 1024})";
-  drop(config);
-  EXPECT_EQ(window_.session().document()->value("model.name"), config.toStdString());
-  EXPECT_EQ(window_.session().outcome()->loaded.trace.has(Capability::times), true);
-  const std::string machine = root + "/hwprofiles/data/gpus/a100-pcie-80gb.json";
-  drop(QString::fromStdString(machine));
-  EXPECT_EQ(window_.session().document()->value("hardware.profile"), machine);
-  window_.session().undo();
-  window_.session().undo();
-  settle();
-  EXPECT_EQ(window_.session().document()->text(), original);
-}
-
 // A hidden lane is gone from the picture, a button says so and brings it back.
 TEST_F(Window, HiddenLanesComeBack) {
   open("bound-by-pcie");
@@ -822,6 +436,163 @@ TEST_F(Window, EverythingThatTakesFocusHasAName) {
                          << widget->parentWidget()->metaObject()->className();
     }
   }
+}
+
+// Every key of the canvas that does something is in the dialog of keys, and every one there does.
+TEST_F(Window, KeysOfTheDialogAreThoseThereAre) {
+  open("bound-by-pcie");
+  std::set<QString> listed;
+  for (const KeyRow& row : window_.keys()) {
+    EXPECT_FALSE(row.words.isEmpty());
+    EXPECT_FALSE(row.text().isEmpty()) << row.words.toStdString();
+    for (const QString& key : row.keys)
+      EXPECT_TRUE(listed.insert(QKeySequence(key).toString()).second) << key.toStdString();
+  }
+  for (const QAction* const action : window_.actions())
+    for (const QKeySequence& sequence : action->shortcuts())
+      EXPECT_EQ(listed.count(sequence.toString()), 1U) << action->text().toStdString();
+  const auto answers = [&](const QKeySequence& sequence) {
+    window_.time().select(TimeRange{1'000'000'000, 2'000'000'000});  // for F
+    const QKeyCombination keys = sequence[0];
+    QKeyEvent press(QEvent::KeyPress, keys.key(), keys.keyboardModifiers());
+    press.ignore();
+    QApplication::sendEvent(&window_.canvas(), &press);
+    return press.isAccepted();
+  };
+  for (const KeyRow& row : canvas_keys())
+    for (const QString& key : row.keys) EXPECT_TRUE(answers(QKeySequence(key))) << key.toStdString();
+  for (int key = Qt::Key_Space; key <= Qt::Key_Z; ++key)
+    for (const int modifier : {0, static_cast<int>(Qt::ShiftModifier)}) {
+      if (key == Qt::Key_Plus) continue;  // needs Shift on some keyboards
+      const QKeySequence sequence(key | modifier);
+      const bool is_listed = listed.count(sequence.toString()) > 0;
+      EXPECT_TRUE(is_listed || !answers(sequence)) << sequence.toString().toStdString();
+    }
+}
+
+// A range of the tracks that are dragged over with Alt: only what lies there is summed up.
+TEST_F(Window, AreasAreOfSomeTracks) {
+  open("wears-out-its-drives");
+  CanvasView& canvas = window_.canvas();
+  const auto middle_of = [&](const char* name) {
+    int y = canvas_top;
+    for (const Track& track : canvas.tracks()) {
+      if (track.name == name) return y + track.height() / 2;
+      y += track.height();
+    }
+    return -1;
+  };
+  const int phase = middle_of("phase"), memory = middle_of("memory");
+  ASSERT_GT(phase, memory);
+  const auto drag = [&](int from_y, int to_y, Qt::KeyboardModifiers modifiers) {
+    QTest::mousePress(&canvas, Qt::LeftButton, modifiers, QPoint(canvas.width() / 2, from_y));
+    for (const int part : {1, 2, 3}) {
+      const QPointF at(canvas.width() / 2 + 40 * part, from_y + (to_y - from_y) * part / 3);
+      QMouseEvent move(QEvent::MouseMove, at, canvas.mapToGlobal(at), Qt::NoButton, Qt::LeftButton, modifiers);
+      QApplication::sendEvent(&canvas, &move);
+    }
+    QTest::mouseRelease(&canvas, Qt::LeftButton, modifiers, QPoint(canvas.width() / 2 + 120, to_y));
+  };
+  drag(memory, phase, Qt::AltModifier);
+  ASSERT_TRUE(window_.time().selection().has_value());
+  EXPECT_TRUE(canvas.has_area());
+  EXPECT_TRUE(canvas.area_has_memory());
+  EXPECT_TRUE(canvas.lanes_in_area().empty());  // memory, counters and phases
+  EXPECT_EQ(window_.selection().rowCount(), 0);
+  const int stream = middle_of("stream 7");
+  ASSERT_GT(stream, phase);
+  drag(stream, stream, Qt::AltModifier);
+  EXPECT_EQ(canvas.area_tracks(), 1U);
+  EXPECT_FALSE(canvas.area_has_memory());
+  EXPECT_EQ(canvas.lanes_in_area().size(), 1U);
+  const int of_stream = window_.selection().rowCount();
+  EXPECT_GT(of_stream, 0);
+  for (int row = 0; row < of_stream; ++row)
+    EXPECT_EQ(window_.selection().index(row, 1).data().toString(), "stream 7") << row;
+  drag(stream, stream, {});  // without Alt: of all tracks
+  EXPECT_FALSE(canvas.has_area());
+  EXPECT_GT(window_.selection().rowCount(), of_stream);
+}
+
+// Ctrl and the wheel over the address map zoom in addresses, and in nothing else; Home shows all of them again.
+TEST_F(Window, TheMapZoomsInAddresses) {
+  open("fits-after-one-toggle");
+  CanvasView& canvas = window_.canvas();
+  const TimeRange view = window_.time().view();
+  canvas.setFocus();
+  EXPECT_FALSE(canvas.map_view().has_value());
+  QTest::keyClick(&canvas, Qt::Key_W, Qt::ShiftModifier);
+  ASSERT_TRUE(canvas.map_view().has_value());
+  const TimeRange once = *canvas.map_view();
+  QTest::keyClick(&canvas, Qt::Key_W, Qt::ShiftModifier);
+  EXPECT_LT(canvas.map_view()->length(), once.length());
+  QTest::keyClick(&canvas, Qt::Key_D, Qt::ShiftModifier);
+  EXPECT_GT(canvas.map_view()->end, once.begin);
+  EXPECT_EQ(window_.time().view(), view);
+  QTest::keyClick(&canvas, Qt::Key_Home);
+  EXPECT_FALSE(canvas.map_view().has_value());
+  canvas.reveal(TrackKind::map);
+  int y = canvas.height() - 30;  // the map is the last track
+  const QPointF at(canvas.width() / 2.0, y);
+  QWheelEvent wheel(at, canvas.mapToGlobal(at), {}, QPoint(0, 120), Qt::NoButton, Qt::ControlModifier,
+                    Qt::NoScrollPhase, false);
+  QApplication::sendEvent(&canvas, &wheel);
+  EXPECT_TRUE(canvas.map_view().has_value());
+  EXPECT_EQ(window_.time().view(), view);
+}
+
+// Who holds memory adds up to the peak, owner by owner; a click opens what is in it, and leads to the block.
+TEST_F(Window, HoldersAddUp) {
+  open("fits-after-one-toggle");
+  ASSERT_TRUE(window_.show_view("treemap"));
+  HeldView& view = window_.holders().view();
+  ASSERT_TRUE(QTest::qWaitFor([&] { return !view.cells().empty(); }, patience_ms));
+  ASSERT_NE(view.whole(), nullptr);
+  EXPECT_EQ(view.whole()->bytes.count(), window_.session().outcome()->memory->owners.peak());
+  Bytes sum{};
+  for (const studies::HeldNode& owner : view.whole()->children) sum += owner.bytes;
+  EXPECT_EQ(sum, view.whole()->bytes);
+  view.setFocus();
+  const studies::HeldNode* const all = view.whole();
+  for (int level = 0; level < 2; ++level) {  // an owner, a layer
+    QTest::keyClick(&view, Qt::Key_Down);
+    QTest::keyClick(&view, Qt::Key_Return);
+  }
+  EXPECT_NE(view.whole(), all);
+  QTest::keyClick(&view, Qt::Key_Down);
+  QTest::keyClick(&view, Qt::Key_Return);  // the largest tensor of it
+  EXPECT_TRUE(window_.canvas().chosen_block().has_value());
+  ASSERT_TRUE(window_.show_view("flame"));
+  QTest::keyClick(&view, Qt::Key_Home);
+  EXPECT_EQ(view.cells().front().node, all);
+}
+
+// What made a recorded step slow is found beside the window; a row leads to its place on the canvas.
+TEST_F(Window, ADiagnosisLeadsToItsPlace) {
+  window_.open(QString::fromStdString(root + "/cli/scenarios/gpt2-tiny-captured-cpu.json"));
+  settle();
+  ASSERT_TRUE(window_.show_view("diagnosis"));
+  ASSERT_TRUE(QTest::qWaitFor([&] { return window_.diagnosis().diagnosed() != nullptr; }, patience_ms));
+  const auto found = window_.diagnosis().diagnosed();
+  ASSERT_TRUE(found->step.has_value());
+  const auto outcome = window_.session().outcome();
+  const auto expected = studies::diagnose_capture(outcome->loaded, outcome->run);
+  ASSERT_EQ(found->step->reliefs.size(), expected->reliefs.size());
+  for (std::size_t i = 0; i < expected->reliefs.size(); ++i)
+    EXPECT_EQ(found->step->reliefs[i].step_time, expected->reliefs[i].step_time);
+  QAbstractItemModel& rows = *window_.diagnosis().rows().model();
+  ASSERT_GT(rows.rowCount(), 1);
+  const QModelIndex first = rows.index(0, 0, rows.index(0, 0));
+  ASSERT_TRUE(first.isValid());
+  const TimeRange before = window_.time().view();
+  window_.time().set_view({0, 1'000'000'000});
+  QTest::mouseClick(window_.diagnosis().rows().viewport(), Qt::LeftButton, {},
+                    window_.diagnosis().rows().visualRect(first).center());
+  EXPECT_NE(window_.time().view(), (TimeRange{0, 1'000'000'000}));
+  EXPECT_NE(before, (TimeRange{0, 1'000'000'000}));
+  // A generated step has none, and says what does.
+  open("bound-by-pcie");
+  EXPECT_EQ(window_.diagnosis().diagnosed(), nullptr);
 }
 
 }  // namespace
