@@ -244,7 +244,10 @@ std::vector<KeyRow> MainWindow::keys() const {
   std::vector<KeyRow> rows = canvas_keys();
   for (const QAction* const one : actions()) {
     QStringList keys;
-    for (const QKeySequence& sequence : one->shortcuts()) keys.append(sequence.toString());
+    for (const QKeySequence& sequence : one->shortcuts()) {
+      const auto has_it = [&](const KeyRow& row) { return row.keys.contains(sequence.toString()); };
+      if (std::none_of(rows.begin(), rows.end(), has_it)) keys.append(sequence.toString());
+    }
     if (!keys.isEmpty()) rows.push_back({keys, {}, QString(one->text()).remove('&').remove(QChar(0x2026))});
   }
   rows.push_back({{"Return"}, tr("double click"), tr("in Make it fit: apply the way; with Shift as a variant")});

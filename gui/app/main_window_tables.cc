@@ -217,12 +217,12 @@ void MainWindow::show_selection() {
   if (!same_shape) {
     filtered_->sort(-1);
     table_->resizeColumnsToContents();
-    if (selection_->columnCount() > 0) {  // the first takes what the others leave
-      const int bar = table_->verticalScrollBar()->isVisible() ? 0 : table_->verticalScrollBar()->sizeHint().width();
-      const int spare =
-          table_->viewport()->width() - bar - table_->horizontalHeader()->length() + table_->columnWidth(0) - 8;
-      table_->setColumnWidth(0, std::max(180, spare));
-    }
+  }
+  if (selection_->columnCount() > 0) {  // the first takes what the others leave
+    constexpr int least_first = 180, slack = 8;
+    const int bar = table_->verticalScrollBar()->isVisible() ? 0 : table_->verticalScrollBar()->sizeHint().width();
+    const int others = table_->horizontalHeader()->length() - table_->columnWidth(0);
+    table_->setColumnWidth(0, std::max(least_first, table_->viewport()->width() - bar - slack - others));
   }
   count_->setText(what + tr(": %1 rows").arg(filtered_->rowCount()) +
                   (left_out > 0 ? tr(" (%1 smaller ones left out)").arg(left_out) : QString()));

@@ -493,6 +493,8 @@ class Picture {
       const QRectF box(indent, top, gutter - indent - 6, below ? height / 2.0 : height);
       paint_elided(painter, box, (below ? Qt::AlignBottom : Qt::AlignVCenter) | Qt::AlignLeft, words(track.label));
       if (track.detail.empty()) continue;
+      const int both = painter.fontMetrics().horizontalAdvance(words(track.label + "  " + track.detail));
+      if (beside && both > box.width()) continue;  // the label alone
       painter.setPen(theme_.muted);
       const QRectF rest = below ? QRectF(indent, top + height / 2.0, gutter - indent - 6, height / 2.0) : box;
       paint_elided(painter, rest, (below ? Qt::AlignTop | Qt::AlignLeft : Qt::AlignVCenter | Qt::AlignRight),

@@ -81,6 +81,7 @@ class Link : public QPushButton {
  public:
   explicit Link(QString title) : title_(std::move(title)) {
     setFlat(true);
+    setAutoDefault(true);  // Enter, not the space bar alone
     setStyleSheet("text-align: left; padding: 3px;");
     setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
     setAccessibleName(title_);
@@ -118,6 +119,7 @@ StartPage::StartPage() {
     font.setBold(true);
     button->setFont(font);
     button->setMinimumHeight(44);
+    button->setAutoDefault(true);  // Enter, not the space bar alone
     button->setAccessibleDescription(tr(start.words));
     const QString file = file_of(start.file);
     button->setEnabled(!file.isEmpty());

@@ -70,6 +70,7 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   line->addWidget(start_);
   column->addLayout(line);
   column->addWidget(chart_, 1);
+  setFocusProxy(chart_);
   worker_.on_failed = [this](const SimulationError& error) {
     if (on_error) on_error(error);
   };

@@ -28,7 +28,7 @@ std::vector<KeyRow> canvas_keys() {
       {{"C"}, {}, tr("the critical path")},
       {{"F"}, {}, tr("zoom to the selection")},
       {{"Home"}, {}, tr("everything")},
-      {{"Escape"}, {}, tr("select nothing; or cancel what is running")},
+      {{"Esc"}, {}, tr("select nothing; or cancel what is running")},
       {{}, tr("drag"), tr("select a range; its table is below")},
       {{}, tr("Alt+drag"), tr("select a range of the tracks that it goes over")},
   };

@@ -42,15 +42,15 @@ Worker::~Worker() {
 }
 
 void Worker::stop() {
-  if (current_ == nullptr) return;
-  *current_ = true;
-  current_ = nullptr;
+  if (newest_ != nullptr) *newest_ = true;
+  is_running_ = false;
 }
 
 void Worker::start(Work work) {
   stop();
-  current_ = std::make_shared<std::atomic<bool>>(false);
-  pool_.start([this, stop = current_, work = std::move(work)] {
+  newest_ = std::make_shared<std::atomic<bool>>(false);
+  is_running_ = true;
+  pool_.start([this, stop = newest_, work = std::move(work)] {
     if (stop->load()) return;
     const StopScope scope(stop.get());
     const Task task(post_, stop);
@@ -63,7 +63,7 @@ void Worker::start(Work work) {
       });
     }
     task.post([this] {
-      current_ = nullptr;
+      is_running_ = false;
       if (on_end) on_end();
     });
   });

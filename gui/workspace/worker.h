@@ -53,7 +53,7 @@ class Worker {
   void start(Work work);
   // Nothing more is heard of what is under way, not even that it ended.
   void stop();
-  [[nodiscard]] bool is_running() const { return current_ != nullptr; }
+  [[nodiscard]] bool is_running() const { return is_running_; }
   // Frees it on a thread, if nobody else holds it: gigabytes take longer than a window may stand still.
   void release(std::shared_ptr<const void> what);
 
@@ -62,7 +62,8 @@ class Worker {
 
  private:
   Post post_;
-  Stop current_;  // null: nothing is under way
+  Stop newest_;  // of what was asked for last; also when it has ended: its words may still be on their way
+  bool is_running_ = false;
   QThreadPool pool_;
 };
 

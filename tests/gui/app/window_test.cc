@@ -455,7 +455,6 @@ TEST_F(Window, KeysOfTheDialogAreThoseThereAre) {
     window_.time().select(TimeRange{1'000'000'000, 2'000'000'000});  // for F
     const QKeyCombination keys = sequence[0];
     QKeyEvent press(QEvent::KeyPress, keys.key(), keys.keyboardModifiers());
-    press.ignore();
     QApplication::sendEvent(&window_.canvas(), &press);
     return press.isAccepted();
   };

@@ -109,6 +109,25 @@ TEST(Worker, EndsWhileBusy) {
   EXPECT_FALSE(heard);
 }
 
+// Words that a word leaves behind come after the end; the worker may be gone by then.
+TEST(Worker, WordsAfterTheEndAreNotSaidToNobody) {
+  bool ended = false, heard = false;
+  {
+    Worker worker;
+    worker.on_end = [&] { ended = true; };
+    worker.start([&](const Worker::Task& task) {
+      task.post([&heard, task] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));  // until the end is on its way
+        task.post([&heard] { heard = true; });
+      });
+    });
+    while (!ended) QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents, 1);
+    if (heard) return;  // it came in the same turn
+  }
+  QTest::qWait(20);
+  EXPECT_FALSE(heard);
+}
+
 // The window has no other threads than these.
 TEST(Worker, IsTheOnlyOne) {
   const std::filesystem::path folder = std::filesystem::path(std::getenv("SPILLWAY_SOURCE_ROOT")) / "gui";
