@@ -343,7 +343,12 @@ class Picture {
             theme_.text);
       painter.setRenderHint(QPainter::Antialiasing, false);
     }
-    if (is_out) out_of_memory(painter, memory.owners.first_above(limit.count(), at), y_of(limit.count()));
+    if (!is_out) return;
+    // Below the words of the peak, where these are there already.
+    constexpr double words_height = 20;
+    const double y_peak = y_of(memory.owners.peak()), y_limit = y_of(limit.count());
+    const double y = std::abs(y_limit - y_peak) < words_height ? y_peak + words_height : y_limit;
+    out_of_memory(painter, memory.owners.first_above(limit.count(), at), y + 2);
   }
 
   void out_of_memory(QPainter& painter, std::int64_t at, double y) {

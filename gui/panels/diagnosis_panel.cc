@@ -73,7 +73,7 @@ DiagnosisPanel::DiagnosisPanel() : title_(new QLabel), rows_(new QTreeView), mod
   rows_->header()->setStretchLastSection(false);
   rows_->header()->setSectionResizeMode(what, QHeaderView::Stretch);
   for (int column = time; column < column_count; ++column) {
-    rows_->header()->resizeSection(column, 92);
+    rows_->header()->resizeSection(column, column == time ? 124 : 92);
     model_->horizontalHeaderItem(column)->setTextAlignment(Qt::AlignRight | Qt::AlignVCenter);
   }
   auto* const column = new QVBoxLayout(this);

@@ -26,7 +26,7 @@ struct Start {
 };
 constexpr Start examples[] = {
     {"fits-after-one-toggle", "Out of memory",
-     "GPT-2 large on one RTX 4090 is short of 5 GiB. Set \"recompute\" to full at the left, or press G for more ways.",
+     "GPT-2 large does not fit into one RTX 4090. Set \"recompute\" to full at the left, or press G for more ways.",
      "model.recompute"},
     {"bound-by-pcie", "Bound by PCIe",
      "GPT-2 XL with its state in host memory: most of the step waits for copies. Set \"PCIe generation\" to 5 to see.",

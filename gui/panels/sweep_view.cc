@@ -71,6 +71,10 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   column->addLayout(line);
   column->addWidget(chart_, 1);
   setFocusProxy(chart_);
+  setTabOrder(chart_, step_);
+  setTabOrder(step_, memory_);
+  setTabOrder(memory_, make_);
+  setTabOrder(make_, start_);
   worker_.on_failed = [this](const SimulationError& error) {
     if (on_error) on_error(error);
   };
