@@ -327,8 +327,12 @@ class Picture {
       painter.drawLine(QPointF(plot().left(), y), QPointF(plot().right(), y));
       QString text = QString("%1 the GPU has").arg(words(bytes_text(capacity)));
       if (keeps) text += QString(", %1 kept as reserve").arg(words(bytes_text(capacity - limit)));
-      painter.drawText(QRectF(plot().left(), y - 16, plot().width() - 6.0 - look_.right, 15),
-                       Qt::AlignRight | Qt::AlignVCenter, text);
+      // On a surface of its own: what is held may lie under it.
+      const double width = painter.fontMetrics().horizontalAdvance(text) + 8,
+                   right = plot().right() - 4.0 - look_.right;
+      const QRectF words_at(right - width, y - 17, width, 15);
+      if (memory.owners.peak() > capacity.count()) painter.fillRect(words_at, theme_.background);
+      painter.drawText(words_at, Qt::AlignCenter, text);
     }
     const std::int64_t at = memory.owners.time_of_peak();
     const bool is_out = scene_.result != nullptr && scene_.result->memory.out_of_memory;

@@ -40,6 +40,7 @@ Control field(const char* group, const char* key) {
   control.group = group;
   control.key = key;
   control.label = row.info.label.empty() ? row.info.key : row.info.label;
+  std::replace(control.label.begin(), control.label.end(), '_', ' ');
   control.unit = row.info.unit;
   control.about = row.info.about;
   control.otherwise = row.otherwise;
@@ -106,6 +107,9 @@ void add_model(std::vector<Control>& controls) {
   controls.push_back(number(model_group, "model.micro_batch", 128));
   controls.push_back(number(model_group, "model.gradient_accumulation", 128));
   controls.push_back(field(model_group, "model.precision"));
+  controls.push_back(only_where({{"model.precision", "bf16_mixed"}}, field(model_group, "model.fp8_recipe")));
+  controls.push_back(field(model_group, "model.trainable"));
+  controls.push_back(only_where({{"model.trainable", "full"}}, number(model_group, "model.lora_rank", 256)));
   controls.push_back(field(model_group, "model.optimizer"));
   controls.push_back(field(model_group, "model.flash_attention"));
   controls.push_back(number(model_group, "model.tensor_parallel", 16));
