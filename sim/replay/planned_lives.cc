@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
+#include <utility>
 
 namespace spillway::sim {
 namespace {
@@ -15,19 +16,19 @@ PlannedLives::PlannedLives(const Trace& trace, std::span<const OpId> new_id) : t
     has_completions_ |= event.action == MemoryAction::free_completed;
     next_address_ = std::max(next_address_, event.address.count() + static_cast<std::uint64_t>(event.bytes.count()));
     if (event.tensor == TensorId::none || event.action != MemoryAction::allocate) continue;
-    allocation_.emplace(trace.tensors.storage[index_of(event.tensor)], event);
+    allocation_.emplace(trace.tensors.storage[index_of(event.tensor)], &event);
   }
   next_address_ = (next_address_ / address_step + 1) * address_step;
 }
 
 const MemoryEvent* PlannedLives::allocation(std::uint32_t storage) const {
   const auto found = allocation_.find(storage);
-  return found == allocation_.end() ? nullptr : &found->second;
+  return found == allocation_.end() ? nullptr : found->second;
 }
 
 void PlannedLives::place(std::uint32_t storage, std::size_t column, int rank, Change change, MemoryAction action,
                          OpId anchor, OpId gate) {
-  MemoryEvent event = allocation_.at(storage);
+  MemoryEvent event = *allocation_.at(storage);
   event.action = action;
   event.anchor = anchor;
   event.time = unknown_time;
@@ -39,7 +40,7 @@ void PlannedLives::give_back(std::uint32_t storage, std::size_t column, OpId anc
   lives_.try_emplace(storage);
   // The program drops its handle before it allocates anything for the next op; a storage allocated beside the column
   // itself can't go before.
-  const OpId allocated = allocation_.at(storage).anchor;
+  const OpId allocated = allocation_.at(storage)->anchor;
   const bool is_older = allocated == OpId::none || index_of(allocated) < column;
   place(storage, column, is_older ? 1 : 3, Change::give_back, MemoryAction::free_requested, anchor, gate);
 }
@@ -71,26 +72,12 @@ Addr PlannedLives::fresh_address(Bytes bytes) {
   return address;
 }
 
-void PlannedLives::place_recorded() {
-  std::size_t column = 0;
-  for (const MemoryEvent& event : trace_.memory_events) {
-    if (event.anchor != OpId::none) column = std::max(column, index_of(event.anchor));
-    const std::uint32_t storage = event.tensor == TensorId::none ? 0 : trace_.tensors.storage[index_of(event.tensor)];
-    const bool changes = event.tensor != TensorId::none && lives_.contains(storage);
-    Placed placed{column, 2, changes ? Change::recorded : Change::whole, storage, OpId::none, event};
-    if (event.anchor != OpId::none) placed.event.anchor = new_id_[index_of(event.anchor)];
-    placed_.push_back(placed);
-  }
-}
-
 void PlannedLives::push(const MemoryEvent& event, OpId gate, RewrittenMemory& out) {
   out.events.push_back(event);
   out.gate.push_back(gate);
 }
 
-void PlannedLives::write_recorded(const Placed& placed, RewrittenMemory& out) {
-  Life& life = lives_.at(placed.storage);
-  MemoryEvent event = placed.event;
+void PlannedLives::write_recorded(MemoryEvent event, Life& life, RewrittenMemory& out) {
   if (event.action == MemoryAction::allocate) {
     if (life.away) return;
     life.address = event.address;
@@ -105,7 +92,7 @@ void PlannedLives::write_recorded(const Placed& placed, RewrittenMemory& out) {
     event.address = life.address;
     life.resident = life.pending = false;
   }
-  push(event, event.action == MemoryAction::allocate ? placed.gate : life.held_until, out);
+  push(event, event.action == MemoryAction::allocate ? OpId::none : life.held_until, out);
 }
 
 void PlannedLives::write_give_back(const Placed& placed, RewrittenMemory& out) {
@@ -121,32 +108,46 @@ void PlannedLives::write_give_back(const Placed& placed, RewrittenMemory& out) {
   push(event, gate, out);
 }
 
+void PlannedLives::write_placed(const Placed& placed, RewrittenMemory& out) {
+  if (placed.change == Change::whole) {
+    push(placed.event, placed.gate, out);
+  } else if (placed.change == Change::hold) {
+    lives_.at(placed.storage).held_until = placed.gate;
+  } else if (placed.change == Change::give_back) {
+    write_give_back(placed, out);
+  } else {
+    Life& life = lives_.at(placed.storage);
+    MemoryEvent event = placed.event;
+    life.address = event.address = fresh_address(event.bytes);
+    life.resident = true;
+    life.away = false;
+    push(event, placed.gate, out);
+  }
+}
+
+// Recorded events, by far the most, come by columns already: what is placed is merged in, first where ranks are equal.
 RewrittenMemory PlannedLives::write() {
-  place_recorded();
   std::stable_sort(placed_.begin(), placed_.end(), [](const Placed& a, const Placed& b) {
     return std::tie(a.column, a.rank) < std::tie(b.column, b.rank);
   });
   RewrittenMemory out;
-  out.events.reserve(placed_.size());
-  out.gate.reserve(placed_.size());
-  for (const Placed& placed : placed_) {
-    if (placed.change == Change::whole) {
-      push(placed.event, placed.gate, out);
-    } else if (placed.change == Change::recorded) {
-      write_recorded(placed, out);
-    } else if (placed.change == Change::hold) {
-      lives_.at(placed.storage).held_until = placed.gate;
-    } else if (placed.change == Change::give_back) {
-      write_give_back(placed, out);
-    } else {
-      Life& life = lives_.at(placed.storage);
-      MemoryEvent event = placed.event;
-      life.address = event.address = fresh_address(event.bytes);
-      life.resident = true;
-      life.away = false;
-      push(event, placed.gate, out);
-    }
+  out.events.reserve(2 * placed_.size() + trace_.memory_events.size());
+  auto next = placed_.cbegin();
+  std::size_t column = 0;
+  for (const MemoryEvent& recorded : trace_.memory_events) {
+    if (recorded.anchor != OpId::none) column = std::max(column, index_of(recorded.anchor));
+    for (; next != placed_.cend() && std::pair(next->column, next->rank) <= std::pair(column, recorded_rank); ++next)
+      write_placed(*next, out);
+    MemoryEvent event = recorded;
+    if (event.anchor != OpId::none) event.anchor = new_id_[index_of(event.anchor)];
+    const auto life =
+        event.tensor == TensorId::none ? lives_.end() : lives_.find(trace_.tensors.storage[index_of(event.tensor)]);
+    if (life == lives_.end())
+      push(event, OpId::none, out);
+    else
+      write_recorded(event, life->second, out);
   }
+  for (; next != placed_.cend(); ++next) write_placed(*next, out);
   return out;
 }
 

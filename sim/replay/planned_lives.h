@@ -39,19 +39,14 @@ class PlannedLives {
   RewrittenMemory write();
 
  private:
-  enum class Change : std::uint8_t {
-    recorded,
-    take,
-    give_back,
-    hold,
-    whole
-  };  // whole: as it stands, tied to no storage
+  enum class Change : std::uint8_t { take, give_back, hold, whole };  // whole: as it stands, tied to no storage
+  static constexpr int recorded_rank = 2;
   struct Placed {
     std::size_t column = 0;
     // Within the column: 0 taken for what it launches; 1 given back at its launch; 2 recorded, 3 given back after
     // these.
-    int rank = 2;
-    Change change = Change::recorded;
+    int rank = recorded_rank;
+    Change change = Change::whole;
     std::uint32_t storage = 0;
     OpId gate = OpId::none;
     MemoryEvent event;
@@ -64,18 +59,18 @@ class PlannedLives {
     OpId held_until = OpId::none;
   };
 
-  void place_recorded();
   void place(std::uint32_t storage, std::size_t column, int rank, Change change, MemoryAction action, OpId anchor,
              OpId gate);
   Addr fresh_address(Bytes bytes);
-  void write_recorded(const Placed& placed, RewrittenMemory& out);
+  void write_placed(const Placed& placed, RewrittenMemory& out);
+  void write_recorded(MemoryEvent event, Life& life, RewrittenMemory& out);
   void write_give_back(const Placed& placed, RewrittenMemory& out);
   static void push(const MemoryEvent& event, OpId gate, RewrittenMemory& out);
 
   const Trace& trace_;
   std::span<const OpId> new_id_;
-  std::unordered_map<std::uint32_t, MemoryEvent> allocation_;  // by storage
-  std::unordered_map<std::uint32_t, Life> lives_;              // of the storages that change
+  std::unordered_map<std::uint32_t, const MemoryEvent*> allocation_;  // by storage; of trace_
+  std::unordered_map<std::uint32_t, Life> lives_;                     // of the storages that change
   std::vector<Placed> placed_;
   std::uint64_t next_address_ = 0;
   bool has_completions_ = false;

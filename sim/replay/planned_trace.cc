@@ -124,6 +124,10 @@ class Rewriter {
     remade_.resize(plan_.recomputations.size());
     for (std::size_t k = 0; k < plan_.absences.size(); ++k) index_absence(k, groups);
     for (auto& [storage, absences] : absences_of_) check_order(absences);
+    is_planned_.assign(old_.ops.size(), false);
+    for (const ByColumn* columns : {&stores_after_, &loads_before_, &clones_before_launch_, &clones_before_work_})
+      for (const auto& [column, list] : *columns) is_planned_[column] = true;
+    out_.trace.ops.reserve(old_.ops.size() + 2 * plan_.absences.size());
   }
 
   void check_op(OpId op, const std::string& place) const {
@@ -175,12 +179,13 @@ class Rewriter {
   }
 
   void emit_column(std::size_t i) {
-    if (const auto loads = loads_before_.find(i); loads != loads_before_.end())
-      for (const std::size_t k : loads->second) emit_load(k, i);
-    if (const auto groups = clones_before_launch_.find(i); groups != clones_before_launch_.end())
-      for (const std::size_t g : groups->second) emit_launches(g);
-    if (const auto groups = clones_before_work_.find(i); groups != clones_before_work_.end())
-      for (const std::size_t g : groups->second) emit_works(g);
+    const auto each = [&](const ByColumn& columns, const auto& emit) {
+      if (const auto found = is_planned_[i] ? columns.find(i) : columns.end(); found != columns.end())
+        for (const std::size_t one : found->second) emit(one);
+    };
+    each(loads_before_, [&](std::size_t k) { emit_load(k, i); });
+    each(clones_before_launch_, [&](std::size_t g) { emit_launches(g); });
+    each(clones_before_work_, [&](std::size_t g) { emit_works(g); });
     const OpId id = append(old_.op(OpId(static_cast<std::uint32_t>(i))), OpId(static_cast<std::uint32_t>(i)));
     new_id_[i] = id;
     copy_uses(i, id);
@@ -188,8 +193,7 @@ class Rewriter {
       note_host_call(old_.ops.lane[i], id);
     else
       last_work_[old_.ops.lane[i]] = id;
-    if (const auto stores = stores_after_.find(i); stores != stores_after_.end())
-      for (const std::size_t k : stores->second) emit_store(k);
+    each(stores_after_, [&](std::size_t k) { emit_store(k); });
   }
 
   OpId append(const OpRow& row, OpId source) {
@@ -499,6 +503,7 @@ class Rewriter {
   std::map<std::uint32_t, std::vector<std::size_t>> absences_of_;  // by storage, in time order
   ByColumn stores_after_, loads_before_;                           // absences
   ByColumn clones_before_launch_, clones_before_work_;             // recomputations
+  std::vector<bool> is_planned_;                                   // by column: one of these has it
   std::vector<std::vector<OpId>> clone_, clone_launch_;            // by recomputation
   std::vector<std::vector<std::size_t>> remade_;                   // by recomputation: the absences it ends
   std::vector<std::size_t> first_use_of_;

@@ -235,12 +235,17 @@ class Run {
   [[nodiscard]] std::vector<std::int64_t> cache_levels() const { return links_.cache_levels(executor_); }
   [[nodiscard]] std::vector<std::int64_t> cache_sizes() const { return links_.cache_sizes(); }
 
-  // All but memory and rates.
-  [[nodiscard]] Result result() const {
+  // When each op ran.
+  [[nodiscard]] Result times() const {
     Result result;
+    record_times(trace_, lowered_, executor_, result);
+    return result;
+  }
+  // All but memory and rates. `times`: of this run.
+  [[nodiscard]] Result result(Result times) const {
+    Result result = std::move(times);
     result.replayed = outcome_.end_time;
     result.fingerprint = outcome_.fingerprint;
-    record_times(trace_, lowered_, executor_, result);
     check_stop();
     result.steps = StepClock(trace_, result).run();
     result.step_time = step_time(result.steps);
@@ -337,7 +342,7 @@ Result replay(const Trace& trace, const HardwareProfile& hardware, const ReplayO
     return std::make_unique<Run>(trace, nullptr, hardware, options, allocator.delays, levels);
   };
   const std::unique_ptr<Run> run = with_used_caches(run_from({}), run_from);
-  Result result = run->result();
+  Result result = run->result(run->times());
   check_stop();
   const std::vector<Picos> event_time = event_times(trace, {}, result.op_start, result.op_end);
   record_memory(trace, memory, event_time, allocator, times, result);
@@ -354,7 +359,7 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
     return std::make_unique<Run>(trace, &planned, hardware, options, delays, levels);
   };
   std::unique_ptr<Run> run = run_from({});
-  Result result = run->result();
+  Result result = run->times();
   std::vector<Picos> event_time = order_events(planned, result.op_start, result.op_end);
   auto memory = std::make_unique<MemoryReplay>(trace, options.memory);
   AllocatorTime allocator = memory->allocator_time(times);
@@ -363,11 +368,12 @@ Result replay(PlannedTrace planned, const HardwareProfile& hardware, const Repla
   delays = allocator.delays;
   if (caches_fill || !delays.empty()) {
     run = caches_fill ? with_used_caches(std::move(run), run_from) : run_from({});
-    result = run->result();
+    result = run->times();
     event_time = order_events(planned, result.op_start, result.op_end);
     memory = std::make_unique<MemoryReplay>(trace, options.memory);
     allocator = memory->allocator_time(times);
   }
+  result = run->result(std::move(result));
   record_memory(trace, *memory, event_time, allocator, times, result);
   record_host_memory(trace, &planned, event_time, hardware, options, result);
   rate_the_step(trace, options, result);
