@@ -1,16 +1,20 @@
 #include "studies/procurement/procurement.h"
 
 #include <fmt/format.h>
+#include <oneapi/tbb/parallel_for.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <utility>
 
 #include "base/input_error.h"
+#include "base/stop.h"
 #include "hwprofiles/profile_library.h"
 #include "scenario/machine_power.h"
 #include "studies/offload/storage_links.h"
@@ -34,10 +38,7 @@ class Procurement {
   ProcurementAnswer answer() {
     std::vector<FleetOption> fleets = find_options(in_, progress_);
     add_inputs();
-    for (std::size_t i = 0; i < fleets.size(); ++i) {
-      if (progress_ && !progress_("replaying " + fleets[i].machine, i, fleets.size())) throw Cancelled();
-      answer_.options.push_back(replayed(std::move(fleets[i])));
-    }
+    replay_all(std::move(fleets));
     add_prices();
     choose_drives();
     add_runs();
@@ -64,7 +65,33 @@ class Procurement {
     answer_.step = replay_plan_of(option.fleet.plans.front(), drive, count, switch_lanes_of(in_.prices)).ran.result;
   }
 
-  PricedOption replayed(FleetOption fleet) {
+  // What is done does not depend on how many threads do it.
+  template <class Work>
+  static void in_parallel(std::size_t count, const Work& work) {
+    const std::atomic<bool>* const stop = current_stop();
+    oneapi::tbb::parallel_for(std::size_t{0}, count, [&](std::size_t i) {
+      const StopScope scope(stop);
+      work(i);
+    });
+  }
+
+  void replay_all(std::vector<FleetOption> fleets) {
+    const std::size_t all = fleets.size();
+    answer_.options.resize(all);
+    fits_.resize(all);
+    replays_.resize(all);
+    std::mutex telling;
+    std::size_t begun = 0;
+    in_parallel(all, [&](std::size_t o) {
+      {
+        const std::lock_guard lock(telling);
+        if (progress_ && !progress_("replaying " + fleets[o].machine, begun++, all)) throw Cancelled();
+      }
+      answer_.options[o] = replayed(o, std::move(fleets[o]));
+    });
+  }
+
+  PricedOption replayed(std::size_t o, FleetOption fleet) {
     PricedOption option;
     option.fleet = std::move(fleet);
     option.failure = option.fleet.failure;
@@ -84,13 +111,9 @@ class Procurement {
     if (writes && option.is_rented() && option.failure.empty())
       option.failure = "a rented machine keeps the drives it has: none can be bought for what this writes";
     if (writes && option.failure.empty()) {
-      std::vector<DriveChoice> fits = fit_drives(in_, plans);
-      fits_.push_back(std::move(fits));
+      fits_[o] = fit_drives(in_, plans);
       option.drive.emplace();
-      replays_.push_back(std::move(plans));
-    } else {
-      fits_.emplace_back();
-      replays_.emplace_back();
+      replays_[o] = std::move(plans);
     }
     set_power(option);
     if (option.failure.empty() && !option.price.price_usd && !option.price.usd_per_hour)
@@ -349,11 +372,20 @@ class Procurement {
   // nothing, where one did.
   void replay_cheapest(const PricedOption& option, std::vector<DriveChoice>& fits,
                        std::vector<RunReplay>& quiet) const {
+    // As many at once as are still wanted: the same models as one after the other.
     std::size_t done = 0, asked = 0;
-    for (DriveChoice& fit : fits) {
-      if (fit.chosen == 0 || done == drives_replayed || asked == 2 * drives_replayed) break;
-      ++asked;
-      if (replay_with(option, fit, quiet)) ++done;
+    while (done < drives_replayed) {
+      const std::size_t first = asked;
+      while (asked < std::min({fits.size(), first + drives_replayed - done, 2 * drives_replayed}) &&
+             fits[asked].chosen > 0)
+        ++asked;
+      if (asked == first) break;
+      std::vector<std::vector<RunReplay>> quiet_ones(asked - first);
+      in_parallel(asked - first, [&](std::size_t i) { replay_with(option, fits[first + i], quiet_ones[i]); });
+      for (std::size_t i = 0; i < quiet_ones.size(); ++i) {
+        if (fits[first + i].chosen > 0) ++done;
+        if (!quiet_ones[i].empty()) quiet = std::move(quiet_ones[i]);
+      }
     }
     std::vector<Try> tries;
     for (std::size_t f = 0; f < fits.size(); ++f)
@@ -368,8 +400,8 @@ class Procurement {
     sort_by_cost(fits, cost);
   }
 
-  // From the number chosen upwards until its plan writes something.
-  bool replay_with(const PricedOption& option, DriveChoice& fit, std::vector<RunReplay>& quiet) const {
+  // From the number chosen upwards until its plan writes something; chosen is 0 if it never does.
+  void replay_with(const PricedOption& option, DriveChoice& fit, std::vector<RunReplay>& quiet) const {
     const std::int64_t least = std::exchange(fit.chosen, 0);
     for (const std::int64_t n : fit.numbers) {
       if (n < least) continue;
@@ -385,11 +417,10 @@ class Procurement {
       }
       if (!all_fit(fit.runs)) continue;
       fit.chosen = n;
-      return true;
+      return;
     }
     fit.cannot = fit.writes() ? "out of memory with them" : "the plan for them writes nothing: it keeps all";
     fit.runs.clear();
-    return false;
   }
 
   // ---- cost ----
