@@ -86,8 +86,7 @@ class Estimator {
     estimate.busy = std::min(estimate.step_time, least() + all_after / layout_.stages());
     for (std::int64_t stage = 0; stage < layout_.stages(); ++stage)
       estimate.peak_allocated = std::max(estimate.peak_allocated, peak(stages_[static_cast<std::size_t>(stage)]));
-    estimate.peak_reserved =
-        Bytes(std::llround(static_cast<double>(estimate.peak_allocated.count()) * shape_.reserved_per_allocated));
+    estimate.peak_reserved = with_cached(estimate.peak_allocated);
     return estimate;
   }
 
@@ -248,6 +247,13 @@ class Estimator {
     std::int64_t count = chunk < v - 1 ? p : std::min(p, rest);
     if (chunk == 0) count += std::max<std::int64_t>(0, rest - p);
     return std::min(count, m);
+  }
+
+  // Under stage 3 what lies cached is of the buffers of a few gathered layers, however many a stage has; else of blocks
+  // of every layer.
+  [[nodiscard]] Bytes with_cached(Bytes allocated) const {
+    if (setup_.zero_stage == 3) return allocated + shape_.cached;
+    return Bytes(std::llround(static_cast<double>(allocated.count()) * shape_.reserved_per_allocated));
   }
 
   [[nodiscard]] Bytes peak(const StageSum& stage) const {

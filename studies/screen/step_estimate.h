@@ -9,7 +9,7 @@
 // works in the meantime (Narayanan et al. 2021, section 2.2, with transfers added).
 // Memory, of the fullest stage: weights, gradients, states as ZeRO splits them, activations of as many micro-batches
 // as the schedule keeps in flight, and the most held for a while in a pass or the update; in bytes allocated, times
-// what the allocator reserved of the probe's.
+// what the allocator reserved of the probe's; under stage 3 with what it had cached there.
 //
 // How far it lies from replays is measured by every sweep, which prints it.
 #pragma once

@@ -298,7 +298,7 @@ Trace probe_trace(const StepMachine& machine, const TrainingSetup& setup, std::i
 }
 
 // What the allocator reserves over what it hands out, on the device where it reserves most.
-double reserved_share(const Trace& trace, const MemoryReplayOptions& options) {
+void run_allocator(const Trace& trace, const MemoryReplayOptions& options, StepShape& shape) {
   Bytes allocated{}, reserved{};
   for (const auto& [device, events] : index_memory_events(trace)) {
     const AllocationStreamResult run =
@@ -307,8 +307,9 @@ double reserved_share(const Trace& trace, const MemoryReplayOptions& options) {
     reserved = Bytes(run.statistics.all().reserved_bytes.peak);
     allocated = Bytes(run.statistics.all().allocated_bytes.peak);
   }
-  if (allocated <= Bytes(0)) return 1;
-  return static_cast<double>(reserved.count()) / static_cast<double>(allocated.count());
+  if (allocated <= Bytes(0)) return;
+  shape.cached = reserved - allocated;
+  shape.reserved_per_allocated = static_cast<double>(reserved.count()) / static_cast<double>(allocated.count());
 }
 
 // What one layer's parameters hold: of a stage of nothing but layers a share, else what one more layer adds.
@@ -386,8 +387,10 @@ StepShape measure_shape(const StepMachine& machine, const TrainingSetup& wanted,
   if (!single) ends = {ProbeMemory(trace, 0).memory(), ProbeMemory(trace, 2).memory()};
   StepShape shape;
   const bool is_as_plain = plain != nullptr && wanted.zero_stage < 3;  // gathered weights come and go
-  shape.reserved_per_allocated =
-      is_as_plain ? plain->reserved_per_allocated : reserved_share(trace, machine.options.memory);
+  if (is_as_plain)
+    shape.reserved_per_allocated = plain->reserved_per_allocated;
+  else
+    run_allocator(trace, machine.options.memory, shape);
   trace.memory_events.clear();  // nothing that follows asks for memory
   const Result result = replay(trace, machine.hardware, machine.options);
   const ProbeTimes times(trace, result, static_cast<std::size_t>(layers));

@@ -55,12 +55,14 @@ struct StepShape {
   Bytes layer_weights{}, layer_gradients{}, layer_states{};
   // With the embedding, with neither, with the head; without a pipeline `only` has both.
   ChunkShape first, middle, last, only;
-  std::int64_t probed_layers = 0;     // per stage of the probe
-  Bytes message{};                    // from stage to stage
-  double update_per_byte = 0;         // seconds of the optimizer per byte of weights, one rank holding all states
-  double tail_per_byte = 0;           // seconds per byte of weights of what else follows the backward
-  double reserved_per_allocated = 1;  // of the probe's peaks
-  bool update_scales = false;         // update_transient grows with all weights (one parameter group)
+  std::int64_t probed_layers = 0;  // per stage of the probe
+  Bytes message{};                 // from stage to stage
+  double update_per_byte = 0;      // seconds of the optimizer per byte of weights, one rank holding all states
+  double tail_per_byte = 0;        // seconds per byte of weights of what else follows the backward
+  // What the allocator reserved of the probe beyond what it handed out, at the peaks: bytes, and the share of the two.
+  Bytes cached{};
+  double reserved_per_allocated = 1;
+  bool update_scales = false;  // update_transient grows with all weights (one parameter group)
 };
 
 // Whether steps of this model can be put together from a layer's: all layers are alike, and none recomputed alone.
