@@ -103,6 +103,16 @@ std::string room_of(const WayRow& row) {
                  gib_text(memory.capacity - memory.peak_reserved) + " free");
 }
 
+// In the order of FigureColumn.
+enum FigureColumn : std::size_t {
+  fits_column,
+  step_column,
+  range_column,
+  tokens_column,
+  mfu_column,
+  peak_column,
+  memory_column
+};
 std::vector<std::string> figures_of(const WayRow& row) {
   const Result& result = row.result;
   const std::optional<double> cost = row.ran() ? row.cost_per_million_tokens() : std::nullopt;
@@ -146,7 +156,8 @@ Table worth_table(const FitOutcome& outcome) {
     const double ratio = to_seconds(row.result.step_time) / to_seconds(best.result.step_time) - 1;
     const std::vector<std::string> figures = figures_of(row);
     const std::string name = each.name.starts_with("without ") ? each.name.substr(8) : each.name;
-    table.add({name, figures[0], figures[1], or_dash(row.ran(), signed_percent_text(ratio)), figures[4], figures[5]});
+    table.add({name, figures[fits_column], figures[step_column], or_dash(row.ran(), signed_percent_text(ratio)),
+               figures[peak_column], figures[memory_column]});
   }
   return table;
 }
@@ -178,7 +189,8 @@ void print_others(Context& context, const std::vector<OtherTraining>& others) {
       continue;
     }
     const std::vector<std::string> figures = figures_of(other.best->row);
-    table.add({other.name, figures[0], figures[1], figures[2], figures[4], figures[5], other.best->row.way.name});
+    table.add({other.name, figures[fits_column], figures[step_column], figures[tokens_column], figures[peak_column],
+               figures[memory_column], other.best->row.way.name});
   }
   print(context, table);
   for (const OtherTraining& other : others)

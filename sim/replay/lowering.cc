@@ -401,8 +401,7 @@ class Lowering {
     out_.lags.push_back({target, source, lag, std::clamp(edge.lag, Picos(0), lag)});
   }
 
-  // A lane's order already says what an edge without a lag between two of its ops says, but where several transfers are
-  // at work at once.
+  // A lane's order says what an edge without lag between two of its ops does, unless transfers work side by side.
   void add_trace_edge(const Edge& edge) {
     const std::size_t a = index_of(edge.from), b = index_of(edge.to);
     const LaneTransfer* transfer = transfers_[index_of(ops_.lane[b])];

@@ -214,8 +214,7 @@ MemoryReplay::MemoryReplay(const Trace& trace, const MemoryReplayOptions& option
   }
 }
 
-// The torch policy's garbage collection begins at a share of the limit, and the addresses of expandable segments are
-// reserved by the device's size.
+// Torch's garbage collection begins at a share of the limit; expandable segments reserve by the device's size.
 bool MemoryReplay::limit_matters_only_when_met() const {
   if (options_.allocator == ideal_policy) return true;
   if (options_.allocator != torch_policy) return false;
@@ -238,8 +237,7 @@ void MemoryReplay::run_device(std::int16_t device, const EventIndex& events) {
   DeviceRun& run = runs_.emplace_back();
   const bool ran_twice = needed.repeated_peak_reserved > Bytes(0);
   if (capacity > Bytes(0)) peaks.verdict = Verdict::fits;
-  const bool met_limit = capacity > Bytes(0) && (!ran_twice || needed.repeated_peak_reserved > capacity);
-  if (met_limit) {
+  if (capacity > Bytes(0) && (!ran_twice || needed.repeated_peak_reserved > capacity)) {
     stream = stream_options(options_, device, capacity);
     stream.repeat = stream.stop_when_out_of_memory = true;
     AllocationStreamResult limited = replay_allocation_stream(trace_, events, stream);

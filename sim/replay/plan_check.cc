@@ -351,8 +351,7 @@ class ReplayCheck {
     return found;
   }
 
-  // Taken when the kernel began, and not given back before it was issued: what is given back once it is comes later on
-  // its stream.
+  // Taken when the kernel began, not given back before it was issued: what is given back then comes later there.
   static bool was_there(const std::vector<Change>& changes, Picos issued, Picos began) {
     Picos taken = unknown_time;
     int lives = 0;  // a repeated one may begin as the one before it ends

@@ -38,8 +38,7 @@ void PlannedLives::place(std::uint32_t storage, std::size_t column, int rank, Ch
 
 void PlannedLives::give_back(std::uint32_t storage, std::size_t column, OpId anchor, OpId gate) {
   lives_.try_emplace(storage);
-  // The program drops its handle before it allocates anything for the next op; a storage allocated beside the column
-  // itself can't go before.
+  // The program drops its handle before it allocates for the next op; what lies beside the column goes no sooner.
   const OpId allocated = allocation_.at(storage)->anchor;
   const bool is_older = allocated == OpId::none || index_of(allocated) < column;
   place(storage, column, is_older ? 1 : 3, Change::give_back, MemoryAction::free_requested, anchor, gate);

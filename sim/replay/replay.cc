@@ -228,8 +228,7 @@ class Run {
         executor_(std::move(lowered_.graph), {.tie_order = options.tie_order}),
         outcome_(executor_.run()) {
     if (!outcome_.ok()) explain_failure(trace, lowered_, outcome_);
-    const std::string broken = executor_.check_conservation();
-    SPILLWAY_ASSERT(broken.empty());
+    SPILLWAY_ASSERT(executor_.check_conservation().empty());
   }
 
   [[nodiscard]] std::vector<std::int64_t> cache_levels() const { return links_.cache_levels(executor_); }

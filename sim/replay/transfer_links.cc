@@ -67,8 +67,7 @@ void TransferLinks::add_machine(const Trace& trace, const HardwareProfile& hardw
   machine_rank_.push_back(rank);
   if (!hardware.gpu.shared_hbm_fraction) return;
   const Machine& machine = machines_.back().machine;
-  const std::size_t gpus = trace.rank_count > 1 ? 1 : machine.gpu_count();
-  for (std::size_t gpu = 0; gpu < gpus; ++gpu)
+  for (std::size_t gpu = 0; gpu < (trace.rank_count > 1 ? 1 : machine.gpu_count()); ++gpu)
     shared_memory_.push_back({rank, static_cast<std::int16_t>(trace.rank_count > 1 ? -1 : static_cast<int>(gpu)),
                               machine.hbm(gpu), graph.network().capacity(machine.hbm(gpu))});
 }
