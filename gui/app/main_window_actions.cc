@@ -275,6 +275,7 @@ void MainWindow::show_provenance() {
   model.show(provenance_table());
   auto* const table = new QTableView;
   table->setModel(&model);
+  table->setTabKeyNavigation(false);
   table->verticalHeader()->setVisible(false);
   table->horizontalHeader()->setStretchLastSection(true);
   table->resizeColumnsToContents();

@@ -42,6 +42,7 @@ QTableView* figure_table(const QString& name, QAbstractItemModel* model) {
   table->setAccessibleName(name);
   table->setModel(model);
   table->setSortingEnabled(true);
+  table->setTabKeyNavigation(false);  // Tab leaves it; arrows go from cell to cell
   table->setSelectionBehavior(QAbstractItemView::SelectRows);
   table->setEditTriggers(QAbstractItemView::NoEditTriggers);
   table->setAlternatingRowColors(true);

@@ -160,6 +160,7 @@ CompareView::CompareView() : curves_(nullptr), table_(new QTableView), words_(ne
   curves_ = new Curves(model_, table_);
   table_->setAccessibleName(tr("Variants side by side"));
   table_->setModel(&model_);
+  table_->setTabKeyNavigation(false);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->setShowGrid(false);
   table_->setWordWrap(false);

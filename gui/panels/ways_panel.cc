@@ -59,6 +59,7 @@ WaysPanel::WaysPanel()
       theme_(&light_theme()) {
   table_->setAccessibleName(tr("Ways to make it fit"));
   table_->setModel(&model_);
+  table_->setTabKeyNavigation(false);
   table_->setSelectionBehavior(QAbstractItemView::SelectRows);
   table_->setSelectionMode(QAbstractItemView::SingleSelection);
   table_->setEditTriggers(QAbstractItemView::NoEditTriggers);

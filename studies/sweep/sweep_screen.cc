@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 #include <optional>
+#include <string_view>
+#include <unordered_set>
 #include <vector>
 
 #include "base/digest.h"
@@ -18,11 +20,13 @@ namespace {
 
 constexpr std::string_view model_prefix = "model.";
 
-// "tensor_parallel" of "model.tensor_parallel"; nothing for keys that aren't a field of the training set-up.
+// "tensor_parallel" of "model.tensor_parallel"; nothing for keys that aren't a field of the training set-up
+// ("model.name", "model.layers").
 std::string_view training_field(std::string_view key) {
-  if (key.substr(0, model_prefix.size()) != model_prefix) return {};
+  static const std::unordered_set<std::string_view> fields(training_setup_keys().begin(), training_setup_keys().end());
+  if (!key.starts_with(model_prefix)) return {};
   const std::string_view field = key.substr(model_prefix.size());
-  return field == "name" ? std::string_view() : field;
+  return fields.contains(field) ? field : std::string_view();
 }
 
 // Throws InputError with the key as its place.

@@ -1,6 +1,7 @@
 // The three journeys, by mouse and keys, in a real window (offscreen, or under Xvfb).
 #include <gtest/gtest.h>
 
+#include <QAbstractItemView>
 #include <QApplication>
 #include <QClipboard>
 #include <QComboBox>
@@ -436,6 +437,14 @@ TEST_F(Window, EverythingThatTakesFocusHasAName) {
                          << widget->parentWidget()->metaObject()->className();
     }
   }
+}
+
+// A table that takes Tab for its cells never gives the keyboard back.
+TEST_F(Window, NoTableKeepsTheKeyboard) {
+  const auto tables = window_.findChildren<QAbstractItemView*>();
+  EXPECT_GT(tables.size(), 3);
+  for (const QAbstractItemView* const table : tables)
+    EXPECT_FALSE(table->tabKeyNavigation()) << table->accessibleName().toStdString();
 }
 
 // Every key of the canvas that does something is in the dialog of keys, and every one there does.

@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
 #include <set>
+#include <string>
 
 #include "studies/sweep/sweep_run.h"
 #include "studies/sweep/sweep_store.h"
@@ -42,6 +44,30 @@ TEST(SweepScreen, EnergyIsThatOfRestAndWork) {
     const double screened = screen.estimate(row.settings).metrics.value(SweepObjective::energy_per_token);
     EXPECT_NEAR(screened / replayed.value(SweepObjective::energy_per_token), 1, 0.15) << row.label;
   }
+}
+
+// Keys of "model" that are no field of the training set-up, the model's name and layers, are axes like any other.
+TEST(SweepScreen, LayersAreAnAxis) {
+  SweepFile file = parse_sweep(R"json({
+  "schema": "spillway-sweep", "version": 1,
+  "base": {"model": {"name": "gpt2-small", "sequence": 512}, "hardware": {"profile": "dgx-a100"}},
+  "axes": [{"name": "layers", "key": "model.layers", "values": [6, 12, 24]},
+           {"name": "b", "key": "model.micro_batch", "values": [1, 4]}],
+  "objectives": ["gpu_time_per_token", "peak_memory"]
+})json",
+                               "sweep.json", "");
+  file.margin = file.memory_margin = 0.9;
+  SweepStore store;
+  const SweepOutcome outcome = run_sweep(file, {}, store);
+  ASSERT_EQ(outcome.rows.size(), 6U);
+  std::map<std::string, double> seconds;
+  for (const SweepRow& row : outcome.rows) {
+    EXPECT_EQ(row.failure, "");
+    EXPECT_NEAR(row.screened.step_seconds / row.replayed.step_seconds, 1, 0.1) << row.label;
+    if (row.options.at(1) == "4") seconds[row.options.at(0)] = row.replayed.step_seconds;
+  }
+  EXPECT_GT(seconds.at("12"), 1.3 * seconds.at("6"));
+  EXPECT_GT(seconds.at("24"), 1.5 * seconds.at("12"));
 }
 
 TEST(SweepScreen, FindsTheLeastEnergyOfAllReplays) {
