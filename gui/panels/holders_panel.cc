@@ -1,6 +1,7 @@
 #include "gui/panels/holders_panel.h"
 
 #include <QComboBox>
+#include <QFocusEvent>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QPushButton>
@@ -41,7 +42,6 @@ HoldersPanel::HoldersPanel()
   column->setSpacing(0);
   column->addLayout(tools);
   column->addWidget(view_, 1);
-  setFocusProxy(view_);
   QObject::connect(by_, &QComboBox::currentIndexChanged, this, [this] { arrange(); });
   QObject::connect(treemap_, &QPushButton::clicked, this, [this] { set_shape(HeldShape::treemap); });
   QObject::connect(flames_, &QPushButton::clicked, this, [this] { set_shape(HeldShape::flame); });
@@ -49,6 +49,9 @@ HoldersPanel::HoldersPanel()
     if (on_block) on_block(block);
   };
 }
+
+// No focus proxy: Tab into a page that has one goes past what stands before it.
+void HoldersPanel::focusInEvent(QFocusEvent* event) { view_->setFocus(event->reason()); }
 
 void HoldersPanel::set_theme(const Theme& theme) {
   view_->set_theme(theme);

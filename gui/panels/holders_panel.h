@@ -31,6 +31,7 @@ class HoldersPanel : public QWidget {
   std::function<void(std::int64_t block)> on_block;
 
  protected:
+  void focusInEvent(QFocusEvent* event) override;
   void showEvent(QShowEvent* event) override;
 
  private:

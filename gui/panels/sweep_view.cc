@@ -1,5 +1,6 @@
 #include "gui/panels/sweep_view.h"
 
+#include <QFocusEvent>
 #include <QHBoxLayout>
 #include <QLabel>
 #include <QLineEdit>
@@ -70,7 +71,6 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   line->addWidget(start_);
   column->addLayout(line);
   column->addWidget(chart_, 1);
-  setFocusProxy(chart_);
   setTabOrder(chart_, step_);
   setTabOrder(step_, memory_);
   setTabOrder(memory_, make_);
@@ -92,6 +92,9 @@ SweepView::SweepView() : chart_(new ParetoChart) {
   });
   QObject::connect(chart_, &PlotView::chosen, this, [this](qint64 row) { load_point(static_cast<std::size_t>(row)); });
 }
+
+// No focus proxy: Tab into a page that has one goes past what stands before it.
+void SweepView::focusInEvent(QFocusEvent* event) { chart_->setFocus(event->reason()); }
 
 void SweepView::set_theme(const Theme& theme) { chart_->set_theme(theme); }
 

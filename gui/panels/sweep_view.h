@@ -46,6 +46,9 @@ class SweepView : public QWidget {
   // were replayed stay.
   void require(std::optional<double> most_step_ms, std::optional<double> most_gib);
 
+ protected:
+  void focusInEvent(QFocusEvent* event) override;
+
  private:
   void take_requirements();
   void set_file(std::shared_ptr<const SweepFile> file, const QString& name, std::shared_ptr<SweepStore> store);

@@ -439,6 +439,32 @@ TEST_F(Window, EverythingThatTakesFocusHasAName) {
   }
 }
 
+// Whatever takes keys in a view is reached by Tab from where the view's own key leads.
+TEST_F(Window, TabReachesEverythingOfAView) {
+  open("bound-by-pcie");
+  QTabWidget* views = nullptr;
+  for (QTabWidget* const tabs : window_.findChildren<QTabWidget*>())
+    if (tabs->accessibleName() == "Views") views = tabs;
+  ASSERT_NE(views, nullptr);
+  for (int i = 0; i < views->count(); ++i) {
+    views->setCurrentIndex(i);
+    QTest::qWait(20);
+    QWidget* const page = views->currentWidget();
+    page->setFocus();
+    std::set<const QWidget*> reached;
+    while (QApplication::focusWidget() != nullptr && reached.insert(QApplication::focusWidget()).second)
+      QTest::keyClick(QApplication::focusWidget(), Qt::Key_Tab);
+    const auto there = page->findChildren<QWidget*>();
+    for (const QWidget* const widget : there) {
+      if (!widget->isVisible() || !widget->isEnabled() || (widget->focusPolicy() & Qt::TabFocus) == 0) continue;
+      if (widget->focusProxy() != nullptr || widget->parentWidget()->inherits("QAbstractScrollArea")) continue;
+      EXPECT_TRUE(reached.count(widget) != 0)
+          << views->tabText(i).toStdString() << ": " << widget->metaObject()->className() << " "
+          << widget->accessibleName().toStdString();
+    }
+  }
+}
+
 // A table that takes Tab for its cells never gives the keyboard back.
 TEST_F(Window, NoTableKeepsTheKeyboard) {
   const auto tables = window_.findChildren<QAbstractItemView*>();
