@@ -144,10 +144,10 @@ class Sweep {
       const auto alike = states.find(estimate_of(one));
       if (alike == states.end()) return false;
       const std::uint64_t key = state_of(one.number);
-      for (const auto& [state, number] : alike->second) {
+      for (const auto& [state, like] : alike->second) {
         if (state != key) continue;
         const auto first = std::find_if(outcome_.rows.begin(), outcome_.rows.end(),
-                                        [&](const SweepRow& row) { return row.number == number; });
+                                        [number = like](const SweepRow& row) { return row.number == number; });
         if (first == outcome_.rows.end()) return false;
         outcome_.rows.push_back(row_of(one, SweepReplay(*first)));
         if (options_.replayed) options_.replayed(outcome_.rows.back());
