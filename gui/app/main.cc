@@ -59,7 +59,8 @@ bool settle(MainWindow& window, bool has_scenario) {
   return true;
 }
 
-int take_picture(MainWindow& window, const QString& file, bool has_scenario, const QStringList& edits) {
+int take_picture(MainWindow& window, const QString& file, const QString& view, bool has_scenario,
+                 const QStringList& edits) {
   if (!settle(window, has_scenario)) return fail(window.message().text());
   if (!edits.isEmpty()) {
     window.session().pin();
@@ -67,6 +68,8 @@ int take_picture(MainWindow& window, const QString& file, bool has_scenario, con
       window.session().edit(edit.section('=', 0, 0).toStdString(), edit.section('=', 1).toStdString(), false);
     if (!settle(window, has_scenario)) return fail(window.message().text());
   }
+  if (!view.isEmpty()) window.show_view(view);  // its track is there only now
+  QCoreApplication::processEvents();
   if (!window.grab().save(file))
     return fail(file + ": could not be written; check the folder, the space there, and that it ends in .png");
   return exit_done;
@@ -106,7 +109,7 @@ int run_window(int count, char** arguments) {
   if (!files.isEmpty()) window.open(files.front());
   const QString view = parser.value("view");
   if (!view.isEmpty() && !window.show_view(view)) return fail("--view: no view named " + view);
-  if (is_picture) return take_picture(window, parser.value("screenshot"), !files.isEmpty(), parser.values("set"));
+  if (is_picture) return take_picture(window, parser.value("screenshot"), view, !files.isEmpty(), parser.values("set"));
   return QApplication::exec();
 }
 

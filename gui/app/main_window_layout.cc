@@ -249,10 +249,9 @@ void MainWindow::show_legend() {
   constexpr std::int64_t least_part = 200;  // of the peak; what is less is no stripe that one sees
   if (drawn_ != nullptr && drawn_->memory != nullptr) {
     const OwnerStack& stack = drawn_->memory->owners;
-    const OwnerStack::Held held = stack.at(stack.time_of_peak());
     for (std::size_t i = 0; i < most_owners; ++i) {
       const OwnerStack::Owner& owner = stack.owners()[i];
-      if (held[i] > stack.peak() / least_part)
+      if (stack.most_held()[i] > stack.peak() / least_part)
         entries.emplace_back((*theme_)[owner.token], QString::fromStdString(owner.words).section(',', 0, 0));
     }
   }

@@ -27,11 +27,13 @@ OwnerStack::OwnerStack(const MemoryPicture& picture) {
       before_.push_back(held);
       block_most_.push_back(static_cast<std::uint32_t>(at_.size()));
     }
-    held[slot[change.kind]] += change.bytes;
+    const std::uint8_t owner = slot[change.kind];
+    held[owner] += change.bytes;
+    most_held_[owner] = std::max(most_held_[owner], held[owner]);
     total += change.bytes;
     at_.push_back(change.at);
     bytes_.push_back(change.bytes);
-    owner_.push_back(slot[change.kind]);
+    owner_.push_back(owner);
     total_.push_back(total);
     if (total > total_[block_most_.back()]) block_most_.back() = static_cast<std::uint32_t>(at_.size() - 1);
     if (total <= peak_) continue;

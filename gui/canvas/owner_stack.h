@@ -33,6 +33,8 @@ class OwnerStack {
   // The first instant at which more than that is held; none: never.
   [[nodiscard]] std::int64_t first_above(std::int64_t bytes, std::int64_t none) const;
   [[nodiscard]] Held at(std::int64_t time) const;
+  // The most each ever holds.
+  [[nodiscard]] const Held& most_held() const { return most_held_; }
   [[nodiscard]] static std::int64_t sum(const Held& held);
 
   // One entry per whole pixel of the axis. O(columns x (log changes + changes of one block)).
@@ -49,6 +51,7 @@ class OwnerStack {
   std::vector<std::uint8_t> owner_;
   std::vector<Held> before_;               // the changes of each block
   std::vector<std::uint32_t> block_most_;  // most() of each block
+  Held most_held_{};
   std::int64_t peak_ = 0, peak_at_ = 0;
 };
 

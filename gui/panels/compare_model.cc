@@ -68,10 +68,10 @@ void CompareModel::add_figures(std::vector<Row>& rows) const {
   Row verdicts{Kind::key, tr("verdict"), {}, {}, {}}, bound{Kind::key, tr("binds"), {}, {}, {}};
   for (const ComparedVariant& variant : variants_) {
     const VariantFigures* const now = variant.figures.get();
-    const int good = now == nullptr || now->state == Verdict::unknown ? 0
-                     : now->state == Verdict::does_not_fit            ? -1
-                     : now->state == Verdict::fits                    ? 1
-                                                                      : 0;
+    const int good = now == nullptr                                           ? 0
+                     : now->state == Verdict::does_not_fit || now->is_refused ? -1
+                     : now->state == Verdict::fits                            ? 1
+                                                                              : 0;
     verdicts.cells.push_back(
         {now == nullptr ? tr("not replayed yet") : words(now->verdict), {}, good, 0, now != nullptr});
     bound.cells.push_back(
@@ -138,8 +138,10 @@ void CompareModel::add_kernels(std::vector<Row>& rows) const {
     else
       order.push_back(named);
   }
-  std::stable_sort(order.begin(), order.end(),
-                   [](const Named& a, const Named& b) { return a.most - a.least > b.most - b.least; });
+  const bool is_alone = variants_.size() == 1;
+  std::stable_sort(order.begin(), order.end(), [is_alone](const Named& a, const Named& b) {
+    return is_alone ? a.most > b.most : a.most - a.least > b.most - b.least;
+  });
   const std::size_t more = order.size() - std::min(order.size(), most_kernels);
   order.resize(std::min(order.size(), most_kernels));
   if (order.empty() && same == 0) return;
@@ -148,7 +150,8 @@ void CompareModel::add_kernels(std::vector<Row>& rows) const {
   });
   rows.push_back({Kind::section,
                   per_token ? tr("Kernels, µs a token") : tr("Kernels, µs a step"),
-                  tr("largest change first; %1 alike, %2 smaller ones not shown").arg(same).arg(more),
+                  is_alone ? tr("longest first; %1 shorter ones not shown").arg(more)
+                           : tr("largest change first; %1 alike, %2 smaller ones not shown").arg(same).arg(more),
                   {},
                   {}});
   for (const Named& named : order) {
@@ -300,8 +303,15 @@ QVariant CompareModel::data(const QModelIndex& index, int role) const {
       return cell.better;
     case bar_role: {
       if (row.kind != Kind::bar || !cell.is_known) return {};
+      // Of one variant its rows are compared with each other.
+      int first = index.row(), last = first;
+      if (variants_.size() == 1) {
+        while (!is_section(first - 1)) --first;
+        while (last + 1 < rowCount() && !is_section(last + 1)) ++last;
+      }
       double most = 0;
-      for (const Cell& other : row.cells) most = std::max(most, other.value);
+      for (int i = first; i <= last; ++i)
+        for (const Cell& other : rows_[static_cast<std::size_t>(i)].cells) most = std::max(most, other.value);
       return QVariantList{cell.value, row.cells.front().value, most, (*theme_)[row.token]};
     }
     default:

@@ -29,7 +29,7 @@ class BarCell : public QStyledItemDelegate {
                                    : shade.isValid() ? shade.value<QBrush>()
                                                      : QBrush(theme_->background));
     const double value = parts[0].toDouble(), first = parts[1].toDouble(), most = parts[2].toDouble();
-    constexpr double number_room = 58, change_room = 62;
+    const double number_room = option.fontMetrics.horizontalAdvance("0.00000000") + 8, change_room = number_room + 8;
     const QRectF box = QRectF(option.rect).adjusted(6, 0, -6, 0);
     const QString text = index.data().toString(), change = index.data(CompareModel::change_role).toString();
     painter->setPen(theme_->text);

@@ -3,6 +3,7 @@
 #include <QEvent>
 #include <QHBoxLayout>
 #include <QLabel>
+#include <QRegularExpression>
 #include <QVBoxLayout>
 
 namespace spillway::gui {
@@ -12,7 +13,8 @@ constexpr std::size_t cell_count = 6;
 constexpr int strip_height = 66;
 constexpr int widest_answer = 250, least_cell = 150;  // logical pixels
 
-// A label that cuts its text with an ellipsis instead of being cut; the whole is its tool tip.
+// A label that says as many of its parts ("; " or ", " between them) as it has room for, and of a single one what an
+// ellipsis leaves; the whole is its tool tip.
 class CutLabel : public QLabel {
  public:
   explicit CutLabel(QWidget* parent) : QLabel(parent) { setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Preferred); }
@@ -29,7 +31,16 @@ class CutLabel : public QLabel {
   }
 
  private:
-  void cut() { setText(fontMetrics().elidedText(words_, Qt::ElideRight, width())); }
+  void cut() {
+    static const QRegularExpression last_part("(; |, )(?!.*(; |, ))");
+    QString part = words_;
+    while (fontMetrics().horizontalAdvance(part) > width()) {
+      const auto end = part.indexOf(last_part);
+      if (end <= 0) return setText(fontMetrics().elidedText(part, Qt::ElideRight, width()));
+      part.truncate(end);
+    }
+    setText(part);
+  }
   QString words_;
 };
 

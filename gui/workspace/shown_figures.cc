@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/number_text.h"
+#include "planners/offload/drive_life.h"
 #include "studies/offload/result_figures.h"
 
 namespace spillway::gui {
@@ -51,9 +52,13 @@ std::string short_verdict(const Outcome& outcome) {
   const MemoryResult& memory = result.memory;
   if (result.may_fit() && !result.drives_refuse.empty()) {
     const DriveTraffic* const drive = shortest_lived(result);
-    const double asked = outcome.loaded.scenario.offload.demands.least_life_years;
-    if (drive == nullptr || !drive->life || asked <= 0) return "The drives can't do it";
-    return fmt::format("Drives last {:.2f} years, {:.3g} asked", drive->life->low_years, asked);
+    const auto& demands = outcome.loaded.scenario.offload.demands;
+    if (drive == nullptr || !drive->life || demands.least_life_years <= 0) return "The drives can't do it";
+    const char* const bound = demands.bound == planners::LifeBound::rated      ? "rated for"
+                              : demands.bound == planners::LifeBound::expected ? "last"
+                                                                               : "last at most";
+    return fmt::format("Drives {} {:.2f} of {:.3g} years", bound, years_by(*drive->life, demands.bound),
+                       demands.least_life_years);
   }
   if (memory.verdict() == Verdict::does_not_fit && memory.short_of > Bytes(0))
     return "Short of " + gib_text(memory.short_of);
@@ -138,7 +143,7 @@ ShownFigure step_time(const Outcome& outcome, const Outcome* baseline) {
     return figure;
   }
   figure.value = ms(result.step_time);
-  if (result.tokens_per_second > 0) figure.detail = fmt::format("{:.0f} tokens/s", result.tokens_per_second);
+  if (result.tokens_per_second > 0) figure.detail = number_text(result.tokens_per_second) + " tokens/s";
   if (result.mfu > 0) figure.detail += fmt::format(", MFU {}", percent_text(result.mfu));
   if (const FigureRange& range = result.step_time_range; range.known) {
     const double milliseconds = to_seconds(result.step_time) * 1e3;
@@ -208,8 +213,8 @@ ShownFigure ssd_life(const Outcome& outcome, const Outcome* baseline) {
     return figure;
   }
   figure.value = fmt::format("{:.3g} years", drive->life->years);
-  figure.detail = fmt::format("{:.2g} to {:.2g}, {} x {} per machine", drive->life->low_years, drive->life->high_years,
-                              drive->drives, drive->model);
+  figure.detail = fmt::format("{:.2g} as rated, {:.2g} at most; {} x {} per machine", drive->life->low_years,
+                              drive->life->high_years, drive->drives, drive->model);
   figure.is_alarm = !outcome.result().drives_refuse.empty() || drive->life->years < 1;
   const DriveTraffic* before = baseline != nullptr ? shortest_lived(baseline->result()) : nullptr;
   if (before != nullptr) {

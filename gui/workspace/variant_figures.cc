@@ -62,6 +62,7 @@ VariantFigures variant_figures(const Outcome& outcome) {
   VariantFigures figures;
   figures.text = outcome.scenario.text;
   figures.state = result.verdict();
+  figures.is_refused = !result.drives_refuse.empty();
   const std::vector<ShownFigure> shown = shown_figures(outcome, nullptr);
   figures.verdict = shown.front().short_value;
   const bool has_times = outcome.trace().has(Capability::times);

@@ -48,6 +48,7 @@ TEST(OwnerStack, OwnersStandInTheirOrder) {
   EXPECT_EQ(stack.at(6), (OwnerStack::Held{1, 2, 0, 4, 0, 0, 0, 8}));
   EXPECT_EQ(stack.peak(), 15);
   EXPECT_EQ(stack.time_of_peak(), 6);
+  EXPECT_EQ(stack.most_held(), (OwnerStack::Held{1, 2, 0, 4, 0, 0, 0, 8}));
   EXPECT_EQ(stack.first_above(6, -1), 5);
   EXPECT_EQ(stack.first_above(100, -1), -1);
 }
