@@ -252,7 +252,8 @@ void MainWindow::show_legend() {
     for (std::size_t i = 0; i < most_owners; ++i) {
       const OwnerStack::Owner& owner = stack.owners()[i];
       if (stack.most_held()[i] > stack.peak() / least_part)
-        entries.emplace_back((*theme_)[owner.token], QString::fromStdString(owner.words).section(',', 0, 0));
+        entries.emplace_back((*theme_)[owner.token],
+                             QString::fromStdString(owner.words).section(',', 0, 0).remove("allocated in "));
     }
   }
   static_cast<Legend*>(legend_)->show_entries(entries);

@@ -69,9 +69,13 @@ class List {
     const RankResult* const of = rank_of(rank);
     std::string name = ranks > 1 && of != nullptr ? of->name + ", its GPU" : "GPU " + std::to_string(rank);
     if (!scene_.device.empty()) name += " · " + scene_.device;
+    // Of a capture without GPU work nothing ran on the profile's GPU.
+    const bool is_host = scene_.result != nullptr && scene_.result->memory.on_host;
+    if (is_host) name = "Host";
     std::string detail;
     const bool timed = scene_.lanes != nullptr && !scene_.lanes->empty() && scene_.result != nullptr;
-    if (timed) detail = busy_words(of != nullptr ? of->bubble : scene_.result->bubble);
+    if (timed && is_host) detail = "no work on a GPU";
+    if (timed && !is_host) detail = busy_words(of != nullptr ? of->bubble : scene_.result->bubble);
     if (timed && ranks == 1 && scene_.result->step_time > Picos(0))
       detail += " · mostly " + std::string(describe(scene_.result->binding));
     if (!heading(name, detail, rank == 0)) return;

@@ -86,8 +86,7 @@ QColor colour_of(const HeldCell& cell, const Theme& theme) {
   std::string kind = cell.group->name;
   std::replace(kind.begin(), kind.end(), ' ', '_');
   const Token token = owner_token(kind);
-  const QColor surface = token == Token::unknown ? theme[Token::accent_surface] : theme[token];
-  return cell.depth == 1 || token != Token::unknown ? surface : theme[Token::raised];
+  return token == Token::unknown ? theme[Token::accent_surface] : theme[token];
 }
 
 }  // namespace

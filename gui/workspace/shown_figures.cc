@@ -63,7 +63,7 @@ std::string short_verdict(const Outcome& outcome) {
   if (memory.verdict() == Verdict::does_not_fit && memory.short_of > Bytes(0))
     return "Short of " + gib_text(memory.short_of);
   if (!result.may_fit()) return "Out of memory";
-  if (result.verdict() == Verdict::tight) return "Tight: the reserve's margin is used";
+  if (result.verdict() == Verdict::tight) return "Tight: its margin is used";
   if (!result.fits()) return "No verdict on memory";
   if (const std::size_t doubts = doubts_of(outcome); doubts > 0) return doubt_words(doubts);
   return "Fits, " + gib_text(memory.limit - memory.peak_reserved) + " to spare";
@@ -100,6 +100,29 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   return figure;
 }
 
+// describe(), as a narrow cell has room for it.
+const char* binding_in_short(Binding binding) {
+  switch (binding) {
+    case Binding::compute:
+      return "GPU arithmetic";
+    case Binding::hbm:
+      return "GPU memory rate";
+    case Binding::pcie:
+      return "PCIe copies";
+    case Binding::network:
+      return "communication";
+    case Binding::storage:
+      return "drives";
+    case Binding::host:
+      return "the host";
+    case Binding::launch_latency:
+      return "launch latency";
+    case Binding::idle:
+      return "unexplained waits";
+  }
+  return "";
+}
+
 ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
   const Result& result = outcome.result();
   ShownFigure figure{.id = "binding", .title = "binds"};
@@ -109,6 +132,7 @@ ShownFigure binding(const Outcome& outcome, const Outcome* baseline) {
     return figure;
   }
   figure.value = std::string(describe(result.binding));
+  figure.short_value = binding_in_short(result.binding);
   figure.detail = percent_text(binding_share(result, result.binding)) + " of the step";
   if (baseline != nullptr && baseline->result().binding != result.binding) {
     figure.change = "was " + std::string(describe(baseline->result().binding));

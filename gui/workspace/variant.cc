@@ -22,7 +22,7 @@ void describe(StoredVariant& one, FieldVisitor& visitor) {
   fields::text(visitor, {.key = "file", .about = "What it was opened from, or saved in."}, one.file);
   fields::text(visitor, {.key = "folder", .about = "What its paths are relative to."}, one.folder);
   fields::text(visitor, {.key = "scenario", .about = "The scenario's text.", .required = true}, one.text);
-  fields::text(visitor, {.key = "saved", .about = "The same as its file has it."}, one.saved);
+  fields::text(visitor, {.key = "saved", .about = "The same as its file has it; not given: as it is here."}, one.saved);
 }
 
 void describe(StoredWorkspace& workspace, FieldVisitor& visitor) {
@@ -51,7 +51,7 @@ StoredWorkspace parse_workspace(const std::string& text, const std::string& name
   read_document(
       text, name, [&](FieldVisitor& visitor) { describe(workspace, visitor); }, remedy);
   for (std::size_t i = 0; i < workspace.variants.size(); ++i) {
-    const StoredVariant& one = workspace.variants[i];
+    StoredVariant& one = workspace.variants[i];
     const std::string place = "/variants/" + std::to_string(i);
     const auto is_before = [&](int id) {
       const auto end = workspace.variants.begin() + static_cast<std::ptrdiff_t>(i);
@@ -61,6 +61,8 @@ StoredWorkspace parse_workspace(const std::string& text, const std::string& name
     if (one.parent >= 0 && !is_before(one.parent))
       throw InputError(name, place + "/parent", "no variant before it", remedy);
     static_cast<void>(parse_scenario(one.text, name + place, one.folder));
+    if (one.saved.empty()) one.saved = one.text;  // not given: as it is here
+    static_cast<void>(parse_scenario(one.saved, name + place + "/saved", one.folder));
   }
   return workspace;
 }

@@ -39,6 +39,18 @@ TEST(HeldPicture, AreasAreAsTheBytes) {
   EXPECT_FALSE(held_at(cells, QPointF(0, 0)).has_value());
 }
 
+// Files and calls have no owner's colour; each is seen all the same.
+TEST(HeldPicture, NoCellIsOfTheBackground) {
+  const auto root = example();
+  for (const Theme* const theme : {&light_theme(), &dark_theme()}) {
+    const auto cells = held_cells(root, HeldShape::treemap, QRectF(0, 0, 600, 400));
+    const QImage image = paint_held(cells, {QSize(600, 400), 1, std::nullopt}, *theme);
+    for (const HeldCell& cell : cells)
+      EXPECT_NE(image.pixelColor((cell.rect.bottomRight() - QPointF(6, 6)).toPoint()), theme->background)
+          << cell.node->name;
+  }
+}
+
 // Of flames, widths are.
 TEST(HeldPicture, FlamesAreAsWideAsTheBytes) {
   const auto root = example();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "base/input_error.h"
 #include "gui/workspace/simulation.h"
 
@@ -49,6 +51,18 @@ TEST(Workspace, BrokenOnesAreRefusedWithTheirPlace) {
   EXPECT_EQ(
       place(head + R"([{"id": 0, "parent": 5, "name": "", "file": "", "folder": "", "scenario": "{}", "saved": ""}]})"),
       "/variants/0/parent");
+}
+
+// What its file has is not known: it is as it is there.
+TEST(Workspace, AVariantNeedsNoSavedText) {
+  const auto read = [](const std::string& saved) {
+    const std::string one =
+        R"({"id": 0, "parent": -1, "name": "a", "scenario": )" + nlohmann::json(plain).dump() + saved + "}";
+    return parse_workspace(R"({"schema": "spillway-workspace", "version": 1, "current": 0, "variants": [)" + one + "]}",
+                           "w.spillway");
+  };
+  EXPECT_EQ(read("").variants.front().saved, plain);
+  EXPECT_THROW(read(R"(, "saved": "garbage")"), InputError);
 }
 
 TEST(Workspace, StepsAreNamedByWhatChanged) {
