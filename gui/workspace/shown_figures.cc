@@ -46,6 +46,13 @@ std::string doubt_words(std::size_t doubts) {
   return fmt::format("No verdict on memory: {} warning{}", doubts, doubts == 1 ? "" : "s");
 }
 
+// Without a limit there is no verdict on the replay; the record has one all the same.
+bool ran_out_when_recorded(const Outcome& outcome) {
+  const auto& events = outcome.trace().memory_events;
+  return std::any_of(events.begin(), events.end(),
+                     [](const MemoryEvent& event) { return event.action == MemoryAction::out_of_memory; });
+}
+
 // One sentence that a cell holds; the whole is its tip.
 std::string short_verdict(const Outcome& outcome) {
   const Result& result = outcome.result();
@@ -64,6 +71,7 @@ std::string short_verdict(const Outcome& outcome) {
     return "Short of " + gib_text(memory.short_of);
   if (!result.may_fit()) return "Out of memory";
   if (result.verdict() == Verdict::tight) return "Tight: its margin is used";
+  if (!result.fits() && ran_out_when_recorded(outcome)) return "Ran out as recorded";
   if (!result.fits()) return "No verdict on memory";
   if (const std::size_t doubts = doubts_of(outcome); doubts > 0) return doubt_words(doubts);
   return "Fits, " + gib_text(memory.limit - memory.peak_reserved) + " to spare";
@@ -74,7 +82,8 @@ ShownFigure memory_verdict(const Outcome& outcome, const Outcome* baseline) {
   ShownFigure figure{.id = "verdict", .title = "verdict"};
   figure.value = verdict(result);
   figure.short_value = short_verdict(outcome);
-  figure.is_alarm = !result.may_fit() || !result.drives_refuse.empty();
+  figure.is_alarm =
+      !result.may_fit() || !result.drives_refuse.empty() || (!result.fits() && ran_out_when_recorded(outcome));
   if (result.fits() && !result.drives_refuse.empty() && result.memory.capacity > Bytes(0))
     figure.detail = "memory fits, " + bytes_text(result.memory.limit - result.memory.peak_reserved) + " to spare";
   else if (result.reserve.margin > Bytes(0) && result.fits())
