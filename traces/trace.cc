@@ -104,6 +104,8 @@ void Trace::require(std::span<const Capability> needed, std::string_view purpose
     recipe += (recipe.empty() ? "" : "; ") + std::string(name_at(capability_recipes, capability));
   }
   if (missing.empty()) return;
+  if (!has(Capability::times) && has(Capability::memory))
+    recipe += "; `spillway memory` and `spillway explain` read what its allocator did";
   throw InputError(provenance.empty() ? "" : provenance.front().file, "",
                    std::string(purpose) + " needs what this trace does not have: " + missing, recipe);
 }
